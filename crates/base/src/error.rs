@@ -1,0 +1,56 @@
+//! Errors of the caller's making; each maps one to one to a DDS return code (DCPS 1.4 §2.2.1.1).
+
+use std::fmt;
+
+/// What an operation of the public API refuses, with the remedy in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// `RETCODE_ERROR`: the operating system refused; the text names the call and the remedy.
+    Error(String),
+    /// `RETCODE_UNSUPPORTED`.
+    Unsupported(String),
+    /// `RETCODE_BAD_PARAMETER`: an argument is out of its range.
+    BadParameter(String),
+    /// `RETCODE_PRECONDITION_NOT_MET`.
+    PreconditionNotMet(String),
+    /// `RETCODE_OUT_OF_RESOURCES`: RESOURCE_LIMITS or a cap of the machine was reached.
+    OutOfResources(String),
+    /// `RETCODE_NOT_ENABLED`.
+    NotEnabled,
+    /// `RETCODE_IMMUTABLE_POLICY`: the policy cannot change once the entity is enabled.
+    ImmutablePolicy(String),
+    /// `RETCODE_INCONSISTENT_POLICY`: two policies of one QoS contradict each other.
+    InconsistentPolicy(String),
+    /// `RETCODE_ALREADY_DELETED`.
+    AlreadyDeleted,
+    /// `RETCODE_TIMEOUT`: the wait ended before what it waited for.
+    Timeout,
+    /// `RETCODE_NO_DATA`.
+    NoData,
+    /// `RETCODE_ILLEGAL_OPERATION`.
+    IllegalOperation(String),
+}
+
+/// The result of an operation of the public API.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Error(text)
+            | Error::Unsupported(text)
+            | Error::BadParameter(text)
+            | Error::PreconditionNotMet(text)
+            | Error::OutOfResources(text)
+            | Error::ImmutablePolicy(text)
+            | Error::InconsistentPolicy(text)
+            | Error::IllegalOperation(text) => f.write_str(text),
+            Error::NotEnabled => f.write_str("the entity is not enabled: call enable() first"),
+            Error::AlreadyDeleted => f.write_str("the entity was deleted before"),
+            Error::Timeout => f.write_str("the time limit passed first"),
+            Error::NoData => f.write_str("there is no data"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

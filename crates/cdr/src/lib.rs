@@ -1,0 +1,1 @@
+//! XCDR1 and XCDR2: the serialized form of DDS samples and keys.

@@ -1,0 +1,1 @@
+//! DCPS entities without I/O: reader caches, instances, sample states, statuses.

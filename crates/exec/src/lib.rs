@@ -1,0 +1,1 @@
+//! The fixed-priority executor: the only clock and the only threads of Taut.

@@ -1,0 +1,12 @@
+//! Taut's buffers: slots from a pool, written by one owner, then shared as views.
+//!
+//! Owns every buffer on the path of a sample. A [`Pool`] belongs to one thread; a [`Slot`] is a
+//! buffer that one owner writes; [`Bytes`] is a counted view that any thread may read and keep.
+//! A slot is used again once no view of it is left, so that a warm pool allocates nothing.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod pool;
+
+pub use bytes::Bytes;
+pub use pool::{Pool, Slot};

@@ -1,0 +1,109 @@
+//! Buffers that are used again.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use crate::Bytes;
+
+/// How many busy buffers one [`Pool::claim`] looks at before it allocates: a bound on its time.
+const PROBES: usize = 4;
+
+/// Buffers of one owner, used again once nobody holds a view of them.
+///
+/// *Cost*: a claim is one atomic load when the last buffer is free, at most [`PROBES`] when not,
+/// then an allocation.
+pub struct Pool {
+    shared: VecDeque<Arc<Vec<u8>>>,
+    capacity: usize,
+    keep: usize,
+    allocated: u64,
+}
+
+/// A buffer with one owner. Derefs to `Vec<u8>`: it may grow.
+pub struct Slot(Arc<Vec<u8>>);
+
+impl Pool {
+    /// Buffers start with room for `capacity` bytes; at most `keep` of them are remembered, what
+    /// is claimed beyond that is freed when its last view goes.
+    pub fn new(capacity: usize, keep: usize) -> Pool {
+        Pool { shared: VecDeque::with_capacity(keep.min(64)), capacity, keep, allocated: 0 }
+    }
+
+    /// A buffer to write. Its content is whatever its last use left.
+    pub fn claim(&mut self) -> Slot {
+        if let Some(slot) = self.reclaim_newest() {
+            return slot;
+        }
+        for _ in 0..PROBES.min(self.shared.len()) {
+            let Some(mut oldest) = self.shared.pop_front() else { break };
+            if Arc::get_mut(&mut oldest).is_some() {
+                return Slot(oldest);
+            }
+            self.shared.push_back(oldest);
+        }
+        self.allocated += 1;
+        Slot(Arc::new(Vec::with_capacity(self.capacity)))
+    }
+
+    /// The newest first: its bytes are still in the cache.
+    fn reclaim_newest(&mut self) -> Option<Slot> {
+        let free = Arc::get_mut(self.shared.back_mut()?).is_some();
+        if free { self.shared.pop_back().map(Slot) } else { None }
+    }
+
+    /// Ends the writing: a view of the whole content.
+    pub fn share(&mut self, slot: Slot) -> Bytes {
+        let len = slot.len();
+        self.share_prefix(slot, len)
+    }
+
+    /// Ends the writing: a view of the first `len` bytes, the rest stays for the next use.
+    pub fn share_prefix(&mut self, slot: Slot, len: usize) -> Bytes {
+        if self.shared.len() < self.keep {
+            self.shared.push_back(Arc::clone(&slot.0));
+        }
+        Bytes::from_shared(slot.0, len)
+    }
+
+    /// Buffers allocated since the pool was made; constant once it is warm.
+    pub fn allocated(&self) -> u64 {
+        self.allocated
+    }
+}
+
+impl Deref for Slot {
+    type Target = Vec<u8>;
+    fn deref(&self) -> &Vec<u8> {
+        &self.0
+    }
+}
+
+impl DerefMut for Slot {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        // A slot is made of an Arc that is unique, and is never cloned before it is shared.
+        Arc::get_mut(&mut self.0).expect("a slot has one owner")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_pool_allocates_nothing() {
+        let mut pool = Pool::new(64, 8);
+        let mut history = VecDeque::new();
+        for n in 0..1_000u32 {
+            let mut slot = pool.claim();
+            slot.clear();
+            slot.extend_from_slice(&n.to_le_bytes());
+            history.push_back(pool.share(slot));
+            if history.len() > 3 {
+                let oldest = history.pop_front().unwrap();
+                assert_eq!(&*oldest, &(n - 3).to_le_bytes(), "a held view is never overwritten");
+            }
+        }
+        assert_eq!(pool.allocated(), 4);
+    }
+}

@@ -1,0 +1,1 @@
+//! The UDP port: sockets, multicast, interfaces.

@@ -1,0 +1,78 @@
+//! The contract between the core and whatever moves its bytes.
+//!
+//! A port owns its sockets or queues and the buffers that it receives into; it knows nothing of
+//! RTPS. The core builds datagrams out of parts and gives them to [`Port::send`]; a driver pulls
+//! bursts with [`Receive::receive`] and gives them to the core. Ports live on floor 3, one
+//! mechanism of the operating system each; [`Loopback`] is the one in memory, for tests.
+#![forbid(unsafe_code)]
+
+mod loopback;
+
+use std::fmt;
+
+use taut_base::Locator;
+use taut_mem::Bytes;
+
+pub use loopback::Loopback;
+
+/// Which of a participant's addresses a frame came in by; it decides the job class of its handling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lane {
+    /// Discovery and liveliness.
+    Meta,
+    /// The user's samples.
+    User,
+}
+
+/// One received datagram.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// Where it came from; replies may go there only within the bounds of rule R6.
+    pub source: Locator,
+    /// By which address it came in.
+    pub lane: Lane,
+    /// The bytes, in a buffer of the port. Keep a view as long as needed: the port takes another.
+    pub bytes: Bytes,
+}
+
+/// The sending side, as the core sees it.
+pub trait Port {
+    /// Sends one datagram, gathered from `parts`, to each of `to`.
+    ///
+    /// A destination that fails does not stop the others: the port counts it and goes on. Bytes
+    /// may stay in the port until [`Port::flush`].
+    fn send(&mut self, to: &[Locator], parts: &[&[u8]]);
+
+    /// Hands over all that [`Port::send`] has collected.
+    fn flush(&mut self);
+}
+
+/// The receiving side, as a driver sees it.
+pub trait Receive {
+    /// Takes at most `budget` datagrams that have arrived on `lane`, without waiting, and gives
+    /// each to `sink`. Returns how many; fewer than `budget` means that none is left.
+    fn receive(&mut self, lane: Lane, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize;
+}
+
+/// What the operating system refused, with the remedy.
+#[derive(Debug)]
+pub struct PortError {
+    /// The call, as `bind 0.0.0.0:7400`.
+    pub call: String,
+    /// What it answered.
+    pub source: std::io::Error,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for PortError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.call, self.source, self.remedy)
+    }
+}
+
+impl std::error::Error for PortError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}

@@ -1,0 +1,1 @@
+//! DDS QoS policies: defaults, consistency, request/offer matching, as pure functions.

@@ -1,0 +1,4 @@
+//! The RTPS protocol. No I/O, no clock.
+#![forbid(unsafe_code)]
+
+pub mod history_cache;

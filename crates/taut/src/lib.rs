@@ -1,0 +1,1 @@
+//! Taut: a DDS with a bound on latency. DomainParticipant, Topic, DataWriter, DataReader.

@@ -1,0 +1,1 @@
+//! derive(DdsType) for Taut.

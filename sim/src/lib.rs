@@ -1,0 +1,1 @@
+//! A seeded network with virtual time around Taut's core.

@@ -1,0 +1,2 @@
+//! Checks of style that run as `cargo xtask`.
+fn main() {}
