@@ -5,14 +5,20 @@
 //! it, the public API lets users build it.
 #![forbid(unsafe_code)]
 
+mod compatibility;
+mod consistency;
 mod endpoint;
 mod entity;
 mod fluent;
+mod partition;
 mod policy;
 
+pub use compatibility::{Incompatibility, PolicyId, incompatible, offered_representation};
+pub use consistency::MAX_OPAQUE_DATA;
 pub use endpoint::EndpointQos;
 pub use entity::{DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 pub use fluent::Qos;
+pub use partition::{MAX_NAME, MAX_NAMES, is_pattern, partitions_match};
 pub use policy::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, DurabilityService, EntityFactory, History,
     Liveliness, LivelinessKind, OwnershipKind, Presentation, PresentationAccessScopeKind,

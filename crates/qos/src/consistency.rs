@@ -1,0 +1,296 @@
+//! Is a QoS at one with itself, and may it change? DCPS 1.4 §2.2.3 table 2.9 (column "changeable") and
+//! the rules between HISTORY, RESOURCE_LIMITS, DEADLINE and TIME_BASED_FILTER. Called when an entity is
+//! made and by `set_qos`; the texts go to the user and say what to change.
+
+use taut_base::{Duration, Error, Result};
+
+use crate::entity::{
+    DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
+};
+use crate::partition::{MAX_NAME, MAX_NAMES};
+use crate::policy::{History, Liveliness, ResourceLimits};
+
+/// The longest USER_DATA, TOPIC_DATA or GROUP_DATA. *Units*: bytes. They travel in one discovery
+/// datagram; 60,000 leaves room for the other parameters. Higher and an endpoint cannot be announced.
+pub const MAX_OPAQUE_DATA: usize = 60_000;
+
+fn check(fits: bool, remedy: impl FnOnce() -> String) -> Result<()> {
+    if fits { Ok(()) } else { Err(Error::InconsistentPolicy(remedy())) }
+}
+
+fn span(policy: &str, value: Duration, may_be_zero: bool) -> Result<()> {
+    let lowest = if may_be_zero { 0 } else { 1 };
+    check(value.0 >= lowest, || {
+        format!("{policy} is {} ns: make it {lowest} ns or more, or infinite", value.0)
+    })
+}
+
+fn opaque(policy: &str, bytes: &[u8]) -> Result<()> {
+    check(bytes.len() <= MAX_OPAQUE_DATA, || {
+        format!("{policy} has {} bytes: at most {MAX_OPAQUE_DATA} fit into discovery", bytes.len())
+    })
+}
+
+/// DCPS 1.4 §2.2.3.18 and §2.2.3.19.
+fn history(history: History, limits: &ResourceLimits) -> Result<()> {
+    for (name, limit) in [
+        ("max_samples", limits.max_samples),
+        ("max_instances", limits.max_instances),
+        ("max_samples_per_instance", limits.max_samples_per_instance),
+    ] {
+        check(limit != Some(0), || {
+            format!("RESOURCE_LIMITS {name} is 0: make it 1 or more, or None for no limit")
+        })?;
+    }
+    if let (Some(all), Some(one)) = (limits.max_samples, limits.max_samples_per_instance) {
+        check(all >= one, || {
+            format!(
+                "RESOURCE_LIMITS max_samples {all} is below max_samples_per_instance {one}: \
+                 raise the first or lower the second"
+            )
+        })?;
+    }
+    let History::KeepLast(depth) = history else { return Ok(()) };
+    check(depth > 0, || "HISTORY KEEP_LAST has depth 0: make it 1 or more".to_string())?;
+    let limit = limits.max_samples_per_instance.unwrap_or(u32::MAX);
+    check(depth <= limit, || {
+        format!(
+            "HISTORY KEEP_LAST has depth {depth}, RESOURCE_LIMITS max_samples_per_instance is {limit}: \
+             lower the depth or raise the limit"
+        )
+    })
+}
+
+fn timing(deadline: Duration, latency_budget: Duration, liveliness: &Liveliness) -> Result<()> {
+    span("DEADLINE", deadline, false)?;
+    span("LATENCY_BUDGET", latency_budget, true)?;
+    span("LIVELINESS lease_duration", liveliness.lease_duration, false)
+}
+
+fn partition(names: &[String]) -> Result<()> {
+    check(names.len() <= MAX_NAMES, || {
+        format!(
+            "PARTITION has {} names: make them {MAX_NAMES} or fewer, a pattern can stand for many",
+            names.len()
+        )
+    })?;
+    names.iter().try_for_each(|name| {
+        check(name.len() <= MAX_NAME && !name.contains('\0'), || {
+            format!(
+                "PARTITION has a name of {} bytes or with a NUL: at most {MAX_NAME} bytes, no NUL",
+                name.len()
+            )
+        })
+    })
+}
+
+/// Fails with `ImmutablePolicy` if one of the named fields differs.
+macro_rules! unchanged {
+    ($old:expr, $new:expr, $($field:ident = $policy:literal),*) => {
+        $(if $old.$field != $new.$field {
+            return Err(Error::ImmutablePolicy(format!(
+                "{} cannot change once the entity is enabled: delete it and make a new one", $policy
+            )));
+        })*
+    };
+}
+
+impl DomainParticipantQos {
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    pub fn check(&self) -> Result<()> {
+        opaque("USER_DATA", &self.user_data)
+    }
+}
+
+impl PublisherQos {
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    pub fn check(&self) -> Result<()> {
+        partition(&self.partition)?;
+        opaque("GROUP_DATA", &self.group_data)
+    }
+
+    /// May an enabled publisher of this QoS take the new one? *Errors*: `ImmutablePolicy`.
+    pub fn changeable(&self, new: &PublisherQos) -> Result<()> {
+        unchanged!(self, new, presentation = "PRESENTATION");
+        Ok(())
+    }
+}
+
+impl SubscriberQos {
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    pub fn check(&self) -> Result<()> {
+        partition(&self.partition)?;
+        opaque("GROUP_DATA", &self.group_data)
+    }
+
+    /// May an enabled subscriber of this QoS take the new one? *Errors*: `ImmutablePolicy`.
+    pub fn changeable(&self, new: &SubscriberQos) -> Result<()> {
+        unchanged!(self, new, presentation = "PRESENTATION");
+        Ok(())
+    }
+}
+
+impl TopicQos {
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    pub fn check(&self) -> Result<()> {
+        history(self.history, &self.resource_limits)?;
+        history(self.durability_service.history, &self.durability_service.resource_limits)?;
+        timing(self.deadline, self.latency_budget, &self.liveliness)?;
+        span("LIFESPAN", self.lifespan, false)?;
+        span("RELIABILITY max_blocking_time", self.reliability.max_blocking_time, true)?;
+        opaque("TOPIC_DATA", &self.topic_data)
+    }
+
+    /// May an enabled topic of this QoS take the new one? *Errors*: `ImmutablePolicy`.
+    pub fn changeable(&self, new: &TopicQos) -> Result<()> {
+        unchanged!(
+            self,
+            new,
+            durability = "DURABILITY",
+            durability_service = "DURABILITY_SERVICE",
+            liveliness = "LIVELINESS",
+            reliability = "RELIABILITY",
+            destination_order = "DESTINATION_ORDER",
+            history = "HISTORY",
+            resource_limits = "RESOURCE_LIMITS",
+            ownership = "OWNERSHIP",
+            representation = "DATA_REPRESENTATION"
+        );
+        Ok(())
+    }
+}
+
+impl DataWriterQos {
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    pub fn check(&self) -> Result<()> {
+        history(self.history, &self.resource_limits)?;
+        history(self.durability_service.history, &self.durability_service.resource_limits)?;
+        timing(self.deadline, self.latency_budget, &self.liveliness)?;
+        span("LIFESPAN", self.lifespan, false)?;
+        span("RELIABILITY max_blocking_time", self.reliability.max_blocking_time, true)?;
+        opaque("USER_DATA", &self.user_data)
+    }
+
+    /// May an enabled writer of this QoS take the new one? *Errors*: `ImmutablePolicy`.
+    pub fn changeable(&self, new: &DataWriterQos) -> Result<()> {
+        unchanged!(
+            self,
+            new,
+            durability = "DURABILITY",
+            durability_service = "DURABILITY_SERVICE",
+            liveliness = "LIVELINESS",
+            reliability = "RELIABILITY",
+            destination_order = "DESTINATION_ORDER",
+            history = "HISTORY",
+            resource_limits = "RESOURCE_LIMITS",
+            ownership = "OWNERSHIP",
+            representation = "DATA_REPRESENTATION"
+        );
+        Ok(())
+    }
+}
+
+impl DataReaderQos {
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    pub fn check(&self) -> Result<()> {
+        history(self.history, &self.resource_limits)?;
+        timing(self.deadline, self.latency_budget, &self.liveliness)?;
+        span("TIME_BASED_FILTER minimum_separation", self.time_based_filter, true)?;
+        let lifecycle = &self.reader_data_lifecycle;
+        span(
+            "READER_DATA_LIFECYCLE autopurge_nowriter_samples_delay",
+            lifecycle.autopurge_nowriter_samples_delay,
+            true,
+        )?;
+        span(
+            "READER_DATA_LIFECYCLE autopurge_disposed_samples_delay",
+            lifecycle.autopurge_disposed_samples_delay,
+            true,
+        )?;
+        check(self.deadline >= self.time_based_filter, || {
+            format!(
+                "DEADLINE {} is shorter than TIME_BASED_FILTER minimum_separation {}: \
+                 lengthen the deadline or shorten the separation",
+                self.deadline, self.time_based_filter
+            )
+        })?;
+        opaque("USER_DATA", &self.user_data)
+    }
+
+    /// May an enabled reader of this QoS take the new one? *Errors*: `ImmutablePolicy`.
+    pub fn changeable(&self, new: &DataReaderQos) -> Result<()> {
+        unchanged!(
+            self,
+            new,
+            durability = "DURABILITY",
+            liveliness = "LIVELINESS",
+            reliability = "RELIABILITY",
+            destination_order = "DESTINATION_ORDER",
+            history = "HISTORY",
+            resource_limits = "RESOURCE_LIMITS",
+            ownership = "OWNERSHIP",
+            representation = "DATA_REPRESENTATION",
+            type_consistency = "TYPE_CONSISTENCY_ENFORCEMENT"
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::DurabilityKind;
+
+    #[test]
+    fn defaults_are_consistent() {
+        DomainParticipantQos::default().check().unwrap();
+        PublisherQos::default().check().unwrap();
+        SubscriberQos::default().check().unwrap();
+        TopicQos::default().check().unwrap();
+        DataWriterQos::default().check().unwrap();
+        DataReaderQos::default().check().unwrap();
+    }
+
+    #[test]
+    fn contradictions_are_refused_with_the_remedy() {
+        let limits = |all, one| ResourceLimits {
+            max_samples: all,
+            max_instances: None,
+            max_samples_per_instance: one,
+        };
+        let reader = DataReaderQos::default;
+        for (qos, words) in [
+            (reader().keep_last(0), "depth 0"),
+            (reader().keep_last(5).resource_limits(limits(None, Some(4))), "lower the depth"),
+            (
+                reader().keep_all().resource_limits(limits(Some(3), Some(4))),
+                "below max_samples_per_instance 4",
+            ),
+            (reader().resource_limits(limits(Some(0), None)), "max_samples is 0"),
+            (reader().deadline(Duration::ZERO), "DEADLINE"),
+            (
+                reader().deadline(Duration::from_millis(1)).time_based_filter(Duration::from_millis(2)),
+                "shorter than TIME_BASED_FILTER",
+            ),
+            (reader().latency_budget(Duration(-1)), "LATENCY_BUDGET is -1 ns"),
+            (reader().user_data(vec![0; MAX_OPAQUE_DATA + 1]), "USER_DATA"),
+        ] {
+            let Err(Error::InconsistentPolicy(text)) = qos.check() else { panic!("accepted: {words}") };
+            assert!(text.contains(words), "{text}");
+        }
+        assert!(reader().keep_last(4).resource_limits(limits(Some(4), Some(4))).check().is_ok());
+        assert!(DataWriterQos::default().lifespan(Duration::ZERO).check().is_err());
+        assert!(PublisherQos::default().partition(["x".repeat(MAX_NAME + 1)]).check().is_err());
+    }
+
+    #[test]
+    fn what_may_change() {
+        let old = DataWriterQos::default();
+        let deadline = old.clone().deadline(Duration::from_secs(1)).lifespan(Duration::from_secs(1));
+        assert_eq!(old.changeable(&deadline.user_data(*b"x").ownership_strength(3)), Ok(()));
+        let durable = old.clone().durability(DurabilityKind::TransientLocal);
+        let Err(Error::ImmutablePolicy(text)) = old.changeable(&durable) else { panic!("accepted") };
+        assert!(text.contains("DURABILITY cannot change"), "{text}");
+        assert!(PublisherQos::default().changeable(&PublisherQos::default().partition(["x"])).is_ok());
+    }
+}
