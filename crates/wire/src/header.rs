@@ -1,0 +1,53 @@
+//! The 20 bytes at the front of every message. RTPS 2.5 §8.3.3.1, §9.4.4.
+
+use taut_base::{GuidPrefix, ProtocolVersion, VendorId};
+
+use crate::{Cursor, Endian, WireError};
+
+/// The length of the header. *Units*: bytes.
+pub const HEADER_LEN: usize = 20;
+
+const MAGIC: [u8; 4] = *b"RTPS";
+
+/// Who sent the message and which protocol it speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// The sender's version of the protocol.
+    pub version: ProtocolVersion,
+    /// The sender's vendor.
+    pub vendor: VendorId,
+    /// The sender's participant.
+    pub prefix: GuidPrefix,
+}
+
+impl Header {
+    /// Reads the header and returns it with the submessages after it.
+    ///
+    /// *Errors*: [`WireError::Truncated`], [`WireError::BadMagic`]; [`WireError::BadVersion`] for a
+    /// major version other than 2 (RTPS 2.5 §8.3.6.3 refuses larger ones; 1.x has other submessages).
+    pub fn parse(message: &[u8]) -> Result<(Header, &[u8]), WireError> {
+        let mut cursor = Cursor::new(message, Endian::Big);
+        if cursor.array()? != MAGIC {
+            return Err(WireError::BadMagic);
+        }
+        let version = cursor.protocol_version()?;
+        if version.major != ProtocolVersion::RTPS_2_5.major {
+            return Err(WireError::BadVersion);
+        }
+        let header = Header { version, vendor: cursor.vendor_id()?, prefix: cursor.guid_prefix()? };
+        Ok((header, cursor.rest()))
+    }
+
+    /// Appends the 20 bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[self.version.major, self.version.minor]);
+        out.extend_from_slice(&self.vendor.0);
+        out.extend_from_slice(&self.prefix.0);
+    }
+}
+
+/// Appends the header of a message from `prefix` in the version and vendor of Taut.
+pub fn write_message_header(out: &mut Vec<u8>, prefix: GuidPrefix) {
+    Header { version: ProtocolVersion::RTPS_2_5, vendor: VendorId::UNKNOWN, prefix }.write(out);
+}
