@@ -1,1 +1,30 @@
-//! The UDP port: sockets, multicast, interfaces.
+//! The UDP port of one DomainParticipant: its sockets, its multicast groups, its interfaces.
+//!
+//! Owns the sockets and the buffers that are received into. Must never look into a datagram, wait
+//! for one, or start a thread: a driver polls the descriptors of [`UdpPort::fds`] and then pulls.
+//! RTPS 2.5 §9.6.1 (which ports a participant has) and §9.6.1.4 (the multicast group); IPv4 only.
+//! The executor opens it and drives it; the core sees it as [`taut_port::Port`].
+//!
+//! # Which addresses
+//! Without a choice a participant uses every interface that is up and has an IPv4 address, and the
+//! loopback interface only if there is no other. Asked for loopback only, it cannot be reached
+//! from outside of the host: its unicast sockets are then bound to 127.0.0.1. Otherwise they are
+//! bound to every address, because peers on the same host may shorten the way to 127.0.0.1.
+//!
+//! # How many syscalls
+//! One `recvmmsg` takes a burst of one socket and tells by a short count that none is left, so a
+//! driver pays `epoll_wait`, one receive and one send for each round of a ping-pong.
+
+mod config;
+mod interface;
+mod port;
+mod receive;
+mod send;
+mod socket;
+mod stats;
+mod sys;
+
+pub use config::{Multicast, PortMapping, UdpConfig};
+pub use interface::{Interface, MAX_INTERFACES};
+pub use port::{Source, UdpPort};
+pub use stats::{ErrnoCounts, Stats};

@@ -1,0 +1,55 @@
+//! The data path of a warm port allocates nothing, by count of the allocator.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::{free_domain, on_loopback, open};
+use taut_port::{Lane, Port, Receive};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's duties are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's duties are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_warm_port_allocates_nothing() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let to = [port.user_unicast()[0], port.user_multicast()[0]];
+    let many: Vec<&[u8]> = vec![b"p"; 80];
+    let mut heard = 0;
+    let mut round = |port: &mut taut_port_udp::UdpPort| {
+        for _ in 0..10 {
+            port.send(&to, &[b"header", b"payload"]);
+            port.send(&to, &many);
+        }
+        // Loopback delivers within the call of the sender.
+        heard += port.receive(Lane::User, 100, &mut |frame| assert!(!frame.bytes.is_empty()));
+    };
+    (0..10).for_each(|_| round(&mut port));
+    let (buffers, before) = (port.stats().buffers_allocated, COUNT.get());
+    (0..100).for_each(|_| round(&mut port));
+    assert_eq!(COUNT.get() - before, 0, "allocations in 100 rounds");
+    assert_eq!(port.stats().buffers_allocated, buffers);
+    assert_eq!(heard, 110 * 40);
+}

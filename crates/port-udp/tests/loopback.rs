@@ -1,0 +1,233 @@
+//! The port against the kernel's loopback interface.
+
+mod common;
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Command;
+
+use common::{assert_silent, await_frames, await_readable, free_domain, on_loopback, open};
+use taut_base::Locator;
+use taut_port::{Lane, Port, Receive};
+use taut_port_udp::{Multicast, UdpConfig, UdpPort};
+
+#[test]
+fn unicast_arrives_on_its_lane_with_its_source() {
+    let domain = free_domain();
+    let config = on_loopback(&domain);
+    let (mut a, mut b) = (open(&config), open(&config));
+    a.send(b.user_unicast(), &[b"to ", b"user"]);
+    a.send(b.metatraffic_unicast(), &[b"to meta"]);
+    let user = await_frames(&mut b, Lane::User, 1);
+    let meta = await_frames(&mut b, Lane::Meta, 1);
+    assert_eq!((&*user[0].bytes, user[0].lane), (&b"to user"[..], Lane::User));
+    assert_eq!((&*meta[0].bytes, meta[0].lane), (&b"to meta"[..], Lane::Meta));
+    assert_eq!(&[user[0].source], a.user_unicast(), "sent from an address that is announced");
+    assert_silent(&mut a, Lane::User);
+    let (a, b) = (a.stats(), b.stats());
+    assert_eq!((a.datagrams_out, a.bytes_out), (2, 14));
+    assert_eq!((b.datagrams_in, b.bytes_in), (2, 14));
+}
+
+#[test]
+fn multicast_reaches_every_port_of_the_domain_once() {
+    let domain = free_domain();
+    let (mut a, mut b) = (open(&on_loopback(&domain)), open(&on_loopback(&domain)));
+    let other_domain = free_domain();
+    let mut other = open(&on_loopback(&other_domain));
+    for (lane, group) in
+        [(Lane::Meta, a.metatraffic_multicast().to_vec()), (Lane::User, a.user_multicast().to_vec())]
+    {
+        a.send(&group, &[b"all"]);
+        for port in [&mut a, &mut b] {
+            let frames = await_frames(port, lane, 1);
+            assert_eq!(frames.len(), 1);
+            assert_eq!((&*frames[0].bytes, frames[0].lane), (&b"all"[..], lane));
+            assert_eq!(frames[0].source.ip(), Some(Ipv4Addr::LOCALHOST.into()));
+        }
+        assert_silent(&mut other, lane);
+    }
+    let group = a.user_multicast().to_vec();
+    assert_eq!(group[0].port, 7401 + 250 * domain.id);
+}
+
+#[test]
+fn multicast_reaches_another_process() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "the_other_process"])
+        .env("TAUT_TEST_DOMAIN", domain.id.to_string())
+        .spawn()
+        .unwrap();
+    let heard = await_frames(&mut port, Lane::Meta, 1);
+    assert_eq!(&*heard[0].bytes, b"I am here");
+    port.send(port.metatraffic_multicast().to_vec().as_slice(), &[b"so am I"]);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+#[ignore = "the far end of multicast_reaches_another_process"]
+fn the_other_process() {
+    let domain_id = std::env::var("TAUT_TEST_DOMAIN").expect("started by its test").parse().unwrap();
+    let mut port =
+        open(&UdpConfig { domain_id, interfaces: vec!["127.0.0.1".into()], ..UdpConfig::default() });
+    let group = port.metatraffic_multicast().to_vec();
+    port.send(&group, &[b"I am here"]);
+    let frames = await_frames(&mut port, Lane::Meta, 2);
+    assert!(frames.iter().any(|frame| &*frame.bytes == b"so am I"), "{frames:?}");
+}
+
+#[test]
+fn any_number_of_parts_is_one_datagram() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let to = port.user_unicast().to_vec();
+    let bytes: Vec<u8> = (0..=255).collect();
+    for count in [0, 1, 7, 8, 9, 63, 64, 65, 200] {
+        let parts: Vec<&[u8]> = bytes.chunks(1).take(count).collect();
+        port.send(&to, &parts);
+        let frames = await_frames(&mut port, Lane::User, 1);
+        assert_eq!((frames.len(), &*frames[0].bytes), (1, &bytes[..count]), "{count} parts");
+    }
+    assert_eq!(port.stats().sends_copied, 2);
+}
+
+#[test]
+fn the_biggest_datagram_arrives_whole_and_a_bigger_one_is_counted() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let to = port.user_unicast().to_vec();
+    let payload: Vec<u8> = (0..65_507u32).map(|n| (n * 7 % 251) as u8).collect();
+    let (front, back) = payload.split_at(20);
+    port.send(&to, &[front, back]);
+    let frames = await_frames(&mut port, Lane::User, 1);
+    assert!(*frames[0].bytes == payload[..], "{} bytes", frames[0].bytes.len());
+    port.send(&to, &[&payload, b"x"]);
+    assert_eq!(port.stats().send_errors.of(libc::EMSGSIZE), 1);
+    assert_silent(&mut port, Lane::User);
+}
+
+#[test]
+fn a_destination_that_fails_does_not_stop_the_others() {
+    let domain = free_domain();
+    let mut port = open(&UdpConfig { multicast: Multicast::Never, ..on_loopback(&domain) });
+    assert!(port.metatraffic_multicast().is_empty() && port.user_multicast().is_empty());
+    assert_eq!(port.fds().count(), 2);
+    let good = port.user_unicast()[0];
+    let group = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400);
+    let broadcast = Locator::udp_v4(Ipv4Addr::BROADCAST, 7400);
+    let v6 = Locator::from(std::net::SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 7400)));
+    let nobody = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
+    port.send(&[Locator::INVALID, group, v6, broadcast, nobody, nobody, good], &[b"through"]);
+    assert_eq!(await_frames(&mut port, Lane::User, 1).len(), 1);
+    let stats = port.stats();
+    assert_eq!((stats.dropped_unreachable, stats.send_errors.total(), stats.datagrams_out), (3, 1, 3));
+}
+
+#[test]
+fn more_participants_than_there_are_indexes() {
+    let domain = free_domain();
+    let config = UdpConfig { receive_buffer: 4096, send_buffer: 4096, ..on_loopback(&domain) };
+    let mut ports: Vec<UdpPort> = (0..130).map(|_| open(&config)).collect();
+    let indexes: Vec<u32> = ports.iter().filter_map(UdpPort::participant_index).collect();
+    assert_eq!(indexes, (0..120).collect::<Vec<_>>());
+    let first = &ports[0];
+    assert_eq!(first.metatraffic_unicast()[0].port, 7410 + 250 * domain.id);
+    assert_eq!(first.user_unicast()[0].port, 7411 + 250 * domain.id);
+    let (mut last, mut middle) = (ports.pop().unwrap(), ports.remove(60));
+    middle.send(last.user_unicast(), &[b"to the last"]);
+    assert_eq!(await_frames(&mut last, Lane::User, 1).len(), 1);
+    drop(middle);
+    assert_eq!(open(&config).participant_index(), Some(60), "an index is free once its port is dropped");
+}
+
+#[test]
+fn a_lone_user_port_is_not_enough() {
+    let domain = free_domain();
+    let _taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, (7411 + 250 * domain.id) as u16)).unwrap();
+    assert_eq!(open(&on_loopback(&domain)).participant_index(), Some(1));
+}
+
+#[test]
+fn refusals_have_remedies() {
+    let domain = free_domain();
+    let text = |config: UdpConfig| UdpPort::open(&config).err().expect("refused").to_string();
+    let asked = UdpConfig { participant_index: Some(3), ..on_loopback(&domain) };
+    let _holder = open(&asked);
+    let taken = text(asked);
+    let port = 7416 + 250 * domain.id;
+    assert!(
+        taken.contains(&format!("127.0.0.1:{port}")) && taken.contains("another participant index"),
+        "{taken}"
+    );
+    let unknown = text(UdpConfig { interfaces: vec!["eth77".into()], ..UdpConfig::default() });
+    assert!(unknown.contains("eth77: choose of") && unknown.contains("lo (127.0.0.1)"), "{unknown}");
+    let other = free_domain();
+    let group = (Ipv4Addr::UNSPECIFIED, (7400 + 250 * other.id) as u16);
+    let _selfish = UdpSocket::bind(group).unwrap();
+    let unshared = text(on_loopback(&other));
+    assert!(unshared.contains("bind 239.255.0.1:") && unshared.contains("ss -ulpn"), "{unshared}");
+}
+
+#[test]
+fn one_socket_is_read_by_its_index_within_a_budget() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let to = port.user_unicast().to_vec();
+    for n in 0..50u8 {
+        port.send(&to, &[&[n]]);
+    }
+    let readable = await_readable(&port, 2_000);
+    assert_eq!(readable.len(), 1, "only the socket that was sent to");
+    let mut heard = Vec::new();
+    assert_eq!(port.receive_from(readable[0], 7, &mut |frame| heard.push(frame.bytes[0])), 7);
+    assert_eq!(await_readable(&port, 0), readable, "level-triggered: the rest is still announced");
+    assert_eq!(port.receive_from(readable[0], 1_000, &mut |frame| heard.push(frame.bytes[0])), 43);
+    assert_eq!(heard, (0..50).collect::<Vec<u8>>(), "in order");
+    assert_eq!(port.receive_from(99, 1, &mut |_| ()), 0, "an index that does not exist");
+}
+
+#[test]
+fn neither_socket_of_a_lane_starves_the_other() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let (unicast, group) = (port.user_unicast().to_vec(), port.user_multicast().to_vec());
+    for _ in 0..40 {
+        port.send(&unicast, &[b"u"]);
+        port.send(&group, &[b"m"]);
+    }
+    let mut heard = Vec::new();
+    assert_eq!(port.receive(Lane::User, 20, &mut |frame| heard.push(frame.bytes[0])), 20);
+    let of_unicast = heard.iter().filter(|byte| **byte == b'u').count();
+    assert!((4..=16).contains(&of_unicast), "{of_unicast} of 20");
+    let rest = await_frames(&mut port, Lane::User, 60);
+    assert_eq!(rest.len(), 60);
+}
+
+#[test]
+fn what_a_full_buffer_loses_is_known() {
+    let domain = free_domain();
+    let mut port = open(&UdpConfig { receive_buffer: 4096, ..on_loopback(&domain) });
+    assert!((1_000..=8_192).contains(&port.receive_buffer()), "{}", port.receive_buffer());
+    let to = port.user_unicast().to_vec();
+    for _ in 0..100 {
+        port.send(&to, &[&[0; 1_000]]);
+    }
+    let heard = await_frames(&mut port, Lane::User, 1).len() as u64;
+    let stats = port.stats();
+    assert!(stats.receive_overflow > 0);
+    assert_eq!(heard + stats.receive_overflow, 100);
+}
+
+#[test]
+fn held_frames_are_never_written_again() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let to = port.user_unicast().to_vec();
+    let mut held = Vec::new();
+    for n in 0..200u8 {
+        port.send(&to, &[&[n; 100]]);
+        held.extend(await_frames(&mut port, Lane::User, 1));
+    }
+    assert!(held.iter().zip(0..).all(|(frame, n): (_, u8)| *frame.bytes == [n; 100]));
+}
