@@ -1,4 +1,7 @@
 //! Where `unsafe` may stand, and that a comment says why it holds.
+//!
+//! In the product only where `layers.toml` allows it; in `tests/` and `benches/` anywhere, for a counting
+//! allocator needs it.
 
 use crate::report::Finding;
 use crate::source::{Kind, Source};
@@ -11,7 +14,7 @@ pub fn check(source: &Source, allowed: bool) -> Vec<Finding> {
         if token.kind != Kind::Ident || token.text != "unsafe" {
             continue;
         }
-        if !allowed {
+        if !allowed && !source.beside {
             let message = "unsafe outside of the crates that layers.toml allows it in";
             findings.push(Finding::error(&source.path, token.line, message));
         } else if !is_function_type(source, index) && !has_reason(source, index) {
@@ -68,6 +71,16 @@ mod tests {
     fn forbidden_crates() {
         assert_eq!(lines("// SAFETY: no.\nfn a() { unsafe { b() } }", false), [2]);
         assert_eq!(lines("#![forbid(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";", false), []);
+    }
+
+    #[test]
+    fn files_beside_the_product() {
+        let mut source =
+            Source::parse(Path::new("tests/a.rs"), "// SAFETY: I1.\nunsafe impl A for B {}").unwrap();
+        source.beside = true;
+        assert_eq!(check(&source, false), []);
+        source.comments.clear();
+        assert_eq!(check(&source, false).len(), 1, "a reason is due there too");
     }
 
     #[test]

@@ -1,0 +1,32 @@
+# The README's two commands are `make demo` and `make test`; each installs what it lacks and says so.
+.PHONY: help demo test interop tidy setup
+.DEFAULT_GOAL := help
+
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+
+help: ## Show these lines
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: ## Telemetry of this machine, published and shown for 15 s (DEMO_SECONDS=n)
+	@scripts/check-rust.sh
+	@scripts/setup.sh demo
+	cargo build --release --package taut-cli
+	$(CARGO_TARGET_DIR)/release/taut demo
+
+test: ## All tests; without root those that need none
+	@scripts/check-rust.sh
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+interop: ## The matrix against other implementations only
+	@scripts/check-rust.sh
+	@scripts/setup.sh test
+	@scripts/test.sh release interop-build interop
+
+tidy: ## Floors, purity, sizes: the style as a check
+	@scripts/check-rust.sh
+	cargo xtask tidy
+
+setup: ## Install what the tests need
+	@scripts/check-rust.sh
+	@scripts/setup.sh test

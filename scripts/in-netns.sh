@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs a command in a network namespace of its own, which has nothing but a loopback interface that
+# carries multicast. Nothing the command sends can leave; the namespace goes with its last process.
+#   scripts/in-netns.sh COMMAND [ARGUMENT...]
+#   scripts/in-netns.sh --check                 can this user make one?
+# Root makes it directly, others through a user namespace where the system lets them.
+set -euo pipefail
+
+setup='ip link set lo up && ip link set lo multicast on && ip route add 224.0.0.0/4 dev lo'
+
+if [ "$(id -u)" = 0 ]; then
+    enter=(unshare --net)
+else
+    enter=(unshare --user --map-root-user --net)
+fi
+
+case "${1:-}" in
+    "")
+        echo "usage: scripts/in-netns.sh COMMAND [ARGUMENT...]" >&2
+        exit 2
+        ;;
+    --check)
+        exec "${enter[@]}" sh -c "$setup" >/dev/null 2>&1
+        ;;
+    *)
+        exec "${enter[@]}" sh -c "$setup"' && exec "$@"' in-netns "$@"
+        ;;
+esac

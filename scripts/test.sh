@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Runs every test of the repository, cheap ones first, and says what passed, failed and was left out.
+#   scripts/test.sh [STEP...]      only these steps
+# With CI=true a step that is left out counts as failed. The last line is `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+
+# name | what it needs | at most this many seconds | the file or package it is about | command
+#   needs -    : nothing
+#   needs net  : sends packets; in a network namespace of its own, without that on loopback only
+#   needs root : makes interfaces, addresses or packet filters, in a namespace of its own
+#   needs pkgs : the packages of scripts/setup.sh
+steps() {
+    cat <<'STEPS'
+fmt           | -         | 120  |                    | cargo fmt --all --check
+clippy        | -         | 900  |                    | cargo clippy --quiet --workspace --all-targets -- -D warnings
+tidy          | -         | 300  |                    | cargo xtask tidy
+scripts       | -         | 60   |                    | python3 scripts/test-docs.py --self-test
+build         | -         | 900  |                    | cargo test --quiet --workspace --no-run
+tests         | net       | 1200 |                    | cargo test --quiet --workspace --offline
+sim           | -         | 900  | bin:taut-sim       | cargo run --quiet --release --package taut-sim -- --seeds 1000
+release       | -         | 900  | bin:taut           | cargo build --quiet --release --package taut-cli
+demo          | net       | 60   | bin:taut           | env DEMO_SECONDS=5 "$CARGO_TARGET_DIR/release/taut" demo
+docs          | net       | 300  |                    | python3 scripts/test-docs.py
+interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
+interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
+STEPS
+}
+
+# Prints why a step cannot run here; nothing if it can.
+obstacle() {
+    local needs=$1 about=$2 missing
+    case "$about" in
+        "") ;;
+        bin:*)
+            cargo metadata --quiet --no-deps --offline --format-version 1 \
+                | grep -q "\"kind\":\[\"bin\"\],[^}]*\"name\":\"${about#bin:}\"" \
+                || { echo "the workspace has no program ${about#bin:}"; return; }
+            ;;
+        *) [ -e "$about" ] || { echo "there is no $about"; return; } ;;
+    esac
+    if [[ $needs == *root* ]]; then
+        [ "$(id -u)" = 0 ] || { echo "it needs root: sudo make test"; return; }
+        [ "$has_netns" = yes ] || { echo "this system makes no network namespace"; return; }
+    fi
+    if [[ $needs == *pkgs* ]]; then
+        missing=$(scripts/setup.sh --missing test)
+        [ -z "$missing" ] || { echo "not installed: ${missing% }"; return; }
+    fi
+}
+
+run_step() {
+    local needs=$1 limit=$2 command=$3
+    local around=()
+    if [[ $needs == *net* || $needs == *root* ]]; then
+        if [ "$has_netns" = yes ]; then
+            around=(scripts/in-netns.sh)
+        else
+            export TAUT_INTERFACE=lo
+        fi
+    fi
+    timeout --kill-after=10 "$limit" "${around[@]}" bash -c "$command"
+    local code=$?
+    [ $code -ne 124 ] || echo "stopped after $limit s"
+    return $code
+}
+
+trim() { sed 's/^ *//; s/ *$//' <<<"$1"; }
+
+has_netns=$(scripts/in-netns.sh --check && echo yes || echo no)
+passed=0 failed=0
+summary="" left_out=""
+for wanted in "$@"; do
+    steps | grep -q "^$wanted " || { echo "test.sh: there is no step $wanted" >&2; exit 2; }
+done
+while IFS='|' read -r name needs limit about command <&3; do
+    name=$(trim "$name") needs=$(trim "$needs") limit=$(trim "$limit") about=$(trim "$about") command=$(trim "$command")
+    [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+    reason=$(obstacle "$needs" "$about")
+    if [ -n "$reason" ]; then
+        result="left out" seconds=0
+        left_out+="  $name: $reason"$'\n'
+        [ "${CI:-}" != true ] || failed=$((failed + 1))
+    else
+        printf '\n=== %s: %s\n' "$name" "$command"
+        start=$SECONDS
+        if run_step "$needs" "$limit" "$command" </dev/null; then
+            result=passed passed=$((passed + 1))
+        else
+            result=FAILED failed=$((failed + 1))
+        fi
+        seconds=$((SECONDS - start))
+        printf '=== %s %s after %s s\n' "$name" "$result" "$seconds"
+    fi
+    summary+=$(printf '%-14s %-9s %5s s' "$name" "$result" "$seconds")$'\n'
+done 3< <(steps)
+
+printf '\n%s' "$summary"
+if [ -n "$left_out" ]; then
+    printf '\nLeft out:\n%s' "$left_out"
+    [ "${CI:-}" != true ] || echo "CI=true: what is left out counts as failed."
+fi
+printf '\n%s passed, %s failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]
