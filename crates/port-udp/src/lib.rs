@@ -12,8 +12,9 @@
 //! bound to every address, because peers on the same host may shorten the way to 127.0.0.1.
 //!
 //! # How many syscalls
-//! One `recvmmsg` takes a burst of one socket and tells by a short count that none is left, so a
-//! driver pays `epoll_wait`, one receive and one send for each round of a ping-pong.
+//! One `recvmmsg` takes a burst of one socket and tells by a short count that none is left; a
+//! socket that has been quiet is read by one `recvfrom` for each time that it is readable. Either
+//! way a driver pays `epoll_wait`, one receive and one send for each round of a ping-pong.
 
 mod config;
 mod interface;

@@ -20,6 +20,11 @@ const FEW_PARTS: usize = 8;
 /// takes up to 1,024, but each costs 16 bytes of stack that are written on every send.
 const MANY_PARTS: usize = 64;
 
+/// Up to how many bytes the parts are joined here rather than by the kernel. A call with one part
+/// costs the kernel 0.2 us less than one with a list of parts, as much as copying a few thousand
+/// bytes; higher would touch more cache lines than it saves.
+const SMALL: usize = 512;
+
 /// How long one send may wait for room in the send buffer, once. Longer holds up everything else
 /// of the participant; shorter drops in bursts that a local queue would have taken.
 const FULL_WAIT_MS: u16 = 2;
@@ -81,7 +86,12 @@ fn send_one(
 ) {
     let mut may_retry = true;
     loop {
-        let error = match SockRef::from(socket).send_to_vectored(parts, to) {
+        let socket_ref = SockRef::from(socket);
+        let result = match parts {
+            [whole] => socket_ref.send_to(whole, to),
+            _ => socket_ref.send_to_vectored(parts, to),
+        };
+        let error = match result {
             Ok(bytes) => {
                 stats.datagrams_out += 1;
                 stats.bytes_out += bytes as u64;
@@ -125,22 +135,36 @@ fn gather<const N: usize>(parts: &[&[u8]], call: impl FnOnce(&[IoSlice<'_>])) {
     call(&slices[..parts.len().min(N)]);
 }
 
-/// *Cost*: one syscall for each destination, and for a group one for each interface; no allocation
-/// and no copy up to 64 parts.
+/// `parts` one after the other in `joined`, which has room for them.
+fn join<'a>(parts: &[&[u8]], joined: &'a mut [u8]) -> &'a [u8] {
+    let mut end = 0;
+    for part in parts {
+        joined[end..end + part.len()].copy_from_slice(part);
+        end += part.len();
+    }
+    &joined[..end]
+}
+
+/// *Cost*: one syscall for each destination, and for a group one for each interface. No
+/// allocation; no copy above 512 bytes, unless there are more than 64 parts, which is counted.
 impl Port for UdpPort {
     fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
         let stats = &mut self.stats;
-        if parts.len() > MANY_PARTS {
+        let few = parts.len() <= FEW_PARTS;
+        if few && parts.iter().map(|part| part.len()).sum::<usize>() <= SMALL {
+            let mut joined = [0; SMALL];
+            self.sender.send(to, &[IoSlice::new(join(parts, &mut joined))], stats);
+        } else if few {
+            gather::<FEW_PARTS>(parts, |slices| self.sender.send(to, slices, stats));
+        } else if parts.len() <= MANY_PARTS {
+            gather::<MANY_PARTS>(parts, |slices| self.sender.send(to, slices, stats));
+        } else {
             stats.sends_copied += 1;
             let mut scratch = std::mem::take(&mut self.sender.scratch);
             scratch.clear();
             parts.iter().for_each(|part| scratch.extend_from_slice(part));
             self.sender.send(to, &[IoSlice::new(&scratch)], stats);
             self.sender.scratch = scratch;
-        } else if parts.len() > FEW_PARTS {
-            gather::<MANY_PARTS>(parts, |slices| self.sender.send(to, slices, stats));
-        } else {
-            gather::<FEW_PARTS>(parts, |slices| self.sender.send(to, slices, stats));
         }
     }
 

@@ -90,6 +90,12 @@ fn any_number_of_parts_is_one_datagram() {
         assert_eq!((frames.len(), &*frames[0].bytes), (1, &bytes[..count]), "{count} parts");
     }
     assert_eq!(port.stats().sends_copied, 2);
+    for len in [511, 512, 513] {
+        let payload: Vec<u8> = (0..len).map(|n| (n % 251) as u8).collect();
+        let (front, back) = payload.split_at(100);
+        port.send(&to, &[front, &[], back]);
+        assert_eq!(&*await_frames(&mut port, Lane::User, 1)[0].bytes, &payload[..], "{len} bytes");
+    }
 }
 
 #[test]
@@ -185,6 +191,31 @@ fn one_socket_is_read_by_its_index_within_a_budget() {
     assert_eq!(port.receive_from(readable[0], 1_000, &mut |frame| heard.push(frame.bytes[0])), 43);
     assert_eq!(heard, (0..50).collect::<Vec<u8>>(), "in order");
     assert_eq!(port.receive_from(99, 1, &mut |_| ()), 0, "an index that does not exist");
+}
+
+#[test]
+fn a_quiet_socket_that_gets_busy_loses_nothing() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let to = port.user_unicast().to_vec();
+    let (mut heard, mut calls) = (Vec::new(), 0);
+    let mut drain = |port: &mut UdpPort, heard: &mut Vec<u8>, until: usize| {
+        while heard.len() < until {
+            let readable = await_readable(port, 2_000);
+            port.receive_from(readable[0], 64, &mut |frame| heard.push(frame.bytes[0]));
+            calls += 1;
+        }
+    };
+    for n in 0..100u8 {
+        port.send(&to, &[&[n]]);
+        drain(&mut port, &mut heard, usize::from(n) + 1);
+    }
+    for n in 100..200u8 {
+        port.send(&to, &[&[n]]);
+    }
+    drain(&mut port, &mut heard, 200);
+    assert_eq!(heard, (0..200).collect::<Vec<u8>>());
+    assert!((101..=125).contains(&calls), "{calls} calls: one each while quiet, few for the stream");
 }
 
 #[test]
