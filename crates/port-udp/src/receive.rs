@@ -104,7 +104,7 @@ impl Receiver {
         let first = self.ready.len() - want;
         let mut heads = [Head::NONE; BURST];
         let result = sys::receive_burst(from.socket.as_fd(), &mut self.ready[first..], &mut heads);
-        let taken = count_error(result, stats).unwrap_or(0);
+        let taken = counted(result, stats).unwrap_or(0);
         from.lone = if taken > 1 { 0 } else { from.lone.saturating_add(1) };
         let lane = from.lane;
         for head in heads.iter().take(taken) {
@@ -140,7 +140,7 @@ impl Receiver {
         self.make_ready(1);
         let (from, slot) = (self.sockets.get(index)?, self.ready.last_mut()?);
         let lane = from.lane;
-        match count_error(from.socket.recv_from(slot), stats) {
+        match counted(from.socket.recv_from(slot), stats) {
             Some((len, SocketAddr::V4(source))) => {
                 self.deliver(lane, Head { source, len }, stats, sink);
                 Some(1)
@@ -201,9 +201,10 @@ impl Receiver {
     }
 }
 
-/// What was received. EAGAIN and EINTR are no errors: nothing was there, and a level-triggered
+/// What a call received. EAGAIN and EINTR are no errors: nothing was there, and a level-triggered
 /// wait reports what comes.
-fn count_error<T>(result: io::Result<T>, stats: &mut Stats) -> Option<T> {
+fn counted<T>(result: io::Result<T>, stats: &mut Stats) -> Option<T> {
+    stats.receive_calls += 1;
     let error = match result {
         Ok(received) => return Some(received),
         Err(error) => error.raw_os_error().unwrap_or(0),

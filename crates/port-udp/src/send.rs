@@ -86,6 +86,7 @@ fn send_one(
 ) {
     let mut may_retry = true;
     loop {
+        stats.send_calls += 1;
         let socket_ref = SockRef::from(socket);
         let result = match parts {
             [whole] => socket_ref.send_to(whole, to),

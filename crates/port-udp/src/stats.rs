@@ -57,6 +57,10 @@ pub struct Stats {
     pub datagrams_out: u64,
     /// Bytes of their payloads.
     pub bytes_out: u64,
+    /// Receiving syscalls, those that found nothing included.
+    pub receive_calls: u64,
+    /// Sending syscalls, those that failed included.
+    pub send_calls: u64,
     /// Datagrams of more parts than one call gathers: copied together first.
     pub sends_copied: u64,
     /// Sends that had to wait for room in the send buffer.

@@ -210,6 +210,8 @@ fn a_quiet_socket_that_gets_busy_loses_nothing() {
         port.send(&to, &[&[n]]);
         drain(&mut port, &mut heard, usize::from(n) + 1);
     }
+    let stats = port.stats();
+    assert_eq!((stats.send_calls, stats.receive_calls), (100, 100), "syscalls of 100 datagrams, one by one");
     for n in 100..200u8 {
         port.send(&to, &[&[n]]);
     }

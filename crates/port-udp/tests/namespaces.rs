@@ -102,6 +102,7 @@ fn multicast_leaves_by_every_interface() {
         port.send(&group, &[b"both ways"]);
         port.send(&to, &[b"one way"]);
         assert_eq!(port.stats().datagrams_out, 4);
+        assert_eq!(await_frames(&mut port, Lane::Meta, 2).len(), 2, "this host hears it too");
     });
     for thread in [far, near].into_iter().flatten() {
         thread.join().expect("the test in the namespace");
