@@ -1,1 +1,29 @@
 //! DCPS entities without I/O: reader caches, instances, sample states, statuses.
+//!
+//! Must never touch a clock, a socket or a thread, and never knows a user's type. DCPS 1.4 §2.2.2 and
+//! §2.2.4. The executor drives it, the public API reads from it.
+#![forbid(unsafe_code)]
+
+mod due;
+mod instance;
+mod list;
+mod reader_access;
+mod reader_cache;
+#[cfg(test)]
+mod reader_cache_tests;
+mod sample_info;
+mod states;
+mod status;
+
+pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
+pub use reader_cache::{
+    DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,
+};
+pub use sample_info::{PayloadKind, Sample, SampleInfo, Selection};
+pub use states::{InstanceState, InstanceStateMask, SampleState, SampleStateMask, ViewState, ViewStateMask};
+pub use status::{
+    IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus, QosPolicyCount,
+    RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedReason,
+    SampleRejectedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
+};

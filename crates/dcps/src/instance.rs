@@ -1,0 +1,292 @@
+//! The instances of a reader and the table of them. DCPS 1.4 §2.2.2.5.1, figure 2.11 (state chart).
+//!
+//! Owns what is known of an instance beyond its samples: its state, its writers, its owner, its key. Must
+//! never decide about samples. Called by the reader cache.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_mem::Bytes;
+
+use crate::due::Due;
+use crate::list::{Chain, List, NIL, Slab};
+use crate::sample_info::PayloadKind;
+use crate::states::{InstanceState, ViewState};
+
+/// Instances of a reader whose RESOURCE_LIMITS name no number. Lower and the state of instances without
+/// samples is forgotten early (they come back as NEW), higher and a peer that makes up keys gets more
+/// memory: an instance takes 0.3 kB and up to [`MAX_KEY_COPY`] of its key.
+pub const DEFAULT_MAX_INSTANCES: usize = 65_536;
+
+/// Payloads up to this size are copied to remember an instance's key; larger ones keep the buffer they
+/// came in. Lower and an instance without samples holds on to a frame, higher and it costs memory twice.
+pub const MAX_KEY_COPY: usize = 4_096;
+
+/// Where a sample stands among those of its instance with DESTINATION_ORDER BY_SOURCE_TIMESTAMP: by
+/// time; what is written at the same time has the same order at every reader (DCPS 1.4 §2.2.3.17).
+pub(crate) type SourceOrder = (Timestamp, Guid, SequenceNumber);
+
+/// An instance without samples is in one of the table's two lists, so that room can be found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Idle {
+    No,
+    Alive,
+    NotAlive,
+}
+
+/// One instance.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) handle: InstanceHandle,
+    pub(crate) state: InstanceState,
+    pub(crate) view: ViewState,
+    pub(crate) disposed_generations: u32,
+    pub(crate) no_writers_generations: u32,
+    /// A payload that holds the key.
+    pub(crate) key: Bytes,
+    pub(crate) key_kind: PayloadKind,
+    /// Its samples, oldest first.
+    pub(crate) samples: List,
+    /// Those of them that have data.
+    pub(crate) data_count: usize,
+    /// The newest of those that have none, or [`NIL`].
+    pub(crate) marker: u32,
+    /// When the time-based filter let the last sample through.
+    pub(crate) accepted: Option<Time>,
+    /// BY_SOURCE_TIMESTAMP: the latest change that came, and the latest that was taken.
+    pub(crate) newest: Option<SourceOrder>,
+    pub(crate) taken: Option<SourceOrder>,
+    /// Working space of a read or take: the call that last met the instance, and of its selected samples
+    /// how many there are and the generation of the last.
+    pub(crate) visit: u64,
+    pub(crate) selected: u32,
+    pub(crate) selected_generation: u32,
+    /// Live writers, rising.
+    writers: Vec<Guid>,
+    /// OWNERSHIP EXCLUSIVE: who is heard.
+    owner: Option<(i32, Guid)>,
+    idle: Idle,
+}
+
+impl Instance {
+    fn new(handle: InstanceHandle, key: Bytes, key_kind: PayloadKind) -> Instance {
+        Instance {
+            handle,
+            state: InstanceState::Alive,
+            view: ViewState::New,
+            disposed_generations: 0,
+            no_writers_generations: 0,
+            key,
+            key_kind,
+            samples: List::EMPTY,
+            data_count: 0,
+            marker: NIL,
+            accepted: None,
+            newest: None,
+            taken: None,
+            visit: 0,
+            selected: 0,
+            selected_generation: 0,
+            writers: Vec::new(),
+            owner: None,
+            idle: Idle::No,
+        }
+    }
+
+    /// How often it has come back.
+    pub(crate) fn generation(&self) -> u32 {
+        self.disposed_generations.saturating_add(self.no_writers_generations)
+    }
+
+    /// The writer writes the instance. *Cost*: O(log writers); allocates for a new writer only.
+    pub(crate) fn register(&mut self, writer: Guid) {
+        if let Err(place) = self.writers.binary_search(&writer) {
+            self.writers.insert(place, writer);
+        }
+    }
+
+    /// The writer no longer does. `false` if it never did.
+    pub(crate) fn unregister(&mut self, writer: Guid) -> bool {
+        let found = self.writers.binary_search(&writer);
+        if let Ok(place) = found {
+            self.writers.remove(place);
+        }
+        if self.owner.is_some_and(|(_, owner)| owner == writer) {
+            self.owner = None;
+        }
+        found.is_ok()
+    }
+
+    pub(crate) fn has_writers(&self) -> bool {
+        !self.writers.is_empty()
+    }
+
+    /// May the writer of this strength be heard? If so it is the owner from now on. Of two that are
+    /// equally strong the one with the lower GUID, so that all readers agree (DCPS 1.4 §2.2.3.9.2).
+    pub(crate) fn own(&mut self, writer: Guid, strength: i32) -> bool {
+        let wins = self.owner.is_none_or(|(best, owner)| {
+            owner == writer || strength > best || (strength == best && writer < owner)
+        });
+        if wins {
+            self.owner = Some((strength, writer));
+        }
+        wins
+    }
+
+    /// A sample came: an instance that was not alive is born again.
+    pub(crate) fn revive(&mut self) {
+        match self.state {
+            InstanceState::Alive => return,
+            InstanceState::NotAliveDisposed => {
+                self.disposed_generations = self.disposed_generations.saturating_add(1);
+            }
+            InstanceState::NotAliveNoWriters => {
+                self.no_writers_generations = self.no_writers_generations.saturating_add(1);
+            }
+        }
+        self.state = InstanceState::Alive;
+        self.view = ViewState::New;
+    }
+}
+
+/// All instances of a reader, by handle and by index.
+#[derive(Debug)]
+pub(crate) struct InstanceTable {
+    by_handle: BTreeMap<InstanceHandle, u32>,
+    slab: Slab<Instance>,
+    idle: Chain,
+    idle_alive: List,
+    idle_not_alive: List,
+    /// When finished instances are purged.
+    pub(crate) purge: Due,
+    /// The instance of the last sample: most often also that of the next.
+    recent: u32,
+    /// RESOURCE_LIMITS max_instances, if there is one.
+    limit: Option<usize>,
+}
+
+impl InstanceTable {
+    pub(crate) fn new(limit: Option<usize>) -> InstanceTable {
+        InstanceTable {
+            by_handle: BTreeMap::new(),
+            slab: Slab::new(),
+            idle: Chain::default(),
+            idle_alive: List::EMPTY,
+            idle_not_alive: List::EMPTY,
+            purge: Due::default(),
+            recent: NIL,
+            limit,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// *Cost*: O(log n), O(1) for the instance that came last.
+    pub(crate) fn find(&self, handle: InstanceHandle) -> Option<u32> {
+        if self.slab.get(self.recent).is_some_and(|recent| recent.handle == handle) {
+            return Some(self.recent);
+        }
+        self.by_handle.get(&handle).copied()
+    }
+
+    /// The instance is likely to be looked for again.
+    pub(crate) fn set_recent(&mut self, index: u32) {
+        self.recent = index;
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&Instance> {
+        self.slab.get(index)
+    }
+
+    pub(crate) fn at(&self, index: u32) -> &Instance {
+        &self.slab[index]
+    }
+
+    pub(crate) fn at_mut(&mut self, index: u32) -> &mut Instance {
+        &mut self.slab[index]
+    }
+
+    /// One above the highest index that was ever used.
+    pub(crate) fn end(&self) -> u32 {
+        self.slab.end()
+    }
+
+    /// Indices in the order of their handles, after this one; NIL is before all.
+    pub(crate) fn after(&self, handle: InstanceHandle) -> impl Iterator<Item = u32> + '_ {
+        let start = if handle == InstanceHandle::NIL { Bound::Unbounded } else { Bound::Excluded(handle) };
+        self.by_handle.range((start, Bound::Unbounded)).map(|(_, index)| *index)
+    }
+
+    /// Would [`InstanceTable::create`] succeed?
+    pub(crate) fn has_room(&self) -> bool {
+        self.len() < self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) || self.spare().is_some()
+    }
+
+    /// The instance to give up for a new one: one without samples that is not alive. If the limit is our
+    /// own and not the user's also one that is alive; its next sample makes it NEW again.
+    fn spare(&self) -> Option<u32> {
+        let alive = if self.limit.is_none() { self.idle_alive.head } else { NIL };
+        [self.idle_not_alive.head, alive].into_iter().find(|index| *index != NIL)
+    }
+
+    /// Adds an instance that is not there yet. `None` if there is no room.
+    pub(crate) fn create(
+        &mut self,
+        handle: InstanceHandle,
+        payload: &Bytes,
+        kind: PayloadKind,
+    ) -> Option<u32> {
+        if self.len() >= self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) {
+            let spare = self.spare()?;
+            self.remove(spare);
+        }
+        let key = match kind {
+            PayloadKind::Empty => Bytes::new(),
+            _ if payload.len() <= MAX_KEY_COPY => Bytes::copy_from(payload),
+            _ => payload.clone(),
+        };
+        let index = self.slab.insert(Instance::new(handle, key, kind));
+        self.by_handle.insert(handle, index);
+        Some(index)
+    }
+
+    /// To be called when an instance's samples, state or writers have changed: one that is finished and
+    /// has no samples is forgotten, one that is only without samples may be when room is needed.
+    pub(crate) fn settle(&mut self, index: u32) {
+        let Some(instance) = self.slab.get(index) else { return };
+        let idle = match instance.state {
+            _ if instance.samples.len > 0 => Idle::No,
+            InstanceState::Alive => Idle::Alive,
+            _ if instance.has_writers() => Idle::NotAlive,
+            _ => return self.remove(index),
+        };
+        if idle == instance.idle {
+            return;
+        }
+        self.leave_idle(index);
+        self.slab[index].idle = idle;
+        match idle {
+            Idle::No => {}
+            Idle::Alive => self.idle.push_back(&mut self.idle_alive, index),
+            Idle::NotAlive => self.idle.push_back(&mut self.idle_not_alive, index),
+        }
+    }
+
+    fn leave_idle(&mut self, index: u32) {
+        match self.slab[index].idle {
+            Idle::No => {}
+            Idle::Alive => self.idle.unlink(&mut self.idle_alive, index),
+            Idle::NotAlive => self.idle.unlink(&mut self.idle_not_alive, index),
+        }
+    }
+
+    fn remove(&mut self, index: u32) {
+        self.leave_idle(index);
+        self.purge.cancel(index);
+        let instance = self.slab.remove(index);
+        self.by_handle.remove(&instance.handle);
+    }
+}

@@ -1,0 +1,507 @@
+//! The reader's cache: which samples are kept, refused, replaced, and what becomes of their instances.
+//! DCPS 1.4 §2.2.2.5.1 (states), §2.2.3 (HISTORY, RESOURCE_LIMITS, OWNERSHIP, TIME_BASED_FILTER, LIFESPAN,
+//! DESTINATION_ORDER, READER_DATA_LIFECYCLE).
+//!
+//! Owns the samples of one reader, untyped. Must never read a clock, touch the payload's bytes or wait.
+//! Sources insert, the application reads and takes (`reader_access`), the driver calls the timeouts.
+
+use taut_base::{Duration, Guid, InstanceHandle, SequenceNumber, Time};
+use taut_mem::Bytes;
+use taut_qos::{
+    DataReaderQos, DestinationOrderKind, History, OwnershipKind, Presentation, PresentationAccessScopeKind,
+    ReaderDataLifecycle,
+};
+use taut_rtps::history_cache::{CacheChange, ChangeKind};
+
+use crate::due::Due;
+use crate::instance::{InstanceTable, SourceOrder};
+use crate::list::{Chain, List, NIL, Slab};
+use crate::reader_access::Selected;
+use crate::sample_info::PayloadKind;
+use crate::states::InstanceState;
+use crate::status::SampleRejectedReason;
+
+/// Samples of a KEEP_ALL reader whose RESOURCE_LIMITS name no number. Lower and writers wait for short
+/// pauses of the application, higher and a stalled one costs more memory before they do.
+pub const DEFAULT_MAX_SAMPLES: usize = 8_192;
+
+/// Payload bytes that one reader holds; one sample is always accepted. Lower and large samples are refused
+/// though the limits in numbers allow them, higher and a writer that is faster than the application can
+/// fill the machine.
+pub const MAX_PAYLOAD_BYTES: usize = 512 << 20;
+
+/// How many newer samples of an instance an older one may pass on its way to its place with
+/// BY_SOURCE_TIMESTAMP; one that would pass more is dropped. Lower loses samples of writers whose paths
+/// differ in delay, higher lets a peer whose clock runs backwards cost this many steps per sample.
+pub const MAX_REORDER: usize = 64;
+
+/// What became of a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Insert {
+    /// There is a new sample.
+    Stored,
+    /// There is a new sample, and HISTORY KEEP_LAST dropped the oldest of its instance for it.
+    Replaced,
+    /// A limit is reached: a reliable source keeps the change and offers it again.
+    Rejected(SampleRejectedReason),
+    /// The change is of no interest; there is no new sample.
+    Ignored(IgnoredReason),
+}
+
+/// Why a change is of no interest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IgnoredReason {
+    /// Its LIFESPAN is over.
+    Expired,
+    /// OWNERSHIP EXCLUSIVE: a stronger writer has the instance.
+    NotOwner,
+    /// TIME_BASED_FILTER: too soon after the last.
+    TooSoon,
+    /// BY_SOURCE_TIMESTAMP: newer samples were taken, or are all that HISTORY keeps.
+    OutOfOrder,
+    /// The end of an instance that is not known.
+    UnknownInstance,
+    /// The instance's state is as before, or the topic has no key.
+    NothingNew,
+}
+
+/// One sample in the cache.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) change: CacheChange,
+    pub(crate) payload_kind: PayloadKind,
+    pub(crate) instance: u32,
+    pub(crate) read: bool,
+    pub(crate) disposed_generations: u32,
+    pub(crate) no_writers_generations: u32,
+}
+
+impl Entry {
+    pub(crate) fn valid(&self) -> bool {
+        self.change.kind == ChangeKind::Alive
+    }
+
+    pub(crate) fn generation(&self) -> u32 {
+        self.disposed_generations.saturating_add(self.no_writers_generations)
+    }
+}
+
+/// Where a change stands by its source; `None` if its writer does not say.
+pub(crate) fn source_order(change: &CacheChange) -> Option<SourceOrder> {
+    Some((change.source_timestamp?, change.writer_guid, change.sequence_number))
+}
+
+/// The samples of one DataReader.
+///
+/// *Cost*: insert and take are O(log instances), for the instance of the last sample O(1); they allocate
+/// nothing once the cache has been as full as it gets, but for an instance or a writer of it that is new.
+#[derive(Debug)]
+pub struct ReaderCache {
+    pub(crate) samples: Slab<Entry>,
+    /// All samples in the order of arrival, and those of each instance in its order.
+    pub(crate) arrival: Chain,
+    pub(crate) all: List,
+    pub(crate) in_instance: Chain,
+    pub(crate) instances: InstanceTable,
+    pub(crate) unread: usize,
+    pub(crate) by_source: bool,
+    /// PRESENTATION ordered_access over the whole topic.
+    pub(crate) ordered: bool,
+    /// Working space of read and take.
+    pub(crate) selected: Vec<Selected>,
+    pub(crate) visits: u64,
+    keyed: bool,
+    exclusive: bool,
+    minimum_separation: Duration,
+    lifecycle: ReaderDataLifecycle,
+    /// KEEP_LAST's depth.
+    depth: Option<usize>,
+    max_samples: usize,
+    max_samples_per_instance: usize,
+    lifespans: Due,
+    /// Samples with data, and the bytes of all.
+    data_count: usize,
+    bytes: usize,
+}
+
+impl ReaderCache {
+    /// An empty cache for a reader of this QoS, which must be consistent.
+    pub fn new(qos: &DataReaderQos, keyed: bool) -> ReaderCache {
+        let limit = |limit: Option<u32>| limit.map(|limit| limit as usize);
+        let limits = &qos.resource_limits;
+        let (depth, default_max) = match qos.history {
+            History::KeepLast(depth) => (Some(depth.max(1) as usize), usize::MAX),
+            History::KeepAll => (None, DEFAULT_MAX_SAMPLES),
+        };
+        ReaderCache {
+            samples: Slab::new(),
+            arrival: Chain::default(),
+            all: List::EMPTY,
+            in_instance: Chain::default(),
+            instances: InstanceTable::new(limit(limits.max_instances)),
+            unread: 0,
+            by_source: qos.destination_order == DestinationOrderKind::BySourceTimestamp,
+            ordered: false,
+            selected: Vec::new(),
+            visits: 0,
+            keyed,
+            exclusive: qos.ownership == OwnershipKind::Exclusive,
+            minimum_separation: qos.time_based_filter,
+            lifecycle: qos.reader_data_lifecycle,
+            depth,
+            max_samples: limit(limits.max_samples).unwrap_or(default_max),
+            max_samples_per_instance: limit(limits.max_samples_per_instance).unwrap_or(usize::MAX),
+            lifespans: Due::default(),
+            data_count: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Takes over the subscriber's PRESENTATION. With ordered access over more than the instance samples
+    /// come in the order of arrival; else those of one instance come together (DCPS 1.4 §2.2.2.5.3.8).
+    pub fn set_presentation(&mut self, presentation: &Presentation) {
+        self.ordered =
+            presentation.ordered_access && presentation.access_scope > PresentationAccessScopeKind::Instance;
+    }
+
+    /// Takes over the policies that may change in an enabled reader.
+    pub fn set_qos(&mut self, qos: &DataReaderQos) {
+        self.minimum_separation = qos.time_based_filter;
+        self.lifecycle = qos.reader_data_lifecycle;
+    }
+
+    /// Samples held, with and without data.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Is nothing held?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Samples that were not read before.
+    pub fn unread_count(&self) -> usize {
+        self.unread
+    }
+
+    /// Instances that are known.
+    pub fn instance_count(&self) -> usize {
+        self.instances.len()
+    }
+
+    /// Would a sample of this instance be stored? A source of a reliable KEEP_ALL reader asks before it
+    /// pushes and holds the sample back if not.
+    pub fn has_room(&self, instance: InstanceHandle) -> bool {
+        self.refusal(self.instances.find(instance), 0).is_none()
+    }
+
+    /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key.
+    ///
+    /// `strength` is its writer's OWNERSHIP_STRENGTH, `expires` the end of its LIFESPAN if it has one.
+    pub fn insert(&mut self, now: Time, change: CacheChange, strength: i32, expires: Option<Time>) -> Insert {
+        match change.kind {
+            ChangeKind::Alive => self.insert_data(now, change, strength, expires.unwrap_or(Time::NEVER)),
+            _ => self.insert_state(now, change, strength),
+        }
+    }
+
+    /// The writer has gone or is no longer alive: what only it wrote has no writers. *Cost*: O(instances).
+    pub fn writer_gone(&mut self, now: Time, writer: Guid) {
+        for index in 0..self.instances.end() {
+            if self.instances.get(index).is_none() || !self.instances.at_mut(index).unregister(writer) {
+                continue;
+            }
+            self.without_writers(now, index, || CacheChange {
+                kind: ChangeKind::NotAliveUnregistered,
+                writer_guid: writer,
+                sequence_number: SequenceNumber::UNKNOWN,
+                instance: None,
+                source_timestamp: None,
+                time: now,
+                payload: Bytes::new(),
+            });
+            self.instances.settle(index);
+        }
+    }
+
+    /// Drops samples whose LIFESPAN is over and instances whose autopurge delay is. To be called before a
+    /// read or take if [`ReaderCache::next_timeout`] has passed; otherwise it does nothing.
+    pub fn on_timeout(&mut self, now: Time) {
+        while let Some(id) = self.lifespans.pop(now) {
+            let entry = self.remove(id);
+            self.instances.settle(entry.instance);
+        }
+        while let Some(index) = self.instances.purge.pop(now) {
+            loop {
+                match self.instances.at(index).samples.head {
+                    NIL => break,
+                    id => drop(self.remove(id)),
+                }
+            }
+            self.instances.settle(index);
+        }
+    }
+
+    /// When to call [`ReaderCache::on_timeout`]; ask again after any call that changes the cache.
+    pub fn next_timeout(&self) -> Option<Time> {
+        [self.lifespans.next(), self.instances.purge.next()].into_iter().flatten().min()
+    }
+
+    fn insert_data(&mut self, now: Time, change: CacheChange, strength: i32, expires: Time) -> Insert {
+        if expires <= now {
+            return Insert::Ignored(IgnoredReason::Expired);
+        }
+        let handle = self.handle(&change);
+        let known = self.instances.find(handle);
+        if let Some(why) = known.and_then(|index| self.unwanted(now, index, &change, strength)) {
+            return Insert::Ignored(why);
+        }
+        if let Some(reason) = self.refusal(known, change.payload.len()) {
+            return Insert::Rejected(reason);
+        }
+        let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
+            return Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
+        };
+        let Some(before) = self.place(index, &change) else {
+            return Insert::Ignored(IgnoredReason::OutOfOrder);
+        };
+        self.instances.set_recent(index);
+        self.revive(index, &change);
+        if self.minimum_separation > Duration::ZERO {
+            self.instances.at_mut(index).accepted = Some(now);
+        }
+        let id = self.link(index, before, change, PayloadKind::Data);
+        self.lifespans.set(id, expires);
+        let evicted = self.keep_last(index);
+        self.instances.settle(index);
+        match evicted {
+            Some(evicted) if evicted == id => Insert::Ignored(IgnoredReason::OutOfOrder),
+            Some(_) => Insert::Replaced,
+            None => Insert::Stored,
+        }
+    }
+
+    /// A dispose, an unregister, or both.
+    fn insert_state(&mut self, now: Time, change: CacheChange, strength: i32) -> Insert {
+        let handle = self.handle(&change);
+        let disposes = change.kind != ChangeKind::NotAliveUnregistered;
+        let unregisters = change.kind != ChangeKind::NotAliveDisposed;
+        let writer = change.writer_guid;
+        let known = self.instances.find(handle);
+        if known.is_none() && !disposes {
+            return Insert::Ignored(IgnoredReason::UnknownInstance);
+        }
+        let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
+            return Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
+        };
+        let held = self.samples.len();
+        let mut outcome = Insert::Ignored(IgnoredReason::NothingNew);
+        if disposes {
+            outcome = self.dispose(now, index, &change, strength);
+        }
+        if unregisters && self.instances.at_mut(index).unregister(writer) {
+            self.without_writers(now, index, || change);
+        }
+        if self.samples.len() > held {
+            outcome = Insert::Stored;
+        }
+        self.instances.settle(index);
+        outcome
+    }
+
+    fn dispose(&mut self, now: Time, index: u32, change: &CacheChange, strength: i32) -> Insert {
+        let instance = self.instances.at_mut(index);
+        instance.register(change.writer_guid);
+        if self.exclusive && !instance.own(change.writer_guid, strength) {
+            return Insert::Ignored(IgnoredReason::NotOwner);
+        }
+        if self.by_source {
+            let order = source_order(change);
+            if order.is_some() && order < instance.newest {
+                return Insert::Ignored(IgnoredReason::OutOfOrder);
+            }
+            instance.newest = order.max(instance.newest);
+        }
+        if instance.state == InstanceState::NotAliveDisposed {
+            return Insert::Ignored(IgnoredReason::NothingNew);
+        }
+        instance.state = InstanceState::NotAliveDisposed;
+        self.instances.purge.set(index, now + self.lifecycle.autopurge_disposed_samples_delay);
+        self.mark(index, change.clone())
+    }
+
+    /// If the instance is alive and has lost its last writer, it has none from now on.
+    fn without_writers(&mut self, now: Time, index: u32, change: impl FnOnce() -> CacheChange) {
+        let instance = self.instances.at_mut(index);
+        if instance.has_writers() || instance.state != InstanceState::Alive {
+            return;
+        }
+        instance.state = InstanceState::NotAliveNoWriters;
+        self.instances.purge.set(index, now + self.lifecycle.autopurge_nowriter_samples_delay);
+        self.mark(index, change());
+    }
+
+    /// Adds the sample without data that tells of an instance's new state. There is one per instance
+    /// beside what HISTORY keeps; with KEEP_ALL each is kept while there is room.
+    fn mark(&mut self, index: u32, mut change: CacheChange) -> Insert {
+        if !self.keyed {
+            return Insert::Ignored(IgnoredReason::NothingNew);
+        }
+        let instance = self.instances.at(index);
+        let mut kind = PayloadKind::Key;
+        if change.payload.is_empty() {
+            (change.payload, kind) = (instance.key.clone(), instance.key_kind);
+        }
+        let (older, last) = (instance.marker, instance.samples.tail);
+        let full = self.depth.is_some() || self.samples.len() >= self.max_samples;
+        let id = self.link(index, last, change, kind);
+        if full && older != NIL {
+            self.remove(older);
+        }
+        self.instances.at_mut(index).marker = id;
+        Insert::Stored
+    }
+
+    /// Why a sample of a known instance is of no interest. Its writer counts as one of the instance's
+    /// writers even so.
+    fn unwanted(
+        &mut self,
+        now: Time,
+        index: u32,
+        change: &CacheChange,
+        strength: i32,
+    ) -> Option<IgnoredReason> {
+        let instance = self.instances.at_mut(index);
+        instance.register(change.writer_guid);
+        if self.exclusive && !instance.own(change.writer_guid, strength) {
+            return Some(IgnoredReason::NotOwner);
+        }
+        if self.by_source
+            && let Some(order) = source_order(change)
+        {
+            let after_the_end = instance.state != InstanceState::Alive && Some(order) < instance.newest;
+            if Some(order) < instance.taken || after_the_end {
+                return Some(IgnoredReason::OutOfOrder);
+            }
+        }
+        let too_soon = |last: Time| now.since(last) < self.minimum_separation;
+        instance.accepted.is_some_and(too_soon).then_some(IgnoredReason::TooSoon)
+    }
+
+    /// The limit that keeps a sample of this size out, if there is one.
+    fn refusal(&self, known: Option<u32>, size: usize) -> Option<SampleRejectedReason> {
+        let mut freed = (0, 0);
+        match known {
+            None if !self.instances.has_room() => {
+                return Some(SampleRejectedReason::RejectedByInstancesLimit);
+            }
+            None => {}
+            Some(index) => {
+                let instance = self.instances.at(index);
+                if self.depth.is_some_and(|depth| instance.data_count >= depth) {
+                    freed = (1, self.samples[instance.samples.head].change.payload.len());
+                } else if instance.data_count >= self.max_samples_per_instance {
+                    return Some(SampleRejectedReason::RejectedBySamplesPerInstanceLimit);
+                }
+            }
+        }
+        let (freed_samples, freed_bytes) = freed;
+        let bytes = self.bytes.saturating_sub(freed_bytes);
+        let full = self.data_count - freed_samples >= self.max_samples
+            || (bytes > 0 && bytes.saturating_add(size) > MAX_PAYLOAD_BYTES);
+        full.then_some(SampleRejectedReason::RejectedBySamplesLimit)
+    }
+
+    fn handle(&self, change: &CacheChange) -> InstanceHandle {
+        if self.keyed { change.instance.unwrap_or_default() } else { InstanceHandle::NIL }
+    }
+
+    fn create(&mut self, handle: InstanceHandle, change: &CacheChange, strength: i32) -> Option<u32> {
+        let kind = match change.kind {
+            _ if !self.keyed || change.payload.is_empty() => PayloadKind::Empty,
+            ChangeKind::Alive => PayloadKind::Data,
+            _ => PayloadKind::Key,
+        };
+        let index = self.instances.create(handle, &change.payload, kind)?;
+        let instance = self.instances.at_mut(index);
+        instance.register(change.writer_guid);
+        instance.own(change.writer_guid, strength);
+        Some(index)
+    }
+
+    /// The sample after which a new one of the instance belongs. `None` if that is too far back.
+    fn place(&self, index: u32, change: &CacheChange) -> Option<u32> {
+        let mut before = self.instances.at(index).samples.tail;
+        let Some(order) = source_order(change).filter(|_| self.by_source) else { return Some(before) };
+        for _ in 0..MAX_REORDER {
+            if before == NIL || source_order(&self.samples[before].change) < Some(order) {
+                return Some(before);
+            }
+            before = self.in_instance.prev(before);
+        }
+        None
+    }
+
+    /// A sample came: the instance is alive, unless the sample is older than what made it end.
+    fn revive(&mut self, index: u32, change: &CacheChange) {
+        let instance = self.instances.at_mut(index);
+        if self.by_source {
+            instance.newest = source_order(change).max(instance.newest);
+        }
+        if instance.state != InstanceState::Alive {
+            instance.revive();
+            self.instances.purge.cancel(index);
+        }
+    }
+
+    fn link(&mut self, index: u32, before: u32, change: CacheChange, payload_kind: PayloadKind) -> u32 {
+        let instance = self.instances.at_mut(index);
+        let (size, valid) = (change.payload.len(), change.kind == ChangeKind::Alive);
+        let id = self.samples.insert(Entry {
+            change,
+            payload_kind,
+            instance: index,
+            read: false,
+            disposed_generations: instance.disposed_generations,
+            no_writers_generations: instance.no_writers_generations,
+        });
+        instance.data_count += usize::from(valid);
+        self.in_instance.insert_after(&mut instance.samples, before, id);
+        self.arrival.push_back(&mut self.all, id);
+        self.unread += 1;
+        self.data_count += usize::from(valid);
+        self.bytes += size;
+        id
+    }
+
+    /// Takes a sample out of all orders; the caller settles its instance.
+    pub(crate) fn remove(&mut self, id: u32) -> Entry {
+        let entry = self.samples.remove(id);
+        let instance = self.instances.at_mut(entry.instance);
+        instance.data_count -= usize::from(entry.valid());
+        if instance.marker == id {
+            instance.marker = NIL;
+        }
+        self.in_instance.unlink(&mut instance.samples, id);
+        self.arrival.unlink(&mut self.all, id);
+        self.lifespans.cancel(id);
+        self.unread -= usize::from(!entry.read);
+        self.data_count -= usize::from(entry.valid());
+        self.bytes -= entry.change.payload.len();
+        entry
+    }
+
+    /// Drops the oldest sample with data if there are more than KEEP_LAST keeps.
+    fn keep_last(&mut self, index: u32) -> Option<u32> {
+        let instance = self.instances.at(index);
+        self.depth.filter(|depth| instance.data_count > *depth)?;
+        let mut id = instance.samples.head;
+        // At most one sample of the instance has no data.
+        while !self.samples[id].valid() {
+            id = self.in_instance.next(id);
+        }
+        self.remove(id);
+        Some(id)
+    }
+}

@@ -1,0 +1,105 @@
+//! What a reader hands out: a sample and what is known of it. DCPS 1.4 §2.2.2.5.5.
+
+use taut_base::{InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_mem::Bytes;
+
+use crate::states::{
+    InstanceState, InstanceStateMask, SampleState, SampleStateMask, ViewState, ViewStateMask,
+};
+
+/// What is known of a sample at the time of read or take. *Source*: DCPS 1.4 §2.2.2.5.5.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleInfo {
+    /// Was it read before?
+    pub sample_state: SampleState,
+    /// Was its instance seen before?
+    pub view_state: ViewState,
+    /// Does its instance exist now?
+    pub instance_state: InstanceState,
+    /// The writer's clock at the write; `None` if it did not say.
+    pub source_timestamp: Option<Timestamp>,
+    /// This side's clock at the arrival.
+    pub reception_timestamp: Time,
+    /// Its instance; NIL if the topic has no key.
+    pub instance_handle: InstanceHandle,
+    /// The writer's GUID.
+    pub publication_handle: InstanceHandle,
+    /// How often the instance had come back from being disposed when the sample came.
+    pub disposed_generation_count: u32,
+    /// How often the instance had come back from having no writers when the sample came.
+    pub no_writers_generation_count: u32,
+    /// How many samples of the instance follow in what this call returns.
+    pub sample_rank: u32,
+    /// How often the instance came back between this and its last sample in what this call returns.
+    pub generation_rank: u32,
+    /// How often the instance came back between this and its last sample that has arrived.
+    pub absolute_generation_rank: u32,
+    /// Is there data? If not, the sample only tells that the instance's state has changed.
+    pub valid_data: bool,
+    /// The sample's number in its writer's order; UNKNOWN if no message brought it.
+    pub sequence_number: SequenceNumber,
+}
+
+/// What the payload of a sample is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PayloadKind {
+    /// Encapsulation header and serialized data.
+    Data,
+    /// Encapsulation header and serialized key.
+    Key,
+    /// Nothing: the key is not known.
+    Empty,
+}
+
+/// One sample as a reader hands it out.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The bytes. Of a sample without valid data: the best that is known of the instance's key.
+    pub payload: Bytes,
+    /// What these bytes are.
+    pub payload_kind: PayloadKind,
+    /// What is known of it.
+    pub info: SampleInfo,
+}
+
+/// Which samples a read or take is about, and how many at most.
+///
+/// ```
+/// use taut_dcps::{SampleStateMask, Selection};
+/// let next_ten_unread = Selection { sample_states: SampleStateMask::NOT_READ, max_samples: 10, ..Selection::ANY };
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Selection {
+    /// Sample states that count.
+    pub sample_states: SampleStateMask,
+    /// View states that count.
+    pub view_states: ViewStateMask,
+    /// Instance states that count.
+    pub instance_states: InstanceStateMask,
+    /// Only this instance.
+    pub instance: Option<InstanceHandle>,
+    /// Only the first instance after this one that has such samples; NIL is before all.
+    pub next_instance_after: Option<InstanceHandle>,
+    /// How many at most.
+    pub max_samples: usize,
+}
+
+impl Selection {
+    /// All samples.
+    pub const ANY: Selection = Selection {
+        sample_states: SampleStateMask::ANY,
+        view_states: ViewStateMask::ANY,
+        instance_states: InstanceStateMask::ANY,
+        instance: None,
+        next_instance_after: None,
+        max_samples: usize::MAX,
+    };
+    /// All samples that were not read before.
+    pub const NOT_READ: Selection = Selection { sample_states: SampleStateMask::NOT_READ, ..Selection::ANY };
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Selection::ANY
+    }
+}
