@@ -7,6 +7,7 @@ mod common;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use common::{assert_silent, await_frames, open};
 use nix::sched::{CloneFlags, unshare};
@@ -30,6 +31,20 @@ fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) -> Option<thre
 fn ip(arguments: &str) {
     let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
     assert!(status.success(), "ip {arguments}");
+}
+
+/// Waits until the kernel has begun to use an interface that was set up; until then it drops what
+/// is sent there.
+fn await_up(name: &str) {
+    let end = Instant::now() + Duration::from_secs(5);
+    let is_up = || {
+        let shown = Command::new("ip").args(["-o", "link", "show", name]).output().expect("iproute2");
+        String::from_utf8_lossy(&shown.stdout).contains("state UP")
+    };
+    while !is_up() {
+        assert!(Instant::now() < end, "{name} does not come up");
+        thread::yield_now();
+    }
 }
 
 fn domain_zero(interfaces: &[&str]) -> UdpConfig {
@@ -64,6 +79,7 @@ fn multicast_leaves_by_every_interface() {
     let far = in_namespace("multicast_leaves_by_every_interface", move || {
         tell_near.send(nix::unistd::gettid().as_raw()).unwrap();
         near_is_up.recv().unwrap();
+        ["taut1", "taut2"].into_iter().for_each(await_up);
         let mut ports = ["10.77.1.2", "10.77.2.2"].map(|address| open(&domain_zero(&[address])));
         let mut both = open(&domain_zero(&[]));
         far_is_open.send(both.user_unicast().to_vec()).unwrap();
@@ -92,6 +108,7 @@ fn multicast_leaves_by_every_interface() {
                 assert!(child.status().expect("nsenter").success(), "{command}");
             }
         }
+        ["taut1", "taut2"].into_iter().for_each(await_up);
         tell_far.send(()).unwrap();
         let to = await_far.recv().unwrap();
         let mut port = open(&domain_zero(&[]));
