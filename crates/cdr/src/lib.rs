@@ -1,1 +1,44 @@
-//! XCDR1 and XCDR2: the serialized form of DDS samples and keys.
+//! XCDR1 and XCDR2: the serialized form of DDS samples and keys, and the key hash.
+//!
+//! Owns the rules of DDS-XTypes 1.3 §7.4 (encodings), §7.6.3.1.2 (encapsulation) and §7.6.8 (key hash).
+//! Must never panic on bytes, allocate more than the bytes received call for, or know about RTPS.
+//! Called by the typed API on floor 5 (through `derive(DdsType)`) and by its untyped table of functions.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation
+    )
+)]
+
+mod bits;
+mod collections;
+mod decoder;
+mod encoder;
+mod error;
+mod key;
+mod payload;
+mod plain;
+mod primitives;
+mod strings;
+mod types;
+
+pub use bits::BitField;
+pub use bytemuck;
+pub use decoder::Decoder;
+pub use encoder::Encoder;
+pub use error::{CdrError, Result};
+pub use key::{KeyHasher, KeySize, key_hash, key_hash_of_payload};
+pub use payload::{
+    Encapsulation, from_key_payload, from_payload, key_to_payload, key_to_payload_in, to_payload,
+    to_payload_in,
+};
+pub use plain::{Plain, put_plain, put_plain_slice, take_plain, take_plain_vec, view};
+pub use primitives::{Char, LongDouble, WChar};
+pub use strings::WString;
+pub use types::{Cdr, DdsType, Endian, Extensibility, Members, Representation, min_size};

@@ -1,0 +1,274 @@
+//! Sequences, arrays, maps and external members. XTypes 1.3 §7.4.3.5.3 (rules 9 to 17).
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
+
+use crate::{Cdr, CdrError, Decoder, Encoder, KeySize, Result};
+
+fn within(length: usize, bounds: &[usize]) -> Result<()> {
+    match bounds.first() {
+        Some(&bound) if bound != 0 && length > bound => Err(CdrError::Bound),
+        _ => Ok(()),
+    }
+}
+
+fn inner(bounds: &[usize]) -> &[usize] {
+    bounds.split_first().map_or(&[], |(_, rest)| rest)
+}
+
+/// `count` times the key size of an element, stopping as soon as it no longer matters.
+fn repeat<T: Cdr>(mut size: KeySize, count: usize, bounds: &[usize]) -> KeySize {
+    for _ in 0..count {
+        if size.exceeds_hash() {
+            break;
+        }
+        size = T::key_size(size, bounds);
+    }
+    size
+}
+
+/// The length code of a sequence in a mutable structure, where its count can double as the length.
+const fn sequence_code<T: Cdr>() -> u32 {
+    match (T::PRIMITIVE, T::MIN_SIZE) {
+        (true, 1) | (false, _) => 5,
+        (true, 4) => 6,
+        (true, 8) => 7,
+        (true, _) => 4,
+    }
+}
+
+impl<T: Cdr> Cdr for Vec<T> {
+    const MIN_SIZE: usize = 4;
+    const LENGTH_CODE: u32 = sequence_code::<T>();
+
+    fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        out.collection(T::PRIMITIVE, |out| {
+            out.put_length(self.len())?;
+            T::encode_slice(self, out)
+        })
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self> {
+        input.collection(T::PRIMITIVE, |input| {
+            let count = input.take_count(T::MIN_SIZE)?;
+            T::decode_vec(input, count)
+        })
+    }
+
+    fn initial() -> Self {
+        Vec::new()
+    }
+
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
+        out.collection(T::PRIMITIVE, |out| {
+            out.put_length(self.len())?;
+            self.iter().try_for_each(|value| value.encode_key(out))
+        })
+    }
+
+    fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
+        input.collection(T::PRIMITIVE, |input| {
+            // A key may take fewer bytes than the whole element.
+            let count = input.take_count(T::MIN_SIZE.min(1))?;
+            let mut out = input.vec_for(count);
+            for _ in 0..count {
+                out.push(T::decode_key(input)?);
+            }
+            Ok(out)
+        })
+    }
+
+    fn key_size(size: KeySize, bounds: &[usize]) -> KeySize {
+        match bounds.first() {
+            Some(&bound) if bound != 0 => {
+                repeat::<T>(size.header(T::PRIMITIVE).primitive(4), bound, inner(bounds))
+            }
+            _ => size.unbounded(),
+        }
+    }
+
+    fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
+        within(self.len(), bounds)?;
+        let rest = inner(bounds);
+        if rest.is_empty() { Ok(()) } else { self.iter().try_for_each(|value| value.check_bounds(rest)) }
+    }
+}
+
+impl<T: Cdr, const N: usize> Cdr for [T; N] {
+    const ELEMENT_PRIMITIVE: bool = T::ELEMENT_PRIMITIVE;
+    const IS_ARRAY: bool = true;
+    const MIN_SIZE: usize = T::MIN_SIZE.saturating_mul(N);
+    const LENGTH_CODE: u32 = if T::ELEMENT_PRIMITIVE { 4 } else { 5 };
+    // An array of structures has a delimiter in XCDR2.
+    const PLAIN: bool = T::PLAIN && T::ELEMENT_PRIMITIVE;
+    const FIRST_ALIGN: usize = T::FIRST_ALIGN;
+
+    fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        out.collection(T::ELEMENT_PRIMITIVE, |out| self.encode_flat(out))
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self> {
+        if Self::MIN_SIZE > input.remaining() {
+            return Err(CdrError::EndOfData);
+        }
+        let mut value = Self::initial();
+        input.collection(T::ELEMENT_PRIMITIVE, |input| value.decode_flat(input))?;
+        Ok(value)
+    }
+
+    fn initial() -> Self {
+        std::array::from_fn(|_| T::initial())
+    }
+
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
+        out.collection(T::ELEMENT_PRIMITIVE, |out| self.encode_key_flat(out))
+    }
+
+    fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
+        let mut value = Self::initial();
+        input.collection(T::ELEMENT_PRIMITIVE, |input| value.decode_key_flat(input))?;
+        Ok(value)
+    }
+
+    fn key_size(size: KeySize, bounds: &[usize]) -> KeySize {
+        // An inner array has no delimiter of its own; counting one errs to the side of the MD5 for
+        // arrays of arrays of structures only, which no 16-byte key can hold next to two delimiters.
+        repeat::<T>(size.header(T::ELEMENT_PRIMITIVE), N, bounds)
+    }
+
+    fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
+        if bounds.is_empty() { Ok(()) } else { self.iter().try_for_each(|value| value.check_bounds(bounds)) }
+    }
+
+    fn encode_flat(&self, out: &mut Encoder<'_>) -> Result<()> {
+        if T::IS_ARRAY {
+            self.iter().try_for_each(|value| value.encode_flat(out))
+        } else {
+            T::encode_slice(self, out)
+        }
+    }
+
+    fn decode_flat(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        if T::IS_ARRAY {
+            self.iter_mut().try_for_each(|value| value.decode_flat(input))
+        } else {
+            T::decode_slice(input, self)
+        }
+    }
+
+    fn encode_key_flat(&self, out: &mut Encoder<'_>) -> Result<()> {
+        self.iter().try_for_each(|value| value.encode_key_flat(out))
+    }
+
+    fn decode_key_flat(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        self.iter_mut().try_for_each(|value| value.decode_key_flat(input))
+    }
+}
+
+/// What ordered and hashed maps share.
+fn encode_map<'m, K: Cdr + 'm, V: Cdr + 'm>(
+    length: usize,
+    entries: impl Iterator<Item = (&'m K, &'m V)>,
+    out: &mut Encoder<'_>,
+) -> Result<()> {
+    out.collection(K::PRIMITIVE && V::PRIMITIVE, |out| {
+        out.put_length(length)?;
+        for (key, value) in entries {
+            key.encode(out)?;
+            value.encode(out)?;
+        }
+        Ok(())
+    })
+}
+
+fn decode_map<K: Cdr, V: Cdr>(input: &mut Decoder<'_>, mut insert: impl FnMut(K, V)) -> Result<()> {
+    input.collection(K::PRIMITIVE && V::PRIMITIVE, |input| {
+        let count = input.take_count(K::MIN_SIZE.saturating_add(V::MIN_SIZE))?;
+        for _ in 0..count {
+            let key = K::decode(input)?;
+            insert(key, V::decode(input)?);
+        }
+        Ok(())
+    })
+}
+
+/// The bounds of a map are those of the map, then of its values.
+impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
+    const MIN_SIZE: usize = 4;
+    const LENGTH_CODE: u32 = if K::PRIMITIVE && V::PRIMITIVE { 4 } else { 5 };
+
+    fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        encode_map(self.len(), self.iter(), out)
+    }
+    fn decode(input: &mut Decoder<'_>) -> Result<Self> {
+        let mut map = BTreeMap::new();
+        decode_map(input, |key, value| drop(map.insert(key, value)))?;
+        Ok(map)
+    }
+    fn initial() -> Self {
+        BTreeMap::new()
+    }
+    fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
+        size.unbounded()
+    }
+    fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
+        within(self.len(), bounds)?;
+        self.values().try_for_each(|value| value.check_bounds(inner(bounds)))
+    }
+}
+
+/// Like the ordered map; the order of the entries on the wire is that of the hasher.
+impl<K: Cdr + Eq + Hash, V: Cdr, S: BuildHasher + Default> Cdr for HashMap<K, V, S> {
+    const MIN_SIZE: usize = 4;
+    const LENGTH_CODE: u32 = if K::PRIMITIVE && V::PRIMITIVE { 4 } else { 5 };
+
+    fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        encode_map(self.len(), self.iter(), out)
+    }
+    fn decode(input: &mut Decoder<'_>) -> Result<Self> {
+        let mut map = HashMap::default();
+        decode_map(input, |key, value| drop(map.insert(key, value)))?;
+        Ok(map)
+    }
+    fn initial() -> Self {
+        HashMap::default()
+    }
+    fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
+        size.unbounded()
+    }
+    fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
+        within(self.len(), bounds)?;
+        self.values().try_for_each(|value| value.check_bounds(inner(bounds)))
+    }
+}
+
+/// An external member: its wire form is that of its content.
+impl<T: Cdr> Cdr for Box<T> {
+    const PRIMITIVE: bool = T::PRIMITIVE;
+    const ELEMENT_PRIMITIVE: bool = T::ELEMENT_PRIMITIVE;
+    // `T` may contain this box again, so nothing may be asked of it here.
+    const MIN_SIZE: usize = 0;
+    const LENGTH_CODE: u32 = T::LENGTH_CODE;
+
+    fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        T::encode(self, out)
+    }
+    fn decode(input: &mut Decoder<'_>) -> Result<Self> {
+        T::decode(input).map(Box::new)
+    }
+    fn initial() -> Self {
+        Box::new(T::initial())
+    }
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
+        T::encode_key(self, out)
+    }
+    fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
+        T::decode_key(input).map(Box::new)
+    }
+    fn key_size(size: KeySize, bounds: &[usize]) -> KeySize {
+        T::key_size(size, bounds)
+    }
+    fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
+        T::check_bounds(self, bounds)
+    }
+}

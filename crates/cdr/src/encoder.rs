@@ -1,0 +1,283 @@
+//! Writes values behind each other with CDR's alignment, delimiters and member headers.
+//!
+//! XTypes 1.3 §7.4.3. Appends to a buffer of the caller; allocates only when that buffer must grow.
+
+use crate::types::wire_length;
+use crate::{Cdr, CdrError, Endian, Extensibility, Representation, Result};
+
+/// How deep structures may nest, on both sides. Too low refuses honest recursive values, too high lets
+/// a hostile peer exhaust the stack.
+pub(crate) const MAX_DEPTH: u32 = 32;
+
+// XTypes 1.3 §7.4.1.2, parameter identifiers of XCDR1.
+pub(crate) const PID_MAX_SHORT: u32 = 0x3f00;
+pub(crate) const PID_EXTENDED: u16 = 0x3f01;
+pub(crate) const PID_LIST_END: u16 = 0x3f02;
+pub(crate) const PID_IGNORE: u16 = 0x3f03;
+pub(crate) const PID_MASK: u16 = 0x3fff;
+pub(crate) const PID_MUST_UNDERSTAND: u16 = 0x4000;
+pub(crate) const LONG_MUST_UNDERSTAND: u32 = 0x4000_0000;
+pub(crate) const EM_MUST_UNDERSTAND: u32 = 0x8000_0000;
+pub(crate) const MEMBER_ID_MASK: u32 = 0x0fff_ffff;
+
+/// A cursor that appends a value to a buffer.
+///
+/// ```
+/// use taut_cdr::{Cdr, Encoder, Endian, Representation};
+/// let mut bytes = Vec::new();
+/// let mut out = Encoder::new(&mut bytes, Representation::Xcdr2, Endian::Big);
+/// (1u8, 2u32).0.encode(&mut out).unwrap();
+/// 2u32.encode(&mut out).unwrap();
+/// assert_eq!(bytes, [1, 0, 0, 0, 0, 0, 0, 2]);
+/// ```
+pub struct Encoder<'a> {
+    out: &'a mut Vec<u8>,
+    /// The index in `out` from which alignment counts.
+    origin: usize,
+    max_align: usize,
+    representation: Representation,
+    swap: bool,
+    /// Key hash: every structure counts as final (XTypes 1.3 §7.6.8).
+    key_hash: bool,
+    depth: u32,
+}
+
+impl<'a> Encoder<'a> {
+    /// Appends to `out`; alignment counts from its present end.
+    pub fn new(out: &'a mut Vec<u8>, representation: Representation, endian: Endian) -> Encoder<'a> {
+        let max_align = match representation {
+            Representation::Xcdr1 => 8,
+            Representation::Xcdr2 => 4,
+        };
+        let (origin, swap) = (out.len(), endian != Endian::NATIVE);
+        Encoder { out, origin, max_align, representation, swap, key_hash: false, depth: 0 }
+    }
+
+    /// For the key hash: big-endian, without the headers of structures. *Source*: XTypes 1.3 §7.6.8.
+    pub fn for_key_hash(out: &'a mut Vec<u8>, representation: Representation) -> Encoder<'a> {
+        Encoder { key_hash: true, ..Encoder::new(out, representation, Endian::Big) }
+    }
+
+    /// The version that is written.
+    pub fn representation(&self) -> Representation {
+        self.representation
+    }
+
+    /// Does it write a key for its hash, with the members in the order of their ids?
+    pub fn is_key_hash(&self) -> bool {
+        self.key_hash
+    }
+
+    /// Is the byte order that of this machine?
+    pub(crate) fn is_native(&self) -> bool {
+        !self.swap
+    }
+
+    /// Fills up with zeros to a multiple of `align` (capped by the version's greatest alignment).
+    #[inline]
+    pub fn align(&mut self, align: usize) {
+        let pad = self.padding(align);
+        if pad != 0 {
+            let end = self.out.len().wrapping_add(pad);
+            self.out.extend_from_slice(&[0; 8]);
+            self.out.truncate(end);
+        }
+    }
+
+    #[inline]
+    fn padding(&self, align: usize) -> usize {
+        let mask = align.min(self.max_align).wrapping_sub(1);
+        self.origin.wrapping_sub(self.out.len()) & mask
+    }
+
+    /// After padding to `first`, would memory of alignment `align` need no padding inside?
+    pub(crate) fn starts_plain(&self, first: usize, align: usize) -> bool {
+        let start = self.out.len().wrapping_add(self.padding(first));
+        let mask = align.min(self.max_align).wrapping_sub(1);
+        start.wrapping_sub(self.origin) & mask == 0
+    }
+
+    /// Writes a primitive, given in the byte order of this machine, at its own alignment.
+    #[inline]
+    pub fn put<const N: usize>(&mut self, mut bytes: [u8; N]) {
+        self.align(N);
+        if self.swap {
+            bytes.reverse();
+        }
+        self.out.extend_from_slice(&bytes);
+    }
+
+    /// Writes bytes as they are, without alignment.
+    #[inline]
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Writes primitives of `N` bytes each, given as the memory of a slice of them: one copy when the
+    /// byte order is that of this machine.
+    pub(crate) fn put_all<const N: usize>(&mut self, memory: &[u8]) {
+        if memory.is_empty() {
+            return;
+        }
+        self.align(N);
+        if self.swap && N > 1 {
+            self.out.reserve(memory.len());
+            for chunk in memory.chunks_exact(N) {
+                self.out.extend(chunk.iter().rev());
+            }
+        } else {
+            self.out.extend_from_slice(memory);
+        }
+    }
+
+    /// Writes a count or length of 32 bits.
+    pub fn put_length(&mut self, length: usize) -> Result<()> {
+        self.put(wire_length(length)?.to_ne_bytes());
+        Ok(())
+    }
+
+    fn patch<const N: usize>(&mut self, at: usize, mut bytes: [u8; N]) -> Result<()> {
+        if self.swap {
+            bytes.reverse();
+        }
+        let slot = self.out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<N>());
+        *slot.ok_or(CdrError::TooLarge)? = bytes;
+        Ok(())
+    }
+
+    fn since(&self, start: usize) -> Result<u32> {
+        wire_length(self.out.len().wrapping_sub(start))
+    }
+
+    /// Writes a DHEADER and what it delimits.
+    pub fn delimited(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.put(0u32.to_ne_bytes());
+        let start = self.out.len();
+        body(self)?;
+        let length = self.since(start)?;
+        self.patch(start.wrapping_sub(4), length.to_ne_bytes())
+    }
+
+    /// Writes a collection whose elements are not primitive: delimited in XCDR2.
+    pub(crate) fn collection(
+        &mut self,
+        primitive: bool,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if primitive || self.representation == Representation::Xcdr1 {
+            body(self)
+        } else {
+            self.delimited(body)
+        }
+    }
+
+    /// Writes the header, the members (by `body`) and the end of a structure or union.
+    pub fn structure(
+        &mut self,
+        extensibility: Extensibility,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if self.depth >= MAX_DEPTH {
+            return Err(CdrError::Depth);
+        }
+        self.depth = self.depth.wrapping_add(1);
+        match (extensibility, self.representation) {
+            _ if self.key_hash => body(self)?,
+            (Extensibility::Final, _) | (Extensibility::Appendable, Representation::Xcdr1) => body(self)?,
+            (_, Representation::Xcdr2) => self.delimited(body)?,
+            (Extensibility::Mutable, Representation::Xcdr1) => {
+                body(self)?;
+                self.align(4);
+                self.put((PID_LIST_END | PID_MUST_UNDERSTAND).to_ne_bytes());
+                self.put(0u16.to_ne_bytes());
+            }
+        }
+        self.depth = self.depth.wrapping_sub(1);
+        Ok(())
+    }
+
+    /// Writes a member of a mutable structure.
+    pub fn member<T: Cdr>(&mut self, id: u32, must_understand: bool, value: &T) -> Result<()> {
+        self.mutable_member(id, must_understand, T::LENGTH_CODE, |out| value.encode(out))
+    }
+
+    /// Writes a key member of a mutable structure.
+    pub fn key_member<T: Cdr>(&mut self, id: u32, must_understand: bool, value: &T) -> Result<()> {
+        if self.key_hash {
+            return value.encode_key(self);
+        }
+        self.mutable_member(id, must_understand, T::LENGTH_CODE, |out| value.encode_key(out))
+    }
+
+    fn mutable_member(
+        &mut self,
+        id: u32,
+        must_understand: bool,
+        length_code: u32,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if id > MEMBER_ID_MASK {
+            return Err(CdrError::MemberId);
+        }
+        if self.representation == Representation::Xcdr1 {
+            return self.parameter(id, must_understand, true, body);
+        }
+        let flag = if must_understand { EM_MUST_UNDERSTAND } else { 0 };
+        self.put((flag | length_code.wrapping_shl(28) | id).to_ne_bytes());
+        if length_code == 4 { self.delimited(body) } else { body(self) }
+    }
+
+    /// Writes an optional member of a final or appendable structure.
+    pub fn optional<T: Cdr>(&mut self, id: u32, must_understand: bool, value: Option<&T>) -> Result<()> {
+        if self.representation == Representation::Xcdr1 {
+            return self.parameter(id, must_understand, false, |out| value.map_or(Ok(()), |v| v.encode(out)));
+        }
+        self.put([u8::from(value.is_some())]);
+        value.map_or(Ok(()), |v| v.encode(self))
+    }
+
+    /// Writes a parameter of XCDR1: a short header when id and size allow it, else the extended one.
+    fn parameter(
+        &mut self,
+        id: u32,
+        must_understand: bool,
+        pad: bool,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.align(4);
+        let head = self.out.len();
+        let flag = if must_understand { PID_MUST_UNDERSTAND } else { 0 };
+        let short = u16::try_from(id).ok().filter(|_| id <= PID_MAX_SHORT);
+        match short {
+            Some(pid) => {
+                self.put((flag | pid).to_ne_bytes());
+                self.put(0u16.to_ne_bytes());
+            }
+            None => self.out.extend_from_slice(&[0; 12]),
+        }
+        let start = self.out.len();
+        let outer = std::mem::replace(&mut self.origin, start);
+        let written = body(self);
+        self.origin = outer;
+        written?;
+        if pad {
+            self.align(4);
+        }
+        let length = self.since(start)?;
+        if let (Some(_), Ok(length)) = (short, u16::try_from(length)) {
+            return self.patch(head.wrapping_add(2), length.to_ne_bytes());
+        }
+        if short.is_some() {
+            // The value turned out to be larger than 16 bits can say: make room for the extended header.
+            // Its alignment counts from its own start, so it moves unchanged.
+            let grown = self.out.len().wrapping_add(8);
+            self.out.resize(grown, 0);
+            self.out.copy_within(start..grown.wrapping_sub(8), start.wrapping_add(8));
+        }
+        let flag = if must_understand { LONG_MUST_UNDERSTAND } else { 0 };
+        self.patch(head, (PID_EXTENDED | PID_MUST_UNDERSTAND).to_ne_bytes())?;
+        self.patch(head.wrapping_add(2), 8u16.to_ne_bytes())?;
+        self.patch(head.wrapping_add(4), (flag | id).to_ne_bytes())?;
+        self.patch(head.wrapping_add(8), length.to_ne_bytes())
+    }
+}

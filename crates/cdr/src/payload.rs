@@ -1,0 +1,145 @@
+//! The serialized payload of a DATA submessage: encapsulation header, value, padding.
+//!
+//! RTPS 2.5 §10.2, XTypes 1.3 §7.6.3.1.2. The header's options carry the count of padding bytes.
+
+use crate::{CdrError, DdsType, Decoder, Encoder, Endian, Extensibility, Representation, Result};
+
+/// What the 4 bytes in front of a serialized value say. *Source*: XTypes 1.3 §7.6.3.1.2 table 60.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encapsulation {
+    /// The version of the encoding.
+    pub representation: Representation,
+    /// The byte order of the value.
+    pub endian: Endian,
+    /// The extensibility of the outermost type; PLAIN_CDR of XCDR1 says `Final` for appendable ones too.
+    pub extensibility: Extensibility,
+}
+
+impl Encapsulation {
+    /// The header for a type, in this byte order.
+    pub fn new(representation: Representation, endian: Endian, extensibility: Extensibility) -> Self {
+        let extensibility = match (representation, extensibility) {
+            (Representation::Xcdr1, Extensibility::Appendable) => Extensibility::Final,
+            _ => extensibility,
+        };
+        Encapsulation { representation, endian, extensibility }
+    }
+
+    /// The identifier on the wire.
+    pub fn id(self) -> u8 {
+        let kind = match (self.representation, self.extensibility) {
+            (Representation::Xcdr1, Extensibility::Mutable) => 0x02,
+            (Representation::Xcdr1, _) => 0x00,
+            (Representation::Xcdr2, Extensibility::Final) => 0x06,
+            (Representation::Xcdr2, Extensibility::Appendable) => 0x08,
+            (Representation::Xcdr2, Extensibility::Mutable) => 0x0a,
+        };
+        kind | u8::from(self.endian == Endian::Little)
+    }
+
+    /// Splits a payload into what its header says and the value's bytes, without their padding.
+    ///
+    /// *Errors*: `EndOfData`, or `Encapsulation` for an unknown identifier (XML among them).
+    pub fn parse(payload: &[u8]) -> Result<(Encapsulation, &[u8])> {
+        let (&[high, low, _, options], body) = payload.split_first_chunk().ok_or(CdrError::EndOfData)?;
+        let (representation, extensibility) = match low & !1 {
+            _ if high != 0 => return Err(CdrError::Encapsulation),
+            0x00 => (Representation::Xcdr1, Extensibility::Final),
+            0x02 => (Representation::Xcdr1, Extensibility::Mutable),
+            0x06 => (Representation::Xcdr2, Extensibility::Final),
+            0x08 => (Representation::Xcdr2, Extensibility::Appendable),
+            0x0a => (Representation::Xcdr2, Extensibility::Mutable),
+            _ => return Err(CdrError::Encapsulation),
+        };
+        let endian = if low & 1 == 0 { Endian::Big } else { Endian::Little };
+        let length = body.len().checked_sub(usize::from(options & 3)).ok_or(CdrError::EndOfData)?;
+        let body = body.get(..length).ok_or(CdrError::EndOfData)?;
+        Ok((Encapsulation { representation, endian, extensibility }, body))
+    }
+
+    /// Can a type of this extensibility be inside?
+    pub fn fits(self, extensibility: Extensibility) -> bool {
+        Encapsulation::new(self.representation, self.endian, extensibility) == self
+    }
+}
+
+fn write<T: DdsType>(
+    representation: Representation,
+    endian: Endian,
+    out: &mut Vec<u8>,
+    value: impl FnOnce(&mut Encoder<'_>) -> Result<()>,
+) -> Result<()> {
+    let start = out.len();
+    let encapsulation = Encapsulation::new(representation, endian, T::EXTENSIBILITY);
+    out.extend_from_slice(&[0, encapsulation.id(), 0, 0]);
+    let written = value(&mut Encoder::new(out, representation, endian));
+    if let Err(error) = written {
+        out.truncate(start);
+        return Err(error);
+    }
+    let padding = start.wrapping_sub(out.len()) & 3;
+    let end = out.len().wrapping_add(padding);
+    out.resize(end, 0);
+    if let Some(options) = out.get_mut(start.wrapping_add(3)) {
+        *options = u8::try_from(padding).unwrap_or(0);
+    }
+    Ok(())
+}
+
+/// Appends the serialized sample: header, value in this machine's byte order, padding to 4 bytes.
+///
+/// *Shape*: 4 bytes and the value, a multiple of 4. *Cost*: no allocation but the growth of `out`.
+/// *Errors*: what the type forbids (bounds, NUL in a string, depth); `out` is then as before.
+pub fn to_payload<T: DdsType>(value: &T, representation: Representation, out: &mut Vec<u8>) -> Result<()> {
+    to_payload_in(value, representation, Endian::NATIVE, out)
+}
+
+/// As [`to_payload`], in a byte order of choice.
+pub fn to_payload_in<T: DdsType>(
+    value: &T,
+    representation: Representation,
+    endian: Endian,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    write::<T>(representation, endian, out, |out| value.encode(out))
+}
+
+/// Appends the serialized key alone, as DATA submessages for dispose and unregister carry it.
+pub fn key_to_payload<T: DdsType>(
+    value: &T,
+    representation: Representation,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    key_to_payload_in(value, representation, Endian::NATIVE, out)
+}
+
+/// As [`key_to_payload`], in a byte order of choice.
+pub fn key_to_payload_in<T: DdsType>(
+    value: &T,
+    representation: Representation,
+    endian: Endian,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    write::<T>(representation, endian, out, |out| if T::HAS_KEY { value.encode_key(out) } else { Ok(()) })
+}
+
+fn open<T: DdsType>(payload: &[u8]) -> Result<Decoder<'_>> {
+    let (encapsulation, body) = Encapsulation::parse(payload)?;
+    if !encapsulation.fits(T::EXTENSIBILITY) {
+        return Err(CdrError::Encapsulation);
+    }
+    Ok(Decoder::new(body, encapsulation.representation, encapsulation.endian))
+}
+
+/// Reads a serialized sample in any version and byte order.
+///
+/// *Cost*: allocates for strings and collections only, in proportion to the bytes. *Errors*: never a panic.
+pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
+    T::decode(&mut open::<T>(payload)?)
+}
+
+/// Reads a serialized key; members outside of the key take their initial value.
+pub fn from_key_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
+    let mut input = open::<T>(payload)?;
+    if T::HAS_KEY { T::decode_key(&mut input) } else { Ok(T::initial()) }
+}

@@ -1,0 +1,75 @@
+//! Types whose memory is their wire form: one copy instead of one step per member, or none at all.
+//!
+//! Decided at compile time: `#[dds(plain)]` refuses a type that is not. The Rust side of the promise (no
+//! padding, every bit pattern valid, members in order) is `bytemuck::Pod`; the wire side is `Cdr::PLAIN`.
+
+use bytemuck::Pod;
+
+use crate::payload::Encapsulation;
+use crate::{CdrError, Decoder, Encoder, Extensibility, Members, Result};
+
+/// A final structure of primitives and arrays of primitives whose memory is its wire form.
+///
+/// Written by `#[derive(DdsType)] #[dds(final, plain)]` on a `#[repr(C)]` type that is `Pod`.
+pub trait Plain: Members + Pod {}
+
+/// Writes a plain value: one copy if the byte order is that of this machine.
+#[doc(hidden)]
+pub fn put_plain<T: Plain>(value: &T, out: &mut Encoder<'_>) -> Result<()> {
+    put_plain_slice(std::slice::from_ref(value), out)
+}
+
+/// Writes plain values behind each other: one copy for all of them.
+#[doc(hidden)]
+pub fn put_plain_slice<T: Plain>(slice: &[T], out: &mut Encoder<'_>) -> Result<()> {
+    if slice.is_empty() {
+        return Ok(());
+    }
+    if !out.is_native() || !out.starts_plain(T::FIRST_ALIGN, align_of::<T>()) {
+        return slice.iter().try_for_each(|value| value.encode_members(out));
+    }
+    out.align(T::FIRST_ALIGN);
+    out.put_bytes(bytemuck::cast_slice(slice));
+    Ok(())
+}
+
+/// Reads a plain value.
+#[doc(hidden)]
+pub fn take_plain<T: Plain>(input: &mut Decoder<'_>) -> Result<T> {
+    if !input.is_native() || !input.starts_plain(T::FIRST_ALIGN, align_of::<T>()) {
+        return T::decode_members(input);
+    }
+    input.align(T::FIRST_ALIGN);
+    input.take_bytes(size_of::<T>()).map(bytemuck::pod_read_unaligned)
+}
+
+/// Reads `count` plain values.
+#[doc(hidden)]
+pub fn take_plain_vec<T: Plain>(input: &mut Decoder<'_>, count: usize) -> Result<Vec<T>> {
+    if !input.is_native() || !input.starts_plain(T::FIRST_ALIGN, align_of::<T>()) {
+        return (0..count).map(|_| T::decode_members(input)).collect();
+    }
+    if count == 0 || size_of::<T>() == 0 {
+        return Ok(vec![T::zeroed(); count]);
+    }
+    input.align(T::FIRST_ALIGN);
+    let length = count.checked_mul(size_of::<T>()).ok_or(CdrError::EndOfData)?;
+    let bytes = input.take_bytes(length)?;
+    Ok(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
+}
+
+/// Looks at a serialized plain sample in place, without a copy.
+///
+/// *Errors*: [`CdrError::NotInPlace`] if the byte order is foreign or the body (4 bytes behind the start
+/// of the payload) is not aligned for `T`: decode then.
+pub fn view<T: Plain>(payload: &[u8]) -> Result<&T> {
+    let (encapsulation, body) = Encapsulation::parse(payload)?;
+    if !encapsulation.fits(Extensibility::Final) {
+        return Err(CdrError::Encapsulation);
+    }
+    if encapsulation.endian != crate::Endian::NATIVE {
+        return Err(CdrError::NotInPlace);
+    }
+    let bytes = body.get(..size_of::<T>()).ok_or(CdrError::EndOfData)?;
+    bytemuck::try_from_bytes(bytes).map_err(|_| CdrError::NotInPlace)
+}

@@ -1,0 +1,130 @@
+//! The primitive types of IDL and their CDR forms. XTypes 1.3 §7.4.3.5.1.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::{Cdr, CdrError, Decoder, Encoder, KeySize, Result};
+
+/// IDL `char`: one byte, in whatever character set the peers agree on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Char(pub u8);
+
+/// IDL `wchar`: one UTF-16 code unit, 2 bytes on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct WChar(pub u16);
+
+/// IDL `long double`: the 128 bits of an IEEE 754 binary128, which Rust has no arithmetic for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct LongDouble(pub u128);
+
+macro_rules! primitives {
+    ($($type:ty, $bytes:literal, $code:literal, $plain:literal, $zero:expr, |$v:ident| $to:expr, |$b:ident| $from:expr;)*) => {$(
+        impl Cdr for $type {
+            const PRIMITIVE: bool = true;
+            const MIN_SIZE: usize = $bytes;
+            const LENGTH_CODE: u32 = $code;
+            const PLAIN: bool = $plain;
+            const FIRST_ALIGN: usize = $bytes;
+
+            #[inline]
+            fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+                let $v = *self;
+                out.put::<$bytes>($to);
+                Ok(())
+            }
+            #[inline]
+            fn decode(input: &mut Decoder<'_>) -> Result<Self> {
+                let $b = input.take::<$bytes>()?;
+                Ok($from)
+            }
+            fn initial() -> Self {
+                $zero
+            }
+            fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
+                size.primitive($bytes)
+            }
+            fn encode_slice(slice: &[Self], out: &mut Encoder<'_>) -> Result<()> {
+                out.put_all::<$bytes>(bytemuck::cast_slice(slice));
+                Ok(())
+            }
+            fn decode_vec(input: &mut Decoder<'_>, count: usize) -> Result<Vec<Self>> {
+                let (chunks, _) = input.take_all::<$bytes>(count)?.as_chunks::<$bytes>();
+                // Two loops: the native one must stay a plain copy.
+                if input.is_native() {
+                    Ok(chunks.iter().map(|&$b| $from).collect())
+                } else {
+                    Ok(chunks.iter().map(|chunk| { let mut $b = *chunk; $b.reverse(); $from }).collect())
+                }
+            }
+            fn decode_slice(input: &mut Decoder<'_>, slice: &mut [Self]) -> Result<()> {
+                let (chunks, _) = input.take_all::<$bytes>(slice.len())?.as_chunks::<$bytes>();
+                if input.is_native() {
+                    slice.iter_mut().zip(chunks).for_each(|(slot, &$b)| *slot = $from);
+                } else {
+                    slice.iter_mut().zip(chunks).for_each(|(slot, chunk)| {
+                        let mut $b = *chunk;
+                        $b.reverse();
+                        *slot = $from;
+                    });
+                }
+                Ok(())
+            }
+        }
+    )*};
+}
+
+primitives! {
+    u8, 1, 0, true, 0, |v| [v], |b| b[0];
+    i8, 1, 0, true, 0, |v| v.to_ne_bytes(), |b| i8::from_ne_bytes(b);
+    u16, 2, 1, true, 0, |v| v.to_ne_bytes(), |b| u16::from_ne_bytes(b);
+    i16, 2, 1, true, 0, |v| v.to_ne_bytes(), |b| i16::from_ne_bytes(b);
+    u32, 4, 2, true, 0, |v| v.to_ne_bytes(), |b| u32::from_ne_bytes(b);
+    i32, 4, 2, true, 0, |v| v.to_ne_bytes(), |b| i32::from_ne_bytes(b);
+    u64, 8, 3, true, 0, |v| v.to_ne_bytes(), |b| u64::from_ne_bytes(b);
+    i64, 8, 3, true, 0, |v| v.to_ne_bytes(), |b| i64::from_ne_bytes(b);
+    f32, 4, 2, true, 0.0, |v| v.to_ne_bytes(), |b| f32::from_ne_bytes(b);
+    f64, 8, 3, true, 0.0, |v| v.to_ne_bytes(), |b| f64::from_ne_bytes(b);
+    Char, 1, 0, true, Char(0), |v| [v.0], |b| Char(b[0]);
+    WChar, 2, 1, true, WChar(0), |v| v.0.to_ne_bytes(), |b| WChar(u16::from_ne_bytes(b));
+    LongDouble, 16, 4, false, LongDouble(0), |v| v.0.to_ne_bytes(), |b| LongDouble(u128::from_ne_bytes(b));
+}
+
+fn boolean(byte: u8) -> Result<bool> {
+    match byte {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(CdrError::InvalidBool),
+    }
+}
+
+impl Cdr for bool {
+    const PRIMITIVE: bool = true;
+    const MIN_SIZE: usize = 1;
+    const LENGTH_CODE: u32 = 0;
+
+    #[inline]
+    fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        out.put([u8::from(*self)]);
+        Ok(())
+    }
+    #[inline]
+    fn decode(input: &mut Decoder<'_>) -> Result<Self> {
+        let [byte] = input.take()?;
+        boolean(byte)
+    }
+    fn initial() -> Self {
+        false
+    }
+    fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
+        size.primitive(1)
+    }
+    fn encode_slice(slice: &[Self], out: &mut Encoder<'_>) -> Result<()> {
+        out.put_all::<1>(bytemuck::cast_slice(slice));
+        Ok(())
+    }
+    fn decode_vec(input: &mut Decoder<'_>, count: usize) -> Result<Vec<Self>> {
+        input.take_all::<1>(count)?.iter().map(|&byte| boolean(byte)).collect()
+    }
+}

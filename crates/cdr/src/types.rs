@@ -1,0 +1,171 @@
+//! The traits a type of the wire implements, and the few words that choose its encoding.
+//!
+//! XTypes 1.3 §7.2 (type system). `derive(DdsType)` writes the implementations.
+
+use crate::{CdrError, Decoder, Encoder, KeySize, Result};
+
+/// The version of the encoding rules. *Source*: XTypes 1.3 §7.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Representation {
+    /// XCDR version 1: 8-byte alignment, no delimiters; what ROS 2 and older DDS speak.
+    Xcdr1,
+    /// XCDR version 2: 4-byte alignment at most, delimiters around what may grow.
+    Xcdr2,
+}
+
+/// The byte order of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endian {
+    /// Most significant byte first.
+    Big,
+    /// Least significant byte first.
+    Little,
+}
+
+impl Endian {
+    /// The byte order of this machine.
+    pub const NATIVE: Endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
+}
+
+/// How a type may change between versions of a system. *Source*: XTypes 1.3 §7.2.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extensibility {
+    /// Never: the smallest encoding.
+    Final,
+    /// Members may be added at the end.
+    Appendable,
+    /// Members may be added, removed and reordered: each carries its id.
+    Mutable,
+}
+
+/// A value that has a CDR form: primitives, strings, collections and everything derived.
+///
+/// Implemented by `derive(DdsType)`; the methods after `initial` have meaning for collections and keys only.
+pub trait Cdr: Sized {
+    /// Is it a primitive type of XTypes, so that collections of it carry no delimiter?
+    const PRIMITIVE: bool = false;
+    /// The same question for the innermost element of a (multi-dimensional) array.
+    const ELEMENT_PRIMITIVE: bool = Self::PRIMITIVE;
+    /// Is it an array, so that an array of it is one array of more dimensions?
+    const IS_ARRAY: bool = false;
+    /// The least number of bytes that any value takes on the wire; refuses impossible counts.
+    const MIN_SIZE: usize;
+    /// The length code of a mutable member of this type. *Source*: XTypes 1.3 §7.4.3.4.2.
+    const LENGTH_CODE: u32 = 4;
+    /// Can its memory be its wire form, in both versions?
+    const PLAIN: bool = false;
+    /// The alignment of its first primitive, for plain types.
+    const FIRST_ALIGN: usize = 1;
+
+    /// Writes the value.
+    fn encode(&self, out: &mut Encoder<'_>) -> Result<()>;
+    /// Reads a value.
+    fn decode(input: &mut Decoder<'_>) -> Result<Self>;
+    /// The value of a member that the sender did not send. *Source*: XTypes 1.3 §7.2.2.4.4.4.7.
+    fn initial() -> Self;
+
+    /// Writes the key members only, or all of it when it has none.
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
+        self.encode(out)
+    }
+    /// Reads what `encode_key` writes; other members take their initial value.
+    fn decode_key(input: &mut Decoder<'_>) -> Result<Self> {
+        Self::decode(input)
+    }
+    /// Adds the greatest size of the key form to `size`. `bounds` are those of the member, outermost first.
+    fn key_size(size: KeySize, bounds: &[usize]) -> KeySize;
+    /// Refuses a value that exceeds the bounds, outermost first; 0 is unbounded.
+    fn check_bounds(&self, _bounds: &[usize]) -> Result<()> {
+        Ok(())
+    }
+    /// Writes the elements of a collection, without count.
+    fn encode_slice(slice: &[Self], out: &mut Encoder<'_>) -> Result<()> {
+        slice.iter().try_for_each(|value| value.encode(out))
+    }
+    /// Reads `count` elements. The caller has compared `count` to the bytes that remain.
+    fn decode_vec(input: &mut Decoder<'_>, count: usize) -> Result<Vec<Self>> {
+        let mut out = input.vec_for(count);
+        for _ in 0..count {
+            out.push(Self::decode(input)?);
+        }
+        Ok(out)
+    }
+    /// Reads as many elements as the slice has.
+    fn decode_slice(input: &mut Decoder<'_>, slice: &mut [Self]) -> Result<()> {
+        slice.iter_mut().try_for_each(|slot| Self::decode(input).map(|value| *slot = value))
+    }
+    /// Writes an array's elements without a delimiter of their own; other types as ever.
+    fn encode_flat(&self, out: &mut Encoder<'_>) -> Result<()> {
+        self.encode(out)
+    }
+    /// Reads what `encode_flat` writes.
+    fn decode_flat(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        *self = Self::decode(input)?;
+        Ok(())
+    }
+    /// The key form of `encode_flat`.
+    fn encode_key_flat(&self, out: &mut Encoder<'_>) -> Result<()> {
+        self.encode_key(out)
+    }
+    /// Reads what `encode_key_flat` writes.
+    fn decode_key_flat(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        *self = Self::decode_key(input)?;
+        Ok(())
+    }
+}
+
+/// A type with a name that a topic can carry. Derive it: `#[derive(DdsType)] #[dds(final)]`.
+pub trait DdsType: Cdr {
+    /// The name that discovery compares, such as `std_msgs::msg::dds_::String_`.
+    const TYPE_NAME: &'static str;
+    /// What was written in the derive.
+    const EXTENSIBILITY: Extensibility;
+    /// Does the topic have instances?
+    const HAS_KEY: bool;
+}
+
+/// The members of a structure without its header, so that a derived structure can flatten its base.
+///
+/// Written by `derive(DdsType)`; not for calling.
+#[doc(hidden)]
+pub trait Members: DdsType {
+    /// The id of the first member of a structure that inherits from this one.
+    const NEXT_ID: u32;
+    /// The sum of the members' least sizes.
+    const MEMBERS_MIN: usize;
+    /// Writes the members.
+    fn encode_members(&self, out: &mut Encoder<'_>) -> Result<()>;
+    /// Reads the members of a final or appendable structure.
+    fn decode_members(input: &mut Decoder<'_>) -> Result<Self>;
+    /// Reads the member with this id; false if there is none.
+    fn decode_member(&mut self, id: u32, key: bool, input: &mut Decoder<'_>) -> Result<bool>;
+    /// Writes the key members (all members if there are none).
+    fn encode_key_members(&self, out: &mut Encoder<'_>) -> Result<()>;
+    /// Reads the key members of a final or appendable structure.
+    fn decode_key_members(&mut self, input: &mut Decoder<'_>) -> Result<()>;
+    /// Adds the greatest size of the key members.
+    fn key_members_size(size: KeySize) -> KeySize;
+}
+
+/// The least size of a structure or union with this extensibility, given that of its members.
+#[doc(hidden)]
+pub const fn min_size(extensibility: Extensibility, members: usize) -> usize {
+    match extensibility {
+        Extensibility::Final => members,
+        // Trailing members may be missing; at least the DHEADER or one byte is there.
+        Extensibility::Appendable => {
+            if members == 0 {
+                0
+            } else {
+                1
+            }
+        }
+        // DHEADER in XCDR2, sentinel in XCDR1.
+        Extensibility::Mutable => 4,
+    }
+}
+
+/// Turns a length into the 32 bits that CDR has for it.
+pub(crate) fn wire_length(length: usize) -> Result<u32> {
+    u32::try_from(length).map_err(|_| CdrError::TooLarge)
+}

@@ -1,0 +1,184 @@
+//! Structures, primitives, strings, sequences and keys, against bytes worked out by hand from XTypes 1.3.
+#![forbid(unsafe_code)]
+
+use taut_base::InstanceHandle;
+use taut_cdr::{
+    CdrError, DdsType as _, Endian, Representation, from_key_payload, from_payload, key_hash,
+    key_hash_of_payload, key_to_payload_in, to_payload, to_payload_in, view,
+};
+use taut_derive::DdsType;
+
+const REPRESENTATIONS: [Representation; 2] = [Representation::Xcdr1, Representation::Xcdr2];
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final, name = "ShapeType", crate = taut_cdr)]
+struct Shape {
+    #[dds(key, bound = 128)]
+    color: String,
+    x: i32,
+    y: i32,
+    shapesize: i32,
+}
+
+fn shape() -> Shape {
+    Shape { color: "BLUE".into(), x: 1, y: -2, shapesize: 30 }
+}
+
+#[test]
+fn shape_in_xcdr1() {
+    let mut out = vec![9];
+    to_payload_in(&shape(), Representation::Xcdr1, Endian::Big, &mut out).unwrap();
+    let expected = [
+        9, 0, 0, 0, 0, 0, 0, 0, 5, b'B', b'L', b'U', b'E', 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe, 0,
+        0, 0, 30,
+    ];
+    assert_eq!(out, expected);
+    assert_eq!(from_payload::<Shape>(&out[1..]), Ok(shape()));
+    assert_eq!(Shape::TYPE_NAME, "ShapeType");
+    const { assert!(Shape::HAS_KEY) };
+}
+
+#[test]
+fn every_version_and_order_comes_back() {
+    for representation in REPRESENTATIONS {
+        for endian in [Endian::Big, Endian::Little] {
+            let mut out = Vec::new();
+            to_payload_in(&shape(), representation, endian, &mut out).unwrap();
+            assert_eq!(from_payload::<Shape>(&out), Ok(shape()));
+            for end in 0..out.len() {
+                assert!(from_payload::<Shape>(&out[..end]).is_err(), "{end} of {} bytes", out.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn key_hash_is_md5_for_an_unbounded_key_and_plain_for_a_small_one() {
+    // The MD5 of 00 00 00 05 "BLUE" 00.
+    let expected =
+        [0xca, 0xc2, 0x17, 0xc3, 0x18, 0x36, 0x3f, 0x8e, 0xf1, 0x16, 0x0e, 0xee, 0xde, 0xf9, 0xe8, 0x86];
+    assert_eq!(key_hash(&shape(), Representation::Xcdr1), Ok(InstanceHandle(expected)));
+
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct Small {
+        other: String,
+        #[dds(key, id = 7)]
+        b: u16,
+        #[dds(key, id = 3)]
+        a: u8,
+    }
+    let small = Small { other: "x".into(), b: 0x0102, a: 9 };
+    // In the order of the ids, big-endian, no delimiter.
+    let mut expected = [0; 16];
+    expected[..4].copy_from_slice(&[9, 0, 1, 2]);
+    assert_eq!(key_hash(&small, Representation::Xcdr2), Ok(InstanceHandle(expected)));
+
+    // The key alone keeps the order of definition and the delimiter.
+    let mut key = Vec::new();
+    key_to_payload_in(&small, Representation::Xcdr2, Endian::Big, &mut key).unwrap();
+    assert_eq!(key, [0, 8, 0, 1, 0, 0, 0, 3, 1, 2, 9, 0]);
+    assert_eq!(from_key_payload(&key), Ok(Small { other: String::new(), b: 0x0102, a: 9 }));
+    assert_eq!(key_hash_of_payload::<Small>(&key, true), Ok(InstanceHandle(expected)));
+    let mut data = Vec::new();
+    to_payload(&small, Representation::Xcdr2, &mut data).unwrap();
+    assert_eq!(key_hash_of_payload::<Small>(&data, false), Ok(InstanceHandle(expected)));
+}
+
+#[test]
+fn appended_and_trimmed_members() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct Old {
+        a: u32,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct New {
+        a: u32,
+        b: String,
+        c: Option<u8>,
+        d: [u64; 40],
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Two<T> {
+        first: T,
+        last: u16,
+    }
+    for representation in REPRESENTATIONS {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        to_payload(&Old { a: 5 }, representation, &mut old).unwrap();
+        let long = New { a: 6, b: "more".into(), c: Some(1), d: [3; 40] };
+        to_payload(&long, representation, &mut new).unwrap();
+        assert_eq!(from_payload::<New>(&old), Ok(New { a: 5, b: String::new(), c: None, d: [0; 40] }));
+        assert_eq!(from_payload::<Old>(&new), Ok(Old { a: 6 }));
+    }
+    // With something behind it only XCDR2 can tell where the structure ends.
+    let mut out = Vec::new();
+    to_payload(&Two { first: Old { a: 5 }, last: 7 }, Representation::Xcdr2, &mut out).unwrap();
+    let expected = Two { first: New { a: 5, b: String::new(), c: None, d: [0; 40] }, last: 7 };
+    assert_eq!(from_payload::<Two<New>>(&out), Ok(expected));
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[dds(final, plain, crate = taut_cdr)]
+#[repr(C)]
+struct Point {
+    id: u64,
+    x: f32,
+    y: f32,
+    tag: [u16; 4],
+}
+
+#[test]
+fn plain_is_the_same_bytes_as_member_by_member() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Slow {
+        id: u64,
+        x: f32,
+        y: f32,
+        tag: [u16; 4],
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Many<T> {
+        shift: u8,
+        points: Vec<T>,
+        more: [T; 2],
+    }
+    let point = Point { id: 1 << 40, x: 1.5, y: -2.0, tag: [1, 2, 3, 4] };
+    let slow = || Slow { id: 1 << 40, x: 1.5, y: -2.0, tag: [1, 2, 3, 4] };
+    for representation in REPRESENTATIONS {
+        for endian in [Endian::Big, Endian::Little] {
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            to_payload_in(&point, representation, endian, &mut a).unwrap();
+            to_payload_in(&slow(), representation, endian, &mut b).unwrap();
+            assert_eq!(a, b);
+            assert_eq!(from_payload::<Point>(&a), Ok(point));
+            a.clear();
+            b.clear();
+            let fast = Many { shift: 1, points: vec![point; 3], more: [point; 2] };
+            let many = Many { shift: 1, points: vec![slow(), slow(), slow()], more: [slow(), slow()] };
+            to_payload_in(&fast, representation, endian, &mut a).unwrap();
+            to_payload_in(&many, representation, endian, &mut b).unwrap();
+            assert_eq!(a, b);
+            assert_eq!(from_payload(&a), Ok(fast));
+            assert_eq!(from_payload(&a), Ok(many));
+        }
+    }
+}
+
+#[test]
+fn plain_is_seen_in_place() {
+    let mut words = [0u64; 8];
+    let room: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    let point = Point { id: 7, x: 0.5, y: 0.25, tag: [0, 1, 2, 3] };
+    let mut out = Vec::new();
+    to_payload(&point, Representation::Xcdr2, &mut out).unwrap();
+    room[4..4 + out.len()].copy_from_slice(&out);
+    assert_eq!(view::<Point>(&room[4..4 + out.len()]), Ok(&point));
+    room[8..8 + out.len()].copy_from_slice(&out);
+    assert_eq!(view::<Point>(&room[8..8 + out.len()]), Err(CdrError::NotInPlace));
+}

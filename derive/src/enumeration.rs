@@ -1,0 +1,54 @@
+//! Enumerations: a signed integer of the width that `bit_bound` asks for.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{DataEnum, DeriveInput, Error, Result};
+
+use crate::attributes::{MemberAttributes, TypeAttributes};
+
+pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum) -> Result<TokenStream> {
+    let (krate, ident) = (&attributes.krate, &input.ident);
+    // XTypes 1.3 §7.3.1.2.1.5: 1 to 32 bits, 32 if it is not said.
+    let wire = match attributes.bit_bound.unwrap_or(32) {
+        1..=8 => quote!(i8),
+        9..=16 => quote!(i16),
+        17..=32 => quote!(i32),
+        _ => return Err(Error::new_spanned(ident, "bit_bound of an enumeration is 1 to 32")),
+    };
+    let mut initial = data.variants.first().map(|variant| &variant.ident);
+    for variant in &data.variants {
+        if MemberAttributes::parse(&variant.attrs)?.default {
+            initial = Some(&variant.ident);
+        }
+    }
+    let Some(initial) = initial else {
+        return Err(Error::new_spanned(ident, "an enumeration has at least one literal"));
+    };
+    let literals: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
+    let dds_type = attributes.dds_type(input, attributes.extensibility_or_final(), quote!(false));
+    Ok(quote! {
+        #dds_type
+        #(const _: () = assert!(
+            (#ident::#literals as i64) == (#ident::#literals as i64 as #wire as i64),
+            "a literal does not fit into bit_bound"
+        );)*
+        #[automatically_derived]
+        impl #krate::Cdr for #ident {
+            const MIN_SIZE: usize = <#wire as #krate::Cdr>::MIN_SIZE;
+            const LENGTH_CODE: u32 = <#wire as #krate::Cdr>::LENGTH_CODE;
+            fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+                let value: #wire = match self { #(Self::#literals => Self::#literals as i64 as #wire,)* };
+                #krate::Cdr::encode(&value, out)
+            }
+            fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> {
+                let value: #wire = #krate::Cdr::decode(input)?;
+                #(if value == Self::#literals as i64 as #wire { return Ok(Self::#literals); })*
+                Err(#krate::CdrError::InvalidEnum)
+            }
+            fn initial() -> Self { Self::#initial }
+            fn key_size(size: #krate::KeySize, bounds: &[usize]) -> #krate::KeySize {
+                <#wire as #krate::Cdr>::key_size(size, bounds)
+            }
+        }
+    })
+}

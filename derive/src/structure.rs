@@ -1,0 +1,480 @@
+//! Structures: members in order (or by id), optional members, a flattened base, keys.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{DataStruct, DeriveInput, Error, Index, Member, Path, Result, Type};
+
+use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, argument_of, with_bounds};
+
+/// A member as the code below needs it.
+struct Field {
+    member: Member,
+    /// The type on the wire: what is inside of an `Option`.
+    ty: Type,
+    optional: bool,
+    attributes: MemberAttributes,
+    /// Known unless it follows from the base's.
+    number: Option<u32>,
+    id: TokenStream,
+}
+
+struct Structure<'a> {
+    krate: &'a Path,
+    extensibility: Extensibility,
+    base: Option<(Member, Type)>,
+    fields: Vec<Field>,
+}
+
+pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataStruct) -> Result<TokenStream> {
+    let structure = Structure::parse(attributes, data)?;
+    if attributes.plain {
+        structure.check_plain(input)?;
+    }
+    let krate = &attributes.krate;
+    let has_key = structure.has_key();
+    let dds_type = attributes.dds_type(input, structure.extensibility, has_key);
+    let members = structure.members(input);
+    let cdr = structure.cdr(input, attributes.plain);
+    let checks = structure.checks(input);
+    let ident = &input.ident;
+    let plain = attributes.plain.then(|| {
+        quote! {
+            #[automatically_derived]
+            impl #krate::Plain for #ident {}
+            const _: () = assert!(
+                <#ident as #krate::Cdr>::PLAIN,
+                "#[dds(plain)]: a member's memory is not its wire form; only numbers, arrays of numbers and \
+                 plain structures are"
+            );
+        }
+    });
+    Ok(quote! { #dds_type #members #cdr #plain #checks })
+}
+
+impl<'a> Structure<'a> {
+    fn parse(attributes: &'a TypeAttributes, data: &DataStruct) -> Result<Structure<'a>> {
+        let (krate, extensibility) = (&attributes.krate, attributes.extensibility()?);
+        let mut out = Structure { krate, extensibility, base: None, fields: Vec::new() };
+        for (index, field) in data.fields.iter().enumerate() {
+            let member = match &field.ident {
+                Some(ident) => Member::Named(ident.clone()),
+                None => Member::Unnamed(Index::from(index)),
+            };
+            let attributes = MemberAttributes::parse(&field.attrs)?;
+            if attributes.base {
+                if index != 0 {
+                    return Err(Error::new_spanned(field, "the base must be the first member"));
+                }
+                out.base = Some((member, field.ty.clone()));
+                continue;
+            }
+            out.push(member, &field.ty, attributes)?;
+        }
+        Ok(out)
+    }
+
+    fn push(&mut self, member: Member, ty: &Type, attributes: MemberAttributes) -> Result<()> {
+        let inner = argument_of(ty, "Option");
+        if attributes.optional && inner.is_none() {
+            return Err(Error::new_spanned(ty, "an optional member is an Option<T>"));
+        }
+        if attributes.key && inner.is_some() {
+            return Err(Error::new_spanned(
+                ty,
+                "a key member cannot be optional (XTypes 1.3 §7.2.2.4.4.4.8)",
+            ));
+        }
+        if attributes.external && argument_of(inner.unwrap_or(ty), "Box").is_none() {
+            return Err(Error::new_spanned(ty, "an external member is a Box<T>"));
+        }
+        // XTypes 1.3 §7.3.1.2.1.1: an id that is not written out follows from the member before.
+        let (number, id) = match (attributes.id, self.fields.last(), &self.base) {
+            (Some(id), _, _) => (Some(id), quote!(#id)),
+            (None, Some(last), _) => {
+                let (number, id) = (last.number.map(|n| n.saturating_add(1)), &last.id);
+                (number, number.map_or_else(|| quote!((#id + 1)), |n| quote!(#n)))
+            }
+            (None, None, Some((_, base))) => {
+                let krate = self.krate;
+                (None, quote!(<#base as #krate::Members>::NEXT_ID))
+            }
+            (None, None, None) => (Some(0), quote!(0u32)),
+        };
+        if number.is_some() && self.fields.iter().any(|field| field.number == number) {
+            return Err(Error::new_spanned(&member, "another member has the same id"));
+        }
+        let ty = inner.unwrap_or(ty).clone();
+        self.fields.push(Field { member, ty, optional: inner.is_some(), attributes, number, id });
+        Ok(())
+    }
+
+    fn mutable(&self) -> bool {
+        self.extensibility == Extensibility::Mutable
+    }
+
+    fn has_key(&self) -> TokenStream {
+        let (krate, own) = (self.krate, self.fields.iter().any(|field| field.attributes.key));
+        match &self.base {
+            Some((_, base)) => quote!(#own || <#base as #krate::DdsType>::HAS_KEY),
+            None => quote!(#own),
+        }
+    }
+
+    fn check_plain(&self, input: &DeriveInput) -> Result<()> {
+        let simple = self.fields.iter().all(|field| !field.optional && field.attributes.bounds.is_empty());
+        if self.extensibility != Extensibility::Final || self.base.is_some() || !simple {
+            let text = "#[dds(plain)] is for final structures without base, optional members and bounds";
+            return Err(Error::new_spanned(&input.ident, text));
+        }
+        if !input.generics.params.is_empty() {
+            return Err(Error::new_spanned(&input.generics, "#[dds(plain)] is for types without parameters"));
+        }
+        Ok(())
+    }
+
+    /// What only the compiler can see: the base's extensibility and ids.
+    fn checks(&self, input: &DeriveInput) -> TokenStream {
+        let Some((_, base)) = self.base.as_ref().filter(|_| input.generics.params.is_empty()) else {
+            return TokenStream::new();
+        };
+        let (krate, extensibility) = (self.krate, self.extensibility.tokens(self.krate));
+        let ids = self.fields.iter().map(|field| &field.id);
+        quote! {
+            const _: () = assert!(
+                <#base as #krate::DdsType>::EXTENSIBILITY as u8 == #extensibility as u8,
+                "a structure has the extensibility of its base"
+            );
+            const _: () = {
+                let mut next = <#base as #krate::Members>::NEXT_ID;
+                #(
+                    assert!(#ids >= next, "the ids of a derived structure ascend from those of its base");
+                    next = #ids + 1;
+                )*
+            };
+        }
+    }
+
+    fn members(&self, input: &DeriveInput) -> TokenStream {
+        let (krate, ident) = (self.krate, &input.ident);
+        let generics = with_bounds(input, krate);
+        let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+        let next = match (self.fields.last(), &self.base) {
+            (Some(Field { id, .. }), _) => quote!(#id + 1),
+            (None, Some((_, base))) => quote!(<#base as #krate::Members>::NEXT_ID),
+            (None, None) => quote!(0),
+        };
+        let base_min = self.base.iter().map(|(_, base)| quote!(<#base as #krate::Members>::MEMBERS_MIN));
+        let mins = self.fields.iter().map(|field| {
+            let ty = &field.ty;
+            if field.optional { quote!(1) } else { quote!(<#ty as #krate::Cdr>::MIN_SIZE) }
+        });
+        let (encode, decode) = (self.encode_members(), self.decode_members());
+        let (member, key_size) = (self.decode_member(), self.key_size());
+        let (encode_key, decode_key) = (self.encode_key(), self.decode_key());
+        quote! {
+            #[automatically_derived]
+            impl #impl_generics #krate::Members for #ident #type_generics #where_clause {
+                const NEXT_ID: u32 = #next;
+                const MEMBERS_MIN: usize = 0usize #(.saturating_add(#base_min))* #(.saturating_add(#mins))*;
+                fn encode_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+                    #encode
+                    Ok(())
+                }
+                fn decode_members(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
+                fn decode_member(&mut self, id: u32, key: bool, input: &mut #krate::Decoder<'_>)
+                    -> #krate::Result<bool> { #member }
+                fn encode_key_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+                    #encode_key
+                    Ok(())
+                }
+                fn decode_key_members(&mut self, input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
+                    #decode_key
+                    Ok(())
+                }
+                fn key_members_size(mut size: #krate::KeySize) -> #krate::KeySize { #key_size size }
+            }
+        }
+    }
+
+    fn cdr(&self, input: &DeriveInput, plain: bool) -> TokenStream {
+        let (krate, ident) = (self.krate, &input.ident);
+        let generics = with_bounds(input, krate);
+        let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+        let extensibility = self.extensibility.tokens(krate);
+        let base = self.base.iter().map(|(member, _)| member);
+        let initials = self.fields.iter().map(|Field { member, optional, .. }| {
+            if *optional { quote!(#member: None) } else { quote!(#member: #krate::Cdr::initial()) }
+        });
+        let (coding, plain_items) = if plain { self.plain_coding() } else { (self.coding(), quote!()) };
+        let decode_key = if self.mutable() {
+            quote! {
+                let mut value = <Self as #krate::Cdr>::initial();
+                input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, true, input))?;
+                Ok(value)
+            }
+        } else {
+            quote! {
+                input.structure(#extensibility, |input| {
+                    let mut value = <Self as #krate::Cdr>::initial();
+                    #krate::Members::decode_key_members(&mut value, input)?;
+                    Ok(value)
+                })
+            }
+        };
+        quote! {
+            #[automatically_derived]
+            impl #impl_generics #krate::Cdr for #ident #type_generics #where_clause {
+                const MIN_SIZE: usize = #krate::min_size(#extensibility, <Self as #krate::Members>::MEMBERS_MIN);
+                #plain_items
+                #coding
+                fn initial() -> Self {
+                    Self { #(#base: #krate::Cdr::initial(),)* #(#initials,)* }
+                }
+                fn encode_key(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+                    out.structure(#extensibility, |out| #krate::Members::encode_key_members(self, out))
+                }
+                fn decode_key(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode_key }
+                fn key_size(size: #krate::KeySize, _bounds: &[usize]) -> #krate::KeySize {
+                    <Self as #krate::Members>::key_members_size(size)
+                }
+            }
+        }
+    }
+
+    fn coding(&self) -> TokenStream {
+        let (krate, extensibility) = (self.krate, self.extensibility.tokens(self.krate));
+        let decode = if self.mutable() {
+            quote!(#krate::Members::decode_members(input))
+        } else {
+            quote!(input.structure(#extensibility, |input| #krate::Members::decode_members(input)))
+        };
+        quote! {
+            fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+                out.structure(#extensibility, |out| #krate::Members::encode_members(self, out))
+            }
+            fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
+        }
+    }
+
+    fn plain_coding(&self) -> (TokenStream, TokenStream) {
+        let krate = self.krate;
+        let types = self.fields.iter().map(|field| &field.ty);
+        let first = self
+            .fields
+            .first()
+            .map(|Field { ty, .. }| quote!(const FIRST_ALIGN: usize = <#ty as #krate::Cdr>::FIRST_ALIGN;));
+        let coding = quote! {
+            fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+                #krate::put_plain(self, out)
+            }
+            fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #krate::take_plain(input) }
+            fn encode_slice(slice: &[Self], out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+                #krate::put_plain_slice(slice, out)
+            }
+            fn decode_vec(input: &mut #krate::Decoder<'_>, count: usize) -> #krate::Result<Vec<Self>> {
+                #krate::take_plain_vec(input, count)
+            }
+        };
+        (coding, quote! { const PLAIN: bool = true #(&& <#types as #krate::Cdr>::PLAIN)*; #first })
+    }
+}
+
+impl Structure<'_> {
+    /// Code that refuses `value` (an expression of a reference) when it exceeds the member's bounds.
+    fn check(&self, field: &Field, value: TokenStream) -> TokenStream {
+        let (krate, bounds) = (self.krate, field.attributes.bounds_tokens());
+        if field.attributes.bounds.is_empty() {
+            return TokenStream::new();
+        }
+        if field.optional {
+            return quote!(if let Some(value) = #value { #krate::Cdr::check_bounds(value, #bounds)?; });
+        }
+        quote!(#krate::Cdr::check_bounds(#value, #bounds)?;)
+    }
+
+    fn encode_members(&self) -> TokenStream {
+        let krate = self.krate;
+        let base =
+            self.base.iter().map(|(member, _)| quote!(#krate::Members::encode_members(&self.#member, out)?;));
+        let fields = self.fields.iter().map(|field| {
+            let Field { member, id, optional, attributes, .. } = field;
+            let (check, understand) = (self.check(field, quote!(&self.#member)), attributes.must_understand);
+            let write = match (self.mutable(), optional) {
+                (false, false) => quote!(#krate::Cdr::encode(&self.#member, out)?;),
+                (false, true) => quote!(out.optional(#id, #understand, self.#member.as_ref())?;),
+                (true, false) => quote!(out.member(#id, #understand, &self.#member)?;),
+                (true, true) => quote! {
+                    if let Some(value) = &self.#member { out.member(#id, #understand, value)?; }
+                },
+            };
+            quote!(#check #write)
+        });
+        quote!(#(#base)* #(#fields)*)
+    }
+
+    fn decode_members(&self) -> TokenStream {
+        let krate = self.krate;
+        if self.mutable() {
+            return quote! {
+                let mut value = <Self as #krate::Cdr>::initial();
+                input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, false, input))?;
+                Ok(value)
+            };
+        }
+        let base =
+            self.base.iter().map(|(member, _)| quote!(#member: #krate::Members::decode_members(input)?));
+        let fields = self.fields.iter().map(|field| {
+            let Field { member, id, optional, .. } = field;
+            let read = match (self.extensibility, optional) {
+                (Extensibility::Appendable, false) => quote!(input.appended()?),
+                (Extensibility::Appendable, true) => {
+                    quote!(if input.trimmed() { None } else { input.optional(#id)? })
+                }
+                (_, false) => quote!(#krate::Cdr::decode(input)?),
+                (_, true) => quote!(input.optional(#id)?),
+            };
+            let check = self.check(field, quote!(&value));
+            if check.is_empty() {
+                return quote!(#member: #read);
+            }
+            let ty = &field.ty;
+            let ty = if *optional { quote!(Option<#ty>) } else { quote!(#ty) };
+            quote!(#member: { let value: #ty = #read; #check value })
+        });
+        quote!(Ok(Self { #(#base,)* #(#fields,)* }))
+    }
+
+    fn decode_member(&self) -> TokenStream {
+        let krate = self.krate;
+        if !self.mutable() {
+            return quote!(Ok(false));
+        }
+        let fields = self.fields.iter().map(|field| {
+            let Field { member, ty, id, optional, .. } = field;
+            let check = self.check(field, quote!(&self.#member));
+            let some = if *optional { quote!(Some(value)) } else { quote!(value) };
+            quote! {
+                if id == #id {
+                    let value: #ty =
+                        if key { #krate::Cdr::decode_key(input)? } else { #krate::Cdr::decode(input)? };
+                    self.#member = #some;
+                    #check
+                    return Ok(true);
+                }
+            }
+        });
+        let rest = match &self.base {
+            Some((member, _)) => {
+                quote!(#krate::Members::decode_member(&mut self.#member, id, key, input))
+            }
+            None => quote!(Ok(false)),
+        };
+        quote!(#(#fields)* #rest)
+    }
+
+    /// Runs `step` over the key members, or over all if there are none, the base's first.
+    ///
+    /// `sorted`: in the order of the ids, as the key hash wants it (XTypes 1.3 §7.6.8).
+    fn over_key(
+        &self,
+        sorted: bool,
+        base_step: impl Fn(&Member, &Type) -> TokenStream,
+        step: impl Fn(&Field) -> TokenStream,
+    ) -> TokenStream {
+        let krate = self.krate;
+        let run = |keys: bool| {
+            let mut fields: Vec<&Field> =
+                self.fields.iter().filter(|field| !keys || field.attributes.key).collect();
+            if sorted && self.base.is_none() {
+                fields.sort_by_key(|field| field.number);
+            }
+            fields.into_iter().map(&step).collect::<TokenStream>()
+        };
+        let any = self.fields.iter().any(|field| field.attributes.key);
+        let Some((member, base)) = &self.base else { return run(any) };
+        let (of_base, own, all) = (base_step(member, base), run(true), run(false));
+        let base_has_key = quote!(<#base as #krate::DdsType>::HAS_KEY);
+        if any {
+            quote!(if #base_has_key { #of_base } #own)
+        } else {
+            quote!(#of_base if !#base_has_key { #all })
+        }
+    }
+
+    fn encode_key(&self) -> TokenStream {
+        let krate = self.krate;
+        let order = |sorted| {
+            self.over_key(
+                sorted,
+                |member, _| quote!(#krate::Members::encode_key_members(&self.#member, out)?;),
+                |field| self.encode_key_member(field),
+            )
+        };
+        let (defined, sorted) = (order(false), order(true));
+        if defined.to_string() == sorted.to_string() {
+            return defined;
+        }
+        quote!(if out.is_key_hash() { #sorted } else { #defined })
+    }
+
+    fn encode_key_member(&self, field: &Field) -> TokenStream {
+        let krate = self.krate;
+        let Field { member, id, optional, attributes, .. } = field;
+        let (check, understand) = (self.check(field, quote!(&self.#member)), attributes.must_understand);
+        let optionally = quote!(out.optional(#id, #understand, self.#member.as_ref())?;);
+        let write = match (self.mutable(), optional) {
+            (false, false) => quote!(#krate::Cdr::encode_key(&self.#member, out)?;),
+            (false, true) => optionally,
+            (true, false) => quote!(out.key_member(#id, #understand, &self.#member)?;),
+            (true, true) => quote! {
+                if out.is_key_hash() { #optionally }
+                else if let Some(value) = &self.#member { out.key_member(#id, #understand, value)?; }
+            },
+        };
+        quote!(#check #write)
+    }
+
+    fn decode_key(&self) -> TokenStream {
+        let krate = self.krate;
+        if self.mutable() {
+            return TokenStream::new();
+        }
+        let present = match self.extensibility {
+            Extensibility::Appendable => quote!(if !input.trimmed()),
+            _ => TokenStream::new(),
+        };
+        self.over_key(
+            false,
+            |member, _| quote!(#krate::Members::decode_key_members(&mut self.#member, input)?;),
+            |field| {
+                let Field { member, id, optional, .. } = field;
+                let check = self.check(field, quote!(&self.#member));
+                let read = if *optional {
+                    quote!(input.optional(#id)?)
+                } else {
+                    quote!(#krate::Cdr::decode_key(input)?)
+                };
+                quote!(#present { self.#member = #read; } #check)
+            },
+        )
+    }
+
+    fn key_size(&self) -> TokenStream {
+        let krate = self.krate;
+        self.over_key(
+            true,
+            |_, base| quote!(size = <#base as #krate::Members>::key_members_size(size);),
+            |field| {
+                let (ty, bounds) = (&field.ty, field.attributes.bounds_tokens());
+                if field.optional {
+                    return quote!(size = size.unbounded(););
+                }
+                // The early return ends the walk through types that contain themselves.
+                quote! {
+                    if size.exceeds_hash() { return size; }
+                    size = <#ty as #krate::Cdr>::key_size(size, #bounds);
+                }
+            },
+        )
+    }
+}

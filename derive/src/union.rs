@@ -1,0 +1,320 @@
+//! Unions: a Rust enum with data, chosen by a discriminator that is on the wire.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{
+    DataEnum, DeriveInput, Error, Expr, ExprUnary, Field, Fields, Ident, Lit, Path, Result, Type, UnOp,
+    Variant,
+};
+
+use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes};
+
+/// A variant as the code below needs it.
+struct Case<'a> {
+    name: &'a Ident,
+    /// The member's name (for a tuple variant there is none) and type.
+    value: Option<(Option<&'a Ident>, &'a Type)>,
+    /// Does it keep the discriminator?
+    keeps: bool,
+    labels: Vec<Expr>,
+    default: bool,
+    /// What is written when the variant does not keep the discriminator.
+    label: Option<TokenStream>,
+    id: u32,
+    bounds: TokenStream,
+}
+
+struct Union<'a> {
+    krate: &'a Path,
+    ident: &'a Ident,
+    discriminator: &'a Type,
+    extensibility: Extensibility,
+    key: bool,
+    cases: Vec<Case<'a>>,
+}
+
+pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum) -> Result<TokenStream> {
+    let Some(discriminator) = &attributes.discriminator else {
+        let text = "a union names the type of its discriminator: #[dds(union, discriminator = i32, final)]";
+        return Err(Error::new_spanned(&input.ident, text));
+    };
+    if !input.generics.params.is_empty() {
+        return Err(Error::new_spanned(&input.generics, "a union has no type parameters"));
+    }
+    let extensibility = attributes.extensibility()?;
+    let mut cases = Vec::new();
+    for variant in &data.variants {
+        cases.push(Case::parse(variant, cases.len())?);
+    }
+    if cases.iter().filter(|case| case.default).count() > 1 {
+        return Err(Error::new_spanned(&input.ident, "only one variant is the default"));
+    }
+    name_default(&mut cases)?;
+    let (krate, ident, key) = (&attributes.krate, &input.ident, attributes.key);
+    let union = Union { krate, ident, discriminator, extensibility, key, cases };
+    let dds_type = attributes.dds_type(input, extensibility, quote!(#key));
+    let (select, cdr) = (union.select(), union.cdr());
+    Ok(quote! { #dds_type #select #cdr })
+}
+
+impl<'a> Case<'a> {
+    fn parse(variant: &'a Variant, index: usize) -> Result<Case<'a>> {
+        let mut read = MemberAttributes::parse(&variant.attrs)?;
+        let mut keeps = false;
+        let mut values: Vec<&Field> = Vec::new();
+        for field in &variant.fields {
+            if field.ident.as_ref().is_some_and(|name| name == "discriminator") {
+                keeps = true;
+            } else {
+                values.push(field);
+            }
+        }
+        if values.len() > 1 {
+            return Err(Error::new_spanned(
+                variant,
+                "a member of a union has one value; put more into a structure",
+            ));
+        }
+        if read.cases.is_empty() && !read.default {
+            return Err(Error::new_spanned(
+                variant,
+                "which discriminator? #[dds(case = N)] or #[dds(default)]",
+            ));
+        }
+        if let (Fields::Unnamed(fields), true) = (&variant.fields, keeps) {
+            return Err(Error::new_spanned(fields, "a kept discriminator needs named fields"));
+        }
+        if let Some(field) = values.first() {
+            let of_field = MemberAttributes::parse(&field.attrs)?;
+            if read.bounds.is_empty() {
+                read.bounds = of_field.bounds;
+            }
+        }
+        // XTypes 1.3 §7.3.1.2.1.1: ids are sequential; 0 is the discriminator.
+        let id = read.id.unwrap_or(u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1));
+        let label = read.cases.first().or(read.default_label.as_ref()).map(|expr| quote!(#expr));
+        Ok(Case {
+            name: &variant.ident,
+            value: values.first().map(|field| (field.ident.as_ref(), &field.ty)),
+            keeps,
+            bounds: read.bounds_tokens(),
+            labels: read.cases,
+            default: read.default,
+            label,
+            id,
+        })
+    }
+
+    /// A pattern or expression of the variant, with `value` and `discriminator` as its parts.
+    fn form(&self, discriminator: TokenStream, value: TokenStream) -> TokenStream {
+        let name = self.name;
+        let keep = self.keeps.then(|| quote!(discriminator: #discriminator,));
+        match self.value {
+            Some((Some(field), _)) => quote!(Self::#name { #keep #field: #value }),
+            Some((None, _)) => quote!(Self::#name(#value)),
+            None if self.keeps => quote!(Self::#name { #keep }),
+            None => quote!(Self::#name),
+        }
+    }
+}
+
+/// An integer literal's value.
+fn number(expr: &Expr) -> Option<i128> {
+    match expr {
+        Expr::Lit(lit) => match &lit.lit {
+            Lit::Int(int) => int.base10_parse().ok(),
+            _ => None,
+        },
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => number(expr).map(i128::wrapping_neg),
+        _ => None,
+    }
+}
+
+/// Finds a label for a default that neither keeps nor names one: the least number that no case has.
+fn name_default(cases: &mut [Case<'_>]) -> Result<()> {
+    let taken: Option<Vec<i128>> = cases.iter().flat_map(|case| &case.labels).map(number).collect();
+    for case in cases.iter_mut().filter(|case| case.label.is_none()) {
+        let free = taken.as_ref().and_then(|taken| (0i128..).find(|n| !taken.contains(n)));
+        let Some(free) = free else {
+            let text = "say which discriminator the default writes: #[dds(default = LABEL)]";
+            return Err(Error::new_spanned(case.name, text));
+        };
+        let free = proc_macro2::Literal::i128_unsuffixed(free);
+        case.label = Some(quote!(#free));
+    }
+    Ok(())
+}
+
+impl Union<'_> {
+    /// A condition: does `discriminator` select this case?
+    fn selects(&self, case: &Case<'_>) -> TokenStream {
+        let labels = &case.labels;
+        if !case.default {
+            return quote!(false #(|| discriminator == (#labels))*);
+        }
+        let others = self.cases.iter().filter(|other| !other.default).flat_map(|other| &other.labels);
+        quote!(true #(&& discriminator != (#others))*)
+    }
+
+    /// A function from a discriminator to the variant with its initial value.
+    fn select(&self) -> TokenStream {
+        let (krate, ident, discriminator) = (self.krate, self.ident, self.discriminator);
+        let arms = self.cases.iter().map(|case| {
+            let (selects, made) =
+                (self.selects(case), case.form(quote!(discriminator), quote!(#krate::Cdr::initial())));
+            quote!(if #selects { return Ok(#made); })
+        });
+        quote! {
+            trait Select: Sized { fn select(discriminator: #discriminator) -> #krate::Result<Self>; }
+            impl Select for #ident {
+                fn select(discriminator: #discriminator) -> #krate::Result<Self> {
+                    #(#arms)*
+                    Err(#krate::CdrError::InvalidDiscriminator)
+                }
+            }
+        }
+    }
+
+    fn encode(&self, whole: bool) -> TokenStream {
+        let (krate, mutable) = (self.krate, self.extensibility == Extensibility::Mutable);
+        let discriminator = self.discriminator;
+        let arms = self.cases.iter().map(|case| {
+            let pattern = case.form(quote!(kept), quote!(value));
+            let (label, id, bounds) = (&case.label, case.id, &case.bounds);
+            let chosen = if case.keeps {
+                let selects = self.selects(case);
+                quote! {
+                    let discriminator: #discriminator = ::core::clone::Clone::clone(kept);
+                    if !(#selects) { return Err(#krate::CdrError::InvalidDiscriminator); }
+                }
+            } else {
+                quote!(let discriminator: #discriminator = #label;)
+            };
+            let first = if mutable {
+                quote!(out.key_member(0, false, &discriminator)?;)
+            } else {
+                quote!(#krate::Cdr::encode(&discriminator, out)?;)
+            };
+            let second = match (case.value.is_some() && whole, mutable) {
+                (false, _) => TokenStream::new(),
+                (true, true) => quote! {
+                    #krate::Cdr::check_bounds(value, #bounds)?;
+                    if out.is_key_hash() { #krate::Cdr::encode(value, out)?; } else { out.member(#id, false, value)?; }
+                },
+                (true, false) => quote! {
+                    #krate::Cdr::check_bounds(value, #bounds)?;
+                    #krate::Cdr::encode(value, out)?;
+                },
+            };
+            quote!(#pattern => { #chosen #first #second })
+        });
+        let extensibility = self.extensibility.tokens(krate);
+        quote! { out.structure(#extensibility, |out| { match self { #(#arms)* } Ok(()) }) }
+    }
+
+    fn decode(&self, whole: bool) -> TokenStream {
+        let (krate, extensibility) = (self.krate, self.extensibility.tokens(self.krate));
+        let discriminator = self.discriminator;
+        if self.extensibility == Extensibility::Mutable {
+            return self.decode_mutable();
+        }
+        if !whole {
+            return quote! {
+                input.structure(#extensibility, |input| {
+                    let discriminator: #discriminator = #krate::Cdr::decode(input)?;
+                    <Self as Select>::select(discriminator)
+                })
+            };
+        }
+        let read = match self.extensibility {
+            Extensibility::Appendable => quote!(input.appended()?),
+            _ => quote!(#krate::Cdr::decode(input)?),
+        };
+        let arms = self.cases.iter().map(|case| {
+            let (selects, bounds) = (self.selects(case), &case.bounds);
+            let value = case
+                .value
+                .map(|(_, ty)| quote!(let value: #ty = #read; #krate::Cdr::check_bounds(&value, #bounds)?;));
+            let made = case.form(quote!(discriminator), quote!(value));
+            quote!(if #selects { #value return Ok(#made); })
+        });
+        quote! {
+            input.structure(#extensibility, |input| {
+                let discriminator: #discriminator = #krate::Cdr::decode(input)?;
+                #(#arms)*
+                Err(#krate::CdrError::InvalidDiscriminator)
+            })
+        }
+    }
+
+    fn decode_mutable(&self) -> TokenStream {
+        let (krate, discriminator) = (self.krate, self.discriminator);
+        let arms = self.cases.iter().filter(|case| case.value.is_some()).map(|case| {
+            let pattern = case.form(quote!(_), quote!(value));
+            let (id, bounds) = (case.id, &case.bounds);
+            quote! {
+                Some(#pattern) if id == #id => {
+                    *value = #krate::Cdr::decode(input)?;
+                    #krate::Cdr::check_bounds(value, #bounds)?;
+                    Ok(true)
+                }
+            }
+        });
+        quote! {
+            let mut made: Option<Self> = None;
+            input.mutable(|id, input| {
+                if id == 0 {
+                    let discriminator: #discriminator = #krate::Cdr::decode(input)?;
+                    made = Some(<Self as Select>::select(discriminator)?);
+                    return Ok(true);
+                }
+                match &mut made {
+                    #(#arms)*
+                    _ => Ok(false),
+                }
+            })?;
+            made.ok_or(#krate::CdrError::InvalidDiscriminator)
+        }
+    }
+
+    fn key_size(&self) -> TokenStream {
+        let (krate, discriminator) = (self.krate, self.discriminator);
+        let first = quote!(let size = <#discriminator as #krate::Cdr>::key_size(size, &[]););
+        if self.key {
+            return quote!(#first size);
+        }
+        let values = self.cases.iter().filter_map(|case| {
+            let ((_, ty), bounds) = (case.value?, &case.bounds);
+            Some(quote!(if !all.exceeds_hash() { all = all.max(<#ty as #krate::Cdr>::key_size(size, #bounds)); }))
+        });
+        quote!(#first let mut all = size; #(#values)* all)
+    }
+
+    fn cdr(&self) -> TokenStream {
+        let (krate, ident, discriminator) = (self.krate, self.ident, self.discriminator);
+        let extensibility = self.extensibility.tokens(krate);
+        let (encode, decode) = (self.encode(true), self.decode(true));
+        let (encode_key, decode_key) = (self.encode(!self.key), self.decode(!self.key));
+        let key_size = self.key_size();
+        let first = self.cases.first().map(|case| {
+            let label = &case.label;
+            case.form(quote!(#label), quote!(#krate::Cdr::initial()))
+        });
+        quote! {
+            #[automatically_derived]
+            impl #krate::Cdr for #ident {
+                const MIN_SIZE: usize =
+                    #krate::min_size(#extensibility, <#discriminator as #krate::Cdr>::MIN_SIZE);
+                fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> { #encode }
+                fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
+                fn initial() -> Self {
+                    let chosen = <Self as Select>::select(<#discriminator as #krate::Cdr>::initial());
+                    chosen.unwrap_or_else(|_| #first)
+                }
+                fn encode_key(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> { #encode_key }
+                fn decode_key(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode_key }
+                fn key_size(size: #krate::KeySize, _bounds: &[usize]) -> #krate::KeySize { #key_size }
+            }
+        }
+    }
+}
