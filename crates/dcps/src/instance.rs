@@ -209,15 +209,10 @@ impl InstanceTable {
         &mut self.slab[index]
     }
 
-    /// One above the highest index that was ever used.
-    pub(crate) fn end(&self) -> u32 {
-        self.slab.end()
-    }
-
-    /// Indices in the order of their handles, after this one; NIL is before all.
-    pub(crate) fn after(&self, handle: InstanceHandle) -> impl Iterator<Item = u32> + '_ {
-        let start = if handle == InstanceHandle::NIL { Bound::Unbounded } else { Bound::Excluded(handle) };
-        self.by_handle.range((start, Bound::Unbounded)).map(|(_, index)| *index)
+    /// The first instance in the order of handles, or the first after `handle`.
+    pub(crate) fn next_after(&self, handle: Option<InstanceHandle>) -> Option<u32> {
+        let start = handle.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_handle.range((start, Bound::Unbounded)).next().map(|(_, index)| *index)
     }
 
     /// Would [`InstanceTable::create`] succeed?

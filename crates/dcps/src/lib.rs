@@ -10,6 +10,8 @@ mod list;
 mod reader_access;
 mod reader_cache;
 #[cfg(test)]
+mod reader_cache_model;
+#[cfg(test)]
 mod reader_cache_tests;
 mod sample_info;
 mod states;

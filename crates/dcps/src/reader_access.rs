@@ -166,15 +166,12 @@ impl ReaderCache {
     }
 
     fn select_next_instance(&mut self, selection: &Selection, handle: InstanceHandle) {
-        // Finding the instance borrows the table that choosing only reads.
-        let mut after = handle;
-        while self.selected.is_empty() {
-            let Some(index) = self.instances.after(after).next() else { return };
+        let mut after = (handle != InstanceHandle::NIL).then_some(handle);
+        while self.selected.is_empty()
+            && let Some(index) = self.instances.next_after(after)
+        {
             self.select_of_instance(selection, index);
-            after = self.instances.at(index).handle;
-            if after == InstanceHandle::NIL {
-                return;
-            }
+            after = Some(self.instances.at(index).handle);
         }
     }
 

@@ -206,22 +206,26 @@ impl ReaderCache {
         }
     }
 
-    /// The writer has gone or is no longer alive: what only it wrote has no writers. *Cost*: O(instances).
+    /// The writer has gone or is no longer alive: what only it wrote has no writers. *Cost*: O(n log n) in
+    /// the instances.
     pub fn writer_gone(&mut self, now: Time, writer: Guid) {
-        for index in 0..self.instances.end() {
-            if self.instances.get(index).is_none() || !self.instances.at_mut(index).unregister(writer) {
-                continue;
+        let mut next = self.instances.next_after(None);
+        while let Some(index) = next {
+            let instance = self.instances.at_mut(index);
+            let handle = instance.handle;
+            if instance.unregister(writer) {
+                self.without_writers(now, index, || CacheChange {
+                    kind: ChangeKind::NotAliveUnregistered,
+                    writer_guid: writer,
+                    sequence_number: SequenceNumber::UNKNOWN,
+                    instance: None,
+                    source_timestamp: None,
+                    time: now,
+                    payload: Bytes::new(),
+                });
+                self.instances.settle(index);
             }
-            self.without_writers(now, index, || CacheChange {
-                kind: ChangeKind::NotAliveUnregistered,
-                writer_guid: writer,
-                sequence_number: SequenceNumber::UNKNOWN,
-                instance: None,
-                source_timestamp: None,
-                time: now,
-                payload: Bytes::new(),
-            });
-            self.instances.settle(index);
+            next = self.instances.next_after(Some(handle));
         }
     }
 
@@ -295,16 +299,16 @@ impl ReaderCache {
         let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
             return Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
         };
-        let held = self.samples.len();
         let mut outcome = Insert::Ignored(IgnoredReason::NothingNew);
         if disposes {
             outcome = self.dispose(now, index, &change, strength);
         }
-        if unregisters && self.instances.at_mut(index).unregister(writer) {
-            self.without_writers(now, index, || change);
-        }
-        if self.samples.len() > held {
-            outcome = Insert::Stored;
+        // A change that disposes and is heard leaves nothing for the unregister to tell.
+        if unregisters
+            && self.instances.at_mut(index).unregister(writer)
+            && let Some(marked) = self.without_writers(now, index, || change)
+        {
+            outcome = marked;
         }
         self.instances.settle(index);
         outcome
@@ -331,15 +335,21 @@ impl ReaderCache {
         self.mark(index, change.clone())
     }
 
-    /// If the instance is alive and has lost its last writer, it has none from now on.
-    fn without_writers(&mut self, now: Time, index: u32, change: impl FnOnce() -> CacheChange) {
+    /// If the instance is alive and has lost its last writer, it has none from now on; says what became
+    /// of the sample that tells.
+    fn without_writers(
+        &mut self,
+        now: Time,
+        index: u32,
+        change: impl FnOnce() -> CacheChange,
+    ) -> Option<Insert> {
         let instance = self.instances.at_mut(index);
         if instance.has_writers() || instance.state != InstanceState::Alive {
-            return;
+            return None;
         }
         instance.state = InstanceState::NotAliveNoWriters;
         self.instances.purge.set(index, now + self.lifecycle.autopurge_nowriter_samples_delay);
-        self.mark(index, change());
+        Some(self.mark(index, change()))
     }
 
     /// Adds the sample without data that tells of an instance's new state. There is one per instance
