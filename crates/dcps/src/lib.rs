@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod due;
+mod entities;
 mod instance;
 mod list;
+mod participant;
 mod reader_access;
 mod reader_cache;
 #[cfg(test)]
@@ -16,8 +18,11 @@ mod reader_cache_tests;
 mod sample_info;
 mod states;
 mod status;
+mod type_support;
 
+pub use entities::{DataReader, DataWriter, Entity};
 pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
+pub use participant::{DomainParticipant, Endpoint, Write};
 pub use reader_cache::{
     DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,
 };
@@ -29,3 +34,4 @@ pub use status::{
     RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedReason,
     SampleRejectedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
+pub use type_support::{KeyHash, TypeSupport};

@@ -272,6 +272,31 @@ impl SampleLostStatus {
     }
 }
 
+impl LivelinessChangedStatus {
+    /// Counts writers that became alive or silent; negative ones are fewer.
+    pub fn count(&mut self, writer: Guid, alive: i32, not_alive: i32) {
+        self.alive_count = self.alive_count.saturating_add_signed(alive);
+        self.alive_count_change = self.alive_count_change.saturating_add(alive);
+        self.not_alive_count = self.not_alive_count.saturating_add_signed(not_alive);
+        self.not_alive_count_change = self.not_alive_count_change.saturating_add(not_alive);
+        self.last_publication_handle = writer.into();
+    }
+}
+
+/// Writes `count` for statuses that count single events.
+macro_rules! single_events {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// Counts one.
+            pub fn count(&mut self) {
+                self.total_count = self.total_count.saturating_add(1);
+                self.total_count_change = self.total_count_change.saturating_add(1);
+            }
+        }
+    )*};
+}
+single_events!(LivelinessLostStatus, InconsistentTopicStatus);
+
 /// Writes `matched` and `unmatched` for the two statuses that are mirror images.
 macro_rules! matching {
     ($name:ident, $last:ident) => {

@@ -1,7 +1,12 @@
-//! A change of a data-object and the kinds of it. RTPS 2.5 §8.2.2, §8.2.3.
+//! Changes and the writer's cache of them. RTPS 2.5 §8.2.2, §8.2.3, §8.4.7.
+//!
+//! Owns the changes of one writer, in the order of their numbers. Never sends, never waits.
+
+use std::collections::{BTreeMap, VecDeque};
 
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
+use taut_qos::History;
 
 /// What a change does to its instance. *Source*: RTPS 2.5 §8.2.3 ChangeKind_t, §9.6.4.9 StatusInfo_t.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +19,28 @@ pub enum ChangeKind {
     NotAliveUnregistered,
     /// Both at once.
     NotAliveDisposedUnregistered,
+}
+
+impl ChangeKind {
+    /// The StatusInfo_t bits: disposed 1, unregistered 2.
+    pub fn status_info(self) -> u32 {
+        match self {
+            ChangeKind::Alive => 0,
+            ChangeKind::NotAliveDisposed => 1,
+            ChangeKind::NotAliveUnregistered => 2,
+            ChangeKind::NotAliveDisposedUnregistered => 3,
+        }
+    }
+
+    /// From the StatusInfo_t bits.
+    pub fn from_status_info(bits: u32) -> ChangeKind {
+        match bits & 3 {
+            0 => ChangeKind::Alive,
+            1 => ChangeKind::NotAliveDisposed,
+            2 => ChangeKind::NotAliveUnregistered,
+            _ => ChangeKind::NotAliveDisposedUnregistered,
+        }
+    }
 }
 
 /// One change of one writer.
@@ -33,4 +60,187 @@ pub struct CacheChange {
     pub time: Time,
     /// Encapsulation header and serialized data, or the serialized key if `kind` is not `Alive`.
     pub payload: Bytes,
+}
+
+struct Entry {
+    number: SequenceNumber,
+    /// `None` once removed from the middle; such entries go when they reach the front, or when
+    /// they outnumber the live ones.
+    change: Option<CacheChange>,
+}
+
+/// A writer's changes, by number. *Cost*: insert O(1), or O(log n) with KEEP_LAST on a keyed topic;
+/// get O(log n); no allocation once warm, but per new instance.
+pub struct HistoryCache {
+    entries: VecDeque<Entry>,
+    live: usize,
+    live_bytes: usize,
+    /// Per instance the numbers it still has, oldest first; only kept where KEEP_LAST needs it.
+    instances: BTreeMap<InstanceHandle, VecDeque<SequenceNumber>>,
+    /// KEEP_LAST's depth.
+    depth: Option<usize>,
+    keyed: bool,
+}
+
+impl HistoryCache {
+    /// An empty cache.
+    pub fn new(history: History, keyed: bool) -> HistoryCache {
+        let depth = match history {
+            History::KeepLast(depth) => Some(depth.max(1) as usize),
+            History::KeepAll => None,
+        };
+        HistoryCache {
+            entries: VecDeque::new(),
+            live: 0,
+            live_bytes: 0,
+            instances: BTreeMap::new(),
+            depth,
+            keyed,
+        }
+    }
+
+    /// Changes held.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Are none held?
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Payload bytes held.
+    pub fn bytes(&self) -> usize {
+        self.live_bytes
+    }
+
+    /// The lowest number held.
+    pub fn first(&self) -> Option<SequenceNumber> {
+        self.entries.front().map(|entry| entry.number)
+    }
+
+    /// Adds the newest change and evicts what KEEP_LAST does not keep.
+    pub fn insert(&mut self, change: CacheChange) {
+        let number = change.sequence_number;
+        let instance = change.instance.unwrap_or_default();
+        self.live = self.live.saturating_add(1);
+        self.live_bytes = self.live_bytes.saturating_add(change.payload.len());
+        self.entries.push_back(Entry { number, change: Some(change) });
+        let Some(depth) = self.depth else { return };
+        if !self.keyed {
+            while self.live > depth {
+                let Some(first) = self.first() else { break };
+                self.remove(first);
+            }
+            return;
+        }
+        let numbers = self.instances.entry(instance).or_default();
+        numbers.push_back(number);
+        if numbers.len() > depth
+            && let Some(oldest) = numbers.pop_front()
+        {
+            self.remove_entry(oldest);
+        }
+    }
+
+    /// The change of that number, if it is still held.
+    pub fn get(&self, number: SequenceNumber) -> Option<&CacheChange> {
+        self.entries.get(self.position(number)?)?.change.as_ref()
+    }
+
+    /// Held changes with numbers from `from` on, rising.
+    pub fn from(&self, from: SequenceNumber) -> impl Iterator<Item = &CacheChange> {
+        let start = self.entries.partition_point(|entry| entry.number < from);
+        self.entries.range(start..).filter_map(|entry| entry.change.as_ref())
+    }
+
+    /// Drops all changes up to and including `number`.
+    pub fn remove_through(&mut self, number: SequenceNumber) {
+        while let Some(first) = self.first().filter(|first| *first <= number) {
+            self.remove(first);
+        }
+    }
+
+    /// Drops one change.
+    pub fn remove(&mut self, number: SequenceNumber) {
+        if let Some(change) = self.remove_entry(number)
+            && self.keyed
+            && self.depth.is_some()
+            && let Some(instance) = change.instance
+            && let Some(numbers) = self.instances.get_mut(&instance)
+        {
+            numbers.retain(|held| *held != number);
+            if numbers.is_empty() {
+                self.instances.remove(&instance);
+            }
+        }
+    }
+
+    fn position(&self, number: SequenceNumber) -> Option<usize> {
+        self.entries.binary_search_by_key(&number, |entry| entry.number).ok()
+    }
+
+    fn remove_entry(&mut self, number: SequenceNumber) -> Option<CacheChange> {
+        let position = self.position(number)?;
+        let change = self.entries.get_mut(position)?.change.take()?;
+        self.live = self.live.saturating_sub(1);
+        self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
+        while self.entries.front().is_some_and(|entry| entry.change.is_none()) {
+            self.entries.pop_front();
+        }
+        // Amortized: each compaction removes more entries than it keeps.
+        if self.entries.len() > self.live.saturating_mul(2).saturating_add(64) {
+            self.entries.retain(|entry| entry.change.is_some());
+        }
+        Some(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(number: i64, instance: u8) -> CacheChange {
+        CacheChange {
+            kind: ChangeKind::Alive,
+            writer_guid: Guid::UNKNOWN,
+            sequence_number: SequenceNumber(number),
+            instance: Some(InstanceHandle([instance; 16])),
+            source_timestamp: None,
+            time: Time(0),
+            payload: Bytes::copy_from(&[0; 8]),
+        }
+    }
+
+    fn numbers(cache: &HistoryCache) -> Vec<i64> {
+        cache.from(SequenceNumber(0)).map(|change| change.sequence_number.0).collect()
+    }
+
+    #[test]
+    fn keep_last_without_a_key_counts_all() {
+        let mut cache = HistoryCache::new(History::KeepLast(3), false);
+        (1..=10).for_each(|n| cache.insert(change(n, n as u8)));
+        assert_eq!((numbers(&cache), cache.bytes()), (vec![8, 9, 10], 24));
+    }
+
+    #[test]
+    fn keep_last_counts_per_instance() {
+        let mut cache = HistoryCache::new(History::KeepLast(1), true);
+        cache.insert(change(1, 1));
+        (2..=1_000).for_each(|n| cache.insert(change(n, 2)));
+        assert_eq!(numbers(&cache), [1, 1_000]);
+        assert!(cache.entries.len() < 80, "holes are compacted: {}", cache.entries.len());
+        assert!(cache.get(SequenceNumber(1)).is_some() && cache.get(SequenceNumber(500)).is_none());
+    }
+
+    #[test]
+    fn removal() {
+        let mut cache = HistoryCache::new(History::KeepAll, true);
+        (1..=5).for_each(|n| cache.insert(change(n, 1)));
+        cache.remove_through(SequenceNumber(2));
+        cache.remove(SequenceNumber(4));
+        assert_eq!((numbers(&cache), cache.len()), (vec![3, 5], 2));
+        cache.remove_through(SequenceNumber(9));
+        assert!(cache.is_empty() && cache.first().is_none() && cache.bytes() == 0);
+    }
 }

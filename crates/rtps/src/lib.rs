@@ -1,4 +1,56 @@
-//! The RTPS protocol. No I/O, no clock.
+//! The RTPS protocol: writers, readers, proxies, history, discovery, liveliness. RTPS 2.5 §8.
+//!
+//! Owns the state of one participant. Must never touch a socket, a clock, a thread, a lock or a
+//! random source: time is an argument, randomness comes in with the configuration, bytes go in by
+//! [`Participant::on_frame`] and out by [`Participant::poll_transmit`] through a port. The file names
+//! are the chapters of the specification. Floor 3 (dcps) calls it.
 #![forbid(unsafe_code)]
+#![deny(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
 
+mod counters;
+pub mod discovery;
+mod event;
 pub mod history_cache;
+mod intervals;
+pub mod limits;
+mod liveliness;
+mod message;
+mod participant;
+mod reader;
+mod receiver;
+mod schedule;
+mod table;
+mod timers;
+mod writer;
+
+pub use counters::Counters;
+pub use event::Event;
+pub use history_cache::{CacheChange, ChangeKind, HistoryCache};
+pub use participant::{Config, EndpointConfig, Interface, Participant, Progress, Sink};
+pub use reader::{Reader, WriterProxy};
+pub use schedule::TxClass;
+pub use writer::{Full, MulticastChoice, NewChange, ReaderProxy, Writer};
+
+/// A local writer's place in its participant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct WriterIndex(pub u32);
+
+/// A local reader's place in its participant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ReaderIndex(pub u32);

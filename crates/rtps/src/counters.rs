@@ -1,0 +1,79 @@
+//! What was dropped and why: never an error up the stack, always a number (rule R5).
+
+use taut_wire::WireError;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counts of what one participant has received and refused.
+        #[derive(Clone, Debug)]
+        pub struct Counters {
+            malformed: [u64; WireError::ALL.len()],
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Default for Counters {
+            fn default() -> Self {
+                Counters { malformed: [0; WireError::ALL.len()], $($name: 0,)* }
+            }
+        }
+
+        impl Counters {
+            /// Every count that is not 0, by name.
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                let own = [$((stringify!($name), self.$name),)*];
+                let malformed = WireError::ALL.iter().map(|reason| (reason.name(), self.of(*reason)));
+                own.into_iter().chain(malformed).filter(|(_, count)| *count > 0).collect()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Messages received.
+    messages,
+    /// Messages of ourselves that came back.
+    reflected,
+    /// Submessages for other participants.
+    not_for_us,
+    /// Submessages of kinds that are not known.
+    unknown_submessages,
+    /// Data, heartbeats and gaps of writers that are not matched.
+    unmatched_writer,
+    /// Acknowledgements of readers that are not matched.
+    unmatched_reader,
+    /// Changes that had arrived before.
+    duplicates,
+    /// Changes that found the reader's cache full and were asked for again.
+    refused_by_cache,
+    /// Fragments that contradict each other or find no place.
+    bad_fragments,
+    /// Announcements that name another participant than their sender (rule R7).
+    foreign_guid,
+    /// Announcements of another domain.
+    foreign_domain,
+    /// Participants beyond the cap.
+    too_many_participants,
+    /// Endpoints beyond the cap.
+    too_many_endpoints,
+    /// Events beyond the cap.
+    too_many_events,
+}
+
+impl Counters {
+    /// Counts bytes that were refused.
+    pub fn malformed(&mut self, reason: WireError) {
+        if let Some(count) = self.malformed.get_mut(reason.index()) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// How often bytes were refused for this reason.
+    pub fn of(&self, reason: WireError) -> u64 {
+        self.malformed.get(reason.index()).copied().unwrap_or(0)
+    }
+}
+
+/// One more; counts do not wrap.
+pub(crate) fn bump(count: &mut u64) {
+    *count = count.saturating_add(1);
+}

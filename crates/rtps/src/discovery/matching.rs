@@ -1,0 +1,262 @@
+//! Which writer talks to which reader. DCPS 1.4 §2.2.3, DDS-XTypes 1.3 §7.6.
+
+use std::sync::Arc;
+
+use taut_base::{EntityId, Guid, Locator, Time};
+use taut_qos::{DurabilityKind, ReliabilityKind, incompatible, partitions_match};
+
+use super::locators::nearest;
+use super::{EndpointData, LocalKind, Refusal};
+use crate::counters::bump;
+use crate::event::Event;
+use crate::limits;
+use crate::participant::{Participant, Sink};
+use crate::reader::WriterProxy;
+use crate::writer::ReaderProxy;
+use crate::{ReaderIndex, WriterIndex};
+
+/// May a writer and a reader of one topic talk to each other?
+fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) -> Result<(), Refusal> {
+    fn ours_first<T>(local_is_writer: bool, writer: T, reader: T) -> (T, T) {
+        if local_is_writer { (writer, reader) } else { (reader, writer) }
+    }
+    if writer.type_name != reader.type_name {
+        let (local, remote) = ours_first(local_is_writer, writer.type_name.clone(), reader.type_name.clone());
+        return Err(Refusal::Type { local, remote });
+    }
+    if writer.guid.entity.is_keyed() != reader.guid.entity.is_keyed() {
+        return Err(Refusal::Key);
+    }
+    if !partitions_match(&writer.qos.partition, &reader.qos.partition) {
+        let (local, remote) =
+            ours_first(local_is_writer, writer.qos.partition.clone(), reader.qos.partition.clone());
+        return Err(Refusal::Partition { local, remote });
+    }
+    let why = incompatible(&writer.qos, &reader.qos);
+    if why.is_empty() { Ok(()) } else { Err(Refusal::Qos(why)) }
+}
+
+impl Participant {
+    /// Matches a new local endpoint with all known endpoints of its topic.
+    pub(crate) fn match_local_endpoint(&mut self, now: Time, local: EntityId, sink: &mut dyn Sink) {
+        let Some(data) = self.locals.get(&local).map(|local| Arc::clone(&local.data)) else { return };
+        let writer = local.is_writer();
+        let remote = self.database.by_topic.get(&data.topic_name).into_iter().flatten().copied();
+        let same_participant = self.locals.values().filter(|other| other.data.topic_name == data.topic_name);
+        let candidates: Vec<Guid> = remote
+            .chain(same_participant.map(|other| other.data.guid))
+            .filter(|guid| guid.entity.is_writer() != writer && !guid.entity.is_builtin())
+            .collect();
+        for guid in candidates {
+            if guid.prefix == self.config.guid_prefix {
+                let (writer, reader) = if writer { (local, guid.entity) } else { (guid.entity, local) };
+                self.try_match_within(now, writer, reader, sink);
+            } else {
+                self.try_match(now, local, guid, sink);
+            }
+        }
+    }
+
+    /// Matches a new or changed endpoint of a peer with the local endpoints of its topic.
+    pub(crate) fn match_remote_endpoint(&mut self, now: Time, remote: Guid, sink: &mut dyn Sink) {
+        let Some(data) = self.database.endpoint(remote).map(Arc::clone) else { return };
+        let writer = remote.entity.is_writer();
+        let candidates = self.locals.iter().filter(|(entity, local)| {
+            entity.is_writer() != writer && local.data.topic_name == data.topic_name && !entity.is_builtin()
+        });
+        let candidates: Vec<EntityId> = candidates.map(|(entity, _)| *entity).collect();
+        for local in candidates {
+            self.try_match(now, local, remote, sink);
+        }
+    }
+
+    fn try_match(&mut self, now: Time, local: EntityId, remote: Guid, sink: &mut dyn Sink) {
+        let Some(ours) = self.locals.get(&local) else { return };
+        let Some(theirs) = self.database.endpoint(remote).map(Arc::clone) else { return };
+        let (kind, data) = (ours.kind, Arc::clone(&ours.data));
+        let verdict = match kind {
+            LocalKind::Writer(_) => check(&data, &theirs, true),
+            LocalKind::Reader(_) => check(&theirs, &data, false),
+        };
+        let matched = self.database.matches.contains(&(local, remote));
+        match (verdict, matched) {
+            (Ok(()), true) => {}
+            (Ok(()), false) => {
+                self.database.refusals.remove(&(local, remote));
+                self.database.matches.insert((local, remote));
+                match kind {
+                    LocalKind::Writer(index) => self.match_reader(now, index, &theirs),
+                    LocalKind::Reader(index) => self.match_writer(now, index, &theirs),
+                }
+            }
+            (Err(refusal), _) => {
+                if matched {
+                    self.unmatch(local, remote);
+                }
+                self.refuse(kind, &data, &theirs, refusal);
+            }
+        }
+        let _ = sink;
+    }
+
+    /// The addresses of a peer's endpoint: its own, or its participant's.
+    fn locators_of(&self, data: &EndpointData) -> (Vec<Locator>, Vec<Locator>) {
+        let Some(peer) = self.database.peer(data.guid.prefix) else { return (Vec::new(), Vec::new()) };
+        let source = peer.metatraffic.first().copied().unwrap_or(Locator::INVALID);
+        let own = nearest(&data.unicast_locators, &self.config.interfaces, &source);
+        let unicast = if own.is_empty() { peer.unicast.clone() } else { own };
+        let multicast = if data.multicast_locators.is_empty() {
+            peer.data.default_multicast.clone()
+        } else {
+            data.multicast_locators.clone()
+        };
+        (unicast, multicast)
+    }
+
+    fn match_reader(&mut self, now: Time, index: WriterIndex, reader: &EndpointData) {
+        let (unicast, multicast) = self.locators_of(reader);
+        let reliable = reader.qos.reliability.kind == ReliabilityKind::Reliable;
+        let durable = reader.qos.durability != DurabilityKind::Volatile;
+        if let Some(writer) = self.writers.get_mut(index.0) {
+            writer.match_reader(ReaderProxy::new(reader.guid, reliable, unicast, multicast), durable);
+        }
+        self.push_event(Event::PublicationMatched { writer: index, reader: reader.guid, matched: true });
+        self.wake_writer(now, index);
+    }
+
+    fn match_writer(&mut self, now: Time, index: ReaderIndex, writer: &EndpointData) {
+        let (unicast, multicast) = self.locators_of(writer);
+        let reliable = writer.qos.reliability.kind == ReliabilityKind::Reliable;
+        let to = if unicast.is_empty() { multicast } else { unicast };
+        let mut proxy = WriterProxy::new(writer.guid, reliable, writer.qos.ownership_strength, to);
+        proxy.heard = now;
+        proxy.liveliness = writer.qos.liveliness;
+        if let Some(reader) = self.readers.get_mut(index.0) {
+            reader.match_writer(proxy);
+        }
+        let readers = self.sources.entry(writer.guid).or_default();
+        if readers.len() < limits::READERS_PER_WRITER && !readers.contains(&index) {
+            readers.push(index);
+        }
+        self.push_event(Event::SubscriptionMatched {
+            reader: index,
+            writer: writer.guid,
+            matched: true,
+            alive: true,
+        });
+        self.arm_reader_liveliness(index);
+        self.wake_reader(index);
+    }
+
+    /// Matches two endpoints of this participant: changes go from one to the other directly.
+    fn try_match_within(&mut self, now: Time, writer: EntityId, reader: EntityId, sink: &mut dyn Sink) {
+        let (Some(w), Some(r)) = (self.locals.get(&writer), self.locals.get(&reader)) else { return };
+        let (Some(writer_index), Some(reader_index)) = (w.kind.writer(), r.kind.reader()) else { return };
+        let (writer_data, reader_data) = (Arc::clone(&w.data), Arc::clone(&r.data));
+        if let Err(refusal) = check(&writer_data, &reader_data, true) {
+            self.refuse(LocalKind::Writer(writer_index), &writer_data, &reader_data, refusal);
+            if let Err(refusal) = check(&writer_data, &reader_data, false) {
+                self.refuse(LocalKind::Reader(reader_index), &reader_data, &writer_data, refusal);
+            }
+            return;
+        }
+        self.database.matches.insert((writer, reader_data.guid));
+        self.database.matches.insert((reader, writer_data.guid));
+        let reliable = reader_data.qos.reliability.kind == ReliabilityKind::Reliable;
+        let durable = reader_data.qos.durability != DurabilityKind::Volatile;
+        if let Some(writer) = self.writers.get_mut(writer_index.0) {
+            writer.match_local(reader_index, reliable, durable);
+        }
+        if let Some(reader) = self.readers.get_mut(reader_index.0) {
+            reader.local.push(writer_index);
+        }
+        let (reader, writer) = (reader_data.guid, writer_data.guid);
+        self.push_event(Event::PublicationMatched { writer: writer_index, reader, matched: true });
+        self.push_event(Event::SubscriptionMatched {
+            reader: reader_index,
+            writer,
+            matched: true,
+            alive: true,
+        });
+        self.deliver_local(writer_index, sink);
+        self.wake_writer(now, writer_index);
+    }
+
+    /// Ends a match of a local endpoint, on both sides if the other one is local too.
+    pub(crate) fn unmatch(&mut self, local: EntityId, remote: Guid) {
+        if !self.database.matches.remove(&(local, remote)) {
+            return;
+        }
+        let within = remote.prefix == self.config.guid_prefix;
+        match self.locals.get(&local).map(|local| local.kind) {
+            Some(LocalKind::Writer(index)) => {
+                let other = self.locals.get(&remote.entity).and_then(|other| other.kind.reader());
+                if let Some(writer) = self.writers.get_mut(index.0) {
+                    match other.filter(|_| within) {
+                        Some(reader) => writer.unmatch_local(reader),
+                        None => writer.unmatch_reader(remote),
+                    }
+                }
+                self.push_event(Event::PublicationMatched { writer: index, reader: remote, matched: false });
+                self.push_event(Event::Acknowledged { writer: index });
+            }
+            Some(LocalKind::Reader(index)) => {
+                let other = self.locals.get(&remote.entity).and_then(|other| other.kind.writer());
+                let mut alive = true;
+                if let Some(reader) = self.readers.get_mut(index.0) {
+                    match other.filter(|_| within) {
+                        Some(writer) => reader.local.retain(|known| *known != writer),
+                        None => alive = reader.unmatch_writer(remote).is_none_or(|proxy| proxy.alive),
+                    }
+                }
+                self.forget_source(remote, index);
+                let (reader, writer) = (index, remote);
+                self.push_event(Event::SubscriptionMatched { reader, writer, matched: false, alive });
+            }
+            None => {}
+        }
+        if within {
+            self.unmatch(remote.entity, Guid::new(self.config.guid_prefix, local));
+        }
+    }
+
+    fn forget_source(&mut self, writer: Guid, reader: ReaderIndex) {
+        if let Some(readers) = self.sources.get_mut(&writer) {
+            readers.retain(|known| *known != reader);
+            if readers.is_empty() {
+                self.sources.remove(&writer);
+            }
+        }
+    }
+
+    /// Notes why two endpoints do not match, once, and tells the layer above.
+    fn refuse(&mut self, kind: LocalKind, ours: &EndpointData, theirs: &EndpointData, refusal: Refusal) {
+        let key = (ours.guid.entity, theirs.guid);
+        if self.database.refusals.get(&key) == Some(&refusal) {
+            return;
+        }
+        match &refusal {
+            Refusal::Qos(why) => self.push_event(match kind {
+                LocalKind::Writer(writer) => {
+                    Event::OfferedIncompatibleQos { writer, reader: theirs.guid, why: why.clone() }
+                }
+                LocalKind::Reader(reader) => {
+                    Event::RequestedIncompatibleQos { reader, writer: theirs.guid, why: why.clone() }
+                }
+            }),
+            Refusal::Type { .. } | Refusal::Key => self.push_event(Event::InconsistentTopic {
+                topic: ours.topic_name.clone(),
+                local_type: ours.type_name.clone(),
+                remote: theirs.guid,
+                remote_type: theirs.type_name.clone(),
+            }),
+            // Partitions are meant to separate: DCPS 1.4 §2.2.3.13 calls for no status.
+            Refusal::Partition { .. } => {}
+        }
+        if self.database.refusals.len() < limits::ENDPOINTS_PER_PEER {
+            self.database.refusals.insert(key, refusal);
+        } else {
+            bump(&mut self.counters.too_many_endpoints);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Who is there and what matches. RTPS 2.5 §8.5.
+//!
+//! `spdp` finds participants and forgets them, `sedp` exchanges endpoints, `matching` brings local and
+//! remote ones together. Everything a peer says is checked against who said it (rule R7) and every
+//! table has a cap (rule R5).
+
+mod endpoint_data;
+mod locators;
+mod matching;
+mod parameters;
+mod participant_data;
+mod qos_parameters;
+mod sedp;
+mod spdp;
+
+#[cfg(test)]
+mod data_tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
+use taut_qos::Incompatibility;
+
+use crate::{ReaderIndex, WriterIndex};
+
+pub use endpoint_data::EndpointData;
+pub use participant_data::{ParticipantData, builtin_endpoint};
+pub(crate) use spdp::Spdp;
+
+/// A known participant.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// What it says of itself.
+    pub data: ParticipantData,
+    /// Where its discovery is reached from here.
+    pub metatraffic: Vec<Locator>,
+    /// Where its endpoints are reached from here, unless they say otherwise.
+    pub unicast: Vec<Locator>,
+    /// When it is forgotten.
+    pub(crate) lease_until: Time,
+    /// How many endpoints it has.
+    pub(crate) endpoints: usize,
+}
+
+/// Why a local endpoint and another one of its topic do not match.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Another type.
+    Type {
+        /// The local type's name.
+        local: String,
+        /// The other type's name.
+        remote: String,
+    },
+    /// One of the two has a key, the other has none.
+    Key,
+    /// No common partition.
+    Partition {
+        /// The local partitions.
+        local: Vec<String>,
+        /// The other's.
+        remote: Vec<String>,
+    },
+    /// QoS policies that contradict each other, each with both values.
+    Qos(Vec<Incompatibility>),
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Type { local, remote } => write!(f, "type: here {local}, there {remote}"),
+            Refusal::Key => f.write_str("key: one side's type has a key, the other's has none"),
+            Refusal::Partition { local, remote } => {
+                write!(f, "partition: here {local:?}, there {remote:?}")
+            }
+            Refusal::Qos(why) => {
+                for (n, policy) in why.iter().enumerate() {
+                    write!(f, "{}{policy}", if n == 0 { "" } else { "; " })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Everything that discovery has found.
+#[derive(Default)]
+pub struct Database {
+    peers: BTreeMap<GuidPrefix, Peer>,
+    endpoints: BTreeMap<Guid, Arc<EndpointData>>,
+    by_topic: BTreeMap<String, BTreeSet<Guid>>,
+    matches: BTreeSet<(EntityId, Guid)>,
+    refusals: BTreeMap<(EntityId, Guid), Refusal>,
+}
+
+impl Database {
+    /// The known participants.
+    pub fn peers(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.values()
+    }
+
+    /// A known participant.
+    pub fn peer(&self, prefix: GuidPrefix) -> Option<&Peer> {
+        self.peers.get(&prefix)
+    }
+
+    /// The known endpoints of other participants.
+    pub fn endpoints(&self) -> impl Iterator<Item = &Arc<EndpointData>> {
+        self.endpoints.values()
+    }
+
+    /// A known endpoint of another participant.
+    pub fn endpoint(&self, guid: Guid) -> Option<&Arc<EndpointData>> {
+        self.endpoints.get(&guid)
+    }
+
+    /// What a local endpoint is matched with.
+    pub fn matches(&self, local: EntityId) -> impl Iterator<Item = Guid> + '_ {
+        let from = (local, Guid::UNKNOWN);
+        self.matches.range(from..).take_while(move |(entity, _)| *entity == local).map(|(_, guid)| *guid)
+    }
+
+    /// Why local endpoints do not match others of their topic.
+    pub fn refusals(&self) -> impl Iterator<Item = (EntityId, Guid, &Refusal)> {
+        self.refusals.iter().map(|((local, remote), why)| (*local, *remote, why))
+    }
+}
+
+/// A local endpoint as discovery sees it.
+pub(crate) struct Local {
+    pub data: Arc<EndpointData>,
+    pub kind: LocalKind,
+}
+
+/// Which table a local endpoint is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LocalKind {
+    Writer(WriterIndex),
+    Reader(ReaderIndex),
+}
+
+impl LocalKind {
+    pub fn writer(self) -> Option<WriterIndex> {
+        match self {
+            LocalKind::Writer(index) => Some(index),
+            LocalKind::Reader(_) => None,
+        }
+    }
+
+    pub fn reader(self) -> Option<ReaderIndex> {
+        match self {
+            LocalKind::Writer(_) => None,
+            LocalKind::Reader(index) => Some(index),
+        }
+    }
+}
+
+/// The participant's own built-in endpoints. RTPS 2.5 §8.5.4.2, §8.4.13.
+pub(crate) struct Builtin {
+    pub publications_writer: WriterIndex,
+    pub subscriptions_writer: WriterIndex,
+    pub message_writer: WriterIndex,
+    pub publications_reader: ReaderIndex,
+    pub subscriptions_reader: ReaderIndex,
+    pub message_reader: ReaderIndex,
+}
+
+impl Default for Builtin {
+    fn default() -> Self {
+        let (writer, reader) = (WriterIndex(u32::MAX), ReaderIndex(u32::MAX));
+        Builtin {
+            publications_writer: writer,
+            subscriptions_writer: writer,
+            message_writer: writer,
+            publications_reader: reader,
+            subscriptions_reader: reader,
+            message_reader: reader,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the announcements of participants and endpoints share: the encapsulation, names, locators, keys.
+//! RTPS 2.5 §8.5.3-4, §9.6.2-3. Rules R2, R8, R10 and H61 of the hostile inputs.
+
+use taut_base::{Guid, Locator};
+use taut_qos::MAX_NAME;
+use taut_wire::{Cursor, EncapsulationId, Endian, Parameter, ParameterId, ParameterList};
+use taut_wire::{ParameterListWriter, WireError, pid};
+
+use crate::limits::LOCATORS;
+
+/// The parameter list behind an encapsulation header.
+///
+/// *Errors*: [`WireError::BadEncapsulation`] for anything but PL_CDR_BE and PL_CDR_LE.
+pub(super) fn read_list(payload: &[u8]) -> Result<ParameterList<'_>, WireError> {
+    let (id, body) = EncapsulationId::parse(payload)?;
+    match id {
+        EncapsulationId::PL_CDR_BE | EncapsulationId::PL_CDR_LE => Ok(ParameterList::new(body, id.endian())),
+        _ => Err(WireError::BadEncapsulation),
+    }
+}
+
+/// Appends the encapsulation header and starts a list; what Taut sends is little-endian.
+pub(super) fn write_list(out: &mut Vec<u8>) -> ParameterListWriter<'_> {
+    out.extend_from_slice(&EncapsulationId::PL_CDR_LE.header());
+    ParameterListWriter::new(out, Endian::Little)
+}
+
+/// RTPS 2.5 §9.6.2.2.1: an unknown parameter is passed over, unless it must be understood.
+pub(super) fn check_unknown(parameter: &Parameter<'_>) -> Result<(), WireError> {
+    let unknown = !pid::is_standard(parameter.pid);
+    if unknown && parameter.pid.must_understand() { Err(WireError::NotUnderstood) } else { Ok(()) }
+}
+
+/// A name of at most 256 bytes (DCPS 1.4 §2.3.3 bounds them so).
+pub(super) fn read_name(value: &mut Cursor<'_>) -> Result<String, WireError> {
+    read_text(value, MAX_NAME)
+}
+
+/// A string of at most `most` bytes without its NUL.
+pub(super) fn read_text(value: &mut Cursor<'_>, most: usize) -> Result<String, WireError> {
+    let text = value.string()?;
+    if text.len() > most { Err(WireError::LimitExceeded) } else { Ok(text.to_owned()) }
+}
+
+/// Adds a locator if it is plausible (rule R8); more than the cap are not heard.
+pub(super) fn read_locator(
+    list: &mut Vec<Locator>,
+    parameter: &Parameter<'_>,
+    multicast: bool,
+) -> Result<(), WireError> {
+    let locator = parameter.cursor().locator()?;
+    if list.len() < LOCATORS && locator.is_plausible(multicast) && !list.contains(&locator) {
+        list.push(locator);
+    }
+    Ok(())
+}
+
+/// Appends one parameter for each locator.
+pub(super) fn put_locators(list: &mut ParameterListWriter<'_>, pid: ParameterId, locators: &[Locator]) {
+    for locator in locators {
+        list.put_locator(pid, locator);
+    }
+}
+
+/// The GUID in a payload that is a key: the parameter `pid`, or a key hash, which is the GUID as well
+/// (RTPS 2.5 §9.6.4.8: 16 bytes of key are their own hash).
+pub(super) fn read_key(payload: &[u8], pid: ParameterId) -> Result<Guid, WireError> {
+    let (id, body) = EncapsulationId::parse(payload)?;
+    if matches!(id, EncapsulationId::CDR_BE | EncapsulationId::CDR_LE) {
+        return Cursor::new(body, id.endian()).guid();
+    }
+    let (mut guid, mut hash) = (None, None);
+    for parameter in read_list(payload)? {
+        let parameter = parameter?;
+        match pid::canonical(parameter.pid) {
+            found if found == pid => guid = Some(parameter.cursor().guid()?),
+            pid::KEY_HASH => hash = Some(parameter.cursor().guid()?),
+            _ => check_unknown(&parameter)?,
+        }
+    }
+    guid.or(hash).ok_or(WireError::MissingParameter)
+}
+
+/// Appends a payload that is a key.
+pub(super) fn write_key(guid: Guid, pid: ParameterId, out: &mut Vec<u8>) {
+    let mut list = write_list(out);
+    list.put_guid(pid, guid);
+    list.finish();
+}

@@ -1,0 +1,270 @@
+//! Endpoints: announcing local ones, learning of others'. RTPS 2.5 §8.5.4.
+
+use std::sync::Arc;
+
+use taut_base::{EntityId, Guid, GuidPrefix, Time};
+use taut_mem::Bytes;
+use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
+
+use super::{Builtin, EndpointData, Local, LocalKind, builtin_endpoint as bit};
+use crate::counters::bump;
+use crate::event::Event;
+use crate::history_cache::{CacheChange, ChangeKind};
+use crate::limits;
+use crate::participant::{EndpointConfig, Participant, Sink};
+use crate::reader::{Reader, WriterProxy};
+use crate::writer::{MulticastChoice, NewChange, ReaderProxy, Writer};
+use crate::{ReaderIndex, WriterIndex};
+
+/// The policies of built-in endpoints but SPDP's: reliable, transient-local, keep-last 1
+/// (RTPS 2.5 §8.5.4.2, §8.4.13.3).
+fn builtin_qos() -> EndpointQos {
+    let mut qos = EndpointQos::default_writer();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.durability = DurabilityKind::TransientLocal;
+    qos
+}
+
+impl Participant {
+    pub(crate) fn create_builtin_endpoints(&mut self) {
+        self.builtin = Builtin {
+            publications_writer: self.create_builtin_writer(EntityId::SEDP_PUBLICATIONS_WRITER),
+            subscriptions_writer: self.create_builtin_writer(EntityId::SEDP_SUBSCRIPTIONS_WRITER),
+            message_writer: self.create_builtin_writer(EntityId::PARTICIPANT_MESSAGE_WRITER),
+            publications_reader: self.create_builtin_reader(EntityId::SEDP_PUBLICATIONS_READER),
+            subscriptions_reader: self.create_builtin_reader(EntityId::SEDP_SUBSCRIPTIONS_READER),
+            message_reader: self.create_builtin_reader(EntityId::PARTICIPANT_MESSAGE_READER),
+        };
+    }
+
+    fn create_builtin_writer(&mut self, entity: EntityId) -> WriterIndex {
+        let (guid, qos) = (Guid::new(self.config.guid_prefix, entity), builtin_qos());
+        let index = WriterIndex(self.writers.insert_with(|index| {
+            let history = History::KeepLast(1);
+            Writer::new(guid, WriterIndex(index), &qos, history, None, MulticastChoice::Auto)
+        }));
+        let data = Arc::new(EndpointData::of(guid, "", "", qos));
+        self.locals.insert(entity, Local { data, kind: LocalKind::Writer(index) });
+        index
+    }
+
+    fn create_builtin_reader(&mut self, entity: EntityId) -> ReaderIndex {
+        let (guid, qos) = (Guid::new(self.config.guid_prefix, entity), builtin_qos());
+        let index =
+            ReaderIndex(self.readers.insert_with(|index| Reader::new(guid, ReaderIndex(index), &qos)));
+        let data = Arc::new(EndpointData::of(guid, "", "", qos));
+        self.locals.insert(entity, Local { data, kind: LocalKind::Reader(index) });
+        index
+    }
+
+    /// The built-in endpoints of a pair of participants, as the bits in their announcements say.
+    fn builtin_pairs(&self) -> [(u32, WriterIndex, EntityId, u32, ReaderIndex, EntityId); 3] {
+        let own = &self.builtin;
+        [
+            (
+                bit::PUBLICATIONS_DETECTOR,
+                own.publications_writer,
+                EntityId::SEDP_PUBLICATIONS_READER,
+                bit::PUBLICATIONS_ANNOUNCER,
+                own.publications_reader,
+                EntityId::SEDP_PUBLICATIONS_WRITER,
+            ),
+            (
+                bit::SUBSCRIPTIONS_DETECTOR,
+                own.subscriptions_writer,
+                EntityId::SEDP_SUBSCRIPTIONS_READER,
+                bit::SUBSCRIPTIONS_ANNOUNCER,
+                own.subscriptions_reader,
+                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+            ),
+            (
+                bit::PARTICIPANT_MESSAGE_READER,
+                own.message_writer,
+                EntityId::PARTICIPANT_MESSAGE_READER,
+                bit::PARTICIPANT_MESSAGE_WRITER,
+                own.message_reader,
+                EntityId::PARTICIPANT_MESSAGE_WRITER,
+            ),
+        ]
+    }
+
+    pub(crate) fn match_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(peer) = self.database.peer(prefix) else { return };
+        let (has, unicast) = (peer.data.builtin_endpoints, peer.metatraffic.clone());
+        let multicast = peer.data.metatraffic_multicast.clone();
+        for (reads, writer, remote_reader, writes, reader, remote_writer) in self.builtin_pairs() {
+            if has & reads != 0
+                && let Some(local) = self.writers.get_mut(writer.0)
+            {
+                let guid = Guid::new(prefix, remote_reader);
+                local.match_reader(ReaderProxy::new(guid, true, unicast.clone(), multicast.clone()), true);
+                self.wake_writer(now, writer);
+            }
+            if has & writes != 0
+                && let Some(local) = self.readers.get_mut(reader.0)
+            {
+                let guid = Guid::new(prefix, remote_writer);
+                local.match_writer(WriterProxy::new(guid, true, 0, unicast.clone()));
+                self.sources.insert(guid, vec![reader]);
+                self.wake_reader(reader);
+            }
+        }
+    }
+
+    pub(crate) fn unmatch_builtin_endpoints(&mut self, prefix: GuidPrefix) {
+        for (_, writer, remote_reader, _, reader, remote_writer) in self.builtin_pairs() {
+            if let Some(local) = self.writers.get_mut(writer.0) {
+                local.unmatch_reader(Guid::new(prefix, remote_reader));
+            }
+            let guid = Guid::new(prefix, remote_writer);
+            if let Some(local) = self.readers.get_mut(reader.0) {
+                local.unmatch_writer(guid);
+            }
+            self.sources.remove(&guid);
+        }
+    }
+
+    /// Announces a new local endpoint and matches it with all that is known.
+    pub(crate) fn add_local(
+        &mut self,
+        now: Time,
+        guid: Guid,
+        kind: LocalKind,
+        endpoint: EndpointConfig,
+        sink: &mut dyn Sink,
+    ) {
+        let EndpointConfig { topic_name, type_name, qos, .. } = endpoint;
+        let data = EndpointData::of(guid, &topic_name, &type_name, qos);
+        let mut payload = Vec::new();
+        data.write(&mut payload);
+        self.locals.insert(guid.entity, Local { data: Arc::new(data), kind });
+        self.publish(now, guid, ChangeKind::Alive, Bytes::from(payload), sink);
+        self.match_local_endpoint(now, guid.entity, sink);
+    }
+
+    /// Takes a local endpoint out of everything and tells the peers.
+    pub(crate) fn remove_local(&mut self, now: Time, entity: EntityId, sink: &mut dyn Sink) {
+        if entity.is_builtin() || !self.locals.contains_key(&entity) {
+            return;
+        }
+        let matched: Vec<Guid> = self.database.matches(entity).collect();
+        matched.into_iter().for_each(|remote| self.unmatch(entity, remote));
+        self.database.refusals.retain(|(local, _), _| *local != entity);
+        let guid = Guid::new(self.config.guid_prefix, entity);
+        let mut key = Vec::new();
+        EndpointData::write_key(guid, &mut key);
+        self.publish(now, guid, ChangeKind::NotAliveDisposedUnregistered, Bytes::from(key), sink);
+        match self.locals.remove(&entity).map(|local| local.kind) {
+            Some(LocalKind::Writer(index)) => drop(self.writers.remove(index.0)),
+            Some(LocalKind::Reader(index)) => drop(self.readers.remove(index.0)),
+            None => {}
+        }
+    }
+
+    /// Deletes a writer.
+    pub fn delete_writer(&mut self, now: Time, index: WriterIndex, sink: &mut dyn Sink) {
+        if let Some(entity) = self.writers.get(index.0).map(|writer| writer.guid.entity) {
+            self.remove_local(now, entity, sink);
+            self.arm_liveliness(now);
+        }
+    }
+
+    /// Deletes a reader.
+    pub fn delete_reader(&mut self, now: Time, index: ReaderIndex, sink: &mut dyn Sink) {
+        if let Some(entity) = self.readers.get(index.0).map(|reader| reader.guid.entity) {
+            self.remove_local(now, entity, sink);
+        }
+    }
+
+    fn publish(&mut self, now: Time, guid: Guid, kind: ChangeKind, payload: Bytes, sink: &mut dyn Sink) {
+        let writer = if guid.entity.is_writer() {
+            self.builtin.publications_writer
+        } else {
+            self.builtin.subscriptions_writer
+        };
+        let change = NewChange { kind, instance: guid.into(), source_timestamp: None, payload };
+        // KEEP_LAST always has room.
+        let _ = self.write(now, writer, change, sink);
+    }
+
+    /// Handles what has come for the built-in readers.
+    pub(crate) fn handle_inbox(&mut self, now: Time, sink: &mut dyn Sink) {
+        while let Some(change) = self.inbox.pop_front() {
+            self.renew_lease(now, change.writer_guid.prefix);
+            match change.writer_guid.entity {
+                EntityId::PARTICIPANT_MESSAGE_WRITER => self.on_participant_message(now, &change),
+                _ => self.on_endpoint_change(now, &change, sink),
+            }
+        }
+    }
+
+    fn on_endpoint_change(&mut self, now: Time, change: &CacheChange, sink: &mut dyn Sink) {
+        let (prefix, by) = (change.writer_guid.prefix, change.writer_guid.entity);
+        // Rule R7, and a writer of publications says nothing of readers.
+        let ours = |guid: Guid| {
+            let kind_fits = match by {
+                EntityId::SEDP_PUBLICATIONS_WRITER => guid.entity.is_writer(),
+                _ => guid.entity.is_reader(),
+            };
+            guid.prefix == prefix && kind_fits && !guid.entity.is_builtin()
+        };
+        if change.kind != ChangeKind::Alive {
+            let named = change.instance.map(|handle| Guid::from_bytes(handle.0));
+            match named.map_or_else(|| EndpointData::parse_key(&change.payload), Ok) {
+                Ok(guid) if ours(guid) => self.remove_endpoint(guid),
+                Ok(_) => bump(&mut self.counters.foreign_guid),
+                Err(reason) => self.counters.malformed(reason),
+            }
+            return;
+        }
+        let vendor = self.database.peer(prefix).map(|peer| peer.data.vendor_id).unwrap_or_default();
+        let writer = by == EntityId::SEDP_PUBLICATIONS_WRITER;
+        match EndpointData::parse(&change.payload, writer, vendor) {
+            Ok(data) if ours(data.guid) => self.note_endpoint(now, data, sink),
+            Ok(_) => bump(&mut self.counters.foreign_guid),
+            Err(reason) => self.counters.malformed(reason),
+        }
+    }
+
+    fn note_endpoint(&mut self, now: Time, data: EndpointData, sink: &mut dyn Sink) {
+        let guid = data.guid;
+        let Some(peer) = self.database.peers.get_mut(&guid.prefix) else { return };
+        match self.database.endpoints.get(&guid) {
+            Some(known) if **known == data => return,
+            Some(known) if known.topic_name != data.topic_name => self.remove_endpoint(guid),
+            Some(_) => {}
+            None if peer.endpoints >= limits::ENDPOINTS_PER_PEER => {
+                return bump(&mut self.counters.too_many_endpoints);
+            }
+            None => peer.endpoints = peer.endpoints.saturating_add(1),
+        }
+        let topic = self.database.by_topic.entry(data.topic_name.clone()).or_default();
+        topic.insert(guid);
+        self.database.endpoints.insert(guid, Arc::new(data));
+        self.push_event(Event::EndpointDiscovered(guid));
+        self.match_remote_endpoint(now, guid, sink);
+    }
+
+    pub(crate) fn remove_endpoint(&mut self, guid: Guid) {
+        let Some(data) = self.database.endpoints.remove(&guid) else { return };
+        if let Some(peer) = self.database.peers.get_mut(&guid.prefix) {
+            peer.endpoints = peer.endpoints.saturating_sub(1);
+        }
+        if let Some(topic) = self.database.by_topic.get_mut(&data.topic_name) {
+            topic.remove(&guid);
+            if topic.is_empty() {
+                self.database.by_topic.remove(&data.topic_name);
+            }
+        }
+        let matched: Vec<EntityId> = self
+            .database
+            .matches
+            .iter()
+            .filter(|(_, remote)| *remote == guid)
+            .map(|(local, _)| *local)
+            .collect();
+        matched.into_iter().for_each(|local| self.unmatch(local, guid));
+        self.database.refusals.retain(|(_, remote), _| *remote != guid);
+        self.push_event(Event::EndpointLost(guid));
+    }
+}

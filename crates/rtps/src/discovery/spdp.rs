@@ -1,0 +1,235 @@
+//! Participants: announcing this one, finding, keeping and forgetting others. RTPS 2.5 §8.5.3.
+
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
+use taut_mem::Bytes;
+use taut_wire::WireError;
+
+use super::locators::nearest;
+use super::{ParticipantData, Peer, builtin_endpoint};
+use crate::counters::bump;
+use crate::event::Event;
+use crate::history_cache::{CacheChange, ChangeKind};
+use crate::limits;
+use crate::message::Tx;
+use crate::participant::{Config, Participant};
+use crate::receiver::Source;
+use crate::schedule::{TxClass, Work};
+use crate::timers::Timer;
+
+/// The stateless writer that announces this participant. RTPS 2.5 §8.5.3.3.1.
+pub(crate) struct Spdp {
+    change: CacheChange,
+    /// Everybody: multicast and the initial peers.
+    everybody: Vec<Locator>,
+    to_everybody: bool,
+    /// Participants just found, which are answered directly.
+    newcomers: Vec<Locator>,
+    queued: bool,
+    next_at: Time,
+    initial_left: u32,
+}
+
+impl Spdp {
+    pub fn new(config: &Config) -> Spdp {
+        let guid = Guid::new(config.guid_prefix, EntityId::PARTICIPANT);
+        let everybody = config.metatraffic_multicast.iter().chain(&config.initial_peers).copied().collect();
+        Spdp {
+            change: CacheChange {
+                kind: ChangeKind::Alive,
+                writer_guid: Guid::new(config.guid_prefix, EntityId::SPDP_WRITER),
+                sequence_number: SequenceNumber::FIRST,
+                instance: Some(guid.into()),
+                source_timestamp: None,
+                time: Time(0),
+                payload: announcement(config),
+            },
+            everybody,
+            to_everybody: false,
+            newcomers: Vec::new(),
+            queued: false,
+            next_at: Time(i64::MIN),
+            initial_left: limits::INITIAL_ANNOUNCEMENTS,
+        }
+    }
+
+    /// Sends what is due. Always done in one go: at most one datagram per destination.
+    pub fn send(&mut self, tx: &mut Tx<'_>) -> bool {
+        self.queued = false;
+        let everybody = if self.to_everybody { &self.everybody[..] } else { &[] };
+        for to in [everybody, &self.newcomers] {
+            if !to.is_empty() {
+                tx.message.data(EntityId::SPDP_READER, &self.change);
+                tx.flush(to);
+            }
+        }
+        self.to_everybody = false;
+        self.newcomers.clear();
+        true
+    }
+}
+
+/// What this participant says of itself.
+fn announcement(config: &Config) -> Bytes {
+    let data = ParticipantData {
+        guid_prefix: config.guid_prefix,
+        domain_id: Some(config.domain_id),
+        metatraffic_unicast: config.metatraffic_unicast.clone(),
+        metatraffic_multicast: config.metatraffic_multicast.clone(),
+        default_unicast: config.default_unicast.clone(),
+        default_multicast: config.default_multicast.clone(),
+        builtin_endpoints: builtin_endpoint::PARTICIPANT_ANNOUNCER
+            | builtin_endpoint::PARTICIPANT_DETECTOR
+            | builtin_endpoint::PUBLICATIONS_ANNOUNCER
+            | builtin_endpoint::PUBLICATIONS_DETECTOR
+            | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER
+            | builtin_endpoint::SUBSCRIPTIONS_DETECTOR
+            | builtin_endpoint::PARTICIPANT_MESSAGE_WRITER
+            | builtin_endpoint::PARTICIPANT_MESSAGE_READER,
+        lease_duration: config.lease_duration,
+        entity_name: config.entity_name.clone(),
+        user_data: config.user_data.clone(),
+        properties: config.properties.clone(),
+        ..ParticipantData::default()
+    };
+    let mut out = Vec::new();
+    data.write(&mut out);
+    Bytes::from(out)
+}
+
+impl Participant {
+    pub(crate) fn on_announce_timer(&mut self, now: Time, at: Time) {
+        if at < self.spdp.next_at {
+            return;
+        }
+        self.spdp.to_everybody = true;
+        let period = if self.spdp.initial_left > 0 {
+            self.spdp.initial_left = self.spdp.initial_left.saturating_sub(1);
+            limits::INITIAL_ANNOUNCEMENT_PERIOD
+        } else {
+            announcement_period(&self.config)
+        };
+        self.spdp.next_at = now + period;
+        self.timers.set(self.spdp.next_at, Timer::Announce);
+        self.queue_announcement();
+    }
+
+    fn queue_announcement(&mut self) {
+        if !self.spdp.queued {
+            self.spdp.queued = true;
+            self.schedule.push(TxClass::Discovery, Work::Announce);
+        }
+    }
+
+    /// Tells everybody that this participant leaves; nothing is announced after it.
+    pub fn leave(&mut self) {
+        let mut key = Vec::new();
+        ParticipantData::write_key(self.guid(), &mut key);
+        let change = &mut self.spdp.change;
+        change.kind = ChangeKind::NotAliveDisposedUnregistered;
+        change.sequence_number = change.sequence_number.next();
+        change.payload = Bytes::from(key);
+        self.spdp.to_everybody = true;
+        self.spdp.next_at = Time::NEVER;
+        let known = self.database.peers.values().flat_map(|peer| &peer.metatraffic);
+        self.spdp.newcomers = known.copied().collect();
+        self.queue_announcement();
+    }
+
+    /// A participant announces itself or leaves.
+    pub(crate) fn on_spdp(
+        &mut self,
+        now: Time,
+        source: &Source,
+        kind: ChangeKind,
+        payload: &[u8],
+        key_hash: Option<InstanceHandle>,
+    ) {
+        if kind != ChangeKind::Alive {
+            let named = key_hash.map(|InstanceHandle(bytes)| Guid::from_bytes(bytes));
+            let named = named.or_else(|| ParticipantData::parse_key(payload).ok());
+            if named.is_some_and(|guid| guid.prefix == source.prefix) {
+                self.remove_peer(source.prefix, true);
+            } else {
+                bump(&mut self.counters.foreign_guid);
+            }
+            return;
+        }
+        let data = match ParticipantData::parse(payload, source.vendor) {
+            Ok(data) => data,
+            Err(reason) => return self.counters.malformed(reason),
+        };
+        if data.guid_prefix != source.prefix {
+            return bump(&mut self.counters.foreign_guid);
+        }
+        if data.domain_id.is_some_and(|domain| domain != self.config.domain_id) {
+            return bump(&mut self.counters.foreign_domain);
+        }
+        self.note_peer(now, data, &source.locator);
+    }
+
+    fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator) {
+        let prefix = data.guid_prefix;
+        let lease_until = now + data.lease_duration;
+        let interfaces = &self.config.interfaces;
+        let metatraffic = match &nearest(&data.metatraffic_unicast, interfaces, source)[..] {
+            [] => data.metatraffic_multicast.clone(),
+            found => found.to_vec(),
+        };
+        let unicast = nearest(&data.default_unicast, interfaces, source);
+        if let Some(peer) = self.database.peers.get_mut(&prefix) {
+            peer.lease_until = lease_until;
+            peer.data = data;
+            // New addresses serve matches to come; those that are there keep the ones they work with.
+            (peer.metatraffic, peer.unicast) = (metatraffic, unicast);
+            return;
+        }
+        if self.database.peers.len() >= limits::PEERS {
+            return bump(&mut self.counters.too_many_participants);
+        }
+        if metatraffic.is_empty() {
+            return self.counters.malformed(WireError::MissingParameter);
+        }
+        self.spdp.newcomers.extend(&metatraffic);
+        self.queue_announcement();
+        let peer = Peer { data, metatraffic, unicast, lease_until, endpoints: 0 };
+        self.database.peers.insert(prefix, peer);
+        self.timers.set(lease_until, Timer::Lease(prefix));
+        self.push_event(Event::ParticipantDiscovered(prefix));
+        self.match_builtin_endpoints(now, prefix);
+    }
+
+    /// Anything that a known participant says shows that it lives.
+    pub(crate) fn renew_lease(&mut self, now: Time, prefix: GuidPrefix) {
+        if let Some(peer) = self.database.peers.get_mut(&prefix) {
+            peer.lease_until = peer.lease_until.max(now + peer.data.lease_duration);
+        }
+    }
+
+    pub(crate) fn on_lease_timer(&mut self, now: Time, at: Time, prefix: GuidPrefix) {
+        let Some(peer) = self.database.peers.get(&prefix) else { return };
+        if peer.lease_until <= now {
+            self.remove_peer(prefix, false);
+        } else if peer.lease_until > at {
+            self.timers.set(peer.lease_until, Timer::Lease(prefix));
+        }
+    }
+
+    /// Forgets a participant with all that it has.
+    fn remove_peer(&mut self, prefix: GuidPrefix, left: bool) {
+        if self.database.peers.remove(&prefix).is_none() {
+            return;
+        }
+        let first = Guid::new(prefix, EntityId::UNKNOWN);
+        let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
+        let gone: Vec<Guid> = self.database.endpoints.range(first..=last).map(|(guid, _)| *guid).collect();
+        gone.into_iter().for_each(|guid| self.remove_endpoint(guid));
+        self.unmatch_builtin_endpoints(prefix);
+        self.push_event(Event::ParticipantLost { prefix, left });
+    }
+}
+
+/// The announcement period that a lease needs: three in each, so that two may be lost.
+fn announcement_period(config: &Config) -> Duration {
+    let third = Duration(config.lease_duration.0.checked_div(3).unwrap_or(1).max(1));
+    config.announcement_period.min(third)
+}

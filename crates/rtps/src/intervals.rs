@@ -1,0 +1,86 @@
+//! Sets of sequence numbers as intervals: their cost is the number of intervals, never the length
+//! of a range (rule R4).
+
+use taut_base::SequenceNumber;
+
+/// A sorted set of disjoint, non-touching intervals `[start, end)`, at most `cap` of them.
+#[derive(Default, Debug)]
+pub struct IntervalSet {
+    intervals: Vec<(i64, i64)>,
+    cap: usize,
+}
+
+impl IntervalSet {
+    /// An empty set of at most `cap` intervals.
+    pub fn new(cap: usize) -> IntervalSet {
+        IntervalSet { intervals: Vec::new(), cap }
+    }
+
+    /// Adds `[start, end)`. `false` if that would need more than the cap: nothing is added then.
+    pub fn insert(&mut self, start: SequenceNumber, end: SequenceNumber) -> bool {
+        let (mut start, mut end) = (start.0, end.0);
+        if start >= end {
+            return true;
+        }
+        let from = self.intervals.partition_point(|(_, e)| *e < start);
+        let to = self.intervals.partition_point(|(s, _)| *s <= end);
+        if from == to && self.intervals.len() >= self.cap {
+            return false;
+        }
+        for (s, e) in self.intervals.get(from..to).unwrap_or(&[]) {
+            start = start.min(*s);
+            end = end.max(*e);
+        }
+        self.intervals.splice(from..to, [(start, end)]);
+        true
+    }
+
+    /// Is the number in the set?
+    pub fn contains(&self, number: SequenceNumber) -> bool {
+        let at = self.intervals.partition_point(|(_, e)| *e <= number.0);
+        self.intervals.get(at).is_some_and(|(s, _)| *s <= number.0)
+    }
+
+    /// The first number from `number` on that is not in the set; forgets all below it.
+    pub fn pass(&mut self, number: SequenceNumber) -> SequenceNumber {
+        let mut number = number.0;
+        let done = self.intervals.partition_point(|(_, e)| *e <= number);
+        self.intervals.drain(..done);
+        if let Some((s, e)) = self.intervals.first().copied()
+            && s <= number
+        {
+            number = e;
+            self.intervals.remove(0);
+        }
+        SequenceNumber(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sn(n: i64) -> SequenceNumber {
+        SequenceNumber(n)
+    }
+
+    #[test]
+    fn merges_and_passes() {
+        let mut set = IntervalSet::new(8);
+        for (s, e) in [(10, 12), (14, 16), (12, 14), (1, 3), (20, i64::MAX)] {
+            assert!(set.insert(sn(s), sn(e)));
+        }
+        assert_eq!(set.intervals, [(1, 3), (10, 16), (20, i64::MAX)]);
+        assert!(set.contains(sn(15)) && !set.contains(sn(16)) && !set.contains(sn(0)));
+        assert_eq!((set.pass(sn(1)), set.pass(sn(3)), set.pass(sn(11))), (sn(3), sn(3), sn(16)));
+        assert_eq!(set.intervals, [(20, i64::MAX)]);
+    }
+
+    #[test]
+    fn a_cap_holds() {
+        let mut set = IntervalSet::new(2);
+        assert!(set.insert(sn(1), sn(2)) && set.insert(sn(5), sn(6)) && !set.insert(sn(9), sn(10)));
+        assert!(set.insert(sn(2), sn(5)), "what merges needs no room");
+        assert_eq!(set.intervals, [(1, 6)]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Every bound of the protocol, named, with what goes wrong when it is too low or too high (rule R5).
+
+use taut_base::Duration;
+
+/// Payload bytes of one fragment. A loopback datagram holds 65,507 B; below, room for the headers.
+/// Lower costs datagrams per sample; higher does not fit. The field on the wire has 16 bits.
+pub const FRAGMENT_SIZE: usize = 64_000;
+/// Bytes of one RTPS message that Taut builds: the largest UDP/IPv4 payload is 65,507.
+pub const MESSAGE_SIZE: usize = 65_000;
+/// The largest sample a reader assembles. Lower refuses what peers may send; the memory is only
+/// taken as the bytes arrive (R2).
+pub const SAMPLE_SIZE: u32 = 1 << 30;
+/// Parts of one datagram that are gathered; Linux takes 1,024 (UIO_MAXIOV), a stack array holds these.
+pub const MESSAGE_PARTS: usize = 64;
+
+/// Unacknowledged changes that a KEEP_ALL writer may have under way. Higher overruns the receive
+/// buffer of a peer (a small datagram takes about 0.8 kB of the kernel's account), lower stalls.
+pub const WINDOW_CHANGES: usize = 1_024;
+/// The same in bytes; at least one change is always let through.
+pub const WINDOW_BYTES: usize = 16 << 20;
+/// A heartbeat asks for an acknowledgement once this many changes are out since the last that did:
+/// a quarter of the window, so that the window never closes on a peer that keeps up.
+pub const ACK_EVERY_CHANGES: usize = WINDOW_CHANGES / 4;
+/// The same in bytes.
+pub const ACK_EVERY_BYTES: usize = WINDOW_BYTES / 16;
+
+/// First heartbeat after a write that nobody has acknowledged. Lower disturbs a steady stream,
+/// higher lets a lost last sample wait.
+pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(10);
+/// Heartbeats back off to this while nobody answers.
+pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
+/// Numbers already asked for are asked for again after this. Lower doubles repairs that are under
+/// way, higher leaves a lost repair to wait.
+pub const NACK_REPEAT: Duration = Duration::from_millis(10);
+
+/// Changes that a reader holds per writer while an earlier one is missing.
+pub const PENDING_CHANGES: usize = 2_048;
+/// Intervals of irrelevant numbers kept per writer (H41).
+pub const GAP_INTERVALS: usize = 256;
+/// Samples in assembly per writer (H49).
+pub const ASSEMBLIES: usize = 16;
+/// History that is pushed to a reader when it matches, before it has to ask.
+pub const REPLAY_CHANGES: i64 = 256;
+/// Local readers of one remote writer.
+pub const READERS_PER_WRITER: usize = 1_024;
+
+/// Participants that one participant knows (H52).
+pub const PEERS: usize = 4_096;
+/// Endpoints of one peer (H70).
+pub const ENDPOINTS_PER_PEER: usize = 16_384;
+/// Locators of one entity that are used (R8).
+pub const LOCATORS: usize = 16;
+/// Events that wait for the layer above; it drains them after every call.
+pub const EVENTS: usize = 65_536;
+
+/// Announcements in quick succession at the start, for peers whose first one was lost.
+pub const INITIAL_ANNOUNCEMENTS: u32 = 5;
+/// The time between these.
+pub const INITIAL_ANNOUNCEMENT_PERIOD: Duration = Duration::from_millis(100);

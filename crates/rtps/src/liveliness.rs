@@ -1,0 +1,221 @@
+//! The Writer Liveliness Protocol: who promises to be alive, who watches. RTPS 2.5 §8.4.13.
+
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Time};
+use taut_mem::Bytes;
+use taut_qos::LivelinessKind;
+use taut_wire::{Cursor, EncapsulationId, Endian, Out};
+
+use crate::counters::bump;
+use crate::event::Event;
+use crate::history_cache::{CacheChange, ChangeKind};
+use crate::participant::{Participant, Sink};
+use crate::schedule::{TxClass, Work};
+use crate::timers::Timer;
+use crate::writer::NewChange;
+use crate::{ReaderIndex, WriterIndex};
+
+/// PARTICIPANT_MESSAGE_DATA_KIND_AUTOMATIC_LIVELINESS_UPDATE. RTPS 2.5 §9.6.3.1.
+const AUTOMATIC: [u8; 4] = [0, 0, 0, 1];
+/// PARTICIPANT_MESSAGE_DATA_KIND_MANUAL_LIVELINESS_UPDATE.
+const MANUAL_BY_PARTICIPANT: [u8; 4] = [0, 0, 0, 2];
+/// Messages per lease, so that two may be lost.
+const PER_LEASE: i64 = 3;
+
+/// What this participant has promised.
+#[derive(Default)]
+pub(crate) struct Liveliness {
+    /// The shortest lease of the local AUTOMATIC writers; `ZERO` if there is none.
+    automatic_lease: Duration,
+    assert_at: Time,
+}
+
+/// Changes of built-in writers never reach a user's reader.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn deliver(&mut self, _: ReaderIndex, _: i32, _: CacheChange) -> Result<(), CacheChange> {
+        Ok(())
+    }
+}
+
+impl Participant {
+    /// The local writers have changed: how often is liveliness to be asserted?
+    pub(crate) fn arm_liveliness(&mut self, now: Time) {
+        let leases = self.locals.values().filter(|local| {
+            local.kind.writer().is_some()
+                && !local.data.guid.entity.is_builtin()
+                && local.data.qos.liveliness.kind == LivelinessKind::Automatic
+                && !local.data.qos.liveliness.lease_duration.is_infinite()
+        });
+        let shortest = leases.map(|local| local.data.qos.liveliness.lease_duration).min();
+        let before = std::mem::replace(&mut self.liveliness.automatic_lease, shortest.unwrap_or_default());
+        if shortest.is_some_and(|lease| before == Duration::ZERO || lease < before) {
+            self.liveliness.assert_at = now;
+            self.timers.set(now, Timer::AssertLiveliness);
+        }
+        let manual: Vec<(WriterIndex, Time)> = self.manual_writers().collect();
+        for (index, at) in manual {
+            self.timers.set(at, Timer::WriterLiveliness(index));
+        }
+    }
+
+    fn manual_writers(&self) -> impl Iterator<Item = (WriterIndex, Time)> + '_ {
+        self.locals.values().filter_map(|local| {
+            let index = local.kind.writer()?;
+            let liveliness = local.data.qos.liveliness;
+            let manual = liveliness.kind != LivelinessKind::Automatic;
+            let finite = !liveliness.lease_duration.is_infinite();
+            let writer = self.writers.get(index.0)?;
+            (manual && finite).then(|| (index, writer.asserted_at + liveliness.lease_duration))
+        })
+    }
+
+    pub(crate) fn on_assert_timer(&mut self, now: Time, at: Time) {
+        let lease = self.liveliness.automatic_lease;
+        if lease == Duration::ZERO || at != self.liveliness.assert_at {
+            return;
+        }
+        self.send_participant_message(now, AUTOMATIC);
+        let period = Duration(lease.0.checked_div(PER_LEASE).unwrap_or(lease.0).max(1));
+        self.liveliness.assert_at = now + period;
+        self.timers.set(self.liveliness.assert_at, Timer::AssertLiveliness);
+    }
+
+    fn send_participant_message(&mut self, now: Time, kind: [u8; 4]) {
+        let mut payload = EncapsulationId::CDR_LE.header().to_vec();
+        let mut out = Out::new(&mut payload, Endian::Little);
+        out.put_guid_prefix(self.config.guid_prefix);
+        out.put_bytes(&kind);
+        out.put_octets(&[]);
+        let mut instance = [0; 16];
+        let key = self.config.guid_prefix.0.into_iter().chain(kind);
+        instance.iter_mut().zip(key).for_each(|(to, from)| *to = from);
+        let change = NewChange {
+            kind: ChangeKind::Alive,
+            instance: InstanceHandle(instance),
+            source_timestamp: None,
+            payload: Bytes::from(payload),
+        };
+        // KEEP_LAST always has room.
+        let _ = self.write(now, self.builtin.message_writer, change, &mut Nowhere);
+    }
+
+    /// The application says that a writer, or with MANUAL_BY_PARTICIPANT all of them, is alive.
+    pub fn assert_liveliness(&mut self, now: Time, index: WriterIndex) {
+        let Some(entity) = self.writers.get(index.0).map(|writer| writer.guid.entity) else { return };
+        let Some(local) = self.locals.get(&entity) else { return };
+        match local.data.qos.liveliness.kind {
+            LivelinessKind::Automatic => {}
+            LivelinessKind::ManualByParticipant => self.assert_participant(now),
+            LivelinessKind::ManualByTopic => {
+                self.note_manual_liveliness(now, index);
+                self.schedule.push(TxClass::Liveliness, Work::Liveliness(index));
+            }
+        }
+    }
+
+    /// The application says that the participant is alive (DCPS 1.4 §2.2.2.2.1.16).
+    pub fn assert_participant(&mut self, now: Time) {
+        let by_participant = self
+            .locals
+            .values()
+            .filter(|local| local.data.qos.liveliness.kind == LivelinessKind::ManualByParticipant);
+        let writers: Vec<WriterIndex> = by_participant.filter_map(|local| local.kind.writer()).collect();
+        for index in writers {
+            self.note_manual_liveliness(now, index);
+        }
+        self.send_participant_message(now, MANUAL_BY_PARTICIPANT);
+    }
+
+    /// A write or an assertion: the writer has kept its promise.
+    pub(crate) fn note_manual_liveliness(&mut self, now: Time, index: WriterIndex) {
+        if let Some(writer) = self.writers.get_mut(index.0) {
+            writer.asserted_at = now;
+            writer.liveliness_lost = false;
+        }
+    }
+
+    pub(crate) fn on_writer_liveliness_timer(&mut self, now: Time, _at: Time, index: WriterIndex) {
+        let Some((_, due)) = self.manual_writers().find(|(writer, _)| *writer == index) else { return };
+        let lease = due.since(self.writers.get(index.0).map_or(due, |writer| writer.asserted_at));
+        let next = if due > now { due } else { now + lease };
+        self.timers.set(next, Timer::WriterLiveliness(index));
+        if due > now {
+            return;
+        }
+        let Some(writer) = self.writers.get_mut(index.0) else { return };
+        if !std::mem::replace(&mut writer.liveliness_lost, true) {
+            self.push_event(Event::LivelinessLost { writer: index });
+        }
+    }
+
+    /// A peer says that its writers of one kind are alive.
+    pub(crate) fn on_participant_message(&mut self, now: Time, change: &CacheChange) {
+        let parsed = EncapsulationId::parse(&change.payload).and_then(|(id, body)| {
+            let mut cursor = Cursor::new(body, id.endian());
+            Ok((cursor.guid_prefix()?, cursor.array::<4>()?))
+        });
+        let (prefix, kind) = match parsed {
+            Ok(parsed) => parsed,
+            Err(reason) => return self.counters.malformed(reason),
+        };
+        // Rule R7: only a participant itself says that it lives (H67).
+        if prefix != change.writer_guid.prefix {
+            return bump(&mut self.counters.foreign_guid);
+        }
+        let kind = match kind {
+            AUTOMATIC => LivelinessKind::Automatic,
+            MANUAL_BY_PARTICIPANT => LivelinessKind::ManualByParticipant,
+            _ => return,
+        };
+        self.hear_writers(now, prefix, kind);
+    }
+
+    fn hear_writers(&mut self, now: Time, prefix: GuidPrefix, kind: LivelinessKind) {
+        let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
+        let mut revived = Vec::new();
+        for (index, reader) in self.readers.iter_mut() {
+            for proxy in reader.proxies.range_mut(first..=last).map(|(_, proxy)| proxy) {
+                if proxy.liveliness.kind == kind {
+                    proxy.heard = now;
+                    revived.extend((!proxy.alive).then_some(ReaderIndex(index)));
+                }
+            }
+        }
+        revived.into_iter().for_each(|index| self.check_reader_liveliness(now, index));
+    }
+
+    /// Watches the liveliness of the writers that a reader is matched with, if any has a lease.
+    pub(crate) fn arm_reader_liveliness(&mut self, index: ReaderIndex) {
+        let Some(reader) = self.readers.get(index.0) else { return };
+        let watched = reader.proxies.values().filter(|proxy| proxy.alive);
+        if let Some(at) = watched.map(|proxy| proxy.heard + proxy.liveliness.lease_duration).min() {
+            self.timers.set(at, Timer::ReaderLiveliness(index));
+        }
+    }
+
+    pub(crate) fn on_reader_liveliness_timer(&mut self, now: Time, _at: Time, index: ReaderIndex) {
+        self.check_reader_liveliness(now, index);
+        self.arm_reader_liveliness(index);
+    }
+
+    /// Compares what each writer has promised with when it was heard.
+    pub(crate) fn check_reader_liveliness(&mut self, now: Time, index: ReaderIndex) {
+        let Some(reader) = self.readers.get_mut(index.0) else { return };
+        let mut changed = Vec::new();
+        for proxy in reader.proxies.values_mut() {
+            let alive = proxy.heard + proxy.liveliness.lease_duration > now;
+            if alive != proxy.alive {
+                proxy.alive = alive;
+                changed.push((proxy.guid, alive));
+            }
+        }
+        let revived = changed.iter().any(|(_, alive)| *alive);
+        for (writer, alive) in changed {
+            self.push_event(Event::LivelinessChanged { reader: index, writer, alive });
+        }
+        if revived {
+            self.arm_reader_liveliness(index);
+        }
+    }
+}

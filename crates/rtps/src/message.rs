@@ -1,0 +1,247 @@
+//! One outgoing RTPS message: headers in a scratch buffer, payloads as views, gathered by the port.
+//! RTPS 2.5 §8.3.3 (the message), §8.3.8 (submessages).
+//!
+//! Owns the order of submessages: INFO_DST before what is directed, INFO_TS before the change it
+//! dates. Knows no writer and no reader.
+
+use std::ops::Range;
+
+use taut_base::{EntityId, FragmentNumber, GuidPrefix, Locator, Time, Timestamp};
+use taut_mem::Bytes;
+use taut_port::Port;
+use taut_wire::{
+    AckNack, DataFragHeader, DataHeader, Endian, Gap, Header, Heartbeat, InlineQos, NackFrag, PayloadKind,
+    StatusInfo,
+};
+
+use crate::history_cache::{CacheChange, ChangeKind};
+use crate::limits;
+
+/// Taut writes little-endian, whatever the machine: one order to test.
+const ENDIAN: Endian = Endian::Little;
+/// Room that the headers around one payload can take: INFO_TS 12, DATA 24, inline QoS up to 32,
+/// heartbeat 32, padding; a GAP with its set 64.
+const HEADROOM: usize = 256;
+
+enum Part {
+    Scratch(Range<usize>),
+    Payload(Bytes),
+}
+
+/// A message under construction. *Cost*: no allocation once warm; payloads are not copied.
+pub struct Message {
+    header: Header,
+    scratch: Vec<u8>,
+    parts: Vec<Part>,
+    inline: Vec<u8>,
+    size: usize,
+    /// Is there more than the INFO submessages that only say how to read the rest?
+    substance: bool,
+    destination: Option<GuidPrefix>,
+    timestamp: Option<Timestamp>,
+}
+
+impl Message {
+    /// An empty message from a participant.
+    pub fn new(header: Header) -> Message {
+        Message {
+            header,
+            scratch: Vec::with_capacity(4_096),
+            parts: Vec::with_capacity(limits::MESSAGE_PARTS),
+            inline: Vec::with_capacity(64),
+            size: 0,
+            substance: false,
+            destination: None,
+            timestamp: None,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.scratch.clear();
+        self.parts.clear();
+        self.size = 0;
+        self.substance = false;
+        self.destination = None;
+        self.timestamp = None;
+    }
+
+    /// Is there room for `payload` bytes more, with their headers?
+    pub fn fits(&self, payload: usize) -> bool {
+        let size = self.size.saturating_add(payload).saturating_add(HEADROOM);
+        size <= limits::MESSAGE_SIZE && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
+    }
+
+    fn submessage(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.substance = true;
+        self.append(write);
+    }
+
+    /// Appends to the scratch buffer, after the message's header if this is the first submessage.
+    fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.scratch.len();
+        if self.size == 0 {
+            self.header.write(&mut self.scratch);
+        }
+        write(&mut self.scratch);
+        let end = self.scratch.len();
+        self.size = self.size.saturating_add(end.saturating_sub(start));
+        match self.parts.last_mut() {
+            Some(Part::Scratch(last)) if last.end == start => last.end = end,
+            _ => self.parts.push(Part::Scratch(start..end)),
+        }
+    }
+
+    fn append_payload(&mut self, payload: Bytes) {
+        if !payload.is_empty() {
+            self.size = self.size.saturating_add(payload.len());
+            self.parts.push(Part::Payload(payload));
+        }
+    }
+
+    /// What follows is for one participant.
+    pub fn directed(&mut self, prefix: GuidPrefix) {
+        if self.destination != Some(prefix) {
+            self.destination = Some(prefix);
+            self.append(|out| taut_wire::write_info_dst(out, ENDIAN, prefix));
+        }
+    }
+
+    fn dated(&mut self, timestamp: Option<Timestamp>) {
+        if self.timestamp != timestamp {
+            self.timestamp = timestamp;
+            self.append(|out| taut_wire::write_info_ts(out, ENDIAN, timestamp));
+        }
+    }
+
+    /// Key hash and status of a change. RTPS 2.5 §9.6.4.8, §9.6.4.9.
+    fn encode_inline_qos(&mut self, change: &CacheChange) {
+        self.inline.clear();
+        let key_hash = change.instance.filter(|_| change.writer_guid.entity.is_keyed());
+        let status_info = StatusInfo(change.kind.status_info());
+        InlineQos { key_hash, status_info, ..InlineQos::default() }.write(&mut self.inline, ENDIAN);
+    }
+
+    /// A DATA with its timestamp and, for a keyed topic, its key hash.
+    pub fn data(&mut self, reader_id: EntityId, change: &CacheChange) {
+        self.dated(change.source_timestamp);
+        self.encode_inline_qos(change);
+        let inline = std::mem::take(&mut self.inline);
+        let padding = change.payload.len().next_multiple_of(4).saturating_sub(change.payload.len());
+        let header =
+            DataHeader { reader_id, writer_id: change.writer_guid.entity, writer_sn: change.sequence_number };
+        let length = change.payload.len().saturating_add(padding);
+        self.submessage(|out| {
+            header.write(out, ENDIAN, &inline, payload_kind(change), length);
+        });
+        self.inline = inline;
+        self.append_payload(change.payload.clone());
+        if padding > 0 {
+            self.append(|out| out.extend(std::iter::repeat_n(0, padding)));
+        }
+    }
+
+    /// One fragment of a change, from 1; it ends the message.
+    pub fn data_frag(&mut self, reader_id: EntityId, change: &CacheChange, number: FragmentNumber) {
+        self.dated(change.source_timestamp);
+        self.encode_inline_qos(change);
+        let inline = std::mem::take(&mut self.inline);
+        let start = (number.saturating_sub(1) as usize).saturating_mul(limits::FRAGMENT_SIZE);
+        let part = change.payload.slice(start..start.saturating_add(limits::FRAGMENT_SIZE));
+        let header = DataFragHeader {
+            reader_id,
+            writer_id: change.writer_guid.entity,
+            writer_sn: change.sequence_number,
+            fragment_starting_num: number,
+            fragments_in_submessage: 1,
+            fragment_size: u16::try_from(limits::FRAGMENT_SIZE).unwrap_or(u16::MAX),
+            sample_size: u32::try_from(change.payload.len()).unwrap_or(u32::MAX),
+            key: payload_kind(change) == PayloadKind::Key,
+        };
+        self.submessage(|out| {
+            header.write(out, ENDIAN, &inline, part.len());
+        });
+        self.inline = inline;
+        self.append_payload(part);
+    }
+
+    /// A HEARTBEAT.
+    pub fn heartbeat(&mut self, heartbeat: &Heartbeat) {
+        self.submessage(|out| heartbeat.write(out, ENDIAN));
+    }
+
+    /// A GAP.
+    pub fn gap(&mut self, gap: &Gap) {
+        self.submessage(|out| gap.write(out, ENDIAN));
+    }
+
+    /// An ACKNACK.
+    pub fn acknack(&mut self, acknack: &AckNack) {
+        self.submessage(|out| acknack.write(out, ENDIAN));
+    }
+
+    /// A NACK_FRAG.
+    pub fn nack_frag(&mut self, nack_frag: &NackFrag) {
+        self.submessage(|out| nack_frag.write(out, ENDIAN));
+    }
+
+    fn send(&mut self, port: &mut dyn Port, to: &[Locator]) {
+        let mut parts: [&[u8]; limits::MESSAGE_PARTS] = [&[]; limits::MESSAGE_PARTS];
+        for (to, part) in parts.iter_mut().zip(&self.parts) {
+            *to = match part {
+                Part::Scratch(range) => self.scratch.get(range.clone()).unwrap_or(&[]),
+                Part::Payload(bytes) => bytes,
+            };
+        }
+        port.send(to, parts.get(..self.parts.len()).unwrap_or(&[]));
+    }
+}
+
+fn payload_kind(change: &CacheChange) -> PayloadKind {
+    match (change.payload.is_empty(), change.kind) {
+        (true, _) => PayloadKind::None,
+        (false, ChangeKind::Alive) => PayloadKind::Data,
+        (false, _) => PayloadKind::Key,
+    }
+}
+
+/// One transmission: where bytes go and how many datagrams may still be sent.
+pub struct Tx<'a> {
+    /// The time of this step.
+    pub now: Time,
+    /// What sends.
+    pub port: &'a mut dyn Port,
+    /// The message under construction.
+    pub message: &'a mut Message,
+    /// Datagrams left.
+    pub budget: usize,
+    /// Datagrams sent.
+    pub sent: usize,
+}
+
+impl Tx<'_> {
+    /// Sends what the message holds, if anything.
+    pub fn flush(&mut self, to: &[Locator]) {
+        if self.message.substance && !to.is_empty() {
+            self.message.send(self.port, to);
+            self.sent = self.sent.saturating_add(to.len());
+            self.budget = self.budget.saturating_sub(to.len());
+        }
+        self.message.clear();
+    }
+
+    /// Sends what the message holds and starts one for the same participant.
+    pub fn next_message(&mut self, to: &[Locator]) {
+        let destination = self.message.destination;
+        self.flush(to);
+        if let Some(prefix) = destination {
+            self.message.directed(prefix);
+        }
+    }
+
+    /// Makes room for `payload` bytes and their headers, by sending what is there.
+    pub fn make_room(&mut self, payload: usize, to: &[Locator]) {
+        if !self.message.fits(payload) {
+            self.next_message(to);
+        }
+    }
+}

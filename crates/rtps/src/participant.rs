@@ -1,0 +1,446 @@
+//! The core's whole surface: one participant, driven from outside. RTPS 2.5 §8.2.5, §8.4.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+
+use taut_base::{
+    Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId,
+};
+use taut_mem::Pool;
+use taut_port::Port;
+use taut_qos::{EndpointQos, History};
+use taut_wire::Header;
+
+use crate::counters::{Counters, bump};
+use crate::discovery::{Database, Local, LocalKind, Spdp};
+use crate::event::Event;
+use crate::history_cache::CacheChange;
+use crate::limits;
+use crate::liveliness::Liveliness;
+use crate::message::{Message, Tx};
+use crate::reader::Reader;
+use crate::schedule::{Schedule, TxClass, Work};
+use crate::table::Table;
+use crate::timers::{Timer, Timers};
+use crate::writer::{Full, MulticastChoice, NewChange, Writer};
+use crate::{ReaderIndex, WriterIndex};
+
+/// An address of this host, so that the nearest address of a peer can be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// The length of its network's prefix.
+    pub prefix_len: u8,
+}
+
+/// What a participant is told when it is made.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its name; must be unique, so it comes from a random source outside.
+    pub guid_prefix: GuidPrefix,
+    /// The domain.
+    pub domain_id: u32,
+    /// A name for people, announced.
+    pub entity_name: String,
+    /// USER_DATA.
+    pub user_data: Vec<u8>,
+    /// Pairs for people and tools, announced.
+    pub properties: Vec<(String, String)>,
+    /// How long peers remember it without an announcement.
+    pub lease_duration: Duration,
+    /// The time between announcements; at most a third of the lease.
+    pub announcement_period: Duration,
+    /// Where discovery reaches it.
+    pub metatraffic_unicast: Vec<Locator>,
+    /// Where discovery reaches all.
+    pub metatraffic_multicast: Vec<Locator>,
+    /// Where samples reach it.
+    pub default_unicast: Vec<Locator>,
+    /// Where samples reach all.
+    pub default_multicast: Vec<Locator>,
+    /// Hosts to announce to besides multicast.
+    pub initial_peers: Vec<Locator>,
+    /// The host's addresses.
+    pub interfaces: Vec<Interface>,
+    /// When writers use multicast.
+    pub multicast: MulticastChoice,
+}
+
+/// What an endpoint is told when it is made.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// The topic.
+    pub topic_name: String,
+    /// The type's name.
+    pub type_name: String,
+    /// Has the type a key?
+    pub keyed: bool,
+    /// All policies that travel.
+    pub qos: EndpointQos,
+    /// HISTORY, of writers; a reader's is in its cache above.
+    pub history: History,
+    /// RESOURCE_LIMITS max_samples, of writers.
+    pub max_samples: Option<u32>,
+}
+
+/// Where a reader's changes go.
+pub trait Sink {
+    /// Takes a change for a reader, in the order of its writer. `strength` is the writer's
+    /// OWNERSHIP_STRENGTH. An `Err` gives the change back: there is no room, offer it again after
+    /// [`Participant::on_room`]; for a best-effort writer it is lost.
+    fn deliver(&mut self, reader: ReaderIndex, strength: i32, change: CacheChange)
+    -> Result<(), CacheChange>;
+}
+
+/// What a transmission step has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Datagrams sent.
+    pub sent: usize,
+    /// There is more of the classes that were asked for.
+    pub more: bool,
+}
+
+/// One participant.
+pub struct Participant {
+    pub(crate) config: Config,
+    pub(crate) writers: Table<Writer>,
+    pub(crate) readers: Table<Reader>,
+    /// Local readers by the remote writer that they are matched with.
+    pub(crate) sources: BTreeMap<Guid, Vec<ReaderIndex>>,
+    pub(crate) locals: BTreeMap<EntityId, Local>,
+    pub(crate) database: Database,
+    pub(crate) spdp: Spdp,
+    pub(crate) liveliness: Liveliness,
+    pub(crate) builtin: crate::discovery::Builtin,
+    /// Changes of built-in writers, for discovery.
+    pub(crate) inbox: VecDeque<CacheChange>,
+    /// Readers that may have something to acknowledge; empty between calls.
+    pub(crate) woken: Vec<ReaderIndex>,
+    pub(crate) pool: Pool,
+    pub(crate) timers: Timers,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) counters: Counters,
+    pub(crate) schedule: Schedule,
+    message: Message,
+    next_entity_key: u32,
+}
+
+impl Participant {
+    /// A participant that announces itself from the first [`Participant::on_timeout`] on.
+    pub fn new(config: Config) -> Participant {
+        let header = Header {
+            version: ProtocolVersion::RTPS_2_5,
+            vendor: VendorId::UNKNOWN,
+            prefix: config.guid_prefix,
+        };
+        let mut participant = Participant {
+            spdp: Spdp::new(&config),
+            config,
+            writers: Table::default(),
+            readers: Table::default(),
+            sources: BTreeMap::new(),
+            locals: BTreeMap::new(),
+            database: Database::default(),
+            liveliness: Liveliness::default(),
+            builtin: crate::discovery::Builtin::default(),
+            inbox: VecDeque::new(),
+            woken: Vec::new(),
+            pool: Pool::new(2_048, 4_096),
+            timers: Timers::default(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            schedule: Schedule::default(),
+            message: Message::new(header),
+            next_entity_key: 1,
+        };
+        participant.create_builtin_endpoints();
+        participant.timers.set(Time(i64::MIN), Timer::Announce);
+        participant
+    }
+
+    /// The participant's GUID.
+    pub fn guid(&self) -> Guid {
+        Guid::new(self.config.guid_prefix, EntityId::PARTICIPANT)
+    }
+
+    /// What it was told when it was made.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What it has received and refused.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The next event. Poll until `None` after every call that takes a time.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Participant::on_timeout`] is to be called; ask again after any call. May be early.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Handles all timers that are due. A call without one does nothing.
+    pub fn on_timeout(&mut self, now: Time) {
+        while let Some((at, timer)) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Heartbeat(index) => self.on_heartbeat_timer(now, at, index),
+                Timer::Announce => self.on_announce_timer(now, at),
+                Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
+                Timer::AssertLiveliness => self.on_assert_timer(now, at),
+                Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, at, index),
+                Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, at, index),
+            }
+        }
+    }
+
+    fn on_heartbeat_timer(&mut self, now: Time, at: Time, index: WriterIndex) {
+        let Some(writer) = self.writers.get_mut(index.0).filter(|writer| writer.heartbeat_at == at) else {
+            return;
+        };
+        writer.on_heartbeat_timer(now);
+        let next = writer.heartbeat_at;
+        self.timers.set(next, Timer::Heartbeat(index));
+        self.wake_writer(now, index);
+    }
+
+    /// Is there something to send of class `lowest` or above?
+    pub fn has_work(&self, lowest: TxClass) -> bool {
+        self.schedule.has_work(lowest)
+    }
+
+    /// Sends at most about `budget` datagrams of class `lowest` or above, the highest first.
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        port: &mut dyn Port,
+        lowest: TxClass,
+        budget: usize,
+    ) -> Progress {
+        let Participant { message, schedule, writers, readers, spdp, timers, .. } = self;
+        let mut tx = Tx { now, port, message, budget, sent: 0 };
+        while tx.budget > 0 {
+            let Some((class, work)) = schedule.pop(lowest) else { break };
+            let done = match work {
+                Work::Announce => spdp.send(&mut tx),
+                Work::Acks(index) => readers.get_mut(index.0).is_none_or(|reader| {
+                    reader.acks_queued = !reader.send_acks(&mut tx);
+                    !reader.acks_queued
+                }),
+                Work::Repair(index) => writers.get_mut(index.0).is_none_or(|writer| {
+                    writer.repair_queued = !writer.repair(&mut tx);
+                    !writer.repair_queued
+                }),
+                Work::Push(index) => writers.get_mut(index.0).is_none_or(|writer| {
+                    writer.push_queued = !writer.push(&mut tx);
+                    arm_heartbeat(timers, now, writer);
+                    !writer.push_queued
+                }),
+                Work::Liveliness(index) => writers.get_mut(index.0).is_none_or(|writer| {
+                    writer.send_liveliness(&mut tx);
+                    true
+                }),
+            };
+            if !done {
+                schedule.push(class, work);
+            }
+        }
+        let sent = tx.sent;
+        if sent > 0 {
+            port.flush();
+        }
+        Progress { sent, more: self.schedule.has_work(lowest) }
+    }
+
+    /// Creates a writer, announces it and matches it with the readers that are known.
+    pub fn create_writer(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> WriterIndex {
+        let entity = EntityId::user(self.take_entity_key(), true, endpoint.keyed);
+        let guid = Guid::new(self.config.guid_prefix, entity);
+        let multicast = self.config.multicast;
+        let index = WriterIndex(self.writers.insert_with(|index| {
+            let index = WriterIndex(index);
+            Writer::new(guid, index, &endpoint.qos, endpoint.history, endpoint.max_samples, multicast)
+        }));
+        self.add_local(now, guid, LocalKind::Writer(index), endpoint, sink);
+        self.arm_liveliness(now);
+        index
+    }
+
+    /// Creates a reader, announces it and matches it with the writers that are known.
+    pub fn create_reader(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> ReaderIndex {
+        let entity = EntityId::user(self.take_entity_key(), false, endpoint.keyed);
+        let guid = Guid::new(self.config.guid_prefix, entity);
+        let index = ReaderIndex(
+            self.readers.insert_with(|index| Reader::new(guid, ReaderIndex(index), &endpoint.qos)),
+        );
+        self.add_local(now, guid, LocalKind::Reader(index), endpoint, sink);
+        index
+    }
+
+    /// The place that the next reader gets.
+    pub fn next_reader_index(&self) -> ReaderIndex {
+        ReaderIndex(self.readers.next_index())
+    }
+
+    /// The topic of a local endpoint.
+    pub fn topic_of(&self, entity: EntityId) -> Option<&str> {
+        self.locals.get(&entity).map(|local| local.data.topic_name.as_str())
+    }
+
+    /// The local endpoints with what they announce, built-in ones left out.
+    pub fn local_endpoints(&self) -> impl Iterator<Item = &std::sync::Arc<crate::discovery::EndpointData>> {
+        self.locals.iter().filter(|(entity, _)| !entity.is_builtin()).map(|(_, local)| &local.data)
+    }
+
+    /// Everything that discovery has found.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    fn take_entity_key(&mut self) -> u32 {
+        let key = self.next_entity_key;
+        self.next_entity_key = self.next_entity_key.wrapping_add(1);
+        key
+    }
+
+    /// Writes a change. *Errors*: [`Full`] if KEEP_ALL has to wait for readers first;
+    /// [`Event::Acknowledged`] tells when to try again.
+    pub fn write(
+        &mut self,
+        now: Time,
+        index: WriterIndex,
+        change: NewChange,
+        sink: &mut dyn Sink,
+    ) -> Result<SequenceNumber, Full> {
+        let writer = self.writers.get_mut(index.0).ok_or(Full)?;
+        let outcome = writer.write(now, change);
+        if outcome.is_ok() {
+            self.note_manual_liveliness(now, index);
+            self.deliver_local(index, sink);
+        } else if let Some(writer) = self.writers.get_mut(index.0) {
+            writer.ask_for_acknowledgements();
+        }
+        self.wake_writer(now, index);
+        outcome
+    }
+
+    /// Gives the readers of this participant what a writer has for them.
+    pub(crate) fn deliver_local(&mut self, index: WriterIndex, sink: &mut dyn Sink) {
+        let Some(writer) = self.writers.get_mut(index.0) else { return };
+        if writer.local.is_empty() {
+            return;
+        }
+        let strength =
+            self.locals.get(&writer.guid.entity).map_or(0, |local| local.data.qos.ownership_strength);
+        for at in 0..writer.local.len() {
+            while let Some(change) = writer.undelivered(at).cloned() {
+                let number = change.sequence_number;
+                let Some(local) = writer.local.get_mut(at) else { break };
+                if sink.deliver(local.reader, strength, change).is_err() && local.reliable {
+                    bump(&mut self.counters.refused_by_cache);
+                    break;
+                }
+                local.delivered = number;
+            }
+        }
+        writer.forget_acknowledged();
+    }
+
+    /// A reader's cache has room again: delivers what waits for it.
+    pub fn on_room(&mut self, now: Time, index: ReaderIndex, sink: &mut dyn Sink) {
+        let Some(reader) = self.readers.get_mut(index.0) else { return };
+        let local = reader.local.clone();
+        let mut woken = Vec::new();
+        for (guid, proxy) in &mut reader.proxies {
+            if proxy.is_blocked() {
+                let strength = proxy.strength;
+                proxy.deliver_pending(&mut |change| sink.deliver(index, strength, change));
+                proxy.ack_due = true;
+                woken.push(*guid);
+            }
+        }
+        woken.into_iter().for_each(|guid| reader.queue_ack(guid));
+        self.wake_reader(index);
+        for writer in local {
+            self.deliver_local(writer, sink);
+            self.push_event(Event::Acknowledged { writer });
+            self.wake_writer(now, writer);
+        }
+    }
+
+    /// Have all matched reliable readers acknowledged all changes of a writer?
+    pub fn is_acknowledged(&self, index: WriterIndex) -> bool {
+        self.writers.get(index.0).is_none_or(Writer::is_acknowledged)
+    }
+
+    /// Asks the readers of a writer to acknowledge now, for somebody who waits.
+    pub fn ask_for_acknowledgements(&mut self, now: Time, index: WriterIndex) {
+        if let Some(writer) = self.writers.get_mut(index.0) {
+            writer.ask_for_acknowledgements();
+        }
+        self.wake_writer(now, index);
+    }
+
+    /// A local writer.
+    pub fn writer(&self, index: WriterIndex) -> Option<&Writer> {
+        self.writers.get(index.0)
+    }
+
+    /// A local reader.
+    pub fn reader(&self, index: ReaderIndex) -> Option<&Reader> {
+        self.readers.get(index.0)
+    }
+
+    /// Queues what a writer has to send.
+    pub(crate) fn wake_writer(&mut self, now: Time, index: WriterIndex) {
+        let Some(writer) = self.writers.get_mut(index.0) else { return };
+        let builtin = writer.guid.entity.is_builtin();
+        if writer.has_owed() && !writer.repair_queued {
+            writer.repair_queued = true;
+            let class = if builtin { TxClass::Discovery } else { TxClass::Repair };
+            self.schedule.push(class, Work::Repair(index));
+        }
+        if writer.has_fresh() && !writer.push_queued {
+            writer.push_queued = true;
+            let class = match builtin {
+                true if writer.guid.entity == EntityId::PARTICIPANT_MESSAGE_WRITER => TxClass::Liveliness,
+                true => TxClass::Discovery,
+                false if writer.priority > 0 => TxClass::Critical,
+                false => TxClass::Data,
+            };
+            self.schedule.push(class, Work::Push(index));
+        }
+        arm_heartbeat(&mut self.timers, now, writer);
+    }
+
+    /// Queues what a reader has to acknowledge.
+    pub(crate) fn wake_reader(&mut self, index: ReaderIndex) {
+        let Some(reader) = self.readers.get_mut(index.0) else { return };
+        if reader.has_acks() && !reader.acks_queued {
+            reader.acks_queued = true;
+            let builtin = reader.guid.entity.is_builtin();
+            let class = if builtin { TxClass::Discovery } else { TxClass::Repair };
+            self.schedule.push(class, Work::Acks(index));
+        }
+    }
+
+    pub(crate) fn push_event(&mut self, event: Event) {
+        if self.events.len() < limits::EVENTS {
+            self.events.push_back(event);
+        } else {
+            bump(&mut self.counters.too_many_events);
+        }
+    }
+}
+
+/// Sees to it that a heartbeat follows what is not acknowledged.
+fn arm_heartbeat(timers: &mut Timers, now: Time, writer: &mut Writer) {
+    if let Some(at) = writer.want_heartbeat(now) {
+        timers.set(at, Timer::Heartbeat(writer.index));
+    }
+}

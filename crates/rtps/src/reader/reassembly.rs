@@ -1,0 +1,221 @@
+//! Fragments to samples. RTPS 2.5 §8.3.8.3, §8.4.14.1.
+//!
+//! Memory is taken as bytes arrive, never as a header declares them (rule R2): fragments in order
+//! are appended, fragments ahead of a missing one wait as views of their frames.
+
+use std::collections::BTreeMap;
+
+use taut_base::{FragmentNumber, FragmentNumberSet, Time, Timestamp};
+use taut_mem::Bytes;
+use taut_wire::InlineQos;
+
+use crate::history_cache::ChangeKind;
+use crate::limits;
+
+/// One sample in assembly.
+pub struct Assembly {
+    sample_size: u32,
+    fragment_size: u16,
+    /// The fragments below `next`.
+    prefix: Vec<u8>,
+    next: FragmentNumber,
+    ahead: BTreeMap<FragmentNumber, Bytes>,
+    /// The last fragment that the writer has said to have sent.
+    offered: FragmentNumber,
+    asked: u32,
+    asked_at: Option<Time>,
+    inline: InlineQos,
+    kind: ChangeKind,
+    source_timestamp: Option<Timestamp>,
+}
+
+/// What stands in a DATA_FRAG besides its payload.
+#[derive(Clone, Copy)]
+pub struct FragmentInfo {
+    /// The first fragment in the submessage, from 1.
+    pub starting_num: FragmentNumber,
+    /// Bytes of each fragment but the last.
+    pub fragment_size: u16,
+    /// Bytes of the sample.
+    pub sample_size: u32,
+}
+
+impl Assembly {
+    /// Starts with what the first fragment that arrives says.
+    pub fn new(
+        info: FragmentInfo,
+        kind: ChangeKind,
+        inline: InlineQos,
+        source_timestamp: Option<Timestamp>,
+    ) -> Option<Assembly> {
+        if info.sample_size > limits::SAMPLE_SIZE || info.fragment_size == 0 {
+            return None;
+        }
+        Some(Assembly {
+            sample_size: info.sample_size,
+            fragment_size: info.fragment_size,
+            prefix: Vec::new(),
+            next: 1,
+            ahead: BTreeMap::new(),
+            offered: 0,
+            asked: 0,
+            asked_at: None,
+            inline,
+            kind,
+            source_timestamp,
+        })
+    }
+
+    /// Adds the fragments of one submessage; `false` if they contradict those before (H46).
+    /// `keep` makes a view, or a copy, that outlives the frame.
+    pub fn add(&mut self, info: FragmentInfo, payload: &[u8], keep: &mut dyn FnMut(&[u8]) -> Bytes) -> bool {
+        if info.sample_size != self.sample_size || info.fragment_size != self.fragment_size {
+            return false;
+        }
+        let mut number = info.starting_num;
+        for fragment in payload.chunks(usize::from(self.fragment_size)) {
+            if fragment.len() != self.fragment_len(number) {
+                break;
+            }
+            if number == self.next {
+                self.append(fragment);
+            } else if number > self.next && !self.ahead.contains_key(&number) {
+                self.ahead.insert(number, keep(fragment));
+                self.asked = self.asked.saturating_sub(1);
+            }
+            number = number.saturating_add(1);
+        }
+        true
+    }
+
+    fn append(&mut self, fragment: &[u8]) {
+        self.reserve(fragment.len());
+        self.prefix.extend_from_slice(fragment);
+        self.next = self.next.saturating_add(1);
+        self.asked = self.asked.saturating_sub(1);
+        while let Some(fragment) = self.ahead.remove(&self.next) {
+            self.reserve(fragment.len());
+            self.prefix.extend_from_slice(&fragment);
+            self.next = self.next.saturating_add(1);
+        }
+    }
+
+    /// Once a quarter of the sample is there, room for all of it: at most 4x of what has arrived.
+    fn reserve(&mut self, more: usize) {
+        let total = self.sample_size as usize;
+        let have = self.prefix.len().saturating_add(more);
+        if self.prefix.capacity() < total && have.saturating_mul(4) >= total {
+            self.prefix.reserve_exact(total.saturating_sub(self.prefix.len()));
+        }
+    }
+
+    /// Bytes of fragment `number`; 0 past the end.
+    fn fragment_len(&self, number: FragmentNumber) -> usize {
+        let start = u64::from(number.saturating_sub(1)).saturating_mul(u64::from(self.fragment_size));
+        let left = u64::from(self.sample_size).saturating_sub(start);
+        left.min(u64::from(self.fragment_size)) as usize
+    }
+
+    fn last_fragment(&self) -> FragmentNumber {
+        self.sample_size.div_ceil(u32::from(self.fragment_size))
+    }
+
+    /// The finished sample.
+    pub fn finish(&mut self) -> Option<(Bytes, ChangeKind, InlineQos, Option<Timestamp>)> {
+        if self.next <= self.last_fragment() {
+            return None;
+        }
+        let payload = Bytes::from(std::mem::take(&mut self.prefix));
+        Some((payload, self.kind, self.inline, self.source_timestamp))
+    }
+
+    /// The writer has sent the fragments up to `last`. Is one of them missing?
+    pub fn offer(&mut self, last: FragmentNumber) -> bool {
+        self.offered = self.offered.max(last.min(self.last_fragment()));
+        self.next <= self.offered
+    }
+
+    /// The missing fragments, of the whole sample or of those that were offered, to be asked for
+    /// now; `None` if nothing is missing or the last request may still be on its way.
+    pub fn ask(&mut self, now: Time, whole: bool) -> Option<FragmentNumberSet> {
+        let last = if whole { self.last_fragment() } else { self.offered };
+        let answered = self.asked == 0;
+        let overdue = self.asked_at.is_none_or(|at| now.since(at) >= limits::NACK_REPEAT);
+        if self.next > last || !(answered || overdue) {
+            return None;
+        }
+        let mut set = FragmentNumberSet::new(self.next);
+        let mut asked = 0_u32;
+        for number in self.next..=last.min(self.next.saturating_add(255)) {
+            if !self.ahead.contains_key(&number) && set.insert(number) {
+                asked = asked.saturating_add(1);
+            }
+        }
+        (self.asked, self.asked_at) = (asked, Some(now));
+        Some(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(starting_num: u32) -> FragmentInfo {
+        FragmentInfo { starting_num, fragment_size: 4, sample_size: 10 }
+    }
+
+    fn new() -> Assembly {
+        Assembly::new(info(1), ChangeKind::Alive, InlineQos::default(), None).unwrap()
+    }
+
+    #[test]
+    fn any_order_gives_the_sample() {
+        let data: Vec<u8> = (0..10).collect();
+        for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3], [3, 1, 2]] {
+            let mut assembly = new();
+            for number in order {
+                assert!(assembly.finish().is_none());
+                let start = (number as usize - 1) * 4;
+                let part = &data[start..(start + 4).min(10)];
+                assert!(assembly.add(info(number), part, &mut |b| Bytes::copy_from(b)));
+                assert!(
+                    assembly.add(info(number), part, &mut |b| Bytes::copy_from(b)),
+                    "a duplicate is fine"
+                );
+            }
+            assert_eq!(&*assembly.finish().unwrap().0, &data[..], "{order:?}");
+        }
+    }
+
+    #[test]
+    fn contradictions_and_wrong_lengths() {
+        let mut assembly = new();
+        let other = FragmentInfo { sample_size: 11, ..info(1) };
+        assert!(!assembly.add(other, &[0; 4], &mut |b| Bytes::copy_from(b)));
+        assembly.add(info(3), &[0; 4], &mut |b| Bytes::copy_from(b));
+        assembly.add(info(9), &[0; 4], &mut |b| Bytes::copy_from(b));
+        assert!(assembly.ahead.is_empty(), "the last fragment has 2 bytes, there is no ninth");
+    }
+
+    #[test]
+    fn asks_once_until_answered_or_overdue() {
+        let mut assembly = new();
+        assembly.add(info(2), &[0; 4], &mut |b| Bytes::copy_from(b));
+        let set = assembly.ask(Time(0), true).unwrap();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [1, 3]);
+        assert!(assembly.ask(Time(1), true).is_none());
+        assert!(assembly.ask(Time(0) + limits::NACK_REPEAT, true).is_some());
+        assembly.add(info(1), &[0; 4], &mut |b| Bytes::copy_from(b));
+        assert!(assembly.ask(Time(2), true).is_none(), "one of two is still under way");
+        assembly.add(info(3), &[0; 2], &mut |b| Bytes::copy_from(b));
+        assert!(assembly.ask(Time(3), true).is_none() && assembly.finish().is_some());
+    }
+
+    #[test]
+    fn memory_follows_the_bytes() {
+        let big = FragmentInfo { starting_num: 1, fragment_size: 1_000, sample_size: 1 << 30 };
+        let mut assembly = Assembly::new(big, ChangeKind::Alive, InlineQos::default(), None).unwrap();
+        assembly.add(big, &[0; 1_000], &mut |b| Bytes::copy_from(b));
+        assert!(assembly.prefix.capacity() <= 4_000);
+    }
+}

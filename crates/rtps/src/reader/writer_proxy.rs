@@ -1,0 +1,268 @@
+//! What a reader knows of one matched writer: what has arrived, what is missing, what it is owed.
+//! RTPS 2.5 §8.4.10.4 (RTPS WriterProxy), §8.4.12 (reader behaviour).
+
+use std::collections::BTreeMap;
+
+use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet, Time};
+use taut_qos::Liveliness;
+use taut_wire::{Gap, Heartbeat};
+
+use super::reassembly::Assembly;
+use crate::history_cache::CacheChange;
+use crate::intervals::IntervalSet;
+use crate::limits;
+
+/// A change that found no place, given back.
+pub type Refused = CacheChange;
+
+/// Where delivered changes go; an `Err` gives the change back because there is no room for it.
+pub type Deliver<'a> = &'a mut dyn FnMut(CacheChange) -> Result<(), Refused>;
+
+/// What a reader keeps about one matched writer.
+pub struct WriterProxy {
+    /// The writer.
+    pub guid: Guid,
+    /// Is what it sends repaired?
+    pub reliable: bool,
+    /// OWNERSHIP_STRENGTH.
+    pub strength: i32,
+    /// Where ACKNACKs go.
+    pub locators: Vec<Locator>,
+    /// An ACKNACK is due.
+    pub ack_due: bool,
+    /// When something of this writer last arrived.
+    pub heard: Time,
+    /// What the writer has promised.
+    pub liveliness: Liveliness,
+    /// Does it keep its promise?
+    pub alive: bool,
+    /// Samples in assembly.
+    pub assemblies: BTreeMap<SequenceNumber, Assembly>,
+    /// The lowest number that is neither delivered nor known to be irrelevant or lost.
+    next: SequenceNumber,
+    last_available: SequenceNumber,
+    /// Arrived, but an earlier one is missing or the cache is full.
+    pending: BTreeMap<SequenceNumber, CacheChange>,
+    irrelevant: IntervalSet,
+    heartbeat_count: Option<i32>,
+    heartbeat_frag_count: Option<i32>,
+    count: i32,
+    asked_until: SequenceNumber,
+    asked: u32,
+    asked_at: Option<Time>,
+}
+
+impl WriterProxy {
+    /// A writer of which nothing has arrived.
+    pub fn new(guid: Guid, reliable: bool, strength: i32, locators: Vec<Locator>) -> WriterProxy {
+        WriterProxy {
+            guid,
+            reliable,
+            strength,
+            locators,
+            ack_due: reliable,
+            heard: Time(i64::MIN),
+            liveliness: Liveliness::default(),
+            alive: true,
+            assemblies: BTreeMap::new(),
+            next: SequenceNumber::FIRST,
+            last_available: SequenceNumber::ZERO,
+            pending: BTreeMap::new(),
+            irrelevant: IntervalSet::new(limits::GAP_INTERVALS),
+            heartbeat_count: None,
+            heartbeat_frag_count: None,
+            count: 0,
+            asked_until: SequenceNumber::ZERO,
+            asked: 0,
+            asked_at: None,
+        }
+    }
+
+    /// Has this number been delivered, refused as lost, or does it wait already?
+    pub fn is_known(&self, number: SequenceNumber) -> bool {
+        number < self.next || self.pending.contains_key(&number) || self.irrelevant.contains(number)
+    }
+
+    /// A change has arrived. Delivers it and what it completes, in order. Returns how many changes
+    /// were lost before it (best effort only: a reliable reader waits for them).
+    pub fn on_change(&mut self, change: CacheChange, deliver: Deliver<'_>) -> u64 {
+        let number = change.sequence_number;
+        self.assemblies.remove(&number);
+        if !self.reliable {
+            let lost = number.0.saturating_sub(self.next.0);
+            self.next = number.next();
+            self.assemblies.retain(|assembled, _| *assembled > number);
+            // Best effort: what finds no place is gone, and the cache has counted it.
+            drop(deliver(change));
+            return u64::try_from(lost).unwrap_or(0);
+        }
+        self.last_available = self.last_available.max(number);
+        if number <= self.asked_until {
+            self.asked = self.asked.saturating_sub(1);
+        }
+        if number == self.next {
+            match deliver(change) {
+                Ok(()) => self.next = number.next(),
+                Err(change) => drop(self.pending.insert(number, change)),
+            }
+            self.deliver_pending(deliver);
+        } else if self.pending.len() < limits::PENDING_CHANGES {
+            self.pending.insert(number, change);
+        }
+        0
+    }
+
+    /// Delivers all that is next in order, until something is missing or refused.
+    pub fn deliver_pending(&mut self, deliver: Deliver<'_>) {
+        loop {
+            self.next = self.irrelevant.pass(self.next);
+            let Some(change) = self.pending.remove(&self.next) else { return };
+            if let Err(change) = deliver(change) {
+                self.pending.insert(self.next, change);
+                return;
+            }
+            self.next = self.next.next();
+        }
+    }
+
+    /// Does a change wait for room in the cache?
+    pub fn is_blocked(&self) -> bool {
+        self.pending.contains_key(&self.next)
+    }
+
+    /// A HEARTBEAT has arrived. Returns how many changes can no longer be had.
+    pub fn on_heartbeat(&mut self, now: Time, heartbeat: &Heartbeat, deliver: Deliver<'_>) -> u64 {
+        // RTPS 2.5 §8.4.15.7: a count that does not rise marks a duplicate.
+        if !is_newer(heartbeat.count, &mut self.heartbeat_count) || !self.reliable {
+            return 0;
+        }
+        self.last_available = self.last_available.max(heartbeat.last_sn);
+        let lost = self.give_up_before(heartbeat.first_sn, deliver);
+        let due = !heartbeat.final_flag || self.may_ask(now);
+        self.ack_due |= due;
+        lost
+    }
+
+    /// The writer has nothing below `first` any more: delivers what has arrived of it, counts the
+    /// rest as lost.
+    fn give_up_before(&mut self, first: SequenceNumber, deliver: Deliver<'_>) -> u64 {
+        let mut lost = 0_u64;
+        while self.next < first {
+            self.next = self.irrelevant.pass(self.next);
+            let stop = self.pending.first_key_value().map_or(first, |(number, _)| (*number).min(first));
+            if self.next < stop {
+                lost = lost.saturating_add(u64::try_from(stop.0.saturating_sub(self.next.0)).unwrap_or(0));
+                self.next = stop;
+            }
+            let before = self.next;
+            self.deliver_pending(deliver);
+            if self.next == before {
+                break;
+            }
+        }
+        self.assemblies.retain(|number, _| *number >= first);
+        self.deliver_pending(deliver);
+        lost
+    }
+
+    /// A GAP has arrived: its numbers will not come.
+    pub fn on_gap(&mut self, gap: &Gap, deliver: Deliver<'_>) {
+        if !self.reliable {
+            return;
+        }
+        let base = gap.gap_list.base();
+        self.irrelevant.insert(gap.gap_start.max(self.next), base);
+        for number in gap.gap_list.iter() {
+            self.irrelevant.insert(number, number.next());
+        }
+        let irrelevant = &self.irrelevant;
+        self.assemblies.retain(|number, _| !irrelevant.contains(*number));
+        self.asked = 0;
+        self.deliver_pending(deliver);
+    }
+
+    /// A HEARTBEAT_FRAG has arrived: the fragments up to `last` are there to be had. Is a NACK_FRAG
+    /// to be sent?
+    pub fn on_heartbeat_frag(&mut self, number: SequenceNumber, last: FragmentNumber, count: i32) -> bool {
+        if !is_newer(count, &mut self.heartbeat_frag_count) || !self.reliable {
+            return false;
+        }
+        self.assemblies.get_mut(&number).is_some_and(|assembly| assembly.offer(last))
+    }
+
+    /// Takes a new assembly in. Too many at once: a reliable reader refuses the new one, as it can
+    /// ask again; a best-effort one gives up the oldest.
+    pub fn admit_assembly(&mut self, number: SequenceNumber, assembly: Assembly) -> bool {
+        if self.assemblies.len() >= limits::ASSEMBLIES {
+            if self.reliable {
+                return false;
+            }
+            self.assemblies.pop_first();
+        }
+        self.assemblies.insert(number, assembly);
+        true
+    }
+
+    /// May what is missing be asked for now, or is a request under way?
+    fn may_ask(&self, now: Time) -> bool {
+        let news = self.last_available > self.asked_until;
+        let overdue = self.asked_at.is_none_or(|at| now.since(at) >= limits::NACK_REPEAT);
+        self.next <= self.last_available && !self.is_blocked() && (news || overdue || self.asked == 0)
+    }
+
+    /// The state for the ACKNACK that is due: acknowledges all below the base and asks for the
+    /// numbers in the set. Whole samples only; for those in assembly see [`WriterProxy::ask_fragments`].
+    pub fn acknack(&mut self, now: Time) -> SequenceNumberSet {
+        self.ack_due = false;
+        let mut set = SequenceNumberSet::new(self.next);
+        if !self.may_ask(now) {
+            return set;
+        }
+        let (mut asked, mut number) = (0_u32, self.next);
+        while number <= self.last_available && number.0 < self.next.0.saturating_add(256) {
+            let known = self.is_known(number) || self.assemblies.contains_key(&number);
+            if !known && set.insert(number) {
+                asked = asked.saturating_add(1);
+            }
+            number = number.next();
+        }
+        if asked > 0 {
+            (self.asked, self.asked_at, self.asked_until) = (asked, Some(now), number.prev());
+        }
+        set
+    }
+
+    /// What is missing of the samples in assembly, as far as it may be asked for now.
+    pub fn ask_fragments(&mut self, now: Time) -> Vec<(SequenceNumber, FragmentNumberSet)> {
+        let last = self.last_available;
+        let assemblies = self.assemblies.iter_mut();
+        assemblies
+            .filter_map(|(number, assembly)| Some((*number, assembly.ask(now, *number <= last)?)))
+            .collect()
+    }
+
+    /// The next value for the count field of ACKNACK and NACK_FRAG.
+    pub fn next_count(&mut self) -> i32 {
+        self.count = self.count.wrapping_add(1);
+        self.count
+    }
+
+    /// Has a HEARTBEAT of it arrived?
+    pub fn has_heard(&self) -> bool {
+        self.heartbeat_count.is_some()
+    }
+
+    /// The lowest number that has not been delivered.
+    pub fn next_expected(&self) -> SequenceNumber {
+        self.next
+    }
+}
+
+/// Is `count` later than the last one, in the arithmetic of a counter that wraps? Remembers it.
+pub(crate) fn is_newer(count: i32, last: &mut Option<i32>) -> bool {
+    let newer = last.is_none_or(|last| count.wrapping_sub(last) > 0);
+    if newer {
+        *last = Some(count);
+    }
+    newer
+}

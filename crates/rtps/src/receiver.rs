@@ -1,0 +1,350 @@
+//! From a datagram to the entities it concerns. RTPS 2.5 §8.3.4 (the RTPS message receiver).
+//!
+//! Owns nothing but the state of the message in hand. Nothing that arrives can make it fail: what
+//! is wrong is counted and dropped, with the rest of its message where the specification says so.
+
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time, Timestamp, VendorId};
+use taut_mem::{Bytes, Pool};
+use taut_port::Frame;
+use taut_wire::{
+    AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, InlineQos, NackFrag, ParameterList,
+    Payload, Submessage, Submessages, WireError,
+};
+
+use crate::counters::{Counters, bump};
+use crate::event::Event;
+use crate::history_cache::{CacheChange, ChangeKind};
+use crate::limits;
+use crate::participant::{Participant, Sink};
+use crate::reader::{Assembly, FragmentInfo, Reader};
+use crate::{ReaderIndex, WriterIndex};
+
+/// Payloads below this share of their receive buffer are copied out of it, so that a small sample
+/// in a reader's cache does not hold a large buffer.
+const KEEP_SHARE: usize = 4;
+
+/// What the submessages so far say about those that follow. RTPS 2.5 §8.3.4 Receiver.
+pub(crate) struct Source {
+    pub prefix: GuidPrefix,
+    pub vendor: VendorId,
+    pub locator: Locator,
+    for_us: bool,
+    timestamp: Option<Timestamp>,
+}
+
+impl Participant {
+    /// Handles one datagram. Changes for the user's readers go to `sink`.
+    pub fn on_frame(&mut self, now: Time, frame: &Frame, sink: &mut dyn Sink) {
+        bump(&mut self.counters.messages);
+        let (header, rest) = match Header::parse(&frame.bytes) {
+            Ok(parsed) => parsed,
+            Err(reason) => return self.counters.malformed(reason),
+        };
+        if header.prefix == self.config.guid_prefix {
+            return bump(&mut self.counters.reflected);
+        }
+        let mut source = Source {
+            prefix: header.prefix,
+            vendor: header.vendor,
+            locator: frame.source,
+            for_us: true,
+            timestamp: None,
+        };
+        for submessage in Submessages::new(rest) {
+            match submessage {
+                Ok(submessage) => self.on_submessage(now, &mut source, submessage, frame, sink),
+                Err(reason) => self.counters.malformed(reason),
+            }
+        }
+        self.handle_inbox(now, sink);
+    }
+
+    fn on_submessage(
+        &mut self,
+        now: Time,
+        source: &mut Source,
+        submessage: Submessage<'_>,
+        frame: &Frame,
+        sink: &mut dyn Sink,
+    ) {
+        match submessage {
+            Submessage::InfoTimestamp(timestamp) => source.timestamp = timestamp,
+            Submessage::InfoDestination(prefix) => {
+                source.for_us = prefix == GuidPrefix::UNKNOWN || prefix == self.config.guid_prefix;
+            }
+            Submessage::InfoSource(info) => {
+                // RTPS 2.5 §8.3.8.9.4: all that was said about the source no longer holds.
+                (source.prefix, source.vendor, source.timestamp) = (info.prefix, info.vendor, None);
+                source.for_us &= info.prefix != self.config.guid_prefix;
+            }
+            Submessage::Unknown { .. } => bump(&mut self.counters.unknown_submessages),
+            // Replies go to announced locators only: an address in a message proves nothing (R6).
+            Submessage::InfoReply(_) | Submessage::InfoReplyIp4(_) => {}
+            Submessage::Pad | Submessage::HeaderExtension(_) => {}
+            _ if !source.for_us => bump(&mut self.counters.not_for_us),
+            Submessage::Data(data) => self.on_data(now, source, &data, frame, sink),
+            Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
+            Submessage::Heartbeat(heartbeat) => self.on_heartbeat(now, source, &heartbeat, sink),
+            Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(now, source, &heartbeat),
+            Submessage::Gap(gap) => self.on_gap(source, &gap, sink),
+            Submessage::AckNack(acknack) => self.on_acknack(now, source, &acknack),
+            Submessage::NackFrag(nack_frag) => self.on_nack_frag(now, source, &nack_frag),
+        }
+    }
+
+    fn on_data(&mut self, now: Time, source: &Source, data: &Data<'_>, frame: &Frame, sink: &mut dyn Sink) {
+        let writer = Guid::new(source.prefix, data.writer_id);
+        let inline = match parse_inline(data.inline_qos) {
+            Ok(inline) => inline,
+            Err(reason) => return self.counters.malformed(reason),
+        };
+        let (kind, payload) = match data.payload {
+            Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
+            Payload::Data(bytes) => (ChangeKind::from_status_info(inline.status_info.0), bytes),
+            Payload::Key(bytes) => (key_kind(&inline), bytes),
+        };
+        if data.writer_id == EntityId::SPDP_WRITER {
+            return self.on_spdp(now, source, kind, payload, inline.key_hash);
+        }
+        let mut kept = None;
+        self.for_each_reader(writer, data.reader_id, |rx, reader| {
+            let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            proxy.heard = now;
+            if proxy.is_known(data.writer_sn) {
+                return bump(&mut rx.counters.duplicates);
+            }
+            let payload = kept.get_or_insert_with(|| keep(rx.pool, &frame.bytes, payload)).clone();
+            let change = CacheChange {
+                kind,
+                writer_guid: writer,
+                sequence_number: data.writer_sn,
+                instance: inline.key_hash,
+                source_timestamp: source.timestamp,
+                time: now,
+                payload,
+            };
+            let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
+                proxy.on_change(change, deliver)
+            });
+            rx.note_lost(reader.index, lost);
+        });
+    }
+
+    fn on_data_frag(
+        &mut self,
+        now: Time,
+        source: &Source,
+        frag: &DataFrag<'_>,
+        frame: &Frame,
+        sink: &mut dyn Sink,
+    ) {
+        let writer = Guid::new(source.prefix, frag.writer_id);
+        let inline = match parse_inline(frag.inline_qos) {
+            Ok(inline) => inline,
+            Err(reason) => return self.counters.malformed(reason),
+        };
+        let status = ChangeKind::from_status_info(inline.status_info.0);
+        let kind = if frag.key { key_kind(&inline) } else { status };
+        let info = FragmentInfo {
+            starting_num: frag.fragment_starting_num,
+            fragment_size: frag.fragment_size,
+            sample_size: frag.sample_size,
+        };
+        let number = frag.writer_sn;
+        self.for_each_reader(writer, frag.reader_id, |rx, reader| {
+            let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            proxy.heard = now;
+            if proxy.is_known(number) {
+                return bump(&mut rx.counters.duplicates);
+            }
+            if !proxy.assemblies.contains_key(&number) {
+                let Some(assembly) = Assembly::new(info, kind, inline, source.timestamp) else {
+                    return bump(&mut rx.counters.bad_fragments);
+                };
+                if !proxy.admit_assembly(number, assembly) {
+                    return bump(&mut rx.counters.bad_fragments);
+                }
+            }
+            let Some(assembly) = proxy.assemblies.get_mut(&number) else { return };
+            let pool = &mut *rx.pool;
+            if !assembly.add(info, frag.payload, &mut |part| keep(pool, &frame.bytes, part)) {
+                return bump(&mut rx.counters.bad_fragments);
+            }
+            let Some((payload, kind, inline, source_timestamp)) = assembly.finish() else { return };
+            let change = CacheChange {
+                kind,
+                writer_guid: writer,
+                sequence_number: number,
+                instance: inline.key_hash,
+                source_timestamp,
+                time: now,
+                payload,
+            };
+            let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
+                proxy.on_change(change, deliver)
+            });
+            rx.note_lost(reader.index, lost);
+        });
+    }
+
+    fn on_heartbeat(&mut self, now: Time, source: &Source, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
+        let writer = Guid::new(source.prefix, heartbeat.writer_id);
+        self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
+            let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            proxy.heard = now;
+            let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
+                proxy.on_heartbeat(now, heartbeat, deliver)
+            });
+            let due = proxy.ack_due || !proxy.assemblies.is_empty();
+            rx.note_lost(reader.index, lost);
+            if due {
+                reader.queue_ack(writer);
+                rx.woken.push(reader.index);
+            }
+        });
+        self.wake_readers();
+    }
+
+    fn on_heartbeat_frag(&mut self, now: Time, source: &Source, heartbeat: &HeartbeatFrag) {
+        let writer = Guid::new(source.prefix, heartbeat.writer_id);
+        self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
+            let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            proxy.heard = now;
+            if proxy.on_heartbeat_frag(heartbeat.writer_sn, heartbeat.last_fragment_num, heartbeat.count) {
+                reader.queue_ack(writer);
+                rx.woken.push(reader.index);
+            }
+        });
+        self.wake_readers();
+    }
+
+    fn on_gap(&mut self, source: &Source, gap: &Gap, sink: &mut dyn Sink) {
+        let writer = Guid::new(source.prefix, gap.writer_id);
+        self.for_each_reader(writer, gap.reader_id, |rx, reader| {
+            let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| proxy.on_gap(gap, deliver));
+        });
+    }
+
+    fn on_acknack(&mut self, now: Time, source: &Source, acknack: &AckNack) {
+        let reader = Guid::new(source.prefix, acknack.reader_id);
+        let Some(index) = self.writer_of(acknack.writer_id) else { return };
+        let Some(writer) = self.writers.get_mut(index.0) else { return };
+        if writer.on_acknack(reader, &acknack.reader_sn_state, acknack.count, acknack.final_flag) {
+            self.push_event(Event::Acknowledged { writer: index });
+            self.wake_writer(now, index);
+        } else {
+            bump(&mut self.counters.unmatched_reader);
+        }
+    }
+
+    fn on_nack_frag(&mut self, now: Time, source: &Source, nack: &NackFrag) {
+        let reader = Guid::new(source.prefix, nack.reader_id);
+        let Some(index) = self.writer_of(nack.writer_id) else { return };
+        let Some(writer) = self.writers.get_mut(index.0) else { return };
+        writer.on_nack_frag(reader, nack.writer_sn, nack.fragment_number_state, nack.count);
+        self.wake_writer(now, index);
+    }
+
+    fn writer_of(&mut self, entity: EntityId) -> Option<WriterIndex> {
+        let index = self.locals.get(&entity).and_then(|local| local.kind.writer());
+        if index.is_none() {
+            bump(&mut self.counters.unmatched_reader);
+        }
+        index
+    }
+
+    /// Calls `handle` with each local reader that a submessage of `writer` to `reader_id` concerns.
+    fn for_each_reader(
+        &mut self,
+        writer: Guid,
+        reader_id: EntityId,
+        mut handle: impl FnMut(&mut Rx<'_>, &mut Reader),
+    ) {
+        let Participant { sources, readers, pool, inbox, counters, events, woken, .. } = self;
+        let Some(indices) = sources.get(&writer) else { return bump(&mut counters.unmatched_writer) };
+        let mut rx = Rx { pool, inbox, counters, events, woken };
+        for index in indices {
+            let Some(reader) = readers.get_mut(index.0) else { continue };
+            if reader_id == EntityId::UNKNOWN || reader_id == reader.guid.entity {
+                handle(&mut rx, reader);
+            }
+        }
+    }
+
+    fn wake_readers(&mut self) {
+        while let Some(index) = self.woken.pop() {
+            self.wake_reader(index);
+        }
+    }
+}
+
+/// The parts of a participant that a submessage's handling needs besides the reader.
+struct Rx<'a> {
+    pool: &'a mut Pool,
+    inbox: &'a mut std::collections::VecDeque<CacheChange>,
+    counters: &'a mut Counters,
+    events: &'a mut std::collections::VecDeque<Event>,
+    woken: &'a mut Vec<ReaderIndex>,
+}
+
+impl Rx<'_> {
+    /// Runs `step` with the place where this reader's changes go: discovery's inbox for those of
+    /// built-in writers, the sink for the user's.
+    fn deliver<R>(
+        &mut self,
+        reader: ReaderIndex,
+        writer: Guid,
+        strength: i32,
+        sink: &mut dyn Sink,
+        step: impl FnOnce(crate::reader::Deliver<'_>) -> R,
+    ) -> R {
+        if writer.entity.is_builtin() {
+            return step(&mut |change| {
+                self.inbox.push_back(change);
+                Ok(())
+            });
+        }
+        step(&mut |change| {
+            let outcome = sink.deliver(reader, strength, change);
+            if outcome.is_err() {
+                bump(&mut self.counters.refused_by_cache);
+            }
+            outcome
+        })
+    }
+
+    fn note_lost(&mut self, reader: ReaderIndex, count: u64) {
+        if count > 0 && self.events.len() < limits::EVENTS {
+            self.events.push_back(Event::SampleLost { reader, count });
+        }
+    }
+}
+
+fn parse_inline(list: Option<ParameterList<'_>>) -> Result<InlineQos, WireError> {
+    list.map_or(Ok(InlineQos::default()), InlineQos::parse)
+}
+
+/// A serialized key without a status says that the instance is disposed (RTPS 2.5 §8.3.8.2).
+fn key_kind(inline: &InlineQos) -> ChangeKind {
+    match ChangeKind::from_status_info(inline.status_info.0) {
+        ChangeKind::Alive => ChangeKind::NotAliveDisposed,
+        kind => kind,
+    }
+}
+
+/// A view of the frame, or a copy if the view would hold far more memory than it shows.
+fn keep(pool: &mut Pool, frame: &Bytes, part: &[u8]) -> Bytes {
+    if part.len().saturating_mul(KEEP_SHARE) >= frame.pinned()
+        && let Some(view) = frame.slice_of(part)
+    {
+        return view;
+    }
+    if part.is_empty() {
+        return Bytes::new();
+    }
+    let mut slot = pool.claim();
+    slot.clear();
+    slot.extend_from_slice(part);
+    pool.share(slot)
+}

@@ -1,0 +1,373 @@
+//! The sending side. RTPS 2.5 §8.4.7 (writer entities), §8.4.8, §8.4.9 (their behaviour).
+//!
+//! A [`Writer`] owns its changes, what each matched reader has acknowledged, and where fresh changes
+//! go. It is told of writes, acknowledgements and matches at once, and sends only when
+//! [`Writer::push`] or [`Writer::repair`] is called. The stateless SPDP writer is in
+//! `discovery/spdp.rs`: it has no proxies and repeats itself by a timer.
+
+mod reader_proxy;
+mod route;
+mod transmit;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use taut_base::{
+    FragmentNumberSet, Guid, InstanceHandle, SequenceNumber, SequenceNumberSet, Time, Timestamp,
+};
+use taut_mem::Bytes;
+use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
+
+use crate::history_cache::{CacheChange, ChangeKind, HistoryCache};
+use crate::limits;
+use crate::{ReaderIndex, WriterIndex};
+
+pub use reader_proxy::{Owed, ReaderProxy};
+pub use route::MulticastChoice;
+
+/// What the caller of a write gives.
+#[derive(Clone, Debug)]
+pub struct NewChange {
+    /// What it does.
+    pub kind: ChangeKind,
+    /// The instance; `NIL` on topics without a key.
+    pub instance: InstanceHandle,
+    /// The writer's clock.
+    pub source_timestamp: Option<Timestamp>,
+    /// Encapsulation header and serialized data or key.
+    pub payload: Bytes,
+}
+
+/// The history is full of changes that a reliable reader has not acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+/// A reader of the same participant: changes go straight into its cache.
+pub struct LocalReader {
+    /// Which.
+    pub reader: ReaderIndex,
+    /// Does a change wait for room in its cache?
+    pub reliable: bool,
+    /// All changes up to this one are in its cache.
+    pub delivered: SequenceNumber,
+}
+
+/// One writer.
+pub struct Writer {
+    /// Its name.
+    pub guid: Guid,
+    /// Its place in the participant's table.
+    pub index: WriterIndex,
+    /// Readers of this participant.
+    pub local: Vec<LocalReader>,
+    /// When the next heartbeat is due; `NEVER` when all is acknowledged.
+    pub heartbeat_at: Time,
+    /// TRANSPORT_PRIORITY.
+    pub priority: i32,
+    /// When it last kept a promise of manual liveliness.
+    pub asserted_at: Time,
+    /// That promise is broken, and it is known.
+    pub liveliness_lost: bool,
+    /// Its fresh changes are in the schedule.
+    pub push_queued: bool,
+    /// What it owes single readers is in the schedule.
+    pub repair_queued: bool,
+    reliable: bool,
+    durable: bool,
+    keep_all: bool,
+    max_samples: usize,
+    history: HistoryCache,
+    proxies: BTreeMap<Guid, ReaderProxy>,
+    /// Proxies that are owed something, each at most once.
+    owed: VecDeque<Guid>,
+    /// Where fresh changes go: one datagram reaches as many readers as it can.
+    route: Vec<taut_base::Locator>,
+    multicast: MulticastChoice,
+    last: SequenceNumber,
+    sent: SequenceNumber,
+    /// The next fragment of the change after `sent`, when that one is under way.
+    fragment: u32,
+    heartbeat_count: i32,
+    heartbeat_interval: taut_base::Duration,
+    unasked_changes: usize,
+    unasked_bytes: usize,
+    /// Somebody waits for acknowledgements: ask for them with the next heartbeat.
+    hurry: bool,
+}
+
+impl Writer {
+    /// A writer without readers.
+    pub fn new(
+        guid: Guid,
+        index: WriterIndex,
+        qos: &EndpointQos,
+        history: History,
+        max_samples: Option<u32>,
+        multicast: MulticastChoice,
+    ) -> Writer {
+        let keyed = guid.entity.is_keyed();
+        Writer {
+            guid,
+            index,
+            local: Vec::new(),
+            heartbeat_at: Time::NEVER,
+            priority: qos.transport_priority,
+            asserted_at: Time(0),
+            liveliness_lost: false,
+            push_queued: false,
+            repair_queued: false,
+            reliable: qos.reliability.kind == ReliabilityKind::Reliable,
+            durable: qos.durability != DurabilityKind::Volatile,
+            keep_all: matches!(history, History::KeepAll),
+            max_samples: max_samples.map_or(usize::MAX, |max| max as usize),
+            history: HistoryCache::new(history, keyed),
+            proxies: BTreeMap::new(),
+            owed: VecDeque::new(),
+            route: Vec::new(),
+            multicast,
+            last: SequenceNumber::ZERO,
+            sent: SequenceNumber::ZERO,
+            fragment: 1,
+            heartbeat_count: 0,
+            heartbeat_interval: limits::HEARTBEAT_FIRST,
+            unasked_changes: 0,
+            unasked_bytes: 0,
+            hurry: false,
+        }
+    }
+
+    /// Is there room for one more change? KEEP_LAST makes room itself.
+    pub fn has_room(&self) -> bool {
+        if !self.keep_all {
+            return true;
+        }
+        if self.history.len() >= self.max_samples {
+            return false;
+        }
+        let acked = self.acked_by_all();
+        let unacked = usize::try_from(self.last.0.saturating_sub(acked.0)).unwrap_or(usize::MAX);
+        if unacked == 0 {
+            return true;
+        }
+        // A durable history also holds what is acknowledged: then only the number tells.
+        unacked < limits::WINDOW_CHANGES && (self.durable || self.history.bytes() < limits::WINDOW_BYTES)
+    }
+
+    /// Adds a change. *Errors*: [`Full`] if it has to wait for acknowledgements.
+    pub fn write(&mut self, now: Time, new: NewChange) -> Result<SequenceNumber, Full> {
+        if !self.has_room() {
+            self.hurry = true;
+            return Err(Full);
+        }
+        self.last = self.last.next();
+        let concerns_nobody = self.proxies.is_empty() && self.local.is_empty() && !self.durable;
+        if concerns_nobody {
+            self.sent = self.last;
+            return Ok(self.last);
+        }
+        self.unasked_bytes = self.unasked_bytes.saturating_add(new.payload.len());
+        self.unasked_changes = self.unasked_changes.saturating_add(1);
+        self.history.insert(CacheChange {
+            kind: new.kind,
+            writer_guid: self.guid,
+            sequence_number: self.last,
+            instance: Some(new.instance),
+            source_timestamp: new.source_timestamp,
+            time: now,
+            payload: new.payload,
+        });
+        if self.proxies.is_empty() {
+            self.sent = self.last;
+        }
+        Ok(self.last)
+    }
+
+    /// A reader of another participant has matched. `durable_reader`: it wants the history.
+    pub fn match_reader(&mut self, mut proxy: ReaderProxy, durable_reader: bool) {
+        proxy.reliable &= self.reliable;
+        proxy.heartbeat_due = proxy.reliable;
+        if self.durable && durable_reader {
+            // Discovery's history goes out on request only: an address that somebody announced is not
+            // proven to be theirs (R6), and a heartbeat is smaller than the announcement was.
+            if let Some(first) = self.history.first().filter(|_| !self.guid.entity.is_builtin()) {
+                let newest = SequenceNumber(self.last.0.saturating_sub(limits::REPLAY_CHANGES));
+                let from = if proxy.reliable { first } else { first.max(newest.next()) };
+                let to = SequenceNumber(from.0.saturating_add(limits::REPLAY_CHANGES)).min(self.sent);
+                proxy.owed = Owed::Replay(from, to);
+            }
+        } else {
+            proxy.first_relevant = self.last.next();
+            proxy.acked = self.last;
+        }
+        let guid = proxy.guid;
+        self.proxies.insert(guid, proxy);
+        self.update_route();
+        self.owe(guid);
+    }
+
+    /// A matched reader has gone.
+    pub fn unmatch_reader(&mut self, guid: Guid) {
+        if self.proxies.remove(&guid).is_some() {
+            self.update_route();
+            self.forget_acknowledged();
+        }
+    }
+
+    /// A reader of this participant has matched.
+    pub fn match_local(&mut self, reader: ReaderIndex, reliable: bool, durable_reader: bool) {
+        let all = self.durable && durable_reader;
+        let delivered = if all { SequenceNumber::ZERO } else { self.last };
+        self.local.push(LocalReader { reader, reliable: reliable && self.reliable, delivered });
+    }
+
+    /// A reader of this participant has gone.
+    pub fn unmatch_local(&mut self, reader: ReaderIndex) {
+        self.local.retain(|local| local.reader != reader);
+        self.forget_acknowledged();
+    }
+
+    /// An ACKNACK has arrived. Returns whether something new is acknowledged or to be sent.
+    pub fn on_acknack(&mut self, reader: Guid, set: &SequenceNumberSet, count: i32, is_final: bool) -> bool {
+        let last = self.last;
+        let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return false };
+        let (before, is_first) = (proxy.acked, !proxy.has_acknowledged());
+        if !proxy.on_acknack(set, count, last) {
+            return false;
+        }
+        // RTPS 2.5 §8.3.8.1: without the final flag it wants a heartbeat even if it misses nothing.
+        // A reader that has all and asks again and again would keep both sides busy.
+        if !is_final && set.is_empty() && (set.base() <= last || is_first) {
+            proxy.heartbeat_due = true;
+        }
+        let progress = proxy.acked > before;
+        if proxy.is_owed() {
+            self.owe(reader);
+        }
+        if progress {
+            self.heartbeat_interval = limits::HEARTBEAT_FIRST;
+            self.forget_acknowledged();
+        }
+        true
+    }
+
+    /// A NACK_FRAG has arrived.
+    pub fn on_nack_frag(&mut self, reader: Guid, number: SequenceNumber, set: FragmentNumberSet, count: i32) {
+        let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
+        if number <= self.sent && proxy.on_nack_frag(number, set, count) {
+            self.owe(reader);
+        }
+    }
+
+    /// The heartbeat timer has run out: each reader that lags is owed one.
+    pub fn on_heartbeat_timer(&mut self, now: Time) {
+        if self.is_acknowledged() {
+            self.heartbeat_at = Time::NEVER;
+            return;
+        }
+        let sent = self.sent;
+        let lagging = self.proxies.values_mut().filter(|proxy| proxy.reliable && proxy.acked < sent);
+        let guids: Vec<Guid> = lagging
+            .map(|proxy| {
+                proxy.heartbeat_due = true;
+                proxy.guid
+            })
+            .collect();
+        guids.into_iter().for_each(|guid| self.owe(guid));
+        self.heartbeat_at = now + self.heartbeat_interval;
+        self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
+    }
+
+    /// The time for a heartbeat timer, if what is sent and not acknowledged needs an earlier one
+    /// than is set.
+    pub fn want_heartbeat(&mut self, now: Time) -> Option<Time> {
+        let first = now + limits::HEARTBEAT_FIRST;
+        if !self.reliable || self.heartbeat_at <= first || self.sent == SequenceNumber::ZERO {
+            return None;
+        }
+        let sent = self.sent;
+        if !self.proxies.values().any(|proxy| proxy.reliable && proxy.acked < sent) {
+            return None;
+        }
+        // One that has backed off is called back only by news.
+        if self.heartbeat_at != Time::NEVER && self.unasked_changes == 0 {
+            return None;
+        }
+        self.heartbeat_interval = limits::HEARTBEAT_FIRST;
+        self.heartbeat_at = first;
+        Some(first)
+    }
+
+    /// Somebody waits for acknowledgements or room: ask the readers now.
+    pub fn ask_for_acknowledgements(&mut self) {
+        let lagging: Vec<Guid> = self.lagging().map(|proxy| proxy.guid).collect();
+        for guid in lagging {
+            if let Some(proxy) = self.proxies.get_mut(&guid) {
+                proxy.heartbeat_due = true;
+            }
+            self.owe(guid);
+        }
+    }
+
+    fn lagging(&self) -> impl Iterator<Item = &ReaderProxy> {
+        self.proxies.values().filter(|proxy| proxy.reliable && proxy.acked < self.last)
+    }
+
+    /// Has every reliable reader acknowledged all changes?
+    pub fn is_acknowledged(&self) -> bool {
+        self.acked_by_all() >= self.last
+    }
+
+    /// All reliable readers have acknowledged up to this number.
+    fn acked_by_all(&self) -> SequenceNumber {
+        let remote = self.proxies.values().filter(|proxy| proxy.reliable).map(|proxy| proxy.acked);
+        let local = self.local.iter().filter(|local| local.reliable).map(|local| local.delivered);
+        remote.chain(local).min().unwrap_or(self.last).min(self.last)
+    }
+
+    /// A volatile writer keeps only what somebody may still ask for.
+    pub fn forget_acknowledged(&mut self) {
+        if !self.durable {
+            self.history.remove_through(self.acked_by_all().min(self.sent));
+        }
+    }
+
+    /// Changes that readers of this participant have not been given. The caller delivers them.
+    pub fn undelivered(&self, local: usize) -> Option<&CacheChange> {
+        let delivered = self.local.get(local)?.delivered;
+        self.history.from(delivered.next()).next()
+    }
+
+    /// Is there a fresh change to send?
+    pub fn has_fresh(&self) -> bool {
+        self.sent < self.last
+    }
+
+    /// Is a reader owed something?
+    pub fn has_owed(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// The number of the last change.
+    pub fn last_number(&self) -> SequenceNumber {
+        self.last
+    }
+
+    /// The readers in other participants.
+    pub fn proxies(&self) -> impl Iterator<Item = &ReaderProxy> {
+        self.proxies.values()
+    }
+
+    /// Where fresh changes go.
+    pub fn route(&self) -> &[taut_base::Locator] {
+        &self.route
+    }
+
+    fn owe(&mut self, reader: Guid) {
+        if !self.owed.contains(&reader) {
+            self.owed.push_back(reader);
+        }
+    }
+
+    fn update_route(&mut self) {
+        self.route = route::cover(self.proxies.values(), self.multicast);
+    }
+}

@@ -1,0 +1,168 @@
+//! What a writer knows of one matched reader: what it has acknowledged and what it is owed.
+//! RTPS 2.5 §8.4.9.3 (RTPS ReaderProxy).
+
+use std::collections::VecDeque;
+
+use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
+
+use crate::limits;
+use crate::reader::is_newer;
+
+/// What a writer keeps about one matched reader in another participant.
+pub struct ReaderProxy {
+    /// The reader.
+    pub guid: Guid,
+    /// Does it acknowledge?
+    pub reliable: bool,
+    /// Where it is reached alone.
+    pub unicast: Vec<Locator>,
+    /// Where it is reached together with others.
+    pub multicast: Vec<Locator>,
+    /// Changes before this one do not concern it: they were written before the match, and one of
+    /// the two sides is volatile.
+    pub first_relevant: SequenceNumber,
+    /// All changes up to this one are acknowledged.
+    pub acked: SequenceNumber,
+    /// It is owed a heartbeat that it must answer.
+    pub heartbeat_due: bool,
+    /// Changes it is owed whole.
+    pub owed: Owed,
+    /// Fragments it is owed.
+    pub fragments: VecDeque<FragmentJob>,
+    acknack_count: Option<i32>,
+    nack_frag_count: Option<i32>,
+}
+
+/// Changes to be sent (again) to one reader.
+#[derive(Default)]
+pub enum Owed {
+    /// None.
+    #[default]
+    Nothing,
+    /// What its last ACKNACK asked for; a later ACKNACK takes its place.
+    Requested(SequenceNumberSet),
+    /// History, for a reader that has just matched: from the first to the second number.
+    Replay(SequenceNumber, SequenceNumber),
+}
+
+/// Fragments of one change to be sent to one reader.
+pub struct FragmentJob {
+    /// The change.
+    pub number: SequenceNumber,
+    /// The next fragment to send.
+    pub next: FragmentNumber,
+    /// Only these; all if `None`.
+    pub only: Option<FragmentNumberSet>,
+}
+
+impl ReaderProxy {
+    /// A reader that has just matched.
+    pub fn new(guid: Guid, reliable: bool, unicast: Vec<Locator>, multicast: Vec<Locator>) -> ReaderProxy {
+        ReaderProxy {
+            guid,
+            reliable,
+            unicast,
+            multicast,
+            first_relevant: SequenceNumber::FIRST,
+            acked: SequenceNumber::ZERO,
+            heartbeat_due: reliable,
+            owed: Owed::Nothing,
+            fragments: VecDeque::new(),
+            acknack_count: None,
+            nack_frag_count: None,
+        }
+    }
+
+    /// An ACKNACK has arrived. Returns whether it is news; `last` is the writer's last number.
+    pub fn on_acknack(&mut self, set: &SequenceNumberSet, count: i32, last: SequenceNumber) -> bool {
+        // RTPS 2.5 §8.4.15.7 (duplicates); a base beyond what was written is a lie (H35).
+        if !is_newer(count, &mut self.acknack_count) || set.base() > last.next() {
+            return false;
+        }
+        self.acked = self.acked.max(set.base().prev());
+        if !set.is_empty() {
+            self.owed = Owed::Requested(*set);
+        }
+        true
+    }
+
+    /// Has an ACKNACK of it arrived before?
+    pub fn has_acknowledged(&self) -> bool {
+        self.acknack_count.is_some()
+    }
+
+    /// A NACK_FRAG has arrived. Returns whether it is news.
+    pub fn on_nack_frag(&mut self, number: SequenceNumber, set: FragmentNumberSet, count: i32) -> bool {
+        if !is_newer(count, &mut self.nack_frag_count) || set.is_empty() {
+            return false;
+        }
+        self.owe_fragments(number, Some(set));
+        true
+    }
+
+    /// Notes fragments to send; a newer request for the same change takes the older one's place.
+    pub fn owe_fragments(&mut self, number: SequenceNumber, only: Option<FragmentNumberSet>) {
+        let job = FragmentJob { number, next: only.map_or(1, |set| set.base()), only };
+        let has_room = self.fragments.len() < limits::ASSEMBLIES;
+        match self.fragments.iter_mut().find(|job| job.number == number) {
+            // The whole of it is still on its way: what is missing then is asked for again.
+            Some(old) if old.only.is_none() => {}
+            Some(old) => *old = job,
+            None if has_room => self.fragments.push_back(job),
+            None => {}
+        }
+    }
+
+    /// Is anything to be sent to it alone?
+    pub fn is_owed(&self) -> bool {
+        self.heartbeat_due || !matches!(self.owed, Owed::Nothing) || !self.fragments.is_empty()
+    }
+}
+
+impl FragmentJob {
+    /// The next fragment to send, of `total`; `None` when the job is done.
+    pub fn take_next(&mut self, total: FragmentNumber) -> Option<FragmentNumber> {
+        while self.next <= total {
+            let number = self.next;
+            self.next = number.saturating_add(1);
+            match &self.only {
+                None => return Some(number),
+                Some(set) if set.contains(number) => return Some(number),
+                Some(set) if number >= set.base().saturating_add(set.num_bits()) => return None,
+                Some(_) => {}
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy() -> ReaderProxy {
+        ReaderProxy::new(Guid::UNKNOWN, true, Vec::new(), Vec::new())
+    }
+
+    #[test]
+    fn acknowledgements_only_rise() {
+        let mut proxy = proxy();
+        let set = |base| SequenceNumberSet::new(SequenceNumber(base));
+        assert!(proxy.on_acknack(&set(5), 1, SequenceNumber(9)));
+        assert!(!proxy.on_acknack(&set(7), 1, SequenceNumber(9)), "a repeated count");
+        assert!(!proxy.on_acknack(&set(11), 2, SequenceNumber(9)), "beyond the last change");
+        assert!(proxy.on_acknack(&set(3), 3, SequenceNumber(9)));
+        assert_eq!(proxy.acked, SequenceNumber(4));
+    }
+
+    #[test]
+    fn jobs_give_what_was_asked_for() {
+        let mut set = FragmentNumberSet::new(3);
+        [3, 5, 250].map(|n| set.insert(n));
+        let mut proxy = proxy();
+        assert!(proxy.on_nack_frag(SequenceNumber(1), set, 1));
+        let job = &mut proxy.fragments[0];
+        let taken: Vec<_> = std::iter::from_fn(|| job.take_next(100)).collect();
+        assert_eq!(taken, [3, 5], "the change has only 100 fragments");
+    }
+}
