@@ -190,6 +190,12 @@ standard! {
     DOMAIN_TAG = 0x4014;
 }
 
+/// The id without the must-understand bit, so that a known parameter is known either way; DOMAIN_TAG
+/// keeps the bit, which is part of its number.
+pub const fn canonical(pid: ParameterId) -> ParameterId {
+    if pid.0 == DOMAIN_TAG.0 { pid } else { pid.without_must_understand() }
+}
+
 /// Parameters of one vendor, to be read only if the sender has that vendor id (rule R10).
 pub mod vendor {
     use super::ParameterId;

@@ -1,3 +1,5 @@
+//! Announcements there and back, and hostile ones: lines H54 to H68 of the hostile inputs.
+
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, LocatorKind, ProtocolVersion, Rng, VendorId};
 use taut_qos::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, EndpointQos, History, Liveliness,
