@@ -52,6 +52,8 @@ fn participant() -> ParticipantData {
     }
 }
 
+type Fill<'a> = &'a dyn Fn(&mut ParameterListWriter<'_>);
+
 /// A payload of either byte order with what `fill` puts.
 fn payload(endian: Endian, fill: impl FnOnce(&mut ParameterListWriter<'_>)) -> Vec<u8> {
     let mut out = vec![0, if endian == Endian::Big { 2 } else { 3 }, 0, 0];
@@ -198,9 +200,13 @@ fn h54_locators() {
         group(1),
     ];
     let bytes = writer_payload(Endian::Little, |list| {
-        bad.iter().for_each(|locator| drop(list.put_locator(pid::UNICAST_LOCATOR, locator)));
+        bad.iter().for_each(|locator| {
+            list.put_locator(pid::UNICAST_LOCATOR, locator);
+        });
         list.put_locator(pid::MULTICAST_LOCATOR, &udp(1, 1));
-        (0..2_000).for_each(|n| drop(list.put_locator(pid::UNICAST_LOCATOR, &udp((n % 200) as u8, 9))));
+        (0..2_000).for_each(|n| {
+            list.put_locator(pid::UNICAST_LOCATOR, &udp((n % 200) as u8, 9));
+        });
     });
     let data = EndpointData::parse(&bytes, true, CYCLONE).unwrap();
     assert_eq!(data.unicast_locators, (0..16).map(|n| udp(n, 9)).collect::<Vec<_>>());
@@ -210,21 +216,49 @@ fn h54_locators() {
 #[test]
 fn h55_h61_h63_h64_values() {
     let long = "x".repeat(257);
-    let refused: [(WireError, &dyn Fn(&mut ParameterListWriter<'_>)); 14] = [
-        (WireError::BadDuration, &|l| drop(l.put(pid::DEADLINE, |o| o.put_u64(u64::MAX)))),
-        (WireError::BadParameter, &|l| drop(l.put_i32(pid::DURABILITY, 4))),
-        (WireError::BadParameter, &|l| drop(l.put_i32(pid::OWNERSHIP, -1))),
-        (WireError::BadParameter, &|l| drop(l.put(pid::RELIABILITY, |o| o.put_bytes(&[0; 12])))),
-        (WireError::Truncated, &|l| drop(l.put_i32(pid::RELIABILITY, 1))),
-        (WireError::LimitExceeded, &|l| drop(l.put_string(pid::TOPIC_NAME, &long))),
-        (WireError::LimitExceeded, &|l| drop(l.put_string(pid::ENTITY_NAME, &long))),
-        (WireError::BadString, &|l| drop(l.put(pid::TYPE_NAME, |o| o.put_octets(&[b'a', 0, b'b', 0])))),
-        (WireError::BadString, &|l| drop(l.put(pid::TYPE_NAME, |o| o.put_octets(&[0xff, 0])))),
-        (WireError::BadString, &|l| drop(l.put(pid::TYPE_NAME, |o| o.put_octets(b"ab")))),
-        (WireError::Truncated, &|l| drop(l.put_u32(pid::TOPIC_NAME, 1 << 31))),
-        (WireError::BadCount, &|l| drop(l.put_u32(pid::PARTITION, u32::MAX))),
-        (WireError::BadCount, &|l| drop(l.put_u32(pid::DATA_REPRESENTATION, u32::MAX))),
-        (WireError::Truncated, &|l| drop(l.put_u32(pid::USER_DATA, u32::MAX))),
+    let refused: [(WireError, Fill<'_>); 14] = [
+        (WireError::BadDuration, &|l| {
+            l.put(pid::DEADLINE, |o| o.put_u64(u64::MAX));
+        }),
+        (WireError::BadParameter, &|l| {
+            l.put_i32(pid::DURABILITY, 4);
+        }),
+        (WireError::BadParameter, &|l| {
+            l.put_i32(pid::OWNERSHIP, -1);
+        }),
+        (WireError::BadParameter, &|l| {
+            l.put(pid::RELIABILITY, |o| o.put_bytes(&[0; 12]));
+        }),
+        (WireError::Truncated, &|l| {
+            l.put_i32(pid::RELIABILITY, 1);
+        }),
+        (WireError::LimitExceeded, &|l| {
+            l.put_string(pid::TOPIC_NAME, &long);
+        }),
+        (WireError::LimitExceeded, &|l| {
+            l.put_string(pid::ENTITY_NAME, &long);
+        }),
+        (WireError::BadString, &|l| {
+            l.put(pid::TYPE_NAME, |o| o.put_octets(&[b'a', 0, b'b', 0]));
+        }),
+        (WireError::BadString, &|l| {
+            l.put(pid::TYPE_NAME, |o| o.put_octets(&[0xff, 0]));
+        }),
+        (WireError::BadString, &|l| {
+            l.put(pid::TYPE_NAME, |o| o.put_octets(b"ab"));
+        }),
+        (WireError::Truncated, &|l| {
+            l.put_u32(pid::TOPIC_NAME, 1 << 31);
+        }),
+        (WireError::BadCount, &|l| {
+            l.put_u32(pid::PARTITION, u32::MAX);
+        }),
+        (WireError::BadCount, &|l| {
+            l.put_u32(pid::DATA_REPRESENTATION, u32::MAX);
+        }),
+        (WireError::Truncated, &|l| {
+            l.put_u32(pid::USER_DATA, u32::MAX);
+        }),
     ];
     for (n, (error, fill)) in refused.iter().enumerate() {
         for endian in [Endian::Big, Endian::Little] {
@@ -232,7 +266,7 @@ fn h55_h61_h63_h64_values() {
             assert_eq!(EndpointData::parse(&bytes, true, CYCLONE), Err(*error), "line {n}");
         }
     }
-    let participant = |fill: &dyn Fn(&mut ParameterListWriter<'_>)| {
+    let participant = |fill: Fill<'_>| {
         let bytes = payload(Endian::Little, |list| {
             list.put_guid(pid::PARTICIPANT_GUID, Guid::new(PREFIX, EntityId::PARTICIPANT));
             fill(list);
@@ -251,7 +285,9 @@ fn h55_h61_h63_h64_values() {
     assert_eq!(lease(-1), Err(WireError::BadDuration));
     assert_eq!(lease(0), Ok(Duration(999_999_999)));
     assert_eq!(lease(i32::MAX), Ok(Duration::INFINITE));
-    let properties = participant(&|list| drop(list.put_u32(pid::PROPERTY_LIST, u32::MAX)));
+    let properties = participant(&|list| {
+        list.put_u32(pid::PROPERTY_LIST, u32::MAX);
+    });
     assert_eq!(properties, Err(WireError::BadCount));
     let many = participant(&|list| {
         list.put(pid::PROPERTY_LIST, |out| {
