@@ -1,1 +1,23 @@
-//! The fixed-priority executor: the only clock and the only threads of Taut.
+//! The executor: the only clock, the only threads and the only lock of Taut.
+//!
+//! One [`Executor`] drives one participant. Whoever has work to do runs it: a caller of `write` sends
+//! from its own stack, a thread that waits for data drives the port, and a background thread drives
+//! only while no thread of the user does. The participant is behind one lock, the *token*; a step holds
+//! it for a bounded amount of work. Jobs run highest class first, to completion.
+//! The public API calls it; it calls the participant and the port.
+#![forbid(unsafe_code)]
+
+mod background;
+mod clock;
+mod config;
+mod drive;
+mod executor;
+mod hooks;
+mod jobs;
+mod role;
+
+pub use clock::{monotonic_now, wall_clock_now};
+pub use config::{DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, ExecutorConfig};
+pub use executor::{Executor, Stats};
+pub use hooks::Listener;
+pub use jobs::{JobClass, JobReport};

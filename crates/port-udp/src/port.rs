@@ -122,6 +122,11 @@ impl UdpPort {
         self.receiver.sockets().map(|(index, socket, lane)| Source { index, fd: socket.as_fd(), lane })
     }
 
+    /// The lane of the socket with this index.
+    pub fn lane(&self, index: usize) -> Option<Lane> {
+        self.receiver.sockets().find(|(at, _, _)| *at == index).map(|(_, _, lane)| lane)
+    }
+
     /// Bytes of the receive buffer that the kernel gave each socket, the smallest of them. Less
     /// than asked for means that `net.core.rmem_max` is in the way.
     pub fn receive_buffer(&self) -> usize {

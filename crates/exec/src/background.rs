@@ -1,0 +1,55 @@
+//! The background thread: drives while no thread of the user does.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use taut_base::{Error, Result};
+
+use crate::executor::Inner;
+use crate::role::GRACE;
+
+/// Starts the thread.
+pub(crate) fn spawn(inner: &Arc<Inner>) -> Result<JoinHandle<()>> {
+    let inner = Arc::clone(inner);
+    let builder = std::thread::Builder::new().name("taut".into());
+    builder.spawn(move || run(&inner)).map_err(|error| {
+        Error::Error(format!("no thread: {error}; raise the limit (ulimit -u) or use the inline driver"))
+    })
+}
+
+fn run(inner: &Inner) {
+    while !inner.closing.load(Ordering::SeqCst) {
+        if inner.role.claim_background() {
+            while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_wanted() {
+                inner.drive_once(None);
+            }
+            inner.role.release();
+        }
+        stand_by(inner);
+    }
+}
+
+/// Waits until nobody has driven for a while. While users come and go it looks every [`GRACE`]; while
+/// one user's wait goes on it sleeps until that user wakes it.
+fn stand_by(inner: &Inner) {
+    let mut seen = None;
+    while !inner.closing.load(Ordering::SeqCst) {
+        let look = inner.role.look();
+        let (free, user, _) = look;
+        if seen == Some(look) && free && !inner.role.is_wanted() {
+            return;
+        }
+        if seen == Some(look) && user {
+            inner.role.parked.store(true, Ordering::SeqCst);
+            if inner.role.look() == look && !inner.closing.load(Ordering::SeqCst) {
+                std::thread::park();
+            }
+            inner.role.parked.store(false, Ordering::SeqCst);
+            seen = None;
+            continue;
+        }
+        seen = Some(look);
+        std::thread::park_timeout(GRACE);
+    }
+}

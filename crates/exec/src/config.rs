@@ -1,0 +1,140 @@
+//! What an executor and its participant are told when they start.
+
+use std::net::ToSocketAddrs;
+
+use taut_base::{Duration, Error, GuidPrefix, Locator, Result};
+use taut_port_udp::{PortMapping, UdpConfig, UdpPort};
+use taut_rtps::{Config, Interface, MulticastChoice};
+
+/// How long peers remember a silent participant. Lower forgets one that is only slow, higher keeps
+/// the dead; Cyclone DDS has the same.
+pub const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(10);
+/// The time between announcements: three in a lease.
+pub const DEFAULT_ANNOUNCEMENT_PERIOD: Duration = Duration::from_secs(3);
+/// Participants per host that an initial peer without a port is asked for, by index.
+const INITIAL_PEER_INDEXES: u32 = 10;
+
+/// Who drives the participant when no thread of the user waits for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Driver {
+    /// A background thread, which steps aside while a thread of the user waits.
+    #[default]
+    Threaded,
+    /// Nobody: the user calls [`crate::Executor::run_once`]; no thread is created.
+    Inline,
+}
+
+/// What an executor is told when it starts.
+#[derive(Clone, Debug)]
+pub struct ExecutorConfig {
+    /// Domain, interfaces, ports, buffers.
+    pub udp: UdpConfig,
+    /// Hosts to announce to besides multicast: `host` or `host:port`.
+    pub initial_peers: Vec<String>,
+    /// When writers use multicast.
+    pub multicast: MulticastChoice,
+    /// A name for people.
+    pub entity_name: String,
+    /// USER_DATA.
+    pub user_data: Vec<u8>,
+    /// How long peers remember the participant without an announcement.
+    pub lease_duration: Duration,
+    /// The time between announcements.
+    pub announcement_period: Duration,
+    /// Who drives.
+    pub driver: Driver,
+}
+
+impl Default for ExecutorConfig {
+    fn default() -> Self {
+        ExecutorConfig {
+            udp: UdpConfig::default(),
+            initial_peers: Vec::new(),
+            multicast: MulticastChoice::Auto,
+            entity_name: String::new(),
+            user_data: Vec::new(),
+            lease_duration: DEFAULT_LEASE_DURATION,
+            announcement_period: DEFAULT_ANNOUNCEMENT_PERIOD,
+            driver: Driver::Threaded,
+        }
+    }
+}
+
+impl ExecutorConfig {
+    /// The participant's configuration, once its port is open.
+    pub(crate) fn participant(&self, port: &UdpPort) -> Result<Config> {
+        let interfaces = port.interfaces().iter();
+        let properties = [
+            ("taut.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("taut.host", host_name()),
+            ("taut.process", process_name()),
+            ("taut.pid", std::process::id().to_string()),
+        ];
+        Ok(Config {
+            guid_prefix: random_prefix()?,
+            domain_id: self.udp.domain_id,
+            entity_name: self.entity_name.clone(),
+            user_data: self.user_data.clone(),
+            properties: properties.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            lease_duration: self.lease_duration,
+            announcement_period: self.announcement_period,
+            metatraffic_unicast: port.metatraffic_unicast().to_vec(),
+            metatraffic_multicast: port.metatraffic_multicast().to_vec(),
+            default_unicast: port.user_unicast().to_vec(),
+            default_multicast: port.user_multicast().to_vec(),
+            initial_peers: self.resolve_peers()?,
+            interfaces: interfaces
+                .map(|own| Interface { address: own.address, prefix_len: own.prefix_len })
+                .collect(),
+            multicast: self.multicast,
+        })
+    }
+
+    fn resolve_peers(&self) -> Result<Vec<Locator>> {
+        let mut locators = Vec::new();
+        for peer in &self.initial_peers {
+            let with_port = peer.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+            let host = if with_port { peer.clone() } else { format!("{peer}:0") };
+            let found = host.to_socket_addrs().map_err(|error| {
+                Error::BadParameter(format!(
+                    "initial peer {peer:?} is not known: {error}; give an address, as 192.168.1.7 or 192.168.1.7:7410"
+                ))
+            })?;
+            for mut address in found.filter(|address| address.is_ipv4()) {
+                if with_port {
+                    locators.push(address.into());
+                    continue;
+                }
+                let mapping: &PortMapping = &self.udp.ports;
+                for index in 0..INITIAL_PEER_INDEXES {
+                    if let Some((metatraffic, _)) = mapping.unicast(self.udp.domain_id, index) {
+                        address.set_port(metatraffic);
+                        locators.push(address.into());
+                    }
+                }
+            }
+        }
+        Ok(locators)
+    }
+}
+
+/// A prefix that no other participant has: 10 random bytes after the vendor's two (RTPS 2.5 §9.3.1.5).
+fn random_prefix() -> Result<GuidPrefix> {
+    let mut bytes = [0; 12];
+    let (vendor, rest) = bytes.split_at_mut(2);
+    vendor.copy_from_slice(&taut_base::VendorId::UNKNOWN.0);
+    getrandom::fill(rest)
+        .map_err(|error| Error::Error(format!("no random numbers from the operating system: {error}")))?;
+    Ok(GuidPrefix(bytes))
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+fn process_name() -> String {
+    let path = std::env::current_exe().ok();
+    let name = path.as_ref().and_then(|path| path.file_name());
+    name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

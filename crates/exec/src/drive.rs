@@ -1,0 +1,136 @@
+//! Driving: wait at the port, then run jobs, highest class first, each within its budget.
+
+use std::sync::atomic::Ordering;
+
+use nix::sys::epoll::{EpollEvent, EpollTimeout};
+use parking_lot::MutexGuard;
+use taut_base::Time;
+use taut_dcps::DomainParticipant;
+use taut_port::Lane;
+use taut_rtps::TxClass;
+
+use crate::clock::monotonic_now;
+use crate::executor::{AWAKE, Core, Inner, WAKE};
+use crate::jobs::JobClass;
+
+/// Sockets that can be ready at once, and the eventfd.
+const READY: usize = 8;
+
+/// What a wait has found.
+#[derive(Clone, Copy, Default)]
+struct Readable {
+    sources: [u64; READY],
+    count: usize,
+}
+
+impl Readable {
+    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.sources.iter().take(self.count).filter_map(|source| usize::try_from(*source).ok())
+    }
+}
+
+impl Inner {
+    /// Drives until `ready` gives a value. The caller has the role.
+    pub fn drive_until<R>(
+        &self,
+        until: Option<Time>,
+        ready: &mut impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
+    ) -> Option<R> {
+        loop {
+            let mut core = self.token();
+            self.run_writes(&mut core);
+            let now = monotonic_now();
+            let found = ready(&mut core.participant, now);
+            if found.is_some() || until.is_some_and(|until| until <= now) {
+                if core.participant.has_work(TxClass::Discovery) {
+                    self.send(&mut core, TxClass::Discovery);
+                }
+                self.give_back(core);
+                return found;
+            }
+            let readable = self.sleep(core, now, until);
+            self.step(&readable);
+        }
+    }
+
+    /// One wait and the jobs that follow from it, whoever has the role.
+    pub fn drive_once(&self, until: Option<Time>) {
+        let now = monotonic_now();
+        let readable = self.sleep(self.token(), now, until);
+        self.step(&readable);
+    }
+
+    /// Gives the token back and waits for the port, a timer or a kick.
+    fn sleep(&self, mut core: MutexGuard<'_, Core>, now: Time, until: Option<Time>) -> Readable {
+        let next = core.participant.next_timeout().unwrap_or(Time::NEVER);
+        let wake_at = next.min(until.unwrap_or(Time::NEVER));
+        if core.participant.has_work(TxClass::Discovery) {
+            self.send(&mut core, TxClass::Discovery);
+        }
+        let busy = core.participant.has_work(TxClass::Discovery) || core.participant.has_news();
+        self.sleeps_until.store(wake_at.0, Ordering::SeqCst);
+        self.give_back(core);
+        // A kick between the store and here has set it to AWAKE and made the eventfd readable.
+        let timeout = if busy { EpollTimeout::ZERO } else { epoll_timeout(now, wake_at) };
+        let mut events = [EpollEvent::empty(); READY];
+        let count = self.epoll.wait(&mut events, timeout).unwrap_or(0);
+        self.sleeps_until.store(AWAKE, Ordering::SeqCst);
+        let mut readable = Readable::default();
+        for event in events.iter().take(count) {
+            if event.data() == WAKE {
+                self.unkick();
+            } else if let Some(slot) = readable.sources.get_mut(readable.count) {
+                *slot = event.data();
+                readable.count += 1;
+            }
+        }
+        readable
+    }
+
+    /// Runs the jobs that are due, highest class first. Between two of them whoever waits for the
+    /// token gets it.
+    fn step(&self, readable: &Readable) {
+        let mut core = self.token();
+        self.run_writes(&mut core);
+        self.receive(&mut core, readable, Lane::User);
+        self.send(&mut core, TxClass::Data);
+        MutexGuard::bump(&mut core);
+        self.run_writes(&mut core);
+        let now = monotonic_now();
+        if core.participant.next_timeout().is_some_and(|at| at <= now) {
+            let Core { participant, accounts, .. } = &mut *core;
+            accounts.run(JobClass::Timers, |_| participant.on_timeout(now));
+            self.send(&mut core, TxClass::Data);
+            MutexGuard::bump(&mut core);
+        }
+        self.receive(&mut core, readable, Lane::Meta);
+        self.send(&mut core, TxClass::Discovery);
+        self.give_back(core);
+    }
+
+    fn receive(&self, core: &mut Core, readable: &Readable, lane: Lane) {
+        let class = match lane {
+            Lane::User => JobClass::ReceiveUser,
+            Lane::Meta => JobClass::ReceiveMeta,
+        };
+        let Core { participant, port, accounts } = core;
+        for index in readable.iter() {
+            if port.lane(index) == Some(lane) {
+                let now = monotonic_now();
+                accounts.run(class, |budget| {
+                    port.receive_from(index, budget, &mut |frame| participant.on_frame(now, &frame))
+                });
+            }
+        }
+    }
+}
+
+/// Rounded up to whole milliseconds, so that a timer is never early and never spins.
+fn epoll_timeout(now: Time, wake_at: Time) -> EpollTimeout {
+    if wake_at == Time::NEVER {
+        return EpollTimeout::NONE;
+    }
+    let ns = wake_at.since(now).0;
+    let ms = i32::try_from(ns.saturating_add(999_999) / 1_000_000).unwrap_or(i32::MAX);
+    EpollTimeout::try_from(ms).unwrap_or(EpollTimeout::MAX)
+}

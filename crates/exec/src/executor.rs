@@ -1,0 +1,412 @@
+//! The token and what happens around it: writes, waits, news.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+use std::thread::JoinHandle;
+
+use crossbeam_queue::ArrayQueue;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use parking_lot::{Mutex, MutexGuard};
+use taut_base::{Error, Result, SequenceNumber, Time};
+use taut_dcps::{DomainParticipant, Entity, StatusMask, Write};
+use taut_port_udp::UdpPort;
+use taut_rtps::{Full, TxClass, WriterIndex};
+
+use crate::background;
+use crate::clock::monotonic_now;
+use crate::config::{Driver, ExecutorConfig};
+use crate::hooks::{Hooks, Listener};
+use crate::jobs::{Accounts, JobClass, JobReport};
+use crate::role::{Claim, Role};
+
+/// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
+const QUEUE: usize = 256;
+/// News handed out in one go, on the stack.
+const NEWS: usize = 32;
+/// The epoll datum of the eventfd; sockets have their small indices.
+pub(crate) const WAKE: u64 = u64::MAX;
+
+/// Drives one participant.
+pub struct Executor {
+    pub(crate) inner: Arc<Inner>,
+    background: Option<JoinHandle<()>>,
+}
+
+/// What the token protects.
+pub(crate) struct Core {
+    pub participant: DomainParticipant,
+    pub port: UdpPort,
+    pub accounts: Accounts,
+}
+
+pub(crate) struct Inner {
+    core: Mutex<Core>,
+    writes: ArrayQueue<(WriterIndex, Write)>,
+    pub role: Role,
+    hooks: Hooks,
+    pub epoll: Epoll,
+    wake: EventFd,
+    /// Until when the driver sleeps; [`AWAKE`] while it does not.
+    pub sleeps_until: AtomicI64,
+    pub closing: AtomicBool,
+    background_thread: Mutex<Option<std::thread::Thread>>,
+    tokens: AtomicU64,
+    contended: AtomicU64,
+    queued: AtomicU64,
+    kicks: AtomicU64,
+}
+
+/// The driver does not sleep.
+pub(crate) const AWAKE: i64 = i64::MIN;
+
+/// What an executor has done.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// How often the token was taken: the only lock of the data path.
+    pub tokens: u64,
+    /// How often it had to be waited for.
+    pub contended: u64,
+    /// Writes that were left to the holder of the token.
+    pub queued_writes: u64,
+    /// How often a sleeping driver was woken.
+    pub kicks: u64,
+    /// Steps and the longest of each class.
+    pub jobs: [(JobClass, JobReport); JobClass::ALL.len()],
+    /// The port's counts.
+    pub port: taut_port_udp::Stats,
+    /// What was refused, by reason.
+    pub refused: Vec<(&'static str, u64)>,
+}
+
+impl Executor {
+    /// Opens the port and starts the participant.
+    ///
+    /// *Errors*: what the operating system refuses, an interface or a peer that does not exist, with
+    /// the remedy in the text.
+    pub fn start(config: &ExecutorConfig) -> Result<Executor> {
+        let port = UdpPort::open(&config.udp)?;
+        let participant = DomainParticipant::new(config.participant(&port)?);
+        let os = |call: &str, errno: nix::Error| {
+            Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
+        };
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| os("epoll_create", e))?;
+        let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+            .map_err(|e| os("eventfd", e))?;
+        for source in port.fds() {
+            epoll
+                .add(source.fd, EpollEvent::new(EpollFlags::EPOLLIN, source.index as u64))
+                .map_err(|e| os("epoll_ctl", e))?;
+        }
+        epoll.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN, WAKE)).map_err(|e| os("epoll_ctl", e))?;
+        let inner = Arc::new(Inner {
+            core: Mutex::new(Core { participant, port, accounts: Accounts::default() }),
+            writes: ArrayQueue::new(QUEUE),
+            role: Role::default(),
+            hooks: Hooks::default(),
+            epoll,
+            wake,
+            sleeps_until: AtomicI64::new(AWAKE),
+            closing: AtomicBool::new(false),
+            background_thread: Mutex::new(None),
+            tokens: AtomicU64::new(0),
+            contended: AtomicU64::new(0),
+            queued: AtomicU64::new(0),
+            kicks: AtomicU64::new(0),
+        });
+        inner.with(|participant, now| participant.on_timeout(now));
+        let background = match config.driver {
+            Driver::Inline => None,
+            Driver::Threaded => Some(background::spawn(&inner)?),
+        };
+        *inner.background_thread.lock() = background.as_ref().map(|handle| handle.thread().clone());
+        Ok(Executor { inner, background })
+    }
+
+    /// Runs `call` with the participant and sends what came of it, all from this thread.
+    ///
+    /// *Cost*: the token; a system call for each datagram.
+    pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
+        self.inner.with(call)
+    }
+
+    /// The same without sending: for looking and taking.
+    pub fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
+        self.inner.look(call)
+    }
+
+    /// Writes. With `may_queue` (a KEEP_LAST writer, which always has room) the change is left to the
+    /// holder of the token if it is taken, so that the caller waits for nobody.
+    ///
+    /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers.
+    pub fn write(&self, writer: WriterIndex, write: Write, may_queue: bool) -> std::result::Result<(), Full> {
+        self.inner.write(writer, write, may_queue)
+    }
+
+    /// Waits until `ready` gives a value, driving the port meanwhile if no other thread does. `None`
+    /// when `until` has passed.
+    pub fn wait<R>(
+        &self,
+        until: Option<Time>,
+        ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
+    ) -> Option<R> {
+        self.inner.wait(until, ready)
+    }
+
+    /// Handles what has arrived and is due, sends what is to be sent, waits at most until `until` for
+    /// something to do. For the inline driver.
+    pub fn run_once(&self, until: Option<Time>) {
+        self.inner.drive_once(until);
+    }
+
+    /// Sets or takes away the listener of an entity.
+    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) {
+        self.inner.hooks.set_listener(entity, listener);
+    }
+
+    /// Wakes a task at the next news of an entity.
+    pub fn register_waker(&self, entity: Entity, waker: &std::task::Waker) {
+        self.inner.hooks.register(entity, waker);
+    }
+
+    /// Forgets listener and wakers of an entity.
+    pub fn remove_hooks(&self, entity: Entity) {
+        self.inner.hooks.remove(entity);
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+
+    /// Says goodbye to the peers and ends the background thread.
+    fn close(&mut self) {
+        self.inner.with(|participant, _| participant.leave());
+        self.inner.closing.store(true, Ordering::SeqCst);
+        self.inner.kick();
+        let Some(background) = self.background.take() else { return };
+        background.thread().unpark();
+        // A listener may drop the last handle: a thread cannot wait for its own end.
+        if background.thread().id() != std::thread::current().id() {
+            drop(background.join());
+        }
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Inner {
+    fn stats(&self) -> Stats {
+        let core = self.token();
+        Stats {
+            tokens: self.tokens.load(Ordering::Relaxed),
+            contended: self.contended.load(Ordering::Relaxed),
+            queued_writes: self.queued.load(Ordering::Relaxed),
+            kicks: self.kicks.load(Ordering::Relaxed),
+            jobs: core.accounts.reports(),
+            port: core.port.stats(),
+            refused: core.participant.core().counters().named(),
+        }
+    }
+
+    pub fn token(&self) -> MutexGuard<'_, Core> {
+        self.tokens.fetch_add(1, Ordering::Relaxed);
+        self.core.try_lock().unwrap_or_else(|| {
+            self.contended.fetch_add(1, Ordering::Relaxed);
+            self.core.lock()
+        })
+    }
+
+    fn try_token(&self) -> Option<MutexGuard<'_, Core>> {
+        let token = self.core.try_lock();
+        if token.is_some() {
+            self.tokens.fetch_add(1, Ordering::Relaxed);
+        }
+        token
+    }
+
+    pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
+        let mut core = self.token();
+        self.run_writes(&mut core);
+        let result = call(&mut core.participant, monotonic_now());
+        self.send(&mut core, TxClass::Discovery);
+        self.give_back(core);
+        result
+    }
+
+    fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
+        let mut core = self.token();
+        self.run_writes(&mut core);
+        let result = call(&mut core.participant, monotonic_now());
+        if core.participant.has_work(TxClass::Discovery) {
+            self.send(&mut core, TxClass::Discovery);
+        }
+        self.give_back(core);
+        result
+    }
+
+    fn write(&self, writer: WriterIndex, write: Write, may_queue: bool) -> std::result::Result<(), Full> {
+        let core = match self.try_token() {
+            Some(core) => core,
+            None if may_queue => match self.writes.push((writer, write)) {
+                Ok(()) => {
+                    self.queued.fetch_add(1, Ordering::Relaxed);
+                    self.help();
+                    return Ok(());
+                }
+                Err((writer, write)) => return self.write_now(self.token(), writer, write).map(|_| ()),
+            },
+            None => self.token(),
+        };
+        self.write_now(core, writer, write).map(|_| ())
+    }
+
+    fn write_now(
+        &self,
+        mut core: MutexGuard<'_, Core>,
+        writer: WriterIndex,
+        write: Write,
+    ) -> std::result::Result<SequenceNumber, Full> {
+        self.run_writes(&mut core);
+        let outcome = core.participant.write(monotonic_now(), writer, write);
+        self.send(&mut core, TxClass::Data);
+        self.give_back(core);
+        outcome
+    }
+
+    /// Runs what others have left for the holder of the token.
+    pub fn run_writes(&self, core: &mut Core) {
+        if self.writes.is_empty() {
+            return;
+        }
+        let Core { participant, accounts, .. } = core;
+        accounts.run(JobClass::Writes, |budget| {
+            let now = monotonic_now();
+            for (writer, write) in std::iter::from_fn(|| self.writes.pop()).take(budget) {
+                // Only writers that always have room queue their changes.
+                let _ = participant.write(now, writer, write);
+            }
+        });
+    }
+
+    /// After a push into the queue: whoever holds the token runs it, or this thread does.
+    fn help(&self) {
+        // Pairs with the fence in give_back: either the holder sees the write or we get the token.
+        fence(Ordering::SeqCst);
+        while !self.writes.is_empty() {
+            let Some(mut core) = self.try_token() else { return };
+            self.run_writes(&mut core);
+            self.send(&mut core, TxClass::Data);
+            self.finish(core);
+        }
+    }
+
+    pub fn send(&self, core: &mut Core, lowest: TxClass) {
+        let Core { participant, port, accounts } = core;
+        if !participant.has_work(lowest) {
+            return;
+        }
+        let class = if lowest <= TxClass::Data { JobClass::SendUser } else { JobClass::SendMeta };
+        accounts.run(class, |budget| participant.poll_transmit(monotonic_now(), port, lowest, budget));
+    }
+
+    /// Gives the token back and tells of the news; then looks once more for what others have left.
+    pub fn give_back(&self, core: MutexGuard<'_, Core>) {
+        self.finish(core);
+        // Pairs with the fence in help.
+        fence(Ordering::SeqCst);
+        if !self.writes.is_empty() {
+            self.help();
+        }
+    }
+
+    fn finish(&self, mut core: MutexGuard<'_, Core>) {
+        while let Some(line) = core.participant.poll_log() {
+            log::warn!("{line}");
+        }
+        let mut news = [(Entity::Participant, StatusMask::NONE); NEWS];
+        let mut count = 0;
+        for slot in &mut news {
+            let Some(one) = core.participant.poll_news() else { break };
+            *slot = one;
+            count += 1;
+        }
+        let more_news = core.participant.has_news();
+        let more_work = core.participant.has_work(TxClass::Discovery);
+        let next = core.participant.next_timeout().unwrap_or(Time::NEVER);
+        MutexGuard::unlock_fair(core);
+        // Pairs with the driver's store: it looks for work and news after it has said that it sleeps.
+        let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
+        if sleeps_until != AWAKE && (count > 0 || more_work || next.0 < sleeps_until) {
+            self.kick();
+        }
+        if count == 0 {
+            return;
+        }
+        if self.role.has_followers() {
+            self.role.tell_followers();
+        }
+        for (entity, kinds) in news.into_iter().take(count) {
+            self.hooks.tell(entity, kinds);
+        }
+        if more_news {
+            self.finish(self.token());
+        }
+    }
+
+    /// Wakes the driver if it sleeps.
+    pub fn kick(&self) {
+        if self.sleeps_until.swap(AWAKE, Ordering::SeqCst) != AWAKE {
+            self.kicks.fetch_add(1, Ordering::Relaxed);
+            // It fails only if the counter is about to overflow, and then it is not 0: good enough.
+            let _ = self.wake.write(1);
+        }
+    }
+
+    /// Takes the kick back, so that the next wait sleeps.
+    pub fn unkick(&self) {
+        let _ = self.wake.read();
+    }
+
+    pub fn wait<R>(
+        &self,
+        until: Option<Time>,
+        mut ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
+    ) -> Option<R> {
+        loop {
+            let seen = self.role.epoch();
+            if let Some(result) = self.look(&mut ready) {
+                return Some(result);
+            }
+            let now = monotonic_now();
+            if until.is_some_and(|until| until <= now) {
+                return None;
+            }
+            match self.role.claim() {
+                Claim::Taken => {
+                    let result = self.drive_until(until, &mut ready);
+                    self.release_role();
+                    return result;
+                }
+                Claim::Background => self.role.follow_wanting(seen, self.instant(until, now), || self.kick()),
+                Claim::User => self.role.follow(seen, self.instant(until, now), || {}),
+            }
+        }
+    }
+
+    pub fn release_role(&self) {
+        if self.role.release()
+            && let Some(thread) = self.background_thread.lock().as_ref()
+        {
+            thread.unpark();
+        }
+    }
+
+    fn instant(&self, until: Option<Time>, now: Time) -> Option<std::time::Instant> {
+        until.map(|until| std::time::Instant::now() + until.since(now).into())
+    }
+}

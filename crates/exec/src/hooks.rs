@@ -1,0 +1,93 @@
+//! Who is told of an entity's news: listeners and wakers. Called without the token.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::task::Waker;
+
+use parking_lot::Mutex;
+use taut_dcps::{Entity, StatusMask};
+
+/// Called with the kinds of news of its entity, by whichever thread drives; one call at a time.
+pub type Listener = Box<dyn FnMut(StatusMask) + Send>;
+
+struct ListenerCell {
+    pending: AtomicU32,
+    call: Mutex<Listener>,
+}
+
+impl ListenerCell {
+    /// Calls the listener, unless it is running: then that call goes on with these kinds.
+    fn tell(&self, kinds: StatusMask) {
+        self.pending.fetch_or(kinds.0, Ordering::SeqCst);
+        while self.pending.load(Ordering::SeqCst) != 0 {
+            let Some(mut call) = self.call.try_lock() else { return };
+            while let kinds @ 1.. = self.pending.swap(0, Ordering::SeqCst) {
+                call(StatusMask(kinds));
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Hook {
+    listener: Option<Arc<ListenerCell>>,
+    wakers: Vec<Waker>,
+}
+
+/// The hooks of all entities.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    hooks: Mutex<BTreeMap<Entity, Hook>>,
+    /// How many there are, so that a participant without any pays one load.
+    count: AtomicUsize,
+}
+
+impl Hooks {
+    /// Sets or takes away the listener of an entity.
+    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) {
+        self.change(entity, |hook| {
+            hook.listener = listener
+                .map(|call| Arc::new(ListenerCell { pending: AtomicU32::new(0), call: Mutex::new(call) }));
+        });
+    }
+
+    /// Wakes a task at the next news of an entity.
+    pub fn register(&self, entity: Entity, waker: &Waker) {
+        self.change(entity, |hook| {
+            if !hook.wakers.iter().any(|known| known.will_wake(waker)) {
+                hook.wakers.push(waker.clone());
+            }
+        });
+    }
+
+    /// Forgets an entity.
+    pub fn remove(&self, entity: Entity) {
+        self.change(entity, |hook| *hook = Hook::default());
+    }
+
+    fn change(&self, entity: Entity, change: impl FnOnce(&mut Hook)) {
+        let mut hooks = self.hooks.lock();
+        let hook = hooks.entry(entity).or_default();
+        change(hook);
+        if hook.listener.is_none() && hook.wakers.is_empty() {
+            hooks.remove(&entity);
+        }
+        self.count.store(hooks.len(), Ordering::SeqCst);
+    }
+
+    /// Tells those who want to know of an entity's news.
+    pub fn tell(&self, entity: Entity, kinds: StatusMask) {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let (listener, wakers) = match self.hooks.lock().get_mut(&entity) {
+            Some(hook) => (hook.listener.clone(), std::mem::take(&mut hook.wakers)),
+            None => return,
+        };
+        wakers.into_iter().for_each(Waker::wake);
+        if let Some(listener) = listener.filter(|_| kinds != StatusMask::NONE) {
+            listener.tell(kinds);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Who waits at the port: at most one thread has the driver's role. All others wait to be told.
+//!
+//! A thread of the user that waits takes the role from the background thread and keeps it from one
+//! wait to the next without a system call: the background thread looks every [`GRACE`] whether the
+//! role is still in use, and sleeps for good while a user's wait goes on.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+/// How long nobody may drive after a user's wait has ended, before the background thread takes over.
+/// Lower wakes it more often beside a busy user, higher lets arriving data and timers wait longer.
+pub(crate) const GRACE: std::time::Duration = std::time::Duration::from_millis(1);
+
+const FREE: u32 = 0;
+const USER: u32 = 1;
+const BACKGROUND: u32 = 2;
+
+/// The role and those who wait for it or for news.
+#[derive(Default)]
+pub(crate) struct Role {
+    state: AtomicU32,
+    /// Threads of the user that want the role while the background thread has it.
+    wanted: AtomicUsize,
+    /// Raised with every change of the state.
+    changes: AtomicU32,
+    /// The background thread sleeps until it is woken.
+    pub parked: AtomicBool,
+    /// Raised with all news; followers wait for it to change.
+    epoch: Mutex<u64>,
+    news: Condvar,
+    followers: AtomicUsize,
+}
+
+/// What became of the wish for the role.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Claim {
+    /// The caller has it.
+    Taken,
+    /// The background thread has it and is to be asked.
+    Background,
+    /// Another thread of the user has it.
+    User,
+}
+
+impl Role {
+    /// A thread of the user wants the role.
+    pub fn claim(&self) -> Claim {
+        match self.state.compare_exchange(FREE, USER, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => {
+                self.changes.fetch_add(1, Ordering::SeqCst);
+                Claim::Taken
+            }
+            Err(BACKGROUND) => Claim::Background,
+            Err(_) => Claim::User,
+        }
+    }
+
+    /// The background thread wants the role.
+    pub fn claim_background(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) == 0
+            && self.state.compare_exchange(FREE, BACKGROUND, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Is a thread of the user waiting for the background thread to step aside?
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) > 0
+    }
+
+    /// Gives the role back. Returns whether the background thread has to be woken for it.
+    pub fn release(&self) -> bool {
+        self.state.store(FREE, Ordering::SeqCst);
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        if self.followers.load(Ordering::SeqCst) > 0 {
+            self.tell_followers();
+        }
+        self.parked.swap(false, Ordering::SeqCst)
+    }
+
+    /// State and the count of its changes, for the background thread to see whether anything moves.
+    pub fn look(&self) -> (bool, bool, u32) {
+        let state = self.state.load(Ordering::SeqCst);
+        (state == FREE, state == USER, self.changes.load(Ordering::SeqCst))
+    }
+
+    /// The epoch before a look at what is waited for.
+    pub fn epoch(&self) -> u64 {
+        *self.epoch.lock()
+    }
+
+    /// Waits for news after `seen`, or for the role to become free, at most until `until`.
+    /// `before_sleep` runs once the caller is sure to be told.
+    pub fn follow(&self, seen: u64, until: Option<std::time::Instant>, before_sleep: impl FnOnce()) {
+        self.followers.fetch_add(1, Ordering::SeqCst);
+        before_sleep();
+        let mut epoch = self.epoch.lock();
+        while *epoch == seen && self.state.load(Ordering::SeqCst) != FREE {
+            match until {
+                Some(until) => {
+                    if self.news.wait_until(&mut epoch, until).timed_out() {
+                        break;
+                    }
+                }
+                None => self.news.wait(&mut epoch),
+            }
+        }
+        drop(epoch);
+        self.followers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The same for a thread that wants the role from the background thread.
+    pub fn follow_wanting(&self, seen: u64, until: Option<std::time::Instant>, kick: impl FnOnce()) {
+        self.wanted.fetch_add(1, Ordering::SeqCst);
+        self.follow(seen, until, kick);
+        self.wanted.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Does a thread wait that is to be told of news?
+    pub fn has_followers(&self) -> bool {
+        self.followers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Tells all that there are news.
+    pub fn tell_followers(&self) {
+        *self.epoch.lock() += 1;
+        self.news.notify_all();
+    }
+}
