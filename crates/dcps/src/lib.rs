@@ -7,6 +7,7 @@
 mod due;
 mod entities;
 mod instance;
+mod instance_state;
 mod list;
 mod participant;
 mod reader_access;

@@ -3,10 +3,10 @@
 //! DESTINATION_ORDER, READER_DATA_LIFECYCLE).
 //!
 //! Owns the samples of one reader, untyped. Must never read a clock, touch the payload's bytes or wait.
-//! Sources insert, the application reads and takes (`reader_access`), the driver calls the timeouts.
+//! Sources insert, the application reads and takes (`reader_access`), instances
+//! end and come back (`instance_state`), the driver calls the timeouts.
 
-use taut_base::{Duration, Guid, InstanceHandle, SequenceNumber, Time};
-use taut_mem::Bytes;
+use taut_base::{Duration, InstanceHandle, Time};
 use taut_qos::{
     DataReaderQos, DestinationOrderKind, History, OwnershipKind, Presentation, PresentationAccessScopeKind,
     ReaderDataLifecycle,
@@ -25,7 +25,7 @@ use crate::status::SampleRejectedReason;
 /// pauses of the application, higher and a stalled one costs more memory before they do.
 pub const DEFAULT_MAX_SAMPLES: usize = 8_192;
 
-/// Payload bytes that one reader holds; one sample is always accepted. Lower and large samples are refused
+/// Payload bytes at which one reader takes no more. Lower and large samples are refused
 /// though the limits in numbers allow them, higher and a writer that is faster than the application can
 /// fill the machine.
 pub const MAX_PAYLOAD_BYTES: usize = 512 << 20;
@@ -110,13 +110,13 @@ pub struct ReaderCache {
     /// Working space of read and take.
     pub(crate) selected: Vec<Selected>,
     pub(crate) visits: u64,
-    keyed: bool,
-    exclusive: bool,
+    pub(crate) keyed: bool,
+    pub(crate) exclusive: bool,
     minimum_separation: Duration,
-    lifecycle: ReaderDataLifecycle,
+    pub(crate) lifecycle: ReaderDataLifecycle,
     /// KEEP_LAST's depth.
-    depth: Option<usize>,
-    max_samples: usize,
+    pub(crate) depth: Option<usize>,
+    pub(crate) max_samples: usize,
     max_samples_per_instance: usize,
     lifespans: Due,
     /// Samples with data, and the bytes of all.
@@ -193,7 +193,7 @@ impl ReaderCache {
     /// Would a sample of this instance be stored? A source of a reliable KEEP_ALL reader asks before it
     /// pushes and holds the sample back if not.
     pub fn has_room(&self, instance: InstanceHandle) -> bool {
-        self.refusal(self.instances.find(instance), 0).is_none()
+        self.refusal(self.instances.find(instance)).is_none()
     }
 
     /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key.
@@ -203,29 +203,6 @@ impl ReaderCache {
         match change.kind {
             ChangeKind::Alive => self.insert_data(now, change, strength, expires.unwrap_or(Time::NEVER)),
             _ => self.insert_state(now, change, strength),
-        }
-    }
-
-    /// The writer has gone or is no longer alive: what only it wrote has no writers. *Cost*: O(n log n) in
-    /// the instances.
-    pub fn writer_gone(&mut self, now: Time, writer: Guid) {
-        let mut next = self.instances.next_after(None);
-        while let Some(index) = next {
-            let instance = self.instances.at_mut(index);
-            let handle = instance.handle;
-            if instance.unregister(writer) {
-                self.without_writers(now, index, || CacheChange {
-                    kind: ChangeKind::NotAliveUnregistered,
-                    writer_guid: writer,
-                    sequence_number: SequenceNumber::UNKNOWN,
-                    instance: None,
-                    source_timestamp: None,
-                    time: now,
-                    payload: Bytes::new(),
-                });
-                self.instances.settle(index);
-            }
-            next = self.instances.next_after(Some(handle));
         }
     }
 
@@ -261,7 +238,7 @@ impl ReaderCache {
         if let Some(why) = known.and_then(|index| self.unwanted(now, index, &change, strength)) {
             return Insert::Ignored(why);
         }
-        if let Some(reason) = self.refusal(known, change.payload.len()) {
+        if let Some(reason) = self.refusal(known) {
             return Insert::Rejected(reason);
         }
         let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
@@ -284,93 +261,6 @@ impl ReaderCache {
             Some(_) => Insert::Replaced,
             None => Insert::Stored,
         }
-    }
-
-    /// A dispose, an unregister, or both.
-    fn insert_state(&mut self, now: Time, change: CacheChange, strength: i32) -> Insert {
-        let handle = self.handle(&change);
-        let disposes = change.kind != ChangeKind::NotAliveUnregistered;
-        let unregisters = change.kind != ChangeKind::NotAliveDisposed;
-        let writer = change.writer_guid;
-        let known = self.instances.find(handle);
-        if known.is_none() && !disposes {
-            return Insert::Ignored(IgnoredReason::UnknownInstance);
-        }
-        let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
-            return Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
-        };
-        let mut outcome = Insert::Ignored(IgnoredReason::NothingNew);
-        if disposes {
-            outcome = self.dispose(now, index, &change, strength);
-        }
-        // A change that disposes and is heard leaves nothing for the unregister to tell.
-        if unregisters
-            && self.instances.at_mut(index).unregister(writer)
-            && let Some(marked) = self.without_writers(now, index, || change)
-        {
-            outcome = marked;
-        }
-        self.instances.settle(index);
-        outcome
-    }
-
-    fn dispose(&mut self, now: Time, index: u32, change: &CacheChange, strength: i32) -> Insert {
-        let instance = self.instances.at_mut(index);
-        instance.register(change.writer_guid);
-        if self.exclusive && !instance.own(change.writer_guid, strength) {
-            return Insert::Ignored(IgnoredReason::NotOwner);
-        }
-        if self.by_source {
-            let order = source_order(change);
-            if order.is_some() && order < instance.newest {
-                return Insert::Ignored(IgnoredReason::OutOfOrder);
-            }
-            instance.newest = order.max(instance.newest);
-        }
-        if instance.state == InstanceState::NotAliveDisposed {
-            return Insert::Ignored(IgnoredReason::NothingNew);
-        }
-        instance.state = InstanceState::NotAliveDisposed;
-        self.instances.purge.set(index, now + self.lifecycle.autopurge_disposed_samples_delay);
-        self.mark(index, change.clone())
-    }
-
-    /// If the instance is alive and has lost its last writer, it has none from now on; says what became
-    /// of the sample that tells.
-    fn without_writers(
-        &mut self,
-        now: Time,
-        index: u32,
-        change: impl FnOnce() -> CacheChange,
-    ) -> Option<Insert> {
-        let instance = self.instances.at_mut(index);
-        if instance.has_writers() || instance.state != InstanceState::Alive {
-            return None;
-        }
-        instance.state = InstanceState::NotAliveNoWriters;
-        self.instances.purge.set(index, now + self.lifecycle.autopurge_nowriter_samples_delay);
-        Some(self.mark(index, change()))
-    }
-
-    /// Adds the sample without data that tells of an instance's new state. There is one per instance
-    /// beside what HISTORY keeps; with KEEP_ALL each is kept while there is room.
-    fn mark(&mut self, index: u32, mut change: CacheChange) -> Insert {
-        if !self.keyed {
-            return Insert::Ignored(IgnoredReason::NothingNew);
-        }
-        let instance = self.instances.at(index);
-        let mut kind = PayloadKind::Key;
-        if change.payload.is_empty() {
-            (change.payload, kind) = (instance.key.clone(), instance.key_kind);
-        }
-        let (older, last) = (instance.marker, instance.samples.tail);
-        let full = self.depth.is_some() || self.samples.len() >= self.max_samples;
-        let id = self.link(index, last, change, kind);
-        if full && older != NIL {
-            self.remove(older);
-        }
-        self.instances.at_mut(index).marker = id;
-        Insert::Stored
     }
 
     /// Why a sample of a known instance is of no interest. Its writer counts as one of the instance's
@@ -399,8 +289,9 @@ impl ReaderCache {
         instance.accepted.is_some_and(too_soon).then_some(IgnoredReason::TooSoon)
     }
 
-    /// The limit that keeps a sample of this size out, if there is one.
-    fn refusal(&self, known: Option<u32>, size: usize) -> Option<SampleRejectedReason> {
+    /// The limit that keeps a sample out, if there is one. Its size does not count, so that who has asked
+    /// for room has it: the bytes may pass their limit by one sample.
+    fn refusal(&self, known: Option<u32>) -> Option<SampleRejectedReason> {
         let mut freed = (0, 0);
         match known {
             None if !self.instances.has_room() => {
@@ -418,16 +309,20 @@ impl ReaderCache {
         }
         let (freed_samples, freed_bytes) = freed;
         let bytes = self.bytes.saturating_sub(freed_bytes);
-        let full = self.data_count - freed_samples >= self.max_samples
-            || (bytes > 0 && bytes.saturating_add(size) > MAX_PAYLOAD_BYTES);
+        let full = self.data_count - freed_samples >= self.max_samples || bytes >= MAX_PAYLOAD_BYTES;
         full.then_some(SampleRejectedReason::RejectedBySamplesLimit)
     }
 
-    fn handle(&self, change: &CacheChange) -> InstanceHandle {
+    pub(crate) fn handle(&self, change: &CacheChange) -> InstanceHandle {
         if self.keyed { change.instance.unwrap_or_default() } else { InstanceHandle::NIL }
     }
 
-    fn create(&mut self, handle: InstanceHandle, change: &CacheChange, strength: i32) -> Option<u32> {
+    pub(crate) fn create(
+        &mut self,
+        handle: InstanceHandle,
+        change: &CacheChange,
+        strength: i32,
+    ) -> Option<u32> {
         let kind = match change.kind {
             _ if !self.keyed || change.payload.is_empty() => PayloadKind::Empty,
             ChangeKind::Alive => PayloadKind::Data,
@@ -453,19 +348,13 @@ impl ReaderCache {
         None
     }
 
-    /// A sample came: the instance is alive, unless the sample is older than what made it end.
-    fn revive(&mut self, index: u32, change: &CacheChange) {
-        let instance = self.instances.at_mut(index);
-        if self.by_source {
-            instance.newest = source_order(change).max(instance.newest);
-        }
-        if instance.state != InstanceState::Alive {
-            instance.revive();
-            self.instances.purge.cancel(index);
-        }
-    }
-
-    fn link(&mut self, index: u32, before: u32, change: CacheChange, payload_kind: PayloadKind) -> u32 {
+    pub(crate) fn link(
+        &mut self,
+        index: u32,
+        before: u32,
+        change: CacheChange,
+        payload_kind: PayloadKind,
+    ) -> u32 {
         let instance = self.instances.at_mut(index);
         let (size, valid) = (change.payload.len(), change.kind == ChangeKind::Alive);
         let id = self.samples.insert(Entry {

@@ -433,6 +433,10 @@ fn autopurge() {
     assert_eq!(rig.cache.instance_count(), 1, "its writer lives");
     rig.cache.writer_gone(Time(27), writer(1));
     assert_eq!(rig.cache.instance_count(), 0);
+    rig.write(1, 1);
+    rig.unregister(1, 1);
+    rig.take();
+    assert_eq!((rig.cache.instance_count(), rig.cache.next_timeout()), (0, None));
 }
 
 #[test]
