@@ -21,6 +21,8 @@ mod attributes;
 mod bits;
 mod enumeration;
 mod structure;
+#[cfg(test)]
+mod tests;
 mod union;
 
 use proc_macro2::{Span, TokenStream};

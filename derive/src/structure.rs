@@ -176,11 +176,11 @@ impl<'a> Structure<'a> {
             impl #impl_generics #krate::Members for #ident #type_generics #where_clause {
                 const NEXT_ID: u32 = #next;
                 const MEMBERS_MIN: usize = 0usize #(.saturating_add(#base_min))* #(.saturating_add(#mins))*;
-                fn encode_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+                #[inline] fn encode_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                     #encode
                     Ok(())
                 }
-                fn decode_members(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
+                #[inline] fn decode_members(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
                 fn decode_member(&mut self, id: u32, key: bool, input: &mut #krate::Decoder<'_>)
                     -> #krate::Result<bool> { #member }
                 fn encode_key_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
@@ -227,7 +227,7 @@ impl<'a> Structure<'a> {
                 const MIN_SIZE: usize = #krate::min_size(#extensibility, <Self as #krate::Members>::MEMBERS_MIN);
                 #plain_items
                 #coding
-                fn initial() -> Self {
+                #[inline] fn initial() -> Self {
                     Self { #(#base: #krate::Cdr::initial(),)* #(#initials,)* }
                 }
                 fn encode_key(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
@@ -249,10 +249,10 @@ impl<'a> Structure<'a> {
             quote!(input.structure(#extensibility, |input| #krate::Members::decode_members(input)))
         };
         quote! {
-            fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+            #[inline] fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 out.structure(#extensibility, |out| #krate::Members::encode_members(self, out))
             }
-            fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
+            #[inline] fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
         }
     }
 
@@ -264,10 +264,10 @@ impl<'a> Structure<'a> {
             .first()
             .map(|Field { ty, .. }| quote!(const FIRST_ALIGN: usize = <#ty as #krate::Cdr>::FIRST_ALIGN;));
         let coding = quote! {
-            fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
+            #[inline] fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 #krate::put_plain(self, out)
             }
-            fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #krate::take_plain(input) }
+            #[inline] fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #krate::take_plain(input) }
             fn encode_slice(slice: &[Self], out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 #krate::put_plain_slice(slice, out)
             }

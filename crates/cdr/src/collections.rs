@@ -103,21 +103,22 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
     const PLAIN: bool = T::PLAIN && T::ELEMENT_PRIMITIVE;
     const FIRST_ALIGN: usize = T::FIRST_ALIGN;
 
+    #[inline]
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
         out.collection(T::ELEMENT_PRIMITIVE, |out| self.encode_flat(out))
     }
 
+    #[inline]
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
         if Self::MIN_SIZE > input.remaining() {
             return Err(CdrError::EndOfData);
         }
-        let mut value = Self::initial();
-        input.collection(T::ELEMENT_PRIMITIVE, |input| value.decode_flat(input))?;
-        Ok(value)
+        input.collection(T::ELEMENT_PRIMITIVE, T::decode_array)
     }
 
+    #[inline]
     fn initial() -> Self {
-        std::array::from_fn(|_| T::initial())
+        T::initial_array()
     }
 
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
@@ -140,6 +141,7 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
         if bounds.is_empty() { Ok(()) } else { self.iter().try_for_each(|value| value.check_bounds(bounds)) }
     }
 
+    #[inline]
     fn encode_flat(&self, out: &mut Encoder<'_>) -> Result<()> {
         if T::IS_ARRAY {
             self.iter().try_for_each(|value| value.encode_flat(out))
@@ -148,6 +150,7 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
         }
     }
 
+    #[inline]
     fn decode_flat(&mut self, input: &mut Decoder<'_>) -> Result<()> {
         if T::IS_ARRAY {
             self.iter_mut().try_for_each(|value| value.decode_flat(input))

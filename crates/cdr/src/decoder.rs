@@ -156,12 +156,14 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads a DHEADER and what it delimits; skips what `body` leaves.
+    #[inline]
     pub fn delimited<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let length = size(self.take_u32()?)?;
         self.within(length, body)
     }
 
     /// Reads a collection whose elements are not primitive: delimited in XCDR2.
+    #[inline]
     pub(crate) fn collection<R>(
         &mut self,
         primitive: bool,
@@ -174,6 +176,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    #[inline]
     fn deeper<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if self.depth >= MAX_DEPTH {
             return Err(CdrError::Depth);
@@ -185,6 +188,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads a final or appendable structure or union, whose members `body` reads in order.
+    #[inline]
     pub fn structure<R>(
         &mut self,
         extensibility: Extensibility,

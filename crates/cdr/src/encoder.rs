@@ -150,6 +150,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes a DHEADER and what it delimits.
+    #[inline]
     pub fn delimited(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.put(0u32.to_ne_bytes());
         let start = self.out.len();
@@ -159,6 +160,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes a collection whose elements are not primitive: delimited in XCDR2.
+    #[inline]
     pub(crate) fn collection(
         &mut self,
         primitive: bool,
@@ -172,6 +174,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes the header, the members (by `body`) and the end of a structure or union.
+    #[inline]
     pub fn structure(
         &mut self,
         extensibility: Extensibility,

@@ -3,6 +3,26 @@
 //! Owns the rules of DDS-XTypes 1.3 §7.4 (encodings), §7.6.3.1.2 (encapsulation) and §7.6.8 (key hash).
 //! Must never panic on bytes, allocate more than the bytes received call for, or know about RTPS.
 //! Called by the typed API on floor 5 (through `derive(DdsType)`) and by its untyped table of functions.
+//!
+//! ```
+//! use taut_cdr::{Representation, from_payload, to_payload};
+//! use taut_derive::DdsType;
+//!
+//! #[derive(DdsType, Debug, PartialEq)]
+//! #[dds(final, name = "ShapeType", crate = taut_cdr)]
+//! struct Shape {
+//!     #[dds(key, bound = 128)]
+//!     color: String,
+//!     x: i32,
+//!     y: i32,
+//!     shapesize: i32,
+//! }
+//! let shape = Shape { color: "BLUE".into(), x: 1, y: 2, shapesize: 30 };
+//! let mut payload = Vec::new();
+//! to_payload(&shape, Representation::Xcdr1, &mut payload).unwrap();
+//! assert_eq!(payload.len(), 4 + 4 + 5 + 3 + 12);
+//! assert_eq!(from_payload(&payload), Ok(shape));
+//! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -62,6 +62,24 @@ pub fn take_plain_vec<T: Plain>(input: &mut Decoder<'_>, count: usize) -> Result
 ///
 /// *Errors*: [`CdrError::NotInPlace`] if the byte order is foreign or the body (4 bytes behind the start
 /// of the payload) is not aligned for `T`: decode then.
+///
+/// ```
+/// use taut_cdr::{Representation, bytemuck, to_payload, view};
+/// use taut_derive::DdsType;
+///
+/// #[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[bytemuck(crate = "taut_cdr::bytemuck")]
+/// #[dds(final, plain, crate = taut_cdr)]
+/// #[repr(C)]
+/// struct Point {
+///     x: f32,
+///     y: f32,
+/// }
+/// let point = Point { x: 1.0, y: 2.0 };
+/// let mut payload = Vec::new();
+/// to_payload(&point, Representation::Xcdr2, &mut payload).unwrap();
+/// assert_eq!(view::<Point>(&payload), Ok(&point));
+/// ```
 pub fn view<T: Plain>(payload: &[u8]) -> Result<&T> {
     let (encapsulation, body) = Encapsulation::parse(payload)?;
     if !encapsulation.fits(Extensibility::Final) {

@@ -19,6 +19,17 @@ pub struct WChar(pub u16);
 #[repr(transparent)]
 pub struct LongDouble(pub u128);
 
+/// Copies the bytes of as many primitives of `N` bytes into `values`.
+fn fill<T: Pod, const N: usize>(values: &mut [T], bytes: &[u8], native: bool) {
+    let memory: &mut [u8] = bytemuck::cast_slice_mut(values);
+    if memory.len() == bytes.len() {
+        memory.copy_from_slice(bytes);
+    }
+    if !native && N > 1 {
+        memory.as_chunks_mut::<N>().0.iter_mut().for_each(|chunk| chunk.reverse());
+    }
+}
+
 macro_rules! primitives {
     ($($type:ty, $bytes:literal, $code:literal, $plain:literal, $zero:expr, |$v:ident| $to:expr, |$b:ident| $from:expr;)*) => {$(
         impl Cdr for $type {
@@ -39,8 +50,13 @@ macro_rules! primitives {
                 let $b = input.take::<$bytes>()?;
                 Ok($from)
             }
+            #[inline]
             fn initial() -> Self {
                 $zero
+            }
+            #[inline]
+            fn initial_array<const N: usize>() -> [Self; N] {
+                [$zero; N]
             }
             fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
                 size.primitive($bytes)
@@ -50,25 +66,25 @@ macro_rules! primitives {
                 Ok(())
             }
             fn decode_vec(input: &mut Decoder<'_>, count: usize) -> Result<Vec<Self>> {
-                let (chunks, _) = input.take_all::<$bytes>(count)?.as_chunks::<$bytes>();
-                // Two loops: the native one must stay a plain copy.
-                if input.is_native() {
-                    Ok(chunks.iter().map(|&$b| $from).collect())
-                } else {
-                    Ok(chunks.iter().map(|chunk| { let mut $b = *chunk; $b.reverse(); $from }).collect())
-                }
+                let bytes = input.take_all::<$bytes>(count)?;
+                let mut values = vec![$zero; count];
+                fill::<$type, $bytes>(&mut values, bytes, input.is_native());
+                Ok(values)
             }
-            fn decode_slice(input: &mut Decoder<'_>, slice: &mut [Self]) -> Result<()> {
-                let (chunks, _) = input.take_all::<$bytes>(slice.len())?.as_chunks::<$bytes>();
-                if input.is_native() {
-                    slice.iter_mut().zip(chunks).for_each(|(slot, &$b)| *slot = $from);
-                } else {
-                    slice.iter_mut().zip(chunks).for_each(|(slot, chunk)| {
-                        let mut $b = *chunk;
-                        $b.reverse();
-                        *slot = $from;
-                    });
+            #[inline]
+            fn decode_array<const N: usize>(input: &mut Decoder<'_>) -> Result<[Self; N]> {
+                if !input.is_native() {
+                    let mut values = [$zero; N];
+                    Self::decode_slice(input, &mut values)?;
+                    return Ok(values);
                 }
+                let bytes = input.take_all::<$bytes>(N)?;
+                bytemuck::try_pod_read_unaligned(bytes).map_err(|_| CdrError::EndOfData)
+            }
+            #[inline]
+            fn decode_slice(input: &mut Decoder<'_>, slice: &mut [Self]) -> Result<()> {
+                let bytes = input.take_all::<$bytes>(slice.len())?;
+                fill::<$type, $bytes>(slice, bytes, input.is_native());
                 Ok(())
             }
         }

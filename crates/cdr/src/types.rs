@@ -63,6 +63,10 @@ pub trait Cdr: Sized {
     fn decode(input: &mut Decoder<'_>) -> Result<Self>;
     /// The value of a member that the sender did not send. *Source*: XTypes 1.3 §7.2.2.4.4.4.7.
     fn initial() -> Self;
+    /// An array of initial values.
+    fn initial_array<const N: usize>() -> [Self; N] {
+        std::array::from_fn(|_| Self::initial())
+    }
 
     /// Writes the key members only, or all of it when it has none.
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<()> {
@@ -89,6 +93,16 @@ pub trait Cdr: Sized {
             out.push(Self::decode(input)?);
         }
         Ok(out)
+    }
+    /// Reads an array's elements, without a delimiter.
+    fn decode_array<const N: usize>(input: &mut Decoder<'_>) -> Result<[Self; N]> {
+        let mut values = Self::initial_array();
+        if Self::IS_ARRAY {
+            values.iter_mut().try_for_each(|value: &mut Self| value.decode_flat(input))?;
+        } else {
+            Self::decode_slice(input, &mut values)?;
+        }
+        Ok(values)
     }
     /// Reads as many elements as the slice has.
     fn decode_slice(input: &mut Decoder<'_>, slice: &mut [Self]) -> Result<()> {

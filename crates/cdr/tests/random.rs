@@ -1,0 +1,220 @@
+//! Random values come back; random and damaged bytes give an error or a value, never a panic.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use taut_base::Rng;
+use taut_cdr::{
+    Char, DdsType as Type, Endian, LongDouble, Representation, WChar, WString, from_key_payload,
+    from_payload, key_hash, key_hash_of_payload, key_to_payload_in, to_payload_in,
+};
+use taut_derive::DdsType;
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(crate = taut_cdr)]
+enum Level {
+    Low,
+    High = 7,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = taut_cdr, bitmask, bit_bound = 20)]
+struct Mask(u32);
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = taut_cdr, appendable)]
+struct Leaf {
+    #[dds(key)]
+    flag: bool,
+    byte: i8,
+    #[dds(key, bound = 9)]
+    text: String,
+    wide: WString,
+    long: LongDouble,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = taut_cdr, appendable, union, discriminator = i16)]
+enum Choice {
+    #[dds(case = -1)]
+    Leaf(Leaf),
+    #[dds(case = [1, 2])]
+    Double { discriminator: i16, value: f64 },
+    #[dds(default)]
+    Nothing,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = taut_cdr, mutable)]
+struct Loose {
+    #[dds(key, id = 70_000)]
+    number: u64,
+    #[dds(key, id = 5)]
+    levels: [Level; 3],
+    choice: Choice,
+    maybe: Option<Box<Loose>>,
+    bytes: Vec<u8>,
+    doubles: Vec<f64>,
+    chars: Vec<Char>,
+    halves: Vec<WChar>,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = taut_cdr, final)]
+struct All {
+    gap: u8,
+    #[dds(key)]
+    loose: Loose,
+    maybe: Option<i64>,
+    #[dds(key)]
+    leaves: Vec<Leaf>,
+    mask: Mask,
+    names: BTreeMap<u16, String>,
+    flags: Vec<bool>,
+    grid: [[i32; 2]; 3],
+    words: Vec<Vec<String>>,
+    tail: Option<Leaf>,
+}
+
+fn vec<T>(rng: &mut Rng, mut make: impl FnMut(&mut Rng) -> T) -> Vec<T> {
+    (0..rng.below(5)).map(|_| make(rng)).collect()
+}
+
+fn option<T>(rng: &mut Rng, make: impl FnOnce(&mut Rng) -> T) -> Option<T> {
+    rng.chance(500).then(|| make(rng))
+}
+
+fn text(rng: &mut Rng) -> String {
+    let chars = ['a', 'ü', '€', '😀'];
+    (0..rng.below(3)).map(|_| chars[rng.below(4) as usize]).collect()
+}
+
+fn leaf(rng: &mut Rng) -> Leaf {
+    Leaf {
+        flag: rng.chance(500),
+        byte: rng.next_u64() as i8,
+        text: text(rng),
+        wide: WString(text(rng)),
+        long: LongDouble(u128::from(rng.next_u64()) << rng.below(64)),
+    }
+}
+
+fn choice(rng: &mut Rng) -> Choice {
+    match rng.below(3) {
+        0 => Choice::Leaf(leaf(rng)),
+        1 => Choice::Double { discriminator: 1 + rng.below(2) as i16, value: rng.below(100) as f64 },
+        _ => Choice::Nothing,
+    }
+}
+
+fn loose(rng: &mut Rng, depth: u32) -> Loose {
+    let level = |rng: &mut Rng| if rng.chance(500) { Level::Low } else { Level::High };
+    Loose {
+        number: rng.next_u64(),
+        levels: [level(rng), level(rng), level(rng)],
+        choice: choice(rng),
+        maybe: if depth == 0 { None } else { option(rng, |rng| Box::new(loose(rng, depth - 1))) },
+        bytes: vec(rng, |rng| rng.next_u64() as u8),
+        doubles: vec(rng, |rng| rng.below(1_000) as f64 / 8.0),
+        chars: vec(rng, |rng| Char(rng.next_u64() as u8)),
+        halves: vec(rng, |rng| WChar(rng.next_u64() as u16)),
+    }
+}
+
+fn all(rng: &mut Rng) -> All {
+    All {
+        gap: rng.next_u64() as u8,
+        loose: loose(rng, 2),
+        maybe: option(rng, |rng| rng.next_u64() as i64),
+        leaves: vec(rng, leaf),
+        mask: Mask(rng.below(1 << 20) as u32),
+        names: vec(rng, |rng| (rng.next_u64() as u16, text(rng))).into_iter().collect(),
+        flags: vec(rng, |rng| rng.chance(500)),
+        grid: [[rng.next_u64() as i32; 2]; 3],
+        words: vec(rng, |rng| vec(rng, text)),
+        tail: option(rng, leaf),
+    }
+}
+
+const WAYS: [(Representation, Endian); 4] = [
+    (Representation::Xcdr1, Endian::Big),
+    (Representation::Xcdr1, Endian::Little),
+    (Representation::Xcdr2, Endian::Big),
+    (Representation::Xcdr2, Endian::Little),
+];
+
+#[test]
+fn values_come_back() {
+    for seed in 0..2_000 {
+        let value = all(&mut Rng::new(seed));
+        for (representation, endian) in WAYS {
+            let (mut data, mut key) = (vec![0; 4], Vec::new());
+            to_payload_in(&value, representation, endian, &mut data).unwrap();
+            assert_eq!(from_payload::<All>(&data[4..]).as_ref(), Ok(&value), "seed {seed}");
+            let hash = key_hash(&value, representation);
+            key_to_payload_in(&value, representation, endian, &mut key).unwrap();
+            assert_eq!(key_hash_of_payload::<All>(&key, true), hash, "seed {seed}");
+            assert_eq!(key_hash_of_payload::<All>(&data[4..], false), hash, "seed {seed}");
+            let only: All = from_key_payload(&key).unwrap();
+            assert_eq!((only.loose.number, only.leaves.len()), (value.loose.number, value.leaves.len()));
+            assert_eq!((only.gap, only.tail), (0, None));
+        }
+    }
+}
+
+/// Reads the bytes as a sample and as a key; what is read can be written and read again.
+fn digest<T: Type>(bytes: &[u8]) -> u32 {
+    let mut good = 0;
+    for value in [from_payload::<T>(bytes), from_key_payload::<T>(bytes)].into_iter().flatten() {
+        let mut again = Vec::new();
+        if to_payload_in(&value, Representation::Xcdr2, Endian::Big, &mut again).is_ok() {
+            assert!(from_payload::<T>(&again).is_ok());
+            good += 1;
+        }
+    }
+    good
+}
+
+#[test]
+fn damaged_bytes_never_panic() {
+    let mut rng = Rng::new(77);
+    let mut good = 0;
+    for round in 0..20_000u64 {
+        let (representation, endian) = WAYS[(round % 4) as usize];
+        let mut data = Vec::new();
+        if round % 2 == 0 {
+            to_payload_in(&loose(&mut rng, 1), representation, endian, &mut data).unwrap();
+        } else {
+            to_payload_in(&all(&mut rng), representation, endian, &mut data).unwrap();
+        }
+        for _ in 0..=rng.below(3) {
+            let at = rng.below(data.len() as u64) as usize;
+            match rng.below(4) {
+                0 => data[at] ^= 1 << rng.below(8),
+                1 => data[at] = [0, 1, 0x7f, 0x80, 0xff][rng.below(5) as usize],
+                2 => data.truncate(at.max(1)),
+                _ => drop(data.splice(at..at, (0..rng.below(5)).map(|n| n as u8))),
+            }
+        }
+        good += digest::<Loose>(&data) + digest::<All>(&data) + digest::<Leaf>(&data);
+    }
+    assert!(good > 1_000, "the damage should leave some samples readable: {good}");
+}
+
+#[test]
+fn random_bytes_never_panic() {
+    let mut rng = Rng::new(5);
+    for round in 0..50_000u64 {
+        let length = rng.below(120);
+        let mut data: Vec<u8> = (0..length)
+            .map(|_| if rng.chance(600) { rng.below(4) as u8 } else { rng.next_u64() as u8 })
+            .collect();
+        let ids = [0, 1, 2, 3, 6, 7, 8, 9, 10, 11];
+        if let [high, low, ..] = &mut data[..] {
+            (*high, *low) = (0, ids[(round % 10) as usize]);
+        }
+        digest::<Loose>(&data);
+        digest::<All>(&data);
+        digest::<Leaf>(&data);
+    }
+}

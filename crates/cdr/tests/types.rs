@@ -1,0 +1,321 @@
+//! What no other implementation here can make: by hand from XTypes 1.3, and there and back again.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use taut_cdr::{
+    CdrError, Char, DdsType as Type, Encapsulation, Endian, LongDouble, Representation, WChar, WString,
+    from_key_payload, from_payload, key_hash, key_to_payload, to_payload, to_payload_in,
+};
+use taut_derive::DdsType;
+
+use Representation::{Xcdr1, Xcdr2};
+
+/// The value's bytes, big-endian, after they have been decoded and compared in both orders.
+fn bytes<T: Type + Debug + PartialEq>(value: &T, representation: Representation) -> Vec<u8> {
+    let mut out = Vec::new();
+    for endian in [Endian::Little, Endian::Big] {
+        out.clear();
+        to_payload_in(value, representation, endian, &mut out).unwrap();
+        assert_eq!(from_payload::<T>(&out).as_ref(), Ok(value));
+        assert_eq!(out.len() % 4, 0);
+    }
+    Encapsulation::parse(&out).unwrap().1.to_vec()
+}
+
+fn refused<T: Type + Debug + PartialEq>(value: &T) -> CdrError {
+    let mut out = vec![1, 2];
+    let error = to_payload(value, Xcdr2, &mut out).unwrap_err();
+    assert_eq!(out, [1, 2], "a refused value leaves nothing behind");
+    error
+}
+
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(final, crate = taut_cdr)]
+struct Wide {
+    c: WChar,
+    #[dds(bound = 3)]
+    text: WString,
+    long: LongDouble,
+}
+
+#[test]
+fn wide_strings_and_long_double() {
+    let value = Wide { c: WChar(0xe9), text: "a\u{1f600}".into(), long: LongDouble(0x3fff << 112) };
+    let units = [0, 0xe9, 0, 0, 0, 0, 0, 6, 0, b'a', 0xd8, 0x3d, 0xde, 0x00];
+    let mut expected = units.to_vec();
+    expected.extend([0, 0, 0x3f, 0xff]);
+    expected.resize(32, 0);
+    assert_eq!(bytes(&value, Xcdr1), expected);
+    assert_eq!(bytes(&value, Xcdr2), expected);
+    assert_eq!(refused(&Wide { text: "four".into(), ..value }), CdrError::Bound);
+    // Half of a surrogate pair, then an odd length.
+    let wrong = [0, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0, 0, 2, 0xd8, 0x3d];
+    assert_eq!(from_payload::<Wide>(&wrong), Err(CdrError::InvalidString));
+    let odd = [0, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0, 0, 1, 0x3d];
+    assert_eq!(from_payload::<Wide>(&odd), Err(CdrError::InvalidString));
+}
+
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(final, crate = taut_cdr)]
+struct Maps {
+    numbers: BTreeMap<u8, u16>,
+    #[dds(bound = [2, 3])]
+    texts: BTreeMap<u8, String>,
+}
+
+#[test]
+fn maps_are_delimited_unless_all_primitive() {
+    let value = Maps { numbers: [(1, 2)].into(), texts: [(3, "x".to_owned())].into() };
+    let plain = [0, 0, 0, 1, 1, 0, 0, 2];
+    let text = [0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 2, b'x', 0];
+    assert_eq!(bytes(&value, Xcdr1), [&plain[..], &text].concat());
+    assert_eq!(bytes(&value, Xcdr2), [&plain[..], &[0, 0, 0, 14], &text].concat());
+    let long = Maps { texts: [(3, "four".to_owned())].into(), ..value };
+    assert_eq!(refused(&long), CdrError::Bound);
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(bitset, crate = taut_cdr)]
+struct Fields {
+    #[dds(bits = 3)]
+    low: i8,
+    #[dds(bits = 1, skip = 4)]
+    flag: bool,
+    #[dds(bits = 9)]
+    high: u16,
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(bitmask, bit_bound = 3, crate = taut_cdr)]
+struct Mask {
+    bits: u8,
+}
+
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(final, crate = taut_cdr)]
+struct Bits {
+    fields: Fields,
+    mask: Mask,
+}
+
+#[test]
+fn bits_are_one_integer() {
+    let value = Bits { fields: Fields { low: -2, flag: true, high: 0x101 }, mask: Mask { bits: 5 } };
+    // high at 8, flag at 7, low at 0.
+    assert_eq!(bytes(&value, Xcdr2), [0, 1, 1, 0x86, 5]);
+    let wrong = Bits { fields: Fields { low: 4, ..value.fields }, ..value };
+    assert_eq!(refused(&wrong), CdrError::InvalidBits);
+    assert_eq!(refused(&Bits { mask: Mask { bits: 8 }, ..value }), CdrError::InvalidBits);
+    assert_eq!(from_payload::<Bits>(&[0, 6, 0, 3, 0, 1, 1, 0x86, 8, 0, 0, 0]), Err(CdrError::InvalidBits));
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(mutable, crate = taut_cdr)]
+struct Animal {
+    #[dds(key, id = 3)]
+    id: u16,
+    name: String,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(mutable, crate = taut_cdr)]
+struct Dog {
+    #[dds(base)]
+    animal: Animal,
+    #[dds(key)]
+    litter: u8,
+    #[dds(must_understand)]
+    tricks: Option<Vec<u16>>,
+}
+
+#[test]
+fn a_mutable_structure_inherits() {
+    let value = Dog { animal: Animal { id: 7, name: "Rex".into() }, litter: 2, tricks: Some(vec![9]) };
+    // EMHEADERs: id 3 of 2 bytes, id 4 with length code 5, id 5 of 1 byte, id 6 with a length.
+    let expected = [
+        0, 0, 0, 42, 0x10, 0, 0, 3, 0, 7, 0, 0, 0x50, 0, 0, 4, 0, 0, 0, 4, b'R', b'e', b'x', 0, 0, 0, 0, 5,
+        2, 0, 0, 0, 0xc0, 0, 0, 6, 0, 0, 0, 6, 0, 0, 0, 1, 0, 9,
+    ];
+    assert_eq!(bytes(&value, Xcdr2), expected);
+    let parameters = [
+        0, 3, 0, 4, 0, 7, 0, 0, 0, 4, 0, 8, 0, 0, 0, 4, b'R', b'e', b'x', 0, 0, 5, 0, 4, 2, 0, 0, 0, 0x40, 6,
+        0, 8, 0, 0, 0, 1, 0, 9, 0, 0, 0x7f, 2, 0, 0,
+    ];
+    assert_eq!(bytes(&value, Xcdr1), parameters);
+
+    // The base reads what the derived one wrote, except for what it must understand.
+    let (mut out, mut bare) = (Vec::new(), Vec::new());
+    to_payload(&value, Xcdr2, &mut out).unwrap();
+    assert_eq!(from_payload::<Animal>(&out), Err(CdrError::MustUnderstand));
+    to_payload(&Dog { tricks: None, ..value.clone() }, Xcdr2, &mut bare).unwrap();
+    assert_eq!(from_payload::<Animal>(&bare), Ok(value.animal.clone()));
+
+    let mut hash = [0; 16];
+    hash[..3].copy_from_slice(&[0, 7, 2]);
+    assert_eq!(key_hash(&value, Xcdr1).unwrap().0, hash);
+    for representation in [Xcdr1, Xcdr2] {
+        let mut key = Vec::new();
+        key_to_payload(&value, representation, &mut key).unwrap();
+        let animal = Animal { id: 7, name: String::new() };
+        assert_eq!(from_key_payload(&key), Ok(Dog { animal, litter: 2, tricks: None }));
+    }
+}
+
+#[test]
+fn large_and_far_parameters_of_xcdr1_take_the_extended_header() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(mutable, crate = taut_cdr)]
+    struct Far {
+        #[dds(id = 0x3f01, must_understand)]
+        far: u8,
+        #[dds(id = 1)]
+        large: Vec<u8>,
+        #[dds(id = 2)]
+        after: Vec<u64>,
+    }
+    let value = Far { far: 1, large: vec![7; 70_001], after: vec![5] };
+    let out = bytes(&value, Xcdr1);
+    assert_eq!(out[..16], [0x7f, 1, 0, 8, 0x40, 0, 0x3f, 1, 0, 0, 0, 4, 1, 0, 0, 0]);
+    assert_eq!(out[16..28], [0x7f, 1, 0, 8, 0, 0, 0, 1, 0, 1, 0x11, 0x78]);
+    bytes(&value, Xcdr2);
+
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Plain {
+        gap: u8,
+        large: Option<Vec<u8>>,
+        after: Option<u64>,
+    }
+    bytes(&Plain { gap: 1, large: Some(vec![7; 70_001]), after: Some(3) }, Xcdr1);
+    let small = Plain { gap: 1, large: None, after: Some(3) };
+    let expected = [1, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 8, 0, 0, 0, 0, 0, 0, 0, 3];
+    assert_eq!(bytes(&small, Xcdr1), expected);
+    assert_eq!(bytes(&small, Xcdr2), [1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 3]);
+}
+
+#[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+#[dds(bit_bound = 16, crate = taut_cdr)]
+#[allow(dead_code)]
+enum Kind {
+    Low = -5,
+    #[dds(default)]
+    Middle = 3,
+    High = 300,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(mutable, union, discriminator = Kind, crate = taut_cdr)]
+enum ByKind {
+    #[dds(case = [Kind::Low, Kind::High])]
+    Ends { discriminator: Kind, value: f32 },
+    #[dds(default = Kind::Middle, bound = 2)]
+    Rest(String),
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final, union, discriminator = bool, key, crate = taut_cdr)]
+enum Tree {
+    #[dds(case = false)]
+    Leaf(Char),
+    #[dds(case = true)]
+    Node(Vec<Tree>),
+}
+
+#[test]
+fn unions_by_enumeration_and_boolean() {
+    let ends = ByKind::Ends { discriminator: Kind::High, value: 1.0 };
+    let expected = [0, 0, 0, 16, 0x10, 0, 0, 0, 1, 44, 0, 0, 0x20, 0, 0, 1, 0x3f, 0x80, 0, 0];
+    assert_eq!(bytes(&ends, Xcdr2), expected);
+    bytes(&ends, Xcdr1);
+    bytes(&ByKind::Rest("ab".into()), Xcdr1);
+    assert_eq!(refused(&ByKind::Rest("abc".into())), CdrError::Bound);
+    let wrong = ByKind::Ends { discriminator: Kind::Middle, value: 1.0 };
+    assert_eq!(refused(&wrong), CdrError::InvalidDiscriminator);
+
+    let tree = Tree::Node(vec![Tree::Leaf(Char(b'a')), Tree::Node(vec![])]);
+    assert_eq!(bytes(&tree, Xcdr1), [1, 0, 0, 0, 0, 0, 0, 2, 0, b'a', 1, 0, 0, 0, 0, 0]);
+    bytes(&tree, Xcdr2);
+    assert_eq!(key_hash(&tree, Xcdr2).unwrap().0[..2], [1, 0]);
+}
+
+#[test]
+fn depth_is_bounded_on_both_sides() {
+    let nest = |depth: usize| (1..depth).fold(Tree::Leaf(Char(0)), |inner, _| Tree::Node(vec![inner]));
+    bytes(&nest(32), Xcdr2);
+    assert_eq!(refused(&nest(33)), CdrError::Depth);
+    let mut hostile = vec![0, 1, 0, 0];
+    for _ in 0..1_000 {
+        hostile.extend([1, 0, 0, 0, 1, 0, 0, 0]);
+    }
+    assert_eq!(from_payload::<Tree>(&hostile), Err(CdrError::Depth));
+}
+
+#[test]
+fn counts_and_lengths_are_not_believed() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Empty {}
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Lists {
+        nothing: Vec<Empty>,
+        bytes: Vec<Vec<u64>>,
+    }
+    let value = Lists { nothing: vec![Empty {}, Empty {}], bytes: vec![vec![1], vec![]] };
+    bytes(&value, Xcdr1);
+    bytes(&value, Xcdr2);
+    let huge = [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+    assert_eq!(from_payload::<Lists>(&huge), Err(CdrError::Count));
+    let huge = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0];
+    assert_eq!(from_payload::<Lists>(&huge), Err(CdrError::Count));
+    // A delimiter beyond the end, one shorter than its content, a length code that overflows.
+    assert_eq!(from_payload::<Lists>(&[0, 6, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0]), Err(CdrError::Header));
+    assert_eq!(from_payload::<Lists>(&[0, 6, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0]), Err(CdrError::EndOfData));
+    let overflow = [0, 10, 0, 0, 0, 0, 0, 8, 0x70, 0, 0, 4, 0xff, 0xff, 0xff, 0xff];
+    assert_eq!(from_payload::<Animal>(&overflow), Err(CdrError::Header));
+    let unknown = [0, 10, 0, 0, 0, 0, 0, 8, 0xa0, 0, 0, 9, 0, 0, 0, 0];
+    assert_eq!(from_payload::<Animal>(&unknown), Err(CdrError::MustUnderstand));
+}
+
+#[test]
+fn encapsulations_are_checked() {
+    let body = [0, 0, 0, 6, 0x10, 0, 0, 3, 0, 7, 0, 0];
+    let with = |header: [u8; 4]| [&header[..], &body].concat();
+    assert!(from_payload::<Animal>(&with([0, 10, 0, 0])).is_ok());
+    for header in [[0, 0, 0, 0], [0, 6, 0, 0], [0, 8, 0, 0], [0, 4, 0, 0], [0, 12, 0, 0], [1, 10, 0, 0]] {
+        assert_eq!(from_payload::<Animal>(&with(header)), Err(CdrError::Encapsulation), "{header:?}");
+    }
+    assert_eq!(from_payload::<Animal>(&[0, 10, 0, 3, 1, 2]), Err(CdrError::EndOfData));
+    assert_eq!(from_payload::<Animal>(&[0, 10, 0]), Err(CdrError::EndOfData));
+}
+
+#[test]
+fn invalid_values_are_refused() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Values {
+        flag: bool,
+        maybe: Option<u8>,
+        kind: Kind,
+        text: String,
+    }
+    let read = |body: [u8; 16]| from_payload::<Values>(&[&[0, 6, 0, 0][..], &body].concat());
+    let good = [1, 1, 9, 0, 1, 44, 0, 0, 0, 0, 0, 3, b'h', b'i', 0, 0];
+    assert_eq!(read(good), Ok(Values { flag: true, maybe: Some(9), kind: Kind::High, text: "hi".into() }));
+    let with = |at: usize, byte: u8| {
+        let mut body = good;
+        body[at] = byte;
+        read(body).unwrap_err()
+    };
+    assert_eq!(with(0, 2), CdrError::InvalidBool);
+    assert_eq!(with(1, 2), CdrError::InvalidBool);
+    assert_eq!(with(5, 45), CdrError::InvalidEnum);
+    assert_eq!(with(12, 0xff), CdrError::InvalidString);
+    assert_eq!(with(12, 0), CdrError::InvalidString);
+    assert_eq!(with(14, 1), CdrError::InvalidString);
+    assert_eq!(with(11, 9), CdrError::EndOfData);
+    let nul = Values { flag: true, maybe: None, kind: Kind::Low, text: "a\0".into() };
+    assert_eq!(refused(&nul), CdrError::InvalidString);
+}

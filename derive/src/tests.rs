@@ -1,0 +1,77 @@
+//! What the derive refuses, and whether it says what to do instead.
+
+use syn::parse_quote;
+
+fn refusal(input: syn::DeriveInput) -> String {
+    crate::expand(&input).expect_err("must be refused").to_string()
+}
+
+#[test]
+fn asks_for_the_extensibility() {
+    let text = refusal(parse_quote! { struct A { x: i32 } });
+    assert!(text.contains("#[dds(final)]") && text.contains("#[dds(appendable)]"), "{text}");
+    assert!(text.contains("#[dds(mutable)]"), "{text}");
+    let text = refusal(parse_quote! { #[dds(union, discriminator = i32)] enum A { #[dds(case = 1)] B } });
+    assert!(text.contains("must be written out"), "{text}");
+    let text = refusal(parse_quote! { #[dds(final, mutable)] struct A { x: i32 } });
+    assert!(text.contains("only one of"), "{text}");
+}
+
+#[test]
+fn names_the_words_it_knows() {
+    assert!(refusal(parse_quote! { #[dds(finel)] struct A {} }).contains("final, appendable"));
+    assert!(refusal(parse_quote! { #[dds(final)] struct A { #[dds(keys)] x: i32 } }).contains("key, id"));
+}
+
+#[test]
+fn refuses_wrong_members() {
+    let text =
+        refusal(parse_quote! { #[dds(final)] struct A { #[dds(id = 1)] a: u8, #[dds(id = 1)] b: u8 } });
+    assert!(text.contains("same id"), "{text}");
+    let text = refusal(parse_quote! { #[dds(final)] struct A { a: u8, #[dds(id = 0)] b: u8 } });
+    assert!(text.contains("same id"), "{text}");
+    let text = refusal(parse_quote! { #[dds(mutable)] struct A { #[dds(id = 0x10000000)] a: u8 } });
+    assert!(text.contains("28 bits"), "{text}");
+    let text = refusal(parse_quote! { #[dds(final)] struct A { #[dds(key)] a: Option<u8> } });
+    assert!(text.contains("cannot be optional"), "{text}");
+    let text = refusal(parse_quote! { #[dds(final)] struct A { #[dds(optional)] a: u8 } });
+    assert!(text.contains("Option<T>"), "{text}");
+    let text = refusal(parse_quote! { #[dds(final)] struct A { #[dds(external)] a: u8 } });
+    assert!(text.contains("Box<T>"), "{text}");
+    let text = refusal(parse_quote! { #[dds(final)] struct A { a: u8, #[dds(base)] b: B } });
+    assert!(text.contains("first member"), "{text}");
+    let text = refusal(parse_quote! { #[dds(appendable, plain)] struct A { a: u8 } });
+    assert!(text.contains("final structures"), "{text}");
+}
+
+#[test]
+fn refuses_wrong_unions() {
+    let text = refusal(parse_quote! { #[dds(final)] enum A { B(u8) } });
+    assert!(text.contains("#[dds(union, discriminator"), "{text}");
+    let text = refusal(parse_quote! { #[dds(union, final)] enum A { #[dds(case = 1)] B(u8) } });
+    assert!(text.contains("discriminator"), "{text}");
+    let text = refusal(parse_quote! { #[dds(union, final, discriminator = i32)] enum A { B(u8) } });
+    assert!(text.contains("#[dds(case = N)]"), "{text}");
+    let text = refusal(parse_quote! {
+        #[dds(union, final, discriminator = Kind)]
+        enum A { #[dds(case = Kind::B)] B(u8), #[dds(default)] C }
+    });
+    assert!(text.contains("#[dds(default = LABEL)]"), "{text}");
+    let text = refusal(parse_quote! {
+        #[dds(union, final, discriminator = u8)] enum A { #[dds(case = 1)] B(u8, u8) }
+    });
+    assert!(text.contains("one value"), "{text}");
+}
+
+#[test]
+fn accepts_the_rest() {
+    let inputs: [syn::DeriveInput; 4] = [
+        parse_quote! { #[dds(final, name = "a::B")] struct A<T> { #[dds(key)] r#type: T, b: Option<String> } },
+        parse_quote! { #[dds(mutable)] struct A(#[dds(key, must_understand)] u8, #[dds(bound = [1, 2])] Vec<String>); },
+        parse_quote! { #[dds(bit_bound = 8)] enum A { B, #[dds(default)] C } },
+        parse_quote! { #[dds(bitset)] struct A { #[dds(bits = 3, skip = 2)] a: u8 } },
+    ];
+    for input in inputs {
+        crate::expand(&input).unwrap();
+    }
+}
