@@ -1,1 +1,67 @@
-//! Taut: a DDS with a bound on latency. DomainParticipant, Topic, DataWriter, DataReader.
+//! Taut: a DDS with a bound on latency. The public Rust API.
+//!
+//! Five words carry a program: [`DomainParticipant`], [`Topic`], [`DataWriter`], [`DataReader`] and
+//! [`Qos`]. Types derive [`DdsType`]. Everything else is DDS as the standard has it (DCPS 1.4), under
+//! the standard's names.
+//!
+//! ```
+//! use taut::{DdsType, Duration, Qos};
+//! # use taut::{Config, DomainParticipant};
+//!
+//! #[derive(DdsType)]
+//! #[dds(final)]
+//! struct Hello {
+//!     text: String,
+//! }
+//!
+//! # fn main() -> taut::Result<()> {
+//! # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+//! # let participant = DomainParticipant::with_config(&config)?;
+//! # let _ = r#"
+//! let participant = DomainParticipant::new(0)?;
+//! # "#;
+//! let topic = participant.topic::<Hello>("Hello")?;
+//! let (writer, reader) = (topic.writer(Qos::default().reliable())?, topic.reader(Qos::default().reliable())?);
+//! writer.write(&Hello { text: "hello, world".into() })?;
+//! reader.wait(Duration::from_secs(1))?;
+//! assert_eq!(reader.take_next()?.unwrap().data.unwrap().text, "hello, world");
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod builtin;
+mod config;
+mod erase;
+mod participant;
+mod reader;
+mod stream;
+mod topic;
+mod writer;
+
+pub use builtin::{EndpointKind, EndpointSummary, LocalMatch, ParticipantSummary};
+pub use config::{Config, Driver};
+pub use participant::{DomainParticipant, Publisher, Subscriber};
+pub use reader::{DataReader, Sample};
+pub use stream::Samples;
+pub use topic::{ReaderQos, Topic, WriterQos};
+pub use writer::DataWriter;
+
+pub use taut_base::{
+    Duration, EntityId, Error, Guid, GuidPrefix, InstanceHandle, Locator, Result, Timestamp,
+};
+pub use taut_cdr as cdr;
+pub use taut_cdr::{DdsType, Representation};
+pub use taut_dcps::{
+    InstanceState, InstanceStateMask, LivelinessChangedStatus, LivelinessLostStatus,
+    OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedIncompatibleQosStatus, SampleInfo,
+    SampleLostStatus, SampleRejectedStatus, SampleState, SampleStateMask, Selection, StatusMask,
+    SubscriptionMatchedStatus, ViewState, ViewStateMask,
+};
+pub use taut_derive::DdsType;
+pub use taut_exec::{JobClass, JobReport, Stats, wall_clock_now};
+pub use taut_qos as qos;
+pub use taut_qos::{
+    DataReaderQos, DataRepresentationId, DataWriterQos, DomainParticipantQos, DurabilityKind, History,
+    LivelinessKind, PublisherQos, Qos, ReliabilityKind, SubscriberQos, TopicQos,
+};

@@ -1,0 +1,77 @@
+//! What a participant is told when it is made.
+
+use taut_base::{Duration, Result};
+use taut_exec::ExecutorConfig;
+use taut_port_udp::{Multicast, UdpConfig};
+use taut_rtps::MulticastChoice;
+
+pub use taut_exec::Driver;
+
+/// The settings of a participant.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The domain. *Range*: 0 to 232.
+    pub domain_id: u32,
+    /// Interfaces by name or address; empty: all that are up.
+    pub interfaces: Vec<String>,
+    /// Hosts to announce to besides multicast, as `host` or `host:port`.
+    pub initial_peers: Vec<String>,
+    /// Use multicast at all.
+    pub multicast: bool,
+    /// A name for people, announced to the peers.
+    pub name: String,
+    /// Bytes for the peers (USER_DATA).
+    pub user_data: Vec<u8>,
+    /// How long peers remember the participant without a sign of life.
+    pub lease_duration: Duration,
+    /// The time between announcements.
+    pub announcement_period: Duration,
+    /// Bytes of the sockets' receive buffers to ask for.
+    pub receive_buffer: usize,
+    /// Who drives the participant while nobody waits.
+    pub driver: Driver,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let udp = UdpConfig::default();
+        Config {
+            domain_id: 0,
+            interfaces: Vec::new(),
+            initial_peers: Vec::new(),
+            multicast: true,
+            name: String::new(),
+            user_data: Vec::new(),
+            lease_duration: taut_exec::DEFAULT_LEASE_DURATION,
+            announcement_period: taut_exec::DEFAULT_ANNOUNCEMENT_PERIOD,
+            receive_buffer: udp.receive_buffer,
+            driver: Driver::Threaded,
+        }
+    }
+}
+
+impl Config {
+    /// The defaults, changed by the configuration file and the `TAUT_*` environment.
+    pub fn load() -> Result<Config> {
+        Ok(Config::default())
+    }
+
+    pub(crate) fn executor(&self) -> ExecutorConfig {
+        ExecutorConfig {
+            udp: UdpConfig {
+                domain_id: self.domain_id,
+                interfaces: self.interfaces.clone(),
+                multicast: if self.multicast { Multicast::Auto } else { Multicast::Never },
+                receive_buffer: self.receive_buffer,
+                ..UdpConfig::default()
+            },
+            initial_peers: self.initial_peers.clone(),
+            multicast: if self.multicast { MulticastChoice::Auto } else { MulticastChoice::Never },
+            entity_name: self.name.clone(),
+            user_data: self.user_data.clone(),
+            lease_duration: self.lease_duration,
+            announcement_period: self.announcement_period,
+            driver: self.driver,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! From a user's type to what the floors below know of it, and back from their bytes.
+
+use taut_base::{Error, InstanceHandle, Result};
+use taut_cdr::{CdrError, DdsType, Representation};
+use taut_dcps::TypeSupport;
+use taut_qos::{DataRepresentationId, offered_representation};
+
+/// A type's table of functions.
+pub(crate) fn type_support<T: DdsType>() -> TypeSupport {
+    TypeSupport {
+        type_name: T::TYPE_NAME.to_owned(),
+        key_hash: if T::HAS_KEY { Some(key_hash_of::<T>) } else { None },
+    }
+}
+
+fn key_hash_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
+    taut_cdr::key_hash_of_payload::<T>(payload, key_only).ok()
+}
+
+/// The encoding that a writer uses: the first of its DATA_REPRESENTATION.
+pub(crate) fn representation(list: &[DataRepresentationId]) -> Result<Representation> {
+    match offered_representation(list) {
+        DataRepresentationId::XCDR1 => Ok(Representation::Xcdr1),
+        DataRepresentationId::XCDR2 => Ok(Representation::Xcdr2),
+        other => Err(Error::Unsupported(format!(
+            "data representation {other:?}: Taut writes XCDR1 and XCDR2; put one of them first"
+        ))),
+    }
+}
+
+/// A value that its type forbids.
+pub(crate) fn refused<T: DdsType>(error: CdrError) -> Error {
+    Error::BadParameter(format!("a {} cannot be written: {error}", T::TYPE_NAME))
+}

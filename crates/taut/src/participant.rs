@@ -1,0 +1,125 @@
+//! DomainParticipant, Publisher, Subscriber. DCPS 1.4 §2.2.2.2, §2.2.2.4.1, §2.2.2.5.2.
+
+use std::sync::Arc;
+
+use taut_base::{Duration, Error, Result, Time};
+use taut_cdr::DdsType;
+use taut_exec::{Executor, Stats, monotonic_now};
+use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+
+use crate::config::Config;
+use crate::topic::Topic;
+use crate::{DataReader, DataWriter, ReaderQos, WriterQos};
+
+/// Longest topic and type names that discovery carries.
+const MAX_NAME: usize = 255;
+
+/// A member of a domain: what makes topics, writers and readers.
+///
+/// Clones are the same participant; it leaves the domain when the last clone, writer and reader of it
+/// is dropped. *Cost*: below 1 MiB, one thread, five descriptors.
+#[derive(Clone)]
+pub struct DomainParticipant {
+    pub(crate) executor: Arc<Executor>,
+}
+
+impl DomainParticipant {
+    /// Joins a domain with the settings of the configuration file and the environment.
+    ///
+    /// *Errors*: a bad setting, or what the operating system refuses; the text has the remedy.
+    pub fn new(domain_id: u32) -> Result<DomainParticipant> {
+        DomainParticipant::with_config(&Config { domain_id, ..Config::load()? })
+    }
+
+    /// Joins a domain.
+    pub fn with_config(config: &Config) -> Result<DomainParticipant> {
+        Ok(DomainParticipant { executor: Arc::new(Executor::start(&config.executor())?) })
+    }
+
+    /// A topic with default QoS.
+    ///
+    /// *Errors*: [`Error::BadParameter`] for an empty name or one of more than 255 bytes.
+    pub fn topic<T: DdsType>(&self, name: &str) -> Result<Topic<T>> {
+        self.topic_with(name, TopicQos::default())
+    }
+
+    /// A topic with QoS of its own.
+    pub fn topic_with<T: DdsType>(&self, name: &str, qos: TopicQos) -> Result<Topic<T>> {
+        for (what, text) in [("topic", name), ("type", T::TYPE_NAME)] {
+            if text.is_empty() || text.len() > MAX_NAME || text.contains('\0') {
+                return Err(Error::BadParameter(format!(
+                    "{what} name {text:?}: use 1 to {MAX_NAME} bytes without NUL"
+                )));
+            }
+        }
+        qos.check()?;
+        Ok(Topic::new(self.clone(), name, qos))
+    }
+
+    /// A publisher, to give several writers one PARTITION or PRESENTATION.
+    pub fn publisher(&self, qos: PublisherQos) -> Publisher {
+        Publisher { qos }
+    }
+
+    /// A subscriber, to give several readers one PARTITION or PRESENTATION.
+    pub fn subscriber(&self, qos: SubscriberQos) -> Subscriber {
+        Subscriber { qos }
+    }
+
+    /// Says that all MANUAL_BY_PARTICIPANT writers are alive.
+    pub fn assert_liveliness(&self) {
+        self.executor.with(|participant, now| participant.assert_participant(now));
+    }
+
+    /// With [`crate::Driver::Inline`]: handles what has arrived and is due; waits at most `timeout` for it.
+    pub fn run_once(&self, timeout: Duration) {
+        self.executor.run_once(Some(monotonic_now() + timeout));
+    }
+
+    /// What the participant has done: tokens, system calls, refused input, longest steps.
+    pub fn stats(&self) -> Stats {
+        self.executor.stats()
+    }
+}
+
+/// Waits until `ready`, at most for `timeout`.
+pub(crate) fn wait_for(
+    executor: &Executor,
+    timeout: Duration,
+    mut ready: impl FnMut(&mut taut_dcps::DomainParticipant, Time) -> bool,
+) -> Result<()> {
+    let until = (!timeout.is_infinite()).then(|| monotonic_now() + timeout);
+    executor.wait(until, |participant, now| ready(participant, now).then_some(())).ok_or(Error::Timeout)
+}
+
+/// Writers that share PARTITION and PRESENTATION.
+pub struct Publisher {
+    qos: PublisherQos,
+}
+
+impl Publisher {
+    /// A writer of a topic.
+    pub fn writer<T: DdsType>(
+        &self,
+        topic: &Topic<T>,
+        qos: impl Into<DataWriterQos>,
+    ) -> Result<DataWriter<T>> {
+        topic.writer(WriterQos { qos: qos.into(), publisher: self.qos.clone() })
+    }
+}
+
+/// Readers that share PARTITION and PRESENTATION.
+pub struct Subscriber {
+    qos: SubscriberQos,
+}
+
+impl Subscriber {
+    /// A reader of a topic.
+    pub fn reader<T: DdsType>(
+        &self,
+        topic: &Topic<T>,
+        qos: impl Into<DataReaderQos>,
+    ) -> Result<DataReader<T>> {
+        topic.reader(ReaderQos { qos: qos.into(), subscriber: self.qos.clone() })
+    }
+}

@@ -1,0 +1,206 @@
+//! DataReader. DCPS 1.4 §2.2.2.5.3.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use taut_base::{Duration, Guid, Result};
+use taut_cdr::DdsType;
+use taut_dcps::{
+    Endpoint, Entity, LivelinessChangedStatus, PayloadKind, RequestedIncompatibleQosStatus, SampleInfo,
+    SampleLostStatus, SampleRejectedStatus, Selection, StatusMask, SubscriptionMatchedStatus,
+};
+use taut_exec::Executor;
+use taut_qos::{DataReaderQos, SubscriberQos};
+use taut_rtps::ReaderIndex;
+
+use crate::participant::wait_for;
+use crate::stream::Samples;
+use crate::topic::Topic;
+
+/// One sample as the application gets it.
+#[derive(Clone, Debug)]
+pub struct Sample<T> {
+    /// The data; `None` if the sample only tells that the state of its instance has changed.
+    pub data: Option<T>,
+    /// Then the key of the instance, if it is known: other members have their initial values.
+    pub key: Option<T>,
+    /// All that is known of the sample.
+    pub info: SampleInfo,
+}
+
+/// Reads samples of a topic.
+pub struct DataReader<T> {
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) index: ReaderIndex,
+    guid: Guid,
+    qos: DataReaderQos,
+    of: PhantomData<fn() -> T>,
+}
+
+/// Decodes what the cache hands out; `None` if the bytes are no sample of the type.
+fn decode<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
+    let taut_dcps::Sample { payload, payload_kind, info } = sample;
+    if info.valid_data {
+        let data = taut_cdr::from_payload(&payload).ok()?;
+        return Some(Sample { data: Some(data), key: None, info });
+    }
+    let key = match payload_kind {
+        PayloadKind::Key => taut_cdr::from_key_payload(&payload).ok(),
+        PayloadKind::Data => taut_cdr::from_payload(&payload).ok(),
+        PayloadKind::Empty => None,
+    };
+    Some(Sample { data: None, key, info })
+}
+
+/// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
+pub(crate) fn take_next<T: DdsType>(executor: &Executor, index: ReaderIndex) -> Option<Sample<T>> {
+    loop {
+        // Decoded without the token, so that a large sample holds nobody up.
+        let sample = executor.look(|participant, now| participant.take_next(now, index))?;
+        if let Some(sample) = decode(sample) {
+            return Some(sample);
+        }
+        log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
+    }
+}
+
+impl<T: DdsType> DataReader<T> {
+    pub(crate) fn new(topic: &Topic<T>, endpoint: Endpoint<DataReaderQos, SubscriberQos>) -> DataReader<T> {
+        let executor = Arc::clone(&topic.participant.executor);
+        let qos = endpoint.qos.clone();
+        let (index, guid) = executor.with(|participant, now| {
+            let index = participant.create_reader(now, endpoint);
+            (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
+        });
+        DataReader { executor, index, guid, qos, of: PhantomData }
+    }
+
+    /// Takes the next sample, if there is one.
+    pub fn take_next(&self) -> Result<Option<Sample<T>>> {
+        Ok(take_next(&self.executor, self.index))
+    }
+
+    /// Takes all samples.
+    pub fn take(&self) -> Result<Vec<Sample<T>>> {
+        self.take_with(&Selection::ANY)
+    }
+
+    /// Takes the samples of a selection.
+    pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.executor.look(|participant, now| {
+            participant.take(now, self.index, selection, |sample| samples.push(sample));
+        });
+        Ok(samples.into_iter().filter_map(decode).collect())
+    }
+
+    /// Reads all samples that were not read before; they stay.
+    pub fn read(&self) -> Result<Vec<Sample<T>>> {
+        self.read_with(&Selection::NOT_READ)
+    }
+
+    /// Reads the samples of a selection; they stay.
+    pub fn read_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
+        let mut samples = Vec::new();
+        self.executor.look(|participant, now| {
+            participant.read(now, self.index, selection, |sample| samples.push(sample));
+        });
+        Ok(samples.into_iter().filter_map(decode).collect())
+    }
+
+    /// Waits until there is a sample that was not read. Meanwhile this thread drives the participant.
+    ///
+    /// *Errors*: [`crate::Error::Timeout`].
+    pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
+        let index = self.index;
+        wait_for(&self.executor, timeout.into(), |participant, _| {
+            participant.reader(index).is_some_and(|reader| reader.cache.unread_count() > 0)
+        })
+    }
+
+    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`].
+    pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
+        self.wait_matched_count(1, timeout)
+    }
+
+    /// Waits until `count` writers are matched.
+    pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
+        let index = self.index;
+        wait_for(&self.executor, timeout.into(), |participant, _| {
+            let matched =
+                participant.reader(index).map_or(0, |reader| reader.subscription_matched.current_count);
+            matched as usize >= count
+        })
+    }
+
+    /// The samples as an asynchronous stream, for any runtime.
+    pub fn samples(&self) -> Samples<'_, T> {
+        Samples::new(self)
+    }
+
+    /// Calls `listener` with each sample that arrives, on the thread that drives: do not wait in it.
+    pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
+        let executor = Arc::downgrade(&self.executor);
+        let index = self.index;
+        self.set_listener(move |kinds| {
+            let Some(executor) = executor.upgrade().filter(|_| kinds.intersects(StatusMask::DATA_AVAILABLE))
+            else {
+                return;
+            };
+            while let Some(sample) = take_next(&executor, index) {
+                listener(sample);
+            }
+        });
+    }
+
+    /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
+    pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
+        self.executor.set_listener(Entity::Reader(self.index), Some(Box::new(listener)));
+    }
+
+    /// SUBSCRIPTION_MATCHED; its changes count from 0 again.
+    pub fn subscription_matched_status(&self) -> SubscriptionMatchedStatus {
+        self.status(|reader| reader.subscription_matched.take())
+    }
+
+    /// REQUESTED_INCOMPATIBLE_QOS, with both values of each policy; its changes count from 0 again.
+    pub fn requested_incompatible_qos_status(&self) -> RequestedIncompatibleQosStatus {
+        self.status(|reader| reader.requested_incompatible_qos.take())
+    }
+
+    /// LIVELINESS_CHANGED; its changes count from 0 again.
+    pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
+        self.status(|reader| reader.liveliness_changed.take())
+    }
+
+    /// SAMPLE_LOST; its changes count from 0 again.
+    pub fn sample_lost_status(&self) -> SampleLostStatus {
+        self.status(|reader| reader.sample_lost.take())
+    }
+
+    /// SAMPLE_REJECTED; its changes count from 0 again.
+    pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
+        self.status(|reader| reader.sample_rejected.take())
+    }
+
+    fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataReader) -> S) -> S {
+        self.executor.look(|participant, _| participant.reader_mut(self.index).map(take).unwrap_or_default())
+    }
+
+    /// Its GUID.
+    pub fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// Its QoS.
+    pub fn qos(&self) -> &DataReaderQos {
+        &self.qos
+    }
+}
+
+impl<T> Drop for DataReader<T> {
+    fn drop(&mut self) {
+        self.executor.remove_hooks(Entity::Reader(self.index));
+        self.executor.with(|participant, now| participant.delete_reader(now, self.index));
+    }
+}

@@ -1,0 +1,35 @@
+//! A reader's samples for asynchronous code. No runtime of our own: a waker per reader.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use taut_cdr::DdsType;
+use taut_dcps::Entity;
+
+use crate::reader::{DataReader, Sample, take_next};
+
+/// Takes one sample after the other; never ends.
+pub struct Samples<'a, T> {
+    reader: &'a DataReader<T>,
+}
+
+impl<'a, T: DdsType> Samples<'a, T> {
+    pub(crate) fn new(reader: &'a DataReader<T>) -> Samples<'a, T> {
+        Samples { reader }
+    }
+}
+
+impl<T: DdsType> Stream for Samples<'_, T> {
+    type Item = Sample<T>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Sample<T>>> {
+        let DataReader { executor, index, .. } = self.reader;
+        // Registered before the look: a sample that comes in between wakes the task.
+        executor.register_waker(Entity::Reader(*index), context.waker());
+        match take_next(executor, *index) {
+            Some(sample) => Poll::Ready(Some(sample)),
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Topic: a name, a type, and what makes writers and readers of it. DCPS 1.4 §2.2.2.3.2.
+
+use std::marker::PhantomData;
+
+use taut_base::Result;
+use taut_cdr::DdsType;
+use taut_dcps::Endpoint;
+use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, Qos, SubscriberQos, TopicQos};
+
+use crate::erase::type_support;
+use crate::{DataReader, DataWriter, DomainParticipant};
+
+/// A topic of a participant.
+pub struct Topic<T> {
+    pub(crate) participant: DomainParticipant,
+    name: String,
+    qos: TopicQos,
+    of: PhantomData<fn() -> T>,
+}
+
+/// A writer's QoS with that of its publisher. Made from a [`Qos`] or a [`DataWriterQos`].
+#[derive(Clone, Debug, Default)]
+pub struct WriterQos {
+    /// The writer's.
+    pub qos: DataWriterQos,
+    /// The publisher's.
+    pub publisher: PublisherQos,
+}
+
+/// A reader's QoS with that of its subscriber. Made from a [`Qos`] or a [`DataReaderQos`].
+#[derive(Clone, Debug, Default)]
+pub struct ReaderQos {
+    /// The reader's.
+    pub qos: DataReaderQos,
+    /// The subscriber's.
+    pub subscriber: SubscriberQos,
+}
+
+impl From<Qos> for WriterQos {
+    fn from(qos: Qos) -> Self {
+        WriterQos { qos: qos.writer, publisher: qos.publisher }
+    }
+}
+
+impl From<DataWriterQos> for WriterQos {
+    fn from(qos: DataWriterQos) -> Self {
+        WriterQos { qos, publisher: PublisherQos::default() }
+    }
+}
+
+impl From<Qos> for ReaderQos {
+    fn from(qos: Qos) -> Self {
+        ReaderQos { qos: qos.reader, subscriber: qos.subscriber }
+    }
+}
+
+impl From<DataReaderQos> for ReaderQos {
+    fn from(qos: DataReaderQos) -> Self {
+        ReaderQos { qos, subscriber: SubscriberQos::default() }
+    }
+}
+
+impl<T: DdsType> Topic<T> {
+    pub(crate) fn new(participant: DomainParticipant, name: &str, qos: TopicQos) -> Topic<T> {
+        Topic { participant, name: name.to_owned(), qos, of: PhantomData }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its type's name.
+    pub fn type_name(&self) -> &'static str {
+        T::TYPE_NAME
+    }
+
+    /// A writer. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
+    pub fn writer(&self, qos: impl Into<WriterQos>) -> Result<DataWriter<T>> {
+        let WriterQos { qos, publisher } = qos.into();
+        qos.check()?;
+        publisher.check()?;
+        DataWriter::new(self, self.endpoint(qos, publisher))
+    }
+
+    /// A reader. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
+    pub fn reader(&self, qos: impl Into<ReaderQos>) -> Result<DataReader<T>> {
+        let ReaderQos { qos, subscriber } = qos.into();
+        qos.check()?;
+        subscriber.check()?;
+        Ok(DataReader::new(self, self.endpoint(qos, subscriber)))
+    }
+
+    fn endpoint<Qos, Group>(&self, qos: Qos, group: Group) -> Endpoint<Qos, Group> {
+        Endpoint {
+            topic_name: self.name.clone(),
+            topic_qos: self.qos.clone(),
+            type_support: type_support::<T>(),
+            qos,
+            group,
+        }
+    }
+}

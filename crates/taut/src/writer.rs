@@ -1,0 +1,202 @@
+//! DataWriter. DCPS 1.4 §2.2.2.4.2.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Timestamp};
+use taut_cdr::{DdsType, KeyHasher, Representation};
+use taut_dcps::{
+    Endpoint, Entity, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
+    StatusMask, Write,
+};
+use taut_exec::{Executor, wall_clock_now};
+use taut_mem::{Bytes, Pool};
+use taut_qos::{DataWriterQos, History, PublisherQos};
+use taut_rtps::WriterIndex;
+use taut_rtps::history_cache::ChangeKind;
+
+use crate::erase::{refused, representation};
+use crate::participant::wait_for;
+use crate::topic::Topic;
+
+/// The capacity that a writer's buffers start with, and how many of them it remembers. More of them
+/// cost memory, fewer make a deep history allocate.
+const POOL: (usize, usize) = (512, 2_048);
+
+/// Writes samples of a topic.
+///
+/// Belongs to one thread at a time: it can be sent, not shared. *Cost*: of a write, no allocation once
+/// warm, one lock (the participant's token) and one system call for each destination.
+pub struct DataWriter<T> {
+    executor: Arc<Executor>,
+    index: WriterIndex,
+    guid: Guid,
+    qos: DataWriterQos,
+    representation: Representation,
+    tools: RefCell<Tools>,
+    of: PhantomData<fn(T)>,
+}
+
+struct Tools {
+    pool: Pool,
+    hasher: KeyHasher,
+}
+
+impl<T: DdsType> DataWriter<T> {
+    pub(crate) fn new(
+        topic: &Topic<T>,
+        endpoint: Endpoint<DataWriterQos, PublisherQos>,
+    ) -> Result<DataWriter<T>> {
+        let executor = Arc::clone(&topic.participant.executor);
+        let qos = endpoint.qos.clone();
+        let representation = representation(&qos.representation)?;
+        let (index, guid) = executor.with(|participant, now| {
+            let index = participant.create_writer(now, endpoint);
+            (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
+        });
+        let tools = Tools { pool: Pool::new(POOL.0, POOL.1), hasher: KeyHasher::default() };
+        let tools = RefCell::new(tools);
+        Ok(DataWriter { executor, index, guid, qos, representation, tools, of: PhantomData })
+    }
+
+    /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.
+    ///
+    /// *Errors*: [`Error::Timeout`] after that; [`Error::BadParameter`] for a value its type forbids.
+    pub fn write(&self, sample: &T) -> Result<()> {
+        self.write_with_timestamp(sample, wall_clock_now())
+    }
+
+    /// Writes a sample with a time of the caller's own.
+    pub fn write_with_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
+        self.publish(self.change(ChangeKind::Alive, sample, timestamp)?, true)
+    }
+
+    /// Writes a sample if it can do so at once. *Errors*: [`Error::Timeout`] if it would have to wait.
+    pub fn try_write(&self, sample: &T) -> Result<()> {
+        self.publish(self.change(ChangeKind::Alive, sample, wall_clock_now())?, false)
+    }
+
+    /// Disposes of the instance that has the key of `key`.
+    ///
+    /// *Errors*: as [`DataWriter::write`]; [`Error::PreconditionNotMet`] on a topic without a key.
+    pub fn dispose(&self, key: &T) -> Result<()> {
+        self.publish(self.change(ChangeKind::NotAliveDisposed, key, wall_clock_now())?, true)
+    }
+
+    /// Says that this writer will not write the instance any more; with
+    /// `autodispose_unregistered_instances`, the default, it is disposed of too.
+    pub fn unregister_instance(&self, key: &T) -> Result<()> {
+        let kind = if self.qos.writer_data_lifecycle.autodispose_unregistered_instances {
+            ChangeKind::NotAliveDisposedUnregistered
+        } else {
+            ChangeKind::NotAliveUnregistered
+        };
+        self.publish(self.change(kind, key, wall_clock_now())?, true)
+    }
+
+    /// The handle of the instance that has the key of `key`. Needs nothing of the peers.
+    pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
+        self.tools.borrow_mut().hasher.hash(key, self.representation).map_err(refused::<T>)
+    }
+
+    fn change(&self, kind: ChangeKind, sample: &T, timestamp: Timestamp) -> Result<Write> {
+        if kind != ChangeKind::Alive && !T::HAS_KEY {
+            let text = format!("{} has no key: mark one with #[dds(key)]", T::TYPE_NAME);
+            return Err(Error::PreconditionNotMet(text));
+        }
+        let Tools { pool, hasher } = &mut *self.tools.borrow_mut();
+        let instance = hasher.hash(sample, self.representation).map_err(refused::<T>)?;
+        let mut slot = pool.claim();
+        slot.clear();
+        let encoded = match kind {
+            ChangeKind::Alive => taut_cdr::to_payload(sample, self.representation, &mut slot),
+            _ => taut_cdr::key_to_payload(sample, self.representation, &mut slot),
+        };
+        encoded.map_err(refused::<T>)?;
+        let payload: Bytes = pool.share(slot);
+        Ok(Write { kind, instance, source_timestamp: Some(timestamp), payload })
+    }
+
+    fn publish(&self, write: Write, may_wait: bool) -> Result<()> {
+        let may_queue = matches!(self.qos.history, History::KeepLast(_));
+        if may_queue || !may_wait {
+            return self.executor.write(self.index, write, may_queue).map_err(|_| Error::Timeout);
+        }
+        if self.executor.write(self.index, write.clone(), false).is_ok() {
+            return Ok(());
+        }
+        let index = self.index;
+        wait_for(&self.executor, self.qos.reliability.max_blocking_time, |participant, now| {
+            participant.write(now, index, write.clone()).is_ok()
+        })
+    }
+
+    /// Waits until a reader has matched. *Errors*: [`Error::Timeout`].
+    pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
+        self.wait_matched_count(1, timeout)
+    }
+
+    /// Waits until `count` readers are matched.
+    pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
+        let index = self.index;
+        wait_for(&self.executor, timeout.into(), |participant, _| {
+            let matched =
+                participant.writer(index).map_or(0, |writer| writer.publication_matched.current_count);
+            matched as usize >= count
+        })
+    }
+
+    /// Waits until all matched reliable readers have acknowledged all that was written.
+    pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
+        let index = self.index;
+        self.executor.with(|participant, now| participant.ask_for_acknowledgements(now, index));
+        wait_for(&self.executor, timeout.into(), |participant, _| participant.is_acknowledged(index))
+    }
+
+    /// PUBLICATION_MATCHED; its changes count from 0 again.
+    pub fn publication_matched_status(&self) -> PublicationMatchedStatus {
+        self.status(|writer| writer.publication_matched.take())
+    }
+
+    /// OFFERED_INCOMPATIBLE_QOS, with both values of each policy; its changes count from 0 again.
+    pub fn offered_incompatible_qos_status(&self) -> OfferedIncompatibleQosStatus {
+        self.status(|writer| writer.offered_incompatible_qos.take())
+    }
+
+    /// LIVELINESS_LOST; its changes count from 0 again.
+    pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
+        self.status(|writer| writer.liveliness_lost.take())
+    }
+
+    fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataWriter) -> S) -> S {
+        self.executor.look(|participant, _| participant.writer_mut(self.index).map(take).unwrap_or_default())
+    }
+
+    /// Says that this writer is alive (MANUAL_BY_TOPIC).
+    pub fn assert_liveliness(&self) {
+        self.executor.with(|participant, now| participant.assert_liveliness(now, self.index));
+    }
+
+    /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
+    pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
+        self.executor.set_listener(Entity::Writer(self.index), Some(Box::new(listener)));
+    }
+
+    /// Its GUID.
+    pub fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// Its QoS.
+    pub fn qos(&self) -> &DataWriterQos {
+        &self.qos
+    }
+}
+
+impl<T> Drop for DataWriter<T> {
+    fn drop(&mut self) {
+        self.executor.remove_hooks(Entity::Writer(self.index));
+        self.executor.with(|participant, now| participant.delete_writer(now, self.index));
+    }
+}
