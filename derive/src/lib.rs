@@ -20,6 +20,7 @@
 mod attributes;
 mod bits;
 mod enumeration;
+mod members;
 mod structure;
 #[cfg(test)]
 mod tests;

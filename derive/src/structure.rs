@@ -7,22 +7,22 @@ use syn::{DataStruct, DeriveInput, Error, Index, Member, Path, Result, Type};
 use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, argument_of, with_bounds};
 
 /// A member as the code below needs it.
-struct Field {
-    member: Member,
+pub struct Field {
+    pub member: Member,
     /// The type on the wire: what is inside of an `Option`.
-    ty: Type,
-    optional: bool,
-    attributes: MemberAttributes,
+    pub ty: Type,
+    pub optional: bool,
+    pub attributes: MemberAttributes,
     /// Known unless it follows from the base's.
-    number: Option<u32>,
-    id: TokenStream,
+    pub number: Option<u32>,
+    pub id: TokenStream,
 }
 
-struct Structure<'a> {
-    krate: &'a Path,
-    extensibility: Extensibility,
-    base: Option<(Member, Type)>,
-    fields: Vec<Field>,
+pub struct Structure<'a> {
+    pub krate: &'a Path,
+    pub extensibility: Extensibility,
+    pub base: Option<(Member, Type)>,
+    pub fields: Vec<Field>,
 }
 
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataStruct) -> Result<TokenStream> {
@@ -108,7 +108,7 @@ impl<'a> Structure<'a> {
         Ok(())
     }
 
-    fn mutable(&self) -> bool {
+    pub fn mutable(&self) -> bool {
         self.extensibility == Extensibility::Mutable
     }
 
@@ -276,205 +276,5 @@ impl<'a> Structure<'a> {
             }
         };
         (coding, quote! { const PLAIN: bool = true #(&& <#types as #krate::Cdr>::PLAIN)*; #first })
-    }
-}
-
-impl Structure<'_> {
-    /// Code that refuses `value` (an expression of a reference) when it exceeds the member's bounds.
-    fn check(&self, field: &Field, value: TokenStream) -> TokenStream {
-        let (krate, bounds) = (self.krate, field.attributes.bounds_tokens());
-        if field.attributes.bounds.is_empty() {
-            return TokenStream::new();
-        }
-        if field.optional {
-            return quote!(if let Some(value) = #value { #krate::Cdr::check_bounds(value, #bounds)?; });
-        }
-        quote!(#krate::Cdr::check_bounds(#value, #bounds)?;)
-    }
-
-    fn encode_members(&self) -> TokenStream {
-        let krate = self.krate;
-        let base =
-            self.base.iter().map(|(member, _)| quote!(#krate::Members::encode_members(&self.#member, out)?;));
-        let fields = self.fields.iter().map(|field| {
-            let Field { member, id, optional, attributes, .. } = field;
-            let (check, understand) = (self.check(field, quote!(&self.#member)), attributes.must_understand);
-            let write = match (self.mutable(), optional) {
-                (false, false) => quote!(#krate::Cdr::encode(&self.#member, out)?;),
-                (false, true) => quote!(out.optional(#id, #understand, self.#member.as_ref())?;),
-                (true, false) => quote!(out.member(#id, #understand, &self.#member)?;),
-                (true, true) => quote! {
-                    if let Some(value) = &self.#member { out.member(#id, #understand, value)?; }
-                },
-            };
-            quote!(#check #write)
-        });
-        quote!(#(#base)* #(#fields)*)
-    }
-
-    fn decode_members(&self) -> TokenStream {
-        let krate = self.krate;
-        if self.mutable() {
-            return quote! {
-                let mut value = <Self as #krate::Cdr>::initial();
-                input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, false, input))?;
-                Ok(value)
-            };
-        }
-        let base =
-            self.base.iter().map(|(member, _)| quote!(#member: #krate::Members::decode_members(input)?));
-        let fields = self.fields.iter().map(|field| {
-            let Field { member, id, optional, .. } = field;
-            let read = match (self.extensibility, optional) {
-                (Extensibility::Appendable, false) => quote!(input.appended()?),
-                (Extensibility::Appendable, true) => {
-                    quote!(if input.trimmed() { None } else { input.optional(#id)? })
-                }
-                (_, false) => quote!(#krate::Cdr::decode(input)?),
-                (_, true) => quote!(input.optional(#id)?),
-            };
-            let check = self.check(field, quote!(&value));
-            if check.is_empty() {
-                return quote!(#member: #read);
-            }
-            let ty = &field.ty;
-            let ty = if *optional { quote!(Option<#ty>) } else { quote!(#ty) };
-            quote!(#member: { let value: #ty = #read; #check value })
-        });
-        quote!(Ok(Self { #(#base,)* #(#fields,)* }))
-    }
-
-    fn decode_member(&self) -> TokenStream {
-        let krate = self.krate;
-        if !self.mutable() {
-            return quote!(Ok(false));
-        }
-        let fields = self.fields.iter().map(|field| {
-            let Field { member, ty, id, optional, .. } = field;
-            let check = self.check(field, quote!(&self.#member));
-            let some = if *optional { quote!(Some(value)) } else { quote!(value) };
-            quote! {
-                if id == #id {
-                    let value: #ty =
-                        if key { #krate::Cdr::decode_key(input)? } else { #krate::Cdr::decode(input)? };
-                    self.#member = #some;
-                    #check
-                    return Ok(true);
-                }
-            }
-        });
-        let rest = match &self.base {
-            Some((member, _)) => {
-                quote!(#krate::Members::decode_member(&mut self.#member, id, key, input))
-            }
-            None => quote!(Ok(false)),
-        };
-        quote!(#(#fields)* #rest)
-    }
-
-    /// Runs `step` over the key members, or over all if there are none, the base's first.
-    ///
-    /// `sorted`: in the order of the ids, as the key hash wants it (XTypes 1.3 §7.6.8).
-    fn over_key(
-        &self,
-        sorted: bool,
-        base_step: impl Fn(&Member, &Type) -> TokenStream,
-        step: impl Fn(&Field) -> TokenStream,
-    ) -> TokenStream {
-        let krate = self.krate;
-        let run = |keys: bool| {
-            let mut fields: Vec<&Field> =
-                self.fields.iter().filter(|field| !keys || field.attributes.key).collect();
-            if sorted && self.base.is_none() {
-                fields.sort_by_key(|field| field.number);
-            }
-            fields.into_iter().map(&step).collect::<TokenStream>()
-        };
-        let any = self.fields.iter().any(|field| field.attributes.key);
-        let Some((member, base)) = &self.base else { return run(any) };
-        let (of_base, own, all) = (base_step(member, base), run(true), run(false));
-        let base_has_key = quote!(<#base as #krate::DdsType>::HAS_KEY);
-        if any {
-            quote!(if #base_has_key { #of_base } #own)
-        } else {
-            quote!(#of_base if !#base_has_key { #all })
-        }
-    }
-
-    fn encode_key(&self) -> TokenStream {
-        let krate = self.krate;
-        let order = |sorted| {
-            self.over_key(
-                sorted,
-                |member, _| quote!(#krate::Members::encode_key_members(&self.#member, out)?;),
-                |field| self.encode_key_member(field),
-            )
-        };
-        let (defined, sorted) = (order(false), order(true));
-        if defined.to_string() == sorted.to_string() {
-            return defined;
-        }
-        quote!(if out.is_key_hash() { #sorted } else { #defined })
-    }
-
-    fn encode_key_member(&self, field: &Field) -> TokenStream {
-        let krate = self.krate;
-        let Field { member, id, optional, attributes, .. } = field;
-        let (check, understand) = (self.check(field, quote!(&self.#member)), attributes.must_understand);
-        let optionally = quote!(out.optional(#id, #understand, self.#member.as_ref())?;);
-        let write = match (self.mutable(), optional) {
-            (false, false) => quote!(#krate::Cdr::encode_key(&self.#member, out)?;),
-            (false, true) => optionally,
-            (true, false) => quote!(out.key_member(#id, #understand, &self.#member)?;),
-            (true, true) => quote! {
-                if out.is_key_hash() { #optionally }
-                else if let Some(value) = &self.#member { out.key_member(#id, #understand, value)?; }
-            },
-        };
-        quote!(#check #write)
-    }
-
-    fn decode_key(&self) -> TokenStream {
-        let krate = self.krate;
-        if self.mutable() {
-            return TokenStream::new();
-        }
-        let present = match self.extensibility {
-            Extensibility::Appendable => quote!(if !input.trimmed()),
-            _ => TokenStream::new(),
-        };
-        self.over_key(
-            false,
-            |member, _| quote!(#krate::Members::decode_key_members(&mut self.#member, input)?;),
-            |field| {
-                let Field { member, id, optional, .. } = field;
-                let check = self.check(field, quote!(&self.#member));
-                let read = if *optional {
-                    quote!(input.optional(#id)?)
-                } else {
-                    quote!(#krate::Cdr::decode_key(input)?)
-                };
-                quote!(#present { self.#member = #read; } #check)
-            },
-        )
-    }
-
-    fn key_size(&self) -> TokenStream {
-        let krate = self.krate;
-        self.over_key(
-            true,
-            |_, base| quote!(size = <#base as #krate::Members>::key_members_size(size);),
-            |field| {
-                let (ty, bounds) = (&field.ty, field.attributes.bounds_tokens());
-                if field.optional {
-                    return quote!(size = size.unbounded(););
-                }
-                // The early return ends the walk through types that contain themselves.
-                quote! {
-                    if size.exceeds_hash() { return size; }
-                    size = <#ty as #krate::Cdr>::key_size(size, #bounds);
-                }
-            },
-        )
     }
 }

@@ -197,7 +197,6 @@ fn large_and_far_parameters_of_xcdr1_take_the_extended_header() {
 
 #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
 #[dds(bit_bound = 16, crate = taut_cdr)]
-#[allow(dead_code)]
 enum Kind {
     Low = -5,
     #[dds(default)]
