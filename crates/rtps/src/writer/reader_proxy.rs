@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn jobs_give_what_was_asked_for() {
         let mut set = FragmentNumberSet::new(3);
-        [3, 5, 250].map(|n| set.insert(n));
+        [3, 5, 250].into_iter().for_each(|n| assert!(set.insert(n)));
         let mut proxy = proxy();
         assert!(proxy.on_nack_frag(SequenceNumber(1), set, 1));
         let job = &mut proxy.fragments[0];

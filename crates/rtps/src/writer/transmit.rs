@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn gaps_start_with_a_run() {
         let mut gap = GapBuilder::default();
-        [5, 6, 7, 9, 12].map(|n| gap.add(SequenceNumber(n)));
+        [5, 6, 7, 9, 12].into_iter().for_each(|n| gap.add(SequenceNumber(n)));
         let (start, list) = gap.gap.unwrap();
         assert_eq!((start.0, list.base().0), (5, 8));
         assert_eq!(list.iter().map(|n| n.0).collect::<Vec<_>>(), [9, 12]);
