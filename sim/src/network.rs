@@ -1,0 +1,509 @@
+//! The network and its clock: who is reached by what, when, and what goes wrong on the way.
+//!
+//! Owns virtual time, the queue of events and the participants. One seed gives one run: there is no other
+//! source of chance, no wall clock and no thread. Every participant is the same core that runs over
+//! sockets, driven as an executor drives it: frame, timeout, then transmit until nothing is left.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::net::Ipv4Addr;
+
+use taut_base::{Duration, GuidPrefix, Locator, Rng, Time};
+use taut_dcps::{DomainParticipant, Entity, StatusMask};
+use taut_mem::Bytes;
+use taut_port::{Frame, Lane, Port};
+use taut_rtps::{Config, Interface, MulticastChoice, TxClass};
+
+use crate::faults::Faults;
+use crate::tally::Tally;
+
+/// The group of discovery.
+pub const META_GROUP: Locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400);
+/// The group of user data.
+pub const USER_GROUP: Locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7401);
+
+/// Datagrams per transmission step, as an executor would have it.
+const BUDGET: usize = 64;
+/// Transmission steps that one event may cause. More is a core that never gets done.
+const STEPS: usize = 100_000;
+
+/// What a participant is made of, besides its name and addresses.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeOptions {
+    /// How long peers remember it.
+    pub lease: Duration,
+    /// Between announcements.
+    pub announcement_period: Duration,
+    /// What its monotonic clock shows when the network's shows 0.
+    pub clock_offset: Duration,
+    /// Does it use the multicast group of user data?
+    pub multicast: MulticastChoice,
+    /// Does it announce to the group of discovery, or only to the addresses of those before it?
+    pub multicast_discovery: bool,
+    /// Time to handle one datagram; with [`NodeOptions::receive_buffer`] makes a slow receiver.
+    pub service: Duration,
+    /// Datagrams that wait to be handled; more are lost.
+    pub receive_buffer: usize,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        NodeOptions {
+            lease: Duration::from_secs(10),
+            announcement_period: Duration::from_secs(3),
+            clock_offset: Duration::ZERO,
+            multicast: MulticastChoice::Auto,
+            multicast_discovery: true,
+            service: Duration::ZERO,
+            receive_buffer: usize::MAX,
+        }
+    }
+}
+
+/// A place in the network where a participant runs, or did.
+pub struct Node {
+    /// The participant; `None` once it has crashed or left.
+    pub participant: Option<DomainParticipant>,
+    /// What it is made of.
+    pub options: NodeOptions,
+    /// How often it was started.
+    pub incarnation: u32,
+    /// What it has sent.
+    pub sent: Tally,
+    /// Calls of `on_timeout`.
+    pub timeouts: u64,
+    /// Datagrams handled.
+    pub received: u64,
+    prefix: GuidPrefix,
+    wake_at: Time,
+    busy_until: Time,
+}
+
+enum What {
+    Arrive { to: usize, lane: Lane, source: Locator, bytes: Bytes },
+    Wake { node: usize },
+}
+
+struct Queued {
+    at: Time,
+    order: u64,
+    what: What,
+}
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Queued) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+impl Eq for Queued {}
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Queued) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Queued {
+    fn cmp(&self, other: &Queued) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+/// A datagram that went over the network, for those who listen.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// Who sent it.
+    pub from: usize,
+    /// Where it went.
+    pub to: Locator,
+    /// What it holds.
+    pub bytes: Bytes,
+}
+
+/// The network with everything in it.
+pub struct Network {
+    /// The participants, by number.
+    pub nodes: Vec<Node>,
+    /// What happens to datagrams that have no faults of their own.
+    pub faults: Faults,
+    /// What happens to datagrams from one to another, where that is different.
+    pub links: BTreeMap<(usize, usize), Faults>,
+    /// News of entities that nobody has looked at: see [`Network::observe`].
+    pub news: Vec<(usize, Entity, StatusMask)>,
+    /// Keep the news?
+    pub observe: bool,
+    /// Print what happens?
+    pub trace: bool,
+    /// What went over the network, if `capturing`.
+    pub captured: Vec<Captured>,
+    /// Keep at most so many of the datagrams.
+    pub capturing: usize,
+    /// Events handled.
+    pub events: u64,
+    now: Time,
+    rng: Rng,
+    order: u64,
+    queue: BinaryHeap<Reverse<Queued>>,
+    cut: BTreeSet<(usize, usize)>,
+}
+
+/// Collects what a participant sends in one step.
+#[derive(Default)]
+struct Outbox(Vec<(Locator, Bytes)>);
+
+impl Port for Outbox {
+    fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
+        let datagram = Bytes::from(parts.concat());
+        self.0.extend(to.iter().map(|locator| (*locator, datagram.clone())));
+    }
+
+    fn flush(&mut self) {}
+}
+
+/// The address of a node's discovery.
+pub fn meta_locator(node: usize) -> Locator {
+    Locator::udp_v4(address(node), 7410)
+}
+
+/// The address of a node's samples.
+pub fn user_locator(node: usize) -> Locator {
+    Locator::udp_v4(address(node), 7411)
+}
+
+fn address(node: usize) -> Ipv4Addr {
+    let [_, _, high, low] = u32::try_from(node + 1).unwrap_or(u32::MAX).to_be_bytes();
+    Ipv4Addr::new(10, 0, high, low)
+}
+
+fn node_of(locator: &Locator) -> Option<(usize, Lane)> {
+    let [.., 10, 0, high, low] = locator.address else { return None };
+    let node = (usize::from(high) << 8 | usize::from(low)).checked_sub(1)?;
+    match locator.port {
+        7410 => Some((node, Lane::Meta)),
+        7411 => Some((node, Lane::User)),
+        _ => None,
+    }
+}
+
+impl Network {
+    /// An empty network.
+    pub fn new(seed: u64) -> Network {
+        Network {
+            nodes: Vec::new(),
+            faults: Faults::default(),
+            links: BTreeMap::new(),
+            news: Vec::new(),
+            observe: false,
+            trace: false,
+            captured: Vec::new(),
+            capturing: 0,
+            events: 0,
+            now: Time(0),
+            rng: Rng::new(seed),
+            order: 0,
+            queue: BinaryHeap::new(),
+            cut: BTreeSet::new(),
+        }
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The one source of chance.
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    /// Adds a place for a participant; [`Network::start`] starts it.
+    pub fn add(&mut self, options: NodeOptions) -> usize {
+        self.nodes.push(Node {
+            participant: None,
+            options,
+            incarnation: 0,
+            sent: Tally::default(),
+            timeouts: 0,
+            received: 0,
+            prefix: GuidPrefix::UNKNOWN,
+            wake_at: Time::NEVER,
+            busy_until: Time(0),
+        });
+        self.nodes.len() - 1
+    }
+
+    /// Starts a participant under a new name.
+    pub fn start(&mut self, node: usize) {
+        let incarnation = self.nodes[node].incarnation + 1;
+        let mut prefix = [0; 12];
+        prefix[..2].copy_from_slice(&[0x7a, 0x7a]);
+        prefix[2..6].copy_from_slice(&u32::try_from(node).unwrap_or(u32::MAX).to_be_bytes());
+        prefix[8..].copy_from_slice(&incarnation.to_be_bytes());
+        self.start_as(node, GuidPrefix(prefix));
+    }
+
+    /// Starts a participant under the name it had before, as one that keeps its name in a file would.
+    pub fn start_again(&mut self, node: usize) {
+        self.start_as(node, self.nodes[node].prefix);
+    }
+
+    fn start_as(&mut self, node: usize, guid_prefix: GuidPrefix) {
+        let options = self.nodes[node].options;
+        let peers = (0..self.nodes.len()).filter(|peer| *peer != node && !options.multicast_discovery);
+        let config = Config {
+            guid_prefix,
+            domain_id: 0,
+            entity_name: format!("node {node}"),
+            user_data: Vec::new(),
+            properties: Vec::new(),
+            lease_duration: options.lease,
+            announcement_period: options.announcement_period,
+            metatraffic_unicast: vec![meta_locator(node)],
+            metatraffic_multicast: if options.multicast_discovery { vec![META_GROUP] } else { Vec::new() },
+            default_unicast: vec![user_locator(node)],
+            default_multicast: vec![USER_GROUP],
+            initial_peers: peers.map(meta_locator).collect(),
+            interfaces: vec![Interface { address: address(node), prefix_len: 8 }],
+            multicast: options.multicast,
+        };
+        self.say(node, "starts");
+        let place = &mut self.nodes[node];
+        place.participant = Some(DomainParticipant::new(config));
+        place.incarnation += 1;
+        place.prefix = guid_prefix;
+        place.wake_at = Time::NEVER;
+        self.settle(node);
+    }
+
+    /// Stops a participant without a word.
+    pub fn crash(&mut self, node: usize) {
+        self.say(node, "crashes");
+        self.nodes[node].participant = None;
+    }
+
+    /// Stops a participant that says so.
+    pub fn leave(&mut self, node: usize) {
+        self.say(node, "leaves");
+        if let Some(participant) = &mut self.nodes[node].participant {
+            participant.leave();
+        }
+        self.settle(node);
+        self.nodes[node].participant = None;
+    }
+
+    /// Does a participant run there?
+    pub fn is_up(&self, node: usize) -> bool {
+        self.nodes[node].participant.is_some()
+    }
+
+    /// The name of the participant there, or of the last one.
+    pub fn prefix(&self, node: usize) -> GuidPrefix {
+        self.nodes[node].prefix
+    }
+
+    /// Loses everything from `from` to `to`; the other way is another cut.
+    pub fn cut(&mut self, from: usize, to: usize) {
+        self.cut.insert((from, to));
+    }
+
+    /// Ends a cut.
+    pub fn mend(&mut self, from: usize, to: usize) {
+        self.cut.remove(&(from, to));
+    }
+
+    /// Ends all cuts.
+    pub fn mend_all(&mut self) {
+        self.cut.clear();
+    }
+
+    /// What a node's own clock shows.
+    pub fn local_now(&self, node: usize) -> Time {
+        self.now + self.nodes[node].options.clock_offset
+    }
+
+    /// Does something with a participant, at its own time, and lets it send what follows.
+    pub fn on<R>(&mut self, node: usize, act: impl FnOnce(&mut DomainParticipant, Time) -> R) -> Option<R> {
+        let now = self.local_now(node);
+        let outcome = act(self.nodes[node].participant.as_mut()?, now);
+        self.settle(node);
+        Some(outcome)
+    }
+
+    /// The participant there, to look at.
+    pub fn participant(&self, node: usize) -> Option<&DomainParticipant> {
+        self.nodes[node].participant.as_ref()
+    }
+
+    /// Puts a datagram before a node as if it had come from `source`, now.
+    pub fn inject(&mut self, to: usize, lane: Lane, source: Locator, bytes: Bytes) {
+        self.push(self.now, What::Arrive { to, lane, source, bytes });
+    }
+
+    /// Lets time pass.
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_to(self.now + span);
+    }
+
+    /// Lets time pass up to a point in time.
+    pub fn run_to(&mut self, end: Time) {
+        while self.step(end) {}
+        self.now = self.now.max(end);
+    }
+
+    /// Handles the next event if it is not after `end`.
+    pub fn step(&mut self, end: Time) -> bool {
+        if self.queue.peek().is_none_or(|Reverse(next)| next.at > end) {
+            return false;
+        }
+        let Some(Reverse(next)) = self.queue.pop() else { return false };
+        self.now = self.now.max(next.at);
+        self.events += 1;
+        match next.what {
+            What::Arrive { to, lane, source, bytes } => self.arrive(to, lane, source, bytes),
+            What::Wake { node } => self.wake(node, next.at),
+        }
+        true
+    }
+
+    /// What was sent by all.
+    pub fn sent(&self) -> Tally {
+        self.nodes.iter().fold(Tally::default(), |sum, node| sum.plus(&node.sent))
+    }
+
+    fn arrive(&mut self, to: usize, lane: Lane, source: Locator, bytes: Bytes) {
+        let local = self.local_now(to);
+        let node = &mut self.nodes[to];
+        let Some(participant) = &mut node.participant else { return };
+        node.received += 1;
+        participant.on_frame(local, &Frame { source, lane, bytes });
+        self.settle(to);
+    }
+
+    fn wake(&mut self, node: usize, at: Time) {
+        let local = self.local_now(node);
+        let place = &mut self.nodes[node];
+        if place.wake_at != at {
+            return;
+        }
+        place.wake_at = Time::NEVER;
+        let Some(participant) = &mut place.participant else { return };
+        if participant.next_timeout().is_some_and(|due| due <= local) {
+            place.timeouts += 1;
+            participant.on_timeout(local);
+        }
+        self.settle(node);
+    }
+
+    /// Lets a participant send what it has, and notes when it wants to be called.
+    fn settle(&mut self, node: usize) {
+        let local = self.local_now(node);
+        for step in 0.. {
+            assert!(step < STEPS, "node {node} has sent {STEPS} bursts at one point in time");
+            let Some(participant) = &mut self.nodes[node].participant else { return };
+            let mut outbox = Outbox::default();
+            let progress = participant.poll_transmit(local, &mut outbox, TxClass::Discovery, BUDGET);
+            for (to, bytes) in outbox.0 {
+                self.send(node, to, bytes);
+            }
+            if !progress.more {
+                break;
+            }
+        }
+        self.note_news(node);
+        let place = &mut self.nodes[node];
+        let due = place.participant.as_ref().and_then(DomainParticipant::next_timeout);
+        let Some(due) = due.filter(|due| *due != Time::NEVER) else { return };
+        let at = (due - place.options.clock_offset).max(self.now);
+        if at < place.wake_at {
+            place.wake_at = at;
+            self.push(at, What::Wake { node });
+        }
+    }
+
+    fn note_news(&mut self, node: usize) {
+        let Some(participant) = &mut self.nodes[node].participant else { return };
+        while let Some((entity, mask)) = participant.poll_news() {
+            if self.observe {
+                self.news.push((node, entity, mask));
+            }
+        }
+        while let Some(line) = participant.poll_log() {
+            if self.trace {
+                println!("{:>12.6} node {node}: {line}", seconds(self.now));
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, to: Locator, bytes: Bytes) {
+        self.nodes[from].sent.count(&bytes);
+        if self.captured.len() < self.capturing {
+            self.captured.push(Captured { from, to, bytes: bytes.clone() });
+        }
+        if to.is_multicast() {
+            let lane = if to == META_GROUP { Lane::Meta } else { Lane::User };
+            for node in 0..self.nodes.len() {
+                self.carry(from, node, lane, bytes.clone());
+            }
+        } else if let Some((node, lane)) = node_of(&to)
+            && node < self.nodes.len()
+        {
+            self.carry(from, node, lane, bytes);
+        }
+    }
+
+    /// Carries one datagram to one node, with what goes wrong on the way.
+    fn carry(&mut self, from: usize, to: usize, lane: Lane, mut bytes: Bytes) {
+        if self.cut.contains(&(from, to)) {
+            return;
+        }
+        let faults = *self.links.get(&(from, to)).unwrap_or(&self.faults);
+        let fate = faults.draw(&mut self.rng, from == to);
+        if self.trace {
+            self.trace_datagram(from, to, &bytes, fate.copies == 0);
+        }
+        for _ in 0..fate.copies {
+            let delay = faults.delay_of(&mut self.rng);
+            if faults.corrupt > 0 && self.rng.chance(faults.corrupt) {
+                bytes = faults.flip(&mut self.rng, &bytes);
+            }
+            let Some(at) = self.queue_up(to, self.now + delay) else { continue };
+            let source = if lane == Lane::Meta { meta_locator(from) } else { user_locator(from) };
+            self.push(at, What::Arrive { to, lane, source, bytes: bytes.clone() });
+        }
+    }
+
+    /// When a datagram that arrives at `at` is handled; `None` if the buffer is full.
+    fn queue_up(&mut self, to: usize, at: Time) -> Option<Time> {
+        let node = &mut self.nodes[to];
+        let service = node.options.service;
+        if service == Duration::ZERO {
+            return Some(at);
+        }
+        let waiting = node.busy_until.since(at).0 / service.0.max(1);
+        if usize::try_from(waiting).is_ok_and(|waiting| waiting >= node.options.receive_buffer) {
+            return None;
+        }
+        node.busy_until = node.busy_until.max(at) + service;
+        Some(node.busy_until)
+    }
+
+    fn push(&mut self, at: Time, what: What) {
+        self.order += 1;
+        self.queue.push(Reverse(Queued { at, order: self.order, what }));
+    }
+
+    fn say(&self, node: usize, what: &str) {
+        if self.trace {
+            println!("{:>12.6} node {node} {what}", seconds(self.now));
+        }
+    }
+
+    fn trace_datagram(&self, from: usize, to: usize, bytes: &[u8], lost: bool) {
+        let Ok((_, rest)) = taut_wire::Header::parse(bytes) else { return };
+        let lost = if lost { " LOST" } else { "" };
+        println!("{:>12.6} {from} -> {to}{lost}: {}", seconds(self.now), crate::trace::line(rest));
+    }
+}
+
+/// A point in virtual time in seconds, to print.
+pub fn seconds(time: Time) -> f64 {
+    time.0 as f64 / 1e9
+}
