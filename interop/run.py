@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Runs the interoperability matrix: Taut against the other vendors, both ways.
+
+Everything happens in network namespaces of its own, which are removed at the
+end. README.md says what the cells are and how to add a vendor.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from runner import cells, dissect, netns, play, report
+
+JSON = cells.BUILD / "matrix.json"
+
+
+def parse(argv):
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--self-test", action="store_true", help="the other vendors with each other, without Taut")
+    parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
+    parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
+    parser.add_argument("--jobs", type=int, default=4, help="cells at a time (default 4)")
+    parser.add_argument("--keep-captures", action="store_true", help="keep build/captures also when all went well")
+    return parser.parse_args(argv)
+
+
+def missing(tasks):
+    """What has to be there before anything can run, and is not."""
+    vendors = {v for t in tasks for v in (t.publisher, t.subscriber)}
+    files = {word for v in vendors for word in cells.VENDORS[v]}
+    if any(cells.ROS in (t.publisher, t.subscriber) and cells.TAUT in (t.publisher, t.subscriber) for t in tasks):
+        files.add(cells.TAUT_CLI)
+    tools = [t for t in ("ip", "nft", "dumpcap", "tshark") if shutil.which(t) is None]
+    return [f for f in sorted(files) if not Path(f).exists()] + tools
+
+
+class Places:
+    """The namespaces, and how much of the machine the running cells may take."""
+
+    def __init__(self, namespaces):
+        self.free = list(namespaces)
+        self.capacity = self.room = len(namespaces)
+        self.changed = threading.Condition()
+
+    def take(self, weight):
+        """A namespace, when one is free and there is room for the weight."""
+        weight = min(weight, self.capacity)
+        with self.changed:
+            self.changed.wait_for(lambda: self.free and self.room >= weight)
+            self.room -= weight
+            return self.free.pop(), weight
+
+    def give(self, namespace, weight):
+        """Gives it back."""
+        with self.changed:
+            self.free.append(namespace)
+            self.room += weight
+            self.changed.notify_all()
+
+
+def run_all(tasks, namespaces, scratch, running, stopped):
+    """Every task, as many at a time as there are namespaces."""
+    places = Places(namespaces)
+
+    def one(task):
+        if stopped.is_set():
+            return None
+        namespace, weight = places.take(task.cell.weight)
+        try:
+            outcome = play.play(task, namespace, scratch, running)
+        finally:
+            places.give(namespace, weight)
+        if sys.stderr.isatty() or not outcome.passed:
+            print(f"{report.MARKS[outcome.passed]:4} {outcome.seconds:5.1f} s  {task.ident}", file=sys.stderr)
+        return outcome
+
+    # Heavy cells first: at the end they would run alone.
+    order = sorted(tasks, key=lambda t: (-t.cell.weight, -t.cell.timeout_s))
+    with ThreadPoolExecutor(len(namespaces)) as pool:
+        try:
+            done = {id(t): f for t, f in ((t, pool.submit(one, t)) for t in order)}
+            return [done[id(t)].result() for t in tasks]
+        except BaseException:
+            stopped.set()
+            for peer in list(running):
+                peer.kill()
+            raise
+
+
+def stop_captures(namespaces):
+    """Ends the captures; gives the reason why they cannot be judged, if there is one."""
+    lost = sum(namespace.stop_capture() for namespace in namespaces)
+    return f"dumpcap lost {lost} packets" if lost else None
+
+
+def run_matrix(options, tasks, excused):
+    """The run itself: namespaces, cells, captures, report."""
+    begin = time.monotonic()
+    captures, scratch = cells.BUILD / "captures", cells.BUILD / "log"
+    shutil.rmtree(captures, ignore_errors=True)
+    for directory in (captures, scratch):
+        directory.mkdir(parents=True, exist_ok=True)
+    netns.remove_stale()
+    namespaces, running, stopped = [], [], threading.Event()
+    try:
+        for number in range(min(options.jobs, len(tasks))):
+            namespaces.append(netns.Namespace(number, captures, options.self_test))
+        outcomes = run_all(tasks, namespaces, scratch, running, stopped)
+        lost = stop_captures(namespaces)
+    finally:
+        for namespace in namespaces:
+            namespace.remove()
+    with ThreadPoolExecutor(2) as pool:
+        verdicts = list(pool.map(dissect.dissect, [n.capture for n in namespaces]))
+
+    report.table(outcomes, excused)
+    for ident_reason in sorted(set(excused.values())):
+        print(f"-: {ident_reason}")
+    clean = dissect.judge(verdicts)
+    if lost:
+        print(f"tshark: {lost}, so the captures prove nothing")
+    failed = [o for o in outcomes if not o.passed]
+    # What the other vendors send to each other is theirs to answer for.
+    passed = not failed and (options.self_test or (clean and not lost))
+    for outcome in failed:
+        report.failure(outcome)
+    seconds = time.monotonic() - begin
+    report.write_json(JSON, outcomes, excused, verdicts, passed, seconds)
+    if passed and not options.keep_captures:
+        shutil.rmtree(captures)
+    print(f"\n{len(outcomes) - len(failed)} of {len(outcomes)} cells passed in {seconds:.0f} s"
+          f"{f', {len(excused)} excused' if excused else ''}; {JSON.relative_to(cells.HERE.parent)}")
+    return 0 if passed else 1
+
+
+def main():
+    """Checks that it can run at all, then runs."""
+    options = parse(sys.argv[1:])
+    tasks, excused = cells.tasks(options.self_test, options.only)
+    if options.list:
+        print("\n".join(t.ident for t in tasks))
+        return 0
+    problem = None
+    if not tasks:
+        problem = f"no cell matches {options.only}; --list shows them all"
+    elif options.jobs < 1:
+        problem = "--jobs is at least 1"
+    elif os.geteuid() != 0:
+        problem = "network namespaces need root; run it as root"
+    elif absent := missing(tasks):
+        problem = f"not there: {', '.join(absent)}; interop/build.sh builds the peers of the others, cargo Taut's"
+    if problem:
+        print(f"interop: {problem}", file=sys.stderr)
+        return 2
+
+    def stop(number, _frame):
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    return run_matrix(options, tasks, excused)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

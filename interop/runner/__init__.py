@@ -1,0 +1,1 @@
+"""The parts of run.py: cells, namespaces, processes, captures, the report."""

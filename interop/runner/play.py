@@ -1,0 +1,190 @@
+"""One cell on one pair: who starts when, and whether it went as it should."""
+
+import json
+import time
+from dataclasses import dataclass, field
+
+from . import cells
+from .peers import Peer
+
+# A subscriber stays this long after its last sample, so that the publisher gets
+# its acknowledgments and a sample too many is seen.
+SUB_LINGER_S = 0.3
+# A publisher stays until its readers have left, at most this long. It is not
+# enough that it calls everything acknowledged: Cyclone does so before a late
+# joiner has asked for anything, Fast DDS while fragments are being repaired.
+PUB_LINGER_S = {"best-effort": 0.3, "reliable": 6.0}
+# A volatile reader of Cyclone takes up the stream where the first heartbeat that it
+# hears says it ends. It asks for one 10 ms after the match, and no peer can tell when
+# it has come. Too short: samples are missing at the start under load.
+FIRST_HEARTBEAT_S = 0.15
+# How long a publisher that must find no reader looks for one.
+DECOY_S = 2.0
+# A sample on its way through the loss: beyond this the runner ends the peers.
+GRACE_S = 5.0
+
+
+@dataclass
+class Outcome:
+    """How a cell went: no problems means that it passed."""
+
+    task: cells.Task
+    seconds: float = 0.0
+    problems: list = field(default_factory=list)
+    received: int = 0
+    dropped: int = 0
+    commands: list = field(default_factory=list)
+    output: dict = field(default_factory=dict)
+
+    @property
+    def passed(self):
+        """True when nothing went wrong."""
+        return not self.problems
+
+
+def arguments(options):
+    """Options as a command line; a value of True stands for the bare option."""
+    words = []
+    for name, value in options.items():
+        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return words
+
+
+def peer_command(vendor, role, task, domain):
+    """The command line of one side."""
+    cell = task.cell
+    own = cell.pub if role != "sub" else cell.sub
+    options = {"domain": domain, "interface": "lo", "timeout": cell.timeout_s, **cell.both, **own}
+    if role == "decoy":
+        options.update(cell.decoy, timeout=DECOY_S)
+    if role == "sub":
+        options.pop("rate", None)
+        options.update({"linger": SUB_LINGER_S, "quiet": True})
+    else:
+        options["linger"] = PUB_LINGER_S[cell.both["reliability"]]
+        if cell.late_joiner:
+            options["wait-matched"] = 0
+        elif role == "pub":
+            options["hold"] = True
+    return [*cells.VENDORS[vendor], "sub" if role == "sub" else "pub", *arguments(options)]
+
+
+def play(task, namespace, scratch, started):
+    """Runs a cell in a namespace; `started` collects the peers, for who must end them early."""
+    begin = time.monotonic()
+    domain = namespace.next_domain()
+    outcome = Outcome(task)
+    if task.cell.loss_percent:
+        namespace.lose(task.cell.loss_percent, domain)
+    peers = {}
+
+    def start(role, argv):
+        peers[role] = Peer(role, argv, namespace, scratch)
+        started.append(peers[role])
+        return peers[role]
+
+    try:
+        if cells.ROS in (task.publisher, task.subscriber):
+            play_ros(task, domain, start, outcome)
+        else:
+            play_pair(task, domain, start, outcome)
+    except OSError as error:
+        outcome.problems.append(f"cannot start: {error}")
+    finally:
+        for peer in peers.values():
+            if peer.process.poll() is None:
+                peer.kill()
+            started.remove(peer)
+            for stream in (peer.process.stdin, peer.process.stdout):
+                stream.close()
+        if task.cell.loss_percent:
+            outcome.dropped = namespace.lose_nothing()
+            if outcome.dropped == 0:
+                outcome.problems.append("the loss rule dropped nothing")
+    outcome.seconds = time.monotonic() - begin
+    outcome.commands = [peer.command() for peer in peers.values()]
+    outcome.output = {role: peer.last_lines() for role, peer in peers.items()}
+    return outcome
+
+
+def play_pair(task, domain, start, outcome):
+    """Two peers with the same command line, and a decoy if the cell has one."""
+    cell = task.cell
+    end = time.monotonic() + cell.timeout_s + GRACE_S
+
+    def command(vendor, role):
+        return peer_command(vendor, role, task, domain)
+
+    decoy = start("decoy", command(task.publisher, "decoy")) if cell.decoy else None
+    pub = start("pub", command(task.publisher, "pub"))
+    if cell.late_joiner:
+        pub.wait_for("sent", end)
+        sub = start("sub", command(task.subscriber, "sub"))
+    else:
+        sub = start("sub", command(task.subscriber, "sub"))
+        if sub.wait_for("matched", end):
+            time.sleep(FIRST_HEARTBEAT_S)
+            pub.release()
+    codes = {"sub": sub.wait(end), "pub": pub.wait(end)}
+    judge(cell, codes, sub.summary(), outcome)
+    if decoy:
+        code = decoy.wait(end)
+        if code != 3 or any(e.get("event") == "matched" for e in decoy.events()):
+            outcome.problems.append(f"the decoy must find no reader, but ended with code {code}")
+
+
+def judge(cell, codes, summary, outcome):
+    """Compares what arrived with what should have."""
+    problems = outcome.problems
+    wanted = cell.expect or cell.both.get("count", 100)
+    outcome.received = summary.get("received", 0)
+    if codes["pub"] != 0:
+        problems.append(f"publisher ended with code {codes['pub']}")
+    if cell.share == 1.0:
+        if codes["sub"] != 0:
+            problems.append(f"subscriber ended with code {codes['sub']}")
+        if outcome.received != wanted:
+            problems.append(f"received {outcome.received} of {wanted}")
+    else:
+        if codes["sub"] not in (0, 3):
+            problems.append(f"subscriber ended with code {codes['sub']}")
+        if not wanted * cell.share <= outcome.received <= wanted:
+            problems.append(f"received {outcome.received} of {wanted}, at least {cell.share:.0%} must come")
+    for what in ("corrupt", "duplicates", "out_of_order"):
+        if summary.get(what, 1) != 0:
+            problems.append(f"{what}: {summary.get(what, 'no summary')}")
+
+
+def play_ros(task, domain, start, outcome):
+    """A node of ROS 2 and the command line tool, or two nodes."""
+    cell = task.cell
+    end = time.monotonic() + cell.timeout_s + GRACE_S
+    count, rate = cell.both["count"], cell.both["rate"]
+    common = {"domain": domain, "reliability": cell.both["reliability"], "topic": "chatter", "timeout": cell.timeout_s}
+    taut = ["--domain", str(domain), "--interface", "lo", *cells.ROS_TYPE]
+
+    if task.subscriber == cells.TAUT:
+        sub = start("sub", [cells.TAUT_CLI, "sub", "string", *taut, "--count", str(count), "--json"])
+    else:
+        sub = start("sub", [*cells.VENDORS[cells.ROS], "sub", *arguments({**common, "count": count})])
+        sub.wait_for("ready", end)
+    # More than the listener asks for: what is said before it listens is lost.
+    said = {"count": count * 3, "rate": rate}
+    if task.publisher == cells.TAUT:
+        pub = start("pub", [cells.TAUT_CLI, "pub", "string", *taut, "--text", "hello", *arguments(said)])
+    else:
+        pub = start("pub", [*cells.VENDORS[cells.ROS], "pub", *arguments({**common, **said})])
+    code = sub.wait(end)
+    outcome.received = heard(sub, "hello" if task.publisher == cells.TAUT else "Hello World: ")
+    if code != 0:
+        outcome.problems.append(f"subscriber ended with code {code}")
+    if outcome.received < count:
+        outcome.problems.append(f"{outcome.received} of {count} lines carry the text")
+    code = pub.wait(end)
+    if code != 0:
+        outcome.problems.append(f"publisher ended with code {code}")
+
+
+def heard(sub, text):
+    """How many JSON lines carry the text that was said."""
+    return sum(text in json.dumps(e) for e in sub.events() if e.get("event", "sample") == "sample")

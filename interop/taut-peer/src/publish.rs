@@ -1,0 +1,74 @@
+//! The whole life of a publisher.
+
+use std::time::{Duration, Instant};
+
+use taut::{DataWriter, Error, Result};
+
+use crate::bell::{Bell, after};
+use crate::options::{Final, Options};
+use crate::tally::{Matched, emit_acknowledged, emit_count};
+use crate::types::Sample;
+use crate::{COMPLETE, TIMED_OUT};
+
+pub fn publish<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<u8> {
+    let end = after(options.timeout);
+    let bell = Bell::new();
+    writer.set_listener(bell.listener());
+    let mut matched = Matched::default();
+    let mut wait_matched = |end: Instant, enough: &dyn Fn(usize) -> bool| loop {
+        matched.update(writer.publication_matched_status().current_count);
+        if enough(matched.count) {
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
+        }
+        bell.wait_until(end);
+    };
+
+    if !wait_matched(end, &|count| count >= options.wait_matched) {
+        return Ok(TIMED_OUT);
+    }
+    if options.hold {
+        let mut line = String::new();
+        std::io::stdin()
+            .read_line(&mut line)
+            .map_err(|error| Error::Error(format!("stdin: {error}; --hold reads a line from it")))?;
+    }
+    write_all(options, writer)?;
+    if options.wait_matched == 0 && !wait_matched(end, &|count| count >= 1) {
+        return Ok(TIMED_OUT);
+    }
+    let mut all = true;
+    if options.is_reliable() {
+        all = match writer.wait_for_acknowledgments(end.saturating_duration_since(Instant::now())) {
+            Err(Error::Timeout) => false,
+            outcome => outcome.map(|()| true)?,
+        };
+        emit_acknowledged(all);
+    }
+    wait_matched(after(options.linger), &|count| count == 0);
+    Ok(if all { COMPLETE } else { TIMED_OUT })
+}
+
+fn write_all<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<()> {
+    let start = Instant::now();
+    for seq in 0..options.count {
+        if options.rate > 0.0 {
+            // The next write is due at a time that does not depend on how long the last one took.
+            let due = start + Duration::from_secs_f64(f64::from(seq) / options.rate);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        writer.write(&T::make(options, seq))?;
+    }
+    for id in 0..options.instances {
+        let sample = T::make(options, id);
+        match options.r#final {
+            Final::None => break,
+            Final::Dispose => writer.dispose(&sample)?,
+            Final::Unregister => writer.unregister_instance(&sample)?,
+        }
+    }
+    emit_count("sent", u64::from(options.count));
+    Ok(())
+}
