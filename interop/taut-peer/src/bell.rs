@@ -20,8 +20,10 @@ impl Bell {
     /// The listener that rings it.
     pub fn listener(&self) -> impl FnMut(StatusMask) + Send + 'static {
         let rope = self.rope.clone();
-        // A full channel has been rung already.
-        move |_| drop(rope.try_send(()))
+        move |_| {
+            // A full channel has been rung already.
+            let _ = rope.try_send(());
+        }
     }
 
     /// Waits until it is rung, at most until `end`.
