@@ -46,10 +46,11 @@ pub(crate) struct Hooks {
 impl Hooks {
     /// Sets or takes away the listener of an entity.
     pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) {
-        self.change(entity, |hook| {
-            hook.listener = listener
-                .map(|call| Arc::new(ListenerCell { pending: AtomicU32::new(0), call: Mutex::new(call) }));
-        });
+        let cell = listener
+            .map(|call| Arc::new(ListenerCell { pending: AtomicU32::new(0), call: Mutex::new(call) }));
+        let before = self.change(entity, |hook| std::mem::replace(&mut hook.listener, cell));
+        // A listener may own entities, whose end comes back here: it is dropped without the lock.
+        drop(before);
     }
 
     /// Wakes a task at the next news of an entity.
@@ -63,17 +64,18 @@ impl Hooks {
 
     /// Forgets an entity.
     pub fn remove(&self, entity: Entity) {
-        self.change(entity, |hook| *hook = Hook::default());
+        drop(self.change(entity, std::mem::take));
     }
 
-    fn change(&self, entity: Entity, change: impl FnOnce(&mut Hook)) {
+    fn change<R>(&self, entity: Entity, change: impl FnOnce(&mut Hook) -> R) -> R {
         let mut hooks = self.hooks.lock();
         let hook = hooks.entry(entity).or_default();
-        change(hook);
+        let result = change(hook);
         if hook.listener.is_none() && hook.wakers.is_empty() {
             hooks.remove(&entity);
         }
         self.count.store(hooks.len(), Ordering::SeqCst);
+        result
     }
 
     /// Tells those who want to know of an entity's news.

@@ -1,0 +1,189 @@
+//! Who drives: listeners, waiting threads, streams; and what a program is told.
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use futures_core::Stream;
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos};
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Number {
+    value: u32,
+}
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn config(domain_id: u32) -> Config {
+    Config { domain_id, interfaces: vec!["lo".into()], ..Config::default() }
+}
+
+fn participant(domain_id: u32) -> DomainParticipant {
+    DomainParticipant::with_config(&config(domain_id)).unwrap()
+}
+
+fn pair(
+    writer: &DomainParticipant,
+    reader: &DomainParticipant,
+    topic: &str,
+    qos: &Qos,
+) -> (DataWriter<Number>, DataReader<Number>) {
+    let w = writer.topic::<Number>(topic).unwrap().writer(qos.clone()).unwrap();
+    let r = reader.topic::<Number>(topic).unwrap().reader(qos.clone()).unwrap();
+    w.wait_matched(SOON).unwrap();
+    r.wait_matched(SOON).unwrap();
+    (w, r)
+}
+
+fn reliable() -> Qos {
+    Qos::default().reliable().keep_all()
+}
+
+#[test]
+fn a_listener_hears_while_nobody_waits() {
+    let (a, b) = (participant(21), participant(21));
+    let (writer, reader) = pair(&a, &b, "Listener", &reliable());
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    for value in 0..100 {
+        writer.write(&Number { value }).unwrap();
+    }
+    let all: Vec<u32> = (0..100).map(|_| heard.recv_timeout(SOON.into()).unwrap()).collect();
+    assert_eq!(all, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_listener_may_write_to_its_own_topic() {
+    let one = participant(22);
+    let (writer, reader) = pair(&one, &one, "Echo", &reliable());
+    let (first, echo) = (writer, one.topic::<Number>("Echo").unwrap().writer(reliable()).unwrap());
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| {
+        let Number { value } = sample.data.unwrap();
+        if value < 5 {
+            echo.write(&Number { value: value + 1 }).unwrap();
+        }
+        send.send(value).unwrap();
+    });
+    first.write(&Number { value: 0 }).unwrap();
+    let mut all: Vec<u32> = (0..6).map(|_| heard.recv_timeout(SOON.into()).unwrap()).collect();
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn several_threads_wait_at_one_participant() {
+    let (a, b) = (participant(23), participant(23));
+    let pairs: Vec<_> = (0..4).map(|n| pair(&a, &b, &format!("Thread{n}"), &reliable())).collect();
+    let (writers, readers): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let waiters: Vec<_> = readers
+        .into_iter()
+        .map(|reader| {
+            std::thread::spawn(move || {
+                let mut sum = 0;
+                for _ in 0..50 {
+                    let sample = loop {
+                        match reader.take_next().unwrap() {
+                            Some(sample) => break sample,
+                            None => reader.wait(SOON).unwrap(),
+                        }
+                    };
+                    sum += sample.data.unwrap().value;
+                }
+                sum
+            })
+        })
+        .collect();
+    for value in 0..50 {
+        writers.iter().for_each(|writer| writer.write(&Number { value }).unwrap());
+    }
+    for waiter in waiters {
+        assert_eq!(waiter.join().unwrap(), (0..50).sum());
+    }
+}
+
+#[test]
+fn a_local_write_wakes_a_waiting_thread_at_once() {
+    let one = participant(24);
+    let (writer, reader) = pair(&one, &one, "Local", &reliable());
+    let (send, waits) = mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        send.send(()).unwrap();
+        reader.wait(SOON).unwrap();
+        reader.take_next().unwrap().unwrap().data.unwrap().value
+    });
+    waits.recv().unwrap();
+    let start = Instant::now();
+    writer.write(&Number { value: 9 }).unwrap();
+    assert_eq!(waiter.join().unwrap(), 9);
+    assert!(start.elapsed() < std::time::Duration::from_secs(1), "no timer had to help");
+}
+
+#[test]
+fn samples_are_a_stream() {
+    let (a, b) = (participant(25), participant(25));
+    let (writer, reader) = pair(&a, &b, "Stream", &reliable());
+    let task = std::thread::spawn(move || {
+        let mut samples = std::pin::pin!(reader.samples());
+        let mut next = || {
+            futures_executor::block_on(std::future::poll_fn(|context| samples.as_mut().poll_next(context)))
+        };
+        (0..20).map(|_| next().unwrap().data.unwrap().value).collect::<Vec<_>>()
+    });
+    for value in 0..20 {
+        writer.write(&Number { value }).unwrap();
+    }
+    assert_eq!(task.join().unwrap(), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn both_sides_are_told_why_they_do_not_match() {
+    let (a, b) = (participant(27), participant(27));
+    let writer = a.topic::<Number>("Why").unwrap().writer(Qos::default().best_effort()).unwrap();
+    let reader = b.topic::<Number>("Why").unwrap().reader(Qos::default().reliable()).unwrap();
+    let (send, told) = mpsc::channel();
+    let also = send.clone();
+    writer.set_listener(move |kinds| send.send(kinds).unwrap());
+    reader.set_listener(move |kinds| also.send(kinds).unwrap());
+    let (mut offered, mut requested) = (writer.offered_incompatible_qos_status(), Default::default());
+    while offered.total_count == 0 || requested == Default::default() {
+        let _ = told.recv_timeout(std::time::Duration::from_millis(200));
+        let (o, r) = (writer.offered_incompatible_qos_status(), reader.requested_incompatible_qos_status());
+        offered = if o.total_count > 0 { o } else { offered };
+        requested = if r.total_count > 0 { r } else { requested };
+    }
+    for status in [offered, requested] {
+        let text = status.last[0].to_string();
+        assert!(
+            text.contains("RELIABILITY") && text.contains("BEST_EFFORT") && text.contains("RELIABLE"),
+            "{text}"
+        );
+    }
+    let refused = a.matches().into_iter().find_map(|found| found.refused);
+    assert!(refused.is_some_and(|why| why.contains("BEST_EFFORT")));
+}
+
+#[test]
+fn keep_all_waits_for_its_readers_and_then_gives_up() {
+    let (a, b) = (participant(28), participant(28));
+    let limits = taut::qos::ResourceLimits { max_samples: Some(10), ..Default::default() };
+    let qos = reliable().resource_limits(limits).max_blocking_time(Duration::from_millis(50));
+    let (writer, reader) = pair(&a, &b, "Full", &qos);
+    let mut written = 0;
+    let refused = loop {
+        match writer.write(&Number { value: written }) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 1_000, "nothing stops the writer");
+    };
+    assert_eq!(refused, Error::Timeout);
+    assert_eq!(writer.try_write(&Number { value: written }), Err(Error::Timeout));
+    let mut taken = Vec::new();
+    while taken.len() < written as usize {
+        reader.wait(SOON).unwrap();
+        taken.extend(reader.take().unwrap().into_iter().map(|sample| sample.data.unwrap().value));
+    }
+    assert_eq!(taken, (0..written).collect::<Vec<_>>(), "all that was accepted arrives");
+    writer.write(&Number { value: written }).unwrap();
+}
