@@ -17,6 +17,7 @@ pub struct Pool {
     shared: VecDeque<Arc<Vec<u8>>>,
     capacity: usize,
     keep: usize,
+    largest: usize,
     allocated: u64,
 }
 
@@ -27,7 +28,20 @@ impl Pool {
     /// Buffers start with room for `capacity` bytes; at most `keep` of them are remembered, what
     /// is claimed beyond that is freed when its last view goes.
     pub fn new(capacity: usize, keep: usize) -> Pool {
-        Pool { shared: VecDeque::with_capacity(keep.min(64)), capacity, keep, allocated: 0 }
+        Pool {
+            shared: VecDeque::with_capacity(keep.min(64)),
+            capacity,
+            keep,
+            largest: usize::MAX,
+            allocated: 0,
+        }
+    }
+
+    /// The same pool that does not remember buffers which have grown beyond `largest` bytes.
+    #[must_use]
+    pub fn forgetting_above(mut self, largest: usize) -> Pool {
+        self.largest = largest;
+        self
     }
 
     /// A buffer to write. Its content is whatever its last use left.
@@ -60,7 +74,7 @@ impl Pool {
 
     /// Ends the writing: a view of the first `len` bytes, the rest stays for the next use.
     pub fn share_prefix(&mut self, slot: Slot, len: usize) -> Bytes {
-        if self.shared.len() < self.keep {
+        if self.shared.len() < self.keep && slot.capacity() <= self.largest {
             self.shared.push_back(Arc::clone(&slot.0));
         }
         Bytes::from_shared(slot.0, len)
@@ -89,6 +103,15 @@ impl DerefMut for Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_buffers_are_forgotten() {
+        let mut pool = Pool::new(16, 8).forgetting_above(100);
+        let mut slot = pool.claim();
+        slot.resize(101, 0);
+        drop(pool.share(slot));
+        assert_eq!((pool.claim().capacity(), pool.allocated()), (16, 2));
+    }
 
     #[test]
     fn a_warm_pool_allocates_nothing() {

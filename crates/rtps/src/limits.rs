@@ -10,6 +10,11 @@ pub const MESSAGE_SIZE: usize = 65_000;
 /// The largest sample a reader assembles. Lower refuses what peers may send; the memory is only
 /// taken as the bytes arrive (R2).
 pub const SAMPLE_SIZE: u32 = 1 << 30;
+/// Buffers for assembled samples that are kept for the next ones, and the largest that is. Lower makes
+/// large samples pay for fresh memory each time (a page fault for every 4 KiB), higher holds more.
+pub const SAMPLE_BUFFERS: usize = 8;
+/// See [`SAMPLE_BUFFERS`].
+pub const SAMPLE_BUFFER_SIZE: usize = 16 << 20;
 /// Parts of one datagram that are gathered; Linux takes 1,024 (UIO_MAXIOV), a stack array holds these.
 pub const MESSAGE_PARTS: usize = 64;
 

@@ -140,8 +140,8 @@ impl Message {
         }
     }
 
-    /// One fragment of a change, from 1; it ends the message.
-    pub fn data_frag(&mut self, reader_id: EntityId, change: &CacheChange, number: FragmentNumber) {
+    /// One fragment of a change, from 1. Returns whether something may follow it in the message.
+    pub fn data_frag(&mut self, reader_id: EntityId, change: &CacheChange, number: FragmentNumber) -> bool {
         self.dated(change.source_timestamp);
         self.encode_inline_qos(change);
         let inline = std::mem::take(&mut self.inline);
@@ -157,11 +157,11 @@ impl Message {
             sample_size: u32::try_from(change.payload.len()).unwrap_or(u32::MAX),
             key: payload_kind(change) == PayloadKind::Key,
         };
-        self.submessage(|out| {
-            header.write(out, ENDIAN, &inline, part.len());
-        });
+        let mut may_be_followed = false;
+        self.submessage(|out| may_be_followed = header.write(out, ENDIAN, &inline, part.len()));
         self.inline = inline;
         self.append_payload(part);
+        may_be_followed
     }
 
     /// A HEARTBEAT.

@@ -118,7 +118,10 @@ pub struct Participant {
     pub(crate) inbox: VecDeque<CacheChange>,
     /// Readers that may have something to acknowledge; empty between calls.
     pub(crate) woken: Vec<ReaderIndex>,
+    /// Buffers for small payloads that outlive their frame.
     pub(crate) pool: Pool,
+    /// Buffers for samples that come in fragments.
+    pub(crate) samples: Pool,
     pub(crate) timers: Timers,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
@@ -148,6 +151,7 @@ impl Participant {
             inbox: VecDeque::new(),
             woken: Vec::new(),
             pool: Pool::new(2_048, 4_096),
+            samples: Pool::new(0, limits::SAMPLE_BUFFERS).forgetting_above(limits::SAMPLE_BUFFER_SIZE),
             timers: Timers::default(),
             events: VecDeque::new(),
             counters: Counters::default(),

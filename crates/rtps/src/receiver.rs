@@ -158,7 +158,7 @@ impl Participant {
                 return bump(&mut rx.counters.duplicates);
             }
             if !proxy.assemblies.contains_key(&number) {
-                let Some(assembly) = Assembly::new(info, kind, inline, source.timestamp) else {
+                let Some(assembly) = Assembly::new(rx.samples, info, kind, inline, source.timestamp) else {
                     return bump(&mut rx.counters.bad_fragments);
                 };
                 if !proxy.admit_assembly(number, assembly) {
@@ -170,7 +170,7 @@ impl Participant {
             if !assembly.add(info, frag.payload, &mut |part| keep(pool, &frame.bytes, part)) {
                 return bump(&mut rx.counters.bad_fragments);
             }
-            let Some((payload, kind, inline, source_timestamp)) = assembly.finish() else { return };
+            let Some((payload, kind, inline, source_timestamp)) = assembly.finish(rx.samples) else { return };
             let change = CacheChange {
                 kind,
                 writer_guid: writer,
@@ -261,9 +261,9 @@ impl Participant {
         reader_id: EntityId,
         mut handle: impl FnMut(&mut Rx<'_>, &mut Reader),
     ) {
-        let Participant { sources, readers, pool, inbox, counters, events, woken, .. } = self;
+        let Participant { sources, readers, pool, samples, inbox, counters, events, woken, .. } = self;
         let Some(indices) = sources.get(&writer) else { return bump(&mut counters.unmatched_writer) };
-        let mut rx = Rx { pool, inbox, counters, events, woken };
+        let mut rx = Rx { pool, samples, inbox, counters, events, woken };
         for index in indices {
             let Some(reader) = readers.get_mut(index.0) else { continue };
             if reader_id == EntityId::UNKNOWN || reader_id == reader.guid.entity {
@@ -282,6 +282,7 @@ impl Participant {
 /// The parts of a participant that a submessage's handling needs besides the reader.
 struct Rx<'a> {
     pool: &'a mut Pool,
+    samples: &'a mut Pool,
     inbox: &'a mut std::collections::VecDeque<CacheChange>,
     counters: &'a mut Counters,
     events: &'a mut std::collections::VecDeque<Event>,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use taut_base::{FragmentNumber, FragmentNumberSet, Time, Timestamp};
-use taut_mem::Bytes;
+use taut_mem::{Bytes, Pool, Slot};
 use taut_wire::InlineQos;
 
 use crate::history_cache::ChangeKind;
@@ -16,8 +16,8 @@ use crate::limits;
 pub struct Assembly {
     sample_size: u32,
     fragment_size: u16,
-    /// The fragments below `next`.
-    prefix: Vec<u8>,
+    /// The fragments below `next`; gone once the sample is finished.
+    prefix: Option<Slot>,
     next: FragmentNumber,
     ahead: BTreeMap<FragmentNumber, Bytes>,
     /// The last fragment that the writer has said to have sent.
@@ -43,6 +43,7 @@ pub struct FragmentInfo {
 impl Assembly {
     /// Starts with what the first fragment that arrives says.
     pub fn new(
+        pool: &mut Pool,
         info: FragmentInfo,
         kind: ChangeKind,
         inline: InlineQos,
@@ -51,10 +52,12 @@ impl Assembly {
         if info.sample_size > limits::SAMPLE_SIZE || info.fragment_size == 0 {
             return None;
         }
+        let mut prefix = pool.claim();
+        prefix.clear();
         Some(Assembly {
             sample_size: info.sample_size,
             fragment_size: info.fragment_size,
-            prefix: Vec::new(),
+            prefix: Some(prefix),
             next: 1,
             ahead: BTreeMap::new(),
             offered: 0,
@@ -89,24 +92,24 @@ impl Assembly {
     }
 
     fn append(&mut self, fragment: &[u8]) {
-        self.reserve(fragment.len());
-        self.prefix.extend_from_slice(fragment);
-        self.next = self.next.saturating_add(1);
+        self.extend(fragment);
         self.asked = self.asked.saturating_sub(1);
         while let Some(fragment) = self.ahead.remove(&self.next) {
-            self.reserve(fragment.len());
-            self.prefix.extend_from_slice(&fragment);
-            self.next = self.next.saturating_add(1);
+            self.extend(&fragment);
         }
     }
 
     /// Once a quarter of the sample is there, room for all of it: at most 4x of what has arrived.
-    fn reserve(&mut self, more: usize) {
+    fn extend(&mut self, fragment: &[u8]) {
         let total = self.sample_size as usize;
-        let have = self.prefix.len().saturating_add(more);
-        if self.prefix.capacity() < total && have.saturating_mul(4) >= total {
-            self.prefix.reserve_exact(total.saturating_sub(self.prefix.len()));
+        let Some(prefix) = &mut self.prefix else { return };
+        let have = prefix.len().saturating_add(fragment.len());
+        if prefix.capacity() < total && have.saturating_mul(4) >= total {
+            let more = total.saturating_sub(prefix.len());
+            prefix.reserve_exact(more);
         }
+        prefix.extend_from_slice(fragment);
+        self.next = self.next.saturating_add(1);
     }
 
     /// Bytes of fragment `number`; 0 past the end.
@@ -121,11 +124,11 @@ impl Assembly {
     }
 
     /// The finished sample.
-    pub fn finish(&mut self) -> Option<(Bytes, ChangeKind, InlineQos, Option<Timestamp>)> {
+    pub fn finish(&mut self, pool: &mut Pool) -> Option<(Bytes, ChangeKind, InlineQos, Option<Timestamp>)> {
         if self.next <= self.last_fragment() {
             return None;
         }
-        let payload = Bytes::from(std::mem::take(&mut self.prefix));
+        let payload = pool.share(self.prefix.take()?);
         Some((payload, self.kind, self.inline, self.source_timestamp))
     }
 
@@ -164,8 +167,12 @@ mod tests {
         FragmentInfo { starting_num, fragment_size: 4, sample_size: 10 }
     }
 
+    fn pool() -> Pool {
+        Pool::new(0, 1)
+    }
+
     fn new() -> Assembly {
-        Assembly::new(info(1), ChangeKind::Alive, InlineQos::default(), None).unwrap()
+        Assembly::new(&mut pool(), info(1), ChangeKind::Alive, InlineQos::default(), None).unwrap()
     }
 
     #[test]
@@ -174,7 +181,7 @@ mod tests {
         for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3], [3, 1, 2]] {
             let mut assembly = new();
             for number in order {
-                assert!(assembly.finish().is_none());
+                assert!(assembly.finish(&mut pool()).is_none());
                 let start = (number as usize - 1) * 4;
                 let part = &data[start..(start + 4).min(10)];
                 assert!(assembly.add(info(number), part, &mut |b| Bytes::copy_from(b)));
@@ -183,7 +190,7 @@ mod tests {
                     "a duplicate is fine"
                 );
             }
-            assert_eq!(&*assembly.finish().unwrap().0, &data[..], "{order:?}");
+            assert_eq!(&*assembly.finish(&mut pool()).unwrap().0, &data[..], "{order:?}");
         }
     }
 
@@ -208,14 +215,15 @@ mod tests {
         assembly.add(info(1), &[0; 4], &mut |b| Bytes::copy_from(b));
         assert!(assembly.ask(Time(2), true).is_none(), "one of two is still under way");
         assembly.add(info(3), &[0; 2], &mut |b| Bytes::copy_from(b));
-        assert!(assembly.ask(Time(3), true).is_none() && assembly.finish().is_some());
+        assert!(assembly.ask(Time(3), true).is_none() && assembly.finish(&mut pool()).is_some());
     }
 
     #[test]
     fn memory_follows_the_bytes() {
         let big = FragmentInfo { starting_num: 1, fragment_size: 1_000, sample_size: 1 << 30 };
-        let mut assembly = Assembly::new(big, ChangeKind::Alive, InlineQos::default(), None).unwrap();
+        let mut assembly =
+            Assembly::new(&mut pool(), big, ChangeKind::Alive, InlineQos::default(), None).unwrap();
         assembly.add(big, &[0; 1_000], &mut |b| Bytes::copy_from(b));
-        assert!(assembly.prefix.capacity() <= 4_000);
+        assert!(assembly.prefix.unwrap().capacity() <= 4_000);
     }
 }

@@ -182,7 +182,8 @@ fn send_to_one(tx: &mut Tx<'_>, change: &CacheChange, proxy: &mut super::ReaderP
     tx.message.data(proxy.guid.entity, change);
 }
 
-/// Sends the fragments of a job, one datagram each, as far as the budget goes.
+/// Sends the fragments of a job, one datagram each, as far as the budget goes; the last one may stay
+/// in the message.
 fn send_fragments(
     tx: &mut Tx<'_>,
     change: &CacheChange,
@@ -196,8 +197,11 @@ fn send_fragments(
             return false;
         }
         let Some(number) = job.take_next(total) else { return true };
-        tx.message.data_frag(reader_id, change, number);
-        tx.next_message(to);
+        let aligned = tx.message.data_frag(reader_id, change, number);
+        // The last one leaves with the heartbeat that follows it.
+        if number < total || !aligned {
+            tx.next_message(to);
+        }
     }
 }
 
