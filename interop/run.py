@@ -37,7 +37,7 @@ def missing(tasks):
     files = {word for v in vendors for word in cells.VENDORS[v]}
     if any(cells.ROS in (t.publisher, t.subscriber) and cells.TAUT in (t.publisher, t.subscriber) for t in tasks):
         files.add(cells.TAUT_CLI)
-    tools = [t for t in ("ip", "nft", "dumpcap", "tshark") if shutil.which(t) is None]
+    tools = [t for t in ("ip", "nft", "setpriv", "dumpcap", "tshark") if shutil.which(t) is None]
     return [f for f in sorted(files) if not Path(f).exists()] + tools
 
 
@@ -135,6 +135,8 @@ def run_matrix(options, tasks, excused):
     report.write_json(JSON, outcomes, excused, verdicts, passed, seconds)
     if passed and not options.keep_captures:
         shutil.rmtree(captures)
+    if not passed and not failed:
+        print("\nFAIL: every cell passed, but what Taut sent did not stand up to tshark")
     print(f"\n{len(outcomes) - len(failed)} of {len(outcomes)} cells passed in {seconds:.0f} s"
           f"{f', {len(excused)} excused' if excused else ''}; {JSON.relative_to(cells.HERE.parent)}")
     return 0 if passed else 1
@@ -163,7 +165,7 @@ def main():
     def stop(number, _frame):
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     return run_matrix(options, tasks, excused)
 

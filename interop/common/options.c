@@ -2,6 +2,7 @@
 #include "peer.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,8 @@ struct options options_parse(int argc, char **argv)
         usage("--count and --instances are at least 1");
     if (o.domain > 232)
         usage("--domain is at most 232: above it the RTPS ports exceed 65535");
+    if (if_nametoindex(o.interface) == 0)
+        usage("there is no interface %s", o.interface);
     if (!type_keyed(o.type)) {
         if (o.final_state != FINAL_NONE)
             usage("--type plain has no key, so it has no instances to end");

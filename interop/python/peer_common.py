@@ -5,6 +5,7 @@ The same contract as common/ has for C and C++; ../README.md is its text.
 
 import argparse
 import json
+import socket
 import sys
 import time
 
@@ -33,11 +34,27 @@ def positive(text):
     return int(text)
 
 
+def domain(text):
+    """A domain: above 232 the RTPS ports exceed 65535."""
+    if not text.isdigit() or int(text) > 232:
+        raise argparse.ArgumentTypeError(f"a whole number from 0 to 232, not {text!r}")
+    return int(text)
+
+
+def interface(text):
+    """The name of an interface that is there."""
+    try:
+        socket.if_nametoindex(text)
+    except OSError:
+        raise argparse.ArgumentTypeError(f"there is no interface {text}") from None
+    return text
+
+
 def parse(argv, types):
     """Reads the command line; argparse ends the process with code 2 when it is wrong."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("role", choices=("pub", "sub"))
-    parser.add_argument("--domain", type=int, default=0, choices=range(233), metavar="D")
+    parser.add_argument("--domain", type=domain, default=0)
     parser.add_argument("--topic", default="interop")
     parser.add_argument("--type", default=types[0], choices=types)
     parser.add_argument("--reliability", default="best-effort", choices=("best-effort", "reliable"))
@@ -56,7 +73,7 @@ def parse(argv, types):
     parser.add_argument("--linger", type=float, default=0.0)
     parser.add_argument("--hold", action="store_true")
     parser.add_argument("--quiet", action="store_true")
-    parser.add_argument("--interface", default="lo")
+    parser.add_argument("--interface", default="lo", type=interface)
     options = parser.parse_args(argv)
     options.reliable = options.reliability == "reliable"
     options.transient_local = options.durability == "transient-local"

@@ -129,7 +129,8 @@ def special_cells():
         yield Cell(name, keyed(), {"partition": "alpha"}, {"partition": offered}, decoy={"partition": "beta"})
     yield Cell("qos-mismatch", keyed(), decoy={"reliability": "best-effort"})
     kept = {**keyed(), "count": 20, "history": "keep-last:1", "durability": "transient-local"}
-    yield Cell("tl-keep-last", kept, sub={"count": 4}, late_joiner=True, expect=4)
+    replayed = {"count": 4, "history": "keep-all"}
+    yield Cell("tl-keep-last", kept, sub=replayed, late_joiner=True, expect=4)
     for size, count in (("64", 400), ("64K", 200), ("1M", 20)):
         # Transient local, for a volatile reader may rightly start late when the first heartbeat is lost.
         both = {**keyed(SIZES[size]), "durability": "transient-local", "count": count, "rate": 200}

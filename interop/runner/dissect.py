@@ -58,6 +58,8 @@ def judge(verdicts):
     errors = [error for v in verdicts for error in v.errors]
     warnings = sum((v.warnings for v in verdicts), Counter())
     print(f"tshark: {frames} frames, {len(errors)} errors, {sum(warnings.values())} warnings")
+    if not frames:
+        print("  error: nothing was captured")
     for error in errors[:SHOWN]:
         print(f"  error: {error}")
     for message, count in warnings.most_common():

@@ -59,8 +59,8 @@ class Namespace:
             raise
 
     def enter(self, *argv):
-        """The command that runs `argv` inside."""
-        return ["ip", "netns", "exec", self.name, *argv]
+        """The command that runs `argv` inside; it dies with the runner, however that ends."""
+        return ["setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", self.name, *argv]
 
     def next_domain(self):
         """A domain of its own for each cell; below 100 no port is in the ephemeral range."""

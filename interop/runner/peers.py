@@ -23,12 +23,12 @@ class Peer:
 
     def __init__(self, role, argv, namespace, scratch):
         self.role = role
-        self.argv = namespace.enter(*argv)
+        self.argv = argv
         self.lines = []
         self.heard = threading.Condition()
         self.killed = False
         self.process = subprocess.Popen(
-            self.argv,
+            namespace.enter(*argv),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -112,7 +112,7 @@ class Peer:
 
     def command(self):
         """The command line, without the namespace."""
-        return shlex.join(self.argv[4:])
+        return shlex.join(self.argv)
 
     def last_lines(self, count=12):
         """The end of what it said."""
