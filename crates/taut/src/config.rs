@@ -1,4 +1,9 @@
-//! What a participant is told when it is made.
+//! What a participant is told when it is made, and where the values come from.
+
+mod load;
+mod settings;
+
+use std::path::Path;
 
 use taut_base::{Duration, Result};
 use taut_exec::ExecutorConfig;
@@ -6,6 +11,21 @@ use taut_port_udp::{Multicast, UdpConfig};
 use taut_rtps::MulticastChoice;
 
 pub use taut_exec::Driver;
+
+/// One setting that a file and the environment can change, for people who ask what there is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// Its name in the environment.
+    pub variable: String,
+    /// Its value, as the file takes it.
+    pub value: String,
+    /// What it takes.
+    pub allowed: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
 
 /// The settings of a participant.
 #[derive(Clone, Debug)]
@@ -51,9 +71,33 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The defaults, changed by the configuration file and the `TAUT_*` environment.
+    /// The defaults, changed by the configuration file, changed by the `TAUT_*` environment.
+    ///
+    /// The file is the one that `TAUT_CONFIG` names, else `taut.toml` in the working directory, else
+    /// `taut/taut.toml` in the user's configuration directory; none is fine. The manual's
+    /// `docs/configuration.md` has the table of settings.
+    ///
+    /// *Errors*: [`taut_base::Error::BadParameter`] for a setting that there is not or a value that it
+    /// does not take; the text has the remedy.
     pub fn load() -> Result<Config> {
-        Ok(Config::default())
+        load::load(None, &std::env::vars_os().collect::<Vec<_>>())
+    }
+
+    /// As [`Config::load`], with this file and no other.
+    pub fn load_from(file: impl AsRef<Path>) -> Result<Config> {
+        load::load(Some(file.as_ref()), &std::env::vars_os().collect::<Vec<_>>())
+    }
+
+    /// All that a file and the environment can set, with the values that are in force here.
+    pub fn settings(&self) -> Vec<Setting> {
+        let row = |row: &settings::Row| Setting {
+            name: row.name,
+            variable: load::variable(row.name),
+            value: (row.get)(self),
+            allowed: row.allowed,
+            meaning: row.meaning,
+        };
+        settings::TABLE.iter().map(row).collect()
     }
 
     pub(crate) fn executor(&self) -> ExecutorConfig {

@@ -5,10 +5,10 @@ use taut_cdr::{CdrError, DdsType, Representation};
 use taut_dcps::TypeSupport;
 use taut_qos::{DataRepresentationId, offered_representation};
 
-/// A type's table of functions.
-pub(crate) fn type_support<T: DdsType>() -> TypeSupport {
+/// A type's table of functions, under the name that it is registered with.
+pub(crate) fn type_support<T: DdsType>(type_name: &str) -> TypeSupport {
     TypeSupport {
-        type_name: T::TYPE_NAME.to_owned(),
+        type_name: type_name.to_owned(),
         key_hash: if T::HAS_KEY { Some(key_hash_of::<T>) } else { None },
     }
 }

@@ -40,7 +40,7 @@ mod topic;
 mod writer;
 
 pub use builtin::{EndpointKind, EndpointSummary, LocalMatch, ParticipantSummary};
-pub use config::{Config, Driver};
+pub use config::{Config, Driver, Setting};
 pub use participant::{DomainParticipant, Publisher, Subscriber};
 pub use reader::{DataReader, Sample};
 pub use stream::Samples;
@@ -48,7 +48,8 @@ pub use topic::{ReaderQos, Topic, WriterQos};
 pub use writer::DataWriter;
 
 pub use taut_base::{
-    Duration, EntityId, Error, Guid, GuidPrefix, InstanceHandle, Locator, Result, Timestamp,
+    Duration, EntityId, Error, Guid, GuidPrefix, InstanceHandle, Locator, Result, SequenceNumber, Timestamp,
+    VendorId,
 };
 pub use taut_cdr as cdr;
 pub use taut_cdr::{DdsType, Representation};

@@ -45,7 +45,13 @@ impl DomainParticipant {
 
     /// A topic with QoS of its own.
     pub fn topic_with<T: DdsType>(&self, name: &str, qos: TopicQos) -> Result<Topic<T>> {
-        for (what, text) in [("topic", name), ("type", T::TYPE_NAME)] {
+        self.topic_as(name, T::TYPE_NAME, qos)
+    }
+
+    /// A topic whose type is registered under a name of the caller's choice, as `register_type` of
+    /// DCPS 1.4 §2.2.2.3.6 has it: one Rust type serves every name that the peers call it by.
+    pub fn topic_as<T: DdsType>(&self, name: &str, type_name: &str, qos: TopicQos) -> Result<Topic<T>> {
+        for (what, text) in [("topic", name), ("type", type_name)] {
             if text.is_empty() || text.len() > MAX_NAME || text.contains('\0') {
                 return Err(Error::BadParameter(format!(
                     "{what} name {text:?}: use 1 to {MAX_NAME} bytes without NUL"
@@ -53,7 +59,7 @@ impl DomainParticipant {
             }
         }
         qos.check()?;
-        Ok(Topic::new(self.clone(), name, qos))
+        Ok(Topic::new(self.clone(), name, type_name, qos))
     }
 
     /// A publisher, to give several writers one PARTITION or PRESENTATION.

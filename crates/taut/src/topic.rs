@@ -14,6 +14,7 @@ use crate::{DataReader, DataWriter, DomainParticipant};
 pub struct Topic<T> {
     pub(crate) participant: DomainParticipant,
     name: String,
+    type_name: String,
     qos: TopicQos,
     of: PhantomData<fn() -> T>,
 }
@@ -61,8 +62,14 @@ impl From<DataReaderQos> for ReaderQos {
 }
 
 impl<T: DdsType> Topic<T> {
-    pub(crate) fn new(participant: DomainParticipant, name: &str, qos: TopicQos) -> Topic<T> {
-        Topic { participant, name: name.to_owned(), qos, of: PhantomData }
+    pub(crate) fn new(
+        participant: DomainParticipant,
+        name: &str,
+        type_name: &str,
+        qos: TopicQos,
+    ) -> Topic<T> {
+        let (name, type_name) = (name.to_owned(), type_name.to_owned());
+        Topic { participant, name, type_name, qos, of: PhantomData }
     }
 
     /// Its name.
@@ -70,9 +77,9 @@ impl<T: DdsType> Topic<T> {
         &self.name
     }
 
-    /// Its type's name.
-    pub fn type_name(&self) -> &'static str {
-        T::TYPE_NAME
+    /// The name that its type is registered under.
+    pub fn type_name(&self) -> &str {
+        &self.type_name
     }
 
     /// A writer. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
@@ -95,7 +102,7 @@ impl<T: DdsType> Topic<T> {
         Endpoint {
             topic_name: self.name.clone(),
             topic_qos: self.qos.clone(),
-            type_support: type_support::<T>(),
+            type_support: type_support::<T>(&self.type_name),
             qos,
             group,
         }

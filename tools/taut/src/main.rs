@@ -1,2 +1,62 @@
-//! The `taut` command.
-fn main() {}
+//! The `taut` command: publish, subscribe, look at a domain, show a demo.
+//!
+//! Uses the public API of `taut` only. Data goes to stdout, everything else to stderr. Ends with 0 when
+//! it has done what it was asked, 1 when the system failed it, 2 when what it was asked is wrong, 3 when
+//! the time was up first.
+#![forbid(unsafe_code)]
+
+mod args;
+mod config;
+mod failure;
+mod output;
+mod publish;
+mod stop;
+mod subscribe;
+mod types;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use failure::{End, Failure};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return failure::of_arguments(&error),
+    };
+    start_log();
+    let ended = stop::install().and_then(|()| run(&arguments));
+    match ended {
+        Ok(End::Done) => ExitCode::SUCCESS,
+        Ok(End::TimedOut) => ExitCode::from(3),
+        // Whoever read our output has seen enough of it.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            // When stderr is gone too, there is nobody left to tell.
+            let _ = writeln!(std::io::stderr(), "taut: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<End, Failure> {
+    match &arguments.command {
+        Command::Pub(options) => publish::run(&arguments.network, options),
+        Command::Sub(options) => subscribe::run(&arguments.network, options),
+        Command::Config { json } => config::run(&arguments.network, *json),
+    }
+}
+
+/// The library's log goes to stderr: warnings, unless `TAUT_LOG` wants more or less.
+fn start_log() {
+    let environment = env_logger::Env::new().filter_or("TAUT_LOG", "warn");
+    let mut builder = env_logger::Builder::from_env(environment);
+    builder.format(|out, record| {
+        let level = record.level().as_str().to_lowercase();
+        writeln!(out, "taut: {level}: {}", record.args())
+    });
+    builder.init();
+}

@@ -1,0 +1,247 @@
+//! From a file and the environment to a [`Config`]: who wins, and what is refused.
+//!
+//! The only place of the public API that reads a file or the environment.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use taut_base::{Error, Result};
+
+use super::Config;
+use super::settings::{Row, Set, TABLE, closest};
+
+/// What every variable of ours begins with.
+const PREFIX: &str = "TAUT_";
+/// The variable that names the file.
+const CONFIG: &str = "TAUT_CONFIG";
+/// Variables with our prefix that are no settings: the file, the `taut` command's own, and those of
+/// the repository's scripts.
+const NO_SETTINGS: [&str; 6] =
+    [CONFIG, "TAUT_LOG", "TAUT_DEMO_PEERS", "TAUT_REPOSITORY", "TAUT_TEST", "TAUT_ALONE"];
+/// The name of a file in the working directory and in the user's configuration.
+const FILE: &str = "taut.toml";
+
+/// The defaults, changed by a file, changed by the environment.
+pub(super) fn load(file: Option<&Path>, environment: &[(OsString, OsString)]) -> Result<Config> {
+    let mut config = Config::default();
+    let path = file.map(Path::to_path_buf).or_else(|| find(environment));
+    if let Some(path) = path {
+        apply_file(&mut config, &path)?;
+    }
+    apply_environment(&mut config, environment)?;
+    if config.announcement_period >= config.lease_duration {
+        return Err(Error::BadParameter(format!(
+            "announcement_period is {} and lease_duration {}: make the lease longer, three periods is usual",
+            config.announcement_period, config.lease_duration
+        )));
+    }
+    Ok(config)
+}
+
+/// The name of a setting in the environment.
+pub(super) fn variable(name: &str) -> String {
+    format!("{PREFIX}{}", name.to_uppercase())
+}
+
+/// The file that `TAUT_CONFIG` names, else the one of the working directory, else the user's.
+fn find(environment: &[(OsString, OsString)]) -> Option<PathBuf> {
+    let value_of = |name: &str| {
+        let found = environment.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value).filter(|value| !value.is_empty()).map(PathBuf::from)
+    };
+    if let Some(path) = value_of(CONFIG) {
+        return Some(path);
+    }
+    let home = || value_of("HOME").map(|home| home.join(".config"));
+    let user = value_of("XDG_CONFIG_HOME").or_else(home).map(|dir| dir.join("taut").join(FILE));
+    [Some(PathBuf::from(FILE)), user].into_iter().flatten().find(|path| path.is_file())
+}
+
+fn apply_file(config: &mut Config, path: &Path) -> Result<()> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Error::BadParameter(format!(
+            "configuration file {shown} cannot be read: {error}; correct its name or its rights"
+        ))
+    })?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error
+            .span()
+            .map_or(1, |span| 1 + text.as_bytes().iter().take(span.start).filter(|b| **b == b'\n').count());
+        let what = error.message().lines().collect::<Vec<_>>().join("; ");
+        Error::BadParameter(format!(
+            "configuration file {shown} line {line} is no TOML: {what}; write lines as `domain = 3`"
+        ))
+    })?;
+    for (key, value) in &table {
+        let setting = TABLE.iter().find(|setting| setting.name == key).ok_or_else(|| {
+            unknown(
+                &format!("{key} in {shown}"),
+                closest(key, TABLE.iter().map(|s| s.name)).map(str::to_owned),
+            )
+        })?;
+        let refused = || bad(&format!("{key} in {shown}"), &value.to_string(), setting);
+        apply(config, setting, &words(value).ok_or_else(refused)?).ok_or_else(refused)?;
+    }
+    Ok(())
+}
+
+/// The texts of a value: one of a scalar, each of an array.
+fn words(value: &toml::Value) -> Option<Value> {
+    let scalar = |value: &toml::Value| match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Boolean(flag) => Some(flag.to_string()),
+        _ => None,
+    };
+    match value {
+        toml::Value::Array(array) => {
+            array.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>().map(Value::List)
+        }
+        other => scalar(other).map(Value::One),
+    }
+}
+
+/// A value as its source has it.
+enum Value {
+    One(String),
+    List(Vec<String>),
+}
+
+fn apply_environment(config: &mut Config, environment: &[(OsString, OsString)]) -> Result<()> {
+    for (key, value) in environment {
+        let Some(key) = key.to_str().filter(|key| key.starts_with(PREFIX) && !NO_SETTINGS.contains(key))
+        else {
+            continue;
+        };
+        let name = key.strip_prefix(PREFIX).unwrap_or(key);
+        let setting = TABLE.iter().find(|setting| setting.name.to_uppercase() == name).ok_or_else(|| {
+            let meant = closest(&name.to_lowercase(), TABLE.iter().map(|s| s.name));
+            unknown(&format!("{key} in the environment"), meant.map(variable))
+        })?;
+        let refused = || bad(&format!("{key} in the environment"), &format!("{value:?}"), setting);
+        let text = value.to_str().ok_or_else(refused)?.to_owned();
+        apply(config, setting, &Value::One(text)).ok_or_else(refused)?;
+    }
+    Ok(())
+}
+
+fn apply(config: &mut Config, setting: &Row, value: &Value) -> Option<()> {
+    match (&setting.set, value) {
+        (Set::One(set), Value::One(text)) => set(config, text),
+        (Set::One(_), Value::List(_)) => None,
+        (Set::List(set), Value::One(text)) => {
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            set(config, words.map(str::to_owned).collect());
+            Some(())
+        }
+        (Set::List(set), Value::List(list)) => {
+            set(config, list.clone());
+            Some(())
+        }
+    }
+}
+
+fn unknown(what: &str, meant: Option<String>) -> Error {
+    let remedy = match meant {
+        Some(name) => format!("did you mean {name}?"),
+        None => {
+            let names: Vec<&str> = TABLE.iter().map(|setting| setting.name).collect();
+            format!("take it out; there are {}", names.join(", "))
+        }
+    };
+    Error::BadParameter(format!("{what} is no setting of Taut: {remedy}"))
+}
+
+fn bad(what: &str, value: &str, setting: &Row) -> Error {
+    Error::BadParameter(format!("{what} is {value}: it takes {}", setting.allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs.iter().map(|(key, value)| (OsString::from(key), OsString::from(value))).collect()
+    }
+
+    /// A file that goes with the test.
+    struct File(PathBuf);
+
+    impl File {
+        fn new(name: &str, text: &str) -> File {
+            let path = std::env::temp_dir().join(format!("taut-{}-{name}.toml", std::process::id()));
+            std::fs::write(&path, text).unwrap();
+            File(path)
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn refusal(file: &str, text: &str, pairs: &[(&str, &str)]) -> String {
+        let file = File::new(file, text);
+        match load(Some(&file.0), &environment(pairs)) {
+            Err(Error::BadParameter(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let file = File::new(
+            "wins",
+            "domain = 3\ninterface = [\"lo\", \"eth0\"]\nmulticast = false\nlease_duration = \"20s\"\npeer = \"a, b\"\n",
+        );
+        let config =
+            load(Some(&file.0), &environment(&[("TAUT_DOMAIN", "7"), ("TAUT_LOG", "debug")])).unwrap();
+        assert_eq!(config.domain_id, 7);
+        assert_eq!(config.interfaces, ["lo", "eth0"]);
+        assert_eq!(config.initial_peers, ["a", "b"]);
+        assert!(!config.multicast);
+        assert_eq!(config.lease_duration, taut_base::Duration::from_secs(20));
+    }
+
+    #[test]
+    fn the_file_that_the_environment_names() {
+        let file = File::new("named", "domain = 9\n");
+        let pairs = [(OsString::from(CONFIG), file.0.clone().into_os_string())];
+        assert_eq!(load(None, &pairs).unwrap().domain_id, 9);
+        let gone = environment(&[(CONFIG, "/nowhere/taut.toml")]);
+        assert!(load(None, &gone).unwrap_err().to_string().contains("/nowhere/taut.toml cannot be read"));
+    }
+
+    #[test]
+    fn unknown_names_get_a_suggestion() {
+        let text = refusal("unknown", "domian = 1\n", &[]);
+        assert!(text.ends_with("is no setting of Taut: did you mean domain?"), "{text}");
+        let text = refusal("table", "[network]\ninterface = \"lo\"\n", &[]);
+        assert!(text.contains("network in "), "{text}");
+        let text = refusal("variable", "", &[("TAUT_PEERS", "a")]);
+        assert_eq!(text, "TAUT_PEERS in the environment is no setting of Taut: did you mean TAUT_PEER?");
+    }
+
+    #[test]
+    fn bad_values_name_key_value_and_what_is_allowed() {
+        let text = refusal("value", "", &[("TAUT_DOMAIN", "233")]);
+        assert_eq!(text, "TAUT_DOMAIN in the environment is \"233\": it takes a number from 0 to 232");
+        for line in [
+            "domain = -1",
+            "domain = 1.5",
+            "domain = [\"1\"]",
+            "interface = 1979-05-27",
+            "peer = [1]",
+            "multicast = 1",
+        ] {
+            let text = refusal("values", line, &[]);
+            assert!(text.contains("it takes"), "{line}: {text}");
+        }
+        let text = refusal("syntax", "domain = 1\ndomain\n", &[]);
+        assert!(text.contains("line 2 is no TOML") && !text.contains('\n'), "{text}");
+        let text = refusal("lease", "lease_duration = \"1s\"\n", &[]);
+        assert!(text.contains("make the lease longer"), "{text}");
+    }
+}

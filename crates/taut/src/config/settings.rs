@@ -1,0 +1,198 @@
+//! The settings that a file and the environment can change: one table for both, and for the manual.
+//!
+//! Owns names, texts and parsers. Reads no file and no environment; `load` does and calls it.
+
+use taut_base::Duration;
+
+use super::Config;
+
+/// One setting: `name` in the file, `TAUT_NAME` in the environment.
+pub(super) struct Row {
+    pub name: &'static str,
+    /// What is allowed, for the manual and for the text of a refusal.
+    pub allowed: &'static str,
+    /// What it does, for the manual.
+    pub meaning: &'static str,
+    pub set: Set,
+    /// The value that a configuration has, in the form that the file takes.
+    pub get: fn(&Config) -> String,
+}
+
+/// How a setting takes its value; `None` is a value that is not allowed.
+pub(super) enum Set {
+    /// One value.
+    One(fn(&mut Config, &str) -> Option<()>),
+    /// A list: an array or a text with commas.
+    List(fn(&mut Config, Vec<String>)),
+}
+
+/// The highest domain whose ports are below 65,536 (RTPS 2.5 §9.6.2.3).
+const MAX_DOMAIN_ID: u32 = 232;
+
+pub(super) const TABLE: &[Row] = &[
+    Row {
+        name: "domain",
+        allowed: "a number from 0 to 232",
+        meaning: "The domain. A program that names one, as `DomainParticipant::new(3)` does, is in that one.",
+        set: Set::One(|config, text| {
+            config.domain_id = text.parse().ok().filter(|id| *id <= MAX_DOMAIN_ID)?;
+            Some(())
+        }),
+        get: |config| config.domain_id.to_string(),
+    },
+    Row {
+        name: "interface",
+        allowed: "names or addresses of network interfaces",
+        meaning: "The network interfaces to use; none named: all that are up.",
+        set: Set::List(|config, list| config.interfaces = list),
+        get: |config| format!("{:?}", config.interfaces),
+    },
+    Row {
+        name: "peer",
+        allowed: "hosts, as `192.168.1.7`, `robot.local` or `192.168.1.7:7410`",
+        meaning: "Hosts to announce to besides multicast.",
+        set: Set::List(|config, list| config.initial_peers = list),
+        get: |config| format!("{:?}", config.initial_peers),
+    },
+    Row {
+        name: "multicast",
+        allowed: "`true` or `false`",
+        meaning: "Use multicast at all. Without it others are found by `peer` only.",
+        set: Set::One(|config, text| {
+            config.multicast = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.multicast.to_string(),
+    },
+    Row {
+        name: "name",
+        allowed: "a text",
+        meaning: "A name for people, which the others see.",
+        set: Set::One(|config, text| {
+            text.clone_into(&mut config.name);
+            Some(())
+        }),
+        get: |config| format!("{:?}", config.name),
+    },
+    Row {
+        name: "user_data",
+        allowed: "a text",
+        meaning: "USER_DATA of the participant.",
+        set: Set::One(|config, text| {
+            config.user_data = text.as_bytes().to_vec();
+            Some(())
+        }),
+        get: |config| format!("{:?}", String::from_utf8_lossy(&config.user_data)),
+    },
+    Row {
+        name: "lease_duration",
+        allowed: "a time above 0, as `10s` or `500ms`",
+        meaning: "How long the others remember the participant without a sign of life.",
+        set: Set::One(|config, text| {
+            config.lease_duration = duration(text)?;
+            Some(())
+        }),
+        get: |config| format!("\"{}\"", config.lease_duration),
+    },
+    Row {
+        name: "announcement_period",
+        allowed: "a time above 0 and below `lease_duration`, as `3s` or `500ms`",
+        meaning: "The time between two signs of life.",
+        set: Set::One(|config, text| {
+            config.announcement_period = duration(text)?;
+            Some(())
+        }),
+        get: |config| format!("\"{}\"", config.announcement_period),
+    },
+    Row {
+        name: "receive_buffer",
+        allowed: "a number of bytes from 4096 to 1073741824",
+        meaning: "Bytes to ask of the kernel for what has arrived and is not read yet.",
+        set: Set::One(|config, text| {
+            config.receive_buffer = text.parse().ok().filter(|bytes| (4_096..=1 << 30).contains(bytes))?;
+            Some(())
+        }),
+        get: |config| config.receive_buffer.to_string(),
+    },
+];
+
+/// A number with its unit; at most a year, which is more than any timer of the protocol wants.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "us" => Duration::from_micros(1),
+        "ms" => Duration::from_millis(1),
+        "s" => Duration::from_secs(1),
+        "min" => Duration::from_secs(60),
+        _ => return None,
+    };
+    let span = unit.times(number.parse().ok()?);
+    (span > Duration::ZERO && span <= Duration::from_secs(365 * 86_400)).then_some(span)
+}
+
+/// The name that is meant by one that is not known: like it, or with a word of it too many or missing.
+pub(super) fn closest(wanted: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    /// Below this two names have little in common.
+    const ALIKE: f64 = 0.7;
+    let rated = names.map(|name| {
+        let part = name.contains(wanted) || wanted.contains(name);
+        let rate = strsim::jaro_winkler(&wanted.to_lowercase(), &name.to_lowercase());
+        (name, if part { rate.max(ALIKE) } else { rate })
+    });
+    rated.filter(|(_, rate)| *rate >= ALIKE).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("10s"), Some(Duration::from_secs(10)));
+        assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
+        for bad in
+            ["", "10", "s", "-1s", "0s", "1h", "1.5s", "99999999999999999999s", "9223372036854775807min"]
+        {
+            assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_meant() {
+        let names = || TABLE.iter().map(|setting| setting.name);
+        for (wanted, name) in [
+            ("domian", Some("domain")),
+            ("peers", Some("peer")),
+            ("lease", Some("lease_duration")),
+            ("INTERFACES", Some("interface")),
+            ("zzz", None),
+        ] {
+            assert_eq!(closest(wanted, names()), name, "{wanted}");
+        }
+    }
+
+    /// The defaults as the manual shows them are values that the settings take.
+    #[test]
+    fn defaults_can_be_written() {
+        for setting in TABLE {
+            let mut config = Config::default();
+            let shown = (setting.get)(&config);
+            if let Set::One(set) = setting.set {
+                assert!(set(&mut config, shown.trim_matches('"')).is_some(), "{}", setting.name);
+            }
+            assert_eq!((setting.get)(&config), shown);
+        }
+    }
+
+    /// The manual's table is this one.
+    #[test]
+    fn the_manual_has_every_setting() {
+        let page = include_str!("../../../../docs/configuration.md");
+        let shown: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        let row =
+            |s: crate::Setting| format!("| `{}` | `{}` | {} | {} |", s.name, s.value, s.allowed, s.meaning);
+        let known: Vec<String> = Config::default().settings().into_iter().map(row).collect();
+        assert_eq!(shown, known, "docs/configuration.md; it should be\n{}", known.join("\n"));
+    }
+}

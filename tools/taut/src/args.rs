@@ -1,0 +1,342 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use taut::{Config, DataRepresentationId, DomainParticipant, DurabilityKind, History, Qos};
+
+use crate::failure::Failure;
+
+/// The `taut` command.
+#[derive(Parser)]
+#[command(
+    name = "taut",
+    version,
+    about = "Publish, subscribe and look around in a DDS domain.",
+    after_help = "Settings come from the options, else from TAUT_* variables, else from taut.toml.\n\
+                  TAUT_LOG=info (debug, trace) says more on stderr.\n\
+                  Exit codes: 0 done, 1 the system failed, 2 wrong use or set-up, 3 the time was up first.",
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub network: Network,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Publish samples on a topic
+    Pub(PublishArguments),
+    /// Print the samples of a topic
+    Sub(SubscribeArguments),
+    /// Print the settings that are in force
+    Config {
+        /// Print each setting as a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Where the domain is.
+#[derive(Args)]
+#[command(next_help_heading = "Network")]
+pub struct Network {
+    /// The domain, 0 to 232
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=232))]
+    domain: Option<u32>,
+    /// A host to announce to besides multicast, as 192.168.1.7 (again for more)
+    #[arg(long, global = true, value_name = "HOST[:PORT]")]
+    peer: Vec<String>,
+    /// A network interface to use, by name or address (again for more)
+    #[arg(long, global = true, value_name = "NAME")]
+    interface: Vec<String>,
+    /// The configuration file to read
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Network {
+    /// The settings: options, else environment, else file.
+    pub fn config(&self) -> Result<Config, Failure> {
+        let mut config = match &self.config {
+            Some(file) => Config::load_from(file)?,
+            None => Config::load()?,
+        };
+        if let Some(domain_id) = self.domain {
+            config.domain_id = domain_id;
+        }
+        if !self.peer.is_empty() {
+            config.initial_peers.clone_from(&self.peer);
+        }
+        if !self.interface.is_empty() {
+            config.interfaces.clone_from(&self.interface);
+        }
+        Ok(config)
+    }
+
+    /// Joins the domain; `role` is its name for people, unless the user gave one.
+    pub fn join(&self, role: &str) -> Result<DomainParticipant, Failure> {
+        let mut config = self.config()?;
+        if config.name.is_empty() {
+            config.name = format!("taut {role}");
+        }
+        Ok(DomainParticipant::with_config(&config)?)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Reliability {
+    Reliable,
+    BestEffort,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    Volatile,
+    TransientLocal,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Representation {
+    Xcdr1,
+    Xcdr2,
+}
+
+/// QoS of the writer or the reader.
+#[derive(Args)]
+#[command(next_help_heading = "QoS")]
+pub struct QosArguments {
+    /// Are lost samples sent again?
+    #[arg(long, value_enum, default_value_t = Reliability::Reliable)]
+    reliability: Reliability,
+    /// Do late readers get what was published before?
+    #[arg(long, value_enum, default_value_t = Durability::Volatile)]
+    durability: Durability,
+    /// keep-all or keep-last:N [default: keep-all; of a transient-local writer keep-last:1]
+    #[arg(long, value_parser = history)]
+    history: Option<History>,
+    /// A partition to be in (again for more)
+    #[arg(long, value_name = "NAME")]
+    partition: Vec<String>,
+    /// The encoding [default: a writer uses xcdr1, a reader understands both]
+    #[arg(long, value_enum)]
+    representation: Option<Representation>,
+}
+
+/// How long a writer waits for room in one go; it is asked again until the user ends it.
+const MAX_BLOCKING_TIME: std::time::Duration = std::time::Duration::from_millis(200);
+
+impl QosArguments {
+    fn qos(&self, history: History, representation: &[DataRepresentationId]) -> Qos {
+        let representation = match self.representation {
+            Some(Representation::Xcdr1) => &[DataRepresentationId::XCDR1],
+            Some(Representation::Xcdr2) => &[DataRepresentationId::XCDR2],
+            None => representation,
+        };
+        let qos = match self.reliability {
+            Reliability::Reliable => Qos::default().max_blocking_time(MAX_BLOCKING_TIME),
+            Reliability::BestEffort => Qos::default().best_effort(),
+        };
+        let durability = match self.durability {
+            Durability::Volatile => DurabilityKind::Volatile,
+            Durability::TransientLocal => DurabilityKind::TransientLocal,
+        };
+        qos.durability(durability)
+            .history(self.history.unwrap_or(history))
+            .partition(self.partition.iter().cloned())
+            .representation(representation.iter().copied())
+    }
+
+    pub fn writer(&self) -> Qos {
+        // All that a transient-local writer ever wrote would be kept, and sent to each new reader.
+        let history = match self.durability {
+            Durability::Volatile => History::KeepAll,
+            Durability::TransientLocal => History::KeepLast(1),
+        };
+        self.qos(history, &[DataRepresentationId::XCDR1])
+    }
+
+    pub fn reader(&self) -> Qos {
+        self.qos(History::KeepAll, &[DataRepresentationId::XCDR1, DataRepresentationId::XCDR2])
+    }
+}
+
+fn history(text: &str) -> Result<History, String> {
+    match text.split_once(':') {
+        None if text == "keep-all" => Some(History::KeepAll),
+        Some(("keep-last", depth)) => depth.parse().ok().filter(|depth| *depth >= 1).map(History::KeepLast),
+        _ => None,
+    }
+    .ok_or_else(|| "use keep-all or keep-last:N with N from 1".to_owned())
+}
+
+/// A number that is 0 or more and not infinite.
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "use a number from 0, as 2.5".to_owned())
+}
+
+/// What `pub` takes for every type.
+#[derive(Args)]
+pub struct PublishOptions {
+    /// How many samples [default: until Ctrl-C]
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// Samples in a second; 0 for as fast as it goes
+    #[arg(long, value_name = "HZ", default_value = "10", value_parser = seconds)]
+    pub rate: f64,
+    /// Start at once, whether or not there is a reader
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Start after this time without a reader
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub wait: f64,
+    /// Print each sample as a JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub qos: QosArguments,
+}
+
+#[derive(Args)]
+pub struct PublishArguments {
+    #[command(subcommand)]
+    pub kind: PublishKind,
+}
+
+#[derive(Subcommand)]
+pub enum PublishKind {
+    /// A shape that moves around, as in every vendor's shapes demo
+    #[command(visible_alias = "shape")]
+    Shapes {
+        /// The topic: Square, Circle, Triangle
+        #[arg(long, default_value = "Square")]
+        topic: String,
+        /// The name that the type is registered under
+        #[arg(long = "type", value_name = "NAME", default_value = "ShapeType")]
+        type_name: String,
+        /// The color, which is the key
+        #[arg(long, default_value = "BLUE")]
+        color: String,
+        #[command(flatten)]
+        options: PublishOptions,
+    },
+    /// A text, as std_msgs/String of ROS 2
+    String {
+        /// The topic; ROS 2 puts rt/ in front of its topics' names
+        #[arg(long, default_value = "rt/chatter")]
+        topic: String,
+        /// The name that the type is registered under
+        #[arg(long = "type", value_name = "NAME", default_value = "std_msgs::msg::dds_::String_")]
+        type_name: String,
+        /// The text
+        #[arg(long, default_value = "hello, world")]
+        text: String,
+        #[command(flatten)]
+        options: PublishOptions,
+    },
+    /// A measured value with its name, as in taut demo
+    Metric {
+        /// The topic
+        #[arg(long, default_value = "taut/telemetry")]
+        topic: String,
+        /// The name that the type is registered under
+        #[arg(long = "type", value_name = "NAME", default_value = "telemetry::Metric")]
+        type_name: String,
+        /// What is measured, which is the key
+        #[arg(long, default_value = "metric")]
+        name: String,
+        /// The value
+        #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+        value: f64,
+        /// The unit of the value
+        #[arg(long, default_value = "")]
+        unit: String,
+        #[command(flatten)]
+        options: PublishOptions,
+    },
+}
+
+#[derive(Args)]
+pub struct SubscribeArguments {
+    #[command(subcommand)]
+    pub kind: SubscribeKind,
+}
+
+/// What `sub` takes for every type.
+#[derive(Args)]
+pub struct SubscribeOptions {
+    /// End after so many samples [default: Ctrl-C ends it]
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// End after this time; with exit code 3 if the count was not reached
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<f64>,
+    /// Print each sample as a JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub qos: QosArguments,
+}
+
+#[derive(Subcommand)]
+pub enum SubscribeKind {
+    /// Shapes, as in every vendor's shapes demo
+    #[command(visible_alias = "shape")]
+    Shapes {
+        /// The topic: Square, Circle, Triangle
+        #[arg(long, default_value = "Square")]
+        topic: String,
+        /// The name that the type is registered under
+        #[arg(long = "type", value_name = "NAME", default_value = "ShapeType")]
+        type_name: String,
+        #[command(flatten)]
+        options: SubscribeOptions,
+    },
+    /// Texts, as std_msgs/String of ROS 2
+    String {
+        /// The topic; ROS 2 puts rt/ in front of its topics' names
+        #[arg(long, default_value = "rt/chatter")]
+        topic: String,
+        /// The name that the type is registered under
+        #[arg(long = "type", value_name = "NAME", default_value = "std_msgs::msg::dds_::String_")]
+        type_name: String,
+        #[command(flatten)]
+        options: SubscribeOptions,
+    },
+    /// Measured values, as in taut demo
+    Metric {
+        /// The topic
+        #[arg(long, default_value = "taut/telemetry")]
+        topic: String,
+        /// The name that the type is registered under
+        #[arg(long = "type", value_name = "NAME", default_value = "telemetry::Metric")]
+        type_name: String,
+        #[command(flatten)]
+        options: SubscribeOptions,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_parser_agrees_with_itself() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn histories() {
+        assert_eq!(history("keep-all"), Ok(History::KeepAll));
+        assert_eq!(history("keep-last:7"), Ok(History::KeepLast(7)));
+        for bad in ["", "keep-last", "keep-last:", "keep-last:0", "keep-last:-1", "keep-all:3"] {
+            assert!(history(bad).is_err(), "{bad}");
+        }
+    }
+}

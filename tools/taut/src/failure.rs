@@ -1,0 +1,107 @@
+//! How the command ends: exit codes, and one sentence for each failure.
+
+use std::fmt;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+
+/// The exit code for what is wrong in the arguments, the configuration or the machine's set-up.
+const WRONG: u8 = 2;
+
+/// How a command that worked has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// It did what it was asked.
+    Done,
+    /// The time was up first.
+    TimedOut,
+}
+
+/// Why a command did not work.
+#[derive(Debug)]
+pub enum Failure {
+    /// What it was asked is wrong; the text has the remedy.
+    Wrong(String),
+    /// The system failed it while it ran.
+    System(String),
+    /// What it prints cannot be written.
+    Output(std::io::Error),
+}
+
+impl Failure {
+    /// The exit code of the process.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Failure::Wrong(_) => ExitCode::from(WRONG),
+            Failure::System(_) | Failure::Output(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Wrong(text) | Failure::System(text) => f.write_str(text),
+            Failure::Output(error) => {
+                write!(f, "the output cannot be written: {error}; make room or redirect it")
+            }
+        }
+    }
+}
+
+/// The library refuses what the user has to change: arguments, interfaces, ports in use.
+impl From<taut::Error> for Failure {
+    fn from(error: taut::Error) -> Self {
+        Failure::Wrong(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+/// Help goes to stdout; a wrong argument becomes one sentence.
+pub fn of_arguments(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(WRONG);
+    }
+    let _ = writeln!(std::io::stderr(), "taut: {}", sentence(&error.render().to_string()));
+    ExitCode::from(WRONG)
+}
+
+/// The parser's paragraphs without its synopsis, on one line.
+fn sentence(text: &str) -> String {
+    let told = text.split("\nUsage:").next().unwrap_or(text);
+    let told = told.split("\nFor more information").next().unwrap_or(told);
+    let mut lines = told.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut sentence = lines.next().unwrap_or("wrong arguments").trim_start_matches("error: ").to_owned();
+    for line in lines {
+        sentence.push_str(if sentence.ends_with(':') { " " } else { "; " });
+        sentence.push_str(line.trim_start_matches("tip: "));
+    }
+    sentence.push_str("; try --help");
+    sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn one_sentence() {
+        let text = "error: unexpected argument '--colour' found\n\n  tip: a similar argument exists: '--color'\n\n\
+                    Usage: taut pub shapes [OPTIONS]\n\nFor more information, try '--help'.\n";
+        assert_eq!(
+            sentence(text),
+            "unexpected argument '--colour' found; a similar argument exists: '--color'; try --help"
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! What goes to stdout: whole lines, flushed, so that whoever reads has them at once.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+/// One line of text.
+pub fn line(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// One JSON object.
+pub fn json(value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec(value).map_err(io::Error::other)?;
+    text.push(b'\n');
+    let mut out = io::stdout().lock();
+    out.write_all(&text)?;
+    out.flush()
+}
+
+/// A remark for people on stderr. That it cannot be written is no reason to stop.
+pub fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "taut: {text}");
+}

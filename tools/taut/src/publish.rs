@@ -1,0 +1,176 @@
+//! `taut pub`: writes samples at a rate.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use taut::{DataWriter, Error, TopicQos};
+
+use crate::args::{Network, PublishArguments, PublishKind, PublishOptions};
+use crate::failure::{End, Failure};
+use crate::output;
+use crate::stop::{self, Until};
+use crate::types::{Metric, ShapeType, Spoken, Text};
+
+/// How long the last samples may need until every reader has them. Less gives up on a slow link.
+const ACKNOWLEDGE_S: f64 = 10.0;
+/// The field of the shapes demo: width, height, and the size of a shape.
+const FIELD: (i32, i32, i32) = (240, 270, 30);
+
+/// Runs the command.
+pub fn run(network: &Network, arguments: &PublishArguments) -> Result<End, Failure> {
+    match &arguments.kind {
+        PublishKind::Shapes { topic, type_name, color, options } => {
+            let mut shape = Bouncing::new(color);
+            publish::<ShapeType>(network, topic, type_name, options, |_| shape.next())
+        }
+        PublishKind::String { topic, type_name, text, options } => {
+            publish(network, topic, type_name, options, |_| Text { data: text.clone() })
+        }
+        PublishKind::Metric { topic, type_name, name, value, unit, options } => {
+            publish(network, topic, type_name, options, |seq| Metric {
+                name: name.clone(),
+                seq,
+                sent_unix_ns: taut::wall_clock_now().to_unix_ns(),
+                value: *value,
+                unit: unit.clone(),
+            })
+        }
+    }
+}
+
+/// A shape on its way through the field.
+struct Bouncing {
+    shape: ShapeType,
+    step: (i32, i32),
+}
+
+impl Bouncing {
+    fn new(color: &str) -> Bouncing {
+        let (width, height, shapesize) = FIELD;
+        // Shapes of different colors start apart, so that they do not cover each other.
+        let spread = color.bytes().fold(7_i32, |sum, byte| (sum * 31 + i32::from(byte)) % 10_007);
+        let (x, y) =
+            (shapesize + spread % (width - 2 * shapesize), shapesize + spread % (height - 2 * shapesize));
+        Bouncing { shape: ShapeType { color: color.to_owned(), x, y, shapesize }, step: (3, 2) }
+    }
+
+    fn next(&mut self) -> ShapeType {
+        let (width, height, size) = FIELD;
+        let bounce = |at: &mut i32, step: &mut i32, end: i32| {
+            *at += *step;
+            if *at <= size / 2 || *at >= end - size / 2 {
+                *step = -*step;
+            }
+        };
+        bounce(&mut self.shape.x, &mut self.step.0, width);
+        bounce(&mut self.shape.y, &mut self.step.1, height);
+        self.shape.clone()
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a, T> {
+    topic: &'a str,
+    #[serde(rename = "type")]
+    type_name: &'a str,
+    number: u64,
+    data: &'a T,
+}
+
+fn publish<T: Spoken>(
+    network: &Network,
+    topic_name: &str,
+    type_name: &str,
+    options: &PublishOptions,
+    mut sample: impl FnMut(u64) -> T,
+) -> Result<End, Failure> {
+    let participant = network.join("pub")?;
+    let topic = participant.topic_as::<T>(topic_name, type_name, TopicQos::default())?;
+    let writer = topic.writer(options.qos.writer())?;
+    if !options.no_wait {
+        wait_for_reader(&writer, options.wait, topic_name)?;
+    }
+    let period =
+        if options.rate > 0.0 { Duration::try_from_secs_f64(1.0 / options.rate) } else { Ok(Duration::ZERO) };
+    let period = period.unwrap_or(Duration::MAX);
+    let mut due = Instant::now();
+    let mut number = 0;
+    while options.count.is_none_or(|count| number < count) && !stop::requested() {
+        let sample = sample(number);
+        if !write(&writer, &sample)? {
+            break;
+        }
+        if options.json {
+            output::json(&Line { topic: topic_name, type_name, number, data: &sample })?;
+        }
+        number += 1;
+        if options.count == Some(number) {
+            break;
+        }
+        due = due.checked_add(period).unwrap_or(due);
+        stop::sleep(Until::at(due));
+    }
+    let samples = if number == 1 { "sample" } else { "samples" };
+    let told = Until::after(Some(ACKNOWLEDGE_S));
+    match stop::wait(told, |slice| writer.wait_for_acknowledgments(slice)) {
+        Ok(()) => {
+            output::note(&format!("published {number} {samples}"));
+            Ok(End::Done)
+        }
+        Err(Error::Timeout) if stop::requested() => {
+            output::note(&format!("published {number} {samples}, not all acknowledged"));
+            Ok(End::Done)
+        }
+        Err(Error::Timeout) => {
+            output::note(&format!(
+                "published {number} {samples}, but some were not acknowledged in {ACKNOWLEDGE_S} s"
+            ));
+            Ok(End::TimedOut)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until there is somebody to write to; samples before that would be lost.
+fn wait_for_reader<T: Spoken>(writer: &DataWriter<T>, seconds: f64, topic: &str) -> Result<(), Failure> {
+    match stop::wait(Until::after(Some(seconds)), |slice| writer.wait_matched(slice)) {
+        Err(Error::Timeout) if !stop::requested() => {
+            output::note(&format!("no reader of {topic} after {seconds} s: publishing all the same"));
+            Ok(())
+        }
+        Err(Error::Timeout) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Writes a sample, as long as a slow reader lets it wait; `false` if the process was asked to end.
+fn write<T: Spoken>(writer: &DataWriter<T>, sample: &T) -> Result<bool, Failure> {
+    loop {
+        match writer.write(sample) {
+            Ok(()) => return Ok(true),
+            Err(Error::Timeout) if stop::requested() => return Ok(false),
+            Err(Error::Timeout) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_stays_in_the_field() {
+        for color in ["BLUE", "RED", "", "a color of many letters"] {
+            let mut shape = Bouncing::new(color);
+            let first = shape.next();
+            let mut moved = false;
+            for _ in 0..10_000 {
+                let ShapeType { x, y, .. } = shape.next();
+                assert!((0..=FIELD.0).contains(&x) && (0..=FIELD.1).contains(&y), "{color} {x} {y}");
+                moved |= x < first.x;
+            }
+            assert!(moved, "it turned around");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Ctrl-C and the signals that ask a process to end: a flag that every wait looks at.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use taut::{Duration, Error, Result};
+
+use crate::failure::Failure;
+
+/// How long a wait goes on before it looks at the flag: what a user does not notice after Ctrl-C, and
+/// what costs nothing when it is looked at ten times a second.
+const LOOK: Duration = Duration::from_millis(100);
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Has the flag set by SIGINT, SIGTERM and SIGHUP.
+pub fn install() -> std::result::Result<(), Failure> {
+    ctrlc::set_handler(request).map_err(|error| Failure::System(format!("no signal handler: {error}")))
+}
+
+/// Sets the flag.
+pub fn request() {
+    STOP.store(true, Ordering::SeqCst);
+}
+
+/// Was the process asked to end?
+pub fn requested() -> bool {
+    STOP.load(Ordering::SeqCst)
+}
+
+/// The end of a wait: `None` waits for ever.
+#[derive(Clone, Copy)]
+pub struct Until(Option<std::time::Instant>);
+
+impl Until {
+    /// So many seconds from now.
+    pub fn after(seconds: Option<f64>) -> Until {
+        let span = seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
+        Until(span.and_then(|span| std::time::Instant::now().checked_add(span)))
+    }
+
+    /// This time.
+    pub fn at(instant: std::time::Instant) -> Until {
+        Until(Some(instant))
+    }
+
+    /// Is it over?
+    pub fn over(self) -> bool {
+        self.0.is_some_and(|end| std::time::Instant::now() >= end)
+    }
+
+    /// What is left of it, at most until the next look at the flag.
+    fn slice(self) -> Duration {
+        let left = self.0.map(|end| end.saturating_duration_since(std::time::Instant::now()));
+        left.map_or(LOOK, |left| Duration::from(left).min(LOOK))
+    }
+}
+
+/// Repeats a wait of the library in slices until it succeeds, the time is over or the process is asked
+/// to end; the last two are [`Error::Timeout`].
+pub fn wait(until: Until, mut step: impl FnMut(Duration) -> Result<()>) -> Result<()> {
+    loop {
+        match step(until.slice()) {
+            Err(Error::Timeout) if !until.over() && !requested() => {}
+            other => return other,
+        }
+    }
+}
+
+/// Sleeps until a time or until the process is asked to end.
+pub fn sleep(until: Until) {
+    while !until.over() && !requested() {
+        std::thread::sleep(until.slice().into());
+    }
+}
