@@ -6,6 +6,7 @@
 
 mod due;
 mod entities;
+mod events;
 mod instance;
 mod instance_state;
 mod list;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{EntityId, InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_base::{InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
 use taut_port::{Frame, Port};
 use taut_qos::{DataReaderQos, DataWriterQos, EndpointQos, History, PublisherQos, SubscriberQos, TopicQos};
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{
-    Config, EndpointConfig, Event, Full, NewChange, Participant, Progress, ReaderIndex, TxClass, WriterIndex,
+    Config, EndpointConfig, Full, NewChange, Participant, Progress, ReaderIndex, TxClass, WriterIndex,
 };
 
 use crate::entities::{DataReader, DataWriter, Entity, Readers};
@@ -17,15 +17,15 @@ use crate::status::{InconsistentTopicStatus, StatusMask};
 use crate::type_support::TypeSupport;
 
 /// Lines for the log that wait to be written; more are dropped.
-const LOG_LINES: usize = 1_024;
+pub(crate) const LOG_LINES: usize = 1_024;
 
 /// One participant: protocol, readers, writers, statuses.
 pub struct DomainParticipant {
-    core: Participant,
-    readers: Readers,
-    writers: BTreeMap<WriterIndex, DataWriter>,
-    inconsistent_topics: BTreeMap<String, InconsistentTopicStatus>,
-    log: VecDeque<String>,
+    pub(crate) core: Participant,
+    pub(crate) readers: Readers,
+    pub(crate) writers: BTreeMap<WriterIndex, DataWriter>,
+    pub(crate) inconsistent_topics: BTreeMap<String, InconsistentTopicStatus>,
+    pub(crate) log: VecDeque<String>,
 }
 
 /// What an endpoint is made of.
@@ -291,109 +291,5 @@ impl DomainParticipant {
     /// What is known of other types under a topic's name.
     pub fn inconsistent_topic(&mut self, topic: &str) -> InconsistentTopicStatus {
         self.inconsistent_topics.get_mut(topic).map(InconsistentTopicStatus::take).unwrap_or_default()
-    }
-
-    fn handle_events(&mut self, now: Time) {
-        while let Some(event) = self.core.poll_event() {
-            self.handle_event(now, event);
-        }
-    }
-
-    fn handle_event(&mut self, now: Time, event: Event) {
-        match event {
-            Event::ParticipantDiscovered(_)
-            | Event::ParticipantLost { .. }
-            | Event::EndpointDiscovered(_)
-            | Event::EndpointLost(_) => self.tell(Entity::Participant, StatusMask::NONE),
-            Event::PublicationMatched { writer, reader, matched } => {
-                let Some(entity) = self.writers.get_mut(&writer) else { return };
-                let status = &mut entity.publication_matched;
-                if matched {
-                    status.matched(reader)
-                } else {
-                    status.unmatched(reader)
-                }
-                self.tell(Entity::Writer(writer), StatusMask::PUBLICATION_MATCHED);
-            }
-            Event::SubscriptionMatched { reader, writer, matched, alive } => {
-                let Some(entity) = self.readers.get_mut(reader) else { return };
-                let status = &mut entity.subscription_matched;
-                if matched {
-                    status.matched(writer)
-                } else {
-                    status.unmatched(writer)
-                }
-                let (alive, silent) = if alive { (1, 0) } else { (0, 1) };
-                let sign = if matched { 1 } else { -1 };
-                entity.liveliness_changed.count(writer, alive * sign, silent * sign);
-                if !matched {
-                    entity.cache.writer_gone(now, writer);
-                    self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
-                }
-                self.tell(Entity::Reader(reader), StatusMask::SUBSCRIPTION_MATCHED);
-            }
-            Event::OfferedIncompatibleQos { writer, reader, why } => {
-                self.log_mismatch("writer", self.core.writer(writer).map(|w| w.guid.entity), reader, &why);
-                let Some(entity) = self.writers.get_mut(&writer) else { return };
-                entity.offered_incompatible_qos.count(reader, why);
-                self.tell(Entity::Writer(writer), StatusMask::OFFERED_INCOMPATIBLE_QOS);
-            }
-            Event::RequestedIncompatibleQos { reader, writer, why } => {
-                self.log_mismatch("reader", self.core.reader(reader).map(|r| r.guid.entity), writer, &why);
-                let Some(entity) = self.readers.get_mut(reader) else { return };
-                entity.requested_incompatible_qos.count(writer, why);
-                self.tell(Entity::Reader(reader), StatusMask::REQUESTED_INCOMPATIBLE_QOS);
-            }
-            Event::InconsistentTopic { topic, local_type, remote, remote_type } => {
-                self.log_line(format!(
-                    "topic {topic}: no match with {remote}: its type is {remote_type}, here it is {local_type}"
-                ));
-                self.inconsistent_topics.entry(topic).or_default().count();
-                self.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
-            }
-            Event::LivelinessChanged { reader, writer, alive } => {
-                let Some(entity) = self.readers.get_mut(reader) else { return };
-                let change = if alive { 1 } else { -1 };
-                entity.liveliness_changed.count(writer, change, -change);
-                if !alive {
-                    entity.cache.writer_gone(now, writer);
-                    self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
-                }
-                self.tell(Entity::Reader(reader), StatusMask::LIVELINESS_CHANGED);
-            }
-            Event::LivelinessLost { writer } => {
-                let Some(entity) = self.writers.get_mut(&writer) else { return };
-                entity.liveliness_lost.count();
-                self.tell(Entity::Writer(writer), StatusMask::LIVELINESS_LOST);
-            }
-            Event::SampleLost { reader, count } => {
-                let Some(entity) = self.readers.get_mut(reader) else { return };
-                entity.sample_lost.count(count);
-                self.tell(Entity::Reader(reader), StatusMask::SAMPLE_LOST);
-            }
-            Event::Acknowledged { writer } => self.tell(Entity::Writer(writer), StatusMask::NONE),
-        }
-    }
-
-    fn tell(&mut self, entity: Entity, kinds: StatusMask) {
-        self.readers.news.add(entity, kinds);
-    }
-
-    fn log_mismatch(
-        &mut self,
-        side: &str,
-        local: Option<EntityId>,
-        remote: taut_base::Guid,
-        why: &[taut_qos::Incompatibility],
-    ) {
-        let topic = self.core.topic_of(local.unwrap_or_default()).unwrap_or_default().to_owned();
-        let why = why.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        self.log_line(format!("topic {topic}: this {side} does not match {remote}: {why}"));
-    }
-
-    fn log_line(&mut self, line: String) {
-        if self.log.len() < LOG_LINES {
-            self.log.push_back(line);
-        }
     }
 }

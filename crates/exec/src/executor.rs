@@ -38,6 +38,8 @@ pub(crate) struct Core {
     pub participant: DomainParticipant,
     pub port: UdpPort,
     pub accounts: Accounts,
+    /// Datagrams whose handling panicked.
+    pub panics: u64,
 }
 
 pub(crate) struct Inner {
@@ -75,6 +77,8 @@ pub struct Stats {
     pub jobs: [(JobClass, JobReport); JobClass::ALL.len()],
     /// The port's counts.
     pub port: taut_port_udp::Stats,
+    /// Datagrams whose handling panicked: 0, or there is a defect to report.
+    pub panics: u64,
     /// What was refused, by reason.
     pub refused: Vec<(&'static str, u64)>,
 }
@@ -100,7 +104,7 @@ impl Executor {
         }
         epoll.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN, WAKE)).map_err(|e| os("epoll_ctl", e))?;
         let inner = Arc::new(Inner {
-            core: Mutex::new(Core { participant, port, accounts: Accounts::default() }),
+            core: Mutex::new(Core { participant, port, accounts: Accounts::default(), panics: 0 }),
             writes: ArrayQueue::new(QUEUE),
             role: Role::default(),
             hooks: Hooks::default(),
@@ -209,6 +213,7 @@ impl Inner {
             kicks: self.kicks.load(Ordering::Relaxed),
             jobs: core.accounts.reports(),
             port: core.port.stats(),
+            panics: core.panics,
             refused: core.participant.core().counters().named(),
         }
     }
@@ -306,7 +311,7 @@ impl Inner {
     }
 
     pub fn send(&self, core: &mut Core, lowest: TxClass) {
-        let Core { participant, port, accounts } = core;
+        let Core { participant, port, accounts, .. } = core;
         if !participant.has_work(lowest) {
             return;
         }

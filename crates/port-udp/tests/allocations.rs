@@ -2,34 +2,12 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use common::{free_domain, on_loopback, open};
+use taut_mem::CountingAllocator;
 use taut_port::{Lane, Port, Receive};
 
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's duties are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's duties are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn a_warm_port_allocates_nothing() {
@@ -47,9 +25,9 @@ fn a_warm_port_allocates_nothing() {
         heard += port.receive(Lane::User, 100, &mut |frame| assert!(!frame.bytes.is_empty()));
     };
     (0..10).for_each(|_| round(&mut port));
-    let (buffers, before) = (port.stats().buffers_allocated, COUNT.get());
+    let (buffers, before) = (port.stats().buffers_allocated, CountingAllocator::of_thread());
     (0..100).for_each(|_| round(&mut port));
-    assert_eq!(COUNT.get() - before, 0, "allocations in 100 rounds");
+    assert_eq!(CountingAllocator::of_thread() - before, 0, "allocations in 100 rounds");
     assert_eq!(port.stats().buffers_allocated, buffers);
     assert_eq!(heard, 110 * 40);
 }

@@ -1,34 +1,11 @@
 //! What a sample costs on the UDP path once all is warm: allocations, system calls, locks. One test in
 //! a binary of its own, since it counts the allocations of the whole process.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
-
-struct Counting;
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call goes on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-}
+use taut_mem::CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[derive(DdsType, Clone, Copy)]
 #[dds(final)]
@@ -74,7 +51,7 @@ fn a_warm_round_trip_allocates_nothing_and_makes_one_call_each_way() {
     let mut before = None;
     for seq in 0..WARM_UP + ROUNDS {
         if seq == WARM_UP {
-            before = Some((participant.stats(), ALLOCATIONS.load(Ordering::SeqCst)));
+            before = Some((participant.stats(), CountingAllocator::of_process()));
         }
         writer.write(&Fixed { seq, numbers: [seq; 7] }).unwrap();
         let sample = loop {
@@ -85,8 +62,9 @@ fn a_warm_round_trip_allocates_nothing_and_makes_one_call_each_way() {
         };
         assert_eq!(sample.data.unwrap().seq, seq);
     }
-    let allocations = ALLOCATIONS.load(Ordering::SeqCst);
+    let allocations = CountingAllocator::of_process();
     let after = participant.stats();
+    assert_eq!(after.panics, 0);
     pong.join().unwrap();
     let (before, allocations_before) = before.unwrap();
     let per_round = |now: u64, then: u64| (now - then) as f64 / ROUNDS as f64;

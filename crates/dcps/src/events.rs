@@ -1,0 +1,129 @@
+//! From what the protocol tells to statuses, news and lines for the log. DCPS 1.4 §2.2.4.1.
+
+use taut_base::{EntityId, Guid, Time};
+use taut_qos::Incompatibility;
+use taut_rtps::{Event, ReaderIndex, WriterIndex};
+
+use crate::entities::Entity;
+use crate::participant::{DomainParticipant, LOG_LINES};
+use crate::status::StatusMask;
+
+impl DomainParticipant {
+    /// Handles all that the protocol has to tell.
+    pub(crate) fn handle_events(&mut self, now: Time) {
+        while let Some(event) = self.core.poll_event() {
+            self.handle_event(now, event);
+        }
+    }
+
+    fn handle_event(&mut self, now: Time, event: Event) {
+        match event {
+            Event::ParticipantDiscovered(_)
+            | Event::ParticipantLost { .. }
+            | Event::EndpointDiscovered(_)
+            | Event::EndpointLost(_) => self.tell(Entity::Participant, StatusMask::NONE),
+            Event::PublicationMatched { writer, reader, matched } => {
+                self.on_publication_matched(writer, reader, matched);
+            }
+            Event::SubscriptionMatched { reader, writer, matched, alive } => {
+                self.on_subscription_matched(now, reader, writer, matched, alive);
+            }
+            Event::OfferedIncompatibleQos { writer, reader, why } => {
+                self.log_mismatch("writer", self.core.writer(writer).map(|w| w.guid.entity), reader, &why);
+                let Some(entity) = self.writers.get_mut(&writer) else { return };
+                entity.offered_incompatible_qos.count(reader, why);
+                self.tell(Entity::Writer(writer), StatusMask::OFFERED_INCOMPATIBLE_QOS);
+            }
+            Event::RequestedIncompatibleQos { reader, writer, why } => {
+                self.log_mismatch("reader", self.core.reader(reader).map(|r| r.guid.entity), writer, &why);
+                let Some(entity) = self.readers.get_mut(reader) else { return };
+                entity.requested_incompatible_qos.count(writer, why);
+                self.tell(Entity::Reader(reader), StatusMask::REQUESTED_INCOMPATIBLE_QOS);
+            }
+            Event::InconsistentTopic { topic, local_type, remote, remote_type } => {
+                self.log_line(format!(
+                    "topic {topic}: no match with {remote}: its type is {remote_type}, here it is {local_type}"
+                ));
+                self.inconsistent_topics.entry(topic).or_default().count();
+                self.tell(Entity::Participant, StatusMask::INCONSISTENT_TOPIC);
+            }
+            Event::LivelinessChanged { reader, writer, alive } => {
+                self.on_liveliness_changed(now, reader, writer, alive);
+            }
+            Event::LivelinessLost { writer } => {
+                let Some(entity) = self.writers.get_mut(&writer) else { return };
+                entity.liveliness_lost.count();
+                self.tell(Entity::Writer(writer), StatusMask::LIVELINESS_LOST);
+            }
+            Event::SampleLost { reader, count } => {
+                let Some(entity) = self.readers.get_mut(reader) else { return };
+                entity.sample_lost.count(count);
+                self.tell(Entity::Reader(reader), StatusMask::SAMPLE_LOST);
+            }
+            Event::Acknowledged { writer } => self.tell(Entity::Writer(writer), StatusMask::NONE),
+        }
+    }
+
+    fn on_publication_matched(&mut self, writer: WriterIndex, reader: Guid, matched: bool) {
+        let Some(entity) = self.writers.get_mut(&writer) else { return };
+        let status = &mut entity.publication_matched;
+        if matched {
+            status.matched(reader)
+        } else {
+            status.unmatched(reader)
+        }
+        self.tell(Entity::Writer(writer), StatusMask::PUBLICATION_MATCHED);
+    }
+
+    fn on_subscription_matched(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        writer: Guid,
+        matched: bool,
+        alive: bool,
+    ) {
+        let Some(entity) = self.readers.get_mut(reader) else { return };
+        let status = &mut entity.subscription_matched;
+        if matched {
+            status.matched(writer)
+        } else {
+            status.unmatched(writer)
+        }
+        let (alive, silent) = if alive { (1, 0) } else { (0, 1) };
+        let sign = if matched { 1 } else { -1 };
+        entity.liveliness_changed.count(writer, alive * sign, silent * sign);
+        if !matched {
+            entity.cache.writer_gone(now, writer);
+            self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
+        }
+        self.tell(Entity::Reader(reader), StatusMask::SUBSCRIPTION_MATCHED);
+    }
+
+    fn on_liveliness_changed(&mut self, now: Time, reader: ReaderIndex, writer: Guid, alive: bool) {
+        let Some(entity) = self.readers.get_mut(reader) else { return };
+        let change = if alive { 1 } else { -1 };
+        entity.liveliness_changed.count(writer, change, -change);
+        if !alive {
+            entity.cache.writer_gone(now, writer);
+            self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
+        }
+        self.tell(Entity::Reader(reader), StatusMask::LIVELINESS_CHANGED);
+    }
+
+    fn tell(&mut self, entity: Entity, kinds: StatusMask) {
+        self.readers.news.add(entity, kinds);
+    }
+
+    fn log_mismatch(&mut self, side: &str, local: Option<EntityId>, remote: Guid, why: &[Incompatibility]) {
+        let topic = self.core.topic_of(local.unwrap_or_default()).unwrap_or_default().to_owned();
+        let why = why.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        self.log_line(format!("topic {topic}: this {side} does not match {remote}: {why}"));
+    }
+
+    fn log_line(&mut self, line: String) {
+        if self.log.len() < LOG_LINES {
+            self.log.push_back(line);
+        }
+    }
+}
