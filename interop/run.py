@@ -74,10 +74,10 @@ def run_all(tasks, namespaces, scratch, running, stopped):
             return None
         namespace, weight = places.take(task.cell.weight)
         try:
-            outcome = play.play(task, namespace, scratch, running)
+            outcome = play.play(task, namespace, scratch, running, stopped)
         finally:
             places.give(namespace, weight)
-        if sys.stderr.isatty() or not outcome.passed:
+        if not stopped.is_set() and (sys.stderr.isatty() or not outcome.passed):
             print(f"{report.MARKS[outcome.passed]:4} {outcome.seconds:5.1f} s  {task.ident}", file=sys.stderr)
         return outcome
 

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 PREFIX = "taut-mx"
@@ -123,4 +124,7 @@ class Namespace:
             self.dumpcap.kill()
             self.dumpcap.wait()
             self.dumpcap = None
-        run("ip", "netns", "del", self.name, check=False)
+        # Refused for a moment while a process that was just ended is still inside.
+        end = time.monotonic() + 2.0
+        while (Path("/run/netns") / self.name).exists() and time.monotonic() < end:
+            run("ip", "netns", "del", self.name, check=False)

@@ -69,8 +69,8 @@ def peer_command(vendor, role, task, domain):
     return [*cells.VENDORS[vendor], "sub" if role == "sub" else "pub", *arguments(options)]
 
 
-def play(task, namespace, scratch, started):
-    """Runs a cell in a namespace; `started` collects the peers, for who must end them early."""
+def play(task, namespace, scratch, started, stopped):
+    """Runs a cell in a namespace. Who must end the peers early sets `stopped`, then kills `started`."""
     begin = time.monotonic()
     domain = namespace.next_domain()
     outcome = Outcome(task)
@@ -81,6 +81,8 @@ def play(task, namespace, scratch, started):
     def start(role, argv):
         peers[role] = Peer(role, argv, namespace, scratch)
         started.append(peers[role])
+        if stopped.is_set():
+            raise InterruptedError("the run is being stopped")
         return peers[role]
 
     try:
