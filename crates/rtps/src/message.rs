@@ -23,6 +23,10 @@ const ENDIAN: Endian = Endian::Little;
 /// heartbeat 32, padding; a GAP with its set 64.
 const HEADROOM: usize = 256;
 
+/// Bytes that a serialized key takes at least. Fast DDS 2.x takes a shorter one, encapsulation header and
+/// all, for the key hash, even behind PID_KEY_HASH, and then knows no such instance.
+const KEY_PAYLOAD_MIN: usize = 17;
+
 enum Part {
     Scratch(Range<usize>),
     Payload(Bytes),
@@ -126,7 +130,7 @@ impl Message {
         self.dated(change.source_timestamp);
         self.encode_inline_qos(change);
         let inline = std::mem::take(&mut self.inline);
-        let padding = change.payload.len().next_multiple_of(4).saturating_sub(change.payload.len());
+        let padding = padding(change);
         let header =
             DataHeader { reader_id, writer_id: change.writer_guid.entity, writer_sn: change.sequence_number };
         let length = change.payload.len().saturating_add(padding);
@@ -196,6 +200,14 @@ impl Message {
     }
 }
 
+/// Bytes behind a payload: up to the next submessage's place (RTPS 2.5 §9.4.5.1.3), and behind a key up
+/// to [`KEY_PAYLOAD_MIN`].
+fn padding(change: &CacheChange) -> usize {
+    let length = change.payload.len();
+    let least = if payload_kind(change) == PayloadKind::Key { KEY_PAYLOAD_MIN } else { 0 };
+    length.max(least).next_multiple_of(4).saturating_sub(length)
+}
+
 fn payload_kind(change: &CacheChange) -> PayloadKind {
     match (change.payload.is_empty(), change.kind) {
         (true, _) => PayloadKind::None,
@@ -243,5 +255,43 @@ impl Tx<'_> {
         if !self.message.fits(payload) {
             self.next_message(to);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use taut_base::{EntityId, Guid, InstanceHandle, ProtocolVersion, SequenceNumber, VendorId};
+    use taut_port::Loopback;
+    use taut_wire::{Payload, Submessage, Submessages};
+
+    #[test]
+    fn a_short_key_is_not_taken_for_a_hash() {
+        let prefix = GuidPrefix([1; 12]);
+        let header = Header { version: ProtocolVersion::RTPS_2_5, vendor: VendorId::UNKNOWN, prefix };
+        let key = [0, 1, 0, 0, 7, 0, 0, 0];
+        let change = CacheChange {
+            kind: ChangeKind::NotAliveDisposed,
+            writer_guid: Guid::new(prefix, EntityId::user(1, true, true)),
+            sequence_number: SequenceNumber::FIRST,
+            instance: Some(InstanceHandle([0; 16])),
+            source_timestamp: None,
+            time: Time(0),
+            payload: Bytes::copy_from(&key),
+        };
+        let mut port = Loopback::new();
+        let mut message = Message::new(header);
+        message.data(EntityId::UNKNOWN, &change);
+        message.send(&mut port, &[Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)]);
+
+        let (_, datagram) = port.take().unwrap();
+        let (_, rest) = Header::parse(&datagram).unwrap();
+        let data = Submessages::new(rest).find_map(|submessage| match submessage {
+            Ok(Submessage::Data(data)) => Some(data),
+            _ => None,
+        });
+        let Some(Payload::Key(sent)) = data.map(|data| data.payload) else { panic!("no key was sent") };
+        assert!(sent.starts_with(&key) && sent.len() > 16, "{sent:?}");
     }
 }
