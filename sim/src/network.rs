@@ -49,7 +49,7 @@ pub struct NodeOptions {
 impl Default for NodeOptions {
     fn default() -> Self {
         NodeOptions {
-            lease: Duration::from_secs(10),
+            lease: Duration::from_secs(60),
             announcement_period: Duration::from_secs(3),
             clock_offset: Duration::ZERO,
             multicast: MulticastChoice::Auto,

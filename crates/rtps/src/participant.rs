@@ -118,6 +118,8 @@ pub struct Participant {
     pub(crate) inbox: VecDeque<CacheChange>,
     /// Readers that may have something to acknowledge; empty between calls.
     pub(crate) woken: Vec<ReaderIndex>,
+    /// Readers that have heard of a writer that was silent; empty between calls.
+    pub(crate) revived: Vec<ReaderIndex>,
     /// Buffers for small payloads that outlive their frame.
     pub(crate) pool: Pool,
     /// Buffers for samples that come in fragments.
@@ -150,6 +152,7 @@ impl Participant {
             builtin: crate::discovery::Builtin::default(),
             inbox: VecDeque::new(),
             woken: Vec::new(),
+            revived: Vec::new(),
             pool: Pool::new(2_048, 4_096),
             samples: Pool::new(0, limits::SAMPLE_BUFFERS).forgetting_above(limits::SAMPLE_BUFFER_SIZE),
             timers: Timers::default(),
@@ -270,6 +273,7 @@ impl Participant {
             let index = WriterIndex(index);
             Writer::new(guid, index, &endpoint.qos, endpoint.history, endpoint.max_samples, multicast)
         }));
+        self.note_manual_liveliness(now, index);
         self.add_local(now, guid, LocalKind::Writer(index), endpoint, sink);
         self.arm_liveliness(now);
         index
@@ -327,7 +331,7 @@ impl Participant {
             self.note_manual_liveliness(now, index);
             self.deliver_local(index, sink);
         } else if let Some(writer) = self.writers.get_mut(index.0) {
-            writer.ask_for_acknowledgements();
+            writer.ask_for_room();
         }
         self.wake_writer(now, index);
         outcome

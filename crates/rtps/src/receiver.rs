@@ -6,6 +6,7 @@
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time, Timestamp, VendorId};
 use taut_mem::{Bytes, Pool};
 use taut_port::Frame;
+use taut_qos::LivelinessKind;
 use taut_wire::{
     AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, InlineQos, NackFrag, ParameterList,
     Payload, Submessage, Submessages, WireError,
@@ -16,7 +17,7 @@ use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
 use crate::participant::{Participant, Sink};
-use crate::reader::{Assembly, FragmentInfo, Reader};
+use crate::reader::{Assembly, FragmentInfo, Reader, WriterProxy};
 use crate::{ReaderIndex, WriterIndex};
 
 /// Payloads below this share of their receive buffer are copied out of it, so that a small sample
@@ -43,6 +44,8 @@ impl Participant {
         if header.prefix == self.config.guid_prefix {
             return bump(&mut self.counters.reflected);
         }
+        // A busy link on which announcements get lost is no reason to forget a peer.
+        self.renew_lease(now, header.prefix);
         let mut source = Source {
             prefix: header.prefix,
             vendor: header.vendor,
@@ -57,6 +60,9 @@ impl Participant {
             }
         }
         self.handle_inbox(now, sink);
+        while let Some(index) = self.revived.pop() {
+            self.check_reader_liveliness(now, index);
+        }
     }
 
     fn on_submessage(
@@ -85,7 +91,7 @@ impl Participant {
             Submessage::Data(data) => self.on_data(now, source, &data, frame, sink),
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
             Submessage::Heartbeat(heartbeat) => self.on_heartbeat(now, source, &heartbeat, sink),
-            Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(now, source, &heartbeat),
+            Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(source, &heartbeat),
             Submessage::Gap(gap) => self.on_gap(source, &gap, sink),
             Submessage::AckNack(acknack) => self.on_acknack(now, source, &acknack),
             Submessage::NackFrag(nack_frag) => self.on_nack_frag(now, source, &nack_frag),
@@ -109,7 +115,7 @@ impl Participant {
         let mut kept = None;
         self.for_each_reader(writer, data.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-            proxy.heard = now;
+            rx.hear(now, reader.index, proxy);
             if proxy.is_known(data.writer_sn) {
                 return bump(&mut rx.counters.duplicates);
             }
@@ -153,7 +159,7 @@ impl Participant {
         let number = frag.writer_sn;
         self.for_each_reader(writer, frag.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-            proxy.heard = now;
+            rx.hear(now, reader.index, proxy);
             if proxy.is_known(number) {
                 return bump(&mut rx.counters.duplicates);
             }
@@ -191,7 +197,10 @@ impl Participant {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-            proxy.heard = now;
+            // RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
+            if heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic {
+                rx.hear(now, reader.index, proxy);
+            }
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
                 proxy.on_heartbeat(now, heartbeat, deliver)
             });
@@ -205,11 +214,10 @@ impl Participant {
         self.wake_readers();
     }
 
-    fn on_heartbeat_frag(&mut self, now: Time, source: &Source, heartbeat: &HeartbeatFrag) {
+    fn on_heartbeat_frag(&mut self, source: &Source, heartbeat: &HeartbeatFrag) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-            proxy.heard = now;
             if proxy.on_heartbeat_frag(heartbeat.writer_sn, heartbeat.last_fragment_num, heartbeat.count) {
                 reader.queue_ack(writer);
                 rx.woken.push(reader.index);
@@ -261,9 +269,10 @@ impl Participant {
         reader_id: EntityId,
         mut handle: impl FnMut(&mut Rx<'_>, &mut Reader),
     ) {
-        let Participant { sources, readers, pool, samples, inbox, counters, events, woken, .. } = self;
+        let Participant { sources, readers, pool, samples, inbox, counters, events, woken, revived, .. } =
+            self;
         let Some(indices) = sources.get(&writer) else { return bump(&mut counters.unmatched_writer) };
-        let mut rx = Rx { pool, samples, inbox, counters, events, woken };
+        let mut rx = Rx { pool, samples, inbox, counters, events, woken, revived };
         for index in indices {
             let Some(reader) = readers.get_mut(index.0) else { continue };
             if reader_id == EntityId::UNKNOWN || reader_id == reader.guid.entity {
@@ -287,6 +296,7 @@ struct Rx<'a> {
     counters: &'a mut Counters,
     events: &'a mut std::collections::VecDeque<Event>,
     woken: &'a mut Vec<ReaderIndex>,
+    revived: &'a mut Vec<ReaderIndex>,
 }
 
 impl Rx<'_> {
@@ -313,6 +323,14 @@ impl Rx<'_> {
             }
             outcome
         })
+    }
+
+    /// A writer has shown that it is alive.
+    fn hear(&mut self, now: Time, reader: ReaderIndex, proxy: &mut WriterProxy) {
+        proxy.heard = now;
+        if !proxy.alive {
+            self.revived.push(reader);
+        }
     }
 
     fn note_lost(&mut self, reader: ReaderIndex, count: u64) {

@@ -190,7 +190,6 @@ impl Participant {
     /// Handles what has come for the built-in readers.
     pub(crate) fn handle_inbox(&mut self, now: Time, sink: &mut dyn Sink) {
         while let Some(change) = self.inbox.pop_front() {
-            self.renew_lease(now, change.writer_guid.prefix);
             match change.writer_guid.entity {
                 EntityId::PARTICIPANT_MESSAGE_WRITER => self.on_participant_message(now, &change),
                 _ => self.on_endpoint_change(now, &change, sink),

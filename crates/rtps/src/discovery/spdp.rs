@@ -6,6 +6,7 @@ use taut_wire::WireError;
 
 use super::locators::nearest;
 use super::{ParticipantData, Peer, builtin_endpoint};
+use crate::ReaderIndex;
 use crate::counters::bump;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -178,10 +179,13 @@ impl Participant {
         let unicast = nearest(&data.default_unicast, interfaces, source);
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
             peer.lease_until = lease_until;
+            if peer.data.lease_duration > data.lease_duration {
+                self.timers.set(lease_until, Timer::Lease(prefix));
+            }
             peer.data = data;
             // New addresses serve matches to come; those that are there keep the ones they work with.
             (peer.metatraffic, peer.unicast) = (metatraffic, unicast);
-            return;
+            return self.ask_again(prefix);
         }
         if self.database.peers.len() >= limits::PEERS {
             return bump(&mut self.counters.too_many_participants);
@@ -196,6 +200,16 @@ impl Participant {
         self.timers.set(lease_until, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin_endpoints(now, prefix);
+    }
+
+    /// A peer is there, but some of its writers have not said what they have: asks them again.
+    fn ask_again(&mut self, prefix: GuidPrefix) {
+        let readers = self.readers.iter_mut().map(|(index, reader)| {
+            reader.ask_again(prefix);
+            ReaderIndex(index)
+        });
+        let readers: Vec<ReaderIndex> = readers.collect();
+        readers.into_iter().for_each(|index| self.wake_reader(index));
     }
 
     /// Anything that a known participant says shows that it lives.
@@ -219,6 +233,7 @@ impl Participant {
         if self.database.peers.remove(&prefix).is_none() {
             return;
         }
+        self.timers.set(Time::NEVER, Timer::Lease(prefix));
         let first = Guid::new(prefix, EntityId::UNKNOWN);
         let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
         let gone: Vec<Guid> = self.database.endpoints.range(first..=last).map(|(guid, _)| *guid).collect();

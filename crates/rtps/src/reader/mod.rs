@@ -8,7 +8,7 @@ mod writer_proxy;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::Guid;
+use taut_base::{EntityId, Guid, GuidPrefix};
 use taut_qos::{EndpointQos, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
@@ -34,6 +34,10 @@ pub struct Reader {
     /// It is in the schedule.
     pub acks_queued: bool,
     reliable: bool,
+    /// The last value of the count field of ACKNACK and NACK_FRAG. It belongs to the reader and outlives
+    /// its proxies: a writer that did not notice that this side had forgotten it would take counts from
+    /// 1 on for old messages.
+    count: i32,
 }
 
 impl Reader {
@@ -47,6 +51,7 @@ impl Reader {
             acks: VecDeque::new(),
             acks_queued: false,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
+            count: 0,
         }
     }
 
@@ -63,6 +68,21 @@ impl Reader {
     /// A matched writer has gone.
     pub fn unmatch_writer(&mut self, guid: Guid) -> Option<WriterProxy> {
         self.proxies.remove(&guid)
+    }
+
+    /// Asks the writers of a participant again that have not answered the question of
+    /// [`Reader::match_writer`]: it, or the answer, was lost, and they may believe that all is said.
+    pub fn ask_again(&mut self, prefix: GuidPrefix) {
+        let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
+        let silent = self.proxies.range_mut(first..=last).map(|(_, proxy)| proxy);
+        let silent = silent.filter(|proxy| proxy.reliable && !proxy.has_heard());
+        let guids: Vec<Guid> = silent
+            .map(|proxy| {
+                proxy.ack_due = true;
+                proxy.guid
+            })
+            .collect();
+        guids.into_iter().for_each(|guid| self.queue_ack(guid));
     }
 
     /// Notes that a proxy may have something to send; [`Reader::send_acks`] finds out.
@@ -84,11 +104,16 @@ impl Reader {
                 return false;
             }
             self.acks.pop_front();
-            let Some(proxy) = self.proxies.get_mut(&guid).filter(|proxy| proxy.reliable) else { continue };
+            let Reader { proxies, count, .. } = self;
+            let Some(proxy) = proxies.get_mut(&guid).filter(|proxy| proxy.reliable) else { continue };
+            let mut next_count = || {
+                *count = count.wrapping_add(1);
+                *count
+            };
             let (reader_id, writer_id) = (self.guid.entity, guid.entity);
             tx.message.directed(guid.prefix);
             for (writer_sn, fragment_number_state) in proxy.ask_fragments(tx.now) {
-                let count = proxy.next_count();
+                let count = next_count();
                 tx.make_room(0, &proxy.locators);
                 tx.message.nack_frag(&NackFrag {
                     reader_id,
@@ -102,7 +127,7 @@ impl Reader {
                 let reader_sn_state = proxy.acknack(tx.now);
                 // Before the first heartbeat it asks for one; later only what is missing wants an answer.
                 let final_flag = proxy.has_heard() && reader_sn_state.is_empty();
-                let count = proxy.next_count();
+                let count = next_count();
                 tx.make_room(0, &proxy.locators);
                 tx.message.acknack(&AckNack { reader_id, writer_id, reader_sn_state, count, final_flag });
             }

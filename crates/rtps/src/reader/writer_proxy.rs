@@ -46,7 +46,6 @@ pub struct WriterProxy {
     irrelevant: IntervalSet,
     heartbeat_count: Option<i32>,
     heartbeat_frag_count: Option<i32>,
-    count: i32,
     asked_until: SequenceNumber,
     asked: u32,
     asked_at: Option<Time>,
@@ -71,7 +70,6 @@ impl WriterProxy {
             irrelevant: IntervalSet::new(limits::GAP_INTERVALS),
             heartbeat_count: None,
             heartbeat_frag_count: None,
-            count: 0,
             asked_until: SequenceNumber::ZERO,
             asked: 0,
             asked_at: None,
@@ -89,7 +87,9 @@ impl WriterProxy {
         let number = change.sequence_number;
         self.assemblies.remove(&number);
         if !self.reliable {
-            let lost = number.0.saturating_sub(self.next.0);
+            // What was written before this side listened is not lost.
+            let listened = self.next > SequenceNumber::FIRST;
+            let lost = if listened { number.0.saturating_sub(self.next.0) } else { 0 };
             self.next = number.next();
             self.assemblies.retain(|assembled, _| *assembled > number);
             // Best effort: what finds no place is gone, and the cache has counted it.
@@ -137,7 +137,10 @@ impl WriterProxy {
             return 0;
         }
         self.last_available = self.last_available.max(heartbeat.last_sn);
-        let lost = self.give_up_before(heartbeat.first_sn, deliver);
+        // What the writer had dropped before this side listened is not lost.
+        let listened = self.next > SequenceNumber::FIRST;
+        let missing = self.give_up_before(heartbeat.first_sn, deliver);
+        let lost = if listened { missing } else { 0 };
         let due = !heartbeat.final_flag || self.may_ask(now);
         self.ack_due |= due;
         lost
@@ -190,14 +193,18 @@ impl WriterProxy {
         self.assemblies.get_mut(&number).is_some_and(|assembly| assembly.offer(last))
     }
 
-    /// Takes a new assembly in. Too many at once: a reliable reader refuses the new one, as it can
-    /// ask again; a best-effort one gives up the oldest.
+    /// Takes a new assembly in. Too many at once: a reliable reader does without the last in order, as
+    /// it can ask again, so that made-up numbers far ahead cannot keep the next sample out (H49); a
+    /// best-effort one gives up the oldest.
     pub fn admit_assembly(&mut self, number: SequenceNumber, assembly: Assembly) -> bool {
         if self.assemblies.len() >= limits::ASSEMBLIES {
-            if self.reliable {
+            if !self.reliable {
+                self.assemblies.pop_first();
+            } else if self.assemblies.last_key_value().is_some_and(|(last, _)| *last > number) {
+                self.assemblies.pop_last();
+            } else {
                 return false;
             }
-            self.assemblies.pop_first();
         }
         self.assemblies.insert(number, assembly);
         true
@@ -239,12 +246,6 @@ impl WriterProxy {
         assemblies
             .filter_map(|(number, assembly)| Some((*number, assembly.ask(now, *number <= last)?)))
             .collect()
-    }
-
-    /// The next value for the count field of ACKNACK and NACK_FRAG.
-    pub fn next_count(&mut self) -> i32 {
-        self.count = self.count.wrapping_add(1);
-        self.count
     }
 
     /// Has a HEARTBEAT of it arrived?

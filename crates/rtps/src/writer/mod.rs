@@ -84,14 +84,18 @@ pub struct Writer {
     multicast: MulticastChoice,
     last: SequenceNumber,
     sent: SequenceNumber,
-    /// The next fragment of the change after `sent`, when that one is under way.
-    fragment: u32,
+    /// The change whose fragments are under way, and the next of them.
+    fragment: (SequenceNumber, u32),
     heartbeat_count: i32,
     heartbeat_interval: taut_base::Duration,
+    /// A reader has answered since the last heartbeat by the timer.
+    answered: bool,
     unasked_changes: usize,
     unasked_bytes: usize,
     /// Somebody waits for acknowledgements: ask for them with the next heartbeat.
     hurry: bool,
+    /// Somebody waited when this was the last change, and the readers were asked.
+    hurried: SequenceNumber,
 }
 
 impl Writer {
@@ -126,12 +130,14 @@ impl Writer {
             multicast,
             last: SequenceNumber::ZERO,
             sent: SequenceNumber::ZERO,
-            fragment: 1,
+            fragment: (SequenceNumber::ZERO, 1),
             heartbeat_count: 0,
             heartbeat_interval: limits::HEARTBEAT_FIRST,
+            answered: false,
             unasked_changes: 0,
             unasked_bytes: 0,
             hurry: false,
+            hurried: SequenceNumber::ZERO,
         }
     }
 
@@ -242,8 +248,9 @@ impl Writer {
         if proxy.is_owed() {
             self.owe(reader);
         }
+        // A reader that asks is there; one that only says what it has may just be slow to take it.
+        self.answered |= progress || !set.is_empty();
         if progress {
-            self.heartbeat_interval = limits::HEARTBEAT_FIRST;
             self.forget_acknowledged();
         }
         true
@@ -259,6 +266,7 @@ impl Writer {
 
     /// The heartbeat timer has run out: each reader that lags is owed one.
     pub fn on_heartbeat_timer(&mut self, now: Time) {
+        self.answered = false;
         if self.is_acknowledged() {
             self.heartbeat_at = Time::NEVER;
             return;
@@ -272,6 +280,8 @@ impl Writer {
             })
             .collect();
         guids.into_iter().for_each(|guid| self.owe(guid));
+        // All that is out is asked for now: only later changes call a timer back that has backed off.
+        (self.unasked_changes, self.unasked_bytes) = (0, 0);
         self.heartbeat_at = now + self.heartbeat_interval;
         self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
     }
@@ -288,15 +298,25 @@ impl Writer {
             return None;
         }
         // One that has backed off is called back only by news.
-        if self.heartbeat_at != Time::NEVER && self.unasked_changes == 0 {
+        if self.heartbeat_at != Time::NEVER && self.unasked_changes == 0 && !self.answered {
             return None;
         }
+        self.answered = false;
         self.heartbeat_interval = limits::HEARTBEAT_FIRST;
         self.heartbeat_at = first;
         Some(first)
     }
 
-    /// Somebody waits for acknowledgements or room: ask the readers now.
+    /// A write found no room: ask the readers now. Once is enough until there is a new change, as the
+    /// heartbeat timer asks too; a caller that tries again and again must not flood them.
+    pub fn ask_for_room(&mut self) {
+        if self.hurried < self.last {
+            self.hurried = self.last;
+            self.ask_for_acknowledgements();
+        }
+    }
+
+    /// Somebody waits for acknowledgements: ask the readers now.
     pub fn ask_for_acknowledgements(&mut self) {
         let lagging: Vec<Guid> = self.lagging().map(|proxy| proxy.guid).collect();
         for guid in lagging {

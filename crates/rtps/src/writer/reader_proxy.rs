@@ -79,7 +79,9 @@ impl ReaderProxy {
         if !is_newer(count, &mut self.acknack_count) || set.base() > last.next() {
             return false;
         }
-        self.acked = self.acked.max(set.base().prev());
+        // Acknowledgements rise, and the count tells an old one. One that falls is of a reader that has
+        // forgotten this writer and found it again (a cut that only it noticed): it starts over.
+        self.acked = set.base().max(self.first_relevant).prev();
         if !set.is_empty() {
             self.owed = Owed::Requested(*set);
         }
@@ -145,14 +147,15 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_only_rise() {
+    fn an_acknowledgement_counts_once() {
         let mut proxy = proxy();
         let set = |base| SequenceNumberSet::new(SequenceNumber(base));
         assert!(proxy.on_acknack(&set(5), 1, SequenceNumber(9)));
         assert!(!proxy.on_acknack(&set(7), 1, SequenceNumber(9)), "a repeated count");
         assert!(!proxy.on_acknack(&set(11), 2, SequenceNumber(9)), "beyond the last change");
-        assert!(proxy.on_acknack(&set(3), 3, SequenceNumber(9)));
         assert_eq!(proxy.acked, SequenceNumber(4));
+        assert!(proxy.on_acknack(&set(3), 3, SequenceNumber(9)));
+        assert_eq!(proxy.acked, SequenceNumber(2), "it has forgotten and starts over");
     }
 
     #[test]

@@ -30,9 +30,11 @@ impl Writer {
             let number = change.sequence_number;
             if change.payload.len() > limits::FRAGMENT_SIZE {
                 tx.flush(&self.route);
-                let mut job = FragmentJob { number, next: self.fragment, only: None };
+                // KEEP_LAST may have dropped the change that was under way.
+                let next = if self.fragment.0 == number { self.fragment.1 } else { 1 };
+                let mut job = FragmentJob { number, next, only: None };
                 let sent_all = send_fragments(tx, change, EntityId::UNKNOWN, &mut job, &self.route);
-                self.fragment = if sent_all { 1 } else { job.next };
+                self.fragment = (number, job.next);
                 if !sent_all {
                     done = false;
                     break;

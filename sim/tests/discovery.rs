@@ -1,0 +1,263 @@
+//! Finding, matching, losing and finding again.
+
+use taut_base::Duration;
+use taut_qos::{LivelinessKind, PolicyId, Qos};
+use taut_rtps::discovery::Refusal;
+use taut_sim::{Faults, NodeOptions, Pair};
+
+fn second() -> Duration {
+    Duration::from_secs(1)
+}
+
+fn short_leases(seed: u64) -> Pair {
+    let options = NodeOptions { lease: second().times(10), ..NodeOptions::default() };
+    Pair::with_options(seed, options, options)
+}
+
+fn durable() -> Qos {
+    Qos::default().reliable().keep_all().transient_local()
+}
+
+#[test]
+fn a_qos_mismatch_is_told_on_both_sides_with_both_values() {
+    let mut pair = Pair::new(1).with_loss(0.1);
+    pair.reader(Qos::default().reliable().transient_local());
+    pair.writer(Qos::default().best_effort());
+    pair.run_for(second().times(5));
+    let (writer, reader) = (pair.writers[0].clone(), pair.readers[0]);
+    let offered = pair
+        .network
+        .on(0, |p, _| p.writer_mut(writer.index).map(|w| w.offered_incompatible_qos.take()))
+        .flatten()
+        .unwrap();
+    let requested = pair
+        .network
+        .on(1, |p, _| p.reader_mut(reader.index).map(|r| r.requested_incompatible_qos.take()))
+        .flatten()
+        .unwrap();
+    for (status, remote) in [(offered, reader.guid), (requested, writer.guid)] {
+        assert_eq!((status.total_count, status.last_remote), (1, remote));
+        let policies: Vec<PolicyId> = status.last.iter().map(|found| found.policy).collect();
+        assert_eq!(policies, [PolicyId::DURABILITY, PolicyId::RELIABILITY]);
+        assert_eq!(status.last[0].offered, "VOLATILE");
+        assert_eq!(status.last[0].requested, "TRANSIENT_LOCAL");
+    }
+}
+
+#[test]
+fn partitions_and_types_separate() {
+    let mut pair = Pair::new(2);
+    pair.reader(durable().partition(["left"]));
+    pair.writer(durable().partition(["right"]));
+    pair.writer(durable().partition(["le*"]));
+    pair.topic.type_name = "Other".into();
+    pair.writer(durable().partition(["left"]));
+    pair.run_for(second().times(2));
+    let reader = pair.readers[0];
+    let matched: Vec<_> = pair.writers.iter().map(|w| pair.network.is_matched(w, &reader)).collect();
+    assert_eq!(matched, [(false, false), (true, true), (false, false)]);
+    for node in [0, 1] {
+        let refusals: Vec<Refusal> = pair
+            .network
+            .participant(node)
+            .unwrap()
+            .core()
+            .database()
+            .refusals()
+            .map(|r| r.2.clone())
+            .collect();
+        assert!(refusals.iter().any(|r| matches!(r, Refusal::Partition { .. })), "{refusals:?}");
+        assert!(refusals.iter().any(|r| matches!(r, Refusal::Type { .. })), "{refusals:?}");
+    }
+}
+
+#[test]
+fn a_cut_longer_than_the_lease_ends_the_match_and_its_end_brings_it_back() {
+    for seed in 0..10 {
+        let mut pair = short_leases(seed).with_loss(0.1);
+        pair.reader(durable());
+        pair.writer(durable());
+        pair.run_until_matched();
+        pair.write(1, 10).unwrap();
+        pair.run_for(second());
+        pair.cut();
+        pair.run_for(second().times(12));
+        assert!(!pair.is_matched(), "the lease is over");
+        pair.write(1, 10).unwrap();
+        pair.mend();
+        let back = pair.run_until(second().times(10), |pair| pair.is_matched());
+        assert!(back, "seed {seed}");
+        pair.run_for(second().times(3));
+        pair.write(1, 10).unwrap();
+        pair.run_for(second().times(3));
+        let got = pair.take_numbers();
+        assert!(got.ends_with(&[1, 2, 3]), "seed {seed}: {got:?}");
+    }
+}
+
+#[test]
+fn a_one_way_cut_between_unequal_leases_heals() {
+    // The reader forgets the writer, the writer never notices: both must talk again afterwards.
+    for (deaf, seed) in (0..20).map(|seed| (seed as usize % 2, seed)) {
+        let short = NodeOptions { lease: second().times(4), ..NodeOptions::default() };
+        let long = NodeOptions { lease: second().times(60), ..NodeOptions::default() };
+        let mut pair = Pair::with_options(seed, short, long).with_loss(0.1);
+        pair.reader(durable());
+        pair.writer(durable());
+        pair.run_until_matched();
+        pair.write(1, 10).unwrap();
+        pair.run_for(second());
+        pair.network.cut(1 - deaf, deaf);
+        pair.run_for(second().times(10));
+        pair.mend();
+        pair.run_for(second().times(15));
+        assert!(pair.is_matched(), "node {deaf} was deaf, seed {seed}");
+        pair.write(1, 10).unwrap();
+        pair.run_for(second().times(5));
+        let got = pair.take_numbers();
+        assert!(got.ends_with(&[1, 2]), "node {deaf} was deaf, seed {seed}: {got:?}");
+    }
+}
+
+#[test]
+fn one_that_leaves_is_forgotten_at_once_and_one_that_crashes_within_its_lease() {
+    for crash in [false, true] {
+        let mut pair = short_leases(5);
+        pair.reader(durable());
+        pair.writer(durable());
+        pair.run_until_matched();
+        if crash {
+            pair.network.crash(0);
+        } else {
+            pair.network.leave(0);
+        }
+        pair.run_for(Duration::from_millis(100));
+        let known = pair.network.participant(1).unwrap().core().database().peers().count();
+        assert_eq!(known, usize::from(crash));
+        pair.run_for(second().times(11));
+        let database = pair.network.participant(1).unwrap().core().database();
+        assert_eq!((database.peers().count(), database.endpoints().count()), (0, 0));
+    }
+}
+
+#[test]
+fn restarted_under_a_new_name_it_is_found_before_the_old_one_is_forgotten() {
+    let mut pair = Pair::new(6).with_loss(0.1);
+    pair.reader(durable());
+    pair.writer(durable());
+    pair.run_until_matched();
+    pair.write(1, 10).unwrap();
+    pair.run_for(second());
+    assert_eq!(pair.take_numbers(), [1]);
+    pair.network.crash(0);
+    pair.network.start(0);
+    pair.writer(durable());
+    pair.write_by(1, 1, 10).unwrap();
+    pair.run_for(second().times(2));
+    let taken = pair.take();
+    assert_eq!(
+        taken.iter().filter_map(|t| t.content).map(|c| (c.tag, c.number)).collect::<Vec<_>>(),
+        [(2, 1)]
+    );
+}
+
+#[test]
+fn restarted_under_the_old_name_it_is_found_after_its_lease() {
+    let mut pair = short_leases(7);
+    pair.reader(durable());
+    pair.writer(durable());
+    pair.run_until_matched();
+    pair.write(1, 10).unwrap();
+    pair.run_for(second());
+    pair.take();
+    pair.network.crash(0);
+    pair.run_for(second().times(11));
+    pair.network.start_again(0);
+    pair.writer(durable());
+    pair.write_by(1, 1, 10).unwrap();
+    pair.run_for(second().times(2));
+    assert!(pair.take().iter().any(|t| t.content.is_some_and(|c| (c.tag, c.number) == (2, 1))));
+}
+
+#[test]
+fn liveliness_is_lost_and_regained() {
+    for kind in
+        [LivelinessKind::Automatic, LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic]
+    {
+        let mut pair = Pair::new(8);
+        let qos = Qos::default().reliable().liveliness(kind, second().times(1));
+        pair.reader(qos.clone());
+        pair.writer(qos);
+        pair.run_until_matched();
+        pair.write(1, 10).unwrap();
+        pair.run_for(Duration::from_millis(500));
+        let alive = |pair: &mut Pair| {
+            let reader = pair.readers[0];
+            let status =
+                pair.network.on(1, |p, _| p.reader(reader.index).map(|r| r.liveliness_changed.clone()));
+            status.flatten().map(|s| (s.alive_count, s.not_alive_count)).unwrap()
+        };
+        assert_eq!(alive(&mut pair), (1, 0), "{kind}");
+        if kind == LivelinessKind::Automatic {
+            pair.run_for(second().times(5));
+            assert_eq!(alive(&mut pair), (1, 0), "{kind}: asserted by itself");
+            pair.cut();
+            pair.run_for(second().times(2));
+            assert_eq!(alive(&mut pair), (0, 1), "{kind}");
+            pair.mend();
+        } else {
+            pair.run_for(second().times(2));
+            assert_eq!(alive(&mut pair), (0, 1), "{kind}");
+            let index = pair.writers[0].index;
+            let lost = pair.network.on(0, |p, _| p.writer(index).map(|w| w.liveliness_lost.total_count));
+            assert_eq!(lost.flatten(), Some(1), "{kind}");
+            pair.network.on(0, |p, now| p.assert_liveliness(now, index));
+        }
+        pair.run_for(Duration::from_millis(900));
+        assert_eq!(alive(&mut pair), (1, 0), "{kind}: regained");
+        if kind != LivelinessKind::Automatic {
+            pair.run_for(second().times(3));
+            assert_eq!(alive(&mut pair), (0, 1), "{kind}");
+            pair.write(1, 10).unwrap();
+            pair.run_for(Duration::from_millis(100));
+            assert_eq!(alive(&mut pair), (1, 0), "{kind}: a write tells too");
+        }
+    }
+}
+
+#[test]
+fn an_idle_matched_system_is_quiet() {
+    let mut pair = Pair::new(9);
+    for node in [0, 1] {
+        for _ in 0..5 {
+            pair.reader_on(node, durable());
+            pair.writer_on(node, durable());
+        }
+    }
+    pair.run_until_matched();
+    for writer in 0..10 {
+        pair.write_by(writer, 1, 100).unwrap();
+    }
+    pair.run_for(second().times(5));
+    let before = pair.network.sent();
+    pair.run_for(second().times(30));
+    let sent = pair.network.sent().since(&before);
+    assert_eq!((sent.user_traffic(), sent.sedp, sent.wlp), (0, 0, 0), "{sent:?}");
+    assert!(sent.spdp <= 22 && sent.datagrams == sent.spdp, "one announcement each 3 s: {sent:?}");
+}
+
+#[test]
+fn loss_of_one_direction_only() {
+    for lossy in [(0, 1), (1, 0)] {
+        let mut pair = Pair::new(10);
+        pair.network.links.insert(lossy, Faults::loss(600));
+        pair.reader(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all());
+        pair.run_until_matched();
+        for _ in 0..200 {
+            pair.write(1, 100).unwrap();
+        }
+        pair.run_for(second().times(10));
+        assert_eq!(pair.take_numbers(), (1..=200).collect::<Vec<_>>(), "{lossy:?}");
+    }
+}

@@ -1,0 +1,144 @@
+//! DURABILITY and HISTORY: what a late joiner gets, and what KEEP_LAST leaves.
+
+use taut_base::Duration;
+use taut_qos::Qos;
+use taut_sim::{Pair, Taken};
+
+fn durable() -> Qos {
+    Qos::default().reliable().keep_all().transient_local()
+}
+
+fn second() -> Duration {
+    Duration::from_secs(1)
+}
+
+#[test]
+fn a_late_joiner_gets_the_whole_history() {
+    for (count, loss) in [(1, 0.0), (10, 0.3), (256, 0.0), (257, 0.0), (900, 0.0), (900, 0.3)] {
+        for seed in 0..5 {
+            let mut pair = Pair::new(seed).with_loss(loss);
+            pair.writer(durable());
+            for n in 0..count {
+                pair.write(1, 8 + n).unwrap();
+            }
+            pair.run_for(second());
+            pair.reader(durable());
+            pair.run_until_matched();
+            pair.run_for(second().times(5));
+            let expected: Vec<u64> = (1..=u64::from(count)).collect();
+            assert_eq!(pair.take_numbers(), expected, "{count} samples, loss {loss}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn samples_before_and_after_the_match_come_in_order() {
+    let mut pair = Pair::new(3).with_loss(0.2);
+    pair.writer(durable());
+    for _ in 0..400 {
+        pair.write(1, 64).unwrap();
+    }
+    pair.reader(durable());
+    for _ in 0..400 {
+        pair.write(1, 64).unwrap();
+        pair.run_for(Duration::from_millis(1));
+    }
+    pair.run_for(second().times(5));
+    assert_eq!(pair.take_numbers(), (1..=800).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_volatile_late_joiner_gets_nothing_old() {
+    // The second of each pair asks for less than is offered: a durable writer, a volatile reader.
+    let volatile = Qos::default().reliable().keep_all();
+    for offered in [volatile.clone(), durable()] {
+        let mut pair = Pair::new(4).with_loss(0.1);
+        pair.writer(offered);
+        pair.reader(volatile.clone());
+        pair.run_until_matched();
+        for _ in 0..300 {
+            pair.write(1, 16).unwrap();
+        }
+        pair.run_for(second().times(3));
+        assert_eq!(pair.take_numbers().len(), 300);
+        pair.reader(volatile.clone());
+        pair.run_until_matched();
+        pair.run_for(second().times(3));
+        assert_eq!(pair.take_numbers_from(1), [] as [u64; 0]);
+        pair.write(1, 16).unwrap();
+        pair.run_for(second().times(3));
+        assert_eq!(pair.take_numbers_from(1), [301]);
+        for reader in pair.readers.clone() {
+            let lost =
+                pair.network.on(reader.node, |p, _| p.reader_mut(reader.index).map(|r| r.sample_lost.take()));
+            assert_eq!(lost.flatten().map(|s| s.total_count), Some(0), "what came before it is not lost");
+        }
+    }
+}
+
+#[test]
+fn a_best_effort_late_joiner_has_lost_nothing() {
+    let qos = Qos::default().best_effort();
+    let mut pair = Pair::new(4);
+    pair.writer(qos.clone());
+    pair.reader(qos.clone());
+    pair.run_until_matched();
+    for _ in 0..10 {
+        pair.write(1, 16).unwrap();
+    }
+    pair.run_for(second());
+    pair.reader(qos);
+    pair.run_until_matched();
+    pair.write(1, 16).unwrap();
+    pair.run_for(second());
+    assert_eq!(pair.take_numbers_from(1), [11]);
+    let reader = pair.readers[1];
+    let lost = pair.network.on(reader.node, |p, _| p.reader_mut(reader.index).map(|r| r.sample_lost.take()));
+    assert_eq!(lost.flatten().map(|s| s.total_count), Some(0));
+}
+
+#[test]
+fn keep_last_keeps_the_last_of_each_instance() {
+    for seed in 0..10 {
+        let qos = Qos::default().reliable().keep_last(3).transient_local();
+        let mut pair = Pair::new(seed).with_loss(0.3);
+        pair.writer(qos.clone());
+        for n in 0..1_000 {
+            pair.write(n % 4, 32).unwrap();
+        }
+        pair.write(9, 32).unwrap();
+        for n in 0..1_000 {
+            pair.write(n % 4, 32).unwrap();
+        }
+        pair.reader(qos);
+        pair.run_until_matched();
+        pair.run_for(second().times(10));
+        let mut numbers = pair.take_numbers();
+        numbers.sort_unstable();
+        let expected: Vec<u64> = std::iter::once(1_001).chain(1_990..=2_001).collect();
+        assert_eq!(numbers, expected, "holes in the numbers are told of, seed {seed}");
+    }
+}
+
+#[test]
+fn a_live_keep_last_reader_ends_with_the_last_samples() {
+    for seed in 0..20 {
+        let qos = Qos::default().reliable().keep_last(2);
+        let mut pair = Pair::new(seed).with_loss(0.4);
+        pair.reader(qos.clone());
+        pair.writer(qos);
+        pair.run_until_matched();
+        for n in 0..600 {
+            pair.write(n % 3, 32).unwrap();
+            if n % 5 == 0 {
+                pair.run_for(Duration::from_millis(1));
+            }
+        }
+        pair.run_for(second().times(20));
+        let taken: Vec<Taken> = pair.take();
+        let data = taken.iter().filter(|sample| sample.info.valid_data);
+        let mut numbers: Vec<u64> = data.map(Taken::number).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (595..=600).collect::<Vec<_>>(), "seed {seed}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Samples larger than a datagram.
+
+use taut_base::Duration;
+use taut_qos::Qos;
+use taut_sim::{Faults, Pair};
+
+#[test]
+fn large_samples_arrive_whole_under_loss() {
+    for (size, loss) in [(65_536, 0), (65_536, 300), (1 << 20, 200), (4 << 20, 100), (16 << 20, 50)] {
+        for seed in 0..2 {
+            let faults = Faults { loss, duplicate: 50, reorder: 50, ..Faults::default() };
+            let mut pair = Pair::new(seed).with_faults(faults);
+            pair.reader(Qos::default().reliable().keep_all());
+            pair.writer(Qos::default().reliable().keep_all());
+            pair.run_until_matched();
+            for extra in 0..3 {
+                // A window of 16 MiB lets the next one in once this one is acknowledged.
+                let limit = Duration::from_secs(20);
+                assert!(pair.run_until(limit, |pair| pair.write(1, size + extra).is_ok()));
+            }
+            pair.run_for(Duration::from_secs(20));
+            assert_eq!(pair.take_numbers(), [1, 2, 3], "{size} B, loss {loss}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn small_and_large_samples_keep_their_order() {
+    for seed in 0..10 {
+        let mut pair = Pair::new(seed).with_loss(0.2);
+        pair.reader(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all());
+        pair.run_until_matched();
+        for n in 0..60 {
+            pair.write(1, if n % 3 == 0 { 200_000 } else { 50 }).unwrap();
+        }
+        pair.run_for(Duration::from_secs(20));
+        assert_eq!(pair.take_numbers(), (1..=60).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_late_joiner_gets_large_history() {
+    let qos = Qos::default().reliable().keep_all().transient_local();
+    let mut pair = Pair::new(8).with_loss(0.1);
+    pair.writer(qos.clone());
+    for _ in 0..40 {
+        pair.write(1, 150_000).unwrap();
+    }
+    pair.reader(qos);
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(pair.take_numbers(), (1..=40).collect::<Vec<_>>());
+}
+
+#[test]
+fn best_effort_loses_whole_samples_only() {
+    let mut pair = Pair::new(9).with_loss(0.05);
+    pair.reader(Qos::default().best_effort().keep_all());
+    pair.writer(Qos::default().best_effort());
+    pair.run_until_matched();
+    for _ in 0..100 {
+        pair.write(1, 200_000).unwrap();
+        pair.run_for(Duration::from_millis(5));
+    }
+    let got = pair.take_numbers();
+    assert!(got.is_sorted() && (50..100).contains(&got.len()), "{got:?}");
+}
