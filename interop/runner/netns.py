@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 
 PREFIX = "taut-mx"
-PORT_BASE, DOMAIN_GAIN = 7400, 250
+# What an RTPS datagram begins with.
+RTPS_MAGIC = "0x52545053"
 
 # Fast DDS wakes its own sockets with datagrams of one byte (length 9 with the header).
 ANYONE = "udp and not udp[4:2]=9"
 # What none of the others sent is Taut's, whatever it looks like: RTPS magic at UDP
 # offset 8, vendor id 6 bytes later (eProsima 01.0f, Cyclone 01.10).
-TAUT_ALONE = f"{ANYONE} and not (udp[8:4]=0x52545053 and (udp[14:2]=0x010f or udp[14:2]=0x0110))"
+TAUT_ALONE = f"{ANYONE} and not (udp[8:4]={RTPS_MAGIC} and (udp[14:2]=0x010f or udp[14:2]=0x0110))"
 
 
 def run(*argv, check=True):
@@ -94,13 +95,12 @@ class Namespace:
                 return int(line.split("': ")[1].split()[0].split("/")[1])
         return 0
 
-    def lose(self, percent, domain):
-        """Drops that share of the datagrams that come to the domain's ports."""
-        first = PORT_BASE + DOMAIN_GAIN * domain
+    def lose(self, percent):
+        """Drops that share of the RTPS datagrams, whatever ports they go to: Cyclone's are the kernel's choice."""
         self.nft("add", "table", "inet", "loss")
         self.nft("add", "chain", "inet", "loss", "in", "{ type filter hook input priority 0; }")
         self.nft(
-            "add", "rule", "inet", "loss", "in", "udp", "dport", f"{first}-{first + DOMAIN_GAIN - 1}",
+            "add", "rule", "inet", "loss", "in", "meta", "l4proto", "udp", "@th,64,32", RTPS_MAGIC,
             "numgen", "random", "mod", "100", "<", str(percent), "counter", "drop",
         )
 

@@ -75,7 +75,7 @@ def play(task, namespace, scratch, started, stopped):
     domain = namespace.next_domain()
     outcome = Outcome(task)
     if task.cell.loss_percent:
-        namespace.lose(task.cell.loss_percent, domain)
+        namespace.lose(task.cell.loss_percent)
     peers = {}
 
     def start(role, argv):
