@@ -21,7 +21,10 @@ impl DomainParticipant {
             Event::ParticipantDiscovered(_)
             | Event::ParticipantLost { .. }
             | Event::EndpointDiscovered(_)
-            | Event::EndpointLost(_) => self.tell(Entity::Participant, StatusMask::NONE),
+            | Event::EndpointLost(_) => {
+                self.discovery_changes = self.discovery_changes.saturating_add(1);
+                self.tell(Entity::Participant, StatusMask::NONE);
+            }
             Event::PublicationMatched { writer, reader, matched } => {
                 self.on_publication_matched(writer, reader, matched);
             }

@@ -26,6 +26,7 @@ pub struct DomainParticipant {
     pub(crate) writers: BTreeMap<WriterIndex, DataWriter>,
     pub(crate) inconsistent_topics: BTreeMap<String, InconsistentTopicStatus>,
     pub(crate) log: VecDeque<String>,
+    pub(crate) discovery_changes: u64,
 }
 
 /// What an endpoint is made of.
@@ -65,6 +66,7 @@ impl DomainParticipant {
             writers: BTreeMap::new(),
             inconsistent_topics: BTreeMap::new(),
             log: VecDeque::new(),
+            discovery_changes: 0,
         }
     }
 
@@ -115,6 +117,11 @@ impl DomainParticipant {
     /// Has an entity news?
     pub fn has_news(&self) -> bool {
         !self.readers.news.is_empty()
+    }
+
+    /// Counts what discovery has found, changed or lost: a look at the same count sees the same.
+    pub fn discovery_changes(&self) -> u64 {
+        self.discovery_changes
     }
 
     /// The next line for the log.

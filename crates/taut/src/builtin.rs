@@ -6,7 +6,7 @@ use taut_qos::EndpointQos;
 use crate::DomainParticipant;
 
 /// A participant of the domain (DCPSParticipant).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ParticipantSummary {
     /// Its GUID.
     pub guid: Guid,
@@ -40,7 +40,7 @@ pub enum EndpointKind {
 }
 
 /// An endpoint of the domain (DCPSPublication, DCPSSubscription).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct EndpointSummary {
     /// Its GUID.
     pub guid: Guid,

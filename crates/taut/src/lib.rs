@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod builtin;
+mod builtin_reader;
 mod config;
 mod erase;
 mod participant;
@@ -40,6 +41,7 @@ mod topic;
 mod writer;
 
 pub use builtin::{EndpointKind, EndpointSummary, LocalMatch, ParticipantSummary};
+pub use builtin_reader::{BuiltinData, BuiltinReader, BuiltinSample};
 pub use config::{Config, Driver, Setting};
 pub use participant::{DomainParticipant, Publisher, Subscriber};
 pub use reader::{DataReader, Sample};
@@ -66,3 +68,8 @@ pub use taut_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, DomainParticipantQos, DurabilityKind, History,
     LivelinessKind, PublisherQos, Qos, ReliabilityKind, SubscriberQos, TopicQos,
 };
+
+/// The programs of the README compile; `tests/readme.rs` runs them.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

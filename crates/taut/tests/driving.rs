@@ -164,6 +164,30 @@ fn both_sides_are_told_why_they_do_not_match() {
 }
 
 #[test]
+fn discovery_is_data_to_wait_for() {
+    let (a, b) = (participant(29), participant(29));
+    let (participants, publications) = (a.builtin_participants(), a.builtin_publications());
+    let writer = b.topic::<Number>("Found").unwrap().writer(reliable().transient_local()).unwrap();
+    let found = loop {
+        publications.wait(SOON).unwrap();
+        if let Some(found) = publications.take().unwrap().pop() {
+            break found;
+        }
+    };
+    assert_eq!((found.data.guid, found.data.topic_name.as_str()), (writer.guid(), "Found"));
+    assert_eq!(found.data.qos.durability, taut::DurabilityKind::TransientLocal);
+    assert_eq!(participants.take().unwrap().len(), 1);
+    drop(writer);
+    let gone = loop {
+        publications.wait(SOON).unwrap();
+        if let Some(gone) = publications.take().unwrap().pop() {
+            break gone;
+        }
+    };
+    assert_eq!(gone.instance_state, taut::InstanceState::NotAliveDisposed);
+}
+
+#[test]
 fn keep_all_waits_for_its_readers_and_then_gives_up() {
     let (a, b) = (participant(28), participant(28));
     let limits = taut::qos::ResourceLimits { max_samples: Some(10), ..Default::default() };

@@ -1,0 +1,113 @@
+//! Readers of the built-in topics: discovery as data to wait for and to take. DCPS 1.4 §2.2.5.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use taut_base::{Duration, Guid, Result};
+use taut_dcps::InstanceState;
+
+use crate::DomainParticipant;
+use crate::builtin::{EndpointKind, EndpointSummary, ParticipantSummary};
+use crate::participant::wait_for;
+
+/// A change of what discovery knows.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BuiltinSample<T> {
+    /// What it is now, or was last.
+    pub data: T,
+    /// Alive: it is new or has changed. Not alive: it has gone.
+    pub instance_state: InstanceState,
+}
+
+/// What a built-in topic carries.
+pub trait BuiltinData: Clone + PartialEq {
+    /// The instance.
+    fn guid(&self) -> Guid;
+}
+
+impl BuiltinData for ParticipantSummary {
+    fn guid(&self) -> Guid {
+        self.guid
+    }
+}
+
+impl BuiltinData for EndpointSummary {
+    fn guid(&self) -> Guid {
+        self.guid
+    }
+}
+
+/// Reads a built-in topic: keep-last 1, transient-local, without this participant's own entities.
+pub struct BuiltinReader<T> {
+    participant: DomainParticipant,
+    snapshot: fn(&DomainParticipant) -> Vec<T>,
+    seen: RefCell<Seen<T>>,
+}
+
+struct Seen<T> {
+    changes: Option<u64>,
+    known: BTreeMap<Guid, T>,
+}
+
+impl<T: BuiltinData> BuiltinReader<T> {
+    fn new(participant: &DomainParticipant, snapshot: fn(&DomainParticipant) -> Vec<T>) -> BuiltinReader<T> {
+        let seen = RefCell::new(Seen { changes: None, known: BTreeMap::new() });
+        BuiltinReader { participant: participant.clone(), snapshot, seen }
+    }
+
+    /// What is new, has changed or has gone since the last take. *Cost*: a copy of all that is known.
+    pub fn take(&self) -> Result<Vec<BuiltinSample<T>>> {
+        let mut seen = self.seen.borrow_mut();
+        seen.changes = Some(self.changes());
+        let now: BTreeMap<Guid, T> =
+            (self.snapshot)(&self.participant).into_iter().map(|data| (data.guid(), data)).collect();
+        let before = std::mem::replace(&mut seen.known, now);
+        let alive = seen.known.iter().filter(|(guid, data)| before.get(guid) != Some(data));
+        let mut samples: Vec<_> = alive
+            .map(|(_, data)| BuiltinSample { data: data.clone(), instance_state: InstanceState::Alive })
+            .collect();
+        let gone = before.into_iter().filter(|(guid, _)| !seen.known.contains_key(guid));
+        samples.extend(
+            gone.map(|(_, data)| BuiltinSample { data, instance_state: InstanceState::NotAliveDisposed }),
+        );
+        Ok(samples)
+    }
+
+    /// Waits until discovery has found, changed or lost something since the last take.
+    ///
+    /// *Errors*: [`crate::Error::Timeout`].
+    pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
+        let seen = self.seen.borrow().changes.unwrap_or(0);
+        wait_for(&self.participant.executor, timeout.into(), |participant, _| {
+            participant.discovery_changes() != seen
+        })
+    }
+
+    fn changes(&self) -> u64 {
+        self.participant.executor.look(|participant, _| participant.discovery_changes())
+    }
+}
+
+impl DomainParticipant {
+    /// DCPSParticipant: the other participants of the domain.
+    pub fn builtin_participants(&self) -> BuiltinReader<ParticipantSummary> {
+        BuiltinReader::new(self, |participant| {
+            participant.discovered_participants().into_iter().filter(|found| !found.own).collect()
+        })
+    }
+
+    /// DCPSPublication: their writers.
+    pub fn builtin_publications(&self) -> BuiltinReader<EndpointSummary> {
+        BuiltinReader::new(self, |participant| others(participant, EndpointKind::Writer))
+    }
+
+    /// DCPSSubscription: their readers.
+    pub fn builtin_subscriptions(&self) -> BuiltinReader<EndpointSummary> {
+        BuiltinReader::new(self, |participant| others(participant, EndpointKind::Reader))
+    }
+}
+
+fn others(participant: &DomainParticipant, kind: EndpointKind) -> Vec<EndpointSummary> {
+    let endpoints = participant.discovered_endpoints().into_iter();
+    endpoints.filter(|found| found.kind == kind && !found.own).collect()
+}
