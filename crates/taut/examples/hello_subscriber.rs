@@ -12,5 +12,6 @@ fn main() -> Result<()> {
     let topic = DomainParticipant::new(0)?.topic::<Hello>("Hello")?;
     let reader = topic.reader(Qos::default().reliable())?;
     reader.wait(Duration::from_secs(30))?;
-    Ok(println!("{}", reader.take_next()?.unwrap().data.unwrap().text))
+    println!("{}", reader.take_next()?.unwrap().data.unwrap().text);
+    Ok(())
 }

@@ -19,11 +19,11 @@ fn example(name: &str) -> Command {
 
 #[test]
 fn the_readme_shows_the_examples() {
-    for program in [PUBLISHER, SUBSCRIBER] {
+    for (program, most) in [(PUBLISHER, 12), (SUBSCRIBER, 13)] {
         let (_, program) = program.split_once("\n\n").unwrap();
         assert!(README.contains(program.trim()), "not in the README:\n{program}");
         let lines = program.lines().filter(|line| !line.trim().is_empty()).count();
-        assert!(lines <= 12, "the shortest program has {lines} lines");
+        assert!(lines <= most, "the shortest program has {lines} lines");
     }
 }
 
