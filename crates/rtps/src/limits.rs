@@ -37,6 +37,8 @@ pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
 /// Numbers already asked for are asked for again after this. Lower doubles repairs that are under
 /// way, higher leaves a lost repair to wait.
 pub const NACK_REPEAT: Duration = Duration::from_millis(10);
+/// Requests back off to this while nothing arrives.
+pub const NACK_REPEAT_MAX: Duration = HEARTBEAT_MAX;
 
 /// Changes that a reader holds per writer while an earlier one is missing.
 pub const PENDING_CHANGES: usize = 2_048;

@@ -196,6 +196,7 @@ impl Participant {
     pub fn on_timeout(&mut self, now: Time) {
         while let Some((at, timer)) = self.timers.pop_due(now) {
             match timer {
+                Timer::Repeat(index) => self.on_repeat_timer(now, at, index),
                 Timer::Heartbeat(index) => self.on_heartbeat_timer(now, at, index),
                 Timer::Announce => self.on_announce_timer(now, at),
                 Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
@@ -204,6 +205,15 @@ impl Participant {
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, at, index),
             }
         }
+    }
+
+    fn on_repeat_timer(&mut self, now: Time, at: Time, index: ReaderIndex) {
+        let Some(reader) = self.readers.get_mut(index.0).filter(|reader| reader.repeat_at == at) else {
+            return;
+        };
+        reader.on_repeat_timer(now);
+        self.timers.set(reader.repeat_at, Timer::Repeat(index));
+        self.wake_reader(index);
     }
 
     fn on_heartbeat_timer(&mut self, now: Time, at: Time, index: WriterIndex) {
@@ -236,7 +246,11 @@ impl Participant {
             let done = match work {
                 Work::Announce => spdp.send(&mut tx),
                 Work::Acks(index) => readers.get_mut(index.0).is_none_or(|reader| {
+                    let repeat_at = reader.repeat_at;
                     reader.acks_queued = !reader.send_acks(&mut tx);
+                    if reader.repeat_at != repeat_at {
+                        timers.set(reader.repeat_at, Timer::Repeat(index));
+                    }
                     !reader.acks_queued
                 }),
                 Work::Repair(index) => writers.get_mut(index.0).is_none_or(|writer| {

@@ -176,7 +176,9 @@ impl Participant {
             if !assembly.add(info, frag.payload, &mut |part| keep(pool, &frame.bytes, part)) {
                 return bump(&mut rx.counters.bad_fragments);
             }
-            let Some((payload, kind, inline, source_timestamp)) = assembly.finish(rx.samples) else { return };
+            let finished = assembly.finish(rx.samples);
+            proxy.note_arrival(now);
+            let Some((payload, kind, inline, source_timestamp)) = finished else { return };
             let change = CacheChange {
                 kind,
                 writer_guid: writer,

@@ -10,6 +10,8 @@ use crate::{ReaderIndex, WriterIndex};
 /// What a timer is for. Each is set at most once: setting it again moves it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Timer {
+    /// What a reader has asked for and not got.
+    Repeat(ReaderIndex),
     /// A writer's heartbeat.
     Heartbeat(WriterIndex),
     /// The next SPDP announcement.

@@ -8,7 +8,7 @@ mod writer_proxy;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{EntityId, Guid, GuidPrefix};
+use taut_base::{EntityId, Guid, GuidPrefix, Time};
 use taut_qos::{EndpointQos, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
@@ -31,6 +31,8 @@ pub struct Reader {
     pub local: Vec<WriterIndex>,
     /// Proxies with an ACKNACK or NACK_FRAG due, each at most once.
     acks: VecDeque<Guid>,
+    /// When to look whether what was asked for has come; `NEVER` if nothing was.
+    pub repeat_at: Time,
     /// It is in the schedule.
     pub acks_queued: bool,
     reliable: bool,
@@ -49,6 +51,7 @@ impl Reader {
             proxies: BTreeMap::new(),
             local: Vec::new(),
             acks: VecDeque::new(),
+            repeat_at: Time::NEVER,
             acks_queued: false,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             count: 0,
@@ -132,7 +135,119 @@ impl Reader {
                 tx.message.acknack(&AckNack { reader_id, writer_id, reader_sn_state, count, final_flag });
             }
             tx.flush(&proxy.locators);
+            self.repeat_at = self.repeat_at.min(proxy.repeat_at);
         }
         true
+    }
+
+    /// Looks which writers are to be asked again.
+    pub fn on_repeat_timer(&mut self, now: Time) {
+        self.repeat_at = Time::NEVER;
+        for (guid, proxy) in &mut self.proxies {
+            if proxy.is_repeat_due(now) && !self.acks.contains(guid) {
+                self.acks.push_back(*guid);
+            }
+            self.repeat_at = self.repeat_at.min(proxy.repeat_at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history_cache::{CacheChange, ChangeKind};
+    use crate::limits;
+    use crate::message::Message;
+    use taut_base::{ProtocolVersion, SequenceNumber, VendorId};
+    use taut_mem::Bytes;
+    use taut_port::Loopback;
+    use taut_wire::{Header, Heartbeat};
+
+    const WRITER: Guid = Guid::new(GuidPrefix([2; 12]), EntityId([0, 0, 1, 3]));
+
+    /// A reader that has been told of changes 1 to 3.
+    fn reader() -> Reader {
+        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, false, false));
+        let mut qos = EndpointQos::default_writer();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let mut reader = Reader::new(guid, ReaderIndex(0), &qos);
+        reader.match_writer(WriterProxy::new(WRITER, true, 0, vec![taut_base::Locator::INVALID]));
+        let heartbeat = Heartbeat {
+            reader_id: EntityId::UNKNOWN,
+            writer_id: WRITER.entity,
+            first_sn: SequenceNumber(1),
+            last_sn: SequenceNumber(3),
+            count: 1,
+            final_flag: false,
+            liveliness_flag: false,
+            group_info: None,
+        };
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut |_| Ok(()));
+        reader
+    }
+
+    fn proxy(reader: &mut Reader) -> &mut WriterProxy {
+        reader.proxies.get_mut(&WRITER).unwrap()
+    }
+
+    fn arrives(reader: &mut Reader, now: Time, number: i64) {
+        let change = CacheChange {
+            kind: ChangeKind::Alive,
+            writer_guid: WRITER,
+            sequence_number: SequenceNumber(number),
+            instance: None,
+            source_timestamp: None,
+            time: now,
+            payload: Bytes::new(),
+        };
+        proxy(reader).on_change(change, &mut |_| Ok(()));
+    }
+
+    /// Sends what is due. Returns how many datagrams that took.
+    fn send(reader: &mut Reader, now: Time) -> usize {
+        let header = Header {
+            version: ProtocolVersion::RTPS_2_5,
+            vendor: VendorId::UNKNOWN,
+            prefix: reader.guid.prefix,
+        };
+        let (mut port, mut message) = (Loopback::new(), Message::new(header));
+        let mut tx = Tx { now, port: &mut port, message: &mut message, budget: 9, sent: 0 };
+        assert!(reader.send_acks(&mut tx));
+        tx.sent
+    }
+
+    #[test]
+    fn what_does_not_come_is_asked_for_again_ever_more_rarely() {
+        let mut reader = reader();
+        let mut now = Time(0);
+        assert_eq!(send(&mut reader, now), 1);
+        let mut wait = limits::NACK_REPEAT;
+        for _ in 0..10 {
+            assert_eq!(reader.repeat_at, now + wait);
+            now = reader.repeat_at;
+            reader.on_repeat_timer(now);
+            assert_eq!(send(&mut reader, now), 1);
+            wait = wait.times(2).min(limits::NACK_REPEAT_MAX);
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_for_again_while_it_comes_or_has_come() {
+        let mut reader = reader();
+        send(&mut reader, Time(0));
+        let late = Time(0) + limits::NACK_REPEAT;
+        arrives(&mut reader, late, 1);
+        reader.on_repeat_timer(late);
+        assert_eq!((send(&mut reader, late), reader.repeat_at), (0, late + limits::NACK_REPEAT));
+        // A writer that answers in portions: the rest is asked for once no more of it comes.
+        let quiet = reader.repeat_at;
+        reader.on_repeat_timer(quiet);
+        assert_eq!(send(&mut reader, quiet), 1);
+        for number in [2, 3] {
+            arrives(&mut reader, quiet, number);
+        }
+        let done = reader.repeat_at;
+        reader.on_repeat_timer(done);
+        assert_eq!((send(&mut reader, done), reader.repeat_at), (0, Time::NEVER));
     }
 }

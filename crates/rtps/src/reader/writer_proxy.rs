@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet, Time};
+use taut_base::{
+    Duration, FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet, Time,
+};
 use taut_qos::Liveliness;
 use taut_wire::{Gap, Heartbeat};
 
@@ -49,6 +51,11 @@ pub struct WriterProxy {
     asked_until: SequenceNumber,
     asked: u32,
     asked_at: Option<Time>,
+    /// When the last change or fragment arrived.
+    moved_at: Time,
+    /// When to look whether what was asked for has come; `NEVER` if nothing was.
+    pub repeat_at: Time,
+    repeat_interval: Duration,
 }
 
 impl WriterProxy {
@@ -73,6 +80,9 @@ impl WriterProxy {
             asked_until: SequenceNumber::ZERO,
             asked: 0,
             asked_at: None,
+            moved_at: Time(i64::MIN),
+            repeat_at: Time::NEVER,
+            repeat_interval: limits::NACK_REPEAT,
         }
     }
 
@@ -85,6 +95,7 @@ impl WriterProxy {
     /// were lost before it (best effort only: a reliable reader waits for them).
     pub fn on_change(&mut self, change: CacheChange, deliver: Deliver<'_>) -> u64 {
         let number = change.sequence_number;
+        self.note_arrival(change.time);
         self.assemblies.remove(&number);
         if !self.reliable {
             // What was written before this side listened is not lost.
@@ -110,6 +121,12 @@ impl WriterProxy {
             self.pending.insert(number, change);
         }
         0
+    }
+
+    /// A change or a fragment has arrived: the writer is answering.
+    pub fn note_arrival(&mut self, now: Time) {
+        self.moved_at = now;
+        self.repeat_interval = limits::NACK_REPEAT;
     }
 
     /// Delivers all that is next in order, until something is missing or refused.
@@ -234,6 +251,7 @@ impl WriterProxy {
             number = number.next();
         }
         if asked > 0 {
+            self.repeat_at = now + self.repeat_interval;
             (self.asked, self.asked_at, self.asked_until) = (asked, Some(now), number.prev());
         }
         set
@@ -243,9 +261,41 @@ impl WriterProxy {
     pub fn ask_fragments(&mut self, now: Time) -> Vec<(SequenceNumber, FragmentNumberSet)> {
         let last = self.last_available;
         let assemblies = self.assemblies.iter_mut();
-        assemblies
+        let sets: Vec<_> = assemblies
             .filter_map(|(number, assembly)| Some((*number, assembly.ask(now, *number <= last)?)))
-            .collect()
+            .collect();
+        if !sets.is_empty() {
+            self.repeat_at = now + self.repeat_interval;
+        }
+        sets
+    }
+
+    /// Something was asked for and is still missing, and nothing has arrived for a while: the request,
+    /// the answer or the rest of it is lost, or the writer answers in portions. Is it to be asked again?
+    pub fn is_repeat_due(&mut self, now: Time) -> bool {
+        if self.repeat_at > now {
+            return false;
+        }
+        if self.next > self.last_available || self.is_blocked() {
+            self.repeat_at = Time::NEVER;
+            return false;
+        }
+        let quiet_at = self.moved_at + limits::NACK_REPEAT;
+        if quiet_at > now {
+            self.repeat_at = quiet_at;
+            return false;
+        }
+        self.repeat_interval = self.repeat_interval.times(2).min(limits::NACK_REPEAT_MAX);
+        self.repeat_at = now + self.repeat_interval;
+        let in_assembly = |number| self.assemblies.contains_key(&number);
+        self.ack_due |= !self.asked_range().all(|number| self.is_known(number) || in_assembly(number));
+        true
+    }
+
+    /// The numbers that one ACKNACK is about.
+    fn asked_range(&self) -> impl Iterator<Item = SequenceNumber> + use<> {
+        let end = self.last_available.0.min(self.next.0.saturating_add(255));
+        (self.next.0..=end).map(SequenceNumber)
     }
 
     /// Has a HEARTBEAT of it arrived?

@@ -6,6 +6,7 @@
 //! `discovery/spdp.rs`: it has no proxies and repeats itself by a timer.
 
 mod reader_proxy;
+mod repair;
 mod route;
 mod transmit;
 
@@ -271,15 +272,7 @@ impl Writer {
             self.heartbeat_at = Time::NEVER;
             return;
         }
-        let sent = self.sent;
-        let lagging = self.proxies.values_mut().filter(|proxy| proxy.reliable && proxy.acked < sent);
-        let guids: Vec<Guid> = lagging
-            .map(|proxy| {
-                proxy.heartbeat_due = true;
-                proxy.guid
-            })
-            .collect();
-        guids.into_iter().for_each(|guid| self.owe(guid));
+        self.owe_heartbeats(self.sent);
         // All that is out is asked for now: only later changes call a timer back that has backed off.
         (self.unasked_changes, self.unasked_bytes) = (0, 0);
         self.heartbeat_at = now + self.heartbeat_interval;
@@ -318,17 +311,18 @@ impl Writer {
 
     /// Somebody waits for acknowledgements: ask the readers now.
     pub fn ask_for_acknowledgements(&mut self) {
-        let lagging: Vec<Guid> = self.lagging().map(|proxy| proxy.guid).collect();
-        for guid in lagging {
-            if let Some(proxy) = self.proxies.get_mut(&guid) {
-                proxy.heartbeat_due = true;
-            }
-            self.owe(guid);
-        }
+        self.owe_heartbeats(self.last);
     }
 
-    fn lagging(&self) -> impl Iterator<Item = &ReaderProxy> {
-        self.proxies.values().filter(|proxy| proxy.reliable && proxy.acked < self.last)
+    /// Each reader that has not acknowledged up to `number` is owed a heartbeat to answer.
+    fn owe_heartbeats(&mut self, number: SequenceNumber) {
+        let Writer { proxies, owed, .. } = self;
+        for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < number) {
+            proxy.heartbeat_due = true;
+            if !owed.contains(guid) {
+                owed.push_back(*guid);
+            }
+        }
     }
 
     /// Has every reliable reader acknowledged all changes?
