@@ -1,0 +1,188 @@
+//! What single readers are owed: changes again, fragments, GAPs, heartbeats to answer.
+//! RTPS 2.5 §8.4.9.2 (reliable stateful writer), §8.3.8.5 (GAP).
+
+use taut_base::{EntityId, SequenceNumber, SequenceNumberSet};
+use taut_wire::{Gap, Heartbeat};
+
+use super::transmit::send_fragments;
+use super::{Owed, ReaderProxy, Writer};
+use crate::history_cache::{CacheChange, HistoryCache};
+use crate::limits;
+use crate::message::Tx;
+
+/// What a writer holds, beside its proxies.
+pub(super) struct Contents<'a> {
+    writer_id: EntityId,
+    history: &'a HistoryCache,
+    sent: SequenceNumber,
+    count: &'a mut i32,
+}
+
+impl Writer {
+    /// What this writer holds.
+    pub(super) fn contents(&mut self) -> Contents<'_> {
+        let Writer { guid, history, sent, heartbeat_count, .. } = self;
+        Contents { writer_id: guid.entity, history, sent: *sent, count: heartbeat_count }
+    }
+
+    /// Sends what single readers are owed. Returns whether all is out.
+    pub fn repair(&mut self, tx: &mut Tx<'_>) -> bool {
+        while let Some(guid) = self.owed.front() {
+            if tx.budget == 0 {
+                return false;
+            }
+            let Writer { guid: own, history, sent, heartbeat_count, proxies, .. } = self;
+            let mut contents =
+                Contents { writer_id: own.entity, history, sent: *sent, count: heartbeat_count };
+            let done = proxies.get_mut(guid).is_none_or(|proxy| contents.repair(tx, proxy));
+            if done {
+                self.owed.pop_front();
+            } else {
+                // The others get their turn before the rest of this one.
+                self.owed.rotate_left(1);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Contents<'_> {
+    /// What there is, for a reader to whom nothing below `first_relevant` matters.
+    pub fn heartbeat(
+        &mut self,
+        reader_id: EntityId,
+        final_flag: bool,
+        first_relevant: SequenceNumber,
+    ) -> Heartbeat {
+        *self.count = self.count.wrapping_add(1);
+        let next = self.sent.next();
+        let first = self.history.first().unwrap_or(next);
+        Heartbeat {
+            reader_id,
+            writer_id: self.writer_id,
+            first_sn: first.max(first_relevant).min(next),
+            last_sn: self.sent,
+            count: *self.count,
+            final_flag,
+            liveliness_flag: false,
+            group_info: None,
+        }
+    }
+
+    fn repair(&mut self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy) -> bool {
+        let reader_id = proxy.guid.entity;
+        tx.message.directed(proxy.guid.prefix);
+        let owed = std::mem::take(&mut proxy.owed);
+        let repaired = !matches!(owed, Owed::Nothing) || !proxy.fragments.is_empty();
+        match owed {
+            Owed::Nothing => {}
+            Owed::Requested(set) => self.send_requested(tx, proxy, &set),
+            Owed::Replay(from, to) => {
+                for change in self.history.from(from).take_while(|change| change.sequence_number <= to) {
+                    send_to_one(tx, change, proxy);
+                }
+            }
+        }
+        let done = self.repair_fragments(tx, proxy);
+        if done && proxy.reliable && (repaired || proxy.heartbeat_due) {
+            proxy.heartbeat_due = false;
+            let heartbeat = self.heartbeat(reader_id, false, proxy.first_relevant);
+            tx.make_room(0, &proxy.unicast);
+            tx.message.heartbeat(&heartbeat);
+        }
+        tx.flush(&proxy.unicast);
+        done
+    }
+
+    fn send_requested(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy, set: &SequenceNumberSet) {
+        let mut gap = GapBuilder::default();
+        for number in set.iter().take_while(|number| *number <= self.sent) {
+            match self.history.get(number).filter(|_| number >= proxy.first_relevant) {
+                Some(change) => send_to_one(tx, change, proxy),
+                None => gap.add(number),
+            }
+        }
+        gap.send(tx, proxy, self.writer_id);
+    }
+
+    fn repair_fragments(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy) -> bool {
+        while let Some(job) = proxy.fragments.front_mut() {
+            match self.history.get(job.number).filter(|_| job.number >= proxy.first_relevant) {
+                Some(change) => {
+                    tx.next_message(&proxy.unicast);
+                    if !send_fragments(tx, change, proxy.guid.entity, job, &proxy.unicast) {
+                        return false;
+                    }
+                }
+                None => {
+                    let mut gap = GapBuilder::default();
+                    gap.add(job.number);
+                    gap.send(tx, proxy, self.writer_id);
+                }
+            }
+            proxy.fragments.pop_front();
+        }
+        true
+    }
+}
+
+/// Puts a change into the message for one reader, or notes its fragments for later.
+fn send_to_one(tx: &mut Tx<'_>, change: &CacheChange, proxy: &mut ReaderProxy) {
+    if change.payload.len() > limits::FRAGMENT_SIZE {
+        proxy.owe_fragments(change.sequence_number, None);
+        return;
+    }
+    tx.make_room(change.payload.len(), &proxy.unicast);
+    tx.message.data(proxy.guid.entity, change);
+}
+
+/// Collects numbers that are gone into as few GAPs as fit. RTPS 2.5 §8.3.8.5.
+#[derive(Default)]
+struct GapBuilder {
+    /// `[start, end)` and, from `end` on, single numbers.
+    gap: Option<(SequenceNumber, SequenceNumberSet)>,
+}
+
+impl GapBuilder {
+    /// Adds a number; they come rising and lie within 256 of each other, as in an ACKNACK's set.
+    fn add(&mut self, number: SequenceNumber) {
+        match &mut self.gap {
+            None => self.gap = Some((number, SequenceNumberSet::new(number.next()))),
+            Some((_, list)) if list.is_empty() && list.base() == number => {
+                *list = SequenceNumberSet::new(number.next());
+            }
+            Some((_, list)) => {
+                list.insert(number);
+            }
+        }
+    }
+
+    fn send(self, tx: &mut Tx<'_>, proxy: &ReaderProxy, writer_id: EntityId) {
+        let Some((gap_start, gap_list)) = self.gap else { return };
+        let reader_id = proxy.guid.entity;
+        tx.make_room(0, &proxy.unicast);
+        tx.message.gap(&Gap {
+            reader_id,
+            writer_id,
+            gap_start,
+            gap_list,
+            group_info: None,
+            filtered_count: None,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_start_with_a_run() {
+        let mut gap = GapBuilder::default();
+        [5, 6, 7, 9, 12].into_iter().for_each(|n| gap.add(SequenceNumber(n)));
+        let (start, list) = gap.gap.unwrap();
+        assert_eq!((start.0, list.base().0), (5, 8));
+        assert_eq!(list.iter().map(|n| n.0).collect::<Vec<_>>(), [9, 12]);
+    }
+}
