@@ -39,6 +39,9 @@ pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
 pub const NACK_REPEAT: Duration = Duration::from_millis(10);
 /// Requests back off to this while nothing arrives.
 pub const NACK_REPEAT_MAX: Duration = HEARTBEAT_MAX;
+/// A reader that has all and asks for a heartbeat all the same gets one at most this often. Lower lets
+/// one that always asks keep both sides busy, higher delays one whose answer was lost.
+pub const ANSWER_REPEAT: Duration = Duration::from_millis(100);
 
 /// Changes that a reader holds per writer while an earlier one is missing.
 pub const PENDING_CHANGES: usize = 2_048;

@@ -240,7 +240,7 @@ impl Participant {
         let reader = Guid::new(source.prefix, acknack.reader_id);
         let Some(index) = self.writer_of(acknack.writer_id) else { return };
         let Some(writer) = self.writers.get_mut(index.0) else { return };
-        if writer.on_acknack(reader, &acknack.reader_sn_state, acknack.count, acknack.final_flag) {
+        if writer.on_acknack(now, reader, &acknack.reader_sn_state, acknack.count, acknack.final_flag) {
             self.push_event(Event::Acknowledged { writer: index });
             self.wake_writer(now, index);
         } else {

@@ -233,16 +233,24 @@ impl Writer {
     }
 
     /// An ACKNACK has arrived. Returns whether something new is acknowledged or to be sent.
-    pub fn on_acknack(&mut self, reader: Guid, set: &SequenceNumberSet, count: i32, is_final: bool) -> bool {
+    pub fn on_acknack(
+        &mut self,
+        now: Time,
+        reader: Guid,
+        set: &SequenceNumberSet,
+        count: i32,
+        is_final: bool,
+    ) -> bool {
         let last = self.last;
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return false };
-        let (before, is_first) = (proxy.acked, !proxy.has_acknowledged());
+        let before = proxy.acked;
         if !proxy.on_acknack(set, count, last) {
             return false;
         }
         // RTPS 2.5 §8.3.8.1: without the final flag it wants a heartbeat even if it misses nothing.
-        // A reader that has all and asks again and again would keep both sides busy.
-        if !is_final && set.is_empty() && (set.base() <= last || is_first) {
+        // A reader that has all and asks again and again would keep both sides busy: it gets one only
+        // now and then.
+        if !is_final && set.is_empty() && (set.base() <= last || proxy.may_repeat(now)) {
             proxy.heartbeat_due = true;
         }
         let progress = proxy.acked > before;

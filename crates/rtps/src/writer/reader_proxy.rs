@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
+use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet, Time};
 
 use crate::limits;
 use crate::reader::is_newer;
@@ -30,6 +30,7 @@ pub struct ReaderProxy {
     /// Fragments it is owed.
     pub fragments: VecDeque<FragmentJob>,
     acknack_count: Option<i32>,
+    repeated_at: Option<Time>,
     nack_frag_count: Option<i32>,
 }
 
@@ -69,6 +70,7 @@ impl ReaderProxy {
             owed: Owed::Nothing,
             fragments: VecDeque::new(),
             acknack_count: None,
+            repeated_at: None,
             nack_frag_count: None,
         }
     }
@@ -88,9 +90,13 @@ impl ReaderProxy {
         true
     }
 
-    /// Has an ACKNACK of it arrived before?
-    pub fn has_acknowledged(&self) -> bool {
-        self.acknack_count.is_some()
+    /// May a question that changes nothing be answered again? Notes that it is.
+    pub fn may_repeat(&mut self, now: Time) -> bool {
+        let may = self.repeated_at.is_none_or(|at| now.since(at) >= limits::ANSWER_REPEAT);
+        if may {
+            self.repeated_at = Some(now);
+        }
+        may
     }
 
     /// A NACK_FRAG has arrived. Returns whether it is news.
