@@ -54,3 +54,18 @@ fn a_late_joiner_gets_the_history() {
         }
     }
 }
+
+#[test]
+fn a_sample_of_64_mib_arrives_whole() {
+    let (a, b) = (participant(64), participant(64));
+    let qos = || Qos::default().reliable().keep_last(1);
+    let writer = a.topic::<Keyed>("Large").unwrap().writer(qos()).unwrap();
+    let reader = b.topic::<Keyed>("Large").unwrap().reader(qos()).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    reader.wait_matched(SOON).unwrap();
+    let payload: Vec<u8> = (0..64_u32 << 20).map(|n| (n % 251) as u8).collect();
+    let sample = Keyed { id: 1, seq: 1, payload };
+    writer.write(&sample).unwrap();
+    reader.wait(Duration::from_secs(30)).unwrap();
+    assert!(reader.take_next().unwrap().unwrap().data.unwrap() == sample);
+}
