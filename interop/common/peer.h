@@ -77,6 +77,8 @@ struct tally;
 struct tally *tally_new(const struct options *options);
 /* A sample with valid data. */
 void tally_sample(struct tally *tally, uint32_t id, uint32_t seq, uint32_t size, bool right);
+/* What a Metric says, for programs that show it: `taut demo` does. */
+void event_metric(const struct options *options, const char *name, uint64_t seq, double value);
 /* An instance that is no longer alive: FINAL_DISPOSE or FINAL_UNREGISTER. */
 void tally_state(struct tally *tally, uint32_t id, enum final_state state);
 bool tally_complete(const struct tally *tally);

@@ -2,6 +2,7 @@
 #include "peer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,17 @@ void tally_sample(struct tally *tally, uint32_t id, uint32_t seq, uint32_t size,
             tally->out_of_order++;
         tally->last[id] = seq;
     }
+}
+
+void event_metric(const struct options *options, const char *name, uint64_t seq, double value)
+{
+    /* A name that JSON would have to escape is none of ours. */
+    const bool plain = name[strcspn(name, "\"\\\b\f\n\r\t")] == '\0';
+
+    if (options->quiet || !plain || !isfinite(value))
+        return;
+    printf("{\"event\":\"metric\",\"name\":\"%s\",\"seq\":%" PRIu64 ",\"value\":%.17g}\n", name, seq, value);
+    fflush(stdout);
 }
 
 void tally_state(struct tally *tally, uint32_t id, enum final_state state)

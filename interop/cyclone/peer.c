@@ -119,8 +119,9 @@ static uint32_t id_of(const union sample *s, enum sample_type type)
     }
 }
 
-static void tally(struct tally *t, const union sample *s, const dds_sample_info_t *info, enum sample_type type)
+static void tally(struct tally *t, const union sample *s, const dds_sample_info_t *info, const struct options *o)
 {
+    const enum sample_type type = o->type;
     const uint32_t id = id_of(s, type);
 
     if (!info->valid_data) {
@@ -143,6 +144,7 @@ static void tally(struct tally *t, const union sample *s, const dds_sample_info_
                      s->shape.y == (int32_t)id && s->shape.shapesize == (int32_t)(s->shape.x + (int32_t)id));
         break;
     case TYPE_METRIC:
+        event_metric(o, s->metric.name, s->metric.seq, s->metric.value);
         tally_sample(t, id, (uint32_t)s->metric.seq, 0,
                      fabs(s->metric.value - (double)s->metric.seq * 0.5) < 1e-9 &&
                          strcmp(s->metric.unit, "unit") == 0);
@@ -266,7 +268,7 @@ static int subscribe(const struct options *o, dds_entity_t participant, dds_enti
         writers_left = writers_left || matched < was;
         int taken = dds_take(reader, samples, infos, BATCH, BATCH);
         for (int i = 0; i < taken; i++) {
-            tally(t, samples[i], &infos[i], o->type);
+            tally(t, samples[i], &infos[i], o);
             tally_state_of_valid(t, samples[i], &infos[i], o->type);
         }
         if (taken > 0) {

@@ -179,10 +179,10 @@ struct Sample {
         }
     }
 
-    void tally(::tally *t, sample_type type) const
+    void tally(::tally *t, const options &o) const
     {
-        const uint32_t i = id(type);
-        switch (type) {
+        const uint32_t i = id(o.type);
+        switch (o.type) {
         case TYPE_PLAIN:
             tally_octets(t, i, plain.seq(), plain.payload());
             break;
@@ -195,6 +195,7 @@ struct Sample {
                              shape.shapesize() == static_cast<int32_t>(shape.x() + static_cast<int32_t>(i)));
             break;
         case TYPE_METRIC:
+            event_metric(&o, metric.name().c_str(), metric.seq(), metric.value());
             tally_sample(t, i, static_cast<uint32_t>(metric.seq()), 0,
                          std::fabs(metric.value() - static_cast<double>(metric.seq()) * 0.5) < 1e-9 &&
                              metric.unit() == "unit");
@@ -326,7 +327,7 @@ bool take(DataReader *reader, const options &o, tally *t, std::map<InstanceHandl
         any = true;
         if (info.valid_data) {
             ids[info.instance_handle] = sample.id(o.type);
-            sample.tally(t, o.type);
+            sample.tally(t, o);
         }
         if (!type_keyed(o.type) || info.instance_state == ALIVE_INSTANCE_STATE ||
             (info.valid_data && info.sample_rank != 0))

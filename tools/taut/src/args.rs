@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taut::{Config, DataRepresentationId, DomainParticipant, DurabilityKind, History, Qos};
 
+use crate::demo::DemoArguments;
 use crate::failure::Failure;
 
 /// The `taut` command.
@@ -32,6 +33,17 @@ pub enum Command {
     Pub(PublishArguments),
     /// Print the samples of a topic
     Sub(SubscribeArguments),
+    /// List the participants, topics and endpoints of a domain, and who talks with whom
+    Ls {
+        /// How long to look
+        #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+        seconds: f64,
+        /// Print a JSON object for each participant, topic, endpoint and match
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show this machine's telemetry on its way between two processes
+    Demo(DemoArguments),
     /// Print the settings that are in force
     Config {
         /// Print each setting as a JSON object
@@ -75,6 +87,17 @@ impl Network {
             config.interfaces.clone_from(&self.interface);
         }
         Ok(config)
+    }
+
+    /// Adds what another process of this program needs to have the same settings, except for the domain
+    /// and the interfaces.
+    pub fn hand_on(&self, command: &mut std::process::Command) {
+        for peer in &self.peer {
+            command.arg("--peer").arg(peer);
+        }
+        if let Some(file) = &self.config {
+            command.arg("--config").arg(file);
+        }
     }
 
     /// Joins the domain; `role` is its name for people, unless the user gave one.

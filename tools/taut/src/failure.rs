@@ -25,6 +25,8 @@ pub enum Failure {
     Wrong(String),
     /// The system failed it while it ran.
     System(String),
+    /// Another process of the command has said it already.
+    Told,
     /// What it prints cannot be written.
     Output(std::io::Error),
 }
@@ -34,7 +36,7 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Wrong(_) => ExitCode::from(WRONG),
-            Failure::System(_) | Failure::Output(_) => ExitCode::FAILURE,
+            Failure::System(_) | Failure::Told | Failure::Output(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -43,6 +45,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Wrong(text) | Failure::System(text) => f.write_str(text),
+            Failure::Told => Ok(()),
             Failure::Output(error) => {
                 write!(f, "the output cannot be written: {error}; make room or redirect it")
             }

@@ -7,7 +7,9 @@
 
 mod args;
 mod config;
+mod demo;
 mod failure;
+mod list;
 mod output;
 mod publish;
 mod stop;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Ok(End::TimedOut) => ExitCode::from(3),
         // Whoever read our output has seen enough of it.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Told) => ExitCode::FAILURE,
         Err(failure) => {
             // When stderr is gone too, there is nobody left to tell.
             let _ = writeln!(std::io::stderr(), "taut: {failure}");
@@ -46,6 +49,8 @@ fn run(arguments: &Arguments) -> Result<End, Failure> {
     match &arguments.command {
         Command::Pub(options) => publish::run(&arguments.network, options),
         Command::Sub(options) => subscribe::run(&arguments.network, options),
+        Command::Ls { seconds, json } => list::run(&arguments.network, *seconds, *json),
+        Command::Demo(options) => demo::run(&arguments.network, options),
         Command::Config { json } => config::run(&arguments.network, *json),
     }
 }

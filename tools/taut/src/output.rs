@@ -25,3 +25,8 @@ pub fn json(value: &impl Serialize) -> io::Result<()> {
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "taut: {text}");
 }
+
+/// Text of a peer, without anything that a terminal would act on.
+pub fn escaped(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}

@@ -144,7 +144,7 @@ fn wait_for_reader<T: Spoken>(writer: &DataWriter<T>, seconds: f64, topic: &str)
 }
 
 /// Writes a sample, as long as a slow reader lets it wait; `false` if the process was asked to end.
-fn write<T: Spoken>(writer: &DataWriter<T>, sample: &T) -> Result<bool, Failure> {
+pub fn write<T: Spoken>(writer: &DataWriter<T>, sample: &T) -> Result<bool, Failure> {
     loop {
         match writer.write(sample) {
             Ok(()) => return Ok(true),

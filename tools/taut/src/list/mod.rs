@@ -1,0 +1,160 @@
+//! `taut ls`: what there is in a domain, and who talks with whom.
+//!
+//! Looks at the domain for a while as a participant without endpoints, and leaves itself out. What
+//! matches is worked out here with the rules that every participant uses.
+
+mod matching;
+mod qos;
+mod text;
+
+use serde_json::{Value, json};
+use taut::{DomainParticipant, EndpointKind, EndpointSummary, Locator, ParticipantSummary};
+
+use crate::args::Network;
+use crate::failure::{End, Failure};
+use crate::output;
+use crate::stop::{self, Until};
+
+pub use matching::Pair;
+
+/// All that is known of a domain, in the order it is shown.
+pub struct Domain {
+    pub domain_id: u32,
+    pub participants: Vec<ParticipantSummary>,
+    /// By topic, writers first.
+    pub endpoints: Vec<EndpointSummary>,
+    pub pairs: Vec<Pair>,
+}
+
+/// Runs the command.
+pub fn run(network: &Network, seconds: f64, json: bool) -> Result<End, Failure> {
+    let domain_id = network.config()?.domain_id;
+    let participant = network.join("ls")?;
+    stop::sleep(Until::after(Some(seconds)));
+    let domain = look(&participant, domain_id);
+    if json {
+        for line in lines(&domain) {
+            output::json(&line)?;
+        }
+    } else {
+        output::line(text::page(&domain).trim_end())?;
+    }
+    Ok(End::Done)
+}
+
+fn look(participant: &DomainParticipant, domain_id: u32) -> Domain {
+    let mut participants = participant.discovered_participants();
+    participants.retain(|participant| !participant.own);
+    participants.sort_by_key(|participant| participant.guid);
+    let mut endpoints = participant.discovered_endpoints();
+    endpoints.retain(|endpoint| !endpoint.own && !endpoint.guid.entity.is_builtin());
+    endpoints.sort_by_key(|endpoint| {
+        let reader = endpoint.kind == EndpointKind::Reader;
+        (endpoint.topic_name.clone(), endpoint.type_name.clone(), reader, endpoint.guid)
+    });
+    let pairs = matching::pairs(&endpoints);
+    Domain { domain_id, participants, endpoints, pairs }
+}
+
+/// Who made a participant, for people.
+pub fn vendor(participant: &ParticipantSummary) -> String {
+    match property(participant, &["taut.version"]) {
+        Some(version) => format!("Taut {version}"),
+        None if participant.vendor.name() == "unknown" => format!("vendor {}", participant.vendor),
+        None => participant.vendor.name().to_owned(),
+    }
+}
+
+/// The value of the first of these properties that a participant has.
+fn property<'a>(participant: &'a ParticipantSummary, names: &[&str]) -> Option<&'a str> {
+    let found = names.iter().find_map(|name| participant.properties.iter().find(|(key, _)| key == name));
+    found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+}
+
+/// Host, program and process id, under the names that the vendors give them.
+pub fn place(participant: &ParticipantSummary) -> (Option<&str>, Option<&str>, Option<&str>) {
+    (
+        property(
+            participant,
+            &["taut.host", "__Hostname", "fastdds.physical_data.host", "dds.sys_info.hostname"],
+        ),
+        property(participant, &["taut.process", "__ProcessName", "dds.sys_info.executable_filepath"]),
+        property(
+            participant,
+            &["taut.pid", "__Pid", "fastdds.physical_data.process", "dds.sys_info.process_id"],
+        ),
+    )
+}
+
+fn texts(locators: &[Locator]) -> Vec<String> {
+    locators.iter().map(Locator::to_string).collect()
+}
+
+fn kind_name(kind: EndpointKind) -> &'static str {
+    match kind {
+        EndpointKind::Writer => "writer",
+        EndpointKind::Reader => "reader",
+    }
+}
+
+/// One object for each participant, topic, endpoint and pair of a writer and a reader.
+fn lines(domain: &Domain) -> Vec<Value> {
+    let participants = domain.participants.iter().map(|participant| {
+        let (host, process, pid) = place(participant);
+        json!({
+            "kind": "participant",
+            "domain": domain.domain_id,
+            "guid": participant.guid.to_string(),
+            "name": participant.name,
+            "vendor": vendor(participant),
+            "vendor_id": participant.vendor.to_string(),
+            "host": host,
+            "process": process,
+            "pid": pid,
+            "lease_duration": participant.lease_duration.to_string(),
+            "unicast": texts(&participant.unicast),
+            "multicast": texts(&participant.multicast),
+            "metatraffic": texts(&participant.metatraffic),
+        })
+    });
+    let topics = topics(domain).into_iter().map(|endpoints| {
+        let count = |kind| endpoints.iter().filter(|endpoint| endpoint.kind == kind).count();
+        json!({
+            "kind": "topic",
+            "name": endpoints[0].topic_name,
+            "type": endpoints[0].type_name,
+            "writers": count(EndpointKind::Writer),
+            "readers": count(EndpointKind::Reader),
+        })
+    });
+    let endpoints = domain.endpoints.iter().map(|endpoint| {
+        json!({
+            "kind": kind_name(endpoint.kind),
+            "guid": endpoint.guid.to_string(),
+            "topic": endpoint.topic_name,
+            "type": endpoint.type_name,
+            "qos": qos::shown(endpoint).into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+            "unicast": texts(&endpoint.unicast),
+            "multicast": texts(&endpoint.multicast),
+        })
+    });
+    let pairs = domain.pairs.iter().map(|pair| {
+        json!({
+            "kind": "match",
+            "topic": pair.topic_name,
+            "writer": pair.writer.to_string(),
+            "reader": pair.reader.to_string(),
+            "matched": pair.refused.is_none(),
+            "why_not": pair.refused,
+        })
+    });
+    participants.chain(topics).chain(endpoints).chain(pairs).collect()
+}
+
+/// The endpoints of each topic and type.
+pub fn topics(domain: &Domain) -> Vec<&[EndpointSummary]> {
+    let same = |a: &EndpointSummary, b: &EndpointSummary| {
+        (&a.topic_name, &a.type_name) == (&b.topic_name, &b.type_name)
+    };
+    domain.endpoints.chunk_by(same).collect()
+}

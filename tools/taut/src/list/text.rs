@@ -1,0 +1,105 @@
+//! A domain as a page for people.
+
+use std::fmt::Write;
+
+use taut::{Guid, GuidPrefix, ParticipantSummary};
+
+use crate::output::escaped;
+
+use super::{Domain, kind_name, place, qos, topics, vendor};
+
+/// The page.
+pub fn page(domain: &Domain) -> String {
+    let mut page = String::new();
+    let topics = topics(domain);
+    let _ = writeln!(
+        page,
+        "Domain {}: {}, {}, {}",
+        domain.domain_id,
+        counted(domain.participants.len(), "participant"),
+        counted(topics.len(), "topic"),
+        counted(domain.endpoints.len(), "endpoint"),
+    );
+    for participant in &domain.participants {
+        write_participant(&mut page, participant);
+    }
+    for endpoints in topics {
+        let _ = writeln!(
+            page,
+            "\nTopic {}  {}",
+            escaped(&endpoints[0].topic_name),
+            escaped(&endpoints[0].type_name)
+        );
+        let names: Vec<String> = endpoints.iter().map(|endpoint| name_of(domain, endpoint.guid)).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        for (endpoint, name) in endpoints.iter().zip(&names) {
+            let policies: Vec<String> =
+                qos::shown(endpoint).into_iter().map(|(name, text)| policy(name, &text)).collect();
+            let _ = writeln!(page, "  {}  {name:width$}  {}", kind_name(endpoint.kind), policies.join(", "));
+        }
+    }
+    let refused: Vec<_> = domain.pairs.iter().filter(|pair| pair.refused.is_some()).collect();
+    if !domain.pairs.is_empty() {
+        let matched = domain.pairs.len() - refused.len();
+        let _ = writeln!(page, "\n{} of {} matched", matched, counted(domain.pairs.len(), "pair"));
+    }
+    for pair in refused {
+        let _ = writeln!(
+            page,
+            "  not matched on {}: {} and {}: {}",
+            escaped(&pair.topic_name),
+            name_of(domain, pair.writer),
+            name_of(domain, pair.reader),
+            escaped(pair.refused.as_deref().unwrap_or_default())
+        );
+    }
+    page
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The two policies that are always shown speak for themselves.
+fn policy(name: &str, text: &str) -> String {
+    match name {
+        "RELIABILITY" | "DURABILITY" => escaped(text),
+        name => format!("{name} {}", escaped(text)),
+    }
+}
+
+fn write_participant(page: &mut String, participant: &ParticipantSummary) {
+    let (host, process, _) = place(participant);
+    let mut facts = vec![vendor(participant)];
+    facts.extend(host.map(|host| format!("host {}", escaped(host))));
+    facts.extend(process.map(|process| format!("program {}", escaped(process))));
+    let locators = participant.unicast.iter().chain(&participant.multicast);
+    facts.extend(locators.map(ToString::to_string));
+    let _ = writeln!(page, "\nParticipant {}", title(participant));
+    let _ = writeln!(page, "  {}", participant.guid.prefix);
+    let _ = writeln!(page, "  {}", facts.join(", "));
+}
+
+/// What a participant calls itself, else its program, and its process id, so that two of one program
+/// can be told apart.
+fn title(participant: &ParticipantSummary) -> String {
+    let (_, process, pid) = place(participant);
+    let name = Some(participant.name.as_str()).filter(|name| !name.is_empty()).or(process);
+    match (name, pid) {
+        (Some(name), Some(pid)) => format!("{} [{}]", escaped(name), escaped(pid)),
+        (Some(name), None) => format!("{} [{}]", escaped(name), short(participant.guid.prefix)),
+        (None, _) => short(participant.guid.prefix),
+    }
+}
+
+fn short(prefix: GuidPrefix) -> String {
+    let text = prefix.to_string();
+    text.get(text.len().saturating_sub(8)..).unwrap_or(&text).to_owned()
+}
+
+/// An endpoint by its participant's name and its own number.
+fn name_of(domain: &Domain, guid: Guid) -> String {
+    let participant = domain.participants.iter().find(|participant| participant.guid.prefix == guid.prefix);
+    let name = participant.map_or_else(|| short(guid.prefix), title);
+    format!("{name} {}", guid.entity)
+}
