@@ -6,7 +6,7 @@ use taut::History;
 
 /// Publishes or subscribes as the interoperability matrix asks.
 #[derive(Parser, Debug)]
-#[command(name = "taut-interop-peer")]
+#[command(name = "taut-interop-peer", args_override_self = true)]
 pub struct Options {
     /// What to be.
     pub role: Role,
@@ -173,5 +173,6 @@ mod tests {
         let options = parsed("pub --instances 4 --type shape --final dispose").unwrap();
         assert_eq!((options.id(6), options.r#final), (2, Final::Dispose));
         assert_eq!(parsed("pub --instances 4").unwrap().instances, 1, "plain has no instances");
+        assert_eq!(parsed("pub --count 4 --count 5").unwrap().count, 5, "the last one counts");
     }
 }
