@@ -153,7 +153,9 @@ impl WriterProxy {
         if !is_newer(heartbeat.count, &mut self.heartbeat_count) || !self.reliable {
             return 0;
         }
-        self.last_available = self.last_available.max(heartbeat.last_sn);
+        // The writer knows best what it has: an earlier message that said more was not its own.
+        let held = self.pending.last_key_value().map_or(SequenceNumber::ZERO, |(number, _)| *number);
+        self.last_available = heartbeat.last_sn.max(held);
         // What the writer had dropped before this side listened is not lost.
         let listened = self.next > SequenceNumber::FIRST;
         let missing = self.give_up_before(heartbeat.first_sn, deliver);

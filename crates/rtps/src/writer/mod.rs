@@ -248,9 +248,11 @@ impl Writer {
             return false;
         }
         // RTPS 2.5 §8.3.8.1: without the final flag it wants a heartbeat even if it misses nothing.
-        // A reader that has all and asks again and again would keep both sides busy: it gets one only
-        // now and then.
-        if !is_final && set.is_empty() && (set.base() <= last || proxy.may_repeat(now)) {
+        // A reader that has all and asks again and again, or that was told of numbers that do not exist
+        // by somebody else, would keep both sides busy: it gets one only now and then.
+        let asks = set.iter().next().is_some_and(|first| first <= last);
+        let wants = !is_final && !asks;
+        if wants && ((set.is_empty() && set.base() <= last) || proxy.may_repeat(now)) {
             proxy.heartbeat_due = true;
         }
         let progress = proxy.acked > before;
@@ -258,7 +260,7 @@ impl Writer {
             self.owe(reader);
         }
         // A reader that asks is there; one that only says what it has may just be slow to take it.
-        self.answered |= progress || !set.is_empty();
+        self.answered |= progress || asks;
         if progress {
             self.forget_acknowledged();
         }

@@ -84,7 +84,7 @@ impl ReaderProxy {
         // Acknowledgements rise, and the count tells an old one. One that falls is of a reader that has
         // forgotten this writer and found it again (a cut that only it noticed): it starts over.
         self.acked = set.base().max(self.first_relevant).prev();
-        if !set.is_empty() {
+        if set.iter().next().is_some_and(|first| first <= last) {
             self.owed = Owed::Requested(*set);
         }
         true
