@@ -5,11 +5,18 @@
 //! `sim/README.md` says how to write a scenario and how to repeat a seed.
 #![forbid(unsafe_code)]
 
+mod act;
+mod check;
 mod endpoint;
 mod faults;
+mod hostile;
 mod network;
+mod oracle;
 mod pair;
 mod payload;
+mod plan;
+mod scenario;
+mod sometimes;
 mod tally;
 mod trace;
 
@@ -20,4 +27,6 @@ pub use network::{
 };
 pub use pair::Pair;
 pub use payload::{Content, instance, key_hash, key_payload};
+pub use scenario::{Outcome, run};
+pub use sometimes::{EXPECTED, Sometimes};
 pub use tally::Tally;

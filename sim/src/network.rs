@@ -138,6 +138,8 @@ pub struct Network {
     pub capturing: usize,
     /// Events handled.
     pub events: u64,
+    /// More events are a storm.
+    pub event_limit: u64,
     now: Time,
     rng: Rng,
     order: u64,
@@ -196,6 +198,7 @@ impl Network {
             captured: Vec::new(),
             capturing: 0,
             events: 0,
+            event_limit: u64::MAX,
             now: Time(0),
             rng: Rng::new(seed),
             order: 0,
@@ -356,6 +359,7 @@ impl Network {
         let Some(Reverse(next)) = self.queue.pop() else { return false };
         self.now = self.now.max(next.at);
         self.events += 1;
+        assert!(self.events <= self.event_limit, "a storm: {} events", self.events);
         match next.what {
             What::Arrive { to, lane, source, bytes } => self.arrive(to, lane, source, bytes),
             What::Wake { node } => self.wake(node, next.at),

@@ -1,0 +1,219 @@
+//! What may happen in a seed: writes, takes, comings and goings, cuts, attacks.
+
+use taut_base::Duration;
+use taut_port::Lane;
+use taut_rtps::ChangeKind;
+
+use crate::hostile;
+use crate::network::user_locator;
+use crate::oracle::{ReaderRecord, WriterRecord};
+use crate::plan::{self, Class, between};
+use crate::scenario::World;
+
+/// Endpoints of one node.
+const ENDPOINTS: usize = 6;
+
+impl World {
+    pub(crate) fn act(&mut self) {
+        let wild = self.plan.class == Class::Wild;
+        match self.rng.below(1_000) {
+            0..=549 => self.write_some(),
+            550..=749 => self.take_some(),
+            750..=799 => self.end_some_instance(),
+            800..=829 => self.network.faults = plan::faults(&mut self.rng),
+            830..=999 if !wild => self.attack(),
+            830..=859 => self.cut_some(),
+            860..=863 => self.network.mend_all(),
+            864..=919 => self.create_some_endpoint(),
+            920..=939 => self.delete_some_endpoint(),
+            940..=959 => self.stop_some(),
+            _ => self.start_some(),
+        }
+        self.note_news();
+    }
+
+    fn pick(&mut self, count: usize) -> usize {
+        self.rng.below(count.max(1) as u64) as usize
+    }
+
+    fn some_writer(&mut self) -> Option<usize> {
+        let there: Vec<usize> = (0..self.writers.len()).filter(|at| self.writers[*at].exists).collect();
+        there.get(self.pick(there.len())).copied()
+    }
+
+    pub(crate) fn key_for(&mut self, writer: usize) -> u32 {
+        let record = &self.writers[writer];
+        if !self.plan.topics[record.topic].keyed {
+            return 0;
+        }
+        let base = if self.plan.shared_keys { 0 } else { record.writer.tag as u32 * 16 };
+        base + self.rng.below(5) as u32
+    }
+
+    fn write_some(&mut self) {
+        let Some(at) = self.some_writer() else { return };
+        let most = if self.rng.chance(30) { 400 } else { 20 };
+        for _ in 0..between(&mut self.rng, 1, most) {
+            let key = self.key_for(at);
+            let filler = if most > 20 { 20 } else { plan::filler(&mut self.rng) };
+            if !self.write(at, key, filler) {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn write(&mut self, at: usize, key: u32, filler: u32) -> bool {
+        let record = &mut self.writers[at];
+        if self.network.write(&mut record.writer, key, filler).is_err() {
+            self.sometimes.hit("writer full");
+            return false;
+        }
+        record.changes.push((key, ChangeKind::Alive));
+        true
+    }
+
+    fn end_some_instance(&mut self) {
+        let Some(at) = self.some_writer() else { return };
+        let key = self.key_for(at);
+        let kind = match self.rng.below(2) {
+            0 => ChangeKind::NotAliveDisposed,
+            _ => ChangeKind::NotAliveUnregistered,
+        };
+        let record = &mut self.writers[at];
+        if self.plan.topics[record.topic].keyed
+            && self.network.end_instance(&mut record.writer, kind, key).is_ok()
+        {
+            record.changes.push((key, kind));
+            self.sometimes.hit(if kind == ChangeKind::NotAliveDisposed { "dispose" } else { "unregister" });
+        }
+    }
+
+    fn take_some(&mut self) {
+        let there: Vec<usize> = (0..self.readers.len()).filter(|at| self.readers[*at].exists).collect();
+        let Some(at) = there.get(self.pick(there.len())).copied() else { return };
+        let most = if self.rng.chance(500) { usize::MAX } else { between(&mut self.rng, 1, 20) as usize };
+        self.take(at, most);
+    }
+
+    fn attack(&mut self) {
+        let nodes = self.network.nodes.len();
+        let stolen = match self.plan.class {
+            Class::ForeignPrefix => None,
+            Class::StolenPrefix => Some(self.network.prefix(0).0),
+            _ => return,
+        };
+        for _ in 0..between(&mut self.rng, 1, 30) {
+            let to = self.pick(nodes);
+            let captured = std::mem::take(&mut self.network.captured);
+            let bytes = hostile::mutate(&mut self.rng, &captured, stolen);
+            self.network.captured = captured;
+            // Node 0's own name is an echo to it.
+            if let Some(bytes) = bytes {
+                let source = user_locator(self.pick(nodes));
+                self.network.inject(to, Lane::User, source, bytes);
+            }
+        }
+    }
+
+    fn cut_some(&mut self) {
+        let nodes = self.network.nodes.len();
+        let (a, b) = (self.pick(nodes), self.pick(nodes));
+        if a != b {
+            self.network.cut(a, b);
+            let both = self.rng.chance(500);
+            self.sometimes.hit(if both { "cut both ways" } else { "cut one way" });
+            if both {
+                self.network.cut(b, a);
+            }
+        }
+    }
+
+    fn create_some_endpoint(&mut self) {
+        let node = self.pick(self.network.nodes.len());
+        let here = self.writers.iter().filter(|w| w.exists && w.writer.node == node).count()
+            + self.readers.iter().filter(|r| r.exists && r.reader.node == node).count();
+        if self.network.is_up(node) && here < ENDPOINTS {
+            self.create_endpoint(node);
+        }
+    }
+
+    pub(crate) fn create_endpoint(&mut self, node: usize) {
+        let topic = self.pick(self.plan.topics.len());
+        let spec = self.plan.topics[topic].clone();
+        if self.rng.chance(500) {
+            let qos = plan::writer_qos(&mut self.rng);
+            let tag = self.writers.len() as u64 + 1;
+            let writer = self.network.create_writer(node, tag, &spec, &qos);
+            let incarnation = self.network.nodes[node].incarnation;
+            self.writers.push(WriterRecord {
+                writer,
+                topic,
+                qos,
+                exists: true,
+                incarnation,
+                changes: Vec::new(),
+                matched_at: Default::default(),
+            });
+        } else {
+            let qos = plan::reader_qos(&mut self.rng);
+            let reader = self.network.create_reader(node, &spec, &qos);
+            let (seen, matched) = Default::default();
+            self.readers.push(ReaderRecord { reader, topic, qos, exists: true, seen, matched });
+        }
+        self.note_news();
+    }
+
+    fn delete_some_endpoint(&mut self) {
+        self.sometimes.hit("endpoint deleted");
+        if self.rng.chance(500) {
+            let Some(at) = self.some_writer() else { return };
+            let (node, index) = (self.writers[at].writer.node, self.writers[at].writer.index);
+            self.writers[at].exists = false;
+            self.network.on(node, |p, now| p.delete_writer(now, index));
+        } else {
+            let there: Vec<usize> = (0..self.readers.len()).filter(|at| self.readers[*at].exists).collect();
+            let Some(at) = there.get(self.pick(there.len())).copied() else { return };
+            let reader = self.readers[at].reader;
+            self.take(at, usize::MAX);
+            self.readers[at].exists = false;
+            self.network.on(reader.node, |p, now| p.delete_reader(now, reader.index));
+        }
+    }
+
+    fn stop_some(&mut self) {
+        let node = self.pick(self.network.nodes.len());
+        if !self.network.is_up(node) || self.down_since.iter().flatten().count() > 0 {
+            return;
+        }
+        self.note_counters(node);
+        if self.rng.chance(500) {
+            self.sometimes.hit("crash");
+            self.network.crash(node);
+        } else {
+            self.sometimes.hit("leave");
+            self.network.leave(node);
+        }
+        self.down_since[node] = Some(self.network.now());
+        self.writers.iter_mut().filter(|w| w.writer.node == node).for_each(|w| w.exists = false);
+        self.readers.iter_mut().filter(|r| r.reader.node == node).for_each(|r| r.exists = false);
+    }
+
+    fn start_some(&mut self) {
+        let Some(node) = self.down_since.iter().position(Option::is_some) else { return };
+        let since = self.down_since[node].take().unwrap_or_default();
+        let forgotten = self.network.now() > since + self.plan.lease + Duration::from_secs(1);
+        if forgotten && self.network.nodes[node].incarnation > 0 && self.rng.chance(700) {
+            self.sometimes.hit("restart under the old name");
+            self.network.start_again(node);
+        } else if self.rng.chance(300) {
+            self.sometimes.hit("restart under a new name");
+            self.network.start(node);
+        } else {
+            self.down_since[node] = Some(since);
+            return;
+        }
+        for _ in 0..between(&mut self.rng, 1, 3) {
+            self.create_endpoint(node);
+        }
+    }
+}

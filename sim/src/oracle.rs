@@ -1,0 +1,209 @@
+//! What must be true of samples: a naive record of what was written and taken, and of who was matched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taut_base::{Guid, GuidPrefix};
+use taut_dcps::InstanceState;
+use taut_qos::{DurabilityKind, History, Qos, ReliabilityKind};
+use taut_rtps::ChangeKind;
+
+use crate::endpoint::{SimReader, SimWriter, Taken};
+use crate::network::Network;
+use crate::payload::instance;
+
+/// A writer and what it did.
+pub struct WriterRecord {
+    /// The writer.
+    pub writer: SimWriter,
+    /// Its topic's place.
+    pub topic: usize,
+    /// Its QoS.
+    pub qos: Qos,
+    /// Does it still exist?
+    pub exists: bool,
+    /// Which incarnation of its node it is of.
+    pub incarnation: u32,
+    /// What it did to which instance, by number from 1.
+    pub changes: Vec<(u32, ChangeKind)>,
+    /// By reader: how many changes it had written when it matched that reader, the last time.
+    pub matched_at: BTreeMap<Guid, u64>,
+}
+
+/// What a reader has of one writer.
+#[derive(Default)]
+pub struct Seen {
+    /// How often it has matched that writer.
+    pub matches: u32,
+    /// Numbers taken in the present match.
+    pub now: BTreeSet<u64>,
+    /// Numbers taken in any.
+    pub ever: BTreeSet<u64>,
+    /// By instance, the last number taken in the present match.
+    last: BTreeMap<u32, u64>,
+}
+
+/// A reader and what it got.
+pub struct ReaderRecord {
+    /// The reader.
+    pub reader: SimReader,
+    /// Its topic's place.
+    pub topic: usize,
+    /// Its QoS.
+    pub qos: Qos,
+    /// Does it still exist?
+    pub exists: bool,
+    /// What it has of each writer, by tag.
+    pub seen: BTreeMap<u64, Seen>,
+    /// Whom it is matched with.
+    pub matched: BTreeSet<Guid>,
+}
+
+/// Must these two match? Written down apart from the code that is under test.
+pub fn compatible(writer: &Qos, reader: &Qos) -> bool {
+    let reliability = writer.writer.reliability.kind == ReliabilityKind::Reliable
+        || reader.reader.reliability.kind == ReliabilityKind::BestEffort;
+    let durability = writer.writer.durability != DurabilityKind::Volatile
+        || reader.reader.durability == DurabilityKind::Volatile;
+    reliability && durability && same_partition(writer, reader)
+}
+
+/// Have these two a partition in common? Only the names that `plan` draws.
+pub fn same_partition(writer: &Qos, reader: &Qos) -> bool {
+    match (&writer.publisher.partition[..], &reader.subscriber.partition[..]) {
+        ([], []) => true,
+        ([], [one]) | ([one], []) => one.is_empty(),
+        // The list with patterns also names the default partition; two patterns do not match each other.
+        (many, other) | (other, many) if many.len() == 3 && other.len() <= 1 => true,
+        (a, b) => a == b,
+    }
+}
+
+impl ReaderRecord {
+    /// Takes samples into account.
+    pub fn note(
+        &mut self,
+        taken: &[Taken],
+        writers: &[WriterRecord],
+        distrusted: Option<GuidPrefix>,
+    ) -> Result<(), String> {
+        let who = self.reader.guid;
+        let trusted = |sample: &&Taken| {
+            sample.info.valid_data
+                && distrusted != Some(Guid::from_bytes(sample.info.publication_handle.0).prefix)
+        };
+        let mut per_instance: BTreeMap<[u8; 16], u32> = BTreeMap::new();
+        for sample in taken.iter().filter(trusted) {
+            let Some(content) = sample.content else { return Err(format!("reader {who}: a damaged sample")) };
+            let Some(record) = writers.iter().find(|record| record.writer.tag == content.tag) else {
+                return Err(format!("reader {who}: a sample of nobody: {content:?}"));
+            };
+            let publication = Guid::from_bytes(sample.info.publication_handle.0);
+            if publication != record.writer.guid || record.topic != self.topic {
+                return Err(format!("reader {who}: {content:?} is said to be of {publication}"));
+            }
+            let written = usize::try_from(content.number - 1).ok().and_then(|at| record.changes.get(at));
+            if written != Some(&(content.key, ChangeKind::Alive)) {
+                return Err(format!("reader {who}: {content:?} was not written so"));
+            }
+            let newer = writers.iter().any(|other| {
+                other.writer.guid.prefix == record.writer.guid.prefix
+                    && other.incarnation > record.incarnation
+                    && self.seen.get(&other.writer.tag).is_some_and(|seen| !seen.ever.is_empty())
+            });
+            if newer {
+                return Err(format!("reader {who}: {content:?} of an incarnation that is over"));
+            }
+            let seen = self.seen.entry(content.tag).or_default();
+            if !seen.now.insert(content.number) {
+                return Err(format!("reader {who}: {content:?} twice"));
+            }
+            seen.ever.insert(content.number);
+            let last = seen.last.entry(content.key).or_default();
+            if *last >= content.number {
+                return Err(format!("reader {who}: {content:?} after number {last}"));
+            }
+            *last = content.number;
+            *per_instance.entry(sample.info.instance_handle.0).or_default() += 1;
+        }
+        let most = per_instance.values().max().copied().unwrap_or(0);
+        match self.qos.reader.history {
+            History::KeepLast(depth) if most > depth => {
+                Err(format!("reader {who}: {most} samples at depth {depth}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A match with a writer begins.
+    pub fn begin(&mut self, tag: u64) {
+        let seen = self.seen.entry(tag).or_default();
+        seen.matches += 1;
+        if seen.matches > 1 {
+            seen.now.clear();
+            seen.last.clear();
+        }
+    }
+}
+
+/// Checks that a reliable reader has all that a writer owes it. `alone`: no other writer has ever written
+/// the instances of this one.
+pub fn check_complete(
+    network: &Network,
+    writer: &WriterRecord,
+    reader: &ReaderRecord,
+    alone: bool,
+) -> Result<(), String> {
+    let (w, r) = (&writer.qos.writer, &reader.qos.reader);
+    if r.reliability.kind != ReliabilityKind::Reliable {
+        return Ok(());
+    }
+    let empty = Seen::default();
+    let seen = reader.seen.get(&writer.writer.tag).unwrap_or(&empty);
+    let durable = r.durability != DurabilityKind::Volatile;
+    let since = match writer.matched_at.get(&reader.reader.guid) {
+        _ if durable => 0,
+        Some(since) => *since,
+        None => return Err(format!("{} has never matched {}", writer.writer.guid, reader.reader.guid)),
+    };
+    let owed = (1..).zip(&writer.changes).filter(|(number, _)| *number > since);
+    let fail =
+        |what: String| Err(format!("writer {} -> reader {}: {what}", writer.writer.guid, reader.reader.guid));
+    if w.history == History::KeepAll && r.history == History::KeepAll {
+        let got = if durable { &seen.now } else { &seen.ever };
+        let mut missing = owed.filter(|(n, (_, kind))| *kind == ChangeKind::Alive && !got.contains(n));
+        return match missing.next() {
+            Some((number, _)) => fail(format!(
+                "number {number} of {} is missing, {} more, owed from {}",
+                writer.changes.len(),
+                missing.count(),
+                since + 1
+            )),
+            None => Ok(()),
+        };
+    }
+    // KEEP_LAST: the last change of each instance, where no other writer may have pushed it out.
+    if !alone && r.history != History::KeepAll {
+        return Ok(());
+    }
+    let mut last: BTreeMap<u32, (u64, ChangeKind)> = BTreeMap::new();
+    for (number, (key, kind)) in owed {
+        last.insert(*key, (number, *kind));
+    }
+    for (key, (number, kind)) in last {
+        match kind {
+            ChangeKind::Alive if !seen.ever.contains(&number) => {
+                return fail(format!("number {number}, the last of instance {key}, is missing"));
+            }
+            ChangeKind::NotAliveDisposed if alone => {
+                let cache =
+                    network.participant(reader.reader.node).and_then(|p| p.reader(reader.reader.index));
+                let state = cache.and_then(|reader| reader.cache.instance_state(instance(key)));
+                if state == Some(InstanceState::Alive) {
+                    return fail(format!("instance {key} is alive after its dispose, number {number}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
