@@ -4,7 +4,10 @@ use std::fmt;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::args::Arguments;
 
 /// The exit code for what is wrong in the arguments, the configuration or the machine's set-up.
 const WRONG: u8 = 2;
@@ -76,8 +79,21 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(WRONG);
     }
-    let _ = writeln!(std::io::stderr(), "taut: {}", sentence(&error.render().to_string()));
+    let text = unknown_word(error).unwrap_or_else(|| sentence(&error.render().to_string()));
+    let _ = writeln!(std::io::stderr(), "taut: {text}");
     ExitCode::from(WRONG)
+}
+
+/// A command or a topic type that there is not, with those that there are.
+fn unknown_word(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let command = Arguments::command();
+    let before = std::env::args().skip(1).take_while(|argument| argument != word);
+    let parent = before.into_iter().find_map(|argument| command.find_subcommand(argument));
+    let known: Vec<&str> =
+        parent.unwrap_or(&command).get_subcommands().map(clap::Command::get_name).collect();
+    let what = if parent.is_some() { "topic type" } else { "command" };
+    Some(format!("unknown {what} {word:?}: use {}", known.join(", ")))
 }
 
 /// The parser's paragraphs without its synopsis, on one line.

@@ -1,0 +1,123 @@
+//! What is wrong with arguments, configuration and machine: one sentence with the remedy, exit code 2.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::path::PathBuf;
+
+use common::{bare, run, taut};
+
+/// The one line on stderr of a command that ends with 2.
+fn refusal(command: std::process::Command) -> String {
+    let ended = run(command);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+    let line = ended.stderr.strip_suffix('\n').unwrap_or_default().to_owned();
+    assert!(line.starts_with("taut: ") && !line.contains('\n'), "{:?}", ended.stderr);
+    line
+}
+
+#[test]
+fn wrong_arguments() {
+    for (arguments, says) in [
+        ("pub shapes --colour RED", "'--colour' found; a similar argument exists: '--color'"),
+        ("pub shapes --rate fast", "use a number from 0"),
+        ("pub shapes --rate=-1", "use a number from 0"),
+        ("sub shapes --history keep-last:0", "use keep-all or keep-last:N with N from 1"),
+        ("sub shapes --reliability perfect", "reliable, best-effort"),
+        ("--domain 233 ls", "0..=232"),
+        ("ls --seconds nan", "use a number from 0"),
+        ("demo --seconds 0", "1..=86400"),
+        ("list", "unknown command \"list\": use pub, sub, ls, demo, config"),
+    ] {
+        let line = refusal(bare(arguments));
+        assert!(line.contains(says), "{arguments}: {line}");
+    }
+}
+
+#[test]
+fn an_unknown_topic_type() {
+    for command in ["pub", "sub"] {
+        let line = refusal(bare(&format!("{command} circles")));
+        assert_eq!(line, "taut: unknown topic type \"circles\": use shapes, string, metric");
+    }
+}
+
+#[test]
+fn names_that_discovery_does_not_carry() {
+    let mut command = taut(171, "sub string");
+    command.args(["--topic", ""]);
+    assert!(refusal(command).contains("use 1 to 255 bytes"));
+}
+
+#[test]
+fn a_missing_interface() {
+    let line = refusal(bare("sub shapes --interface nosuch0"));
+    assert!(line.contains("nosuch0") && line.contains("choose of") && line.contains("lo"), "{line}");
+}
+
+#[test]
+fn bad_configuration() {
+    let directory = Directory::new("configuration");
+    let file = directory.0.join("taut.toml");
+    for (text, says) in [
+        ("domian = 1\n", "did you mean domain?"),
+        ("domain = 300\n", "it takes a number from 0 to 232"),
+        ("domain 1\n", "line 1"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let mut with_option = bare("ls --config");
+        with_option.arg(&file);
+        let mut with_variable = bare("ls");
+        with_variable.env("TAUT_CONFIG", &file);
+        let mut in_directory = bare("ls");
+        in_directory.current_dir(&directory.0);
+        for command in [with_option, with_variable, in_directory] {
+            let line = refusal(command);
+            assert!(line.contains("taut.toml") && line.contains(says), "{line}");
+        }
+    }
+    let line = refusal(bare("ls --config /nonexistent/taut.toml"));
+    assert!(line.contains("/nonexistent/taut.toml cannot be read"), "{line}");
+}
+
+#[test]
+fn bad_environment() {
+    for (name, value, says) in [
+        ("TAUT_DOMIAN", "1", "did you mean TAUT_DOMAIN?"),
+        ("TAUT_MULTICAST", "maybe", "it takes `true` or `false`"),
+        ("DEMO_SECONDS", "soon", "soon"),
+    ] {
+        let mut command = bare("demo");
+        command.env(name, value);
+        let line = refusal(command);
+        assert!(line.contains(says), "{line}");
+    }
+}
+
+#[test]
+fn a_port_in_use() {
+    // The port of discovery by multicast, held by a program that does not share it.
+    let domain = 172;
+    let port = 7400 + 250 * domain;
+    let _held = UdpSocket::bind(("0.0.0.0", port)).unwrap();
+    let line = refusal(taut(domain.into(), "ls"));
+    assert!(line.contains(&port.to_string()), "{line}");
+}
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("taut-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,110 @@
+//! Runs the `taut` command for the tests, on the loopback interface, without the user's settings.
+
+// Each test binary uses its part of it.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+/// The command, on loopback and in a domain; `arguments` as a user writes them.
+pub fn taut(domain: u32, arguments: &str) -> Command {
+    let mut command = bare(arguments);
+    command.args(["--interface", "lo", "--domain", &domain.to_string()]);
+    command
+}
+
+/// The command with these arguments only.
+pub fn bare(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taut"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TAUT_")) {
+        command.env_remove(name);
+    }
+    command.env_remove("DEMO_SECONDS").env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
+    command.env("TAUT_DEMO_PEERS", "/nonexistent");
+    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// What a command that has ended says.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(mut command: Command) -> Ended {
+    command.output().unwrap().into()
+}
+
+/// A command that runs; killed when dropped.
+pub struct Running {
+    child: Child,
+    stdout: Option<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Running {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = child.stdout.take().map(BufReader::new);
+        Running { child, stdout }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of stdout; empty at its end.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Nobody reads stdout any more.
+    pub fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
+    /// Sends a signal to this process.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Reads what it still says, until its end.
+    pub fn end(mut self) -> Ended {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        if let Some(mut rest) = self.stdout.take() {
+            rest.read_to_string(&mut stdout).unwrap();
+        }
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        Ended { code: self.child.wait().unwrap().code(), stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The objects of a text, one in each line.
+pub fn objects(text: &str) -> Vec<serde_json::Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect()
+}

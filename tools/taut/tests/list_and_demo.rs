@@ -1,0 +1,159 @@
+//! `ls`, `config` and `demo`.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Running, bare, objects, run, taut};
+
+#[test]
+fn a_domain_is_listed() {
+    let domain = 181;
+    let mut publisher =
+        Running::start(taut(domain, "pub shapes --no-wait --reliability best-effort --json --rate 100"));
+    assert!(publisher.line().contains("BLUE"));
+    let mut fitting = Running::start(taut(domain, "sub shapes --reliability best-effort"));
+    assert!(fitting.line().starts_with("BLUE"));
+    let wrong = Running::start(taut(domain, "sub shapes --partition elsewhere"));
+    // The last one announces itself when it likes.
+    let lines = loop {
+        let ended = run(taut(domain, "ls --json --seconds 1"));
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        let lines = objects(&ended.stdout);
+        if lines.iter().filter(|line| line["kind"] == "match").count() == 2 {
+            break lines;
+        }
+    };
+    let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
+    assert_eq!(of("participant").len(), 3);
+    let pids = [&publisher, &fitting, &wrong].map(|running| running.pid().to_string());
+    for participant in of("participant") {
+        assert!(participant["vendor"].as_str().unwrap().starts_with("Taut "));
+        assert!(pids.iter().any(|pid| participant["pid"] == *pid));
+        assert!(participant["unicast"][0].as_str().unwrap().starts_with("udp/127.0.0.1:"));
+    }
+    let [topic] = of("topic")[..] else { panic!("{lines:?}") };
+    assert_eq!((&topic["name"], &topic["type"]), (&"Square".into(), &"ShapeType".into()));
+    assert_eq!((&topic["writers"], &topic["readers"]), (&1.into(), &2.into()));
+    assert_eq!(of("writer")[0]["qos"]["RELIABILITY"], "BEST_EFFORT");
+    let (matched, refused): (Vec<_>, Vec<_>) =
+        of("match").into_iter().partition(|pair| pair["matched"] == true);
+    assert_eq!((matched.len(), refused.len()), (1, 1));
+    assert!(refused[0]["why_not"].as_str().unwrap().contains("PARTITION"), "{refused:?}");
+
+    let page = run(taut(domain, "ls --seconds 1")).stdout;
+    assert!(page.starts_with("Domain 181: 3 participants, 1 topic, 3 endpoints\n"), "{page}");
+    assert!(page.contains(&format!("Participant taut pub [{}]", pids[0])), "{page}");
+    assert!(page.contains("1 of 2 pairs matched"), "{page}");
+    assert!(page.contains("PARTITION elsewhere"), "{page}");
+}
+
+#[test]
+fn an_empty_domain() {
+    let ended = run(taut(182, "ls --seconds 0.2"));
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "Domain 182: 0 participants, 0 topics, 0 endpoints\n")
+    );
+}
+
+#[test]
+fn settings_in_force() {
+    let mut command = bare("config --domain 5");
+    command.env("TAUT_NAME", "rover").env("TAUT_DOMAIN", "4");
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0));
+    assert!(
+        ended.stdout.contains("domain = 5\n") && ended.stdout.contains("name = \"rover\"\n"),
+        "{}",
+        ended.stdout
+    );
+    let names: Vec<_> =
+        objects(&run(bare("config --json")).stdout).iter().map(|line| line["variable"].clone()).collect();
+    assert!(names.contains(&"TAUT_DOMAIN".into()));
+}
+
+#[test]
+fn help_is_no_failure() {
+    for arguments in ["--help", "pub shapes --help", "sub --help", "ls --help", "demo --help", "--version"] {
+        let ended = run(bare(arguments));
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments}");
+        assert!(!ended.stdout.is_empty());
+    }
+}
+
+/// The numbers of the demo's last line.
+fn counts(stdout: &str) -> [u64; 3] {
+    let last = stdout.lines().last().unwrap_or_default();
+    let numbers: Vec<u64> = last
+        .strip_prefix("demo: sent ")
+        .into_iter()
+        .flat_map(|rest| rest.split([',', ' ']))
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    numbers.try_into().unwrap_or_else(|_| panic!("{stdout}"))
+}
+
+#[test]
+fn the_demo_loses_nothing() {
+    let mut command = taut(183, "demo");
+    command.env("DEMO_SECONDS", "3");
+    let begin = Instant::now();
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(begin.elapsed() >= Duration::from_secs(2), "it lasts as long as it was asked to");
+    let [sent, received, lost] = counts(&ended.stdout);
+    // CPU, one core, memory, load and network at the very least, at 100 Hz.
+    assert!(sent >= 3 * 100 * 6, "{sent}");
+    assert_eq!((received, lost), (sent, 0));
+    assert!(ended.stdout.contains("latency   Taut to Taut"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains('\x1b'), "no escape sequences where no terminal is");
+}
+
+#[test]
+fn an_interrupted_demo_counts_what_it_has() {
+    let mut demo = Running::start(taut(184, "demo --seconds 600"));
+    assert!(demo.line().contains("received"));
+    demo.signal("INT");
+    let ended = demo.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let [sent, received, lost] = counts(&ended.stdout);
+    assert_eq!((received, lost), (sent, 0));
+}
+
+#[test]
+fn nothing_stays_of_a_demo_that_was_killed() {
+    let mut demo = Running::start(taut(185, "demo --seconds 600"));
+    assert!(demo.line().contains("received"));
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", demo.pid())).unwrap();
+    let children: Vec<&str> = children.split_whitespace().collect();
+    assert_eq!(children.len(), 1);
+    demo.kill();
+    // Its output ends when the last process that writes it does.
+    while !demo.line().is_empty() {}
+    let lives = |pid: &&str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+    };
+    let end = Instant::now() + Duration::from_secs(20);
+    while children.iter().any(lives) {
+        assert!(Instant::now() < end, "{children:?} live");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_demo_without_its_subscriber_says_so() {
+    let demo = Running::start(taut(186, "demo --seconds 600"));
+    let children = format!("/proc/{0}/task/{0}/children", demo.pid());
+    let child = loop {
+        let children = std::fs::read_to_string(&children).unwrap();
+        if let Some(child) = children.split_whitespace().next() {
+            break child.to_owned();
+        }
+    };
+    assert!(std::process::Command::new("kill").args(["-s", "KILL", &child]).status().unwrap().success());
+    let ended = demo.end();
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("the subscriber has ended before the demo did"), "{}", ended.stderr);
+}

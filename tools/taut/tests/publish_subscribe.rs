@@ -1,0 +1,131 @@
+//! `pub` and `sub`: two processes on the loopback interface, each test in a domain of its own.
+
+mod common;
+
+use common::{Running, objects, run, taut};
+
+#[test]
+fn shapes() {
+    let mut sub = Running::start(taut(173, "sub shapes --topic Square --count 20 --timeout 60 --json"));
+    let published =
+        run(taut(173, "pub shapes --topic Square --color RED --rate 100 --count 20 --wait 60 --json"));
+    assert_eq!((published.code, published.stderr.as_str()), (Some(0), "taut: published 20 samples\n"));
+    let first: serde_json::Value = serde_json::from_str(&sub.line()).unwrap();
+    let ended = sub.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.stderr, "taut: received 20 samples of Square\n");
+    let mut received = vec![first];
+    received.extend(objects(&ended.stdout));
+    for (number, (received, sent)) in received.iter().zip(objects(&published.stdout)).enumerate() {
+        assert_eq!(received["data"], sent["data"]);
+        assert_eq!(received["topic"], "Square");
+        assert_eq!(received["type"], "ShapeType");
+        assert_eq!(received["instance_state"], "ALIVE");
+        assert_eq!(received["data"]["color"], "RED");
+        assert_eq!(received["data"]["shapesize"], 30);
+        assert_eq!(received["sequence_number"], number as u64 + 1);
+        assert_eq!(sent["number"], number as u64);
+        assert!(received["source_unix_ns"].as_i64().unwrap() > 0);
+        assert_eq!(received["writer"].as_str().unwrap().len(), 33);
+    }
+    assert_eq!(received.len(), 20);
+}
+
+#[test]
+fn strings_under_a_name_given_at_run_time() {
+    let names = "--topic rt/chatter --type std_msgs::msg::dds_::String_";
+    let sub = Running::start(taut(174, &format!("sub string {names} --count 3 --timeout 60")));
+    let published = run(taut(174, &format!("pub string {names} --text hello --rate 50 --count 3 --wait 60")));
+    assert_eq!(published.code, Some(0), "{}", published.stderr);
+    let ended = sub.end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hello\nhello\nhello\n"));
+
+    // Another name is another type: both sides say so, and nothing arrives.
+    let sub = Running::start(taut(174, "sub string --type other::Name --count 1 --timeout 3"));
+    let published = run(taut(174, "pub string --text hello --count 1 --wait 1.5"));
+    assert!(published.stderr.contains("other::Name"), "{}", published.stderr);
+    let ended = sub.end();
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.stderr.contains("std_msgs::msg::dds_::String_"), "{}", ended.stderr);
+}
+
+#[test]
+fn late_readers_get_the_last_value() {
+    let mut publisher = Running::start(taut(
+        175,
+        "pub metric --name power --value -2.5 --unit W --durability transient-local --no-wait --count 100000 --rate 1 --json",
+    ));
+    assert!(publisher.line().contains("power"));
+    let ended = run(taut(175, "sub metric --durability transient-local --count 1 --timeout 60 --json"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let data = &objects(&ended.stdout)[0]["data"];
+    assert_eq!(
+        (&data["name"], &data["value"], &data["unit"]),
+        (&"power".into(), &(-2.5).into(), &"W".into())
+    );
+}
+
+#[test]
+fn qos_that_does_not_match_is_told_and_times_out() {
+    let publisher =
+        Running::start(taut(176, "pub shapes --reliability best-effort --count 100000 --rate 10"));
+    let ended = run(taut(176, "sub shapes --count 1 --timeout 3"));
+    assert_eq!(ended.code, Some(3));
+    assert!(
+        ended.stderr.contains("RELIABILITY: offered BEST_EFFORT, requested RELIABLE"),
+        "{}",
+        ended.stderr
+    );
+    drop(publisher);
+}
+
+#[test]
+fn partitions_keep_apart() {
+    let sub =
+        |partition: &str| taut(177, &format!("sub shapes --count 1 --timeout 60 --partition {partition}"));
+    let right = Running::start(sub("plant"));
+    let wrong = Running::start(taut(177, "sub shapes --count 1 --timeout 2 --partition office"));
+    let published = run(taut(177, "pub shapes --partition pl* --count 5 --rate 50 --wait 60"));
+    assert_eq!(published.code, Some(0), "{}", published.stderr);
+    assert_eq!(right.end().code, Some(0));
+    assert_eq!(wrong.end().code, Some(3));
+}
+
+#[test]
+fn a_signal_ends_it_cleanly() {
+    for signal in ["INT", "TERM"] {
+        let mut publisher = Running::start(taut(178, "pub shapes --no-wait --json --rate 100"));
+        assert!(publisher.line().contains("BLUE"));
+        let mut subscriber = Running::start(taut(178, "sub shapes"));
+        assert!(subscriber.line().starts_with("BLUE"));
+        publisher.signal(signal);
+        let ended = publisher.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(ended.stderr.contains("published "), "{}", ended.stderr);
+        // The writer has said that it leaves.
+        while !subscriber.line().ends_with("NOT_ALIVE_NO_WRITERS") {}
+        subscriber.signal(signal);
+        let ended = subscriber.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(ended.stderr.contains("received "), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_reader_of_the_output_may_leave() {
+    let mut publisher = Running::start(taut(179, "pub shapes --no-wait --json --rate 1000"));
+    assert!(publisher.line().contains("BLUE"));
+    publisher.close_stdout();
+    let ended = publisher.end();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn the_environment_chooses_the_domain() {
+    let mut sub = common::bare("sub string --count 1 --timeout 60");
+    sub.env("TAUT_DOMAIN", "180").env("TAUT_INTERFACE", "lo");
+    let sub = Running::start(sub);
+    let published = run(taut(180, "pub string --count 1 --wait 60"));
+    assert_eq!(published.code, Some(0), "{}", published.stderr);
+    assert_eq!(sub.end().code, Some(0));
+}
