@@ -55,7 +55,8 @@ impl World {
         let most = if self.rng.chance(30) { 400 } else { 20 };
         for _ in 0..between(&mut self.rng, 1, most) {
             let key = self.key_for(at);
-            let filler = if most > 20 { 20 } else { plan::filler(&mut self.rng) };
+            let hostile = matches!(self.plan.class, Class::ForeignPrefix | Class::StolenPrefix);
+            let filler = if most > 20 { 20 } else { plan::filler(&mut self.rng, hostile) };
             if !self.write(at, key, filler) {
                 return;
             }
@@ -69,6 +70,7 @@ impl World {
             return false;
         }
         record.changes.push((key, ChangeKind::Alive));
+        record.times.push(self.network.now());
         true
     }
 
@@ -84,6 +86,7 @@ impl World {
             && self.network.end_instance(&mut record.writer, kind, key).is_ok()
         {
             record.changes.push((key, kind));
+            record.times.push(self.network.now());
             self.sometimes.hit(if kind == ChangeKind::NotAliveDisposed { "dispose" } else { "unregister" });
         }
     }
@@ -152,7 +155,9 @@ impl World {
                 exists: true,
                 incarnation,
                 changes: Vec::new(),
+                times: Vec::new(),
                 matched_at: Default::default(),
+                first_matched_at: Default::default(),
             });
         } else {
             let qos = plan::reader_qos(&mut self.rng);

@@ -8,9 +8,17 @@ use crate::network::Captured;
 /// The name under which a stranger speaks.
 const STRANGER: [u8; 12] = *b"a stranger!!";
 
+/// The id of DATA_FRAG. Datagrams with one behind the header and INFO_TS are picked more often than they come.
+const FRAGMENT: u8 = 0x16;
+
 /// Makes a datagram out of captured ones. `stolen`: under this name, else under a stranger's.
 pub fn mutate(rng: &mut Rng, captured: &[Captured], stolen: Option<[u8; 12]>) -> Option<Bytes> {
-    let pick = |rng: &mut Rng| captured.get(rng.below(captured.len() as u64) as usize);
+    let pick = |rng: &mut Rng| {
+        let from = rng.below(captured.len() as u64) as usize;
+        let is_fragment = |c: &&Captured| c.bytes.get(32) == Some(&FRAGMENT);
+        let fragment = captured.get(from..)?.iter().find(is_fragment).filter(|_| rng.chance(100));
+        fragment.or(captured.get(from))
+    };
     let mut bytes = pick(rng)?.bytes.to_vec();
     match rng.below(8) {
         0 => bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taut_base::{Guid, GuidPrefix};
+use taut_base::{Duration, Guid, GuidPrefix, Time};
 use taut_dcps::InstanceState;
 use taut_qos::{DurabilityKind, History, Qos, ReliabilityKind};
 use taut_rtps::ChangeKind;
@@ -10,6 +10,9 @@ use taut_rtps::ChangeKind;
 use crate::endpoint::{SimReader, SimWriter, Taken};
 use crate::network::Network;
 use crate::payload::instance;
+
+/// Longer than any datagram takes.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 
 /// A writer and what it did.
 pub struct WriterRecord {
@@ -25,13 +28,19 @@ pub struct WriterRecord {
     pub incarnation: u32,
     /// What it did to which instance, by number from 1.
     pub changes: Vec<(u32, ChangeKind)>,
+    /// When it did so.
+    pub times: Vec<Time>,
     /// By reader: how many changes it had written when it matched that reader, the last time.
     pub matched_at: BTreeMap<Guid, u64>,
+    /// The same for the first time.
+    pub first_matched_at: BTreeMap<Guid, u64>,
 }
 
 /// What a reader has of one writer.
 #[derive(Default)]
 pub struct Seen {
+    /// When it matched that writer first.
+    pub since: Time,
     /// How often it has matched that writer.
     pub matches: u32,
     /// Numbers taken in the present match.
@@ -75,6 +84,14 @@ pub fn same_partition(writer: &Qos, reader: &Qos) -> bool {
         // The list with patterns also names the default partition; two patterns do not match each other.
         (many, other) | (other, many) if many.len() == 3 && other.len() <= 1 => true,
         (a, b) => a == b,
+    }
+}
+
+impl WriterRecord {
+    /// Was a change written so long before `match_at` that it cannot have been on its way then?
+    fn is_before(&self, number: u64, match_at: Time) -> bool {
+        let written = usize::try_from(number - 1).ok().and_then(|at| self.times.get(at));
+        written.is_some_and(|at| *at + ON_THE_WAY < match_at)
     }
 }
 
@@ -135,8 +152,8 @@ impl ReaderRecord {
     }
 
     /// A match with a writer begins.
-    pub fn begin(&mut self, tag: u64) {
-        let seen = self.seen.entry(tag).or_default();
+    pub fn begin(&mut self, now: Time, tag: u64) {
+        let seen = self.seen.entry(tag).or_insert_with(|| Seen { since: now, ..Seen::default() });
         seen.matches += 1;
         if seen.matches > 1 {
             seen.now.clear();
@@ -154,12 +171,20 @@ pub fn check_complete(
     alone: bool,
 ) -> Result<(), String> {
     let (w, r) = (&writer.qos.writer, &reader.qos.reader);
-    if r.reliability.kind != ReliabilityKind::Reliable {
-        return Ok(());
-    }
     let empty = Seen::default();
     let seen = reader.seen.get(&writer.writer.tag).unwrap_or(&empty);
     let durable = r.durability != DurabilityKind::Volatile;
+    let volatile = w.durability == DurabilityKind::Volatile || !durable;
+    let first = writer.first_matched_at.get(&reader.reader.guid).copied().unwrap_or(0);
+    // Either side may match first; a change is old if it was written before both did.
+    let is_old = |number: &&u64| volatile && **number <= first && writer.is_before(**number, seen.since);
+    if let Some(old) = seen.ever.first().filter(is_old) {
+        let writer = writer.writer.guid;
+        return Err(format!("{}: number {old} of {writer} is older than the match", reader.reader.guid));
+    }
+    if r.reliability.kind != ReliabilityKind::Reliable {
+        return Ok(());
+    }
     let since = match writer.matched_at.get(&reader.reader.guid) {
         _ if durable => 0,
         Some(since) => *since,

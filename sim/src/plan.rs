@@ -140,7 +140,11 @@ pub fn faults(rng: &mut Rng) -> Faults {
     }
 }
 
-/// The bytes of a sample behind its header; few are large.
-pub fn filler(rng: &mut Rng) -> u32 {
-    if rng.chance(15) { between(rng, 30_000, 300_000) as u32 } else { rng.below(300) as u32 }
+/// The bytes of a sample behind its header; few are large, more where fragments are to be mutated.
+pub fn filler(rng: &mut Rng, hostile: bool) -> u32 {
+    if rng.chance(if hostile { 60 } else { 15 }) {
+        between(rng, 30_000, 300_000) as u32
+    } else {
+        rng.below(300) as u32
+    }
 }

@@ -206,7 +206,7 @@ impl World {
                 // What is in the cache is of the match before.
                 self.take(at, usize::MAX);
             }
-            self.readers[at].begin(tag);
+            self.readers[at].begin(self.network.now(), tag);
         }
         self.readers[at].matched = now;
     }
@@ -219,6 +219,7 @@ impl World {
         let written = record.changes.len() as u64;
         for reader in now {
             record.matched_at.entry(reader).or_insert(written);
+            record.first_matched_at.entry(reader).or_insert(written);
         }
     }
 

@@ -1,0 +1,123 @@
+//! Datagrams that nobody should send, to a pair that is matched.
+
+use taut_base::{Duration, EntityId, GuidPrefix, SequenceNumber, SequenceNumberSet};
+use taut_mem::Bytes;
+use taut_port::Lane;
+use taut_qos::Qos;
+use taut_sim::{Pair, Tally, user_locator};
+use taut_wire::{AckNack, Endian, Gap, Heartbeat, write_info_dst, write_message_header};
+
+fn matched(loss: f64) -> Pair {
+    let mut pair = Pair::new(1).with_loss(loss);
+    pair.reader(Qos::default().reliable().keep_all());
+    pair.writer(Qos::default().reliable().keep_all());
+    pair.run_until_matched();
+    for _ in 0..10 {
+        pair.write(1, 10).unwrap();
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.take_numbers().len(), 10);
+    pair
+}
+
+/// Sends a message to one node under the name of the other.
+fn forge(pair: &mut Pair, from: usize, body: impl FnOnce(&mut Vec<u8>)) {
+    let mut out = Vec::new();
+    let prefix = pair.network.prefix(from);
+    write_message_header(&mut out, prefix);
+    write_info_dst(&mut out, Endian::Big, GuidPrefix::UNKNOWN);
+    body(&mut out);
+    pair.network.inject(1 - from, Lane::User, user_locator(from), Bytes::from(out));
+}
+
+fn sent_in(pair: &mut Pair, span: Duration) -> Tally {
+    let before = pair.network.sent();
+    pair.run_for(span);
+    pair.network.sent().since(&before)
+}
+
+#[test]
+fn a_reader_that_never_sets_the_final_flag_keeps_nobody_busy() {
+    let mut pair = matched(0.0);
+    let (reader_id, writer_id) = (pair.readers[0].guid.entity, pair.writers[0].guid.entity);
+    let before = pair.network.sent();
+    for n in 0..1_000 {
+        let reader_sn_state = SequenceNumberSet::new(SequenceNumber(11));
+        let acknack = AckNack { reader_id, writer_id, reader_sn_state, count: 1_000 + n, final_flag: false };
+        forge(&mut pair, Pair::READER, |out| acknack.write(out, Endian::Little));
+        pair.run_for(Duration::from_millis(1));
+    }
+    let sent = pair.network.sent().since(&before);
+    assert!(sent.heartbeat <= 12, "at most one in 100 ms: {sent:?}");
+}
+
+#[test]
+fn a_heartbeat_of_numbers_that_do_not_exist_starts_no_echo() {
+    let mut pair = matched(0.0);
+    let writer_id = pair.writers[0].guid.entity;
+    let heartbeat = Heartbeat {
+        reader_id: EntityId::UNKNOWN,
+        writer_id,
+        first_sn: SequenceNumber(1),
+        last_sn: SequenceNumber(1 << 40),
+        count: 500,
+        final_flag: false,
+        liveliness_flag: false,
+        group_info: None,
+    };
+    forge(&mut pair, Pair::WRITER, |out| heartbeat.write(out, Endian::Little));
+    let sent = sent_in(&mut pair, Duration::from_secs(10));
+    assert!(sent.user_traffic() < 40, "{sent:?}");
+    // Repeated counts make the honest heartbeats old for a while; data and what comes later do not mind.
+    for _ in 0..600 {
+        pair.write(1, 10).unwrap();
+        pair.run_for(Duration::from_millis(2));
+    }
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(pair.take_numbers(), (11..=610).collect::<Vec<_>>());
+}
+
+#[test]
+fn acknowledgements_and_gaps_of_strangers_change_nothing() {
+    let mut pair = matched(0.2);
+    let (reader_id, writer_id) = (pair.readers[0].guid.entity, pair.writers[0].guid.entity);
+    for n in 0..200 {
+        pair.write(1, 10).unwrap();
+        let gap = Gap {
+            reader_id,
+            writer_id,
+            gap_start: SequenceNumber(1),
+            gap_list: SequenceNumberSet::new(SequenceNumber(i64::MAX)),
+            group_info: None,
+            filtered_count: None,
+        };
+        let reader_sn_state = SequenceNumberSet::new(SequenceNumber(10 + n));
+        let acknack = AckNack { reader_id, writer_id, reader_sn_state, count: 9_999, final_flag: true };
+        for to in [0, 1] {
+            let mut out = Vec::new();
+            write_message_header(&mut out, GuidPrefix([9; 12]));
+            gap.write(&mut out, Endian::Little);
+            acknack.write(&mut out, Endian::Big);
+            pair.network.inject(to, Lane::User, user_locator(7), Bytes::from(out));
+        }
+    }
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(pair.take_numbers(), (11..=210).collect::<Vec<_>>());
+}
+
+#[test]
+fn announcements_come_back_as_at_most_a_few() {
+    // Somebody repeats an announcement of the writer's side to the reader's side a thousand times.
+    let mut pair = Pair::new(3);
+    pair.network.capturing = 1;
+    pair.run_for(Duration::from_secs(2));
+    let captured = pair.network.captured[0].clone();
+    let before = pair.network.nodes[1 - captured.from].sent;
+    for _ in 0..1_000 {
+        let to = 1 - captured.from;
+        pair.network.inject(to, Lane::Meta, user_locator(captured.from), captured.bytes.clone());
+    }
+    pair.run_for(Duration::from_millis(100));
+    let sent = pair.network.nodes[1 - captured.from].sent.since(&before);
+    assert!(sent.datagrams < 5, "{sent:?}");
+}
