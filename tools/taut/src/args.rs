@@ -1,12 +1,16 @@
 //! The command line.
 
+mod qos;
+
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use taut::{Config, DataRepresentationId, DomainParticipant, DurabilityKind, History, Qos};
+use clap::{Args, Parser, Subcommand};
+use taut::{Config, DomainParticipant};
 
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
+
+pub use qos::QosArguments;
 
 /// The `taut` command.
 #[derive(Parser)]
@@ -43,6 +47,11 @@ pub enum Command {
         json: bool,
     },
     /// Show this machine's telemetry on its way between two processes
+    ///
+    /// One process publishes CPU, memory, load and network counters at 100 Hz, a second one subscribes and
+    /// shows them, and says in the end what has arrived and how fast. Programs built with Cyclone DDS and
+    /// Fast DDS join if they are in interop/build of the repository or in the directory that
+    /// TAUT_DEMO_PEERS names. All stays on the loopback interface unless --interface says otherwise.
     Demo(DemoArguments),
     /// Print the settings that are in force
     Config {
@@ -108,92 +117,6 @@ impl Network {
         }
         Ok(DomainParticipant::with_config(&config)?)
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Reliability {
-    Reliable,
-    BestEffort,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Durability {
-    Volatile,
-    TransientLocal,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Representation {
-    Xcdr1,
-    Xcdr2,
-}
-
-/// QoS of the writer or the reader.
-#[derive(Args)]
-#[command(next_help_heading = "QoS")]
-pub struct QosArguments {
-    /// Are lost samples sent again?
-    #[arg(long, value_enum, default_value_t = Reliability::Reliable)]
-    reliability: Reliability,
-    /// Do late readers get what was published before?
-    #[arg(long, value_enum, default_value_t = Durability::Volatile)]
-    durability: Durability,
-    /// keep-all or keep-last:N [default: keep-all; of a transient-local writer keep-last:1]
-    #[arg(long, value_parser = history)]
-    history: Option<History>,
-    /// A partition to be in (again for more)
-    #[arg(long, value_name = "NAME")]
-    partition: Vec<String>,
-    /// The encoding [default: a writer uses xcdr1, a reader understands both]
-    #[arg(long, value_enum)]
-    representation: Option<Representation>,
-}
-
-/// How long a writer waits for room in one go; it is asked again until the user ends it.
-const MAX_BLOCKING_TIME: std::time::Duration = std::time::Duration::from_millis(200);
-
-impl QosArguments {
-    fn qos(&self, history: History, representation: &[DataRepresentationId]) -> Qos {
-        let representation = match self.representation {
-            Some(Representation::Xcdr1) => &[DataRepresentationId::XCDR1],
-            Some(Representation::Xcdr2) => &[DataRepresentationId::XCDR2],
-            None => representation,
-        };
-        let qos = match self.reliability {
-            Reliability::Reliable => Qos::default().max_blocking_time(MAX_BLOCKING_TIME),
-            Reliability::BestEffort => Qos::default().best_effort(),
-        };
-        let durability = match self.durability {
-            Durability::Volatile => DurabilityKind::Volatile,
-            Durability::TransientLocal => DurabilityKind::TransientLocal,
-        };
-        qos.durability(durability)
-            .history(self.history.unwrap_or(history))
-            .partition(self.partition.iter().cloned())
-            .representation(representation.iter().copied())
-    }
-
-    pub fn writer(&self) -> Qos {
-        // All that a transient-local writer ever wrote would be kept, and sent to each new reader.
-        let history = match self.durability {
-            Durability::Volatile => History::KeepAll,
-            Durability::TransientLocal => History::KeepLast(1),
-        };
-        self.qos(history, &[DataRepresentationId::XCDR1])
-    }
-
-    pub fn reader(&self) -> Qos {
-        self.qos(History::KeepAll, &[DataRepresentationId::XCDR1, DataRepresentationId::XCDR2])
-    }
-}
-
-fn history(text: &str) -> Result<History, String> {
-    match text.split_once(':') {
-        None if text == "keep-all" => Some(History::KeepAll),
-        Some(("keep-last", depth)) => depth.parse().ok().filter(|depth| *depth >= 1).map(History::KeepLast),
-        _ => None,
-    }
-    .ok_or_else(|| "use keep-all or keep-last:N with N from 1".to_owned())
 }
 
 /// A number that is 0 or more and not infinite.
@@ -352,14 +275,5 @@ mod tests {
     #[test]
     fn the_parser_agrees_with_itself() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn histories() {
-        assert_eq!(history("keep-all"), Ok(History::KeepAll));
-        assert_eq!(history("keep-last:7"), Ok(History::KeepLast(7)));
-        for bad in ["", "keep-last", "keep-last:", "keep-last:0", "keep-last:-1", "keep-all:3"] {
-            assert!(history(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -20,7 +20,8 @@ fn shapes() {
         assert_eq!(received["data"], sent["data"]);
         assert_eq!(received["topic"], "Square");
         assert_eq!(received["type"], "ShapeType");
-        assert_eq!(received["instance_state"], "ALIVE");
+        // The last one may be taken after the writer has left.
+        assert!(number == 19 || received["instance_state"] == "ALIVE");
         assert_eq!(received["data"]["color"], "RED");
         assert_eq!(received["data"]["shapesize"], 30);
         assert_eq!(received["sequence_number"], number as u64 + 1);
