@@ -11,9 +11,9 @@ use crate::output::{self, escaped};
 /// Quantiles of the latency that are shown: the middle, the slow, the slowest.
 const QUANTILES: [f64; 3] = [0.5, 0.99, 1.0];
 /// The width of a bar.
-const BAR: usize = 10;
+const BAR: usize = 8;
 /// Lines of a picture that are no rows of the table.
-const FRAME: usize = 5;
+const FRAME: usize = 6;
 /// A terminal that does not say how large it is.
 const SIZE: (usize, usize) = (80, 24);
 
@@ -48,13 +48,14 @@ impl Screen {
     pub fn show(&mut self, shown: &Shown<'_>) -> io::Result<()> {
         let Some(begin) = shown.tally.begin else { return Ok(()) };
         let elapsed = begin.elapsed().as_secs().min(self.seconds);
-        let title = self.title(elapsed, shown.tally);
+        let title = self.title(elapsed);
+        let figures = figures(shown.tally);
         if !self.live {
-            return output::line(&title);
+            return output::line(&format!("{title}  {figures}"));
         }
         let (width, height) = terminal_size::terminal_size()
             .map_or(SIZE, |(width, height)| (usize::from(width.0), usize::from(height.0)));
-        let mut lines = vec![title, String::new()];
+        let mut lines = vec![title, figures, String::new()];
         let rows = table(shown);
         let room = height.saturating_sub(FRAME).max(1);
         let hidden = rows.len().saturating_sub(room + 1);
@@ -65,17 +66,8 @@ impl Screen {
         self.draw(&lines, width)
     }
 
-    fn title(&self, elapsed: u64, tally: &Tally) -> String {
-        let lost: u64 = tally.rows.values().map(Row::lost).sum();
-        let received: u64 = tally.sources.values().map(|source| source.received).sum();
-        let mut title = format!(
-            "taut demo  domain {}  {elapsed:>2} of {} s  received {received}  lost {lost}",
-            self.domain_id, self.seconds
-        );
-        if let Some(latency) = latency(tally, &Origin::Own) {
-            let _ = write!(title, "  latency {latency}");
-        }
-        title
+    fn title(&self, elapsed: u64) -> String {
+        format!("taut demo  domain {}  {elapsed:>2} of {} s", self.domain_id, self.seconds)
     }
 
     fn draw(&mut self, lines: &[String], width: usize) -> io::Result<()> {
@@ -89,7 +81,7 @@ impl Screen {
                 (true, 0) => {
                     let _ = writeln!(picture, "\x1b[1m{cut}\x1b[0m\x1b[K");
                 }
-                (true, 2) => {
+                (true, 3) => {
                     let _ = writeln!(picture, "\x1b[2m{cut}\x1b[0m\x1b[K");
                 }
                 _ => {
@@ -115,22 +107,33 @@ impl Drop for Screen {
     }
 }
 
+/// What has come from everybody, and how fast ours came.
+fn figures(tally: &Tally) -> String {
+    let lost: u64 = tally.rows.values().map(Row::lost).sum();
+    let received: u64 = tally.sources.values().map(|source| source.received).sum();
+    let mut figures = format!("received {received}  lost {lost}");
+    if let Some(latency) = latency(tally, &Origin::Own) {
+        let _ = write!(figures, "  latency {latency}");
+    }
+    figures
+}
+
 /// The heading and a line for each metric of each source.
 fn table(shown: &Shown<'_>) -> Vec<String> {
     let seen: Vec<_> = shown.watched.iter().map(|watched| (watched.vendor, watched.seen())).collect();
     let mut heading = format!(
-        "{:<12} {:<18} {:>11} {:BAR$} {:>9} {:>6}",
+        "{:<11} {:<16} {:>11} {:BAR$} {:>8} {:>5}",
         "from", "metric", "value", "", "received", "lost"
     );
     for (vendor, _) in &seen {
-        let _ = write!(heading, " {:>16}", format!("seen by {}", vendor.split(' ').next().unwrap_or(vendor)));
+        let _ = write!(heading, " {:>12}", format!("{} sees", vendor.split(' ').next().unwrap_or(vendor)));
     }
     let mut lines = vec![heading];
     let mut rows: Vec<_> = shown.tally.rows.iter().collect();
     rows.sort_by_key(|((origin, _), row)| (origin.clone(), row.order));
     for ((origin, name), row) in rows {
         let mut line = format!(
-            "{:<12} {:<18} {:>11} {} {:>9} {:>6}",
+            "{:<11} {:<16} {:>11} {} {:>8} {:>5}",
             escaped(origin.name()),
             escaped(name),
             value(row.value, &row.unit),
@@ -142,7 +145,7 @@ fn table(shown: &Shown<'_>) -> Vec<String> {
             for (_, seen) in &seen {
                 let text =
                     seen.newest.get(name).map_or_else(|| "-".to_owned(), |newest| value(*newest, &row.unit));
-                let _ = write!(line, " {text:>16}");
+                let _ = write!(line, " {text:>12}");
             }
         }
         lines.push(line.trim_end().to_owned());
@@ -226,7 +229,7 @@ mod tests {
 
     #[test]
     fn bars_stay_in_their_width() {
-        for (percent, full) in [(0.0, 0), (49.0, 5), (100.0, 10), (250.0, 10), (f64::NAN, 0)] {
+        for (percent, full) in [(0.0, 0), (49.0, 4), (100.0, 8), (250.0, 8), (f64::NAN, 0)] {
             let row = Row { value: percent, unit: "%".to_owned(), order: 0, received: 1, expected: 1 };
             assert_eq!(bar(&row).chars().filter(|c| *c == '█').count(), full, "{percent}");
             assert_eq!(bar(&row).chars().count(), BAR);

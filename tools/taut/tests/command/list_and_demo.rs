@@ -1,10 +1,8 @@
 //! `ls`, `config` and `demo`.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{Running, bare, objects, run, taut};
+use crate::common::{Running, bare, objects, run, taut};
 
 #[test]
 fn a_domain_is_listed() {

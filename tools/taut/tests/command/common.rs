@@ -1,8 +1,5 @@
 //! Runs the `taut` command for the tests, on the loopback interface, without the user's settings.
 
-// Each test binary uses its part of it.
-#![allow(dead_code)]
-
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 

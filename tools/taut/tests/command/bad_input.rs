@@ -1,11 +1,9 @@
 //! What is wrong with arguments, configuration and machine: one sentence with the remedy, exit code 2.
 
-mod common;
-
 use std::net::UdpSocket;
 use std::path::PathBuf;
 
-use common::{bare, run, taut};
+use crate::common::{bare, run, taut};
 
 /// The one line on stderr of a command that ends with 2.
 fn refusal(command: std::process::Command) -> String {

@@ -1,8 +1,6 @@
 //! `pub` and `sub`: two processes on the loopback interface, each test in a domain of its own.
 
-mod common;
-
-use common::{Running, objects, run, taut};
+use crate::common::{Running, bare, objects, run, taut};
 
 #[test]
 fn shapes() {
@@ -123,7 +121,7 @@ fn a_reader_of_the_output_may_leave() {
 
 #[test]
 fn the_environment_chooses_the_domain() {
-    let mut sub = common::bare("sub string --count 1 --timeout 60");
+    let mut sub = bare("sub string --count 1 --timeout 60");
     sub.env("TAUT_DOMAIN", "180").env("TAUT_INTERFACE", "lo");
     let sub = Running::start(sub);
     let published = run(taut(180, "pub string --count 1 --wait 60"));

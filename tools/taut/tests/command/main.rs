@@ -1,0 +1,6 @@
+//! The `taut` command as a user meets it. Each test is in a domain of its own on the loopback interface.
+
+mod bad_input;
+mod common;
+mod list_and_demo;
+mod publish_subscribe;
