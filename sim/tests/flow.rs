@@ -73,3 +73,21 @@ fn a_local_reader_holds_the_writer_too() {
     assert_eq!(pair.take_numbers(), (21..=40).collect::<Vec<_>>());
     assert_eq!(pair.take_numbers(), [41]);
 }
+
+#[test]
+fn room_in_the_reader_is_told_at_once() {
+    let mut pair = Pair::new(8);
+    pair.reader(small_reader(10));
+    pair.writer(small_reader(10));
+    pair.run_until_matched();
+    // The heartbeats have backed off to one a second by then.
+    for _ in 0..100 {
+        let _ = pair.write(1, 100);
+        pair.run_for(Duration::from_millis(100));
+    }
+    pair.run_for(Duration::from_secs(10));
+    assert!(pair.write(1, 100).is_err());
+    assert_eq!(pair.take_numbers().len(), 10);
+    pair.run_for(Duration::from_millis(1));
+    assert!(pair.write(1, 100).is_ok(), "one acknowledgement later");
+}
