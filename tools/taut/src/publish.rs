@@ -13,6 +13,8 @@ use crate::types::{Metric, ShapeType, Spoken, Text};
 
 /// How long the last samples may need until every reader has them. Less gives up on a slow link.
 const ACKNOWLEDGE_S: f64 = 10.0;
+/// Discovery on a local network needs some milliseconds. Less loses first samples, more is felt.
+const SETTLE_S: f64 = 0.2;
 /// The field of the shapes demo: width, height, and the size of a shape.
 const FIELD: (i32, i32, i32) = (240, 270, 30);
 
@@ -139,8 +141,18 @@ fn wait_for_reader<T: Spoken>(writer: &DataWriter<T>, seconds: f64, topic: &str)
             Ok(())
         }
         Err(Error::Timeout) => Ok(()),
-        other => Ok(other?),
+        other => {
+            other?;
+            settle();
+            Ok(())
+        }
     }
+}
+
+/// Gives the readers that have matched here time to match there: they learn of it by a message of their
+/// own, and a volatile reader of Cyclone DDS or Fast DDS passes over what was written before that.
+pub fn settle() {
+    stop::sleep(Until::after(Some(SETTLE_S)));
 }
 
 /// Writes a sample, as long as a slow reader lets it wait; `false` if the process was asked to end.

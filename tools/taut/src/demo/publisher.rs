@@ -38,6 +38,7 @@ pub fn run(network: &Network, config: Config, seconds: u64) -> Result<End, Failu
     let readers = 1 + peers.len();
     let mut others = start_publishers(&peers, &config, seconds, readers);
     wait_for_readers(&writer, readers, &mut subscriber, &mut others)?;
+    crate::publish::settle();
     let taut = publish(&writer, seconds, &mut subscriber, &mut others)?;
     // Ours are told by their numbers in any case: what was not acknowledged shows up as lost.
     let told = Until::after(Some(ACKNOWLEDGE_S));
