@@ -197,8 +197,10 @@ impl Participant {
 
     fn on_heartbeat(&mut self, now: Time, source: &Source, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
+        let mut is_first = false;
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            is_first |= !proxy.has_heard();
             // RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
             if heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic {
                 rx.hear(now, reader.index, proxy);
@@ -214,6 +216,9 @@ impl Participant {
             }
         });
         self.wake_readers();
+        if is_first && writer.entity.is_builtin() {
+            self.greet_opposite(now, writer);
+        }
     }
 
     fn on_heartbeat_frag(&mut self, source: &Source, heartbeat: &HeartbeatFrag) {

@@ -130,6 +130,7 @@ impl Participant {
         let to = if unicast.is_empty() { multicast } else { unicast };
         let mut proxy = WriterProxy::new(writer.guid, reliable, writer.qos.ownership_strength, to);
         proxy.heard = now;
+        proxy.skips_history = writer.qos.durability != DurabilityKind::Volatile;
         proxy.liveliness = writer.qos.liveliness;
         if let Some(reader) = self.readers.get_mut(index.0) {
             reader.match_writer(proxy);

@@ -111,6 +111,18 @@ impl Participant {
         }
     }
 
+    /// A built-in writer of a peer is heard for the first time: its opposite is greeted once more.
+    pub(crate) fn greet_opposite(&mut self, now: Time, remote: Guid) {
+        for (_, writer, remote_reader, _, _, remote_writer) in self.builtin_pairs() {
+            if remote_writer == remote.entity
+                && let Some(local) = self.writers.get_mut(writer.0)
+            {
+                local.greet_again(Guid::new(remote.prefix, remote_reader));
+                self.wake_writer(now, writer);
+            }
+        }
+    }
+
     pub(crate) fn unmatch_builtin_endpoints(&mut self, prefix: GuidPrefix) {
         for (_, writer, remote_reader, _, reader, remote_writer) in self.builtin_pairs() {
             if let Some(local) = self.writers.get_mut(writer.0) {

@@ -9,7 +9,7 @@ mod writer_proxy;
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_base::{EntityId, Guid, GuidPrefix, Time};
-use taut_qos::{EndpointQos, ReliabilityKind};
+use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
 use crate::message::Tx;
@@ -36,6 +36,7 @@ pub struct Reader {
     /// It is in the schedule.
     pub acks_queued: bool,
     reliable: bool,
+    durable: bool,
     /// The last value of the count field of ACKNACK and NACK_FRAG. It belongs to the reader and outlives
     /// its proxies: a writer that did not notice that this side had forgotten it would take counts from
     /// 1 on for old messages.
@@ -54,6 +55,7 @@ impl Reader {
             repeat_at: Time::NEVER,
             acks_queued: false,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
+            durable: qos.durability != DurabilityKind::Volatile,
             count: 0,
         }
     }
@@ -62,6 +64,7 @@ impl Reader {
     /// heartbeat: it may have matched first and said all it had to say.
     pub fn match_writer(&mut self, mut proxy: WriterProxy) {
         proxy.reliable &= self.reliable;
+        proxy.skips_history &= !self.durable;
         proxy.ack_due = proxy.reliable;
         let guid = proxy.guid;
         self.proxies.insert(guid, proxy);
@@ -167,11 +170,17 @@ mod tests {
 
     /// A reader that has been told of changes 1 to 3.
     fn reader() -> Reader {
+        reader_of(false)
+    }
+
+    fn reader_of(durable_writer: bool) -> Reader {
         let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, false, false));
         let mut qos = EndpointQos::default_writer();
         qos.reliability.kind = ReliabilityKind::Reliable;
         let mut reader = Reader::new(guid, ReaderIndex(0), &qos);
-        reader.match_writer(WriterProxy::new(WRITER, true, 0, vec![taut_base::Locator::INVALID]));
+        let mut writer = WriterProxy::new(WRITER, true, 0, vec![taut_base::Locator::INVALID]);
+        writer.skips_history = durable_writer;
+        reader.match_writer(writer);
         let heartbeat = Heartbeat {
             reader_id: EntityId::UNKNOWN,
             writer_id: WRITER.entity,
@@ -249,5 +258,10 @@ mod tests {
         let done = reader.repeat_at;
         reader.on_repeat_timer(done);
         assert_eq!((send(&mut reader, done), reader.repeat_at), (0, Time::NEVER));
+    }
+    #[test]
+    fn a_volatile_reader_wants_no_history() {
+        assert_eq!(proxy(&mut reader_of(false)).next_expected(), SequenceNumber(1));
+        assert_eq!(proxy(&mut reader_of(true)).next_expected(), SequenceNumber(4));
     }
 }

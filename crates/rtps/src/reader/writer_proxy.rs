@@ -30,6 +30,8 @@ pub struct WriterProxy {
     pub strength: i32,
     /// Where ACKNACKs go.
     pub locators: Vec<Locator>,
+    /// It keeps a history for late joiners, which this volatile reader does not want.
+    pub skips_history: bool,
     /// An ACKNACK is due.
     pub ack_due: bool,
     /// When something of this writer last arrived.
@@ -66,6 +68,7 @@ impl WriterProxy {
             reliable,
             strength,
             locators,
+            skips_history: false,
             ack_due: reliable,
             heard: Time(i64::MIN),
             liveliness: Liveliness::default(),
@@ -149,6 +152,7 @@ impl WriterProxy {
 
     /// A HEARTBEAT has arrived. Returns how many changes can no longer be had.
     pub fn on_heartbeat(&mut self, now: Time, heartbeat: &Heartbeat, deliver: Deliver<'_>) -> u64 {
+        let is_first = !self.has_heard();
         // RTPS 2.5 §8.4.15.7: a count that does not rise marks a duplicate.
         if !is_newer(heartbeat.count, &mut self.heartbeat_count) || !self.reliable {
             return 0;
@@ -158,7 +162,9 @@ impl WriterProxy {
         self.last_available = heartbeat.last_sn.max(held);
         // What the writer had dropped before this side listened is not lost.
         let listened = self.next > SequenceNumber::FIRST;
-        let missing = self.give_up_before(heartbeat.first_sn, deliver);
+        // DCPS 1.4 §2.2.3.4: a volatile reader gets nothing that was written before the match.
+        let history = if is_first && self.skips_history { heartbeat.last_sn } else { SequenceNumber::ZERO };
+        let missing = self.give_up_before(heartbeat.first_sn.max(history.next()), deliver);
         let lost = if listened { missing } else { 0 };
         let due = !heartbeat.final_flag || self.may_ask(now);
         self.ack_due |= due;

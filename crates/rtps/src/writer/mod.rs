@@ -204,11 +204,21 @@ impl Writer {
         } else {
             proxy.first_relevant = self.last.next();
             proxy.acked = self.last;
+            proxy.greeted = !proxy.reliable;
         }
         let guid = proxy.guid;
         self.proxies.insert(guid, proxy);
         self.update_route();
         self.owe(guid);
+    }
+
+    /// The participant of a reader has spoken, so it knows this one by now: a heartbeat for a reader that
+    /// has answered none may have come too early.
+    pub fn greet_again(&mut self, reader: Guid) {
+        if let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| !proxy.has_acknowledged()) {
+            proxy.heartbeat_due = proxy.reliable;
+            self.owe(reader);
+        }
     }
 
     /// A matched reader has gone.
@@ -241,9 +251,9 @@ impl Writer {
         count: i32,
         is_final: bool,
     ) -> bool {
-        let last = self.last;
+        let (last, sent) = (self.last, self.sent);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return false };
-        let before = proxy.acked;
+        let (before, is_first) = (proxy.acked, !proxy.has_acknowledged());
         if !proxy.on_acknack(set, count, last) {
             return false;
         }
@@ -254,6 +264,12 @@ impl Writer {
         let wants = !is_final && !asks;
         if wants && ((set.is_empty() && set.base() <= last) || proxy.may_repeat(now)) {
             proxy.heartbeat_due = true;
+        }
+        // The first one may have been sent before any heartbeat was heard, if it asks for one.
+        let may_be_deaf = is_first && !is_final && set.is_empty();
+        if !proxy.greeted && !may_be_deaf {
+            proxy.greeted = true;
+            proxy.heartbeat_due |= proxy.acked < sent;
         }
         let progress = proxy.acked > before;
         if proxy.is_owed() {

@@ -23,6 +23,10 @@ pub struct ReaderProxy {
     pub first_relevant: SequenceNumber,
     /// All changes up to this one are acknowledged.
     pub acked: SequenceNumber,
+    /// It has answered a heartbeat. Until then it may not know the writer, and a volatile reader takes up
+    /// the stream where the first heartbeat that it hears ends: that one must not cover what was
+    /// written since the match.
+    pub greeted: bool,
     /// It is owed a heartbeat that it must answer.
     pub heartbeat_due: bool,
     /// Changes it is owed whole.
@@ -66,6 +70,7 @@ impl ReaderProxy {
             multicast,
             first_relevant: SequenceNumber::FIRST,
             acked: SequenceNumber::ZERO,
+            greeted: true,
             heartbeat_due: reliable,
             owed: Owed::Nothing,
             fragments: VecDeque::new(),
@@ -97,6 +102,11 @@ impl ReaderProxy {
             self.repeated_at = Some(now);
         }
         may
+    }
+
+    /// Has an ACKNACK of it arrived before?
+    pub fn has_acknowledged(&self) -> bool {
+        self.acknack_count.is_some()
     }
 
     /// A NACK_FRAG has arrived. Returns whether it is news.

@@ -87,7 +87,10 @@ impl Contents<'_> {
         let done = self.repair_fragments(tx, proxy);
         if done && proxy.reliable && (repaired || proxy.heartbeat_due) {
             proxy.heartbeat_due = false;
-            let heartbeat = self.heartbeat(reader_id, false, proxy.first_relevant);
+            let mut heartbeat = self.heartbeat(reader_id, false, proxy.first_relevant);
+            if !proxy.greeted {
+                (heartbeat.first_sn, heartbeat.last_sn) = (proxy.first_relevant, proxy.first_relevant.prev());
+            }
             tx.make_room(0, &proxy.unicast);
             tx.message.heartbeat(&heartbeat);
         }
@@ -176,6 +179,63 @@ impl GapBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WriterIndex;
+    use crate::history_cache::ChangeKind;
+    use crate::message::Message;
+    use crate::writer::{MulticastChoice, NewChange};
+    use taut_base::{Guid, GuidPrefix, InstanceHandle, Locator, ProtocolVersion, Time, VendorId};
+    use taut_mem::Bytes;
+    use taut_port::Loopback;
+    use taut_qos::{EndpointQos, History, ReliabilityKind};
+    use taut_wire::{Header, Submessage, Submessages};
+
+    /// Runs a step of a writer. Returns first and last number of each heartbeat that it sent.
+    fn heartbeats(
+        writer: &mut Writer,
+        step: impl FnOnce(&mut Writer, &mut Tx<'_>) -> bool,
+    ) -> Vec<(i64, i64)> {
+        let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
+        let mut message = Message::new(Header { version, vendor, prefix: writer.guid.prefix });
+        let mut port = Loopback::new();
+        let mut tx = Tx { now: Time(0), port: &mut port, message: &mut message, budget: 9, sent: 0 };
+        assert!(step(writer, &mut tx));
+        let mut found = Vec::new();
+        while let Some((_, datagram)) = port.take() {
+            let (_, rest) = Header::parse(&datagram).unwrap();
+            found.extend(Submessages::new(rest).filter_map(|submessage| match submessage {
+                Ok(Submessage::Heartbeat(heartbeat)) => Some((heartbeat.first_sn.0, heartbeat.last_sn.0)),
+                _ => None,
+            }));
+        }
+        found
+    }
+
+    #[test]
+    fn a_volatile_reader_is_greeted_before_it_hears_what_there_is() {
+        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false));
+        let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, false));
+        let mut qos = EndpointQos::default_writer();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let mut writer =
+            Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
+        writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
+        let change = NewChange {
+            kind: ChangeKind::Alive,
+            instance: InstanceHandle::NIL,
+            source_timestamp: None,
+            payload: Bytes::new(),
+        };
+        writer.write(Time(0), change).unwrap();
+        assert_eq!(heartbeats(&mut writer, Writer::push), [], "the change alone");
+        assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
+
+        // The question of a reader that has heard nothing yet, and its answer to the greeting.
+        let nothing = SequenceNumberSet::new(SequenceNumber::FIRST);
+        writer.on_acknack(Time(0), reader, &nothing, 1, false);
+        assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
+        writer.on_acknack(Time(0), reader, &nothing, 2, true);
+        assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 1)]);
+    }
 
     #[test]
     fn gaps_start_with_a_run() {

@@ -53,7 +53,8 @@ impl Writer {
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
     /// answer but from a reader that misses something; every so often it asks for acknowledgement.
     fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>) {
-        if !self.proxies.values().any(|proxy| proxy.reliable) {
+        let mut reliable = self.proxies.values().filter(|proxy| proxy.reliable).peekable();
+        if reliable.peek().is_none() || reliable.any(|proxy| !proxy.greeted) {
             return;
         }
         let ask = self.hurry
