@@ -11,6 +11,7 @@ demo: ## Telemetry of this machine, published and shown for 15 s (DEMO_SECONDS=n
 	@scripts/check-rust.sh
 	@scripts/setup.sh demo
 	cargo build --release --package taut-cli
+	@interop/build.sh --installed
 	$(CARGO_TARGET_DIR)/release/taut demo
 
 test: ## All tests; without root those that need none

@@ -1,5 +1,5 @@
 //! Round trips between two processes: `ping_pong pong &` and `ping_pong ping [SIZE] [COUNT]`.
-//! Both on the interface of `TAUT_INTERFACE`, or loopback. `TAUT_PIN=n` pins the process to a CPU.
+//! Both on the interface of `TAUT_INTERFACE`, or loopback.
 
 use std::time::Instant;
 
