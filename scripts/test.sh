@@ -21,7 +21,7 @@ scripts       | -         | 60   |                    | python3 scripts/test-doc
 build         | -         | 900  |                    | cargo test --quiet --workspace --no-run
 tests         | net       | 1200 |                    | cargo test --quiet --workspace --offline
 sim           | -         | 900  | bin:taut-sim       | cargo run --quiet --release --package taut-sim -- --seeds 1000
-release       | -         | 900  | bin:taut           | cargo build --quiet --release --package taut-cli
+release       | -         | 900  | bin:taut           | cargo build --quiet --release --package taut-cli --package taut-interop-peer
 demo          | net       | 60   | bin:taut           | env DEMO_SECONDS=5 "$CARGO_TARGET_DIR/release/taut" demo
 docs          | netns     | 300  |                    | python3 scripts/test-docs.py
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh

@@ -12,7 +12,7 @@ use taut_dcps::{
 };
 use taut_exec::{Executor, wall_clock_now};
 use taut_mem::{Bytes, Pool};
-use taut_qos::{DataWriterQos, History, PublisherQos};
+use taut_qos::{DataWriterQos, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
 use taut_rtps::history_cache::ChangeKind;
 
@@ -24,7 +24,14 @@ use crate::topic::Topic;
 /// cost memory, fewer make a deep history allocate.
 const POOL: (usize, usize) = (512, 2_048);
 
+/// The longest that the end of a writer waits for acknowledgements. Lower loses the last samples of a
+/// program that writes and ends, higher delays one whose readers hang.
+const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
+
 /// Writes samples of a topic.
+///
+/// When it is dropped, a RELIABLE writer waits up to `max_blocking_time`, at most a second, for its
+/// readers' acknowledgements.
 ///
 /// Belongs to one thread at a time: it can be sent, not shared. *Cost*: of a write, no allocation once
 /// warm, one lock (the participant's token) and one system call for each destination.
@@ -195,7 +202,18 @@ impl<T: DdsType> DataWriter<T> {
 }
 
 impl<T> Drop for DataWriter<T> {
+    /// Gives matched reliable readers up to `max_blocking_time` to acknowledge, so that a program may
+    /// write and end.
     fn drop(&mut self) {
+        let (index, reliability) = (self.index, self.qos.reliability);
+        if reliability.kind == ReliabilityKind::Reliable
+            && !self.executor.look(|participant, _| participant.is_acknowledged(index))
+        {
+            self.executor.with(|participant, now| participant.ask_for_acknowledgements(now, index));
+            let longest = reliability.max_blocking_time.min(LONGEST_GOODBYE);
+            // Who has not acknowledged by then is gone or too slow: the writer goes all the same.
+            let _ = wait_for(&self.executor, longest, |participant, _| participant.is_acknowledged(index));
+        }
         self.executor.remove_hooks(Entity::Writer(self.index));
         self.executor.with(|participant, now| participant.delete_writer(now, self.index));
     }
