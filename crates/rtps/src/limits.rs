@@ -42,6 +42,9 @@ pub const NACK_REPEAT_MAX: Duration = HEARTBEAT_MAX;
 /// A reader that has all and asks for a heartbeat all the same gets one at most this often. Lower lets
 /// one that always asks keep both sides busy, higher delays one whose answer was lost.
 pub const ANSWER_REPEAT: Duration = Duration::from_millis(100);
+/// Questions for a first heartbeat after which a reader counts as greeted even so. Lower takes one whose
+/// greetings were lost for one that has heard them, higher keeps one that never sets the final flag waiting.
+pub const DEAF_QUESTIONS: u32 = 16;
 
 /// Changes that a reader holds per writer while an earlier one is missing.
 pub const PENDING_CHANGES: usize = 2_048;

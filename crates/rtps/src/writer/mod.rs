@@ -253,7 +253,7 @@ impl Writer {
     ) -> bool {
         let (last, sent) = (self.last, self.sent);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return false };
-        let (before, is_first) = (proxy.acked, !proxy.has_acknowledged());
+        let before = proxy.acked;
         if !proxy.on_acknack(set, count, last) {
             return false;
         }
@@ -265,9 +265,11 @@ impl Writer {
         if wants && ((set.is_empty() && set.base() <= last) || proxy.may_repeat(now)) {
             proxy.heartbeat_due = true;
         }
-        // The first one may have been sent before any heartbeat was heard, if it asks for one.
-        let may_be_deaf = is_first && !is_final && set.is_empty();
-        if !proxy.greeted && !may_be_deaf {
+        // One that only asks for a heartbeat may have heard none: the greeting was lost or came too early.
+        let may_be_deaf = !is_final && set.is_empty() && proxy.deaf < limits::DEAF_QUESTIONS;
+        if may_be_deaf {
+            proxy.deaf = proxy.deaf.saturating_add(1);
+        } else if !proxy.greeted {
             proxy.greeted = true;
             proxy.heartbeat_due |= proxy.acked < sent;
         }

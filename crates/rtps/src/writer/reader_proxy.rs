@@ -27,6 +27,8 @@ pub struct ReaderProxy {
     /// the stream where the first heartbeat that it hears ends: that one must not cover what was
     /// written since the match.
     pub greeted: bool,
+    /// How often it has asked for a heartbeat as if it had heard none.
+    pub deaf: u32,
     /// It is owed a heartbeat that it must answer.
     pub heartbeat_due: bool,
     /// Changes it is owed whole.
@@ -71,6 +73,7 @@ impl ReaderProxy {
             first_relevant: SequenceNumber::FIRST,
             acked: SequenceNumber::ZERO,
             greeted: true,
+            deaf: 0,
             heartbeat_due: reliable,
             owed: Owed::Nothing,
             fragments: VecDeque::new(),
