@@ -247,7 +247,8 @@ impl WriterProxy {
     pub fn acknack(&mut self, now: Time) -> SequenceNumberSet {
         self.ack_due = false;
         let mut set = SequenceNumberSet::new(self.next);
-        if !self.may_ask(now) {
+        // Before its first heartbeat the writer must not take it for one that has heard it.
+        if !self.has_heard() || !self.may_ask(now) {
             return set;
         }
         let (mut asked, mut number) = (0_u32, self.next);
