@@ -187,6 +187,11 @@ pub fn check_complete(
     }
     let since = match writer.matched_at.get(&reader.reader.guid) {
         _ if durable => 0,
+        // A reader that has forgotten the writer and found it again takes what is unacknowledged for
+        // history if the writer keeps one. Then only what every seed writes at its end is owed.
+        Some(_) if seen.matches > 1 && w.durability != DurabilityKind::Volatile => {
+            writer.changes.len().saturating_sub(1) as u64
+        }
         Some(since) => *since,
         None => return Err(format!("{} has never matched {}", writer.writer.guid, reader.reader.guid)),
     };
