@@ -30,6 +30,8 @@ pub(crate) struct Source {
     pub vendor: VendorId,
     pub locator: Locator,
     for_us: bool,
+    /// It claims to come from this participant itself.
+    reflected: bool,
     timestamp: Option<Timestamp>,
 }
 
@@ -51,6 +53,7 @@ impl Participant {
             vendor: header.vendor,
             locator: frame.source,
             for_us: true,
+            reflected: false,
             timestamp: None,
         };
         for submessage in Submessages::new(rest) {
@@ -81,12 +84,13 @@ impl Participant {
             Submessage::InfoSource(info) => {
                 // RTPS 2.5 §8.3.8.9.4: all that was said about the source no longer holds.
                 (source.prefix, source.vendor, source.timestamp) = (info.prefix, info.vendor, None);
-                source.for_us &= info.prefix != self.config.guid_prefix;
+                source.reflected = info.prefix == self.config.guid_prefix;
             }
             Submessage::Unknown { .. } => bump(&mut self.counters.unknown_submessages),
             // Replies go to announced locators only: an address in a message proves nothing (R6).
             Submessage::InfoReply(_) | Submessage::InfoReplyIp4(_) => {}
             Submessage::Pad | Submessage::HeaderExtension(_) => {}
+            _ if source.reflected => bump(&mut self.counters.reflected),
             _ if !source.for_us => bump(&mut self.counters.not_for_us),
             Submessage::Data(data) => self.on_data(now, source, &data, frame, sink),
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
