@@ -1,5 +1,6 @@
 """One cell on one pair: who starts when, and whether it went as it should."""
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass, field
@@ -98,7 +99,9 @@ def play(task, namespace, scratch, started, stopped):
                 peer.kill()
             started.remove(peer)
             for stream in (peer.process.stdin, peer.process.stdout):
-                stream.close()
+                # The line of one that died before it could be released.
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
         if task.cell.loss_percent:
             outcome.dropped = namespace.lose_nothing()
             if outcome.dropped == 0:
@@ -110,7 +113,7 @@ def play(task, namespace, scratch, started, stopped):
 
 
 def play_pair(task, domain, start, outcome):
-    """Two peers with the same command line, and a decoy if the cell has one."""
+    """Two peers with the same command line; a decoy or a second subscriber if the cell has one."""
     cell = task.cell
     end = time.monotonic() + cell.timeout_s + GRACE_S
 
@@ -124,10 +127,13 @@ def play_pair(task, domain, start, outcome):
         sub = start("sub", command(task.subscriber, "sub"))
     else:
         sub = start("sub", command(task.subscriber, "sub"))
-        if sub.wait_for("matched", end):
+        twin = start("twin", command(task.subscriber, "sub")) if cell.twins else sub
+        if sub.wait_for("matched", end) and twin.wait_for("matched", end):
             time.sleep(FIRST_HEARTBEAT_S)
             pub.release()
     codes = {"sub": sub.wait(end), "pub": pub.wait(end)}
+    if cell.twins:
+        judge(cell, {"sub": twin.wait(end), "pub": 0}, twin.summary(), outcome)
     judge(cell, codes, sub.summary(), outcome)
     if decoy:
         code = decoy.wait(end)

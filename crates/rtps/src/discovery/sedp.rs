@@ -146,7 +146,10 @@ impl Participant {
         sink: &mut dyn Sink,
     ) {
         let EndpointConfig { topic_name, type_name, qos, .. } = endpoint;
-        let data = EndpointData::of(guid, &topic_name, &type_name, qos);
+        let mut data = EndpointData::of(guid, &topic_name, &type_name, qos);
+        // Fast DDS 2.9 has an address of its own to write to only then: two readers that leave it to their
+        // participants' defaults, multicast among them, end its process.
+        data.unicast_locators.clone_from(&self.config.default_unicast);
         let mut payload = Vec::new();
         data.write(&mut payload);
         self.locals.insert(guid.entity, Local { data: Arc::new(data), kind });
