@@ -30,10 +30,11 @@ fn run(inner: &Inner) {
     }
 }
 
-/// Waits until nobody has driven for a while. While users come and go it looks every [`GRACE`]; while
-/// one user's wait goes on it sleeps until that user wakes it.
+/// Waits until nobody has driven for a while. While users come and go it looks now and then, [`GRACE`];
+/// while one user's wait goes on it sleeps until that user wakes it.
 fn stand_by(inner: &Inner) {
     let mut seen = None;
+    let mut grace = GRACE.0;
     while !inner.closing.load(Ordering::SeqCst) {
         let look = inner.role.look();
         let (free, user, _) = look;
@@ -46,10 +47,13 @@ fn stand_by(inner: &Inner) {
                 std::thread::park();
             }
             inner.role.parked.store(false, Ordering::SeqCst);
-            seen = None;
+            (seen, grace) = (None, GRACE.0);
             continue;
         }
+        if seen.is_some() {
+            grace = (grace * 2).min(GRACE.1);
+        }
         seen = Some(look);
-        std::thread::park_timeout(GRACE);
+        std::thread::park_timeout(grace);
     }
 }

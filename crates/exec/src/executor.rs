@@ -23,7 +23,7 @@ use crate::role::{Claim, Role};
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
 const QUEUE: usize = 256;
 /// News handed out in one go, on the stack.
-const NEWS: usize = 32;
+const NEWS: usize = 8;
 /// The epoll datum of the eventfd; sockets have their small indices.
 pub(crate) const WAKE: u64 = u64::MAX;
 
@@ -383,6 +383,12 @@ impl Inner {
         mut ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
     ) -> Option<R> {
         loop {
+            let claim = self.role.claim();
+            if claim == Claim::Taken {
+                let result = self.drive_until(until, &mut ready);
+                self.release_role();
+                return result;
+            }
             let seen = self.role.epoch();
             if let Some(result) = self.look(&mut ready) {
                 return Some(result);
@@ -391,14 +397,10 @@ impl Inner {
             if until.is_some_and(|until| until <= now) {
                 return None;
             }
-            match self.role.claim() {
-                Claim::Taken => {
-                    let result = self.drive_until(until, &mut ready);
-                    self.release_role();
-                    return result;
-                }
-                Claim::Background => self.role.follow_wanting(seen, self.instant(until, now), || self.kick()),
-                Claim::User => self.role.follow(seen, self.instant(until, now), || {}),
+            let until = self.instant(until, now);
+            match claim {
+                Claim::Background => self.role.follow_wanting(seen, until, || self.kick()),
+                _ => self.role.follow(seen, until, || {}),
             }
         }
     }

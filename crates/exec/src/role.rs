@@ -1,16 +1,19 @@
 //! Who waits at the port: at most one thread has the driver's role. All others wait to be told.
 //!
 //! A thread of the user that waits takes the role from the background thread and keeps it from one
-//! wait to the next without a system call: the background thread looks every [`GRACE`] whether the
-//! role is still in use, and sleeps for good while a user's wait goes on.
+//! wait to the next without a system call: the background thread looks from time to time, [`GRACE`],
+//! whether the role is still in use, and sleeps for good while a user's wait goes on.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long nobody may drive after a user's wait has ended, before the background thread takes over.
-/// Lower wakes it more often beside a busy user, higher lets arriving data and timers wait longer.
-pub(crate) const GRACE: std::time::Duration = std::time::Duration::from_millis(1);
+/// How often the background thread looks whether a user who has stopped waiting comes back: at first,
+/// and, doubled with each look that finds the user active, at most. It takes over after a look that finds
+/// nothing moved, so nobody drives for at most twice this. Lower disturbs a busy user (each look costs a
+/// change of threads), higher lets arriving data and timers wait longer.
+pub(crate) const GRACE: (std::time::Duration, std::time::Duration) =
+    (std::time::Duration::from_millis(1), std::time::Duration::from_millis(8));
 
 const FREE: u32 = 0;
 const USER: u32 = 1;
