@@ -29,9 +29,13 @@ pub const ACK_EVERY_CHANGES: usize = WINDOW_CHANGES / 4;
 /// The same in bytes.
 pub const ACK_EVERY_BYTES: usize = WINDOW_BYTES / 16;
 
-/// First heartbeat after a write that nobody has acknowledged. Lower disturbs a steady stream,
-/// higher lets a lost last sample wait.
+/// First heartbeat after the last write that nobody has acknowledged: while a stream goes on, those
+/// that ride behind its data are enough. Lower disturbs a stream with pauses, higher lets a lost last
+/// sample wait.
 pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(10);
+/// But a stream without pauses is asked for acknowledgements after this all the same. Lower disturbs it
+/// more, higher holds its history longer.
+pub const HEARTBEAT_IN_STREAM: Duration = Duration::from_millis(100);
 /// Heartbeats back off to this while nobody answers.
 pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
 /// Numbers already asked for are asked for again after this. Lower doubles repairs that are under

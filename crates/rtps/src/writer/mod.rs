@@ -87,6 +87,9 @@ pub struct Writer {
     sent: SequenceNumber,
     /// The change whose fragments are under way, and the next of them.
     fragment: (SequenceNumber, u32),
+    /// When a heartbeat last rode behind data, and when acknowledgements were last asked for.
+    pushed_at: Time,
+    asked_at: Time,
     heartbeat_count: i32,
     heartbeat_interval: taut_base::Duration,
     /// A reader has answered since the last heartbeat by the timer.
@@ -132,6 +135,8 @@ impl Writer {
             last: SequenceNumber::ZERO,
             sent: SequenceNumber::ZERO,
             fragment: (SequenceNumber::ZERO, 1),
+            pushed_at: Time(i64::MIN),
+            asked_at: Time(i64::MIN),
             heartbeat_count: 0,
             heartbeat_interval: limits::HEARTBEAT_FIRST,
             answered: false,
@@ -295,6 +300,12 @@ impl Writer {
 
     /// The heartbeat timer has run out: each reader that lags is owed one.
     pub fn on_heartbeat_timer(&mut self, now: Time) {
+        let quiet_at = self.pushed_at + limits::HEARTBEAT_FIRST;
+        if quiet_at > now && now < self.asked_at + limits::HEARTBEAT_IN_STREAM {
+            self.heartbeat_at = quiet_at;
+            return;
+        }
+        self.asked_at = now;
         self.answered = false;
         if self.is_acknowledged() {
             self.heartbeat_at = Time::NEVER;

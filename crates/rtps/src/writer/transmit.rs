@@ -60,7 +60,9 @@ impl Writer {
         let ask = self.hurry
             || self.unasked_changes >= limits::ACK_EVERY_CHANGES.min(self.max_samples.div_ceil(2))
             || self.unasked_bytes >= limits::ACK_EVERY_BYTES;
+        self.pushed_at = tx.now;
         if ask {
+            self.asked_at = tx.now;
             (self.unasked_changes, self.unasked_bytes, self.hurry) = (0, 0, false);
         }
         let heartbeat = self.contents().heartbeat(EntityId::UNKNOWN, !ask, SequenceNumber::FIRST);
