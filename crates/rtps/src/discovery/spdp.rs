@@ -202,14 +202,24 @@ impl Participant {
         self.match_builtin_endpoints(now, prefix);
     }
 
-    /// A peer is there, but some of its writers have not said what they have: asks them again.
+    /// A peer is there, but some of its writers have not said what they have: asks them again. If its
+    /// built-in ones have not, it may not know this side: the first answer came before it listened.
     fn ask_again(&mut self, prefix: GuidPrefix) {
+        let mut knows_us = true;
         let readers = self.readers.iter_mut().map(|(index, reader)| {
-            reader.ask_again(prefix);
+            knows_us &= !(reader.ask_again(prefix) && reader.guid.entity.is_builtin());
             ReaderIndex(index)
         });
         let readers: Vec<ReaderIndex> = readers.collect();
         readers.into_iter().for_each(|index| self.wake_reader(index));
+        let Some(peer) = self.database.peers.get(&prefix).filter(|_| !knows_us) else { return };
+        let told = &mut self.spdp.newcomers;
+        for locator in &peer.metatraffic {
+            if !told.contains(locator) {
+                told.push(*locator);
+            }
+        }
+        self.queue_announcement();
     }
 
     /// Anything that a known participant says shows that it lives.

@@ -78,7 +78,8 @@ impl Reader {
 
     /// Asks the writers of a participant again that have not answered the question of
     /// [`Reader::match_writer`]: it, or the answer, was lost, and they may believe that all is said.
-    pub fn ask_again(&mut self, prefix: GuidPrefix) {
+    /// Returns whether there are any.
+    pub fn ask_again(&mut self, prefix: GuidPrefix) -> bool {
         let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
         let silent = self.proxies.range_mut(first..=last).map(|(_, proxy)| proxy);
         let silent = silent.filter(|proxy| proxy.reliable && !proxy.has_heard());
@@ -88,7 +89,9 @@ impl Reader {
                 proxy.guid
             })
             .collect();
+        let found = !guids.is_empty();
         guids.into_iter().for_each(|guid| self.queue_ack(guid));
+        found
     }
 
     /// Notes that a proxy may have something to send; [`Reader::send_acks`] finds out.
