@@ -162,6 +162,20 @@ impl ReaderRecord {
     }
 }
 
+/// The number after which a reliable reader is owed everything.
+fn owed_since(writer: &WriterRecord, reader: &ReaderRecord, seen: &Seen) -> Result<u64, String> {
+    match writer.matched_at.get(&reader.reader.guid) {
+        _ if reader.qos.reader.durability != DurabilityKind::Volatile => Ok(0),
+        // A reader that has forgotten the writer and found it again takes what is unacknowledged for
+        // history if the writer keeps one. Then only what every seed writes at its end is owed.
+        Some(_) if seen.matches > 1 && writer.qos.writer.durability != DurabilityKind::Volatile => {
+            Ok(writer.changes.len().saturating_sub(1) as u64)
+        }
+        Some(since) => Ok(*since),
+        None => Err(format!("{} has never matched {}", writer.writer.guid, reader.reader.guid)),
+    }
+}
+
 /// Checks that a reliable reader has all that a writer owes it. `alone`: no other writer has ever written
 /// the instances of this one.
 pub fn check_complete(
@@ -185,16 +199,7 @@ pub fn check_complete(
     if r.reliability.kind != ReliabilityKind::Reliable {
         return Ok(());
     }
-    let since = match writer.matched_at.get(&reader.reader.guid) {
-        _ if durable => 0,
-        // A reader that has forgotten the writer and found it again takes what is unacknowledged for
-        // history if the writer keeps one. Then only what every seed writes at its end is owed.
-        Some(_) if seen.matches > 1 && w.durability != DurabilityKind::Volatile => {
-            writer.changes.len().saturating_sub(1) as u64
-        }
-        Some(since) => *since,
-        None => return Err(format!("{} has never matched {}", writer.writer.guid, reader.reader.guid)),
-    };
+    let since = owed_since(writer, reader, seen)?;
     let owed = (1..).zip(&writer.changes).filter(|(number, _)| *number > since);
     let fail =
         |what: String| Err(format!("writer {} -> reader {}: {what}", writer.writer.guid, reader.reader.guid));
