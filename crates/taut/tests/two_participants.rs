@@ -69,3 +69,22 @@ fn a_sample_of_64_mib_arrives_whole() {
     reader.wait(Duration::from_secs(30)).unwrap();
     assert!(reader.take_next().unwrap().unwrap().data.unwrap() == sample);
 }
+
+#[test]
+fn an_initial_peer_is_found_without_multicast() {
+    let unicast = || {
+        let (interfaces, initial_peers) = (vec!["lo".into()], vec!["127.0.0.1".into()]);
+        let config =
+            Config { domain_id: 65, interfaces, initial_peers, multicast: false, ..Config::default() };
+        DomainParticipant::with_config(&config).unwrap()
+    };
+    let (a, b) = (unicast(), unicast());
+    assert!(a.discovered_participants()[0].multicast.is_empty());
+    let writer = a.topic::<Keyed>("Unicast").unwrap().writer(Qos::default().reliable()).unwrap();
+    let reader = b.topic::<Keyed>("Unicast").unwrap().reader(Qos::default().reliable()).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    let sample = Keyed { id: 1, seq: 1, payload: vec![1, 2, 3] };
+    writer.write(&sample).unwrap();
+    reader.wait(SOON).unwrap();
+    assert_eq!(reader.take_next().unwrap().unwrap().data.unwrap(), sample);
+}
