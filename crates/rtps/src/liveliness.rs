@@ -135,7 +135,7 @@ impl Participant {
         }
     }
 
-    pub(crate) fn on_writer_liveliness_timer(&mut self, now: Time, _at: Time, index: WriterIndex) {
+    pub(crate) fn on_writer_liveliness_timer(&mut self, now: Time, index: WriterIndex) {
         let Some((_, due)) = self.manual_writers().find(|(writer, _)| *writer == index) else { return };
         let lease = due.since(self.writers.get(index.0).map_or(due, |writer| writer.asserted_at));
         let next = if due > now { due } else { now + lease };
@@ -194,7 +194,7 @@ impl Participant {
         }
     }
 
-    pub(crate) fn on_reader_liveliness_timer(&mut self, now: Time, _at: Time, index: ReaderIndex) {
+    pub(crate) fn on_reader_liveliness_timer(&mut self, now: Time, index: ReaderIndex) {
         self.check_reader_liveliness(now, index);
         self.arm_reader_liveliness(index);
     }

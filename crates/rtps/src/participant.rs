@@ -201,8 +201,8 @@ impl Participant {
                 Timer::Announce => self.on_announce_timer(now, at),
                 Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
-                Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, at, index),
-                Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, at, index),
+                Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),
+                Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),
             }
         }
     }

@@ -62,7 +62,7 @@ impl Participant {
                 Err(reason) => self.counters.malformed(reason),
             }
         }
-        self.handle_inbox(now, sink);
+        self.handle_inbox(now);
         while let Some(index) = self.revived.pop() {
             self.check_reader_liveliness(now, index);
         }

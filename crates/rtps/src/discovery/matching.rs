@@ -52,13 +52,13 @@ impl Participant {
                 let (writer, reader) = if writer { (local, guid.entity) } else { (guid.entity, local) };
                 self.try_match_within(now, writer, reader, sink);
             } else {
-                self.try_match(now, local, guid, sink);
+                self.try_match(now, local, guid);
             }
         }
     }
 
     /// Matches a new or changed endpoint of a peer with the local endpoints of its topic.
-    pub(crate) fn match_remote_endpoint(&mut self, now: Time, remote: Guid, sink: &mut dyn Sink) {
+    pub(crate) fn match_remote_endpoint(&mut self, now: Time, remote: Guid) {
         let Some(data) = self.database.endpoint(remote).map(Arc::clone) else { return };
         let writer = remote.entity.is_writer();
         let candidates = self.locals.iter().filter(|(entity, local)| {
@@ -66,11 +66,11 @@ impl Participant {
         });
         let candidates: Vec<EntityId> = candidates.map(|(entity, _)| *entity).collect();
         for local in candidates {
-            self.try_match(now, local, remote, sink);
+            self.try_match(now, local, remote);
         }
     }
 
-    fn try_match(&mut self, now: Time, local: EntityId, remote: Guid, sink: &mut dyn Sink) {
+    fn try_match(&mut self, now: Time, local: EntityId, remote: Guid) {
         let Some(ours) = self.locals.get(&local) else { return };
         let Some(theirs) = self.database.endpoint(remote).map(Arc::clone) else { return };
         let (kind, data) = (ours.kind, Arc::clone(&ours.data));
@@ -96,7 +96,6 @@ impl Participant {
                 self.refuse(kind, &data, &theirs, refusal);
             }
         }
-        let _ = sink;
     }
 
     /// The addresses of a peer's endpoint: its own, or its participant's.

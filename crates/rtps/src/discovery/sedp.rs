@@ -203,16 +203,16 @@ impl Participant {
     }
 
     /// Handles what has come for the built-in readers.
-    pub(crate) fn handle_inbox(&mut self, now: Time, sink: &mut dyn Sink) {
+    pub(crate) fn handle_inbox(&mut self, now: Time) {
         while let Some(change) = self.inbox.pop_front() {
             match change.writer_guid.entity {
                 EntityId::PARTICIPANT_MESSAGE_WRITER => self.on_participant_message(now, &change),
-                _ => self.on_endpoint_change(now, &change, sink),
+                _ => self.on_endpoint_change(now, &change),
             }
         }
     }
 
-    fn on_endpoint_change(&mut self, now: Time, change: &CacheChange, sink: &mut dyn Sink) {
+    fn on_endpoint_change(&mut self, now: Time, change: &CacheChange) {
         let (prefix, by) = (change.writer_guid.prefix, change.writer_guid.entity);
         // Rule R7, and a writer of publications says nothing of readers.
         let ours = |guid: Guid| {
@@ -234,13 +234,13 @@ impl Participant {
         let vendor = self.database.peer(prefix).map(|peer| peer.data.vendor_id).unwrap_or_default();
         let writer = by == EntityId::SEDP_PUBLICATIONS_WRITER;
         match EndpointData::parse(&change.payload, writer, vendor) {
-            Ok(data) if ours(data.guid) => self.note_endpoint(now, data, sink),
+            Ok(data) if ours(data.guid) => self.note_endpoint(now, data),
             Ok(_) => bump(&mut self.counters.foreign_guid),
             Err(reason) => self.counters.malformed(reason),
         }
     }
 
-    fn note_endpoint(&mut self, now: Time, data: EndpointData, sink: &mut dyn Sink) {
+    fn note_endpoint(&mut self, now: Time, data: EndpointData) {
         let guid = data.guid;
         let Some(peer) = self.database.peers.get_mut(&guid.prefix) else { return };
         match self.database.endpoints.get(&guid) {
@@ -256,7 +256,7 @@ impl Participant {
         topic.insert(guid);
         self.database.endpoints.insert(guid, Arc::new(data));
         self.push_event(Event::EndpointDiscovered(guid));
-        self.match_remote_endpoint(now, guid, sink);
+        self.match_remote_endpoint(now, guid);
     }
 
     pub(crate) fn remove_endpoint(&mut self, guid: Guid) {

@@ -399,21 +399,6 @@ impl Writer {
         !self.owed.is_empty()
     }
 
-    /// The number of the last change.
-    pub fn last_number(&self) -> SequenceNumber {
-        self.last
-    }
-
-    /// The readers in other participants.
-    pub fn proxies(&self) -> impl Iterator<Item = &ReaderProxy> {
-        self.proxies.values()
-    }
-
-    /// Where fresh changes go.
-    pub fn route(&self) -> &[taut_base::Locator] {
-        &self.route
-    }
-
     fn owe(&mut self, reader: Guid) {
         if !self.owed.contains(&reader) {
             self.owed.push_back(reader);
