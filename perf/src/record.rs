@@ -1,0 +1,214 @@
+//! What a run leaves behind: one line of JSON for each (workload, peer, transport, size, case).
+//!
+//! Scripts rely on these names, as do the report and the comparison: a field may be added, none renamed.
+//! Times are whole nanoseconds. A line is complete in itself: [`Run`] says how to get it again.
+
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// `latency`, `throughput`, `fanout`, `types`, `interference`, `local`, `write`, `cdr`, `memory`,
+    /// `discovery` or `soak`.
+    pub workload: String,
+    /// The adapter's name, with `:variant` if it ran as one.
+    pub peer: String,
+    /// The version that the adapter reports.
+    pub version: String,
+    /// `thread`, `intra`, `shm`, `udp`, `xdp`, `xdp-l2` or `dpdk`.
+    pub transport: String,
+    /// How it waited for data: `listener`, `waitset`, `spin`; what was asked for if it did not run.
+    pub wait: String,
+    /// `same`, `split` or `none`.
+    pub pin: String,
+    /// What a sample takes when serialized, without an encapsulation header; 0 where there is no sample.
+    pub size_bytes: u64,
+    /// Samples a second that were asked for; 0 is as fast as possible or as soon as answered.
+    pub rate_hz: f64,
+    /// `reliable keep-last:1 volatile` and the like.
+    pub qos: String,
+    /// What else sets this line apart from its neighbours, as `subscribers=8 multicast` or
+    /// `flood fifo+pin`; empty if nothing does.
+    pub case: String,
+    /// Did it run, and if not, why.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Rounds that were measured.
+    pub rounds: u32,
+    /// Samples that were measured, of all rounds.
+    pub samples: u64,
+    /// Samples that were sent and never arrived.
+    pub lost: u64,
+    /// Samples that arrived after a later one.
+    pub out_of_order: u64,
+    /// Samples that arrived again.
+    pub duplicates: u64,
+    /// Samples that arrived with another content or length.
+    pub corrupt: u64,
+    /// Round trip, or write and take in one process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_ns: Option<Times>,
+    /// From the write on one side to the take on the other, where one clock serves both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_way_ns: Option<Times>,
+    /// `write` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_ns: Option<Times>,
+    /// One encode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encode_ns: Option<Times>,
+    /// One decode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode_ns: Option<Times>,
+    /// From the start until all endpoints of all participants are matched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matched_ns: Option<Times>,
+    /// Received by one subscriber, the median of the rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples_per_s: Option<f64>,
+    /// The same in bytes of `size_bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<f64>,
+    /// CPU time of all processes of the peer, warm-up included, divided by the samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ns_per_sample: Option<f64>,
+    /// Context switches of all processes of the peer, of all rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_switches: Option<u64>,
+    /// Heap allocations per sample, where the adapter counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocations_per_sample: Option<f64>,
+    /// Bytes that crossed the interface during discovery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_bytes: Option<u64>,
+    /// Memory of entities (`memory`) or of a process over time (`soak`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<Memory>,
+    /// This line against the same one of every other peer.
+    #[serde(default)]
+    pub ratio: Vec<Ratio>,
+    /// The figure that ratios and the comparison use (`p50` of the times above, or `samples_per_s`), of
+    /// each round in its order; 0 for a round that failed.
+    pub round_values: Vec<f64>,
+    /// `(value in ns, count)` of the times above, for tails: ascending, empty cells left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histogram: Vec<(u64, u64)>,
+    /// The times above over the run, at most [`SERIES_MOST`] slices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Slice>,
+    /// How to get it again.
+    pub run: Run,
+}
+
+/// More slices than a wide screen has columns are not seen; fewer hide single outliers' neighbours.
+pub const SERIES_MOST: usize = 400;
+
+/// Did it run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", content = "reason", rename_all = "lowercase")]
+pub enum Outcome {
+    /// All rounds ran.
+    Ok,
+    /// The peer has no such path, or is not built.
+    Absent(String),
+    /// It should have run. The figures are those of the rounds before.
+    Failed(String),
+}
+
+/// The distribution of a time, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// The least.
+    pub min: u64,
+    /// The mean.
+    pub mean: u64,
+    /// The median.
+    pub p50: u64,
+    /// 90 of 100 are at most this.
+    pub p90: u64,
+    /// 99 of 100.
+    pub p99: u64,
+    /// 999 of 1,000.
+    pub p999: u64,
+    /// 9,999 of 10,000.
+    pub p9999: u64,
+    /// All but one in a million; the maximum if there are fewer samples.
+    pub p999999: u64,
+    /// The most: the bound that was seen.
+    pub max: u64,
+    /// When the most occurred, since the start of its round.
+    pub max_at_ns: u64,
+    /// Standard deviation: D's jitter.
+    pub stddev: u64,
+    /// Packet delay variation, RFC 5481: p99.9 less the least.
+    pub pdv: u64,
+}
+
+/// How this peer stands to another one: below 1, this one's figure is smaller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The other peer.
+    pub to: String,
+    /// Of the medians, by rounds; of the rates for throughput, where above 1 is faster.
+    pub p50: f64,
+    /// Of the 99th percentiles; null without times.
+    pub p99: Option<f64>,
+    /// Of the maxima; null without times.
+    pub max: Option<f64>,
+    /// 95 % confidence interval of the `p50` ratio from the pairs of rounds; null with one round.
+    pub low: Option<f64>,
+    /// Its other end.
+    pub high: Option<f64>,
+}
+
+/// A slice of the series.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Its beginning, since the first sample of the run's first round; rounds follow each other.
+    pub at_ns: u64,
+    /// Least of the slice.
+    pub min: u64,
+    /// Median of the slice.
+    pub p50: u64,
+    /// Most of the slice.
+    pub max: u64,
+}
+
+/// Memory, as the kernel counts it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// `process`, `participant`, `topic`, `publisher`, `subscriber`, `writer`, `reader`, or the second
+    /// of a soak as `t=60`.
+    pub entity: String,
+    /// How many were made.
+    pub count: u64,
+    /// Proportional set size that each of them added, in bytes; of the whole process in a soak.
+    pub bytes_each: i64,
+    /// Threads of the process afterwards.
+    pub threads: u64,
+    /// Open file descriptors afterwards.
+    pub descriptors: u64,
+}
+
+/// The machine and the command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The same for all lines of a run: start in seconds since 1970 and the process id.
+    pub id: String,
+    /// When it started, RFC 3339, UTC.
+    pub started: String,
+    /// The command line that repeats it.
+    pub command: String,
+    /// Version of `taut perf`, with the commit if it is known.
+    pub taut: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Number of cores that the run could use.
+    pub cores: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// Frequency governor, `none` if the machine has none.
+    pub governor: String,
+    /// Hypervisor flag, real-time kernel, isolated cores and what else explains a number.
+    pub notes: Vec<String>,
+}
