@@ -1,0 +1,116 @@
+//! The lines between the driver and an adapter.
+//!
+//! A thread reads stdin for as long as the process lives: at its end the process exits at once, so that
+//! nothing outlives a driver that was killed.
+
+use std::io::{BufRead, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::{Value, json};
+
+/// Why there is no `done`.
+#[derive(Debug)]
+pub enum Stop {
+    /// There is no such path, type, size or wait.
+    Absent(String),
+    /// It should have worked.
+    Failed(String),
+}
+
+impl<E: std::error::Error> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        Stop::Failed(error.to_string())
+    }
+}
+
+/// The way to the driver.
+pub struct Control {
+    go: Receiver<()>,
+    end: Arc<AtomicBool>,
+}
+
+impl Control {
+    /// Begins to listen to the driver.
+    pub(crate) fn start() -> Control {
+        let (sender, go) = channel();
+        let end = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&end);
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines() {
+                match line.as_deref() {
+                    // The adapter may have gone past its last wait: then nobody is to be told.
+                    Ok("go") => drop(sender.send(())),
+                    Ok("end") => told.store(true, Ordering::SeqCst),
+                    Ok(_) => {}
+                    Err(_) => break,
+                }
+            }
+            std::process::exit(3);
+        });
+        Control { go, end }
+    }
+
+    /// Says that it is ready, waits in this way for data, and waits for the driver to begin.
+    pub fn ready(&self, wait: &str) {
+        say(&json!({"event": "ready", "wait": wait}));
+        self.wait_go();
+    }
+
+    /// Says that it is ready without waiting for the driver: `pong`, `sub` and the like.
+    pub fn serving(&self, wait: &str) {
+        say(&json!({"event": "ready", "wait": wait}));
+    }
+
+    /// Says that the measurement is over, and waits until the driver has read its accounts.
+    pub fn stop(&self) {
+        say(&json!({"event": "stop"}));
+        self.wait_go();
+    }
+
+    /// Says something of the role's own.
+    pub fn event(&self, event: &Value) {
+        say(event);
+    }
+
+    /// Waits for the driver's word.
+    pub fn wait_go(&self) {
+        // The other side of the channel lives as long as the process.
+        let _ = self.go.recv();
+    }
+
+    /// Did the driver ask to end?
+    pub fn ended(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn end(&self, ended: Result<Value, Stop>) -> ExitCode {
+        match ended {
+            Ok(mut done) => {
+                if done.get("peer").is_none() {
+                    done["event"] = json!("done");
+                }
+                say(&done);
+                ExitCode::SUCCESS
+            }
+            Err(Stop::Absent(reason)) => {
+                say(&json!({"event": "absent", "reason": reason}));
+                ExitCode::SUCCESS
+            }
+            Err(Stop::Failed(reason)) => {
+                say(&json!({"event": "failed", "reason": reason}));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+fn say(event: &Value) {
+    let mut out = std::io::stdout().lock();
+    // A driver that does not read any more has ended: so do we.
+    if writeln!(out, "{event}").and_then(|()| out.flush()).is_err() {
+        std::process::exit(3);
+    }
+}

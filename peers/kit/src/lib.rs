@@ -1,0 +1,32 @@
+//! What the adapters of `taut perf` that are written in Rust share: `peers/README.md` as code.
+//!
+//! Owns the command line, the lines to and from the driver, the clock, the pacing, the table of times and
+//! the loops of the roles. An adapter brings a [`Line`] (how to send a sample and how to wait for one) and
+//! gets all roles of two processes from [`roles`]; who is called back instead shares a
+//! [`ping::Pinger`] between its callback and its sender.
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod control;
+pub mod line;
+pub mod options;
+pub mod ping;
+pub mod roles;
+pub mod table;
+pub mod tally;
+
+pub use control::{Control, Stop};
+pub use line::{Ack, Line, Payload, Stamp};
+pub use options::{Options, Role};
+
+/// The whole `main` of an adapter: `info` is printed for the role `info`, all else goes to `play`, whose
+/// answer is the `done` line or why there is none.
+pub fn adapter(
+    info: &serde_json::Value,
+    play: impl FnOnce(&Options, &Control) -> Result<serde_json::Value, Stop>,
+) -> std::process::ExitCode {
+    let options = options::parse(info);
+    let control = Control::start();
+    let ended = if options.role == Role::Info { Ok(info.clone()) } else { play(&options, &control) };
+    control.end(ended)
+}

@@ -1,0 +1,160 @@
+//! The roles of two processes, for whoever can send and wait: the loops over a [`Line`].
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::clock::{left, now_ns, wait_until};
+use crate::ping::{GIVE_UP_NS, Pinger};
+use crate::table::Table;
+use crate::tally::Tally;
+use crate::{Control, Line, Options, Payload, Stamp, Stop};
+
+/// How long a serving role waits before it looks whether it is to end: the driver does not notice it, and
+/// ten looks a second cost nothing.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A subscriber that is to end goes on while samples come within this time.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// The role `ping`: one thread sends, waits and takes.
+pub fn ping<L: Line>(line: &mut L, options: &Options, control: &Control) -> Result<Value, Stop> {
+    let mut pinger = Pinger::new(options);
+    let mut sample = L::Out::sized(options.size);
+    control.ready(waits(options));
+    loop {
+        let due_ns = pinger.due_ns();
+        // In the open loop answers are taken until the next sample is due.
+        while due_ns > now_ns() {
+            let span = if options.spin() { Duration::ZERO } else { left(due_ns) };
+            take_answer(line, &mut pinger, options, span)?;
+        }
+        let Some(stamp) = pinger.send() else { break };
+        sample.set_stamp(stamp);
+        line.send(&sample)?;
+        if options.period_ns == 0 {
+            let end_ns = stamp.sent_ns + GIVE_UP_NS;
+            while !take_answer(line, &mut pinger, options, span_until(end_ns, options))? && now_ns() < end_ns
+            {
+            }
+        }
+    }
+    let end_ns = now_ns() + GIVE_UP_NS;
+    while options.period_ns > 0 && !pinger.all_answered() && now_ns() < end_ns {
+        take_answer(line, &mut pinger, options, span_until(end_ns, options))?;
+    }
+    control.stop();
+    Ok(pinger.done(options)?)
+}
+
+fn span_until(end_ns: u64, options: &Options) -> Duration {
+    if options.spin() { Duration::ZERO } else { left(end_ns) }
+}
+
+/// True when the last sample that was sent is answered.
+fn take_answer<L: Line>(
+    line: &mut L,
+    pinger: &mut Pinger,
+    options: &Options,
+    at_most: Duration,
+) -> Result<bool, Stop> {
+    let answer = line.receive(at_most)?;
+    Ok(answer.is_some_and(|answer| pinger.answer(answer.stamp(), answer.intact(options.size))))
+}
+
+/// The role `pong`: sends what `answer` makes of each sample, whose `seen_ns` is set. That is the sample
+/// itself (`|sample| sample`), or an `Ack`.
+pub fn pong<L: Line>(
+    line: &mut L,
+    options: &Options,
+    control: &Control,
+    answer: impl Fn(L::In) -> L::Out,
+) -> Result<Value, Stop> {
+    let (mut received, mut corrupt) = (0u64, 0u64);
+    control.serving(waits(options));
+    while !control.ended() {
+        let at_most = if options.spin() { Duration::ZERO } else { LOOK };
+        let Some(mut sample) = line.receive(at_most)? else { continue };
+        let stamp = Stamp { seen_ns: now_ns(), ..sample.stamp() };
+        received += 1;
+        corrupt += u64::from(!sample.intact(options.size));
+        sample.set_stamp(stamp);
+        line.send(&answer(sample))?;
+    }
+    Ok(json!({"received": received, "corrupt": corrupt}))
+}
+
+/// The role `pub`. `flush` waits until all is acknowledged, where there is something to wait for.
+pub fn publish<L: Line>(
+    line: &mut L,
+    options: &Options,
+    control: &Control,
+    flush: impl FnOnce(&mut L) -> Result<(), Stop>,
+) -> Result<Value, Stop> {
+    let mut table = Table::new(if options.samples.as_os_str().is_empty() { 0 } else { options.total() });
+    let mut sample = L::Out::sized(options.size);
+    control.ready(waits(options));
+    let (mut seq, mut refused, mut burst) = (0, 0u64, 0);
+    let (mut start_ns, mut end_ns) = (now_ns(), u64::MAX);
+    let pace_ns = start_ns;
+    let mut burst_ns = start_ns;
+    while seq < options.total() {
+        if seq == options.warmup {
+            start_ns = now_ns();
+            end_ns =
+                if options.duration_ms > 0 { start_ns + options.duration_ms * 1_000_000 } else { u64::MAX };
+        }
+        if options.period_ns > 0 {
+            wait_until(pace_ns + seq * options.period_ns, options.spin());
+        } else if options.burst > 0 && burst == options.burst {
+            wait_until(burst_ns + options.interval_ns, options.spin());
+            (burst, burst_ns) = (0, now_ns());
+        }
+        let sent_ns = now_ns();
+        if sent_ns >= end_ns {
+            break;
+        }
+        sample.set_stamp(Stamp { seq, sent_ns, seen_ns: 0 });
+        match line.send(&sample) {
+            Ok(()) => {}
+            Err(Stop::Failed(_)) => refused += 1,
+            Err(absent) => return Err(absent),
+        }
+        if let Some(record) = table.get_mut(seq) {
+            *record = [sent_ns, 0, now_ns()];
+        }
+        seq += 1;
+        burst += 1;
+    }
+    let stop_ns = now_ns();
+    flush(line)?;
+    control.stop();
+    table.write(&options.samples, seq)?;
+    let sent = seq.saturating_sub(options.warmup);
+    Ok(json!({"sent": sent, "refused": refused, "start_ns": start_ns, "stop_ns": stop_ns}))
+}
+
+/// The role `sub`.
+pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) -> Result<Value, Stop> {
+    let mut table = Table::new(if options.samples.as_os_str().is_empty() { 0 } else { options.count });
+    let mut tally = Tally::new(options.warmup);
+    control.serving(waits(options));
+    let mut last_ns = now_ns();
+    while !control.ended() || now_ns() < last_ns + SETTLE.as_nanos() as u64 {
+        let at_most = if options.spin() { Duration::ZERO } else { LOOK };
+        let Some(sample) = line.receive(at_most)? else { continue };
+        let (stamp, at) = (sample.stamp(), tally.received());
+        last_ns = now_ns();
+        if tally.take(stamp.seq, sample.intact(options.size), last_ns)
+            && let Some(record) = table.get_mut(at)
+        {
+            *record = [stamp.sent_ns, 0, last_ns];
+        }
+    }
+    table.write(&options.samples, tally.received())?;
+    Ok(tally.done(options.size))
+}
+
+fn waits(options: &Options) -> &'static str {
+    if options.spin() { "spin" } else { "waitset" }
+}

@@ -1,0 +1,36 @@
+//! The times of all samples, kept in memory until the run is over.
+
+use std::io::Write;
+use std::path::Path;
+
+/// One record per sample: three times in nanoseconds, 0 where there is none.
+pub struct Table(Vec<[u64; 3]>);
+
+impl Table {
+    /// Room for so many, touched page by page, so that no measured sample pays for a page fault.
+    pub fn new(records: u64) -> Table {
+        // Filling with zeros alone may map untouched pages.
+        let mut table = vec![[1; 3]; records as usize];
+        table.fill([0; 3]);
+        Table(table)
+    }
+
+    /// The record of a sample, if there is room for it.
+    pub fn get_mut(&mut self, seq: u64) -> Option<&mut [u64; 3]> {
+        self.0.get_mut(usize::try_from(seq).ok()?)
+    }
+
+    /// Writes the first so many records as little-endian bytes; nothing if no file is asked for.
+    pub fn write(&self, path: &Path, records: u64) -> std::io::Result<()> {
+        if path.as_os_str().is_empty() {
+            return Ok(());
+        }
+        let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+        for record in self.0.iter().take(records as usize) {
+            for time_ns in record {
+                file.write_all(&time_ns.to_le_bytes())?;
+            }
+        }
+        file.flush()
+    }
+}
