@@ -1,0 +1,83 @@
+#!/bin/sh
+# Builds the adapters into build/. Rebuilds only what is older than its sources.
+#   build.sh              installs what is missing first
+#   build.sh --installed  installs nothing: builds the adapters of what is there
+# An adapter that cannot be built is named at the end and stops no other; then the
+# exit code is 1.
+set -u
+cd "$(dirname "$0")" || exit 2
+mkdir -p build
+[ "${1:-}" = --installed ] || sh ./setup.sh || exit 2
+
+failed=""
+
+# True when $1 is missing or older than one of the files that follow.
+stale() {
+    target=$1
+    shift
+    [ -e "$target" ] || return 0
+    for source in "$@"; do
+        [ "$source" -nt "$target" ] && return 0
+    done
+    return 1
+}
+
+# Runs the function build_$1, in a shell of its own that ends at the first error.
+# It cannot stand in a condition: the shell would ignore `set -e` in it.
+adapter() {
+    (
+        set -eu
+        "build_$1"
+    )
+    [ $? -eq 0 ] || failed="$failed $1"
+}
+
+# True when the header $1 is there; says what is left out otherwise.
+has() {
+    printf '#include <%s>\n' "$1" | gcc -E - >/dev/null 2>&1 && return 0
+    echo "peers: $2 is not installed ($3)"
+    return 1
+}
+
+c_flags="-O2 -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -pthread -Ikit-c"
+kit=build/kit-c.a
+
+build_kit_c() {
+    stale $kit kit-c/*.c kit-c/*.h || return 0
+    mkdir -p build/kit-c
+    for source in kit-c/*.c; do
+        gcc $c_flags -c "$source" -o "build/kit-c/$(basename "$source" .c).o"
+    done
+    rm -f $kit
+    ar rc $kit build/kit-c/*.o
+    echo "peers: built $kit"
+}
+
+# Each package on its own: one that does not build stops no other.
+build_rust() {
+    manifest=rust/Cargo.toml
+    [ -e $manifest ] || return 0
+    target=${CARGO_TARGET_DIR:-rust/target}
+    broken=""
+    for package in rust/*/Cargo.toml; do
+        name=$(sed -n 's/^name *= *"\(.*\)"/\1/p' "$package" | head -n 1)
+        if cargo build --quiet --release --manifest-path $manifest --package "$name" --target-dir "$target"; then
+            for program in "$target"/release/perf-peer-*; do
+                case $program in *.d) continue ;; esac
+                cmp -s "$program" "build/$(basename "$program")" || cp "$program" build/
+            done
+        else
+            broken="$broken $name"
+        fi
+    done
+    [ -z "$broken" ] || { echo "peers: did not build:$broken" >&2; return 1; }
+}
+
+adapter kit_c
+adapter rust
+
+if [ -n "$failed" ]; then
+    echo "peers: did not build:$failed" >&2
+    exit 1
+fi
+echo "peers: adapters up to date"
