@@ -1,0 +1,2 @@
+//! The adapter for dust_dds.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The adapter for hdds.
+fn main() {}

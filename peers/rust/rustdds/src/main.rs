@@ -1,0 +1,2 @@
+//! The adapter for rustdds.
+fn main() {}
