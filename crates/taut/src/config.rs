@@ -38,6 +38,8 @@ pub struct Config {
     pub initial_peers: Vec<String>,
     /// Use multicast at all.
     pub multicast: bool,
+    /// Send a sample that several participants read as one multicast datagram, where there is multicast.
+    pub data_multicast: bool,
     /// A name for people, announced to the peers.
     pub name: String,
     /// Bytes for the peers (USER_DATA).
@@ -60,6 +62,7 @@ impl Default for Config {
             interfaces: Vec::new(),
             initial_peers: Vec::new(),
             multicast: true,
+            data_multicast: true,
             name: String::new(),
             user_data: Vec::new(),
             lease_duration: taut_exec::DEFAULT_LEASE_DURATION,
@@ -110,7 +113,11 @@ impl Config {
                 ..UdpConfig::default()
             },
             initial_peers: self.initial_peers.clone(),
-            multicast: if self.multicast { MulticastChoice::Auto } else { MulticastChoice::Never },
+            multicast: if self.multicast && self.data_multicast {
+                MulticastChoice::Auto
+            } else {
+                MulticastChoice::Never
+            },
             entity_name: self.name.clone(),
             user_data: self.user_data.clone(),
             lease_duration: self.lease_duration,

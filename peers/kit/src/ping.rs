@@ -99,6 +99,13 @@ impl Pinger {
         self.answered == self.next
     }
 
+    /// Is the last sample that was sent answered by nobody within the limit, or is nothing left to send?
+    pub fn given_up(&self) -> bool {
+        let sent_ns = self.next.checked_sub(1).map_or(0, |last| self.table.get(last)[0]);
+        let now = now_ns();
+        self.next == self.total || now >= self.end_ns || now > sent_ns + GIVE_UP_NS
+    }
+
     /// Are all samples that were sent answered?
     pub fn all_answered(&self) -> bool {
         self.received == self.next

@@ -20,6 +20,11 @@ impl Table {
         self.0.get_mut(usize::try_from(seq).ok()?)
     }
 
+    /// The record of a sample; zeros if there is no room for it.
+    pub fn get(&self, seq: u64) -> [u64; 3] {
+        usize::try_from(seq).ok().and_then(|seq| self.0.get(seq)).copied().unwrap_or_default()
+    }
+
     /// Writes the first so many records as little-endian bytes; nothing if no file is asked for.
     pub fn write(&self, path: &Path, records: u64) -> std::io::Result<()> {
         if path.as_os_str().is_empty() {

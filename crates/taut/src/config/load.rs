@@ -16,8 +16,8 @@ const PREFIX: &str = "TAUT_";
 const CONFIG: &str = "TAUT_CONFIG";
 /// Variables with our prefix that are no settings: the file, the `taut` command's own, and those of
 /// the repository's scripts.
-const NO_SETTINGS: [&str; 6] =
-    [CONFIG, "TAUT_LOG", "TAUT_DEMO_PEERS", "TAUT_REPOSITORY", "TAUT_TEST", "TAUT_ALONE"];
+const NO_SETTINGS: [&str; 7] =
+    [CONFIG, "TAUT_LOG", "TAUT_DEMO_PEERS", "TAUT_PERF_PEERS", "TAUT_REPOSITORY", "TAUT_TEST", "TAUT_ALONE"];
 /// The name of a file in the working directory and in the user's configuration.
 const FILE: &str = "taut.toml";
 

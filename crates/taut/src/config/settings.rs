@@ -65,6 +65,16 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| config.multicast.to_string(),
     },
     Row {
+        name: "data_multicast",
+        allowed: "`true` or `false`",
+        meaning: "Send what several participants read as one multicast datagram. Without it only discovery uses multicast.",
+        set: Set::One(|config, text| {
+            config.data_multicast = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.data_multicast.to_string(),
+    },
+    Row {
         name: "name",
         allowed: "a text",
         meaning: "A name for people, which the others see.",
