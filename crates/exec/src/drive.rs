@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 
 use nix::sys::epoll::{EpollEvent, EpollTimeout};
 use parking_lot::MutexGuard;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 use taut_base::Time;
 use taut_dcps::DomainParticipant;
 use taut_port::Lane;
@@ -25,8 +27,15 @@ struct Readable {
 }
 
 impl Readable {
-    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.sources.iter().take(self.count).filter_map(|source| usize::try_from(*source).ok())
+    fn push(&mut self, source: u64) {
+        if let Some(slot) = self.sources.get_mut(self.count) {
+            *slot = source;
+            self.count += 1;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.sources.iter().take(self.count).copied()
     }
 }
 
@@ -72,20 +81,36 @@ impl Inner {
         self.sleeps_until.store(wake_at.0, Ordering::SeqCst);
         self.give_back(core);
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
-        let timeout = if busy { EpollTimeout::ZERO } else { epoll_timeout(now, wake_at) };
-        let mut events = [EpollEvent::empty(); READY];
-        let count = self.epoll.wait(&mut events, timeout).unwrap_or(0);
+        let ready = self.wait_ready(if busy { Some(0) } else { left_ns(now, wake_at) });
         self.sleeps_until.store(AWAKE, Ordering::SeqCst);
         let mut readable = Readable::default();
-        for event in events.iter().take(count) {
-            if event.data() == WAKE {
+        for source in ready.iter() {
+            if source == WAKE {
                 self.unkick();
-            } else if let Some(slot) = readable.sources.get_mut(readable.count) {
-                *slot = event.data();
-                readable.count += 1;
+            } else {
+                readable.push(source);
             }
         }
         readable
+    }
+
+    /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.
+    fn wait_ready(&self, left_ns: Option<i64>) -> Readable {
+        let mut ready = Readable::default();
+        let mut events =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; READY];
+        let limit = left_ns.map(|ns| Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 });
+        match epoll::wait(&self.epoll.0, &mut events, limit.as_ref()) {
+            Ok(count) => events.iter().take(count).for_each(|event| ready.push(event.data.u64())),
+            // Before Linux 5.11 a wait has whole milliseconds.
+            Err(Errno::NOSYS) => {
+                let mut events = [EpollEvent::empty(); READY];
+                let count = self.epoll.wait(&mut events, whole_ms(left_ns)).unwrap_or(0);
+                events.iter().take(count).for_each(|event| ready.push(event.data()));
+            }
+            Err(_) => {}
+        }
+        ready
     }
 
     /// Runs the jobs that are due, highest class first. Between two of them whoever waits for the
@@ -115,7 +140,7 @@ impl Inner {
             Lane::Meta => JobClass::ReceiveMeta,
         };
         let Core { participant, port, accounts, panics } = core;
-        for index in readable.iter() {
+        for index in readable.iter().filter_map(|source| usize::try_from(source).ok()) {
             if port.lane(index) == Some(lane) {
                 let now = monotonic_now();
                 let mut sink = |frame| {
@@ -130,12 +155,14 @@ impl Inner {
     }
 }
 
-/// Rounded up to whole milliseconds, so that a timer is never early and never spins.
-fn epoll_timeout(now: Time, wake_at: Time) -> EpollTimeout {
-    if wake_at == Time::NEVER {
-        return EpollTimeout::NONE;
-    }
-    let ns = wake_at.since(now).0;
+/// What is left until then; `None` is for ever.
+fn left_ns(now: Time, wake_at: Time) -> Option<i64> {
+    (wake_at != Time::NEVER).then(|| wake_at.since(now).0.max(0))
+}
+
+/// Rounded up, so that a timer is never early and never spins.
+fn whole_ms(left_ns: Option<i64>) -> EpollTimeout {
+    let Some(ns) = left_ns else { return EpollTimeout::NONE };
     let ms = i32::try_from(ns.saturating_add(999_999) / 1_000_000).unwrap_or(i32::MAX);
     EpollTimeout::try_from(ms).unwrap_or(EpollTimeout::MAX)
 }

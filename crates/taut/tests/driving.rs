@@ -211,3 +211,19 @@ fn keep_all_waits_for_its_readers_and_then_gives_up() {
     assert_eq!(taken, (0..written).collect::<Vec<_>>(), "all that was accepted arrives");
     writer.write(&Number { value: written }).unwrap();
 }
+
+#[test]
+fn a_wait_is_as_short_as_it_is_asked_to_be() {
+    let one = participant(39);
+    let (_writer, reader) = pair(&one, &one, "Short", &reliable());
+    let short = Duration::from_micros(200);
+    let wait = || {
+        let start = Instant::now();
+        assert_eq!(reader.wait(short), Err(Error::Timeout));
+        start.elapsed()
+    };
+    // A machine may be late any time, but not every time: the least of many is the wait itself.
+    let least = (0..100).map(|_| wait()).min().unwrap();
+    assert!(least >= std::time::Duration::from_micros(200), "it ended early, after {least:?}");
+    assert!(least < std::time::Duration::from_micros(900), "rounded up to {least:?}");
+}
