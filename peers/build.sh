@@ -53,6 +53,14 @@ build_kit_c() {
     echo "peers: built $kit"
 }
 
+# Puts $1 into build/ if it differs, in one step: a run may be using the old one.
+install_program() {
+    cmp -s "$1" "build/$(basename "$1")" && return 0
+    cp "$1" "build/.$(basename "$1")"
+    mv "build/.$(basename "$1")" "build/$(basename "$1")"
+    echo "peers: built build/$(basename "$1")"
+}
+
 # Each package on its own: one that does not build stops no other.
 build_rust() {
     manifest=rust/Cargo.toml
@@ -64,7 +72,7 @@ build_rust() {
         if cargo build --quiet --release --manifest-path $manifest --package "$name" --target-dir "$target"; then
             for program in "$target"/release/perf-peer-*; do
                 case $program in *.d) continue ;; esac
-                cmp -s "$program" "build/$(basename "$program")" || cp "$program" build/
+                install_program "$program"
             done
         else
             broken="$broken $name"
@@ -73,7 +81,16 @@ build_rust() {
     [ -z "$broken" ] || { echo "peers: did not build:$broken" >&2; return 1; }
 }
 
+build_zeromq() {
+    has zmq.h ZeroMQ libzmq3-dev || return 0
+    stale build/perf-peer-zeromq zeromq/* $kit || return 0
+    gcc $c_flags zeromq/peer.c $kit -lzmq -o build/.zeromq
+    mv build/.zeromq build/perf-peer-zeromq
+    echo "peers: built build/perf-peer-zeromq"
+}
+
 adapter kit_c
+adapter zeromq
 adapter rust
 
 if [ -n "$failed" ]; then

@@ -39,7 +39,10 @@ void kit_took(const struct kit_taken *taken)
         kit_sub_took(taken);
         break;
     case KIT_LOCAL:
-        kit_local_took(taken);
+        if (kit_options.transport == KIT_INTRA)
+            kit_ping_took(taken);
+        else
+            kit_local_took(taken);
         break;
     default:
         break;

@@ -108,9 +108,11 @@ void kit_ping(const struct kit_port *port, const char *wait);
 void kit_pong(const struct kit_port *port, const char *wait); /* `send` is not called */
 void kit_pub(const struct kit_port *port, const char *wait);
 void kit_sub(const struct kit_port *port, const char *wait); /* `send` is not called */
-/* thread: send, then poll, in one thread. intra: sends in this thread, and polls in
- * one of the kit's, or the middleware calls back from a thread of its own. */
-void kit_local(const struct kit_port *port, const char *wait);
+/* thread: one port that writes and polls, in this thread; `pong` is NULL. intra: ping
+ * in this thread and pong in one of the kit's, which calls nothing but pong->poll, and
+ * that answers what it takes; kit_took() is for ping's answers alone. Callback style
+ * is right only if the middleware calls back from threads of its own. */
+void kit_local(const struct kit_port *port, const struct kit_port *pong, const char *wait);
 
 /* `encode` and `decode` do the sample of --type and --size once. */
 void kit_cdr(void (*encode)(void *context), void (*decode)(void *context), void *context);
@@ -158,6 +160,7 @@ size_t kit_data_length(void);
 /* Items of `complex` of --size. */
 uint32_t kit_item_count(void);
 
+/* Sets the two bytes that kit_right() looks at; what is between stays as it is. */
 void kit_fill(uint8_t *data, size_t length, uint64_t seq);
 bool kit_right(const uint8_t *data, size_t length, uint64_t seq);
 
@@ -166,7 +169,8 @@ bool kit_right(const uint8_t *data, size_t length, uint64_t seq);
 /* The length of every packed sample of --type and --size, and of an Ack. */
 size_t kit_packed_length(void);
 enum { KIT_ACK_LENGTH = 4 };
-/* Writes sample `seq` with the time that it returns. */
+/* Writes sample `seq` with the time that it returns, into memory that began as
+ * zeros or held one before. */
 int64_t kit_pack(uint8_t *packed, uint64_t seq);
 /* Reads a sample; `taken_ns` is left as it is. */
 void kit_unpack(const uint8_t *packed, size_t length, struct kit_taken *taken);

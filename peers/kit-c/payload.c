@@ -32,7 +32,10 @@ uint32_t kit_item_count(void)
 
 void kit_fill(uint8_t *data, size_t length, uint64_t seq)
 {
-    memset(data, (uint8_t)seq, length);
+    if (length == 0)
+        return;
+    data[0] = (uint8_t)seq;
+    data[length - 1] = (uint8_t)seq;
 }
 
 bool kit_right(const uint8_t *data, size_t length, uint64_t seq)

@@ -152,10 +152,10 @@ static void take_until(int64_t until_ns, bool spin)
     }
 }
 
-static uint64_t answered(uint64_t from)
+static uint64_t answered(void)
 {
     uint64_t count = 0;
-    for (uint64_t seq = from; seq < ping.sent; seq++)
+    for (uint64_t seq = 0; seq < ping.sent; seq++)
         count += noted(&ping.rows[seq].third) != 0;
     return count;
 }
@@ -169,19 +169,17 @@ static void open_loop(bool spin)
     for (uint64_t seq = 0; seq < ping.limit && !time_over(seq); seq++) {
         const int64_t due_ns = start_ns + (int64_t)seq * period_ns;
         take_until(due_ns, spin);
-        if (seq >= kit_options.warmup && kit_now() - due_ns > period_ns)
-            ping.late++;
+        ping.late += kit_now() - due_ns > period_ns;
         send_one(seq);
     }
     const int64_t give_up_ns = kit_now() + ANSWER_LIMIT_NS;
-    while (answered(0) < ping.sent && kit_now() < give_up_ns)
+    while (answered() < ping.sent && kit_now() < give_up_ns)
         take_until(kit_now() + LOOK_NS, spin);
 }
 
 void kit_ping(const struct kit_port *port, const char *wait)
 {
-    const struct kit_options *o = &kit_options;
-    const bool spin = o->wait == KIT_SPIN;
+    const bool spin = kit_options.wait == KIT_SPIN;
     pthread_condattr_t attributes;
 
     pthread_condattr_init(&attributes);
@@ -189,7 +187,7 @@ void kit_ping(const struct kit_port *port, const char *wait)
     pthread_cond_init(&ping.finish, &attributes);
     ping.port = port;
     ping.limit = kit_table.capacity;
-    ping.closed = o->period_ns == 0;
+    ping.closed = kit_options.period_ns == 0;
     kit_say_ready(wait);
     kit_await_go();
     ping.rows = kit_table.rows;
@@ -200,8 +198,7 @@ void kit_ping(const struct kit_port *port, const char *wait)
         open_loop(spin);
     kit_stop(ping.sent);
     kit_done(",\"sent\":%llu,\"received\":%llu,\"corrupt\":%llu,\"duplicates\":%llu,\"late\":%llu",
-             (unsigned long long)(ping.sent > o->warmup ? ping.sent - o->warmup : 0),
-             (unsigned long long)answered(o->warmup), (unsigned long long)ping.corrupt,
+             (unsigned long long)ping.sent, (unsigned long long)answered(), (unsigned long long)ping.corrupt,
              (unsigned long long)ping.duplicates, (unsigned long long)ping.late);
 }
 
