@@ -1,0 +1,71 @@
+//! Encoding and decoding, in XCDR1, which writers offer first.
+
+use std::hint::black_box;
+
+use taut_cdr::{DdsType, Representation, from_payload, to_payload};
+
+use crate::Path;
+use crate::rounds::warm_and_count;
+use crate::samples::{Complex, Plain64, Plain256, Plain1024, Plain4096, Sample};
+
+/// *Units*: bytes, of the encapsulation header.
+const HEADER: usize = 4;
+
+pub fn paths() -> Vec<Path> {
+    let mut paths = Vec::new();
+    let mut add = |kind: &str, size: usize, encode, decode| {
+        paths.push(Path::new(format!("cdr/encode/{kind}/{size}"), encode));
+        paths.push(Path::new(format!("cdr/decode/{kind}/{size}"), decode));
+    };
+    add("plain", 64, encode_plain::<Plain64>, decode_plain::<Plain64>);
+    add("plain", 256, encode_plain::<Plain256>, decode_plain::<Plain256>);
+    add("plain", 1024, encode_plain::<Plain1024>, decode_plain::<Plain1024>);
+    add("plain", 4096, encode_plain::<Plain4096>, decode_plain::<Plain4096>);
+    add("complex", 64, encode_complex::<64>, decode_complex::<64>);
+    add("complex", 256, encode_complex::<256>, decode_complex::<256>);
+    add("complex", 1024, encode_complex::<1024>, decode_complex::<1024>);
+    add("complex", 4096, encode_complex::<4096>, decode_complex::<4096>);
+    paths
+}
+
+fn encode_plain<T: Sample>(rounds: u64) -> u64 {
+    encode(&T::example(3), HEADER + T::SIZE, rounds)
+}
+
+fn decode_plain<T: Sample>(rounds: u64) -> u64 {
+    decode(&T::example(3), rounds)
+}
+
+fn encode_complex<const SIZE: usize>(rounds: u64) -> u64 {
+    encode(&Complex::example(SIZE), HEADER + Complex::HEAD + SIZE, rounds)
+}
+
+fn decode_complex<const SIZE: usize>(rounds: u64) -> u64 {
+    decode(&Complex::example(SIZE), rounds)
+}
+
+fn encode<T: DdsType + PartialEq>(value: &T, length: usize, rounds: u64) -> u64 {
+    let mut out = Vec::new();
+    let mut encoded = 0;
+    warm_and_count(rounds, |_| {
+        out.clear();
+        encoded += u64::from(to_payload(black_box(value), Representation::Xcdr1, &mut out).is_ok());
+        black_box(&out);
+    });
+    assert_eq!(encoded, rounds + crate::rounds::WARM_UP);
+    assert_eq!(out.len(), length, "the size that the path is named after");
+    assert!(from_payload::<T>(&out).as_ref() == Ok(value), "what was encoded");
+    rounds
+}
+
+fn decode<T: DdsType + PartialEq>(value: &T, rounds: u64) -> u64 {
+    let mut payload = Vec::new();
+    to_payload(value, Representation::Xcdr1, &mut payload).expect("a valid value");
+    let mut decoded = 0;
+    warm_and_count(rounds, |_| {
+        decoded += u64::from(black_box(from_payload::<T>(black_box(&payload))).is_ok());
+    });
+    assert_eq!(decoded, rounds + crate::rounds::WARM_UP);
+    assert!(from_payload::<T>(&payload).as_ref() == Ok(value), "what was encoded");
+    rounds
+}
