@@ -1,10 +1,12 @@
-//! Checks of Taut's own style, run as `cargo xtask tidy`.
+//! Checks of Taut's own style, run as `cargo xtask tidy`, and the gate of instruction counts.
 //!
 //! Owns the rules of `layers.toml` and of the style: which crate may use which, what the pure floors
 //! must not touch, how long files and functions may be, where `unsafe` may stand. Reads sources as
-//! tokens, changes nothing. Called by people and by `make test`.
+//! tokens, changes nothing; only `bench-gate --write` stores something. Called by people and by
+//! `make test`.
 #![forbid(unsafe_code)]
 
+mod bench_gate;
 mod dependencies;
 mod layers;
 mod lexer;
@@ -22,12 +24,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "usage: cargo xtask tidy     check floors, purity, sizes, unsafe, markers, dependencies
-       cargo xtask lines    count the lines of every crate";
+       cargo xtask lines    count the lines of every crate
+       cargo xtask bench-gate [--write]
+                            count the instructions of the hot paths and compare them with
+                            docs/results/instructions.json, or store them there";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy::run(&root()),
+        ["bench-gate"] => bench_gate::run(&root()),
+        ["bench-gate", "--write"] => bench_gate::write(&root()),
         ["lines"] => tidy::print_lines(&root()).map(|()| true),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");

@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn comments() {
         assert_eq!(lines("// TODO: x\n/// FIXME\nfn a() {}\n/* a\n XXX */"), [1, 2, 5]);
-        assert_eq!(lines("// TODOS are kept elsewhere\nconst A: &str = \"TODO\";"), []);
-        assert_eq!(lines("// @generated\n// TODO"), []);
+        assert_eq!(lines("// TODOS are kept elsewhere\nconst A: &str = \"TODO\";"), [0; 0]);
+        assert_eq!(lines("// @generated\n// TODO"), [0; 0]);
     }
 
     #[test]
@@ -92,6 +92,6 @@ mod tests {
             [1],
             "in the product not for a reason either"
         );
-        assert_eq!(lines("#[allow(clippy::too_many_arguments)]\nfn todo() {}"), []);
+        assert_eq!(lines("#[allow(clippy::too_many_arguments)]\nfn todo() {}"), [0; 0]);
     }
 }

@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn forbidden_crates() {
         assert_eq!(lines("// SAFETY: no.\nfn a() { unsafe { b() } }", false), [2]);
-        assert_eq!(lines("#![forbid(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";", false), []);
+        assert_eq!(lines("#![forbid(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";", false), [0; 0]);
     }
 
     #[test]
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn a_reason_right_above() {
         assert_eq!(lines("fn a() {\n  let x = unsafe { b() };\n}", true), [2]);
-        assert_eq!(lines("fn a() {\n  // SAFETY: I1.\n  let x = unsafe { b() };\n}", true), []);
+        assert_eq!(lines("fn a() {\n  // SAFETY: I1.\n  let x = unsafe { b() };\n}", true), [0; 0]);
         assert_eq!(lines("fn a() {\n  // SAFETY: I1.\n  let x =\n    c(1,\n unsafe { b() });\n}", true), [5]);
-        assert_eq!(lines("fn a() {\n  // SAFETY: I1.\n  let x =\n    unsafe { b() };\n}", true), []);
+        assert_eq!(lines("fn a() {\n  // SAFETY: I1.\n  let x =\n    unsafe { b() };\n}", true), [0; 0]);
         assert_eq!(lines("fn a() {\n  // SAFETY: I1.\n  c();\n  unsafe { b() };\n}", true), [4]);
         assert_eq!(lines("fn a() {\n  // SAFETY: I1.\n\n  unsafe { b() };\n}", true), [4]);
         assert_eq!(lines("fn a() {\n  // SAFETY: I1.\n  unsafe { b() };\n  unsafe { b() };\n}", true), [4]);
@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn items() {
         assert_eq!(lines("/// A.\npub unsafe fn a();", true), [2]);
-        assert_eq!(lines("/// A.\n/// # Safety\n/// I1.\n#[inline]\npub unsafe fn a();", true), []);
+        assert_eq!(lines("/// A.\n/// # Safety\n/// I1.\n#[inline]\npub unsafe fn a();", true), [0; 0]);
         assert_eq!(lines("// SAFETY: I1.\nunsafe impl Send for A {}\nunsafe impl Sync for A {}", true), [3]);
-        assert_eq!(lines("type F = unsafe extern \"C\" fn(u8);\ntype G = unsafe fn();", true), []);
+        assert_eq!(lines("type F = unsafe extern \"C\" fn(u8);\ntype G = unsafe fn();", true), [0; 0]);
     }
 }

@@ -1,0 +1,245 @@
+//! The program `perf/gate` under callgrind: instructions per operation of each path.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use toml::Table;
+
+use crate::workspace::read_toml;
+
+/// Paths with their instructions per operation, in the program's order.
+pub type Counts = Vec<(String, f64)>;
+
+/// The program.
+const PACKAGE: &str = "taut-gate";
+/// Callgrind counts below this function only, see `perf/gate/src/rounds.rs`.
+const COUNTED: &str = "*counted_rounds*";
+/// A run takes a second or two. Lower stops one on a busy machine, higher makes a hang look like work.
+const RUN_LIMIT_SECONDS: &str = "120";
+/// The C library chooses its memcpy by the processor, and one of them (`rep movsb`) counts an
+/// instruction a byte. Without these the same is chosen on every x86-64 machine.
+const TUNABLES: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX_Fast_Unaligned_Load,-ERMS";
+
+/// The built program, ready to be run.
+pub struct Gate {
+    root: PathBuf,
+    program: PathBuf,
+    valgrind: PathBuf,
+    /// Runs a command in a network of its own; empty where the system has none.
+    around: Vec<PathBuf>,
+}
+
+/// One path as the program lists it.
+struct Task {
+    name: String,
+    rounds: [String; 2],
+}
+
+impl Gate {
+    /// Finds Valgrind and builds the program as it is shipped: profile `release`.
+    pub fn build(root: &Path) -> Result<Gate, String> {
+        let valgrind = find("valgrind").ok_or(
+            "bench-gate: there is no valgrind, which counts the instructions. \
+             Install it: sudo apt-get install valgrind, or sudo scripts/setup.sh test",
+        )?;
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.current_dir(root).args(["build", "--release", "--quiet", "--package", PACKAGE]);
+        cargo.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+        let output = text_of(&mut cargo)?;
+        let program = output.lines().rev().find_map(executable);
+        let program = program.ok_or_else(|| format!("bench-gate: cargo built no program {PACKAGE}"))?;
+        let netns = root.join("scripts/in-netns.sh");
+        let has_netns = Command::new(&netns).arg("--check").output().is_ok_and(|out| out.status.success());
+        let around = if has_netns { vec![netns] } else { Vec::new() };
+        Ok(Gate { root: root.to_path_buf(), program, valgrind, around })
+    }
+
+    /// What the counts depend on besides our code.
+    pub fn tools(&self) -> Result<BTreeMap<String, String>, String> {
+        let rustc = text_of(Command::new("rustc").arg("--version"))?;
+        let libc = text_of(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+        let valgrind = text_of(Command::new(&self.valgrind).arg("--version"))?;
+        let flags = env::var("RUSTFLAGS").unwrap_or_default();
+        let tools = [
+            ("rustc", rustc.as_str()),
+            ("libc", &libc),
+            ("valgrind", &valgrind),
+            ("profile", &profile(&read_toml(&self.root.join("Cargo.toml"))?)),
+            ("rustflags", &flags),
+        ];
+        Ok(tools.into_iter().map(|(name, value)| (name.to_string(), value.trim().to_string())).collect())
+    }
+
+    /// The target that the program is built for.
+    pub fn target(&self) -> Result<String, String> {
+        let text = text_of(Command::new("rustc").arg("-vV"))?;
+        let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+        host.map(str::to_string).ok_or_else(|| "bench-gate: `rustc -vV` names no host".to_string())
+    }
+
+    /// Measures all paths.
+    pub fn measure(&self) -> Result<Counts, String> {
+        self.measure_some(|_| true)
+    }
+
+    /// Measures the paths whose names are wanted, as many at a time as the machine has processors.
+    pub fn measure_some(&self, wanted: impl Fn(&str) -> bool) -> Result<Counts, String> {
+        let list = text_of(Command::new(&self.program).arg("list"))?;
+        let mut tasks = list.lines().map(Task::parse).collect::<Result<Vec<Task>, String>>()?;
+        tasks.retain(|task| wanted(&task.name));
+        let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+        let work = || loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = tasks.get(at) else { return };
+            let result = self.measure_one(task);
+            results.lock().unwrap_or_else(PoisonError::into_inner).insert(at, result);
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(work);
+            }
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        tasks.into_iter().zip(results.into_values()).map(|(task, count)| Ok((task.name, count?))).collect()
+    }
+
+    /// A short and a long run: what is the same in both falls out of the difference.
+    fn measure_one(&self, task: &Task) -> Result<f64, String> {
+        let [short, long] = &task.rounds;
+        let (short, long) = (self.count(&task.name, short)?, self.count(&task.name, long)?);
+        per_operation(short, long).ok_or_else(|| {
+            let what = "counted nothing: is counted_rounds in perf/gate inlined?";
+            format!("bench-gate: {}: {what} ({short:?}, {long:?})", task.name)
+        })
+    }
+
+    /// Instructions and operations of one run. Nothing but the arguments is handed over, as the size of
+    /// the environment moves the stack, and that moves counts.
+    fn count(&self, path: &str, rounds: &str) -> Result<Run, String> {
+        let directory = self.program.parent().unwrap_or(&self.root);
+        let out = directory.join(format!("{PACKAGE}-{}-{rounds}.callgrind", path.replace('/', "-")));
+        let mut option = std::ffi::OsString::from("--callgrind-out-file=");
+        option.push(&out);
+        let program = Path::new(".").join(self.program.file_name().unwrap_or_default());
+        let mut command = Command::new("timeout");
+        command.current_dir(directory).args(["--kill-after=5", RUN_LIMIT_SECONDS]).args(&self.around);
+        command.args(["env", "-i", TUNABLES]).arg(&self.valgrind).arg("--tool=callgrind");
+        command.arg(format!("--toggle-collect={COUNTED}")).arg(option).arg(program).args([path, rounds]);
+        let text = text_of(&mut command).map_err(|error| format!("bench-gate: {path}: {error}"))?;
+        let counted = fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+        let _ = fs::remove_file(&out);
+        let operations = number_after(&text, "operations ");
+        let instructions = number_after(&counted, "totals: ");
+        let run =
+            instructions.zip(operations).map(|(instructions, operations)| Run { instructions, operations });
+        run.ok_or_else(|| format!("bench-gate: {path}: no count in what callgrind has written"))
+    }
+}
+
+impl Task {
+    fn parse(line: &str) -> Result<Task, String> {
+        let mut words = line.split_whitespace().map(str::to_string);
+        match (words.next(), words.next(), words.next()) {
+            (Some(name), Some(short), Some(long)) => Ok(Task { name, rounds: [short, long] }),
+            _ => Err(format!("bench-gate: {PACKAGE} lists a path that cannot be read: {line}")),
+        }
+    }
+}
+
+/// What one run has counted.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    instructions: u64,
+    operations: u64,
+}
+
+fn per_operation(short: Run, long: Run) -> Option<f64> {
+    let instructions = long.instructions.checked_sub(short.instructions).filter(|more| *more > 0)?;
+    let operations = long.operations.checked_sub(short.operations).filter(|more| *more > 0)?;
+    Some(instructions as f64 / operations as f64)
+}
+
+fn number_after(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
+}
+
+/// The program in one of cargo's messages.
+fn executable(message: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let is_ours = message.pointer("/target/name").and_then(Value::as_str) == Some(PACKAGE);
+    message.get("executable").and_then(Value::as_str).filter(|_| is_ours).map(PathBuf::from)
+}
+
+/// The settings of the release profile that decide what the compiler makes of the code.
+fn profile(manifest: &Table) -> String {
+    let release = manifest.get("profile").and_then(|profiles| profiles.get("release"));
+    let setting = |name: &str, default: &str| {
+        let value = release.and_then(|release| release.get(name));
+        value.map_or(default.to_string(), |value| value.as_str().map_or(value.to_string(), str::to_string))
+    };
+    // The defaults are cargo's.
+    let (level, lto, units) =
+        (setting("opt-level", "3"), setting("lto", "false"), setting("codegen-units", "16"));
+    format!("opt-level {level}, lto {lto}, codegen-units {units}, panic {}", setting("panic", "unwind"))
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+}
+
+/// What a command prints, or why it failed.
+fn text_of(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let Output { status, stdout, stderr } =
+        command.stdin(Stdio::null()).output().map_err(|error| format!("{name}: {error}"))?;
+    if !status.success() {
+        let said = String::from_utf8_lossy(&stderr);
+        let last: Vec<&str> = said.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect();
+        return Err(format!("{name}: {status}\n{}", last.join("\n")));
+    }
+    String::from_utf8(stdout).map_err(|error| format!("{name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_up_falls_out_of_the_difference() {
+        let run = |instructions, operations| Run { instructions, operations };
+        assert_eq!(per_operation(run(156_018, 1_000), run(468_018, 3_000)), Some(156.0));
+        assert_eq!(per_operation(run(0, 1_000), run(0, 3_000)), None, "nothing was counted");
+        assert_eq!(per_operation(run(5, 10), run(9, 10)), None, "nothing was done");
+    }
+
+    #[test]
+    fn numbers_are_found_in_what_the_programs_write() {
+        assert_eq!(number_after("operations 68\n", "operations "), Some(68));
+        assert_eq!(number_after("events: Ir\nsummary: 7\ntotals: 9\n", "totals: "), Some(9));
+        assert_eq!(number_after("", "totals: "), None);
+    }
+
+    #[test]
+    fn the_profile_is_part_of_what_is_compared() {
+        let of = |text: &str| profile(&text.parse().unwrap());
+        assert_eq!(of(""), "opt-level 3, lto false, codegen-units 16, panic unwind");
+        let own = "[profile.release]\nlto = 'thin'\nopt-level = 2";
+        assert_eq!(of(own), "opt-level 2, lto thin, codegen-units 16, panic unwind");
+    }
+
+    #[test]
+    fn the_program_is_found_in_the_messages_of_cargo() {
+        let message = r#"{"reason":"x","target":{"name":"taut-gate"},"executable":"/t/release/taut-gate"}"#;
+        assert_eq!(executable(message), Some(PathBuf::from("/t/release/taut-gate")));
+        assert_eq!(executable(&message.replace("\"taut-gate\"", "\"other\"")), None);
+        assert_eq!(executable("no json"), None);
+    }
+}
