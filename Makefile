@@ -1,11 +1,11 @@
 # The README's two commands are `make demo` and `make test`; each installs what it lacks and says so.
-.PHONY: help demo test interop tidy setup
+.PHONY: help demo test interop bench-gate tidy setup
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
 help: ## Show these lines
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: ## Telemetry of this machine, published and shown for 15 s (DEMO_SECONDS=n)
 	@scripts/check-rust.sh
@@ -23,6 +23,11 @@ interop: ## The matrix against other implementations only
 	@scripts/check-rust.sh
 	@scripts/setup.sh test
 	@scripts/test.sh release interop-build interop
+
+bench-gate: ## Instructions of the hot paths against their baselines
+	@scripts/check-rust.sh
+	@scripts/setup.sh test
+	@scripts/test.sh bench-gate
 
 tidy: ## Floors, purity, sizes: the style as a check
 	@scripts/check-rust.sh

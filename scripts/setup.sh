@@ -12,7 +12,7 @@ packages_of() {
         demo) command -v cc >/dev/null || echo gcc libc6-dev ;;
         test)
             packages_of demo
-            echo iproute2 util-linux nftables tshark \
+            echo iproute2 util-linux nftables tshark valgrind \
                 cyclonedds-dev cyclonedds-tools libfastrtps-dev fastdds-tools fastddsgen \
                 g++ cmake python3 python3-venv
             ;;

@@ -11,6 +11,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 #   needs net  : sends packets; in a network namespace of its own, without that on loopback only
 #   needs netns: like net, but not without a namespace
 #   needs root : makes interfaces, addresses or packet filters, in a namespace of its own
+#   needs valgrind: counts instructions
 #   needs pkgs : the packages of scripts/setup.sh
 steps() {
     cat <<'STEPS'
@@ -22,6 +23,7 @@ build         | -         | 900  |                    | cargo test --quiet --wor
 tests         | net       | 1200 |                    | cargo test --quiet --workspace --offline
 sim           | -         | 900  | bin:taut-sim       | cargo run --quiet --release --package taut-sim -- --seeds 1000
 release       | -         | 900  | bin:taut           | cargo build --quiet --release --package taut-cli --package taut-interop-peer
+bench-gate    | valgrind  | 300  | bin:taut-gate      | cargo xtask bench-gate
 demo          | net       | 60   | bin:taut           | env DEMO_SECONDS=5 "$CARGO_TARGET_DIR/release/taut" demo
 docs          | netns     | 300  |                    | python3 scripts/test-docs.py
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
@@ -46,6 +48,9 @@ obstacle() {
     fi
     if [[ $needs == *netns* || $needs == *root* ]]; then
         [ "$has_netns" = yes ] || { echo "this system makes no network namespace"; return; }
+    fi
+    if [[ $needs == *valgrind* ]]; then
+        command -v valgrind >/dev/null || { echo "there is no valgrind: sudo scripts/setup.sh test"; return; }
     fi
     if [[ $needs == *pkgs* ]]; then
         missing=$(scripts/setup.sh --missing test)
