@@ -5,9 +5,9 @@
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -30,14 +30,18 @@ impl<E: std::error::Error> From<E> for Stop {
 pub struct Control {
     go: Receiver<()>,
     end: Arc<AtomicBool>,
+    last: Arc<OnceLock<LastAct>>,
 }
+
+type LastAct = Box<dyn Fn() + Send + Sync>;
 
 impl Control {
     /// Begins to listen to the driver.
     pub(crate) fn start() -> Control {
         let (sender, go) = channel();
         let end = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&end);
+        let last = Arc::new(OnceLock::<LastAct>::new());
+        let (told, act) = (Arc::clone(&end), Arc::clone(&last));
         std::thread::spawn(move || {
             for line in std::io::stdin().lock().lines() {
                 match line.as_deref() {
@@ -48,9 +52,18 @@ impl Control {
                     Err(_) => break,
                 }
             }
+            if let Some(act) = act.get() {
+                act();
+            }
             std::process::exit(3);
         });
-        Control { go, end }
+        Control { go, end, last }
+    }
+
+    /// What to do last when the driver is gone, in well under a second: to remove files that outlive the
+    /// process. Only the first one counts.
+    pub fn at_loss(&self, act: impl Fn() + Send + Sync + 'static) {
+        let _ = self.last.set(Box::new(act));
     }
 
     /// Says that it is ready, waits in this way for data, and waits for the driver to begin.

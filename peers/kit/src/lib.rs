@@ -9,7 +9,9 @@
 pub mod clock;
 pub mod control;
 pub mod line;
+pub mod local;
 pub mod options;
+pub mod packed;
 pub mod ping;
 pub mod roles;
 pub mod table;
