@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Stop;
+use crate::{Options, Stop};
 
 /// What identifies a sample on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,4 +60,14 @@ pub trait Line {
 
     /// The next sample, waited for at most so long; zero only looks.
     fn receive(&mut self, at_most: Duration) -> Result<Option<Self::In>, Stop>;
+
+    /// Sends what was held back to go with more; called before a pause and after the last sample.
+    fn push(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    /// How it waits, for `ready`.
+    fn wait(&self, options: &Options) -> &'static str {
+        if options.spin() { "spin" } else { "waitset" }
+    }
 }

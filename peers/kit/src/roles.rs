@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 pub fn ping<L: Line>(line: &mut L, options: &Options, control: &Control) -> Result<Value, Stop> {
     let mut pinger = Pinger::new(options);
     let mut sample = L::Out::sized(options.size);
-    control.ready(waits(options));
+    control.ready(line.wait(options));
     loop {
         let due_ns = pinger.due_ns();
         // In the open loop answers are taken until the next sample is due.
@@ -71,7 +71,7 @@ pub fn pong<L: Line>(
     answer: impl Fn(L::In) -> L::Out,
 ) -> Result<Value, Stop> {
     let (mut received, mut corrupt) = (0u64, 0u64);
-    control.serving(waits(options));
+    control.serving(line.wait(options));
     while !control.ended() {
         let at_most = if options.spin() { Duration::ZERO } else { LOOK };
         let Some(mut sample) = line.receive(at_most)? else { continue };
@@ -93,7 +93,7 @@ pub fn publish<L: Line>(
 ) -> Result<Value, Stop> {
     let mut table = Table::new(if options.samples.as_os_str().is_empty() { 0 } else { options.total() });
     let mut sample = L::Out::sized(options.size);
-    control.ready(waits(options));
+    control.ready(line.wait(options));
     let (mut seq, mut refused, mut burst) = (0, 0u64, 0);
     let (mut start_ns, mut end_ns) = (now_ns(), u64::MAX);
     let pace_ns = start_ns;
@@ -105,8 +105,10 @@ pub fn publish<L: Line>(
                 if options.duration_ms > 0 { start_ns + options.duration_ms * 1_000_000 } else { u64::MAX };
         }
         if options.period_ns > 0 {
+            line.push()?;
             wait_until(pace_ns + seq * options.period_ns, options.spin());
         } else if options.burst > 0 && burst == options.burst {
+            line.push()?;
             wait_until(burst_ns + options.interval_ns, options.spin());
             (burst, burst_ns) = (0, now_ns());
         }
@@ -126,6 +128,7 @@ pub fn publish<L: Line>(
         seq += 1;
         burst += 1;
     }
+    line.push()?;
     let stop_ns = now_ns();
     flush(line)?;
     control.stop();
@@ -138,7 +141,7 @@ pub fn publish<L: Line>(
 pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) -> Result<Value, Stop> {
     let mut table = Table::new(if options.samples.as_os_str().is_empty() { 0 } else { options.count });
     let mut tally = Tally::new(options.warmup);
-    control.serving(waits(options));
+    control.serving(line.wait(options));
     let mut last_ns = now_ns();
     while !control.ended() || now_ns() < last_ns + SETTLE.as_nanos() as u64 {
         let at_most = if options.spin() { Duration::ZERO } else { LOOK };
@@ -153,8 +156,4 @@ pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) ->
     }
     table.write(&options.samples, tally.received())?;
     Ok(tally.done(options.size))
-}
-
-fn waits(options: &Options) -> &'static str {
-    if options.spin() { "spin" } else { "waitset" }
 }
