@@ -102,9 +102,7 @@ impl Control {
     pub(crate) fn end(&self, ended: Result<Value, Stop>) -> ExitCode {
         match ended {
             Ok(mut done) => {
-                if done.get("peer").is_none() {
-                    done["event"] = json!("done");
-                }
+                done["event"] = json!("done");
                 say(&done);
                 ExitCode::SUCCESS
             }

@@ -28,7 +28,11 @@ pub fn adapter(
     play: impl FnOnce(&Options, &Control) -> Result<serde_json::Value, Stop>,
 ) -> std::process::ExitCode {
     let options = options::parse(info);
+    if options.role == Role::Info {
+        // It asks nothing of the driver: stdin may have ended already.
+        println!("{info}");
+        return std::process::ExitCode::SUCCESS;
+    }
     let control = Control::start();
-    let ended = if options.role == Role::Info { Ok(info.clone()) } else { play(&options, &control) };
-    control.end(ended)
+    control.end(play(&options, &control))
 }
