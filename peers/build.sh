@@ -89,8 +89,38 @@ build_zeromq() {
     echo "peers: built build/perf-peer-zeromq"
 }
 
+build_fastdds() {
+    has fastrtps/config.h "Fast DDS" "libfastrtps-dev, libfastcdr-dev, fastddsgen" || return 0
+    if ! command -v fastddsgen >/dev/null; then
+        echo "peers: the generator of Fast DDS is not installed (fastddsgen)"
+        return 0
+    fi
+    generated=build/gen-fastdds
+    if stale $generated/typesPubSubTypes.cxx types.idl; then
+        mkdir -p $generated
+        (cd $generated && fastddsgen -cs -replace -d . ../../types.idl >fastddsgen.log)
+    fi
+    if stale $generated.a $generated/*.cxx; then
+        for source in types typesPubSubTypes; do
+            g++ -O2 -std=c++17 -w -c $generated/$source.cxx -o $generated/$source.o
+        done
+        rm -f $generated.a
+        ar rc $generated.a $generated/types.o $generated/typesPubSubTypes.o
+    fi
+    stale build/perf-peer-fastdds fastdds/* kit-c/kit.h $kit $generated.a || return 0
+    mkdir -p build/fastdds
+    for source in fastdds/*.cpp; do
+        g++ -O2 -std=c++17 -Wall -Wextra -Werror -Ikit-c -I$generated \
+            -c "$source" -o "build/fastdds/$(basename "$source" .cpp).o"
+    done
+    g++ build/fastdds/*.o $generated.a $kit -lfastrtps -lfastcdr -pthread -o build/.fastdds
+    mv build/.fastdds build/perf-peer-fastdds
+    echo "peers: built build/perf-peer-fastdds"
+}
+
 adapter kit_c
 adapter zeromq
+adapter fastdds
 adapter rust
 
 if [ -n "$failed" ]; then
