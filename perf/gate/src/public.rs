@@ -1,6 +1,7 @@
 //! The public interface, driven inline: no thread, but UDP sockets on the loopback interface and the
 //! clock. Callgrind counts instructions in user space, so what the kernel does for a system call is not
-//! in the counts; the code around it is.
+//! in the counts; the code around it is. Valgrind 3.19 has no epoll_pwait2, so under it the wait goes
+//! the way of old kernels.
 
 use taut::{Config, DataReader, DataWriter, DomainParticipant, Driver, Duration, Qos};
 

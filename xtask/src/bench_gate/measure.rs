@@ -129,7 +129,7 @@ impl Gate {
         let program = Path::new(".").join(self.program.file_name().unwrap_or_default());
         let mut command = Command::new("timeout");
         command.current_dir(directory).args(["--kill-after=5", RUN_LIMIT_SECONDS]).args(&self.around);
-        command.args(["env", "-i", TUNABLES]).arg(&self.valgrind).arg("--tool=callgrind");
+        command.args(["env", "-i", TUNABLES]).arg(&self.valgrind).args(["--quiet", "--tool=callgrind"]);
         command.arg(format!("--toggle-collect={COUNTED}")).arg(option).arg(program).args([path, rounds]);
         let text = text_of(&mut command).map_err(|error| format!("bench-gate: {path}: {error}"))?;
         let counted = fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))?;
@@ -195,6 +195,14 @@ fn find(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// Valgrind's own lines, which bear the process id: it says much about system calls that it does not know.
+fn is_valgrinds(line: &str) -> bool {
+    ["==", "--"].iter().any(|mark| {
+        let id = line.strip_prefix(mark).and_then(|rest| rest.split_once(mark)).map(|(id, _)| id);
+        id.is_some_and(|id| id.parse::<u32>().is_ok())
+    })
+}
+
 /// What a command prints, or why it failed.
 fn text_of(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -202,7 +210,8 @@ fn text_of(command: &mut Command) -> Result<String, String> {
         command.stdin(Stdio::null()).output().map_err(|error| format!("{name}: {error}"))?;
     if !status.success() {
         let said = String::from_utf8_lossy(&stderr);
-        let last: Vec<&str> = said.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect();
+        let mut last: Vec<&str> = said.lines().filter(|line| !is_valgrinds(line)).rev().take(20).collect();
+        last.reverse();
         return Err(format!("{name}: {status}\n{}", last.join("\n")));
     }
     String::from_utf8(stdout).map_err(|error| format!("{name}: {error}"))
@@ -225,6 +234,13 @@ mod tests {
         assert_eq!(number_after("operations 68\n", "operations "), Some(68));
         assert_eq!(number_after("events: Ir\nsummary: 7\ntotals: 9\n", "totals: "), Some(9));
         assert_eq!(number_after("", "totals: "), None);
+    }
+
+    #[test]
+    fn a_panic_is_found_between_the_lines_of_valgrind() {
+        let said = ["--12-- WARNING: unhandled amd64-linux syscall: 441", "==12== I refs: 7", "==12== "];
+        assert!(said.iter().all(|line| is_valgrinds(line)));
+        assert!(!["  left: 1", "== 12", "-- note: --", ""].iter().any(|line| is_valgrinds(line)));
     }
 
     #[test]
