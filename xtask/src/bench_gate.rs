@@ -15,7 +15,7 @@ use compare::{Row, Verdict, compare};
 use measure::{Counts, Gate};
 
 /// Measurements of one path by two runs of `--write` may differ by this much. Counts without a clock are
-/// equal to the instruction; the round trip differed by up to 0.3 %, as timers fall into it that follow
+/// equal to the instruction; the round trip differed by up to 0.2 %, as timers fall into it that follow
 /// the clock. Higher stores a baseline that the next run breaks, lower refuses a busy machine.
 const REPEATABLE_PERCENT: f64 = 0.5;
 
