@@ -3,7 +3,60 @@
 //! Owns the workloads, the rounds, the statistics and the report. Uses no part of Taut: every peer,
 //! Taut itself too, is a program that keeps the contract of `peers/README.md`. Called by the command
 //! line program.
+//!
+//! From the top: [`run`] reads the plan, runs its [`case`]s in rounds and prints the lines; a
+//! [`workload`] knows what a round is; a [`session`] has the processes of a round; [`gather`] and
+//! [`statistics`] make a [`record`] of the rounds.
 #![forbid(unsafe_code)]
 
+mod accounting;
+pub mod args;
+mod bench;
+mod case;
+mod catalog;
+mod contract;
+mod gather;
+mod machine;
+mod namespace;
+mod network;
+mod plan;
+mod process;
+mod progress;
 pub mod record;
+mod run;
+mod samples;
+mod session;
 pub mod statistics;
+mod table;
+mod workload;
+
+pub use args::Arguments;
+pub use run::run;
+
+/// How the program asks a run to end, and learns that it was asked to.
+#[derive(Clone, Copy)]
+pub struct Stop {
+    /// Was it asked to end? Every wait looks at it.
+    pub requested: fn() -> bool,
+    /// Asks it to end.
+    pub request: fn(),
+}
+
+/// What the user has to change; the text has the remedy.
+#[derive(Debug)]
+pub struct Wrong(pub String);
+
+impl Wrong {
+    /// In these words.
+    pub fn new(text: impl Into<String>) -> Wrong {
+        Wrong(text.into())
+    }
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Wrong {}

@@ -53,6 +53,8 @@ pub enum Command {
     /// Fast DDS join if they are in interop/build of the repository or in the directory that
     /// TAUT_DEMO_PEERS names. All stays on the loopback interface unless --interface says otherwise.
     Demo(DemoArguments),
+    /// Measure any DDS against the physical limit of this machine, and show it
+    Perf(taut_perf::Arguments),
     /// Print the settings that are in force
     Config {
         /// Print each setting as a JSON object

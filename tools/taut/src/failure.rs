@@ -19,6 +19,8 @@ pub enum End {
     Done,
     /// The time was up first.
     TimedOut,
+    /// With the exit code of a part that has its own.
+    Code(u8),
 }
 
 /// Why a command did not work.
@@ -92,7 +94,11 @@ fn unknown_word(error: &clap::Error) -> Option<String> {
     let parent = before.into_iter().find_map(|argument| command.find_subcommand(argument));
     let known: Vec<&str> =
         parent.unwrap_or(&command).get_subcommands().map(clap::Command::get_name).collect();
-    let what = if parent.is_some() { "topic type" } else { "command" };
+    let what = match parent.map(clap::Command::get_name) {
+        None => "command",
+        Some("perf") => "workload",
+        Some(_) => "topic type",
+    };
     Some(format!("unknown {what} {word:?}: use {}", known.join(", ")))
 }
 

@@ -1,6 +1,6 @@
 //! The `taut` command: publish, subscribe, look at a domain, show a demo.
 //!
-//! Uses the public API of `taut` only. Data goes to stdout, everything else to stderr. Ends with 0 when
+//! Uses the public API of `taut` only, and the benchmark, which uses no part of Taut. Data goes to stdout, everything else to stderr. Ends with 0 when
 //! it has done what it was asked, 1 when the system failed it, 2 when what it was asked is wrong, 3 when
 //! the time was up first.
 #![forbid(unsafe_code)]
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::TimedOut) => ExitCode::from(3),
+        Ok(End::Code(code)) => ExitCode::from(code),
         // Whoever read our output has seen enough of it.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::FAILURE,
@@ -51,8 +52,15 @@ fn run(arguments: &Arguments) -> Result<End, Failure> {
         Command::Sub(options) => subscribe::run(&arguments.network, options),
         Command::Ls { seconds, json } => list::run(&arguments.network, *seconds, *json),
         Command::Demo(options) => demo::run(&arguments.network, options),
+        Command::Perf(options) => perf(options),
         Command::Config { json } => config::run(&arguments.network, *json),
     }
+}
+
+/// The benchmark has its own exit codes, which are those of the command.
+fn perf(options: &taut_perf::Arguments) -> Result<End, Failure> {
+    let stop = taut_perf::Stop { requested: stop::requested, request: stop::request };
+    taut_perf::run(options, stop).map(End::Code).map_err(|wrong| Failure::Wrong(wrong.to_string()))
 }
 
 /// The library's log goes to stderr: warnings, unless `TAUT_LOG` wants more or less.

@@ -1,0 +1,234 @@
+//! The command line of `taut perf`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Measure any DDS against the physical limit of this machine.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The workload.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to measure.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Round trips between two processes: closed loop, 1,000 a second, and every 500 us
+    Latency(Options),
+    /// Samples per second from one publisher to one subscriber, each checked
+    Throughput(Options),
+    /// One publisher to many subscribers, unicast and multicast, listener and waitset
+    Fanout(Options),
+    /// Round trips of sequences of octets and of structures, answered by four bytes
+    Types(Options),
+    /// Round trips beside a UDP flood, with each mitigation alone and all together
+    Interference(Options),
+    /// Write and take in one thread, between two threads, and by shared memory
+    Local(Options),
+    /// What a write costs the writer
+    Write(Options),
+    /// Encoding and decoding, without a network
+    Cdr(Options),
+    /// What each entity takes
+    Memory(Options),
+    /// The time and the bytes until all participants know each other
+    Discovery(Options),
+    /// Round trips for a long time, with memory, threads and descriptors of each second
+    Soak(Options),
+    /// Every workload, within an hour
+    All(Options),
+    /// A little of every workload, within four minutes
+    Smoke(Options),
+    /// List the adapters that are found
+    Peers(Options),
+}
+
+impl Command {
+    /// Its name and its options.
+    pub fn parts(&self) -> (&'static str, &Options) {
+        match self {
+            Command::Latency(options) => ("latency", options),
+            Command::Throughput(options) => ("throughput", options),
+            Command::Fanout(options) => ("fanout", options),
+            Command::Types(options) => ("types", options),
+            Command::Interference(options) => ("interference", options),
+            Command::Local(options) => ("local", options),
+            Command::Write(options) => ("write", options),
+            Command::Cdr(options) => ("cdr", options),
+            Command::Memory(options) => ("memory", options),
+            Command::Discovery(options) => ("discovery", options),
+            Command::Soak(options) => ("soak", options),
+            Command::All(options) => ("all", options),
+            Command::Smoke(options) => ("smoke", options),
+            Command::Peers(options) => ("peers", options),
+        }
+    }
+}
+
+/// What every workload takes; what is not given is the workload's own.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Who is measured, as taut,floor,fastdds:data-sharing; `all` is everyone with every variant
+    /// [default: taut, floor, cyclonedds and fastdds, if they are built]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub peers: Vec<String>,
+    /// The ways that samples take
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub transport: Vec<Transport>,
+    /// Sizes in bytes, as 64,1K,1M
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = size)]
+    pub sizes: Vec<u64>,
+    /// Measured samples of each round
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub count: Option<u64>,
+    /// Time of each round
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<f64>,
+    /// Samples per second, answered or not; 0 sends the next as soon as the last is done
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    pub rate: Option<f64>,
+    /// How often each peer is measured, in turns with the others
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: Option<u32>,
+    /// How a process waits for data; block is the best of its blocking ways
+    #[arg(long, value_name = "HOW")]
+    pub wait: Option<Wait>,
+    /// Both processes on one core, each on its own, or wherever the system puts them
+    #[arg(long, value_name = "WHERE", default_value = "none")]
+    pub pin: Pin,
+    /// Run the processes with SCHED_FIFO of this priority
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub fifo: Option<u8>,
+    /// RELIABILITY, where the workload does not prescribe it
+    #[arg(long, value_name = "KIND")]
+    pub reliability: Option<Reliability>,
+    /// Numbers of subscribers (fanout) or of participants (discovery)
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub nodes: Vec<u32>,
+    /// Numbers of writers and readers of each participant (discovery)
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub endpoints: Vec<u32>,
+    /// About a tenth of the time
+    #[arg(long)]
+    pub quick: bool,
+    /// Every demand and every burst interval of the throughput method instead of a few
+    #[arg(long)]
+    pub full: bool,
+    /// Fit the run into this time by fewer and shorter rounds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<f64>,
+    /// Print one JSON object for each line of the table, as soon as it is known
+    #[arg(long)]
+    pub json: bool,
+    /// Write these objects into a file, for `report` and `compare`
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Look for adapters here first (again for more)
+    #[arg(long, value_name = "DIRECTORY")]
+    pub peer_dir: Vec<PathBuf>,
+    /// The first domain that is used; each trial takes the next, up to 200
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub domain_base: u32,
+    /// Where the traffic goes: a network of the run's own, or the host's loopback interface
+    #[arg(long, value_name = "WHERE", default_value = "private")]
+    pub net: Net,
+}
+
+/// The way that samples take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "the names are those of peers/README.md")]
+pub enum Transport {
+    Thread,
+    Intra,
+    Shm,
+    Udp,
+    Xdp,
+    XdpL2,
+    Dpdk,
+}
+
+/// How a process waits for data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "the names are those of peers/README.md")]
+pub enum Wait {
+    Block,
+    Listener,
+    Waitset,
+    Spin,
+}
+
+/// Where processes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Pin {
+    /// All on CPU 0.
+    Same,
+    /// The first on CPU 0, the others on those after it.
+    Split,
+    /// The system decides.
+    None,
+}
+
+/// RELIABILITY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "the names are the standard's")]
+pub enum Reliability {
+    Reliable,
+    BestEffort,
+}
+
+/// Where the traffic goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Net {
+    /// A network namespace that goes with the run.
+    Private,
+    /// The loopback interface of the host.
+    Host,
+}
+
+/// The name of a choice on the command line and in the results.
+pub fn name(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().find(|(_, c)| !c.is_ascii_digit()) {
+        Some((at, _)) => text.split_at(at),
+        None => (text, ""),
+    };
+    let unit: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        _ => return Err("use bytes, or K and M for 1,024 and 1,048,576 of them".to_string()),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    // Beyond this the tables of two processes and their queues do not fit a small machine.
+    bytes.filter(|bytes| (1..=64 << 20).contains(bytes)).ok_or_else(|| "use 1 to 64M".to_string())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| (0.01..=1e6).contains(number));
+    number.ok_or_else(|| "use seconds from 0.01 to 1000000, as 2.5".to_string())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| *number == 0.0 || (0.01..=1e7).contains(number));
+    number.ok_or_else(|| "use samples per second from 0.01 to 10000000, or 0".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("64"), Ok(64));
+        assert_eq!(size("8K"), Ok(8_192));
+        assert_eq!(size("2MiB"), Ok(2_097_152));
+        for wrong in ["", "K", "0", "-1", "1G", "65M", "99999999999999999999", "1 K"] {
+            assert!(size(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What all trials of a run share: the adapters, the networks, the numbers of domains, a place for files.
+
+use std::cell::{Cell, OnceCell};
+use std::path::{Path, PathBuf};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use crate::args::Pin;
+use crate::case::Case;
+use crate::catalog::Catalog;
+use crate::network::Network;
+use crate::session::Trouble;
+use crate::{Stop, Wrong};
+
+/// The highest domain of the contract: ports of the specification stay below 65,536 with it.
+const DOMAIN_LAST: u32 = 200;
+
+/// The means of a run.
+pub struct Bench {
+    /// Ctrl-C.
+    pub stop: Stop,
+    /// The adapters.
+    pub catalog: Catalog,
+    scratch: TempDir,
+    domain_base: u32,
+    domain: Cell<u32>,
+    cores: usize,
+    loopback: Network,
+    link: OnceCell<Result<Network, String>>,
+}
+
+impl Bench {
+    /// With a directory of its own below `scratch`.
+    pub fn new(stop: Stop, catalog: Catalog, scratch: PathBuf, domain_base: u32) -> Result<Bench, Wrong> {
+        let scratch = tempfile::Builder::new()
+            .prefix("taut-perf-")
+            .tempdir_in(&scratch)
+            .map_err(|error| Wrong(format!("{}: {error}; make room there", scratch.display())))?;
+        Ok(Bench {
+            stop,
+            catalog,
+            scratch,
+            domain_base,
+            domain: Cell::new(domain_base),
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            loopback: Network::Loopback,
+            link: OnceCell::new(),
+        })
+    }
+
+    /// Where files of samples go.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A domain that the last trials did not use: what they left in queues reaches nobody.
+    pub fn next_domain(&self) -> u32 {
+        let domain = self.domain.get();
+        self.domain.set(if domain >= DOMAIN_LAST { self.domain_base } else { domain + 1 });
+        domain
+    }
+
+    /// Cores that the run can use.
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// Leaves CPU 0 to the processes of a case that are pinned to it. What is not pinned inherits the
+    /// driver's cores, which are all of them then.
+    pub fn step_aside(&self, case: &Case) -> Result<(), String> {
+        let first = usize::from(case.pin == Pin::Same && self.cores > 1);
+        let mut cores = CpuSet::new();
+        for core in first..self.cores {
+            cores.set(core).map_err(|error| format!("core {core}: {error}"))?;
+        }
+        // A restricted set of cores does not contain all of these: then the driver stays where it is.
+        let _ = sched_setaffinity(Pid::from_raw(0), &cores);
+        Ok(())
+    }
+
+    /// The network of a case; the link is made when it is needed first.
+    pub fn network(&self, case: &Case) -> Result<&Network, Trouble> {
+        if !case.needs_link() {
+            return Ok(&self.loopback);
+        }
+        let link = self.link.get_or_init(Network::link);
+        link.as_ref().map_err(|reason| Trouble::Absent(format!("no link between two networks: {reason}")))
+    }
+}

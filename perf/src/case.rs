@@ -1,0 +1,207 @@
+//! A case: one line of the result for each peer, and what its processes are told.
+
+use crate::args::{Options, Pin, Reliability, Transport, Wait, name};
+use crate::catalog::Peer;
+use crate::workload::Work;
+
+/// What a trial is, the same for each peer.
+pub struct Case {
+    /// The workload's name.
+    pub workload: &'static str,
+    /// What sets it apart from its neighbours.
+    pub label: String,
+    /// How samples go; `None` for what has no samples on their way.
+    pub transport: Option<Transport>,
+    /// The type: `bytes`, `plain`, `simple`, `complex`.
+    pub kind: &'static str,
+    /// The size of a sample; 0 where there is none.
+    pub size: u64,
+    /// Are samples borrowed?
+    pub loan: bool,
+    /// RELIABILITY.
+    pub reliable: bool,
+    /// HISTORY.
+    pub history: &'static str,
+    /// Does data go by multicast?
+    pub multicast: bool,
+    /// How a process waits for data.
+    pub wait: Wait,
+    /// Where processes run.
+    pub pin: Pin,
+    /// Their priority in SCHED_FIFO.
+    pub fifo: Option<u8>,
+    /// Where the generators of a flood run.
+    pub flood_cpu: Option<usize>,
+    /// Does it need a link between two networks, whatever the transport?
+    pub link: bool,
+    /// The open loop's period; 0 is a closed loop.
+    pub period_ns: u64,
+    /// Samples before measuring.
+    pub warmup: u64,
+    /// Measured samples of a round, at most.
+    pub count: u64,
+    /// Time of a round, at most; 0 is none.
+    pub duration_ms: u64,
+    /// How often.
+    pub rounds: u32,
+    /// What happens in a round.
+    pub work: Box<dyn Work>,
+}
+
+/// A round that has a count and no duration ends by this: a broken peer loses each sample for a second.
+const DURATION_MOST_MS: u64 = 600_000;
+
+/// A round that has a duration and no count has at most this many samples, for each has a place in a
+/// table of 24 bytes: 240 MB.
+const COUNT_MOST: u64 = 10_000_000;
+
+impl Case {
+    /// Reliable, KEEP_LAST 1, `bytes`, closed loop, with 2,000 samples in 3 rounds of 2 s at most; then
+    /// what the user wants otherwise.
+    pub fn new(workload: &'static str, transport: Option<Transport>, size: u64, work: Box<dyn Work>) -> Case {
+        Case {
+            workload,
+            label: String::new(),
+            transport,
+            kind: "bytes",
+            size,
+            loan: false,
+            reliable: true,
+            history: "keep-last:1",
+            multicast: false,
+            wait: Wait::Block,
+            pin: Pin::None,
+            fifo: None,
+            flood_cpu: None,
+            link: false,
+            period_ns: 0,
+            warmup: 200,
+            count: 2_000,
+            duration_ms: 2_000,
+            rounds: 3,
+            work,
+        }
+    }
+
+    /// The amount of a round.
+    pub fn amount(mut self, warmup: u64, count: u64, duration_ms: u64) -> Case {
+        (self.warmup, self.count, self.duration_ms) = (warmup, count, duration_ms);
+        self
+    }
+
+    /// What the user said, over what the workload has by itself; `scale` shortens the latter.
+    pub fn with(mut self, options: &Options, scale: f64) -> Case {
+        let scaled = |number: u64, least: u64| ((number as f64 * scale) as u64).max(least.min(number));
+        if scale < 1.0 {
+            self.count = scaled(self.count, 200);
+            self.duration_ms = scaled(self.duration_ms, 200);
+            self.warmup = scaled(self.warmup, 50);
+            self.rounds = scaled(u64::from(self.rounds), 2) as u32;
+        }
+        if let Some(rate_hz) = options.rate {
+            self.period_ns = if rate_hz > 0.0 { (1e9 / rate_hz) as u64 } else { 0 };
+        }
+        match (options.count, options.duration) {
+            (Some(count), None) => (self.count, self.duration_ms) = (count, DURATION_MOST_MS),
+            (None, Some(seconds)) => {
+                (self.count, self.duration_ms) = (COUNT_MOST, (seconds * 1e3) as u64);
+            }
+            (Some(count), Some(seconds)) => (self.count, self.duration_ms) = (count, (seconds * 1e3) as u64),
+            (None, None) => {}
+        }
+        if let Some(period_count) = (self.duration_ms * 1_000_000).checked_div(self.period_ns) {
+            self.count = self.count.min(period_count.max(1));
+        }
+        self.rounds = options.rounds.unwrap_or(self.rounds);
+        self.wait = options.wait.unwrap_or(self.wait);
+        if self.pin == Pin::None {
+            self.pin = options.pin;
+        }
+        self.fifo = options.fifo.or(self.fifo);
+        self.reliable = options.reliability.map_or(self.reliable, |kind| kind == Reliability::Reliable);
+        self
+    }
+
+    /// With a label.
+    pub fn label(mut self, label: impl Into<String>) -> Case {
+        self.label = label.into();
+        self
+    }
+
+    /// Samples per second that are asked for; 0 is as fast as possible.
+    pub fn rate_hz(&self) -> f64 {
+        if self.period_ns == 0 { 0.0 } else { 1e9 / self.period_ns as f64 }
+    }
+
+    /// The QoS in words; empty where there is no sample on its way.
+    pub fn qos(&self) -> String {
+        if self.transport.is_none() {
+            return String::new();
+        }
+        format!("{} {} volatile", self.reliability(), self.history)
+    }
+
+    fn reliability(&self) -> &'static str {
+        if self.reliable { "reliable" } else { "best-effort" }
+    }
+
+    /// The name of its transport.
+    pub fn transport_name(&self) -> String {
+        name(&self.transport.unwrap_or(Transport::Thread))
+    }
+
+    /// Is it between two networks?
+    pub fn needs_link(&self) -> bool {
+        let by_device = [Transport::Xdp, Transport::XdpL2, Transport::Dpdk];
+        self.link || self.transport.is_some_and(|transport| by_device.contains(&transport))
+    }
+
+    /// What all of its processes are told.
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        let yes = |flag: bool| if flag { "yes" } else { "no" }.to_string();
+        vec![
+            ("transport", self.transport_name()),
+            ("reliability", self.reliability().to_string()),
+            ("history", self.history.to_string()),
+            ("multicast", yes(self.multicast)),
+            ("wait", name(&self.wait)),
+            ("type", self.kind.to_string()),
+            ("size", self.size.to_string()),
+            ("loan", yes(self.loan)),
+            ("warmup", self.warmup.to_string()),
+            ("count", self.count.to_string()),
+            ("duration-ms", self.duration_ms.to_string()),
+            ("period-ns", self.period_ns.to_string()),
+        ]
+    }
+
+    /// Why this peer has no such line, by what it says of itself.
+    pub fn obstacle(&self, peer: &Peer) -> Option<String> {
+        let info = &peer.info;
+        let lacks = |list: &[String], wanted: &str| !list.iter().any(|item| item == wanted);
+        if let Some(transport) = self.transport.map(|transport| name(&transport))
+            && lacks(&info.transports, &transport)
+        {
+            return Some(format!("no transport {transport}"));
+        }
+        if let Some(role) = self.work.roles().iter().find(|role| lacks(&info.roles, role)) {
+            return Some(format!("no role {role}"));
+        }
+        if self.work.has_type() && lacks(&info.types, self.kind) {
+            return Some(format!("no type {}", self.kind));
+        }
+        let wait = name(&self.wait);
+        if self.wait != Wait::Block && self.transport.is_some() && lacks(&info.waits, &wait) {
+            return Some(format!("no {wait}"));
+        }
+        if self.loan && !info.loan {
+            return Some("no loans".to_string());
+        }
+        (self.multicast && !info.multicast).then(|| "no multicast".to_string())
+    }
+
+    /// The time that a round of one peer takes, roughly.
+    pub fn estimate_s(&self) -> f64 {
+        self.work.estimate_s(self)
+    }
+}

@@ -1,0 +1,232 @@
+//! The adapters that are there, those that are not, and what each says of itself.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use crate::contract::Info;
+use crate::process::{Output, Process};
+use crate::{Stop, Wrong};
+
+/// The environment variable that names directories with adapters.
+pub const DIRECTORIES: &str = "TAUT_PERF_PEERS";
+
+/// The peers that an adapter is known for: built by `make peers`, or by a recipe in `peers/`.
+pub const KNOWN: [&str; 16] = [
+    "taut",
+    "floor",
+    "cyclonedds",
+    "cyclonedds11",
+    "fastdds",
+    "hdds",
+    "rustdds",
+    "dust_dds",
+    "iceoryx2",
+    "zenoh",
+    "mqtt",
+    "zeromq",
+    "grpc",
+    "opendds",
+    "connext",
+    "cyclonedds-xdp",
+];
+
+/// Who is measured if nobody is named.
+const DEFAULT: [&str; 4] = ["taut", "floor", "cyclonedds", "fastdds"];
+
+/// Who is compared with by default in the table: the physical limit.
+pub const FLOOR: &str = "floor";
+
+/// `info` only prints a line; who loads a runtime first may take a second on a busy machine.
+const INFO_LIMIT: Duration = Duration::from_secs(10);
+
+/// An adapter, or a variant of it, that can be measured.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// `adapter` or `adapter:variant`.
+    pub name: String,
+    /// The variant; empty for none.
+    pub variant: String,
+    /// The program.
+    pub program: PathBuf,
+    /// What it says of itself.
+    pub info: Info,
+}
+
+/// One that is asked for.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// It is there.
+    Found(Box<Peer>),
+    /// It is not built, or has no such variant.
+    Absent(String, String),
+    /// It is there and does not answer.
+    Failed(String, String),
+}
+
+impl Entry {
+    /// Its name on the command line.
+    pub fn name(&self) -> &str {
+        match self {
+            Entry::Found(peer) => &peer.name,
+            Entry::Absent(name, _) | Entry::Failed(name, _) => name,
+        }
+    }
+}
+
+/// The adapters that were found, by name.
+pub struct Catalog {
+    programs: BTreeMap<String, PathBuf>,
+    directories: Vec<PathBuf>,
+    stop: Stop,
+}
+
+impl Catalog {
+    /// Looks through the directories; the first program of a name counts.
+    pub fn search(given: &[PathBuf], stop: Stop) -> Result<Catalog, Wrong> {
+        if let Some(missing) = given.iter().find(|directory| !directory.is_dir()) {
+            return Err(Wrong(format!("--peer-dir {}: no such directory", missing.display())));
+        }
+        let mut directories = given.to_vec();
+        if let Some(listed) = std::env::var_os(DIRECTORIES) {
+            directories.extend(std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()));
+        }
+        let program = std::env::current_exe().unwrap_or_default();
+        directories.extend(program.parent().map(Path::to_path_buf));
+        let here = std::env::current_dir().unwrap_or_default();
+        let tops = program.ancestors().chain(here.ancestors());
+        directories.extend(tops.map(|top| top.join("peers/build")).find(|build| build.is_dir()));
+        let mut programs = BTreeMap::new();
+        for file in directories.iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten() {
+            let name = file.file_name().to_string_lossy().strip_prefix("perf-peer-").map(str::to_string);
+            if let Some(name) = name.filter(|name| !name.contains('.')) {
+                programs.entry(name).or_insert(std::path::absolute(file.path()).unwrap_or(file.path()));
+            }
+        }
+        Ok(Catalog { programs, directories, stop })
+    }
+
+    /// The names of the adapters.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.programs.keys()
+    }
+
+    /// The program of an adapter.
+    pub fn program(&self, adapter: &str) -> Option<&PathBuf> {
+        self.programs.get(adapter)
+    }
+
+    /// Where it has looked.
+    pub fn places(&self) -> String {
+        let places: Vec<String> = self.directories.iter().map(|path| path.display().to_string()).collect();
+        places.join(", ")
+    }
+
+    /// Those that are asked for; `all` is everyone with every variant, nobody is the default.
+    pub fn choose(&self, wanted: &[String]) -> Result<Vec<Entry>, Wrong> {
+        let mut names: Vec<String> = Vec::new();
+        if wanted.is_empty() {
+            names.extend(
+                DEFAULT.iter().filter(|name| self.programs.contains_key(**name)).map(ToString::to_string),
+            );
+            if names.is_empty() {
+                names.extend(self.programs.keys().cloned());
+            }
+        }
+        for word in wanted {
+            if word == "all" {
+                // Taut first: the table compares with the floor, the eye with the first line.
+                names.extend(
+                    DEFAULT.iter().filter(|n| self.programs.contains_key(**n)).map(ToString::to_string),
+                );
+                names.extend(self.programs.keys().cloned());
+            } else if !word.is_empty() {
+                names.push(word.clone());
+            }
+        }
+        let expand = wanted.iter().any(|word| word == "all");
+        let mut entries: Vec<Entry> = Vec::new();
+        for name in names {
+            if entries.iter().all(|entry| entry.name() != name) {
+                entries.extend(self.find(&name, expand)?);
+            }
+        }
+        if !entries.iter().any(|entry| !matches!(entry, Entry::Absent(..))) {
+            return Err(Wrong(format!(
+                "no adapter is built of those that are asked for: `make peers` builds them, --peer-dir names \
+                 their directory; looked in {}",
+                self.places()
+            )));
+        }
+        Ok(entries)
+    }
+
+    /// One by its name; with all its variants if it is asked to expand.
+    fn find(&self, name: &str, expand: bool) -> Result<Vec<Entry>, Wrong> {
+        let (adapter, variant) = name.split_once(':').unwrap_or((name, ""));
+        let Some(program) = self.programs.get(adapter) else {
+            if KNOWN.contains(&adapter) {
+                let reason = format!("not built: no perf-peer-{adapter} in {}", self.places());
+                return Ok(vec![Entry::Absent(name.to_string(), reason)]);
+            }
+            let found: Vec<&str> = self.programs.keys().map(String::as_str).collect();
+            return Err(Wrong(format!("unknown peer {adapter:?}: there are {}", found.join(", "))));
+        };
+        let info = match ask(program, self.stop) {
+            Ok(info) => info,
+            Err(reason) => return Ok(vec![Entry::Failed(name.to_string(), reason)]),
+        };
+        if !variant.is_empty() && !info.variants.iter().any(|known| known == variant) {
+            let reason = format!("no variant {variant}: there are {}", info.variants.join(", "));
+            return Ok(vec![Entry::Absent(name.to_string(), reason)]);
+        }
+        let peer = |variant: &str| {
+            let name = if variant.is_empty() { adapter.to_string() } else { format!("{adapter}:{variant}") };
+            Entry::Found(Box::new(Peer {
+                name,
+                variant: variant.to_string(),
+                program: program.clone(),
+                info: info.clone(),
+            }))
+        };
+        let mut entries = vec![peer(variant)];
+        if expand && variant.is_empty() {
+            entries.extend(info.variants.iter().map(|variant| peer(variant)));
+        }
+        Ok(entries)
+    }
+}
+
+/// Runs `info`.
+pub fn ask(program: &Path, stop: Stop) -> Result<Info, String> {
+    let (sender, lines) = sync_channel(16);
+    let command: [OsString; 2] = [program.into(), "info".into()];
+    let process =
+        Process::spawn(&command, 0, sender).map_err(|error| format!("info: cannot start: {error}"))?;
+    let end = Instant::now() + INFO_LIMIT;
+    let told = |reason: String| match process.tail() {
+        tail if tail.is_empty() => reason,
+        tail => format!("{reason} [{tail}]"),
+    };
+    loop {
+        match lines.recv_timeout(Duration::from_millis(50)) {
+            Ok((_, Output::Line(line))) if line.starts_with('{') => {
+                return serde_json::from_str(&line).map_err(|error| told(format!("info: {error}")));
+            }
+            Ok((_, Output::Line(line))) => process.note(&line),
+            Ok((_, Output::TooLong)) => return Err("info: a line that is too long".to_string()),
+            Ok((_, Output::Closed)) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(told("info: ended without a line of JSON".to_string()));
+            }
+            Err(RecvTimeoutError::Timeout) if (stop.requested)() => {
+                return Err("info: interrupted".to_string());
+            }
+            Err(RecvTimeoutError::Timeout) if Instant::now() > end => {
+                return Err(told(format!("info: no answer within {} s", INFO_LIMIT.as_secs())));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The rounds of one peer in one case, put together into a line of the result.
+
+use crate::args::name;
+use crate::case::Case;
+use crate::catalog::Entry;
+use crate::record::{Memory, Outcome, Record, Run};
+use crate::session::Trouble;
+use crate::statistics::{Distribution, median, ratio};
+use crate::workload::{Figure, Round};
+
+/// What came of a peer so far.
+pub struct Gathered {
+    peer: String,
+    version: String,
+    note: String,
+    /// Did it run, so far.
+    pub outcome: Outcome,
+    rounds: u32,
+    times: Vec<(Figure, Distribution)>,
+    rates: Vec<f64>,
+    also: Option<(&'static str, Vec<f64>)>,
+    /// The sums; the lists and words are those of the last round.
+    sum: Round,
+    network_bytes: Vec<f64>,
+}
+
+impl Gathered {
+    /// Nothing yet.
+    pub fn new(entry: &Entry, case: &Case) -> Gathered {
+        let (version, note, outcome) = match entry {
+            Entry::Found(peer) => {
+                let outcome = case.obstacle(peer).map_or(Outcome::Ok, Outcome::Absent);
+                (peer.info.version.clone(), peer.info.note.clone(), outcome)
+            }
+            Entry::Absent(_, reason) => (String::new(), String::new(), Outcome::Absent(reason.clone())),
+            Entry::Failed(_, reason) => (String::new(), String::new(), Outcome::Failed(reason.clone())),
+        };
+        Gathered {
+            peer: entry.name().to_string(),
+            version,
+            note,
+            outcome,
+            rounds: 0,
+            times: Vec::new(),
+            rates: Vec::new(),
+            also: None,
+            sum: Round { wait: name(&case.wait), ..Round::default() },
+            network_bytes: Vec::new(),
+        }
+    }
+
+    /// Is it worth another round?
+    pub fn goes_on(&self) -> bool {
+        self.outcome == Outcome::Ok
+    }
+
+    /// Adds a round, or why there is none.
+    pub fn add(&mut self, round: Result<Round, Trouble>) {
+        match round {
+            Ok(round) => self.add_round(round),
+            Err(Trouble::Absent(reason)) => self.outcome = Outcome::Absent(reason),
+            Err(Trouble::Failed(reason)) => {
+                self.outcome = Outcome::Failed(reason);
+                self.skip();
+            }
+            Err(Trouble::Stopped) => {}
+        }
+    }
+
+    /// Keeps the place of a round that did not run, so that rounds of all peers stay side by side.
+    pub fn skip(&mut self) {
+        for (_, distribution) in &mut self.times {
+            distribution.add_round(Vec::new());
+        }
+        self.rates.push(0.0);
+        if let Some((_, rates)) = &mut self.also {
+            rates.push(0.0);
+        }
+    }
+
+    fn add_round(&mut self, round: Round) {
+        let before = self.rates.len();
+        self.rounds += 1;
+        for (figure, samples) in round.times {
+            let at = self.times.iter().position(|(known, _)| *known == figure).unwrap_or_else(|| {
+                let mut empty = Distribution::default();
+                (0..before).for_each(|_| empty.add_round(Vec::new()));
+                self.times.push((figure, empty));
+                self.times.len() - 1
+            });
+            self.times[at].1.add_round(samples);
+        }
+        self.rates.push(round.rate.unwrap_or(0.0));
+        if let Some((label, rate)) = round.also {
+            self.also.get_or_insert_with(|| (label, vec![0.0; before])).1.push(rate);
+        }
+        let sum = &mut self.sum;
+        sum.samples += round.samples;
+        sum.cpu_samples += round.cpu_samples;
+        sum.lost += round.lost;
+        sum.out_of_order += round.out_of_order;
+        sum.duplicates += round.duplicates;
+        sum.corrupt += round.corrupt;
+        sum.usage.cpu_ns += round.usage.cpu_ns;
+        sum.usage.switches += round.usage.switches;
+        sum.rate = round.rate;
+        sum.wait = round.wait;
+        sum.memory = round.memory;
+        self.network_bytes.extend(round.network_bytes.map(|bytes| bytes as f64));
+        if let Some(flaw) = round.flaw {
+            self.outcome = Outcome::Failed(flaw);
+        }
+    }
+
+    /// Its lines; none if the run was ended before anything came of it.
+    pub fn records(&self, case: &Case, run: &Run) -> Vec<Record> {
+        if self.rounds == 0 && self.outcome == Outcome::Ok {
+            return Vec::new();
+        }
+        let mut record = self.record(case, run);
+        let Some((label, rates)) = &self.also else { return vec![record] };
+        let mut further = record.clone();
+        further.case = format!("{} {label}", record.case);
+        further.round_values.clone_from(rates);
+        set_rate(&mut further, rates);
+        set_rate(&mut record, &self.rates);
+        vec![record, further]
+    }
+
+    fn record(&self, case: &Case, run: &Run) -> Record {
+        let times = |figure| self.times.iter().find(|(known, _)| *known == figure).and_then(|t| t.1.times());
+        let compared = self.times.first().map(|(_, distribution)| distribution);
+        let is_rate = self.sum.rate.is_some();
+        let mut run = run.clone();
+        if !self.note.is_empty() {
+            run.notes.push(self.note.clone());
+        }
+        let measured = self.sum.cpu_samples > 0 && self.sum.usage.cpu_ns > 0;
+        let mut record = Record {
+            workload: case.workload.to_string(),
+            peer: self.peer.clone(),
+            version: self.version.clone(),
+            transport: case.transport_name(),
+            wait: self.sum.wait.clone(),
+            pin: name(&case.pin),
+            size_bytes: case.size,
+            rate_hz: case.rate_hz(),
+            qos: case.qos(),
+            case: case.label.clone(),
+            outcome: self.outcome.clone(),
+            rounds: self.rounds,
+            samples: self.sum.samples,
+            lost: self.sum.lost,
+            out_of_order: self.sum.out_of_order,
+            duplicates: self.sum.duplicates,
+            corrupt: self.sum.corrupt,
+            rtt_ns: times(Figure::RoundTrip),
+            one_way_ns: times(Figure::OneWay),
+            write_ns: times(Figure::Write),
+            encode_ns: times(Figure::Encode),
+            decode_ns: times(Figure::Decode),
+            matched_ns: times(Figure::Matched),
+            samples_per_s: None,
+            bytes_per_s: None,
+            cpu_ns_per_sample: measured.then(|| self.sum.usage.cpu_ns as f64 / self.sum.cpu_samples as f64),
+            context_switches: measured.then_some(self.sum.usage.switches),
+            allocations_per_sample: None,
+            network_bytes: (!self.network_bytes.is_empty()).then(|| median(&self.network_bytes) as u64),
+            memory: self.sum.memory.clone(),
+            ratio: Vec::new(),
+            round_values: match compared {
+                _ if is_rate => self.rates.clone(),
+                Some(distribution) => distribution.rounds_p50().to_vec(),
+                None => memory_values(&self.sum.memory),
+            },
+            histogram: compared.map(Distribution::cells).unwrap_or_default(),
+            series: compared.map(Distribution::series).unwrap_or_default(),
+            run,
+        };
+        if is_rate {
+            set_rate(&mut record, &self.rates);
+        }
+        record
+    }
+
+    /// The distribution that is compared with other peers.
+    pub fn compared(&self) -> Option<&Distribution> {
+        self.times.first().map(|(_, distribution)| distribution)
+    }
+}
+
+fn set_rate(record: &mut Record, rates: &[f64]) {
+    let rate = median(rates);
+    record.samples_per_s = Some(rate);
+    record.bytes_per_s = Some(rate * record.size_bytes as f64);
+}
+
+/// What memory is compared by: the bytes of all entities together.
+fn memory_values(memory: &[Memory]) -> Vec<f64> {
+    let sum: i64 = memory.iter().map(|entity| entity.bytes_each * entity.count as i64).sum();
+    if sum > 0 { vec![sum as f64] } else { Vec::new() }
+}
+
+/// Sets each line of one case against the same of every other peer.
+pub fn set_ratios(lines: &mut [(Record, Option<&Distribution>)]) {
+    let others: Vec<(String, String, Vec<f64>, Option<crate::record::Times>)> = lines
+        .iter()
+        .map(|(record, distribution)| {
+            let times = distribution.and_then(|distribution| distribution.times());
+            (record.peer.clone(), record.case.clone(), record.round_values.clone(), times)
+        })
+        .collect();
+    for (record, _) in lines.iter_mut() {
+        let Some(own) = others.iter().find(|other| other.0 == record.peer && other.1 == record.case) else {
+            continue;
+        };
+        let comparable = others.iter().filter(|other| other.0 != own.0 && other.1 == own.1);
+        record.ratio = comparable
+            .filter_map(|other| ratio(&other.0, (&own.2, own.3.as_ref()), (&other.2, other.3.as_ref())))
+            .collect();
+    }
+}

@@ -1,0 +1,103 @@
+//! What a reader needs to know of the machine and the command to get a result again.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use procfs::FromRead;
+
+use crate::namespace::outer_process;
+use crate::record::Run;
+
+/// The facts of this run.
+pub fn describe(notes: Vec<String>) -> Run {
+    let now = SystemTime::now();
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let cpu = procfs::CpuInfo::from_file("/proc/cpuinfo").ok();
+    let model = cpu.as_ref().and_then(|cpu| cpu.model_name(0)).unwrap_or("unknown");
+    let mut all = machine_notes(cpu.as_ref());
+    all.extend(notes);
+    Run {
+        id: format!("{since}-{}", outer_process()),
+        started: humantime::format_rfc3339_seconds(now).to_string(),
+        command: command_line(std::env::args()),
+        taut: format!(
+            "{}{}",
+            env!("CARGO_PKG_VERSION"),
+            commit().map_or(String::new(), |id| format!(" {id}"))
+        ),
+        cpu: model.to_string(),
+        cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
+        kernel: text("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_string()),
+        governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+            .unwrap_or_else(|| "none".to_string()),
+        notes: all,
+    }
+}
+
+fn machine_notes(cpu: Option<&procfs::CpuInfo>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if cpu.and_then(|cpu| cpu.flags(0)).is_some_and(|flags| flags.contains(&"hypervisor")) {
+        notes.push("virtual machine".to_string());
+    }
+    if text("/sys/kernel/realtime").is_some_and(|value| value == "1") {
+        notes.push("real-time kernel".to_string());
+    }
+    if let Some(cores) = text("/sys/devices/system/cpu/isolated").filter(|cores| !cores.is_empty()) {
+        notes.push(format!("isolated cores {cores}"));
+    }
+    notes
+}
+
+/// The commit of the checkout that the program or the user stands in; only that of this project.
+fn commit() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let here = std::env::current_dir().ok()?;
+    let mut directories = program.ancestors().chain(here.ancestors());
+    let top = directories.find(|top| top.join(".git").exists() && top.join("peers/types.idl").exists())?;
+    let git = std::process::Command::new("git")
+        .arg("-C")
+        .arg(top)
+        .args(["-c", "safe.directory=*", "rev-parse", "--short=12", "HEAD"])
+        .stderr(std::process::Stdio::null())
+        .output()
+        .ok()?;
+    git.status.success().then(|| String::from_utf8_lossy(&git.stdout).trim().to_string())
+}
+
+fn text(path: &str) -> Option<String> {
+    Some(std::fs::read_to_string(Path::new(path)).ok()?.trim().to_string())
+}
+
+/// The words as a shell takes them; the program by its name, for its place is that of this machine.
+fn command_line(words: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.:/+@%".contains(c);
+    let mut quoted = words.enumerate().map(|(at, word)| {
+        let word = if at == 0 { word.rsplit('/').next().unwrap_or_default().to_string() } else { word };
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    let first = quoted.next().unwrap_or_default();
+    quoted.fold(first, |line, word| line + " " + &word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_can_be_pasted() {
+        let words = ["/usr/bin/taut", "perf", "--peer-dir", "my peers", "it's", ""];
+        let line = command_line(words.iter().map(ToString::to_string));
+        assert_eq!(line, r"taut perf --peer-dir 'my peers' 'it'\''s' ''");
+    }
+
+    #[test]
+    fn the_machine_is_known() {
+        let run = describe(vec!["extra".to_string()]);
+        assert!(run.cores >= 1 && run.kernel != "unknown" && run.started.ends_with('Z'), "{run:?}");
+        assert!(run.notes.contains(&"extra".to_string()));
+    }
+}

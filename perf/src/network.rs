@@ -1,0 +1,114 @@
+//! Where the processes of a trial meet: loopback, or a link between two networks.
+//!
+//! The link is a veth pair to a second network namespace, which a small process holds; both go with the
+//! run's own namespace.
+
+use std::ffi::OsString;
+use std::sync::mpsc::sync_channel;
+
+use crate::namespace::run;
+use crate::process::Process;
+
+/// The interface of each end of the link; its addresses. 198.18.0.0/15 is for benchmarks (RFC 2544).
+const INTERFACES: [&str; 2] = ["perf0", "perf1"];
+const ADDRESSES: [&str; 2] = ["198.18.0.1", "198.18.0.2"];
+
+/// The end that a process is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// That of `ping` and `pub`.
+    Near,
+    /// That of `pong` and `sub`.
+    Far,
+}
+
+/// Where processes meet.
+pub enum Network {
+    /// One loopback interface.
+    Loopback,
+    /// Two networks and the process that holds the second one.
+    Link(Process),
+}
+
+impl Network {
+    /// Makes the link.
+    pub fn link() -> Result<Network, String> {
+        let (sender, _) = sync_channel(1);
+        // It ends when its stdin does, as everything here.
+        let holder = ["unshare", "--net", "cat"].map(OsString::from);
+        let holder = Process::spawn(&holder, 0, sender).map_err(|error| format!("unshare: {error}"))?;
+        let inside = format!("nsenter --net=/proc/{}/ns/net", holder.id());
+        wait_until_apart(holder.id())?;
+        let [near, far] = INTERFACES;
+        let mut commands = vec![
+            format!("ip link add {near} type veth peer name {far} netns {}", holder.id()),
+            format!("{inside} ip link set lo up"),
+        ];
+        for (prefix, end) in [(String::new(), 0), (inside + " ", 1)] {
+            let (interface, address) = (INTERFACES[end], ADDRESSES[end]);
+            commands.push(format!("{prefix}ip address add {address}/24 dev {interface}"));
+            commands.push(format!("{prefix}ip link set {interface} up multicast on"));
+            commands.push(format!("{prefix}ip route replace 224.0.0.0/4 dev {interface}"));
+        }
+        for command in commands {
+            run(&command).map_err(|reason| format!("{command}: {reason}"))?;
+        }
+        Ok(Network::Link(holder))
+    }
+
+    /// What a process at this end is told.
+    pub fn options(&self, side: Side) -> Vec<(&'static str, String)> {
+        let (own, other) = if side == Side::Near { (0, 1) } else { (1, 0) };
+        let (interface, address, remote) = match self {
+            Network::Loopback => ("lo", "127.0.0.1", "127.0.0.1"),
+            Network::Link(_) => (INTERFACES[own], ADDRESSES[own], ADDRESSES[other]),
+        };
+        vec![
+            ("interface", interface.to_string()),
+            ("address", address.to_string()),
+            ("remote", remote.to_string()),
+        ]
+    }
+
+    /// The interface of the near end.
+    pub fn interface(&self) -> &'static str {
+        match self {
+            Network::Loopback => "lo",
+            Network::Link(_) => INTERFACES[0],
+        }
+    }
+
+    /// The words before a program that runs at this end.
+    pub fn prefix(&self, side: Side) -> Vec<OsString> {
+        match self {
+            Network::Link(holder) if side == Side::Far => {
+                vec!["nsenter".into(), format!("--net=/proc/{}/ns/net", holder.id()).into()]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Runs a command of the system at each end, `DEV` in it replaced by the end's interface.
+    pub fn at_both_ends(&self, command: &str) -> Result<(), String> {
+        for (side, interface) in [(Side::Near, INTERFACES[0]), (Side::Far, INTERFACES[1])] {
+            let prefix: Vec<String> =
+                self.prefix(side).iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            let command = format!("{} {}", prefix.join(" "), command.replace("DEV", interface));
+            run(&command).map_err(|reason| format!("{}: {reason}", command.trim()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits until the holder is in a network of its own, a moment after its start.
+fn wait_until_apart(pid: u32) -> Result<(), String> {
+    let own = std::fs::read_link("/proc/self/ns/net").map_err(|error| error.to_string())?;
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while std::time::Instant::now() < end {
+        if std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|other| other != own) {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    Err("the holder of the second network did not start".to_string())
+}

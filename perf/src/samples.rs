@@ -1,0 +1,107 @@
+//! The file of times that an adapter leaves: read, checked, and cut into what is measured.
+
+use std::path::Path;
+
+/// A file this large is 40 million samples: more than a run asks for, and still bounded.
+const FILE_MOST: u64 = 1 << 30;
+
+/// The bytes of a record: three times.
+const RECORD: usize = 24;
+
+/// Times of a ping or of a local round trip.
+#[derive(Debug, Default, PartialEq)]
+pub struct RoundTrips {
+    /// `(sent, round trip)` of each answered sample.
+    pub rtt: Vec<(u64, u64)>,
+    /// `(sent, first way)` of each sample whose arrival on the other side is known.
+    pub one_way: Vec<(u64, u64)>,
+    /// Sent and never answered.
+    pub lost: u64,
+    /// Answered after a later one.
+    pub out_of_order: u64,
+}
+
+/// Reads the records; what is no such file is an error in words.
+pub fn read(path: &Path) -> Result<Vec<[u64; 3]>, String> {
+    let length = std::fs::metadata(path).map_err(|error| format!("no file of samples: {error}"))?.len();
+    if length > FILE_MOST {
+        return Err(format!("a file of samples of {length} bytes"));
+    }
+    let bytes = std::fs::read(path).map_err(|error| format!("no file of samples: {error}"))?;
+    if bytes.len() % RECORD != 0 {
+        return Err(format!("a file of samples of {length} bytes, which is no multiple of {RECORD}"));
+    }
+    let time = |record: &[u8], at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&record[at..at + 8]);
+        u64::from_le_bytes(word)
+    };
+    Ok(bytes.chunks_exact(RECORD).map(|r| [time(r, 0), time(r, 8), time(r, 16)]).collect())
+}
+
+/// The round trips of a ping's records, without the warm-up.
+pub fn round_trips(records: &[[u64; 3]], warmup: u64) -> Result<RoundTrips, String> {
+    let mut trips = RoundTrips::default();
+    let mut newest_ns = 0;
+    for (seq, &[sent_ns, seen_ns, taken_ns]) in records.iter().enumerate().skip(warmup as usize) {
+        if sent_ns == 0 {
+            return Err(format!("sample {seq} was never sent"));
+        }
+        if taken_ns == 0 {
+            trips.lost += 1;
+            continue;
+        }
+        trips.rtt.push((sent_ns, after(seq, sent_ns, taken_ns)?));
+        if seen_ns != 0 {
+            trips.one_way.push((sent_ns, after(seq, sent_ns, seen_ns)?));
+        }
+        trips.out_of_order += u64::from(taken_ns < newest_ns);
+        newest_ns = newest_ns.max(taken_ns);
+    }
+    Ok(trips)
+}
+
+/// `(start, time)` from the first to the third time of each record, without the warm-up.
+pub fn spans(records: &[[u64; 3]], warmup: u64) -> Result<Vec<(u64, u64)>, String> {
+    let measured = records.iter().enumerate().skip(warmup as usize);
+    measured.map(|(seq, &[start, _, end])| Ok((start, after(seq, start, end)?))).collect()
+}
+
+fn after(seq: usize, start_ns: u64, end_ns: u64) -> Result<u64, String> {
+    end_ns.checked_sub(start_ns).ok_or_else(|| format!("sample {seq} ends before it starts"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_up_is_cut_loss_and_order_are_seen() {
+        let records = [[100, 150, 900], [200, 250, 300], [400, 0, 0], [500, 0, 800], [600, 650, 700]];
+        let trips = round_trips(&records, 1).unwrap();
+        assert_eq!(trips.rtt, [(200, 100), (500, 300), (600, 100)]);
+        assert_eq!(trips.one_way, [(200, 50), (600, 50)]);
+        assert_eq!((trips.lost, trips.out_of_order), (1, 1));
+        assert_eq!(round_trips(&records, 9).unwrap(), RoundTrips::default());
+    }
+
+    #[test]
+    fn what_cannot_be_is_an_error() {
+        assert!(round_trips(&[[200, 0, 100]], 0).is_err());
+        assert!(round_trips(&[[0, 0, 100]], 0).is_err());
+        assert!(spans(&[[200, 0, 100]], 0).is_err());
+        assert_eq!(spans(&[[9, 0, 9], [200, 0, 300]], 1), Ok(vec![(200, 100)]));
+    }
+
+    #[test]
+    fn a_file_has_whole_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("samples");
+        assert!(read(&path).is_err());
+        std::fs::write(&path, [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+            .unwrap();
+        assert_eq!(read(&path), Ok(vec![[1, 2, 256]]));
+        std::fs::write(&path, [0; 25]).unwrap();
+        assert!(read(&path).is_err());
+    }
+}

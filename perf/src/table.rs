@@ -1,0 +1,263 @@
+//! The lines of a workload as a table that fits the terminal.
+//!
+//! What failed says why below it, line by line; what is absent says it once for each peer and reason.
+
+use std::fmt::Write;
+
+use crate::record::{Outcome, Record, Times};
+use crate::workload::soak::growth_per_s;
+
+/// A terminal whose width is not known, as a file.
+const WIDTH: usize = 120;
+
+/// A column: its title, its text, and whether a narrow terminal keeps it.
+struct Column {
+    title: &'static str,
+    needed: bool,
+    text: fn(&Record) -> String,
+}
+
+/// The columns of times that round trips and writes have.
+fn times_columns() -> Vec<Column> {
+    vec![
+        column("p50", true, |r| time(main_times(r), |t| t.p50)),
+        column("p99", true, |r| time(main_times(r), |t| t.p99)),
+        column("p99.9", false, |r| time(main_times(r), |t| t.p999)),
+        column("max", true, |r| time(main_times(r), |t| t.max)),
+        column("lost", false, errors),
+        column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
+    ]
+}
+
+fn column(title: &'static str, needed: bool, text: fn(&Record) -> String) -> Column {
+    Column { title, needed, text }
+}
+
+fn columns(workload: &str) -> Vec<Column> {
+    match workload {
+        "throughput" | "fanout" => vec![
+            column("samples/s", true, |r| r.samples_per_s.map_or(String::new(), |n| scaled(n, ""))),
+            column("bytes/s", true, |r| r.bytes_per_s.map_or(String::new(), |n| scaled(n, "B"))),
+            column("lost", true, errors),
+            column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
+        ],
+        "cdr" => vec![
+            column("encode", true, |r| time(r.encode_ns.as_ref(), |t| t.p50)),
+            column("p99", false, |r| time(r.encode_ns.as_ref(), |t| t.p99)),
+            column("decode", true, |r| time(r.decode_ns.as_ref(), |t| t.p50)),
+            column("p99", false, |r| time(r.decode_ns.as_ref(), |t| t.p99)),
+        ],
+        "discovery" => vec![
+            column("matched", true, |r| time(r.matched_ns.as_ref(), |t| t.p50)),
+            column("max", true, |r| time(r.matched_ns.as_ref(), |t| t.max)),
+            column("sent", true, |r| r.network_bytes.map_or(String::new(), |n| scaled(n as f64, "B"))),
+            column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
+        ],
+        "memory" => vec![
+            column("process", false, |r| entity(r, "process")),
+            column("participant", true, |r| entity(r, "participant")),
+            column("topic", false, |r| entity(r, "topic")),
+            column("writer", true, |r| entity(r, "writer")),
+            column("reader", true, |r| entity(r, "reader")),
+            column("threads", true, |r| r.memory.last().map_or(String::new(), |m| m.threads.to_string())),
+            column("fds", false, |r| r.memory.last().map_or(String::new(), |m| m.descriptors.to_string())),
+        ],
+        "soak" => {
+            let mut columns = times_columns();
+            columns.push(column("growth", true, |r| {
+                growth_per_s(&r.memory).map_or(String::new(), |n| scaled(n, "B/s"))
+            }));
+            columns
+        }
+        _ => times_columns(),
+    }
+}
+
+/// The table of lines that belong to one workload; ratios are those to `base`.
+pub fn render(records: &[Record], base: Option<&str>) -> String {
+    let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0));
+    render_within(records, base, width)
+}
+
+fn render_within(records: &[Record], base: Option<&str>, width: usize) -> String {
+    let Some(first) = records.first() else { return String::new() };
+    let mut out = format!("\n{}\n", first.workload);
+    let ran: Vec<&Record> = records.iter().filter(|record| has_figures(record)).collect();
+    if !ran.is_empty() {
+        let mut columns = columns(&first.workload);
+        let mut rows = rows(&ran, &columns, base);
+        while line_width(&rows) > width && columns.iter().any(|column| !column.needed) {
+            if let Some(last) = columns.iter().rposition(|column| !column.needed) {
+                columns.remove(last);
+            }
+            rows = self::rows(&ran, &columns, base);
+        }
+        write_rows(&mut out, &rows);
+    }
+    for record in records {
+        if let Outcome::Failed(reason) = &record.outcome {
+            let _ = writeln!(out, "failed  {} {}: {reason}", record.peer, place(record));
+        }
+    }
+    write_absent(&mut out, records);
+    out
+}
+
+/// Whether a line has anything to show.
+fn has_figures(record: &Record) -> bool {
+    record.rounds > 0
+}
+
+fn rows(records: &[&Record], columns: &[Column], base: Option<&str>) -> Vec<Vec<String>> {
+    let mut header = vec!["".to_string(), "peer".to_string()];
+    header.extend(columns.iter().map(|column| column.title.to_string()));
+    header.extend(base.map(|base| format!("to {base}")));
+    let mut rows = vec![header];
+    let mut last_place = String::new();
+    for record in records {
+        let place = place(record);
+        let shown = if place == last_place { String::new() } else { place.clone() };
+        last_place = place;
+        let mark = if matches!(record.outcome, Outcome::Failed(_)) { " (failed)" } else { "" };
+        let mut row = vec![shown, format!("{}{mark}", record.peer)];
+        row.extend(columns.iter().map(|column| (column.text)(record)));
+        row.extend(base.map(|base| ratio(record, base)));
+        rows.push(row);
+    }
+    rows
+}
+
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let columns = rows.first().map_or(0, Vec::len);
+    (0..columns).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect()
+}
+
+fn line_width(rows: &[Vec<String>]) -> usize {
+    widths(rows).iter().map(|width| width + 2).sum::<usize>().saturating_sub(2)
+}
+
+/// Names to the left, figures to the right.
+fn write_rows(out: &mut String, rows: &[Vec<String>]) {
+    let widths = widths(rows);
+    for row in rows {
+        let mut line = String::new();
+        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = if at < 2 { write!(line, "{cell:width$}  ") } else { write!(line, "{cell:>width$}  ") };
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+fn write_absent(out: &mut String, records: &[Record]) {
+    let mut told: Vec<(&str, &str, usize)> = Vec::new();
+    for record in records {
+        let Outcome::Absent(reason) = &record.outcome else { continue };
+        match told.iter_mut().find(|(peer, why, _)| *peer == record.peer && why == reason) {
+            Some(known) => known.2 += 1,
+            None => told.push((&record.peer, reason, 1)),
+        }
+    }
+    for (peer, reason, lines) in told {
+        let plural = if lines == 1 { "line" } else { "lines" };
+        let _ = writeln!(out, "absent  {peer}: {reason} ({lines} {plural})");
+    }
+}
+
+/// Where a line belongs: what all peers of a case share.
+fn place(record: &Record) -> String {
+    let mut words = Vec::new();
+    if record.workload != "cdr" {
+        words.push(record.transport.clone());
+    }
+    if record.size_bytes > 0 {
+        words.push(bytes(record.size_bytes));
+    }
+    if !record.case.is_empty() {
+        words.push(record.case.clone());
+    }
+    if record.pin != "none" {
+        words.push(format!("pin {}", record.pin));
+    }
+    if record.qos.starts_with("best-effort") && record.workload == "throughput" {
+        words.push("best-effort".to_string());
+    }
+    words.join(" ")
+}
+
+fn main_times(record: &Record) -> Option<&Times> {
+    record.rtt_ns.as_ref().or(record.write_ns.as_ref())
+}
+
+fn time(times: Option<&Times>, pick: fn(&Times) -> u64) -> String {
+    times.map_or(String::new(), |times| nanoseconds(pick(times) as f64))
+}
+
+/// Lost samples in percent, and whatever else was wrong.
+fn errors(record: &Record) -> String {
+    let mut words = Vec::new();
+    if record.lost > 0 {
+        let share = 100.0 * record.lost as f64 / (record.lost + record.samples) as f64;
+        words.push(format!("{share:.2}%"));
+    }
+    for (count, what) in
+        [(record.out_of_order, "order"), (record.duplicates, "twice"), (record.corrupt, "corrupt")]
+    {
+        if count > 0 {
+            words.push(format!("{count} {what}"));
+        }
+    }
+    if words.is_empty() { "0".to_string() } else { words.join(" ") }
+}
+
+fn ratio(record: &Record, base: &str) -> String {
+    if record.peer == base {
+        return "1".to_string();
+    }
+    let Some(ratio) = record.ratio.iter().find(|ratio| ratio.to == base) else { return String::new() };
+    match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) => format!("{:.2} [{low:.2} {high:.2}]", ratio.p50),
+        _ => format!("{:.2}", ratio.p50),
+    }
+}
+
+fn entity(record: &Record, name: &str) -> String {
+    let found = record.memory.iter().find(|memory| memory.entity == name);
+    found.map_or(String::new(), |memory| scaled(memory.bytes_each as f64, "B"))
+}
+
+/// Three digits of a time.
+fn nanoseconds(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{} us", digits(ns / 1e3)),
+        ns if ns < 1e9 => format!("{} ms", digits(ns / 1e6)),
+        ns => format!("{} s", digits(ns / 1e9)),
+    }
+}
+
+/// Three digits of a number with a unit of thousands.
+fn scaled(number: f64, unit: &str) -> String {
+    let (value, prefix) = match number.abs() {
+        n if n < 1e3 => (number, ""),
+        n if n < 1e6 => (number / 1e3, "k"),
+        n if n < 1e9 => (number / 1e6, "M"),
+        _ => (number / 1e9, "G"),
+    };
+    format!("{} {prefix}{unit}", digits(value)).trim_end().to_string()
+}
+
+fn digits(value: f64) -> String {
+    match value.abs() {
+        v if v < 10.0 => format!("{value:.2}"),
+        v if v < 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+fn bytes(size: u64) -> String {
+    match size {
+        size if size >= 1 << 20 && size % (1 << 20) == 0 => format!("{} MiB", size >> 20),
+        size if size >= 1 << 10 && size % (1 << 10) == 0 => format!("{} KiB", size >> 10),
+        size => format!("{size} B"),
+    }
+}

@@ -1,0 +1,187 @@
+//! Round trips every 500 us beside a UDP flood in both directions, and what each mitigation is worth.
+//!
+//! The link's two networks are those of the study of timing isolation, without its hardware. Spinning is
+//! no part of `flood all`: all of it runs on one CPU, where two processes that never sleep starve each
+//! other.
+
+use std::fs::File;
+use std::io::Write as _;
+
+use crate::args::{Options, Pin, Wait};
+use crate::bench::Bench;
+use crate::case::Case;
+use crate::catalog::{FLOOR, Peer};
+use crate::namespace::run;
+use crate::network::{Network, Side};
+use crate::session::{Session, Trouble};
+use crate::workload::{Round, Work, pick, round_trip, traffic, transports};
+
+/// The study's sizes and period.
+const SIZES: [u64; 3] = [64, 512, 1_024];
+const FEW_SIZES: [u64; 1] = [64];
+const PERIOD_NS: u64 = 500_000;
+
+/// The study's flood: iperf3 with 50 connections at the line's rate.
+const CONNECTIONS: u32 = 50;
+const RATE_MBIT: u32 = 2_500;
+
+/// The study's priority.
+const PRIORITY: u8 = 99;
+
+/// The flood's first port; its connections take those after it. Below the ephemeral ones, above those of
+/// domain 200.
+pub const FLOOD_PORT: u16 = 31_744;
+
+/// What is done against the flood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Against {
+    /// DDS on CPU 0, the flood on CPU 1.
+    Pin,
+    /// SCHED_FIFO.
+    Fifo,
+    /// Classes at both ends: the flood's ports are served last and held below the line's rate.
+    Qdisc,
+    /// No deep sleep of a core.
+    DmaLatency,
+    /// The processes never sleep.
+    Spin,
+}
+
+/// The cases of each size, in order.
+const ROWS: [(&str, bool, &[Against]); 8] = [
+    ("quiet", false, &[]),
+    ("flood", true, &[]),
+    ("flood pin", true, &[Against::Pin]),
+    ("flood fifo", true, &[Against::Fifo]),
+    ("flood qdisc", true, &[Against::Qdisc]),
+    ("flood dma_latency", true, &[Against::DmaLatency]),
+    ("flood spin", true, &[Against::Spin]),
+    ("flood all", true, &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency]),
+];
+
+/// Each row at each size.
+pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for transport in transports(options) {
+        for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
+            for (label, flood, against) in ROWS {
+                let work = Box::new(Beside { flood, against });
+                let mut case = Case::new("interference", Some(transport), size, work)
+                    .label(label)
+                    .amount(400, 4_000, 2_000);
+                (case.link, case.period_ns) = (true, PERIOD_NS);
+                let mut case = case.with(options, scale);
+                if against.contains(&Against::Pin) {
+                    (case.pin, case.flood_cpu) = (Pin::Same, Some(1));
+                }
+                if against.contains(&Against::Fifo) {
+                    case.fifo = Some(PRIORITY);
+                }
+                if against.contains(&Against::Spin) {
+                    case.wait = Wait::Spin;
+                }
+                cases.push(case);
+            }
+        }
+    }
+    cases
+}
+
+struct Beside {
+    flood: bool,
+    against: &'static [Against],
+}
+
+impl Work for Beside {
+    fn roles(&self) -> &'static [&'static str] {
+        &["ping", "pong"]
+    }
+
+    fn estimate_s(&self, case: &Case) -> f64 {
+        traffic::STARTING_S * if self.flood { 1.5 } else { 1.0 } + traffic::measuring_s(case)
+    }
+
+    fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
+        let network = bench.network(case)?;
+        if case.fifo.is_some() {
+            run("chrt -f 1 true")
+                .map_err(|reason| Trouble::Absent(format!("no SCHED_FIFO here: {reason}")))?;
+        }
+        let _awake = self.against.contains(&Against::DmaLatency).then(Awake::keep).transpose()?;
+        let _classes = self.against.contains(&Against::Qdisc).then(|| Classes::set(network)).transpose()?;
+        let mut session = Session::begin(bench, peer, case)?;
+        if self.flood {
+            start_flood(bench, network, &mut session, case)?;
+        }
+        round_trip::run(session, case, false, &mut |_| {})
+    }
+}
+
+/// Sinks and generators at both ends.
+fn start_flood(bench: &Bench, network: &Network, session: &mut Session, case: &Case) -> Result<(), Trouble> {
+    let Some(program) = bench.catalog.program(FLOOR) else {
+        return Err(Trouble::Absent("the flood needs perf-peer-floor: `make peers` builds it".to_string()));
+    };
+    for role in ["sink", "flood"] {
+        for side in [Side::Near, Side::Far] {
+            let mut options = network.options(side);
+            options.push(("size", case.size.to_string()));
+            options.push(("connections", CONNECTIONS.to_string()));
+            options.push(("rate-mbit", RATE_MBIT.to_string()));
+            options.push(("port", FLOOD_PORT.to_string()));
+            let id = session.spawn(program.clone().into_os_string(), role, 1, side, &options)?;
+            session.ready(id)?;
+            session.keep(id);
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the cores out of deep sleep while it lives.
+struct Awake {
+    /// The open file is the request.
+    _request: File,
+}
+
+impl Awake {
+    fn keep() -> Result<Awake, Trouble> {
+        let path = "/dev/cpu_dma_latency";
+        let open = || {
+            let mut file = File::options().write(true).open(path)?;
+            file.write_all(&0i32.to_ne_bytes())?;
+            Ok(file)
+        };
+        let file = open().map_err(|error: std::io::Error| Trouble::Absent(format!("{path}: {error}")))?;
+        Ok(Awake { _request: file })
+    }
+}
+
+/// Classes at both ends of the link while it lives.
+struct Classes<'a>(&'a Network);
+
+impl Classes<'_> {
+    /// HTB, which most kernels have: all but the flood first, and the flood at a fifth of the study's line.
+    fn set(network: &Network) -> Result<Classes<'_>, Trouble> {
+        let classes = Classes(network);
+        // 64 ports from FLOOD_PORT: the mask has the upper ten bits.
+        let filter = format!("u32 match ip protocol 17 0xff match ip dport {FLOOD_PORT} 0xffc0");
+        for command in [
+            "tc qdisc replace dev DEV root handle 1: htb default 10".to_string(),
+            "tc class add dev DEV parent 1: classid 1:1 htb rate 2500mbit".to_string(),
+            "tc class add dev DEV parent 1:1 classid 1:10 htb rate 2000mbit ceil 2500mbit prio 0".to_string(),
+            "tc class add dev DEV parent 1:1 classid 1:20 htb rate 500mbit ceil 500mbit prio 7".to_string(),
+            format!("tc filter add dev DEV parent 1: protocol ip prio 1 {filter} flowid 1:20"),
+        ] {
+            let absent = |reason| Trouble::Absent(format!("no classes on the link: {reason}"));
+            classes.0.at_both_ends(&command).map_err(absent)?;
+        }
+        Ok(classes)
+    }
+}
+
+impl Drop for Classes<'_> {
+    fn drop(&mut self) {
+        // The link goes with the run; what fails here would only fail the next `replace`.
+        let _ = self.0.at_both_ends("tc qdisc del dev DEV root");
+    }
+}

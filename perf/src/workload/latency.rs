@@ -1,0 +1,52 @@
+//! Round trips between two processes, by the methods of three papers.
+
+use crate::args::{Options, Pin};
+use crate::case::Case;
+use crate::workload::round_trip::RoundTrip;
+use crate::workload::{or, pick, transports};
+
+/// eProsima's sizes.
+const SIZES: [u64; 11] =
+    [64, 512, 1_024, 4_096, 8_192, 16_384, 65_536, 1_048_576, 2_097_152, 4_194_304, 8_388_608];
+
+/// For a short run: the small, the frame, the datagram, the fragmented one.
+const FEW_SIZES: [u64; 3] = [64, 1_024, 65_536];
+
+/// A control loop's sizes and period, of the study of timing isolation.
+const LOOP_SIZES: [u64; 3] = [64, 512, 1_024];
+const LOOP_PERIOD_NS: u64 = 500_000;
+
+/// The rate and size of the study of user-space networking.
+const PERIODIC_SIZE: u64 = 32;
+const PERIODIC_PERIOD_NS: u64 = 1_000_000;
+
+/// A closed loop at each size; and, unless the user wants a size or a rate, the two open loops.
+pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for transport in transports(options) {
+        let case = |size| Case::new("latency", Some(transport), size, RoundTrip::over(transport));
+        for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
+            cases.push(case(size).with(options, scale));
+        }
+        if options.rate.is_some() || !options.sizes.is_empty() {
+            continue;
+        }
+        let mut periodic = case(PERIODIC_SIZE).label("every 1 ms").amount(200, 5_000, 5_000);
+        (periodic.period_ns, periodic.history) = (PERIODIC_PERIOD_NS, "keep-all");
+        cases.push(periodic.with(options, scale));
+        for size in or(&[], if options.quick { &LOOP_SIZES[..1] } else { &LOOP_SIZES }) {
+            let mut open = case(size).label("every 500 us").amount(200, 4_000, 2_000);
+            open.period_ns = LOOP_PERIOD_NS;
+            cases.push(open.with(options, scale));
+        }
+    }
+    cases
+}
+
+/// What `all` adds: the software's path without the machine's wake-up between two cores.
+pub fn pinned_cases(options: &Options, scale: f64) -> Vec<Case> {
+    let mut own = options.clone();
+    own.pin = Pin::Same;
+    own.sizes = or(&options.sizes, &FEW_SIZES);
+    cases(&own, scale)
+}

@@ -1,0 +1,144 @@
+//! The workloads: each file makes the cases of one and runs a round of a case.
+
+pub mod cdr;
+pub mod discovery;
+pub mod fanout;
+pub mod interference;
+pub mod latency;
+pub mod local;
+pub mod memory;
+mod round_trip;
+pub mod soak;
+mod stream;
+pub mod throughput;
+pub mod traffic;
+pub mod types;
+pub mod write;
+
+use crate::accounting::Usage;
+use crate::args::{Options, Transport};
+use crate::bench::Bench;
+use crate::case::Case;
+use crate::catalog::Peer;
+use crate::record::Memory;
+use crate::session::Trouble;
+
+/// All workloads, in the order in which `all` runs them: what matters most first, should the time not
+/// suffice.
+pub const NAMES: [&str; 11] = [
+    "latency",
+    "throughput",
+    "local",
+    "write",
+    "cdr",
+    "memory",
+    "discovery",
+    "types",
+    "fanout",
+    "interference",
+    "soak",
+];
+
+/// What happens in a round of a case.
+pub trait Work {
+    /// The roles that an adapter must play.
+    fn roles(&self) -> &'static [&'static str];
+
+    /// Must an adapter know the case's type?
+    fn has_type(&self) -> bool {
+        true
+    }
+
+    /// The time of a round of one peer in seconds, roughly.
+    fn estimate_s(&self, case: &Case) -> f64 {
+        traffic::STARTING_S + traffic::measuring_s(case)
+    }
+
+    /// Runs a round of one peer.
+    fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble>;
+}
+
+/// What a time is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// There and back, or write and take.
+    RoundTrip,
+    /// One way.
+    OneWay,
+    /// A write.
+    Write,
+    /// An encode and a decode.
+    Coding,
+    /// An encode.
+    Encode,
+    /// A decode.
+    Decode,
+    /// Until all are matched.
+    Matched,
+}
+
+/// What a round brought.
+#[derive(Debug, Default)]
+pub struct Round {
+    /// `(start, time)` of each sample; the first figure is the one that is compared.
+    pub times: Vec<(Figure, Vec<(u64, u64)>)>,
+    /// Samples per second; it is compared if it is there.
+    pub rate: Option<f64>,
+    /// A further line that differs in the rate only: what to add to its label, and the rate.
+    pub also: Option<(&'static str, f64)>,
+    /// Samples that were measured.
+    pub samples: u64,
+    /// Samples by which the CPU time is divided, warm-up included.
+    pub cpu_samples: u64,
+    /// Sent and not received.
+    pub lost: u64,
+    /// Received after a later one.
+    pub out_of_order: u64,
+    /// Received again.
+    pub duplicates: u64,
+    /// Received with another content.
+    pub corrupt: u64,
+    /// Of all processes.
+    pub usage: Usage,
+    /// How it really waited.
+    pub wait: String,
+    /// Bytes that crossed the interface.
+    pub network_bytes: Option<u64>,
+    /// Of entities, or over time.
+    pub memory: Vec<Memory>,
+    /// What went wrong after the figures were complete.
+    pub flaw: Option<String>,
+}
+
+/// The cases of a workload.
+pub fn cases(workload: &str, options: &Options, scale: f64) -> Vec<Case> {
+    match workload {
+        "latency" => latency::cases(options, scale),
+        "throughput" => throughput::cases(options, scale),
+        "fanout" => fanout::cases(options, scale),
+        "types" => types::cases(options, scale),
+        "interference" => interference::cases(options, scale),
+        "local" => local::cases(options, scale),
+        "write" => write::cases(options, scale),
+        "cdr" => cdr::cases(options, scale),
+        "memory" => memory::cases(options, scale),
+        "discovery" => discovery::cases(options, scale),
+        "soak" => soak::cases(options, scale),
+        _ => Vec::new(),
+    }
+}
+
+/// What the user chose, or else the workload's own choice.
+fn or<T: Copy>(chosen: &[T], own: &[T]) -> Vec<T> {
+    if chosen.is_empty() { own.to_vec() } else { chosen.to_vec() }
+}
+
+/// A shorter list when a short run is wanted.
+fn pick<T: Copy>(options: &Options, chosen: &[T], all: &[T], few: &[T]) -> Vec<T> {
+    or(chosen, if options.quick { few } else { all })
+}
+
+/// UDP, unless the user chose.
+fn transports(options: &Options) -> Vec<Transport> {
+    or(&options.transport, &[Transport::Udp])
+}

@@ -1,0 +1,143 @@
+//! A round of one publisher and its subscribers.
+
+use std::time::Duration;
+
+use crate::accounting::Usage;
+use crate::bench::Bench;
+use crate::case::Case;
+use crate::catalog::Peer;
+use crate::contract::figure;
+use crate::session::{Session, Start, Trouble};
+use crate::workload::traffic::{self, exchange};
+use crate::workload::{Round, Work};
+
+/// So many samples without a pause, then the rest of an interval; 0 samples are no pause at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// Samples.
+    pub samples: u64,
+    /// From the beginning of a burst to that of the next.
+    pub interval: Duration,
+}
+
+impl Burst {
+    /// As fast as possible.
+    pub const NONE: Burst = Burst { samples: 0, interval: Duration::ZERO };
+}
+
+/// A publisher and its subscribers; of several paces the best counts.
+pub struct Stream {
+    /// How the publisher paces itself, one after the other.
+    pub bursts: Vec<Burst>,
+    /// How many subscribers.
+    pub subscribers: u32,
+}
+
+/// What one pace brought.
+struct Pace {
+    rates: Vec<f64>,
+    sent: u64,
+    received: u64,
+    lost: u64,
+    out_of_order: u64,
+    duplicates: u64,
+    corrupt: u64,
+    usage: Usage,
+    wait: String,
+    flaw: Option<String>,
+}
+
+impl Work for Stream {
+    fn roles(&self) -> &'static [&'static str] {
+        &["pub", "sub"]
+    }
+
+    fn estimate_s(&self, case: &Case) -> f64 {
+        let starting_s = traffic::STARTING_S * (1.0 + 0.1 * f64::from(self.subscribers));
+        self.bursts.len() as f64 * (starting_s + case.duration_ms as f64 / 1e3)
+    }
+
+    fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
+        let mut round = Round::default();
+        let mut trouble = None;
+        for burst in &self.bursts {
+            match self.pace(bench, peer, case, *burst) {
+                Ok(pace) => add(&mut round, pace, case.warmup),
+                Err(Trouble::Failed(reason)) => {
+                    trouble = Some(format!("burst of {} each {:?}: {reason}", burst.samples, burst.interval));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        match trouble {
+            Some(reason) if round.rate.is_none() => return Err(Trouble::Failed(reason)),
+            Some(reason) => round.flaw = Some(reason),
+            None => {}
+        }
+        Ok(round)
+    }
+}
+
+impl Stream {
+    fn pace(&self, bench: &Bench, peer: &Peer, case: &Case, burst: Burst) -> Result<Pace, Trouble> {
+        let session = Session::begin(bench, peer, case)?;
+        let publisher = Start::near("pub")
+            .with("burst", burst.samples)
+            .with("interval-ns", burst.interval.as_nanos())
+            .with("samples", "");
+        let subscriber = |index: u32| {
+            let mut start = Start::far("sub").with("index", index).with("samples", "");
+            start.cpu = 1 + index as usize;
+            start.with("nodes", self.subscribers)
+        };
+        let ran =
+            exchange(session, case, publisher, (0..self.subscribers).map(subscriber).collect(), &mut |_| {})?;
+        let sent = figure(&ran.sender, "sent");
+        let start_ns = figure(&ran.sender, "start_ns");
+        let mut rates: Vec<(f64, usize)> = Vec::new();
+        for (index, sub) in ran.servers.iter().enumerate() {
+            let span_ns = figure(sub, "last_ns").saturating_sub(start_ns);
+            let received = figure(sub, "received");
+            if received == 0 || span_ns == 0 {
+                let reason = format!("subscriber {index} received {received} of {sent} samples");
+                return Err(Trouble::Failed(reason));
+            }
+            rates.push((received as f64 * 1e9 / span_ns as f64, index));
+        }
+        rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let slowest = &ran.servers[rates[0].1];
+        let sum = |name: &str| ran.servers.iter().map(|sub| figure(sub, name)).sum();
+        let accepted = sent.saturating_sub(figure(&ran.sender, "refused"));
+        Ok(Pace {
+            sent,
+            received: figure(slowest, "received"),
+            lost: ran.servers.iter().map(|sub| accepted.saturating_sub(figure(sub, "received"))).sum(),
+            out_of_order: sum("out_of_order"),
+            duplicates: sum("duplicates"),
+            corrupt: sum("corrupt"),
+            rates: rates.into_iter().map(|(rate, _)| rate).collect(),
+            usage: ran.usage,
+            wait: ran.wait,
+            flaw: ran.flaw,
+        })
+    }
+}
+
+/// The rate is the best one's, errors are those of all.
+fn add(round: &mut Round, pace: Pace, warmup: u64) {
+    let slowest = pace.rates[0];
+    if round.rate.is_none_or(|best| slowest > best) {
+        round.rate = Some(slowest);
+        round.also = (pace.rates.len() > 1).then(|| ("median subscriber", pace.rates[pace.rates.len() / 2]));
+    }
+    round.samples += pace.received;
+    round.cpu_samples += pace.sent + warmup;
+    round.lost += pace.lost;
+    round.out_of_order += pace.out_of_order;
+    round.duplicates += pace.duplicates;
+    round.corrupt += pace.corrupt;
+    round.usage.cpu_ns += pace.usage.cpu_ns;
+    round.usage.switches += pace.usage.switches;
+    round.wait = pace.wait;
+    round.flaw = round.flaw.take().or(pace.flaw);
+}

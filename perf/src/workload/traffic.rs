@@ -1,0 +1,84 @@
+//! One process that sends and others that serve it, from their start to their end.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::accounting::Usage;
+use crate::case::Case;
+use crate::session::{Session, Start, Trouble};
+
+/// Starting two processes, matching them and ending them: about what peers need here.
+pub const STARTING_S: f64 = 1.2;
+
+/// A round trip or a write when nothing else is known: for the plan only.
+const SAMPLE_S: f64 = 100e-6;
+
+/// What is granted to a round beyond its own time: lost samples, a last acknowledgement (5 s by the
+/// contract), a machine that is busy elsewhere. Lower, it fails peers that are slow and not broken; higher,
+/// each stall costs so much of an hour.
+const STOP_MARGIN: Duration = Duration::from_secs(15);
+
+/// The figures of all processes.
+pub struct Ran {
+    /// The sender's.
+    pub sender: Map<String, Value>,
+    /// The others'.
+    pub servers: Vec<Map<String, Value>>,
+    /// What all used between `go` and `stop`.
+    pub usage: Usage,
+    /// How the side that waits for samples really waited.
+    pub wait: String,
+    /// What went wrong after the figures were complete.
+    pub flaw: Option<String>,
+}
+
+/// Until when the sender must have said `stop`.
+pub fn stop_limit(case: &Case) -> Duration {
+    let paced_ms = (case.warmup + case.count) * case.period_ns / 1_000_000;
+    let most_ms = if case.duration_ms > 0 { paced_ms.min(case.duration_ms + case.warmup) } else { paced_ms };
+    STOP_MARGIN + Duration::from_millis(most_ms.max(case.duration_ms) * 3 / 2)
+}
+
+/// The time between `go` and `stop`, roughly.
+pub fn measuring_s(case: &Case) -> f64 {
+    let each_s = if case.period_ns > 0 { case.period_ns as f64 / 1e9 } else { SAMPLE_S };
+    let counted_s = (case.warmup + case.count) as f64 * each_s;
+    if case.duration_ms > 0 { counted_s.min(case.duration_ms as f64 / 1e3) } else { counted_s }
+}
+
+/// Runs a sender with its servers, and calls `look` often while it sends.
+pub fn exchange(
+    mut session: Session,
+    case: &Case,
+    sender: Start,
+    servers: Vec<Start>,
+    look: &mut dyn FnMut(&Session),
+) -> Result<Ran, Trouble> {
+    let remotes = servers.len().to_string();
+    let mut ids = Vec::new();
+    for server in servers {
+        ids.push(session.start(server)?);
+    }
+    let mut server_wait = None;
+    for id in &ids {
+        server_wait = Some(session.ready(*id)?);
+    }
+    let sender = session.start(sender.with("remotes", remotes))?;
+    let own_wait = session.ready(sender)?;
+    let before = session.accounts();
+    session.say(sender, "go");
+    session.expect_with(sender, "stop", stop_limit(case), look)?;
+    let usage = session.accounts().since(&before);
+    session.say(sender, "go");
+    let sent = session.done(sender)?;
+    for id in &ids {
+        session.say(*id, "end");
+    }
+    let mut figures = Vec::new();
+    for id in &ids {
+        figures.push(session.done(*id)?);
+    }
+    let flaw = session.finish()?;
+    Ok(Ran { sender: sent, servers: figures, usage, wait: server_wait.unwrap_or(own_wait), flaw })
+}

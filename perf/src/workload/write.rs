@@ -1,0 +1,68 @@
+//! What a write costs the writer: paced, with one matched subscriber, best effort.
+
+use crate::args::Options;
+use crate::bench::Bench;
+use crate::case::Case;
+use crate::catalog::Peer;
+use crate::contract::figure;
+use crate::samples;
+use crate::session::{Session, Start, Trouble};
+use crate::workload::traffic::exchange;
+use crate::workload::{Figure, Round, Work, or, transports};
+
+/// HDDS's sizes.
+const SIZES: [u64; 3] = [64, 256, 1_024];
+
+/// Slow enough for every queue to be empty at each write, fast enough for warm caches.
+const PERIOD_NS: u64 = 100_000;
+
+/// Each size.
+pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for transport in transports(options) {
+        for size in or(&options.sizes, &SIZES) {
+            let mut case =
+                Case::new("write", Some(transport), size, Box::new(Write)).amount(1_000, 10_000, 2_000);
+            (case.reliable, case.period_ns) = (false, PERIOD_NS);
+            cases.push(case.with(options, scale));
+        }
+    }
+    cases
+}
+
+struct Write;
+
+impl Work for Write {
+    fn roles(&self) -> &'static [&'static str] {
+        &["pub", "sub"]
+    }
+
+    fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
+        let session = Session::begin(bench, peer, case)?;
+        let file = session.samples_file(0);
+        let publisher = Start::near("pub").with("samples", file.display());
+        let ran =
+            exchange(session, case, publisher, vec![Start::far("sub").with("samples", "")], &mut |_| {})?;
+        let records = samples::read(&file).map_err(Trouble::Failed)?;
+        let _ = std::fs::remove_file(&file);
+        let writes = samples::spans(&records, case.warmup).map_err(Trouble::Failed)?;
+        if writes.is_empty() {
+            return Err(Trouble::failed("nothing was written"));
+        }
+        let sub = &ran.servers[0];
+        let accepted = figure(&ran.sender, "sent").saturating_sub(figure(&ran.sender, "refused"));
+        Ok(Round {
+            samples: writes.len() as u64,
+            cpu_samples: records.len() as u64,
+            lost: accepted.saturating_sub(figure(sub, "received")),
+            out_of_order: figure(sub, "out_of_order"),
+            duplicates: figure(sub, "duplicates"),
+            corrupt: figure(sub, "corrupt"),
+            times: vec![(Figure::Write, writes)],
+            usage: ran.usage,
+            wait: ran.wait,
+            flaw: ran.flaw,
+            ..Round::default()
+        })
+    }
+}
