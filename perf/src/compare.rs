@@ -1,0 +1,264 @@
+//! `taut perf compare`: what of a run is better, worse or noise beside an earlier one.
+//!
+//! A line is the same if all that names it is: peer, workload, transport, wait, pinning, size, rate, QoS
+//! and case. Its rounds have no partners in the other run, so the interval is Welch's.
+
+use std::fmt;
+
+use crate::record::{Outcome, Record};
+use crate::report::model::{is_rate, same_line};
+use crate::report::units;
+use crate::statistics::unpaired_ratio;
+
+/// A smaller change is of no interest even if it is no chance: 5 %. Lower, and every new kernel, compiler
+/// or neighbour of the machine is a finding; higher, and a lost tenth is found only when it is two.
+pub const LEAST_OF_INTEREST: f64 = 1.05;
+
+/// Share of lines without any change whose interval leaves out 1 all the same, by the meaning of 95 %.
+const BY_CHANCE: f64 = 0.05;
+
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Beyond chance and [`LEAST_OF_INTEREST`], to the worse.
+    Worse,
+    /// The same, to the better.
+    Better,
+    /// Within chance, or too small to matter.
+    Noise,
+    /// A side has one round only: there is no interval.
+    Unknown,
+}
+
+/// A line that ran on both sides.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Its name.
+    pub line: String,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// New against old: above 1 is better, for times as for rates.
+    pub gain: f64,
+    /// 95 % interval of the gain.
+    pub interval: Option<(f64, f64)>,
+    /// The figures, old and new.
+    pub figures: (String, String),
+}
+
+/// All lines of both.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// The worst first.
+    pub changes: Vec<Change>,
+    /// Lines that ran before and fail now or are absent now, with the reason.
+    pub failing: Vec<(String, String)>,
+    /// Lines that failed or were absent before and run now.
+    pub running: Vec<String>,
+    /// Lines of the old run that the new one does not have.
+    pub only_old: Vec<String>,
+    /// Lines of the new run that the old one does not have.
+    pub only_new: Vec<String>,
+    /// Why the two may not be comparable.
+    pub warnings: Vec<String>,
+}
+
+impl Comparison {
+    /// Is anything worse, or no longer running: what a script wants to stop at.
+    pub fn is_worse(&self) -> bool {
+        !self.failing.is_empty() || self.count(Verdict::Worse) > 0
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.changes.iter().filter(|change| change.verdict == verdict).count()
+    }
+}
+
+/// Compares each line of `new` with the same of `old`.
+pub fn compare(old: &[Record], new: &[Record]) -> Comparison {
+    let mut result = Comparison { warnings: warnings(old, new), ..Comparison::default() };
+    for line in new {
+        let name = name(line);
+        let Some(before) = old.iter().rev().find(|before| same(before, line)) else {
+            result.only_new.push(name);
+            continue;
+        };
+        match (&before.outcome, &line.outcome) {
+            (Outcome::Ok, Outcome::Ok) => match change(name.clone(), before, line) {
+                Some(change) => result.changes.push(change),
+                None => result.warnings.push(format!("{name}: a side has no figure to compare")),
+            },
+            (Outcome::Ok, Outcome::Failed(why)) => result.failing.push((name, format!("fails: {why}"))),
+            (Outcome::Ok, Outcome::Absent(why)) => result.failing.push((name, format!("absent: {why}"))),
+            (_, Outcome::Ok) => result.running.push(name),
+            _ => {}
+        }
+    }
+    let gone = old.iter().filter(|before| !new.iter().any(|line| same(before, line)));
+    result.only_old = gone.map(name).collect();
+    result.changes.sort_by(|a, b| a.verdict.cmp(&b.verdict).then(a.gain.total_cmp(&b.gain)));
+    result
+}
+
+/// A line that did not run has the wait that was asked for, not the one that was used.
+fn same(a: &Record, b: &Record) -> bool {
+    if a.outcome == Outcome::Ok && b.outcome == Outcome::Ok {
+        return same_line(a, b);
+    }
+    let with_wait = Record { wait: b.wait.clone(), ..Record::clone(a) };
+    same_line(&with_wait, b)
+}
+
+fn change(line: String, old: &Record, new: &Record) -> Option<Change> {
+    let estimate = unpaired_ratio(&new.round_values, &old.round_values)?;
+    let rate = is_rate(new);
+    let gain = if rate { estimate.ratio } else { 1.0 / estimate.ratio };
+    let interval =
+        estimate.interval.map(|(low, high)| if rate { (low, high) } else { (1.0 / high, 1.0 / low) });
+    let verdict = match interval {
+        None => Verdict::Unknown,
+        Some((low, _)) if low > 1.0 && gain > LEAST_OF_INTEREST => Verdict::Better,
+        Some((_, high)) if high < 1.0 && gain < 1.0 / LEAST_OF_INTEREST => Verdict::Worse,
+        Some(_) => Verdict::Noise,
+    };
+    Some(Change { line, verdict, gain, interval, figures: (figure(old), figure(new)) })
+}
+
+fn figure(record: &Record) -> String {
+    let value = crate::statistics::median(&record.round_values);
+    match record.workload.as_str() {
+        _ if is_rate(record) => units::rate(value),
+        "memory" => units::bytes(value),
+        _ => units::time(value),
+    }
+}
+
+/// All that names a line, in a fixed order.
+fn name(record: &Record) -> String {
+    let mut words = vec![record.workload.clone(), record.peer.clone(), record.transport.clone()];
+    if record.size_bytes > 0 {
+        words.push(units::size(record.size_bytes).replace(' ', ""));
+    }
+    words.extend([record.qos.clone(), record.case.clone(), record.wait.clone()]);
+    if record.pin != "none" {
+        words.push(format!("pin={}", record.pin));
+    }
+    if record.rate_hz > 0.0 {
+        words.push(format!("{}/s", record.rate_hz));
+    }
+    words.retain(|word| !word.is_empty());
+    words.join(" ")
+}
+
+fn warnings(old: &[Record], new: &[Record]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    type Fact = (&'static str, fn(&Record) -> String);
+    let facts: [Fact; 5] = [
+        ("CPU", |record| record.run.cpu.clone()),
+        ("number of cores", |record| record.run.cores.to_string()),
+        ("kernel", |record| record.run.kernel.clone()),
+        ("governor", |record| record.run.governor.clone()),
+        ("version of taut perf", |record| record.run.taut.clone()),
+    ];
+    for (what, fact) in facts {
+        let (before, after) = (distinct(old.iter().map(fact)), distinct(new.iter().map(fact)));
+        if before != after {
+            warnings.push(format!("another {what}: {}, was {}", after.join(" and "), before.join(" and ")));
+        }
+    }
+    for peer in distinct(new.iter().map(|record| record.peer.clone())) {
+        let of = |records: &[Record]| {
+            let own = records.iter().filter(|record| record.peer == peer && !record.version.is_empty());
+            distinct(own.map(|record| record.version.clone()))
+        };
+        let (before, after) = (of(old), of(new));
+        if before != after && !before.is_empty() && !after.is_empty() {
+            warnings.push(format!(
+                "another version of {peer}: {}, was {}",
+                after.join(" and "),
+                before.join(" and ")
+            ));
+        }
+    }
+    warnings
+}
+
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut values: Vec<String> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+impl fmt::Display for Comparison {
+    /// The table for a terminal: what changed line by line, noise only as a count.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for warning in &self.warnings {
+            writeln!(out, "warning: {warning}")?;
+        }
+        for (title, verdict) in [("worse", Verdict::Worse), ("better", Verdict::Better)] {
+            self.table(out, title, verdict)?;
+        }
+        for (line, why) in &self.failing {
+            writeln!(out, "no longer runs: {line}: {why}")?;
+        }
+        for (title, lines) in [
+            ("runs now", &self.running),
+            ("only in the old run", &self.only_old),
+            ("only in the new run", &self.only_new),
+        ] {
+            for line in lines {
+                writeln!(out, "{title}: {line}")?;
+            }
+        }
+        self.counts(out)
+    }
+}
+
+impl Comparison {
+    fn table(&self, out: &mut fmt::Formatter<'_>, title: &str, verdict: Verdict) -> fmt::Result {
+        let rows: Vec<&Change> = self.changes.iter().filter(|change| change.verdict == verdict).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "{title}:")?;
+        let widest = rows.iter().map(|change| change.line.chars().count()).max().unwrap_or(0);
+        for change in rows {
+            let interval = change.interval.map_or(String::new(), |(low, high)| {
+                format!("{} to {}", units::times(low), units::times(high))
+            });
+            writeln!(
+                out,
+                "  {:widest$}  {:>9} -> {:>9}  {:>7}  ({interval})",
+                change.line,
+                change.figures.0,
+                change.figures.1,
+                units::times(change.gain)
+            )?;
+        }
+        writeln!(out)
+    }
+
+    fn counts(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [worse, better, noise, unknown] =
+            [Verdict::Worse, Verdict::Better, Verdict::Noise, Verdict::Unknown]
+                .map(|verdict| self.count(verdict));
+        let tested = worse + better + noise;
+        writeln!(out, "{tested} lines compared: {worse} worse, {better} better, {noise} noise.")?;
+        if unknown > 0 {
+            writeln!(
+                out,
+                "{unknown} lines have one round on a side, which tells nothing: --rounds 3 or more."
+            )?;
+        }
+        if tested > 0 {
+            let expected = tested as f64 * BY_CHANCE;
+            let percent = 100.0 * (LEAST_OF_INTEREST - 1.0);
+            writeln!(
+                out,
+                "If nothing had changed, up to {expected:.1} of these {tested} would be named by chance, half of \
+                 them as worse (95 % intervals; changes under {percent:.0} % are never named)."
+            )?;
+        }
+        Ok(())
+    }
+}

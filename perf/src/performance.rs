@@ -1,0 +1,301 @@
+//! `docs/performance.md` and its pictures, made from a stored run.
+//!
+//! Every number stands with the command that repeats it. Rows where the subject is behind come first.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use crate::record::{Outcome, Record};
+use crate::report::model::{Gain, Group, Model, Standing, gaps, main_times};
+use crate::report::sections::rows_not_ahead;
+use crate::report::svg::{Frame, standalone};
+use crate::report::units::{bytes, rate, size, time, times};
+use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
+
+/// The picture of the README.
+pub const ROUND_TRIPS: &str = "round_trips.svg";
+
+/// Free around a picture, in pixels.
+const MARGIN: f64 = 14.0;
+
+/// A file for docs/results/.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// Its name.
+    pub name: String,
+    /// What it shows, for who does not see it.
+    pub says: String,
+    /// The SVG, with its own colours for light and dark.
+    pub svg: String,
+}
+
+/// Writes `performance.md` into `docs` and the pictures into `docs/results`; returns what it wrote.
+///
+/// *Errors*: those of the file system.
+pub fn write(records: &[Record], docs: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let results = docs.join("results");
+    std::fs::create_dir_all(&results)?;
+    let mut files = vec![(docs.join("performance.md"), markdown(records))];
+    files.extend(pictures(records).into_iter().map(|picture| (results.join(picture.name), picture.svg)));
+    for (path, text) in &files {
+        std::fs::write(path, text)?;
+    }
+    Ok(files.into_iter().map(|(path, _)| path).collect())
+}
+
+/// The pictures of a run; what was not measured has none.
+pub fn pictures(records: &[Record]) -> Vec<Picture> {
+    let model = Model::new(records);
+    let mut pictures = Vec::new();
+    if let Some(picture) = round_trips(&model) {
+        pictures.push(picture);
+    }
+    type Draw = fn(&Model, &Group, Frame) -> maud::Markup;
+    let against_size: [(&str, &str, Draw); 2] = [
+        ("latency", "Median round trip against size", time_by_size),
+        ("throughput", "Throughput against size", rate_by_size),
+    ];
+    for (workload, says, draw) in against_size {
+        let groups = model.of(workload);
+        let Some(group) = groups.iter().filter(|group| ran(group)).max_by_key(|group| group.sizes().len())
+        else {
+            continue;
+        };
+        let says = format!("{says}: {}", group.conditions());
+        let svg = titled(&says, &draw(&model, group, Frame::Wide).into_string());
+        pictures.push(Picture { name: format!("{workload}_by_size.svg"), says, svg });
+    }
+    pictures
+}
+
+fn ran(group: &Group) -> bool {
+    group.lines.iter().any(|line| line.outcome == Outcome::Ok)
+}
+
+fn round_trips(model: &Model) -> Option<Picture> {
+    let (title, mut chart) = headline(model)?;
+    chart.title = format!("{title}: median (bar) and 99 % (line)");
+    let drawn = chart.draw(Frame::Wide, MARGIN).into_string();
+    let says = format!("{title}: median and 99th percentile of each peer");
+    Some(Picture {
+        name: ROUND_TRIPS.to_string(),
+        says,
+        svg: standalone(&drawn, chart.height() + MARGIN / 2.0),
+    })
+}
+
+/// A chart of the page as a picture: moved down and in, below its title.
+fn titled(title: &str, chart: &str) -> String {
+    /// The title's height.
+    const HEAD: f64 = 34.0;
+    let open = chart.find('>').map_or(0, |at| at + 1);
+    let close = chart.rfind("</svg>").unwrap_or(chart.len());
+    let height = view_height(chart) + HEAD + MARGIN;
+    let width = Frame::Wide.width();
+    let scale = (width - 2.0 * MARGIN) / width;
+    let text = maud::html! { text.title x=(MARGIN) y="24" { (title) } }.into_string();
+    let moved = format!(
+        r#"<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">{text}<g transform="translate({MARGIN} {HEAD}) scale({scale:.4})">{}</g></svg>"#,
+        &chart[open..close]
+    );
+    standalone(&moved, height)
+}
+
+fn view_height(chart: &str) -> f64 {
+    let view = chart.split("viewBox=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    view.split(' ').nth(3).and_then(|number| number.parse().ok()).unwrap_or(400.0)
+}
+
+/// The page.
+pub fn markdown(records: &[Record]) -> String {
+    let model = Model::new(records);
+    let subject = peers::name(&model.subject);
+    let mut page = format!(
+        "# Performance\n\nWhere {subject} stands, from stored runs of `taut perf`. This page is generated.\n\n"
+    );
+    machine(&mut page, records);
+    for picture in pictures(records) {
+        let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
+    }
+    not_ahead(&mut page, &model);
+    page += "## Every line\n\n";
+    page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
+    page += "The floor is the same exchange without a middleware: a limit, not a rival.\n\n";
+    for group in model.groups.iter().filter(|group| ran(group)) {
+        group_table(&mut page, &model, group);
+    }
+    failures(&mut page, &model);
+    page
+}
+
+fn machine(page: &mut String, records: &[Record]) {
+    let mut seen: Vec<&str> = Vec::new();
+    for run in records.iter().map(|record| &record.run) {
+        if seen.contains(&run.id.as_str()) {
+            continue;
+        }
+        seen.push(&run.id);
+        let _ = write!(
+            page,
+            "Run {}: {}, {} cores, Linux {}, governor {}, `taut perf` {}, {}:\n\n```sh norun: it measures for up to an hour\n{}\n```\n\n",
+            run.id, run.cpu, run.cores, run.kernel, run.governor, run.taut, run.started, run.command
+        );
+    }
+}
+
+fn not_ahead(page: &mut String, model: &Model) {
+    let subject = peers::name(&model.subject);
+    let rows = rows_not_ahead(model);
+    let _ = write!(page, "## Where {subject} is not ahead\n\n");
+    let behind = rows.iter().filter(|row| row.1.standing() == Standing::Behind).count();
+    let _ = write!(page, "{} comparisons, {behind} of them plainly behind. Worst first.\n\n", rows.len());
+    if !rows.is_empty() {
+        page.push_str("| measured | against | gain | p99 | max | |\n|---|---|--:|--:|--:|---|\n");
+    }
+    for (what, gain) in &rows {
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} | {} | {} |",
+            cell(what),
+            peers::name(gain.to),
+            with_interval(gain),
+            factor(gain.p99),
+            factor(gain.max),
+            gain.standing().word()
+        );
+    }
+    page.push('\n');
+    for (record, others) in gaps(model) {
+        let (Outcome::Absent(why) | Outcome::Failed(why)) = &record.outcome else { continue };
+        let _ = writeln!(
+            page,
+            "- No result: {} {} {} {}: {why}. Ran: {}.",
+            record.workload,
+            record.transport,
+            size(record.size_bytes),
+            record.case,
+            others.join(", ")
+        );
+    }
+    page.push('\n');
+}
+
+fn with_interval(gain: &Gain) -> String {
+    let interval = gain.interval.map_or(String::new(), |(low, high)| format!(" ({low:.2} to {high:.2})"));
+    format!("{}{interval}", times(gain.median))
+}
+
+fn factor(value: Option<f64>) -> String {
+    value.map(times).unwrap_or_default()
+}
+
+/// Text that does not end a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+fn group_table(page: &mut String, model: &Model, group: &Group) {
+    let _ = write!(page, "### {}: {}\n\n", group.key.workload, cell(&group.conditions()));
+    let mut commands: Vec<&str> = group.lines.iter().map(|line| line.run.command.as_str()).collect();
+    commands.sort_unstable();
+    commands.dedup();
+    let commands: Vec<String> = commands.iter().map(|command| format!("`{command}`")).collect();
+    let _ = write!(page, "{}\n\n", commands.join(", "));
+    match group.key.workload.as_str() {
+        "memory" => memory_rows(page, group),
+        "cdr" => coding_rows(page, group),
+        _ => rows(page, model, group),
+    }
+    page.push('\n');
+}
+
+fn rows(page: &mut String, model: &Model, group: &Group) {
+    let rates = group.lines.iter().any(|line| model::is_rate(line));
+    let head = if rates { "samples | bytes | lost" } else { "p50 | p99 | p99.99 | max" };
+    let columns = if rates { 3 } else { 4 };
+    let gain = format!("{} gains", peers::name(&model.subject));
+    let _ = write!(page, "| size | peer | {head} | {gain} |\n|--:|---|{}--:|\n", "--:|".repeat(columns));
+    let mut lines: Vec<&&Record> = group.lines.iter().filter(|line| line.outcome == Outcome::Ok).collect();
+    lines.sort_by_key(|line| (line.size_bytes, line.case.clone(), peers::order(&line.peer)));
+    for line in lines {
+        let figures = match main_times(line) {
+            _ if rates => format!(
+                "{} | {}/s | {}",
+                line.samples_per_s.map(rate).unwrap_or_default(),
+                line.bytes_per_s.map(bytes).unwrap_or_default(),
+                line.lost
+            ),
+            Some(t) => [t.p50, t.p99, t.p9999, t.max].map(|ns| time(ns as f64)).join(" | "),
+            None => " | | | ".to_string(),
+        };
+        let all = model::gains(model, group);
+        let to_this = |gain: &&Gain| {
+            gain.to == line.peer && gain.record.size_bytes == line.size_bytes && gain.record.case == line.case
+        };
+        let gain = all.iter().find(to_this).map(with_interval).unwrap_or_default();
+        let extra = tables::extra(group, line);
+        let _ = writeln!(
+            page,
+            "| {} {} | {} | {figures} | {gain} |",
+            size(line.size_bytes),
+            cell(&extra),
+            peers::name(&line.peer)
+        );
+    }
+}
+
+fn memory_rows(page: &mut String, group: &Group) {
+    page.push_str("| peer | each adds | threads | descriptors |\n|---|---|--:|--:|\n");
+    for line in group.lines.iter().filter(|line| !line.memory.is_empty()) {
+        let each: Vec<String> = line
+            .memory
+            .iter()
+            .map(|step| format!("{} {}", step.entity, bytes(step.bytes_each as f64)))
+            .collect();
+        let last = line.memory.last().map_or((0, 0), |step| (step.threads, step.descriptors));
+        let _ =
+            writeln!(page, "| {} | {} | {} | {} |", peers::name(&line.peer), each.join(", "), last.0, last.1);
+    }
+}
+
+fn coding_rows(page: &mut String, group: &Group) {
+    page.push_str("| size | peer | encode p50 | p99 | decode p50 | p99 |\n|--:|---|--:|--:|--:|--:|\n");
+    let mut lines: Vec<&&Record> = group.lines.iter().collect();
+    lines.sort_by_key(|line| (line.size_bytes, peers::order(&line.peer)));
+    for line in lines {
+        if let Some((encode, decode)) = line.encode_ns.zip(line.decode_ns) {
+            let figures =
+                [encode.p50, encode.p99, decode.p50, decode.p99].map(|ns| time(ns as f64)).join(" | ");
+            let _ = writeln!(page, "| {} | {} | {figures} |", size(line.size_bytes), peers::name(&line.peer));
+        }
+    }
+}
+
+fn failures(page: &mut String, model: &Model) {
+    let lines = || model.groups.iter().flat_map(|group| group.lines.iter().map(move |line| (group, *line)));
+    page.push_str("## Failed\n\n");
+    let mut none = true;
+    for (group, line) in lines() {
+        if let Outcome::Failed(why) = &line.outcome {
+            none = false;
+            let _ =
+                writeln!(page, "- {}, {}: {}", peers::name(&line.peer), tables::what(group, line), cell(why));
+        }
+    }
+    page.push_str(if none { "Nothing.\n" } else { "" });
+    page.push_str("\n## Absent\n\n");
+    let mut reasons: Vec<(String, String, usize)> = Vec::new();
+    for (_, line) in lines() {
+        if let Outcome::Absent(why) = &line.outcome {
+            let peer = peers::name(&line.peer);
+            match reasons.iter_mut().find(|known| known.0 == peer && known.1 == *why) {
+                Some(known) => known.2 += 1,
+                None => reasons.push((peer, why.clone(), 1)),
+            }
+        }
+    }
+    for (peer, why, count) in &reasons {
+        let _ = writeln!(page, "- {peer}: {} ({count} lines)", cell(why));
+    }
+    page.push_str(if reasons.is_empty() { "Nothing.\n" } else { "" });
+}

@@ -1,0 +1,114 @@
+//! `taut perf report`: a run as one page of HTML.
+//!
+//! The page needs nothing else: no network, no file, no script. Charts are drawn twice where a phone needs
+//! another shape; media queries choose. Pure: records in, text out.
+
+mod charts;
+mod choice;
+mod lines;
+pub(crate) mod model;
+pub(crate) mod peers;
+mod rows;
+mod scale;
+pub(crate) mod sections;
+mod series;
+pub(crate) mod svg;
+pub(crate) mod tables;
+pub(crate) mod units;
+
+pub(crate) use charts::{headline, rate_by_size, time_by_size};
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::record::{Outcome, Record, Run};
+use crate::report::model::{Model, Standing, gains};
+
+/// The whole page.
+pub fn page(records: &[Record]) -> String {
+    let model = Model::new(records);
+    let sections = sections::all(&model);
+    let style =
+        format!("{}{}{}", include_str!("report/chart.css"), include_str!("report/page.css"), peers::style());
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title(&model)) }
+                style { (PreEscaped(style)) }
+            }
+            body {
+                header.top {
+                    h1 { (title(&model)) }
+                    @if let Some(run) = records.first().map(|record| &record.run) { (machine_line(run)) }
+                    (summary(&model))
+                    @if let Some((title, chart)) = headline(&model) {
+                        figure.first { figcaption { (title) ": median and p99" } (svg::both(|frame| chart.draw(frame, 0.0))) }
+                    }
+                    nav aria-label="Sections" {
+                        @for section in &sections { a href=(format!("#{}", section.id)) { (section.title) } }
+                    }
+                }
+                main { @for section in &sections {
+                    section id=(section.id) {
+                        header { h2 { (section.title) } @if !section.says.is_empty() { p { (section.says) } } }
+                        div { (section.content) }
+                    }
+                } }
+                footer { "Made by " code { "taut perf report" } ". Times are of one clock; percentiles are those of all rounds together." }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn title(model: &Model) -> String {
+    let subject = peers::name(&model.subject);
+    match rivals(model) {
+        0 => format!("{subject} on this machine"),
+        1 => format!("{subject} beside one other"),
+        count => format!("{subject} beside {count} others"),
+    }
+}
+
+fn rivals(model: &Model) -> usize {
+    let lines = model.groups.iter().flat_map(|group| group.lines.iter());
+    let ran = lines.filter(|line| line.outcome == Outcome::Ok && !model.is_subject(line));
+    let mut names: Vec<&str> = ran.map(|line| line.peer.as_str()).filter(|peer| *peer != "floor").collect();
+    names.sort_unstable();
+    names.dedup();
+    names.len()
+}
+
+fn machine_line(run: &Run) -> Markup {
+    let day = run.started.get(..10).unwrap_or(&run.started);
+    html! { p.soft { (run.cpu) ", " (run.cores) " cores, Linux " (run.kernel) " · " (day) } }
+}
+
+/// How many comparisons there are and how they went; the floor is no rival.
+fn summary(model: &Model) -> Markup {
+    let all = model.groups.iter().flat_map(|group| gains(model, group)).filter(|gain| !gain.is_floor());
+    let standings: Vec<Standing> = all.map(|gain| gain.standing()).collect();
+    let count = |wanted: Standing| standings.iter().filter(|standing| **standing == wanted).count();
+    let lines = || model.groups.iter().flat_map(|group| group.lines.iter());
+    let failed = lines().filter(|line| matches!(line.outcome, Outcome::Failed(_))).count();
+    let samples: u64 = lines().map(|line| line.samples).sum();
+    let figures = [
+        (count(Standing::Ahead), "ahead"),
+        (count(Standing::Tail), "ahead, but not at p99"),
+        (count(Standing::Even), "cannot tell"),
+        (count(Standing::Behind), "behind"),
+        (failed, "lines failed"),
+    ];
+    html! {
+        @if !standings.is_empty() {
+            ul.sum { @for (count, word) in figures { li { b { (count) } span { (word) } } } }
+        }
+        p.soft style="margin-top:12px" {
+            (units::thousands(samples)) " samples. Each comparison is one line of one workload against one other peer, by its rounds, with 95 % confidence."
+            @if model.replaced > 0 { " " (model.replaced) " lines were measured more than once: the last one counts." }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Reads what `--save` has written: JSON lines, one [`Record`] each.
+//!
+//! Says which line of which file is wrong. A run that was ended may have left half a line: the last line
+//! of a file is left out with a warning if its end is missing, any other broken line is an error.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::record::Record;
+
+/// The lines of some files.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// In the order of the files.
+    pub records: Vec<Record>,
+    /// What was left out, for the user.
+    pub warnings: Vec<String>,
+}
+
+/// Why a file was not read.
+#[derive(Debug)]
+pub struct ReadError {
+    path: PathBuf,
+    line: Option<usize>,
+    reason: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.line {
+            Some(line) => write!(out, "{path}, line {line}: {}", self.reason),
+            None => write!(out, "{path}: {}", self.reason),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Reads all files.
+///
+/// *Errors*: a file that cannot be read, is not text, holds a line that is no record, or holds none.
+pub fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Lines, ReadError> {
+    let mut all = Lines::default();
+    for path in paths {
+        let path = path.as_ref();
+        let failed = |reason: String| ReadError { path: path.to_path_buf(), line: None, reason };
+        let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| failed("not text in UTF-8".to_string()))?;
+        let lines = parse(path, &text)?;
+        if lines.records.is_empty() {
+            return Err(failed("holds no line of a run; write one with `taut perf ... --save FILE`".into()));
+        }
+        all.records.extend(lines.records);
+        all.warnings.extend(lines.warnings);
+    }
+    Ok(all)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Lines, ReadError> {
+    let mut lines = Lines::default();
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        match serde_json::from_str(line) {
+            Ok(record) => lines.records.push(record),
+            // Whoever writes ends each line: without an end it is the last one, cut off.
+            Err(_) if !line.ends_with('\n') => lines.warnings.push(format!(
+                "{}, line {}: ends in the middle, left out; the run was ended while it wrote",
+                path.display(),
+                at + 1
+            )),
+            Err(error) => {
+                let reason = format!("not a line of a run: {}", without_position(&error));
+                return Err(ReadError { path: path.to_path_buf(), line: Some(at + 1), reason });
+            }
+        }
+    }
+    Ok(lines)
+}
+
+/// The parser counts lines from the text it was given, which is one line: only the column says something.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let message = text.rfind(" at line ").map_or(text.as_str(), |at| &text[..at]);
+    format!("{message} (column {})", error.column())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"workload":"latency","peer":"taut","version":"0.1.0","transport":"udp","wait":"listener","pin":"same","size_bytes":64,"rate_hz":0.0,"qos":"","case":"","status":"absent","reason":"not built","rounds":0,"samples":0,"lost":0,"out_of_order":0,"duplicates":0,"corrupt":0,"round_values":[],"run":{"id":"","started":"","command":"","taut":"","cpu":"","cores":1,"kernel":"","governor":"","notes":[]}}"#;
+
+    fn of(text: &str) -> Result<Lines, ReadError> {
+        parse(Path::new("old.jsonl"), text)
+    }
+
+    #[test]
+    fn a_broken_line_is_named() {
+        let error = of(&format!("{GOOD}\n\n{{\"workload\":1}}\n{GOOD}\n")).unwrap_err().to_string();
+        assert!(error.starts_with("old.jsonl, line 3: not a line of a run: invalid type"), "{error}");
+        assert!(!error.contains("at line 1"), "{error}");
+        let error = of(&format!("{GOOD}\n{}\n", &GOOD[..40])).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "a whole line that is broken is no cut: {error}");
+    }
+
+    #[test]
+    fn half_a_last_line_is_a_warning() {
+        let lines = of(&format!("{GOOD}\n{}", &GOOD[..120])).unwrap();
+        assert_eq!((lines.records.len(), lines.warnings.len()), (1, 1));
+        assert!(lines.warnings[0].starts_with("old.jsonl, line 2: ends in the middle"));
+        assert_eq!(of(GOOD).unwrap().records.len(), 1, "only its end is missing");
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_is_an_error() {
+        let file = std::env::temp_dir().join(format!("taut-perf-empty-{}.jsonl", std::process::id()));
+        std::fs::write(&file, "\n").unwrap();
+        let error = read(std::slice::from_ref(&file)).unwrap_err().to_string();
+        std::fs::write(&file, [0xff, 0xfe]).unwrap();
+        let no_text = read(std::slice::from_ref(&file)).unwrap_err().to_string();
+        std::fs::remove_file(&file).unwrap();
+        assert!(error.contains("holds no line") && no_text.contains("not text"), "{error}; {no_text}");
+        assert!(read(&[&file]).unwrap_err().to_string().contains("No such file"));
+    }
+}
