@@ -41,6 +41,13 @@ constexpr int32_t SAMPLES_MAX = 5000;
  * of which more would only cost memory, in each of the processes. */
 constexpr uint32_t HISTORY_BYTES_MAX = 64 << 20;
 
+/* How often a KEEP_ALL writer asks for acknowledgements. Whoever writes from inside of
+ * a listener blocks the thread that would receive them: once the history is full, for
+ * all of BLOCKING_MAX_S. With the default of 3 s it is full after 1,667 samples a
+ * second; with this, after 100,000, which no listener reaches. A shorter period costs
+ * datagrams. */
+constexpr uint32_t KEEP_ALL_HEARTBEAT_NS = 50000000;
+
 /* Data by multicast goes to the group and the port that RTPS names for user traffic:
  * PB + DG * domain + d2, with its defaults (RTPS 2.5, 9.6.1.1). */
 constexpr char MULTICAST_GROUP[] = "239.255.0.1";
@@ -167,6 +174,8 @@ DataWriter *Entities::writer(const std::string &topic_name, const SampleType &ty
     set_common(qos, options_);
     qos.publish_mode().kind =
         options_.size > SYNCHRONOUS_SIZE_MAX ? ASYNCHRONOUS_PUBLISH_MODE : SYNCHRONOUS_PUBLISH_MODE;
+    if (options_.history_depth == 0)
+        qos.reliable_writer_qos().times.heartbeatPeriod = Duration_t(0, KEEP_ALL_HEARTBEAT_NS);
     return made(publisher_->create_datawriter(data_topic, qos), "the writer");
 }
 

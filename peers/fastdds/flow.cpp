@@ -77,9 +77,12 @@ void Taker::watch(DataReader *reader)
 void Taker::poll(int64_t timeout_ns)
 {
     ConditionSeq active;
-    if (timeout_ns > 0 && set_.wait(active, duration(timeout_ns)) != ReturnCode_t::RETCODE_OK)
-        return;
-    take_all(reader_);
+    /* Who spins asks the condition: to take from an empty reader again and again would
+     * hold the lock that the thread which receives needs. */
+    const bool some = timeout_ns > 0 ? set_.wait(active, duration(timeout_ns)) == ReturnCode_t::RETCODE_OK
+                                     : reader_->get_statuscondition().get_trigger_value();
+    if (some)
+        take_all(reader_);
 }
 
 void Taker::take_all(DataReader *reader)

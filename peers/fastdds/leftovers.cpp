@@ -13,11 +13,16 @@ namespace {
 /* How the files of its segments, ports, locks and data-sharing pools begin. */
 const char *const prefixes[] = {"/dev/shm/fastrtps_", "/dev/shm/sem.fastrtps_", "/dev/shm/fast_datasharing_"};
 
+/* A port has a semaphore too, which stands open only while the port is opened. */
+constexpr char PORT[] = "/dev/shm/fastrtps_port";
+
 void remove_if_ours(const char *path)
 {
     for (const char *prefix : prefixes)
         if (std::strncmp(path, prefix, std::strlen(prefix)) == 0)
             unlink(path);
+    if (std::strncmp(path, PORT, sizeof PORT - 1) == 0)
+        unlink(("/dev/shm/sem.fastrtps_port" + std::string(path + sizeof PORT - 1) + "_mutex").c_str());
 }
 
 void remove_mapped()
