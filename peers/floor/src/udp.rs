@@ -52,8 +52,8 @@ const PASSIVE: u16 = 1;
 const GROUP: u16 = 2;
 const SUBSCRIBER: u16 = 3;
 
-/// The last port of a domain belongs to the next one.
-const MOST_SUBSCRIBERS: usize = 47;
+/// The ports of a domain are 50, and the last is that of the sink.
+const MOST_SUBSCRIBERS: usize = 46;
 
 /// The first of this domain's ports.
 pub fn first_port(domain: u32) -> u16 {

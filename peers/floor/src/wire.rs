@@ -26,6 +26,11 @@ pub trait Wire {
     fn push(&mut self) -> Result<(), Stop> {
         Ok(())
     }
+
+    /// How it waits, for `ready`.
+    fn wait(&self, options: &Options) -> &'static str {
+        if options.spin() { "spin" } else { "block" }
+    }
 }
 
 /// Before each piece of a sample that is cut: its number and the place of the piece.
@@ -133,7 +138,7 @@ impl<W: Wire, O: Fields, I: Fields> Line for WireLine<W, O, I> {
     }
 
     fn wait(&self, options: &Options) -> &'static str {
-        if options.spin() { "spin" } else { "block" }
+        self.wire.wait(options)
     }
 }
 

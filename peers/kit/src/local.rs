@@ -12,7 +12,7 @@ use crate::{Control, Line, Options, Payload, Stamp, Stop};
 pub fn thread<L: Line>(line: &mut L, options: &Options, control: &Control) -> Result<Value, Stop> {
     let mut pinger = Pinger::new(options);
     let mut sample = L::Out::sized(options.size);
-    control.ready(if options.spin() { "spin" } else { "waitset" });
+    control.ready(line.wait(options));
     while let Some(stamp) = pinger.send() {
         sample.set_stamp(stamp);
         line.send(&sample)?;
