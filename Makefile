@@ -1,5 +1,5 @@
 # The README's two commands are `make demo` and `make test`; each installs what it lacks and says so.
-.PHONY: help demo test interop bench-gate tidy setup
+.PHONY: help demo test interop peers bench-gate tidy setup
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -28,6 +28,10 @@ bench-gate: ## Instructions of the hot paths against their baselines
 	@scripts/check-rust.sh
 	@scripts/setup.sh test
 	@scripts/test.sh bench-gate
+
+peers: ## The adapters of other middlewares, for taut perf
+	@scripts/check-rust.sh
+	@peers/build.sh
 
 tidy: ## Floors, purity, sizes: the style as a check
 	@scripts/check-rust.sh
