@@ -2,13 +2,18 @@
 # Builds the adapters into build/. Rebuilds only what is older than its sources.
 #   build.sh              installs what is missing first
 #   build.sh --installed  installs nothing: builds the adapters of what is there
+#   build.sh --installed zeromq fastdds   only these sections
 # An adapter that cannot be built is named at the end and stops no other; then the
 # exit code is 1.
 set -u
 cd "$(dirname "$0")" || exit 2
 mkdir -p build
-[ "${1:-}" = --installed ] || sh ./setup.sh || exit 2
-
+if [ "${1:-}" = --installed ]; then
+    shift
+else
+    sh ./setup.sh || exit 2
+fi
+only=" $* "
 failed=""
 
 # True when $1 is missing or older than one of the files that follow.
@@ -25,6 +30,10 @@ stale() {
 # Runs the function build_$1, in a shell of its own that ends at the first error.
 # It cannot stand in a condition: the shell would ignore `set -e` in it.
 adapter() {
+    case $only in
+        "  " | *" $1 "*) ;;
+        *) return ;;
+    esac
     (
         set -eu
         "build_$1"
@@ -118,7 +127,54 @@ build_fastdds() {
     echo "peers: built build/perf-peer-fastdds"
 }
 
+# $1: idlc, $2: where its types go.
+cyclone_types() {
+    stale "$2/types.c" types.idl || return 0
+    mkdir -p "$2"
+    "$1" -l c -o "$2" types.idl
+}
+
+# $1: the name; then what finds headers and library.
+cyclone_adapter() {
+    name=$1
+    shift
+    stale "build/perf-peer-$name" cyclonedds/*.c cyclonedds/*.h $kit "build/gen-$name/types.c" || return 0
+    gcc $c_flags "-Ibuild/gen-$name" -DPEER_NAME="\"$name\"" cyclonedds/*.c "build/gen-$name/types.c" $kit \
+        "$@" -lddsc -o "build/.$name"
+    mv "build/.$name" "build/perf-peer-$name"
+    echo "peers: built build/perf-peer-$name"
+}
+
+build_cyclonedds() {
+    has dds/dds.h "Cyclone DDS" "cyclonedds-dev, cyclonedds-tools" || return 0
+    cyclone_types idlc build/gen-cyclonedds
+    cyclone_adapter cyclonedds
+}
+
+# Built from its sources, which come with a crate: the library in the Python wheel
+# has no headers. With shared memory if iceoryx is installed.
+build_cyclonedds11() {
+    install=$PWD/build/cyclonedds11
+    if stale build/cyclonedds11/bin/idlc cyclonedds/source/Cargo.lock; then
+        command -v cmake >/dev/null || { echo "peers: cmake is not installed"; return 0; }
+        source=$(cargo metadata --quiet --locked --format-version 1 --manifest-path cyclonedds/source/Cargo.toml |
+            grep -o '"manifest_path":"[^"]*/cyclors-[^"]*/Cargo.toml"' | cut -d '"' -f 4)
+        cmake -S "$(dirname "$source")/cyclonedds" -B build/cyclonedds11-build -DCMAKE_BUILD_TYPE=Release \
+            -DCMAKE_INSTALL_PREFIX="$install" -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_DDSPERF=OFF -DBUILD_TESTING=OFF \
+            -DENABLE_SSL=NO -DENABLE_SECURITY=NO >build/cyclonedds11.log 2>&1 &&
+            cmake --build build/cyclonedds11-build --parallel 2 --target install >>build/cyclonedds11.log 2>&1 ||
+            { tail -n 20 build/cyclonedds11.log; return 1; }
+        touch build/cyclonedds11/bin/idlc
+        echo "peers: built build/cyclonedds11"
+    fi
+    cyclone_types build/cyclonedds11/bin/idlc build/gen-cyclonedds11
+    cyclone_adapter cyclonedds11 -isystem "$install/include" -L"$install/lib" \
+        -Wl,-rpath,'$ORIGIN/cyclonedds11/lib'
+}
+
 adapter kit_c
+adapter cyclonedds
+adapter cyclonedds11
 adapter zeromq
 adapter fastdds
 adapter rust

@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname "$0")"
 
-packages="gcc g++ cyclonedds-dev cyclonedds-tools libfastrtps-dev libfastcdr-dev
-fastdds-tools fastddsgen libzmq3-dev libmosquitto-dev mosquitto"
+packages="gcc g++ cmake cyclonedds-dev cyclonedds-tools iceoryx libiceoryx-posh-dev libfastrtps-dev
+libfastcdr-dev fastdds-tools fastddsgen libzmq3-dev libmosquitto-dev mosquitto"
 
 missing=""
 for package in $packages; do

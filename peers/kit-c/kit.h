@@ -79,7 +79,8 @@ struct kit_port {
     /* NULL in callback style. Waits for data until `timeout_ns` is over (0: only
      * looks), takes all there is and calls kit_took() for each. */
     void (*poll)(void *context, int64_t timeout_ns);
-    /* May be NULL. Reliable pub: waits until all is acknowledged, within the time. */
+    /* May be NULL. pub, after its last sample: sends what is held back, and waits, if
+     * reliable, until all is acknowledged, within the time. */
     void (*drain)(void *context, int64_t timeout_ns);
 };
 

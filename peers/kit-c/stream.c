@@ -79,7 +79,7 @@ void kit_pub(const struct kit_port *port, const char *wait)
     kit_await_go();
     kit_punctual();
     write_all(port);
-    if (o->reliable && port->drain != NULL)
+    if (port->drain != NULL)
         port->drain(port->context, DRAIN_NS);
     kit_stop(pub.sent < kit_table.capacity ? pub.sent : kit_table.capacity);
     kit_done(",\"sent\":%llu,\"refused\":%llu,\"start_ns\":%lld,\"stop_ns\":%lld",

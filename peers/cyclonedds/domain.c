@@ -1,0 +1,133 @@
+/* The domain with its configuration, topics and QoS, and the daemon that shared
+ * memory needs. */
+#include "adapter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* How long a reliable write may wait for room. Shorter would refuse writes during a
+ * reader's pause; a run that stalls this long is broken. */
+#define BLOCKING_LIMIT DDS_SECS(10)
+
+dds_entity_t checked(dds_entity_t entity, const char *what)
+{
+    if (entity < 0)
+        kit_failed("%s: %s", what, dds_strretcode(-entity));
+    return entity;
+}
+
+bool variant_is(const char *name)
+{
+    return strcmp(o->variant, name) == 0;
+}
+
+/* 11 takes shared memory as one more interface, 0.10 as an element of its own. */
+static const char *interface_of_shm(void)
+{
+    static char text[256];
+    if (CYCLONE11 && o->transport == KIT_SHM)
+        snprintf(text, sizeof text,
+                 "<PubSubMessageExchange type=\"iox\" library=\"psmx_iox\" priority=\"1000000\""
+                 " config=\"LOG_LEVEL=ERROR;SERVICE_NAME=perf_%u\"/>",
+                 o->domain);
+    return text;
+}
+
+void make_domain(void)
+{
+    char config[1024];
+    snprintf(config, sizeof config,
+             "<CycloneDDS><Domain Id=\"any\">"
+             "<General><Interfaces><NetworkInterface name=\"%s\" multicast=\"true\"/>%s</Interfaces>"
+             "<AllowMulticast>%s</AllowMulticast>%s</General>"
+             "%s%s</Domain></CycloneDDS>",
+             o->interface_name, interface_of_shm(), o->multicast ? "true" : "spdp",
+             variant_is("65500") ? "<MaxMessageSize>65500B</MaxMessageSize>" : "",
+             !CYCLONE11 && o->transport == KIT_SHM
+                 ? "<SharedMemory><Enable>true</Enable><LogLevel>error</LogLevel></SharedMemory>"
+                 : "",
+             !CYCLONE11 && variant_is("batching") ? "<Internal><WriteBatch>true</WriteBatch></Internal>" : "");
+    checked(dds_create_domain(o->domain, config), "dds_create_domain");
+}
+
+dds_entity_t make_topic(dds_entity_t participant, const dds_topic_descriptor_t *descriptor, const char *name)
+{
+    return checked(dds_create_topic(participant, descriptor, name, NULL, NULL), "dds_create_topic");
+}
+
+dds_qos_t *make_qos(void)
+{
+    dds_qos_t *qos = dds_create_qos();
+    dds_qset_reliability(qos, o->reliable ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT,
+                         BLOCKING_LIMIT);
+    dds_qset_durability(qos, DDS_DURABILITY_VOLATILE);
+    if (o->history_depth == 0)
+        dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, DDS_LENGTH_UNLIMITED);
+    else
+        dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, (int32_t)o->history_depth);
+#if CYCLONE11
+    if (variant_is("batching"))
+        dds_qset_writer_batching(qos, true);
+#endif
+    return qos;
+}
+
+/* --- RouDi, which hands out iceoryx's shared memory ------------------------ */
+
+static char pools_name[] = "/tmp/perf-roudi-XXXXXX";
+
+static void remove_pools(void)
+{
+    unlink(pools_name);
+}
+
+/* The memory for samples of --size: a subscriber's queue takes 256, and the two
+ * ends hold a few. Big samples get fewer: 256 MB in all. */
+static void write_pools(void)
+{
+    enum { HEADERS = 1024, MEMORY = 256 << 20, MOST = 1024, LEAST = 16 };
+    const uint32_t chunk = (o->size + HEADERS + 1023) / 1024 * 1024;
+    uint32_t count = MEMORY / chunk;
+    const int file = mkstemp(pools_name);
+    if (file < 0)
+        kit_failed("%s cannot be written", pools_name);
+    count = count > MOST ? MOST : count < LEAST ? LEAST : count;
+    /* The small ones are for what Cyclone DDS sends besides. */
+    dprintf(file,
+            "[general]\nversion = 1\n[[segment]]\n"
+            "[[segment.mempool]]\nsize = 512\ncount = 1024\n"
+            "[[segment.mempool]]\nsize = %u\ncount = %u\n",
+            chunk, count);
+    close(file);
+}
+
+/* RouDi opens its socket when the memory is there. */
+static bool roudi_answers(void *unused)
+{
+    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/tmp/roudi"};
+    const int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool answers = s >= 0 && connect(s, (const struct sockaddr *)&address, sizeof address) == 0;
+    (void)unused;
+    close(s);
+    if (answers)
+        remove_pools(); /* it has been read */
+    return answers;
+}
+
+void play_daemon(void)
+{
+    char *argv[] = {"iox-roudi", "-c", pools_name, "-l", "warning", "-k", "1", NULL};
+    if (o->transport != KIT_SHM) {
+        kit_daemon(NULL, NULL, NULL);
+        return;
+    }
+    if (access("/usr/bin/iox-roudi", X_OK) != 0)
+        kit_absent("iox-roudi is not installed");
+    write_pools();
+    atexit(remove_pools);
+    kit_daemon(argv, roudi_answers, NULL);
+}
