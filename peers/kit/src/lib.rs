@@ -2,12 +2,15 @@
 //!
 //! Owns the command line, the lines to and from the driver, the clock, the pacing, the table of times and
 //! the loops of the roles. An adapter brings a [`Line`] (how to send a sample and how to wait for one) and
-//! gets all roles of two processes from [`roles`]; who is called back instead shares a
-//! [`ping::Pinger`] between its callback and its sender.
+//! gets all roles of two processes from [`roles`]; who is called back instead gets them from [`called`].
+//! [`fields`] makes samples of structs that carry the middleware's own attributes, [`packed`] of bytes.
 #![forbid(unsafe_code)]
 
+pub mod called;
 pub mod clock;
+pub mod coding;
 pub mod control;
+pub mod fields;
 pub mod line;
 pub mod local;
 pub mod options;

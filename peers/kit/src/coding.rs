@@ -1,0 +1,47 @@
+//! The role `cdr`: what encoding and decoding cost, without a network.
+
+use std::hint::black_box;
+
+use serde_json::{Value, json};
+
+use crate::clock::now_ns;
+use crate::table::Table;
+use crate::{Control, Options, Payload, Stop};
+
+/// The contract's batch.
+const BATCH: u32 = 1_000;
+
+/// Times batches of `encode`, which fills the given buffer anew, and of `decode`, which makes a new sample
+/// of it.
+pub fn cdr<T: Payload>(
+    options: &Options,
+    control: &Control,
+    encode: impl Fn(&T, &mut Vec<u8>) -> Result<(), Stop>,
+    decode: impl Fn(&[u8]) -> Result<T, Stop>,
+) -> Result<Value, Stop> {
+    let mut table = Table::new(options.count);
+    let sample = T::sized(options.size);
+    let mut encoded = Vec::new();
+    encode(&sample, &mut encoded)?;
+    if !decode(&encoded)?.intact(options.size) {
+        return Err(Stop::Failed("what was decoded is not what was encoded".into()));
+    }
+    control.ready("spin");
+    for batch in 0..options.count {
+        let start_ns = now_ns();
+        for _ in 0..BATCH {
+            encode(black_box(&sample), &mut encoded)?;
+            black_box(&encoded);
+        }
+        let middle_ns = now_ns();
+        for _ in 0..BATCH {
+            black_box(decode(black_box(&encoded))?);
+        }
+        if let Some(record) = table.get_mut(batch) {
+            *record = [middle_ns - start_ns, now_ns() - middle_ns, 0];
+        }
+    }
+    control.stop();
+    table.write(&options.samples, options.count)?;
+    Ok(json!({}))
+}
