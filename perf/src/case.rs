@@ -48,8 +48,10 @@ pub struct Case {
     pub work: Box<dyn Work>,
 }
 
-/// A round that has a count and no duration ends by this: a broken peer loses each sample for a second.
-const DURATION_MOST_MS: u64 = 600_000;
+/// A round that has a count and no duration ends by this and so much for each sample: twice what the
+/// slowest peer needs for the largest sample, where a broken one loses each for a second.
+const COUNTED_MS: u64 = 10_000;
+const COUNTED_EACH_MS: u64 = 30;
 
 /// A round that has a duration and no count has at most this many samples, for each has a place in a
 /// table of 24 bytes: 240 MB.
@@ -102,7 +104,10 @@ impl Case {
             self.period_ns = if rate_hz > 0.0 { (1e9 / rate_hz) as u64 } else { 0 };
         }
         match (options.count, options.duration) {
-            (Some(count), None) => (self.count, self.duration_ms) = (count, DURATION_MOST_MS),
+            (Some(count), None) => {
+                let each_ms = COUNTED_EACH_MS.max(self.period_ns / 1_000_000);
+                (self.count, self.duration_ms) = (count, COUNTED_MS + count * each_ms);
+            }
             (None, Some(seconds)) => {
                 (self.count, self.duration_ms) = (COUNT_MOST, (seconds * 1e3) as u64);
             }

@@ -132,6 +132,11 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
+    /// The number of its domain.
+    pub fn domain(&self) -> u32 {
+        self.domain
+    }
+
     /// Lets a process run until [`Session::finish`].
     pub fn keep(&mut self, id: Id) {
         self.beside.push(id);

@@ -28,9 +28,10 @@ const RATE_MBIT: u32 = 2_500;
 /// The study's priority.
 const PRIORITY: u8 = 99;
 
-/// The flood's first port; its connections take those after it. Below the ephemeral ones, above those of
-/// domain 200.
-pub const FLOOD_PORT: u16 = 31_744;
+/// Where a sink listens: the last of its domain's 50 ports, which no other role takes.
+fn sink_port(domain: u32) -> u32 {
+    20_000 + 50 * domain + 49
+}
 
 /// What is done against the flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,8 +109,10 @@ impl Work for Beside {
                 .map_err(|reason| Trouble::Absent(format!("no SCHED_FIFO here: {reason}")))?;
         }
         let _awake = self.against.contains(&Against::DmaLatency).then(Awake::keep).transpose()?;
-        let _classes = self.against.contains(&Against::Qdisc).then(|| Classes::set(network)).transpose()?;
         let mut session = Session::begin(bench, peer, case)?;
+        let port = sink_port(session.domain());
+        let _classes =
+            self.against.contains(&Against::Qdisc).then(|| Classes::set(network, port)).transpose()?;
         if self.flood {
             start_flood(bench, network, &mut session, case)?;
         }
@@ -128,7 +131,7 @@ fn start_flood(bench: &Bench, network: &Network, session: &mut Session, case: &C
             options.push(("size", case.size.to_string()));
             options.push(("connections", CONNECTIONS.to_string()));
             options.push(("rate-mbit", RATE_MBIT.to_string()));
-            options.push(("port", FLOOD_PORT.to_string()));
+            options.push(("domain", session.domain().to_string()));
             let id = session.spawn(program.clone().into_os_string(), role, 1, side, &options)?;
             session.ready(id)?;
             session.keep(id);
@@ -160,11 +163,11 @@ impl Awake {
 struct Classes<'a>(&'a Network);
 
 impl Classes<'_> {
-    /// HTB, which most kernels have: all but the flood first, and the flood at a fifth of the study's line.
-    fn set(network: &Network) -> Result<Classes<'_>, Trouble> {
+    /// HTB, which most kernels have: all but the flood first, and the flood at a fifth
+    /// of the study's line.
+    fn set(network: &Network, port: u32) -> Result<Classes<'_>, Trouble> {
         let classes = Classes(network);
-        // 64 ports from FLOOD_PORT: the mask has the upper ten bits.
-        let filter = format!("u32 match ip protocol 17 0xff match ip dport {FLOOD_PORT} 0xffc0");
+        let filter = format!("u32 match ip protocol 17 0xff match ip dport {port} 0xffff");
         for command in [
             "tc qdisc replace dev DEV root handle 1: htb default 10".to_string(),
             "tc class add dev DEV parent 1: classid 1:1 htb rate 2500mbit".to_string(),

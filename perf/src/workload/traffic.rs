@@ -14,7 +14,7 @@ pub const STARTING_S: f64 = 1.2;
 /// A round trip or a write when nothing else is known: for the plan only.
 const SAMPLE_S: f64 = 100e-6;
 
-/// What is granted to a round beyond its own time: lost samples, a last acknowledgement (5 s by the
+/// What is granted to a round beyond its own time: the warm-up, lost samples, a last acknowledgement (5 s by the
 /// contract), a machine that is busy elsewhere. Lower, it fails peers that are slow and not broken; higher,
 /// each stall costs so much of an hour.
 const STOP_MARGIN: Duration = Duration::from_secs(15);
@@ -35,9 +35,9 @@ pub struct Ran {
 
 /// Until when the sender must have said `stop`.
 pub fn stop_limit(case: &Case) -> Duration {
-    let paced_ms = (case.warmup + case.count) * case.period_ns / 1_000_000;
-    let most_ms = if case.duration_ms > 0 { paced_ms.min(case.duration_ms + case.warmup) } else { paced_ms };
-    STOP_MARGIN + Duration::from_millis(most_ms.max(case.duration_ms) * 3 / 2)
+    let paced_ms = |samples: u64| samples.saturating_mul(case.period_ns) / 1_000_000;
+    let measured_ms = if case.duration_ms > 0 { case.duration_ms } else { paced_ms(case.count) };
+    STOP_MARGIN + Duration::from_millis(paced_ms(case.warmup) + measured_ms)
 }
 
 /// The time between `go` and `stop`, roughly.

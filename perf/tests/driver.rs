@@ -1,0 +1,285 @@
+//! The driver against an adapter that breaks the contract in every way: each is reported as what it is,
+//! in time, and nothing is left behind.
+//!
+//! Needs namespaces, as the driver does; says so and passes where the system makes none, unless CI is set.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use taut_perf::record::{Outcome, Record};
+
+/// Beside the test programs, where `cargo test` puts the examples of the package.
+fn examples() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let examples = test.parent().unwrap().parent().unwrap().join("examples");
+    assert!(examples.join("perf-peer-fake").exists(), "cargo build -p taut-perf --examples first");
+    examples
+}
+
+fn has_namespaces() -> bool {
+    let mut unshare = Command::new("unshare");
+    if !nix::unistd::geteuid().is_root() {
+        unshare.args(["--user", "--map-root-user"]);
+    }
+    let status = unshare.args(["--net", "--pid", "--fork", "--mount-proc", "true"]).status();
+    let has = status.is_ok_and(|status| status.success());
+    assert!(has || std::env::var_os("CI").is_none(), "this system makes no namespaces");
+    if !has {
+        eprintln!("left out: this system makes no namespaces");
+    }
+    has
+}
+
+fn driver(words: &str) -> Command {
+    let mut command = Command::new(examples().join("taut-perf"));
+    command.args(words.split_whitespace()).arg("--peer-dir").arg(examples());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs it, and fails if it does not end within this time. Lines go to a file: a pipe would fill up.
+fn run_within(limit_s: u64, words: &str) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("stdout");
+    let mut child = driver(words).stdout(std::fs::File::create(&file).unwrap()).spawn().unwrap();
+    await_or_kill(&mut child, limit_s, words);
+    let output = child.wait_with_output().unwrap();
+    Output { stdout: std::fs::read(&file).unwrap(), ..output }
+}
+
+fn await_or_kill(child: &mut Child, limit_s: u64, what: &str) {
+    if !within(Duration::from_secs(limit_s), || child.try_wait().unwrap().is_some()) {
+        child.kill().unwrap();
+        panic!("{what}: still there after {limit_s} s");
+    }
+}
+
+fn within(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn records(output: &Output) -> Vec<Record> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+fn latency(variant: &str) -> (Record, Option<i32>) {
+    let words =
+        format!("latency --peers fake:{variant} --sizes 64 --count 100 --duration 5 --rounds 2 --json");
+    let output = run_within(60, &words);
+    let mut records = records(&output);
+    assert_eq!(records.len(), 1, "{variant}: {}", String::from_utf8_lossy(&output.stderr));
+    (records.remove(0), output.status.code())
+}
+
+fn failure(variant: &str) -> String {
+    let (record, code) = latency(variant);
+    assert_eq!(code, Some(1), "{variant}: a peer that was named has failed");
+    match record.outcome {
+        Outcome::Failed(reason) => reason,
+        other => panic!("{variant} is {other:?}"),
+    }
+}
+
+#[test]
+fn who_keeps_the_contract_is_measured() {
+    if !has_namespaces() {
+        return;
+    }
+    let output = run_within(60, "latency --peers fake,fake:pid --sizes 64,1K --count 100 --rounds 3 --json");
+    let records = records(&output);
+    assert_eq!((output.status.code(), records.len()), (Some(0), 4));
+    for record in &records {
+        assert_eq!(record.outcome, Outcome::Ok, "{}", record.peer);
+        assert_eq!((record.rounds, record.samples, record.lost, record.out_of_order), (3, 300, 0, 0));
+        let (rtt, one_way) = (record.rtt_ns.unwrap(), record.one_way_ns.unwrap());
+        assert!(rtt.min > 0 && rtt.p50 <= rtt.p99 && rtt.p99 <= rtt.max && one_way.p50 < rtt.p50);
+        assert!(record.cpu_ns_per_sample.unwrap() > 100.0 && record.context_switches.unwrap() > 0);
+        let other = if record.peer == "fake" { "fake:pid" } else { "fake" };
+        assert_eq!(record.ratio.iter().map(|ratio| ratio.to.as_str()).collect::<Vec<_>>(), [other]);
+        assert!(record.ratio[0].low.unwrap() <= record.ratio[0].p50);
+        assert_eq!((record.wait.as_str(), record.version.as_str()), ("waitset", "1"));
+    }
+}
+
+#[test]
+fn every_workload_has_its_figures() {
+    if !has_namespaces() {
+        return;
+    }
+    let one = |words: &str| {
+        let output = run_within(60, &format!("{words} --peers fake --rounds 1 --json"));
+        let records = records(&output);
+        let ran: Vec<Record> = records.into_iter().filter(|r| r.outcome == Outcome::Ok).collect();
+        assert!(!ran.is_empty(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        ran[0].clone()
+    };
+    assert!(one("throughput --sizes 64 --quick").samples_per_s.unwrap() > 100.0);
+    assert!(one("fanout --nodes 4 --wait waitset").bytes_per_s.unwrap() > 1e5);
+    assert_eq!(one("types --sizes 64 --count 100").case, "simple");
+    assert!(one("local --sizes 64 --count 100").rtt_ns.is_some());
+    assert!(one("write --sizes 64").write_ns.is_some());
+    let cdr = one("cdr --sizes 64");
+    assert_eq!((cdr.encode_ns.unwrap().p50, cdr.decode_ns.unwrap().p50), (50, 40));
+    let memory = one("memory").memory;
+    let writer = memory.iter().find(|entry| entry.entity == "writer").unwrap();
+    assert!(writer.count == 100 && (15_000..30_000).contains(&writer.bytes_each), "{writer:?}");
+    let discovery = one("discovery --nodes 5 --endpoints 1");
+    assert!(discovery.matched_ns.is_some());
+    // Each node sends a datagram of 100 bytes in a frame of 142.
+    assert!((710..2_000).contains(&discovery.network_bytes.unwrap()), "{:?}", discovery.network_bytes);
+    assert!(one("soak --duration 2.5").memory.len() >= 2);
+}
+
+#[test]
+fn who_fails_is_reported_with_the_reason() {
+    if !has_namespaces() {
+        return;
+    }
+    for (variant, told) in [
+        ("crash", ["SIGABRT", "assertion failed: seq < 5"]),
+        ("crash-early", ["SIGABRT", "cannot open the device"]),
+        ("failed", ["pong", "out of tokens"]),
+        ("garbage", ["not in the contract", "pong"]),
+        ("loud", ["not in the contract", "without end"]),
+        ("exit-1", ["exited with code 1 after done", "teardown went wrong"]),
+        ("backwards", ["before it starts", "sample"]),
+    ] {
+        let reason = failure(variant);
+        assert!(told.iter().all(|part| reason.contains(part)), "{variant}: {reason}");
+    }
+}
+
+#[test]
+fn who_hangs_is_given_up() {
+    if !has_namespaces() {
+        return;
+    }
+    let hanging = ["never-ready", "hang", "deaf"];
+    let reasons = std::thread::scope(|scope| {
+        hanging.map(|variant| scope.spawn(move || failure(variant))).map(|thread| thread.join().unwrap())
+    });
+    for (reason, told) in reasons.iter().zip(["no ready within", "no stop within", "no done within"]) {
+        assert!(reason.contains(told), "{reason} does not tell {told}");
+    }
+}
+
+#[test]
+fn absent_is_no_failure() {
+    if !has_namespaces() {
+        return;
+    }
+    let (record, code) = latency("absent");
+    assert_eq!((record.outcome, code), (Outcome::Absent("no such path today".to_string()), Some(0)));
+    assert!(record.rtt_ns.is_none() && record.round_values.is_empty());
+    let output = run_within(60, "latency --peers fake,opendds --transport xdp --sizes 64 --json");
+    let reasons: Vec<Outcome> = records(&output).into_iter().map(|record| record.outcome).collect();
+    assert_eq!(reasons[0], Outcome::Absent("no transport xdp".to_string()));
+    assert!(matches!(&reasons[1], Outcome::Absent(reason) if reason.starts_with("not built")));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn loss_order_and_content_are_seen() {
+    if !has_namespaces() {
+        return;
+    }
+    let (lossy, _) = latency("lose");
+    assert_eq!((lossy.lost, lossy.samples), (20, 180), "every tenth of 2 x 100");
+    assert_eq!(latency("reorder").0.out_of_order, 2);
+    assert_eq!(latency("corrupt").0.corrupt, 2);
+    let output =
+        run_within(60, "throughput --peers fake:lose --sizes 1K --rounds 1 --reliability reliable --json");
+    let stream = &records(&output)[0];
+    assert!(stream.lost == 50 && stream.samples == 450, "{} of {}", stream.lost, stream.samples);
+}
+
+#[test]
+fn wrong_use_is_told() {
+    for (words, told) in [
+        ("latency --peers nobody", "unknown peer"),
+        ("latency --peers opendds", "make peers"),
+        ("latency --peers fake --peer-dir /nowhere", "no such directory"),
+        ("latency --peers fake --save /nowhere/file", "/nowhere/file"),
+    ] {
+        if !has_namespaces() {
+            return;
+        }
+        let output = run_within(30, words);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && text.contains(told), "{words}: {text}");
+    }
+}
+
+/// A run in which a deaf pong has said where it is, outside of its process namespace.
+fn started(file: &Path) -> Child {
+    let mut command = driver("latency --peers fake:deaf --sizes 64 --rate 100 --duration 60 --json");
+    command.env("FAKE_PID_FILE", file);
+    let child = command.spawn().unwrap();
+    let marker = file.to_string_lossy().into_owned();
+    assert!(within(Duration::from_secs(20), || !adapters(&marker).is_empty()), "no adapter was started");
+    child
+}
+
+/// The adapters that have this in their environment.
+fn adapters(marker: &str) -> Vec<i32> {
+    let processes = procfs::process::all_processes().unwrap().flatten();
+    let own = processes.filter(|process| {
+        let words = process.cmdline().unwrap_or_default();
+        let is_adapter = words.first().is_some_and(|word| word.ends_with("perf-peer-fake"));
+        let environment = process.environ().unwrap_or_default();
+        is_adapter && environment.values().any(|value| value.to_string_lossy() == marker)
+    });
+    own.map(|process| process.pid).collect()
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    if !has_namespaces() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+        let marker = directory.path().join(signal.as_str());
+        let mut child = started(&marker);
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        await_or_kill(&mut child, 20, signal.as_str());
+        let marker = marker.to_string_lossy().into_owned();
+        let all_gone = within(Duration::from_secs(20), || adapters(&marker).is_empty());
+        assert!(all_gone, "after {signal} these are left: {:?}", adapters(&marker));
+    }
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_is_finished() {
+    if !has_namespaces() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("run.json");
+    let words = "latency --peers fake --sizes 64,128,256 --count 300 --rate 100 --rounds 1";
+    let mut command = driver(words);
+    let mut child = command.arg("--save").arg(&file).spawn().unwrap();
+    let saved = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+    assert!(within(Duration::from_secs(30), || saved() == 1), "the first line is written at once");
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    await_or_kill(&mut child, 20, words);
+    let output = child.wait_with_output().unwrap();
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{table}");
+    assert!(table.contains("udp 64 B") && !table.contains("256 B"), "{table}");
+    assert_eq!(saved(), 1);
+}
