@@ -150,7 +150,7 @@ class Check:
                 adapter = Adapter(self.program, role, options)
                 stack.callback(adapter.kill)
                 return adapter
-            if self.info.get("daemon"):
+            if self.info.get("daemon") and all(role != "daemon" for role, _ in roles):
                 daemon = start("daemon", self.options())
                 daemon.expect("ready", READY_S)
                 stack.callback(lambda: (daemon.say("end"), daemon.done()))

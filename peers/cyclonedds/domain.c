@@ -2,6 +2,9 @@
  * memory needs. */
 #include "adapter.h"
 
+#include <glob.h>
+#include <grp.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,16 +121,42 @@ static bool roudi_answers(void *unused)
     return answers;
 }
 
+/* iceoryx names its sockets, locks and memory, and leaves them behind when a process
+ * is killed; RouDi itself aborts when it then ends. Only one RouDi runs on a machine, so
+ * what is there is this one's. */
+static void sweep_up(void)
+{
+    static const char *const patterns[] = {
+        "/tmp/roudi", "/tmp/roudi.lock", "/tmp/iox-unique-roudi.lock", "/tmp/CycloneDDS-iox_psmx-*",
+        "/tmp/iceoryx_rt_*", "/dev/shm/iceoryx_mgmt",
+    };
+    const struct group *group = getgrgid(getegid());
+    char segment[NAME_MAX];
+
+    remove_pools();
+    if (group != NULL) { /* RouDi names the samples' memory so */
+        snprintf(segment, sizeof segment, "/dev/shm/%s", group->gr_name);
+        unlink(segment);
+    }
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        glob_t found;
+        if (glob(patterns[i], 0, NULL, &found) != 0)
+            continue;
+        for (size_t n = 0; n < found.gl_pathc; n++)
+            unlink(found.gl_pathv[n]);
+        globfree(&found);
+    }
+}
+
 void play_daemon(void)
 {
-    char *argv[] = {"iox-roudi", "-c", pools_name, "-l", "warning", "-k", "1", NULL};
+    char *argv[] = {"iox-roudi", "-c", pools_name, "-l", "warning", "-k", "0", NULL};
     if (o->transport != KIT_SHM) {
-        kit_daemon(NULL, NULL, NULL);
+        kit_daemon(NULL, NULL, NULL, NULL);
         return;
     }
     if (access("/usr/bin/iox-roudi", X_OK) != 0)
         kit_absent("iox-roudi is not installed");
     write_pools();
-    atexit(remove_pools);
-    kit_daemon(argv, roudi_answers, NULL);
+    kit_daemon(argv, roudi_answers, sweep_up, NULL);
 }

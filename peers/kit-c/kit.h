@@ -96,8 +96,8 @@ KIT_NORETURN void kit_absent(const char *format, ...) __attribute__((format(prin
 KIT_NORETURN void kit_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Called, by whichever thread notices, when stdin closes or kit_failed() ends the
- * process: for what the system does not clean up, as named shared memory. Half a
- * second at most; the process exits after it. */
+ * process: for what the system does not clean up, as named shared memory. Less than
+ * a second; the process exits after it. */
 void kit_on_abandon(void (*hook)(void));
 
 /* --- the roles, each from `ready` to `done` ------------------------------- */
@@ -131,8 +131,9 @@ void kit_entities(const struct kit_step *steps, size_t length, void *context);
 void kit_node(void (*create)(void *context), bool (*matched)(void *context), void *context);
 
 /* Runs `argv` as a child until `end`; `answers` says whether it is up, and is asked
- * every 10 ms. `argv` NULL: there is nothing to run. */
-void kit_daemon(char *const argv[], bool (*answers)(void *context), void *context);
+ * every 10 ms; `sweep`, if not NULL, removes what it leaves behind when it has ended.
+ * `argv` NULL: there is nothing to run. */
+void kit_daemon(char *const argv[], bool (*answers)(void *context), void (*sweep)(void), void *context);
 
 /* A sample was taken (ping: an answer). Thread-safe against the role's own thread,
  * not against itself. */

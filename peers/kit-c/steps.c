@@ -16,9 +16,10 @@ enum { BATCH = 1000 };
  * well above what asking costs. */
 enum { MATCHED_LOOK_NS = 100000 };
 
-/* A daemon gets ten seconds to answer, and a third of a second to leave: it is given to
- * it at the end of file too, where the contract says at once. */
-enum { DAEMON_START_S = 10, DAEMON_LOOK_NS = 10000000, DAEMON_LEAVE_MS = 300 };
+/* A daemon gets ten seconds to answer. To leave it gets less than the second in which
+ * the end of file is to end all; one that is killed before it is done leaves its shared
+ * memory behind. */
+enum { DAEMON_START_S = 10, DAEMON_LOOK_NS = 10000000, DAEMON_LEAVE_MS = 700 };
 
 static int64_t timed(void (*once)(void *context), void *context)
 {
@@ -83,8 +84,9 @@ void kit_node(void (*create)(void *context), bool (*matched)(void *context), voi
     kit_done("%s", "");
 }
 
-/* The daemon that runs, 0 for none. */
+/* The daemon that runs, 0 for none, and what sweeps up after it, or NULL. */
 static pid_t child;
+static void (*sweep_up)(void);
 
 /* Ends the daemon: asks, then insists. */
 static void end_child(void)
@@ -99,10 +101,12 @@ static void end_child(void)
         if (kit_now() >= limit_ns) {
             kill(pid, SIGKILL);
             waitpid(pid, NULL, 0);
-            return;
+            break;
         }
         kit_sleep_until(kit_now() + DAEMON_LOOK_NS, false);
     }
+    if (sweep_up != NULL)
+        sweep_up();
 }
 
 static pid_t start_child(char *const argv[])
@@ -121,9 +125,12 @@ static pid_t start_child(char *const argv[])
     _exit(127);
 }
 
-void kit_daemon(char *const argv[], bool (*answers)(void *context), void *context)
+void kit_daemon(char *const argv[], bool (*answers)(void *context), void (*sweep)(void), void *context)
 {
     if (argv != NULL) {
+        sweep_up = sweep;
+        if (answers(context))
+            kit_failed("another %s runs already", argv[0]);
         const int64_t limit_ns = kit_now() + DAEMON_START_S * (int64_t)SECOND_NS;
         child = start_child(argv);
         if (child < 0)

@@ -17,6 +17,10 @@ enum { SEND_LIMIT_MS = 1000 };
 /* How long closing waits for what is still queued: below the kit's time to exit. */
 enum { LINGER_MS = 1000 };
 
+/* What a queue may hold: ZeroMQ counts messages, 1,000 by default, which is 8 GB of
+ * the largest ones. Less than a few of those would stop a stream. */
+enum { QUEUE_MEMORY = 64 << 20, QUEUE_MOST = 1000, QUEUE_LEAST = 4 };
+
 static const struct kit_options *o;
 
 struct end {
@@ -40,6 +44,12 @@ static void set(struct end *end, int option, int value, const char *what)
     checked(zmq_setsockopt(end->socket, option, &value, sizeof value), what);
 }
 
+static int queue_length(void)
+{
+    const size_t fit = QUEUE_MEMORY / (kit_packed_length() + 1);
+    return fit > QUEUE_MOST ? QUEUE_MOST : fit < QUEUE_LEAST ? QUEUE_LEAST : (int)fit;
+}
+
 static struct end open_end(void *context, int kind)
 {
     struct end end = {.socket = zmq_socket(context, kind), .packed = calloc(1, kit_packed_length())};
@@ -47,6 +57,8 @@ static struct end open_end(void *context, int kind)
 
     if (end.socket == NULL || end.packed == NULL)
         kit_failed("no socket: %s", zmq_strerror(zmq_errno()));
+    set(&end, ZMQ_SNDHWM, queue_length(), "ZMQ_SNDHWM");
+    set(&end, ZMQ_RCVHWM, queue_length(), "ZMQ_RCVHWM");
     set(&end, ZMQ_LINGER, LINGER_MS, "ZMQ_LINGER");
     set(&end, ZMQ_SNDTIMEO, SEND_LIMIT_MS, "ZMQ_SNDTIMEO");
     checked(zmq_getsockopt(end.socket, ZMQ_FD, &end.fd, &length), "ZMQ_FD");
