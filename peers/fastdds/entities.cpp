@@ -25,6 +25,12 @@ namespace {
  * datagrams of one large sample; more than net.core.rmem_max is cut to that. */
 constexpr uint32_t SOCKET_BUFFER_SIZE = 4 << 20;
 
+/* What the SHM transport may have on its way. With the default of 512 KiB a sample of
+ * 1 MiB does not fit and waits for retransmissions, thirty times as long as with this;
+ * more than some samples is memory that nobody uses. */
+constexpr uint32_t SEGMENT_SIZE_MIN = SOCKET_BUFFER_SIZE;
+constexpr uint32_t SEGMENT_SAMPLES = 4;
+
 /* Above this a sample is fragmented, which only the asynchronous mode can do: one
  * datagram takes 65,500 bytes with all headers. */
 constexpr uint32_t SYNCHRONOUS_SIZE_MAX = 60000;
@@ -131,7 +137,9 @@ void Entities::make_participant()
     DomainParticipantQos qos;
     qos.transport().use_builtin_transports = false;
     if (options_.transport == KIT_SHM) {
-        qos.transport().user_transports.push_back(std::make_shared<SharedMemTransportDescriptor>());
+        auto shm = std::make_shared<SharedMemTransportDescriptor>();
+        shm->segment_size(std::max(SEGMENT_SIZE_MIN, options_.size * SEGMENT_SAMPLES));
+        qos.transport().user_transports.push_back(shm);
     } else {
         auto udp = std::make_shared<UDPv4TransportDescriptor>();
         udp->interfaceWhiteList.push_back(address_of(options_.interface_name));
@@ -172,8 +180,8 @@ DataWriter *Entities::writer(const std::string &topic_name, const SampleType &ty
     if (publisher_ == nullptr)
         make_publisher();
     set_common(qos, options_);
-    qos.publish_mode().kind =
-        options_.size > SYNCHRONOUS_SIZE_MAX ? ASYNCHRONOUS_PUBLISH_MODE : SYNCHRONOUS_PUBLISH_MODE;
+    const bool fragmented = options_.size > SYNCHRONOUS_SIZE_MAX && options_.role != KIT_LOCAL;
+    qos.publish_mode().kind = fragmented ? ASYNCHRONOUS_PUBLISH_MODE : SYNCHRONOUS_PUBLISH_MODE;
     if (options_.history_depth == 0)
         qos.reliable_writer_qos().times.heartbeatPeriod = Duration_t(0, KEEP_ALL_HEARTBEAT_NS);
     return made(publisher_->create_datawriter(data_topic, qos), "the writer");

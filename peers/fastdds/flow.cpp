@@ -119,6 +119,9 @@ void Taker::take_loans(DataReader *reader)
             if (!infos[i].valid_data)
                 continue;
             type_.read(samples.buffer()[i], &taken);
+            /* Shared data may be overwritten while it is read: such a sample is lost. */
+            if (!reader->is_sample_valid(samples.buffer()[i], &infos[i]))
+                continue;
             took(taken, samples.buffer()[i]);
         }
         reader->return_loan(samples, infos);
