@@ -15,9 +15,10 @@ use compare::{Row, Verdict, compare};
 use measure::{Counts, Gate};
 
 /// Measurements of one path by two runs of `--write` may differ by this much. Counts without a clock are
-/// equal to the instruction; the round trip differed by up to 0.2 %, as timers fall into it that follow
-/// the clock. Higher stores a baseline that the next run breaks, lower refuses a busy machine.
-const REPEATABLE_PERCENT: f64 = 0.5;
+/// equal to the instruction; the round trip differed by up to 0.6 % with five busy threads a processor, as
+/// a timer falls into a round that is held up. Higher stores a baseline that the next run breaks, lower
+/// refuses a busy machine.
+const REPEATABLE_PERCENT: f64 = 1.0;
 
 const REMEDY: &str = "cargo xtask bench-gate --write";
 

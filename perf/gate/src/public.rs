@@ -6,7 +6,7 @@
 use taut::{Config, DataReader, DataWriter, DomainParticipant, Driver, Duration, Qos};
 
 use crate::Path;
-use crate::rounds::warm_and_count;
+use crate::rounds::{count_with_pauses, warm_and_count};
 use crate::samples::{Plain64, Sample};
 
 /// Nobody else is on this loopback interface in a network namespace; without one, few use this domain.
@@ -16,11 +16,20 @@ const DOMAIN: u32 = 227;
 const SETTLE: std::time::Duration = std::time::Duration::from_millis(700);
 /// Longer than the counted rounds take, so that no later announcement falls into them.
 const RARELY: Duration = Duration::from_secs(1_000);
+/// Two times the first interval of a writer's heartbeats, and a margin: by then what was written is
+/// acknowledged and no timer is left. Shorter lets timers fall into the rounds, longer takes time.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(25);
+/// Few, for the pauses; their difference is a multiple of the 16 reads after which a port looks anew how
+/// to read.
+const PAUSED_ROUNDS: [u64; 2] = [16, 112];
 /// For what takes microseconds.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub fn paths() -> Vec<Path> {
-    vec![Path::new("taut/write-take/64", write_take), Path::new("taut/round-trip/64", round_trip)]
+    vec![
+        Path::new("taut/write-take/64", write_take),
+        Path { rounds: PAUSED_ROUNDS, ..Path::new("taut/round-trip/64", round_trip) },
+    ]
 }
 
 fn participant() -> DomainParticipant {
@@ -46,9 +55,9 @@ fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<Plain64> {
 }
 
 /// Lets all of them work for a while.
-fn settle(participants: &[&DomainParticipant]) {
+fn drive(participants: &[&DomainParticipant], span: std::time::Duration) {
     let start = std::time::Instant::now();
-    while start.elapsed() < SETTLE {
+    while start.elapsed() < span {
         participants.iter().for_each(|participant| participant.run_once(Duration::from_millis(1)));
     }
 }
@@ -57,7 +66,7 @@ fn settle(participants: &[&DomainParticipant]) {
 fn write_take(rounds: u64) -> u64 {
     let participant = participant();
     let (writer, reader) = (writer(&participant, "Local"), reader(&participant, "Local"));
-    settle(&[&participant]);
+    drive(&[&participant], SETTLE);
     let sent = participant.stats().port.send_calls;
     warm_and_count(rounds, |n| {
         writer.write(&Plain64::example(n)).expect("it is written");
@@ -101,16 +110,17 @@ fn round_trip(rounds: u64) -> u64 {
     let (ping, pong) = (End::new("Ping", "Pong"), End::new("Pong", "Ping"));
     let start = std::time::Instant::now();
     while !(ping.is_matched() && pong.is_matched()) {
-        settle(&[&ping.participant, &pong.participant]);
+        drive(&[&ping.participant, &pong.participant], SETTLE);
         assert!(start.elapsed() < PATIENCE, "the two participants have not matched");
     }
     let mut answered = 0;
-    warm_and_count(rounds, |n| {
+    let round = |n| {
         ping.writer.write(&Plain64::example(n)).expect("it is written");
         let sample = pong.receive();
         pong.writer.write(&sample).expect("it is answered");
         answered += u64::from(ping.receive() == Plain64::example(n));
-    });
+    };
+    count_with_pauses(rounds, round, || drive(&[&ping.participant, &pong.participant], PAUSE));
     assert_eq!(answered, rounds + crate::rounds::WARM_UP);
     rounds
 }

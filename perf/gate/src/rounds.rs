@@ -17,3 +17,12 @@ pub fn warm_and_count(rounds: u64, mut round: impl FnMut(u64)) {
     (0..WARM_UP).for_each(&mut round);
     counted_rounds(rounds, &mut |n| round(WARM_UP + n));
 }
+
+/// The same with a pause after each round, which does not count: what the clock makes due happens there.
+pub fn count_with_pauses(rounds: u64, mut round: impl FnMut(u64), pause: impl Fn()) {
+    (0..WARM_UP).for_each(&mut round);
+    for n in WARM_UP..WARM_UP + rounds {
+        pause();
+        counted_rounds(1, &mut |_| round(n));
+    }
+}
