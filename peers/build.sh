@@ -98,6 +98,14 @@ build_zeromq() {
     echo "peers: built build/perf-peer-zeromq"
 }
 
+build_mqtt() {
+    has mosquitto.h MQTT "libmosquitto-dev, mosquitto" || return 0
+    stale build/perf-peer-mqtt mqtt/* $kit || return 0
+    gcc $c_flags mqtt/peer.c $kit -lmosquitto -o build/.mqtt
+    mv build/.mqtt build/perf-peer-mqtt
+    echo "peers: built build/perf-peer-mqtt"
+}
+
 build_fastdds() {
     has fastrtps/config.h "Fast DDS" "libfastrtps-dev, libfastcdr-dev, fastddsgen" || return 0
     if ! command -v fastddsgen >/dev/null; then
@@ -176,6 +184,7 @@ adapter kit_c
 adapter cyclonedds
 adapter cyclonedds11
 adapter zeromq
+adapter mqtt
 adapter fastdds
 adapter rust
 
