@@ -57,8 +57,9 @@ pub fn pictures(records: &[Record]) -> Vec<Picture> {
     ];
     for (workload, says, draw) in against_size {
         let groups = model.of(workload);
-        let Some(group) = groups.iter().filter(|group| ran(group)).max_by_key(|group| group.sizes().len())
-        else {
+        let Some(group) = groups.iter().filter(|group| ran(group)).max_by_key(|group| {
+            (group.key.transport == "udp", group.key.case.is_empty(), group.sizes().len())
+        }) else {
             continue;
         };
         let says = format!("{says}: {}", group.conditions());
@@ -165,16 +166,14 @@ fn not_ahead(page: &mut String, model: &Model) {
         );
     }
     page.push('\n');
-    for (record, others) in gaps(model) {
-        let (Outcome::Absent(why) | Outcome::Failed(why)) = &record.outcome else { continue };
+    for gap in gaps(model) {
+        let lines: Vec<String> = gap.lines.iter().map(|(group, line)| tables::what(group, line)).collect();
         let _ = writeln!(
             page,
-            "- No result: {} {} {} {}: {why}. Ran: {}.",
-            record.workload,
-            record.transport,
-            size(record.size_bytes),
-            record.case,
-            others.join(", ")
+            "- No result: {}: {}. Ran: {}.",
+            cell(&gap.reason),
+            lines.join("; "),
+            gap.others.join(", ")
         );
     }
     page.push('\n');

@@ -4,7 +4,9 @@ mod synthetic;
 
 use std::path::PathBuf;
 
-use taut_perf::report;
+use taut_perf::compare::{Verdict, compare};
+use taut_perf::record::{Outcome, Record};
+use taut_perf::{performance, report};
 
 const SEED: u64 = 11;
 
@@ -26,4 +28,125 @@ fn the_page_needs_nothing_else_and_is_small() {
         assert!(!without_names.contains(fetched), "{fetched} in {}", path.display());
     }
     assert!(!page.contains("NaN") && !page.contains("inf"), "a place is no number");
+}
+
+#[test]
+fn the_page_has_every_section_and_names_what_failed() {
+    let page = report::page(&synthetic::run(SEED));
+    for id in [
+        "behind",
+        "latency",
+        "tails",
+        "time",
+        "throughput",
+        "fanout",
+        "gains",
+        "interference",
+        "types",
+        "local",
+        "write",
+        "cdr",
+        "discovery",
+        "memory",
+        "soak",
+        "missing",
+        "ratios",
+        "figures",
+        "run",
+    ] {
+        assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
+    }
+    assert!(page.contains("a sample of 8 MiB does not fit the segment of 4 MiB"));
+    let behind = page.find("id=\"behind\"").unwrap();
+    assert!(behind < page.find("id=\"latency\"").unwrap(), "where it is not ahead comes first");
+    assert!(page[behind..].find("iceoryx2").unwrap() < 2_000, "and names who is ahead");
+}
+
+#[test]
+fn a_page_of_little_or_nothing_is_a_page() {
+    let run = synthetic::run(SEED);
+    let few = |keep: &dyn Fn(&Record) -> bool| {
+        report::page(&run.iter().filter(|r| keep(r)).cloned().collect::<Vec<_>>())
+    };
+    for page in [
+        report::page(&[]),
+        few(&|record| record.peer == "zenoh"),
+        few(&|record| record.peer == "floor"),
+        few(&|record| record.outcome != Outcome::Ok),
+        few(&|record| record.workload == "memory"),
+    ] {
+        assert!(page.ends_with("</html>") && !page.contains("NaN"), "{page}");
+    }
+}
+
+#[test]
+fn markup_in_a_reason_is_text() {
+    let mut run = synthetic::run(SEED);
+    let line = run.iter_mut().find(|record| record.workload == "memory").unwrap();
+    line.outcome = Outcome::Failed("<script>alert(1)</script>".into());
+    assert!(!report::page(&run).contains("<script>"));
+}
+
+#[test]
+fn what_got_worse_is_named_and_what_is_chance_is_not() {
+    let (old, mut new) = (synthetic::run(SEED), synthetic::run(SEED + 1));
+    let same = compare(&old, &new);
+    let named = same.changes.iter().filter(|change| change.verdict < Verdict::Noise).count();
+    assert!(same.warnings.is_empty() && same.only_old.is_empty() && same.only_new.is_empty(), "{same}");
+    assert!(named * 10 < same.changes.len(), "{named} of {} by chance alone", same.changes.len());
+    for record in &mut new {
+        record.run.kernel = "6.19.0".into();
+        if record.peer == "taut" && record.workload == "throughput" {
+            record.round_values.iter_mut().for_each(|rate| *rate *= 0.7);
+        }
+    }
+    let soak = new.iter_mut().find(|record| record.workload == "soak" && record.peer == "taut").unwrap();
+    soak.outcome = Outcome::Failed("stopped".into());
+    let gone = new.iter().position(|record| record.workload == "write" && record.peer == "taut").unwrap();
+    new.remove(gone);
+    let worse = compare(&old, &new);
+    keep("compare.txt", &worse.to_string());
+    let slower = worse.changes.iter().filter(|change| change.line.starts_with("throughput taut"));
+    assert!(
+        slower.clone().count() > 10 && slower.clone().all(|change| change.verdict == Verdict::Worse),
+        "{worse}"
+    );
+    assert!(slower.clone().all(|change| (0.6..0.8).contains(&change.gain)));
+    assert!(worse.is_worse());
+    assert_eq!((worse.failing.len(), worse.only_old.len()), (1, 1));
+    assert!(worse.to_string().contains("warning: another kernel: 6.19.0, was 6.18.5"), "{worse}");
+    assert!(worse.to_string().contains("by chance"), "{worse}");
+}
+
+#[test]
+fn times_that_fall_are_better() {
+    let old = synthetic::run(SEED);
+    let mut new = old.clone();
+    for record in new.iter_mut().filter(|record| record.workload == "latency") {
+        record.round_values.iter_mut().for_each(|ns| *ns /= 4.0);
+    }
+    let result = compare(&old, &new);
+    let better = result.changes.iter().filter(|change| change.verdict == Verdict::Better);
+    assert!(better.clone().count() > 50 && better.clone().all(|change| change.line.starts_with("latency")));
+    assert!(!result.is_worse());
+}
+
+#[test]
+fn the_document_has_its_pictures_and_commands() {
+    let run = synthetic::run(SEED);
+    let docs = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("docs");
+    let files = performance::write(&run, &docs).unwrap();
+    let page = std::fs::read_to_string(docs.join("performance.md")).unwrap();
+    assert_eq!(files.len(), 1 + performance::pictures(&run).len());
+    for picture in performance::pictures(&run) {
+        assert!(page.contains(&format!("(results/{})", picture.name)));
+        assert!(picture.svg.starts_with("<svg") && picture.svg.contains("prefers-color-scheme:dark"));
+        assert!(!picture.svg.contains("NaN"));
+    }
+    let behind = page.find("## Where Taut is not ahead").unwrap();
+    assert!(behind < page.find("## Every line").unwrap());
+    // Each table of figures stands below its command.
+    let tables = page.split("\n### ").skip(1);
+    assert!(tables.clone().count() > 20);
+    assert!(tables.clone().all(|table| table.contains("`taut perf all --peers all --save run.jsonl`")));
 }

@@ -88,7 +88,7 @@ pub(crate) fn rate_by_size(model: &Model, group: &Group, frame: Frame) -> Markup
         x: Kind::Log,
         y: Kind::Log,
         x_title: "size of a sample in bytes",
-        y_title: "received per second; the band is from the worst to the best round",
+        y_title: "received per second; band: all rounds",
         x_label: &size_tick,
         y_label: &|value| format!("{}/s", bytes(value)),
         x_measured: true,
@@ -167,7 +167,8 @@ fn share(share: f64) -> String {
     }
 }
 
-/// Median and 99th percentile of one size or case, as bars. Who has no result says why.
+/// Median and 99th percentile of one size or case, as bars. Who failed says why; who has no such path is
+/// left out, for it is no result.
 pub(crate) fn time_bars<'a>(model: &'a Model, title: String, lines: &[&Record]) -> RowChart<'a> {
     let row = |line: &&Record| {
         let t = main_times(line).filter(|_| line.outcome == Outcome::Ok);
@@ -194,7 +195,8 @@ pub(crate) fn time_bars<'a>(model: &'a Model, title: String, lines: &[&Record]) 
         title: String::new(),
         subject: &model.subject,
         heads: if discovery { vec!["matched", "sent"] } else { vec!["p50", "p99"] },
-        rows: lines.iter().map(row).collect(),
+        rows: lines.iter().filter(|line| !matches!(line.outcome, Outcome::Absent(_))).map(row).collect(),
+        ends: None,
     }
 }
 
@@ -236,12 +238,13 @@ pub(crate) fn gain_bars(model: &Model, gains: &[&Gain]) -> Markup {
         subject: &model.subject,
         heads: vec!["median"],
         rows: gains.iter().map(row).collect(),
+        ends: None,
     };
     chart.draw(Frame::Narrow, 0.0)
 }
 
 /// For one peer, what each mitigation leaves of the tail.
-pub(crate) fn interference(model: &Model, lines: &[&Record]) -> Markup {
+pub(crate) fn interference(model: &Model, lines: &[&Record], ends: Option<(f64, f64)>) -> Markup {
     let row = |line: &&Record| {
         let label = if line.case.is_empty() { "quiet".to_string() } else { line.case.clone() };
         let t = main_times(line).filter(|_| line.outcome == Outcome::Ok);
@@ -264,6 +267,7 @@ pub(crate) fn interference(model: &Model, lines: &[&Record]) -> Markup {
         subject: &model.subject,
         heads: vec!["p99", "max"],
         rows: lines.iter().map(row).collect(),
+        ends,
     };
     chart.draw(Frame::Narrow, 0.0)
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::report::peers;
 use crate::report::scale::{Kind, Scale, log_ends};
 use crate::report::svg::{
-    Anchor, Area, Frame, LINE, line, mark, n, path, sheet, spread, text, width, x_axis, y_axis,
+    Anchor, Area, Frame, LINE, fitting, line, mark, n, path, sheet, spread, text, width, x_axis, y_axis,
 };
 
 /// A place on a line.
@@ -47,8 +47,12 @@ pub(crate) struct LineChart<'a> {
 impl LineChart<'_> {
     pub(crate) fn draw(&self, frame: Frame) -> Markup {
         let height = frame.pick(430.0, 310.0);
-        let room =
-            self.lines.iter().map(|line| width(&line.label)).fold(0.0, f64::max).min(frame.pick(170.0, 98.0));
+        let room = self
+            .lines
+            .iter()
+            .map(|line| width(&line.label))
+            .fold(0.0, f64::max)
+            .min(frame.pick(170.0, 106.0));
         let area = Area {
             left: frame.pick(58.0, 50.0),
             right: frame.width() - room - frame.pick(26.0, 16.0),
@@ -126,7 +130,7 @@ impl LineChart<'_> {
                             (mark(peers::mark(&line.peer), x.at(point.x), y.at(point.y), &point.title))
                         }
                     }
-                    (text(names_from, label_y + 4.0, Anchor::Start, "name", &line.label))
+                    (text(names_from, label_y + 4.0, Anchor::Start, "name", &fitting(&line.label, frame.width() - names_from + 6.0)))
                 }
             }
         }

@@ -308,20 +308,36 @@ pub(crate) fn gains<'a>(model: &Model<'a>, group: &Group<'a>) -> Vec<Gain<'a>> {
     gains
 }
 
-/// Where the subject has no result, but another one besides the floor has: line, and who.
-pub(crate) fn gaps<'a>(model: &Model<'a>) -> Vec<(&'a Record, Vec<String>)> {
-    let mut gaps = Vec::new();
+/// Lines of the subject without a result, for one reason, and who has one.
+pub(crate) struct Gap<'g, 'a> {
+    pub(crate) reason: String,
+    pub(crate) lines: Vec<(&'g Group<'a>, &'a Record)>,
+    pub(crate) others: Vec<String>,
+}
+
+/// Where the subject has no result, but another one besides the floor has.
+pub(crate) fn gaps<'g, 'a>(model: &'g Model<'a>) -> Vec<Gap<'g, 'a>> {
+    let mut gaps: Vec<Gap> = Vec::new();
     for group in &model.groups {
-        for line in group.lines.iter().filter(|line| line.outcome != Outcome::Ok && model.is_subject(line)) {
+        for line in group.lines.iter().filter(|line| model.is_subject(line)) {
+            let (Outcome::Absent(why) | Outcome::Failed(why)) = &line.outcome else { continue };
             let same = |other: &&&Record| {
                 other.size_bytes == line.size_bytes && other.case == line.case && other.outcome == Outcome::Ok
             };
             let rival = |other: &&&Record| !model.is_subject(other) && peers::adapter(&other.peer) != "floor";
-            let others = group.lines.iter().filter(same).filter(rival);
-            let mut others: Vec<String> = others.map(|other| peers::name(&other.peer)).collect();
-            others.dedup();
-            if !others.is_empty() {
-                gaps.push((*line, others));
+            let ran: Vec<&&Record> = group.lines.iter().filter(same).filter(rival).collect();
+            if ran.is_empty() {
+                continue;
+            }
+            let at = gaps.iter().position(|gap| gap.reason == *why).unwrap_or_else(|| {
+                gaps.push(Gap { reason: why.clone(), lines: Vec::new(), others: Vec::new() });
+                gaps.len() - 1
+            });
+            gaps[at].lines.push((group, line));
+            for name in ran.iter().map(|other| peers::name(&other.peer)) {
+                if !gaps[at].others.contains(&name) {
+                    gaps[at].others.push(name);
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::report::peers;
 use crate::report::scale::{Kind, Scale, log_ends};
-use crate::report::svg::{Anchor, Frame, line, n, sheet, text, width};
+use crate::report::svg::{Anchor, Frame, fitting, line, n, sheet, text, width};
 use crate::report::units;
 
 /// Height of a row, and of its bar.
@@ -43,6 +43,8 @@ pub(crate) struct RowChart<'a> {
     /// Heads of the columns of figures.
     pub(crate) heads: Vec<&'a str>,
     pub(crate) rows: Vec<Row>,
+    /// Of the axis of spans, where charts beside each other share it.
+    pub(crate) ends: Option<(f64, f64)>,
 }
 
 impl RowChart<'_> {
@@ -52,14 +54,14 @@ impl RowChart<'_> {
     }
 
     fn top(&self) -> f64 {
-        let titles = if self.title.is_empty() { 0.0 } else { 26.0 };
+        let titles = if self.title.is_empty() { 0.0 } else { 36.0 };
         titles + if self.heads.is_empty() { 4.0 } else { 20.0 }
     }
 
     /// `margin` is kept free at both sides.
     pub(crate) fn draw(&self, frame: Frame, margin: f64) -> Markup {
         let labels =
-            self.rows.iter().map(|row| width(&row.label)).fold(0.0, f64::max).min(frame.pick(190.0, 122.0));
+            self.rows.iter().map(|row| width(&row.label)).fold(0.0, f64::max).min(frame.pick(190.0, 140.0));
         let column = frame.pick(82.0, 62.0);
         let left = margin + labels + 10.0;
         let edge = frame.width() - margin;
@@ -69,7 +71,7 @@ impl RowChart<'_> {
         let bottom = top + self.rows.len() as f64 * ROW;
         let at_column = |at: usize| edge - column * (self.heads.len() - 1 - at) as f64;
         let content = html! {
-            @if !self.title.is_empty() { (text(margin, 16.0 + margin / 3.0, Anchor::Start, "title", &self.title)) }
+            @if !self.title.is_empty() { (text(margin, 12.0 + margin, Anchor::Start, "title", &self.title)) }
             @for (at, head) in self.heads.iter().enumerate() {
                 (text(at_column(at), top - 8.0, Anchor::End, "", head))
             }
@@ -78,7 +80,7 @@ impl RowChart<'_> {
                 @let y = top + (at as f64 + 0.5) * ROW;
                 g.one.hero[peers::adapter(&row.peer) == self.subject].(peers::class(&row.peer)) {
                     title { (row.title) }
-                    (text(left - 10.0, y + 4.0, Anchor::End, "ink", &row.label))
+                    (text(left - 10.0, y + 4.0, Anchor::End, "ink", &fitting(&row.label, left - 10.0)))
                     (self.value(row, &scale, y, (left, right, edge)))
                     @for (at, figure) in row.figures.iter().enumerate() {
                         (text(at_column(at), y + 4.0, Anchor::End, if at == 0 { "ink" } else { "" }, figure))
@@ -97,7 +99,7 @@ impl RowChart<'_> {
             Value::Span { p50, max, .. } => Some([p50, max]),
             _ => None,
         });
-        if let Some(ends) = log_ends(spans.flatten()) {
+        if let Some(ends) = log_ends(spans.flatten()).map(|own| self.ends.unwrap_or(own)) {
             return Scale::new(Kind::Log, ends, places);
         }
         let gains = self.rows.iter().filter_map(|row| match row.value {
@@ -130,7 +132,7 @@ impl RowChart<'_> {
             @if is(|value| matches!(value, Value::Gain { .. })) {
                 (line("axis", (scale.at(1.0), top), (scale.at(1.0), bottom)))
             } @else if is(|value| matches!(value, Value::Span { .. })) {
-                @for tick in scale.ticks(70.0) {
+                @for tick in scale.ticks(48.0) {
                     (line("grid", (scale.at(tick), top), (scale.at(tick), bottom)))
                     (text(scale.at(tick), top - 8.0, Anchor::Middle, "tick", &units::time(tick)))
                 }
@@ -172,10 +174,7 @@ impl RowChart<'_> {
                 rect.dot x=(n(scale.at(*max) - 1.5)) y=(n(y - 5.5)) width="3" height="11" {}
             },
             Value::Nothing(reason) => {
-                let room = ((edge - left) / 6.6) as usize;
-                let short: String = reason.chars().take(room).collect();
-                let cut = if short.len() < reason.len() { format!("{}…", short.trim_end()) } else { short };
-                html! { (text(left, y + 4.0, Anchor::Start, "", &cut)) }
+                html! { (text(left, y + 4.0, Anchor::Start, "", &fitting(reason, edge - left))) }
             }
         }
     }

@@ -27,97 +27,105 @@ const GAINS_MOST: usize = 8;
 pub(crate) struct Section {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    pub(crate) says: &'static str,
+    pub(crate) says: String,
     pub(crate) content: Markup,
 }
 
+/// Id, title, what to know of it, and its content if there is any.
+type Plan = (&'static str, &'static str, &'static str, fn(&Model) -> Option<Markup>);
+
+const PLAN: [Plan; 19] = [
+    (
+        "behind",
+        "Not ahead",
+        "Where the subject is behind, where the rounds cannot tell, and where it leads by the \
+         median but not by p99. Worst first.",
+        not_ahead,
+    ),
+    (
+        "latency",
+        "Latency",
+        "Round trips between two processes. The floor is the same exchange without a middleware: \
+         bare sockets or bare memory.",
+        |model| by_size(model, "latency"),
+    ),
+    ("tails", "Tails", "How rare is how slow. To the right, each step is ten times rarer.", tails),
+    (
+        "time",
+        "Over time",
+        "Each sample of the run, beside how often each time occurred. The bound is the longest \
+         time that was seen.",
+        over_time,
+    ),
+    (
+        "throughput",
+        "Throughput",
+        "One publisher, one subscriber; each sample is checked for loss and order.",
+        throughput,
+    ),
+    ("fanout", "Fan-out", "One publisher to many. The rate is the slowest subscriber's.", fanout),
+    (
+        "gains",
+        "Gains",
+        "How many times as good as each peer, at the smallest size: to the right of the line, \
+         ahead. Whiskers are the 95 % interval.",
+        gain_panels,
+    ),
+    (
+        "interference",
+        "Interference",
+        "Round trips beside a flood of UDP on the same path. The dot is the median, the tick p99, \
+         the block the bound.",
+        interference,
+    ),
+    ("types", "Types", "Sequences of octets and of structures, answered by four bytes.", |model| {
+        by_size(model, "types")
+    }),
+    (
+        "local",
+        "Local",
+        "Within the machine, without a network: in one thread, between threads, by shared memory; \
+         copied and borrowed.",
+        |model| by_size(model, "local"),
+    ),
+    ("write", "Write", "What a write costs the writer.", |model| by_size(model, "write")),
+    ("cdr", "Encoding", "Median time of one encode and one decode.", |model| some(model, "cdr", tables::cdr)),
+    (
+        "discovery",
+        "Discovery",
+        "From the start until all endpoints of all participants are matched, and the bytes that \
+         it took.",
+        discovery,
+    ),
+    ("memory", "Memory", "What each entity adds to its process, as the kernel counts it.", |model| {
+        some(model, "memory", tables::memory)
+    }),
+    ("soak", "Soak", "A long run: does memory stay where it is.", soak),
+    (
+        "missing",
+        "Failed and absent",
+        "What should have run and did not; what a peer does not have; what got lost on the way.",
+        |model| Some(missing(model)),
+    ),
+    (
+        "ratios",
+        "All comparisons",
+        "Above 1× is ahead: for times theirs over its own, for rates its own over theirs. Hover \
+         for the interval, p99 and maximum.",
+        ratios,
+    ),
+    ("figures", "All figures", "Every line that ran.", |model| Some(figures(model))),
+    ("run", "Machine and commands", "", |model| Some(runs(model))),
+];
+
 /// All of them.
 pub(crate) fn all(model: &Model) -> Vec<Section> {
-    let made = [
-        (
-            "behind",
-            "Not ahead",
-            "Where the subject is behind, where the rounds cannot tell, and where it leads by the median but not by p99. Worst first.",
-            not_ahead(model),
-        ),
-        (
-            "latency",
-            "Latency",
-            "Round trips between two processes. The floor is the same exchange without a middleware: bare sockets or bare memory.",
-            by_size(model, "latency"),
-        ),
-        ("tails", "Tails", "How rare is how slow. To the right, each step is ten times rarer.", tails(model)),
-        (
-            "time",
-            "Over time",
-            "Each sample of the run, beside how often each time occurred. The bound is the longest time that was seen.",
-            over_time(model),
-        ),
-        (
-            "throughput",
-            "Throughput",
-            "One publisher, one subscriber; each sample is checked for loss and order.",
-            throughput(model),
-        ),
-        ("fanout", "Fan-out", "One publisher to many. The rate is the slowest subscriber's.", fanout(model)),
-        (
-            "gains",
-            "Gains",
-            "How many times as good as each peer, at the smallest size: to the right of the line, ahead. Whiskers are the 95 % interval.",
-            gain_panels(model),
-        ),
-        (
-            "interference",
-            "Interference",
-            "Round trips beside a flood of UDP on the same path. The dot is the median, the tick p99, the block the bound.",
-            interference(model),
-        ),
-        (
-            "types",
-            "Types",
-            "Sequences of octets and of structures, answered by four bytes.",
-            by_size(model, "types"),
-        ),
-        (
-            "local",
-            "Local",
-            "Within the machine, without a network: in one thread, between threads, by shared memory; copied and borrowed.",
-            by_size(model, "local"),
-        ),
-        ("write", "Write", "What a write costs the writer.", by_size(model, "write")),
-        ("cdr", "Encoding", "Median time of one encode and one decode.", some(model, "cdr", tables::cdr)),
-        (
-            "discovery",
-            "Discovery",
-            "From the start until all endpoints of all participants are matched, and the bytes that it took.",
-            discovery(model),
-        ),
-        (
-            "memory",
-            "Memory",
-            "What each entity adds to its process, as the kernel counts it.",
-            some(model, "memory", tables::memory),
-        ),
-        ("soak", "Soak", "A long run: does memory stay where it is.", soak(model)),
-        (
-            "missing",
-            "Failed and absent",
-            "What should have run and did not; what a peer does not have; what got lost on the way.",
-            Some(missing(model)),
-        ),
-        (
-            "ratios",
-            "All comparisons",
-            "Above 1× is ahead: for times theirs over its own, for rates its own over theirs. Hover for the interval, p99 and maximum.",
-            ratios(model),
-        ),
-        ("figures", "All figures", "Every line that ran.", Some(figures(model))),
-        ("run", "Machine and commands", "", Some(runs(model))),
-    ];
-    let section = |(id, title, says, content): (_, _, _, Option<Markup>)| {
-        content.map(|content| Section { id, title, says, content })
+    let subject = peers::name(&model.subject);
+    let section = |(id, title, says, draw): &Plan| {
+        let content = draw(model)?;
+        Some(Section { id, title, says: says.replace("the subject", &subject), content })
     };
-    made.into_iter().filter_map(section).collect()
+    PLAN.iter().filter_map(section).collect()
 }
 
 fn some(model: &Model, workload: &str, draw: fn(&[&Group]) -> Markup) -> Option<Markup> {
@@ -197,7 +205,7 @@ fn tails(model: &Model) -> Option<Markup> {
             }
         }
     }
-    (!panels.is_empty()).then(|| choice("tail", &["how", "size"], &panels))
+    (!panels.is_empty()).then(|| choice("tail", &["setting", "size"], &panels))
 }
 
 /// Charts of a group's subject and floor, then of the others; of the smallest sizes first.
@@ -223,7 +231,7 @@ fn over_time(model: &Model) -> Option<Markup> {
         Panel { choice, content: both(draw) }
     };
     let panels: Vec<Panel> = lines.iter().map(panel).collect();
-    (!panels.is_empty()).then(|| choice("series", &["peer", "how", "size"], &panels))
+    (!panels.is_empty()).then(|| choice("series", &["peer", "setting", "size"], &panels))
 }
 
 fn group_name(group: &Group) -> String {
@@ -308,13 +316,16 @@ fn interference(model: &Model) -> Option<Markup> {
             if all.is_empty() {
                 continue;
             }
+            // One axis for all, for they are to be compared.
+            let seen = all.iter().flat_map(|(_, lines)| lines.iter()).filter_map(|line| main_times(line));
+            let ends = log_ends(seen.flat_map(|t| [t.p50 as f64, t.max as f64]));
             let content = html! { div.small { @for (peer, lines) in &all {
-                figure { figcaption { (peers::name(peer)) } (charts::interference(model, lines)) }
+                figure { figcaption { (peers::name(peer)) } (charts::interference(model, lines, ends)) }
             } } };
             panels.push(Panel { choice: vec![group.title.clone(), size(bytes)], content });
         }
     }
-    (!panels.is_empty()).then(|| choice("flood", &["how", "size"], &panels))
+    (!panels.is_empty()).then(|| choice("flood", &["setting", "size"], &panels))
 }
 
 fn discovery(model: &Model) -> Option<Markup> {

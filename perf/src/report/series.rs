@@ -46,10 +46,10 @@ pub(crate) fn draw(record: &Record, subject: &str, frame: Frame) -> Option<Marku
         (text(0.0, 12.0, Anchor::Start, "", "time of each sample"))
         (text(beside.left, 12.0, Anchor::Start, "", frame.pick("how many, by powers of ten", "how many")))
         (y_axis(Area { right: edge, ..area }, &y, &units::time))
-        (x_axis(area, &x, &x.ticks(frame.pick(70.0, 50.0)), &|s| units::time(s * 1e9)))
+        (x_axis(area, &x, &x.ticks(frame.pick(70.0, 50.0)), &seconds_label))
         g.one.hero[hero].(peers::class(&record.peer)) {
             path.spread d=(path(upper.chain(lower)) + "z") {}
-            path.line d=(path(slices.iter().map(|slice| (at(slice), y.at(slice.p50 as f64))))) {}
+            path.line.thin d=(path(slices.iter().map(|slice| (at(slice), y.at(slice.p50 as f64))))) {}
             (bars(&record.histogram, &y, beside))
             @let max_x = bound_x(record, &x, times.max);
             circle.dot cx=(n(max_x)) cy=(n(y.at(times.max as f64))) r="3.5" {
@@ -60,6 +60,10 @@ pub(crate) fn draw(record: &Record, subject: &str, frame: Frame) -> Option<Marku
         (level("mean", times.mean, &y, area.left, edge, frame))
     };
     Some(sheet(frame, height, &says, &content))
+}
+
+fn seconds_label(seconds: f64) -> String {
+    if seconds == 0.0 { "0".to_string() } else { units::time(seconds * 1e9) }
 }
 
 /// A value across both parts, named at the right.

@@ -129,6 +129,12 @@ pub(crate) fn x_axis(area: Area, scale: &Scale, ticks: &[f64], label: &dyn Fn(f6
     for tick in ticks {
         let (x, words) = (scale.at(*tick), label(*tick));
         let half = width(&words) / 2.0;
+        let is_last = ticks.last() == Some(tick);
+        if x - half <= free_from && is_last && shown.len() > 1 {
+            // The end of an axis says more than what is just before it.
+            shown.pop();
+            free_from = f64::MIN;
+        }
         if x - half > free_from {
             shown.push((x, words));
             free_from = x + half + 8.0;
@@ -146,6 +152,16 @@ pub(crate) fn x_axis(area: Area, scale: &Scale, ticks: &[f64], label: &dyn Fn(f6
 /// About how wide text of 12 pixels is; fonts differ, so generous.
 pub(crate) fn width(words: &str) -> f64 {
     7.0 * words.chars().count() as f64
+}
+
+/// Words that fit into this width: cut, if they must be.
+pub(crate) fn fitting(words: &str, room: f64) -> String {
+    let most = (room / 6.6) as usize;
+    if words.chars().count() <= most {
+        return words.to_string();
+    }
+    let cut: String = words.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", cut.trim_end())
 }
 
 /// A mark of about 7 pixels, around its point.

@@ -33,15 +33,16 @@ fn factor(value: Option<f64>) -> Markup {
     } }
 }
 
-/// Rows of gains, with or without what was measured.
+/// Rows of gains: against whom, in what.
 pub(crate) fn gain_rows(rows: &[(String, Gain)]) -> Markup {
     html! {
-        div.scroll { table {
-            thead { tr { th { "measured" } th { "against" } th.n { "gain" } th.n { "95 % interval" } th.n { "p99" } th.n { "max" } th { "" } } }
+        div.scroll { table.gains {
+            thead { tr {
+                th { "against, in" } th.n { "gain" } th.n { "95 % interval" } th.n { "p99" } th.n { "max" } th { "" }
+            } }
             tbody { @for (what, gain) in rows {
                 tr {
-                    th { (what) }
-                    td { span.dot.(peers::class(gain.to)) {} (peers::name(gain.to)) }
+                    th { span.dot.(peers::class(gain.to)) {} (peers::name(gain.to)) " " span.soft { (what) } }
                     td.n.strong { (factor(Some(gain.median))) }
                     td.n.soft { (interval(gain)) }
                     td.n { (factor(gain.p99)) }
@@ -194,7 +195,7 @@ fn cells(line: &Record) -> Vec<String> {
 
 /// Time of one encode and one decode: lines down, peers along.
 pub(crate) fn cdr(groups: &[&Group]) -> Markup {
-    let names = peer_names(groups);
+    let names = coding_peers(groups);
     html! {
         div.scroll { table {
             thead { tr { th { "encode / decode" } @for name in &names { th.n { (peers::name(name)) } } } }
@@ -219,9 +220,10 @@ pub(crate) fn cdr(groups: &[&Group]) -> Markup {
     }
 }
 
-fn peer_names<'a>(groups: &[&Group<'a>]) -> Vec<&'a str> {
-    let mut names: Vec<&str> =
-        groups.iter().flat_map(|group| group.lines.iter().map(|line| line.peer.as_str())).collect();
+/// Who has a result.
+fn coding_peers<'a>(groups: &[&Group<'a>]) -> Vec<&'a str> {
+    let lines = groups.iter().flat_map(|group| group.lines.iter()).filter(|line| line.decode_ns.is_some());
+    let mut names: Vec<&str> = lines.map(|line| line.peer.as_str()).collect();
     names.sort_by_key(|name| peers::order(name));
     names.dedup();
     names
@@ -264,11 +266,21 @@ pub(crate) fn own_gaps(model: &Model) -> Markup {
     html! {
         @if !gaps.is_empty() {
             h3 { "No result, where others have one" }
-            ul.plain { @for (record, others) in &gaps {
-                li { strong { (record.workload) " " (record.transport) " " (size(record.size_bytes)) " " (record.case) } ": " (reason(record))
-                    span.soft { " Ran: " (others.join(", ")) "." } }
+            ul.plain { @for gap in &gaps {
+                li { strong { (gap.reason) } ". " span.soft { "Ran: " (gap.others.join(", ")) ". " }
+                    (lines_shut(&gap.lines.iter().map(|(group, line)| what(group, line)).collect::<Vec<_>>()))
+                }
             } }
         }
+    }
+}
+
+/// A few lines at once, many on demand.
+fn lines_shut(lines: &[String]) -> Markup {
+    html! {
+        @if lines.len() > 2 {
+            details { summary { (lines.len()) " lines" } (lines.join("; ")) }
+        } @else { span.soft { (lines.join("; ")) } }
     }
 }
 
@@ -308,9 +320,7 @@ pub(crate) fn outcomes(model: &Model) -> Markup {
         html! {
             ul.plain { @for missing in all {
                 li { span.dot.(peers::class(missing.peer)) {} strong { (peers::name(missing.peer)) } " " (missing.reason) " "
-                    @if missing.lines.len() > 2 {
-                        details { summary { (missing.lines.len()) " lines" } (missing.lines.join("; ")) }
-                    } @else { span.soft { (missing.lines.join("; ")) } }
+                    (lines_shut(&missing.lines))
                 }
             } }
         }
