@@ -52,13 +52,16 @@ c_flags="-O2 -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -pthread -Ikit-c"
 kit=build/kit-c.a
 
 build_kit_c() {
-    stale $kit kit-c/*.c kit-c/*.h || return 0
+    stale $kit kit-c/*.c kit-c/*.h kit-c/test/*.c || return 0
     mkdir -p build/kit-c
     for source in kit-c/*.c; do
         gcc $c_flags -c "$source" -o "build/kit-c/$(basename "$source" .c).o"
     done
     rm -f $kit
     ar rc $kit build/kit-c/*.o
+    # Every adapter's loss and order stand on the tally: no kit without it.
+    gcc $c_flags kit-c/test/tally.c $kit -o build/kit-c/test-tally
+    build/kit-c/test-tally || { rm -f $kit; return 1; }
     echo "peers: built $kit"
 }
 
