@@ -100,8 +100,9 @@ pub struct Record {
     pub run: Run,
 }
 
-/// More slices than a wide screen has columns are not seen; fewer hide single outliers' neighbours.
-pub const SERIES_MOST: usize = 400;
+/// Fewer would make an outlier look as wide as a stall; more are not seen on a screen, and a stored run has
+/// hundreds of lines.
+pub const SERIES_MOST: usize = 200;
 
 /// Did it run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -96,10 +96,16 @@ impl Distribution {
         })
     }
 
-    /// `(value, count)` of the cells that are not empty, ascending.
+    /// `(value, count)` of the cells that are not empty, ascending; to 1 %, which a picture cannot show and
+    /// which keeps a stored run small. No cell lies beyond the most.
     pub fn cells(&self) -> Vec<(u64, u64)> {
-        let cells = self.histogram.iter_recorded();
-        cells.map(|cell| (cell.value_iterated_to(), cell.count_at_value())).collect()
+        let mut coarse = Histogram::<u64>::new_with_bounds(1, HIGHEST_NS, 2)
+            .expect("the bounds are constants that it takes");
+        for cell in self.histogram.iter_recorded() {
+            coarse.saturating_record_n(cell.value_iterated_to(), cell.count_at_value());
+        }
+        let value = |value: u64| value.clamp(self.histogram.min(), self.max_ns.max(1));
+        coarse.iter_recorded().map(|cell| (value(cell.value_iterated_to()), cell.count_at_value())).collect()
     }
 
     /// The rounds one after the other, cut into slices of equal numbers of samples.
@@ -233,6 +239,17 @@ mod tests {
         assert_eq!((times.min, times.max, times.max_at_ns), (1, 100_000, 99_999_000));
         assert_eq!(times.mean, 50_001);
         assert!(times.stddev.abs_diff(28_868) < 5);
+    }
+
+    #[test]
+    fn cells_are_few_and_count_every_sample() {
+        let mut all = Distribution::default();
+        all.add_round(round(0, 1_000..=1_000_000));
+        let cells = all.cells();
+        // Ten octaves of 128 cells.
+        assert!(cells.len() <= 1_280, "{} cells", cells.len());
+        assert_eq!(cells.iter().map(|cell| cell.1).sum::<u64>(), 999_001);
+        assert!(cells.is_sorted_by_key(|cell| cell.0) && cells.last().unwrap().0 == 1_000_000);
     }
 
     #[test]
