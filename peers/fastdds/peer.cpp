@@ -49,6 +49,11 @@ const char *wait_name(const kit_options &o)
     return o.wait == KIT_SPIN || o.transport == KIT_THREAD ? "spin" : "waitset";
 }
 
+/* Matched is what this side knows. The other side learns the same from datagrams that
+ * are on their way, and nothing here tells when it has: too short a pause loses the
+ * first sample, too long a one only stretches the trial. */
+constexpr int64_t OTHER_SIDE_NS = 100000000;
+
 /* A writer and a reader of this process, and what moves samples through them. */
 struct Flow {
     Sender *sender = nullptr;
@@ -76,6 +81,7 @@ void await_matched(Flow &flow)
                (f->reader == nullptr || matched(f->reader) >= f->remotes);
     };
     kit_await(all, &flow, "not matched");
+    kit_sleep_until(kit_now() + OTHER_SIDE_NS, false);
 }
 
 /* Makes the reader of `taker`, which takes by callback or is polled. */
