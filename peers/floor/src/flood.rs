@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use taut_perf_kit::clock::{now_ns, wait_until};
 use taut_perf_kit::{Control, Options, Stop};
 
-use crate::udp::{DATAGRAM, bound, first_port};
+use crate::udp::setup::bound;
+use crate::udp::{DATAGRAM, first_port};
 
 /// The port of the sink, from the first of the domain: the last one, which no other role takes.
 const SINK: u16 = 49;

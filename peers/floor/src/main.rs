@@ -8,6 +8,7 @@ mod memory;
 mod sample;
 mod udp;
 mod wire;
+mod xdp;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ use memory::link::Ends;
 use sample::{Bytes, Fields, Index, Numbered, Plain, Sample};
 use udp::Udp;
 use wire::{Wire, WireLine};
+use xdp::Xdp;
 
 fn main() -> ExitCode {
     adapter(&info(), play)
@@ -28,7 +30,7 @@ fn info() -> Value {
     json!({
         "peer": "floor",
         "version": env!("CARGO_PKG_VERSION"),
-        "transports": ["thread", "intra", "shm", "udp"],
+        "transports": ["thread", "intra", "shm", "udp", "xdp", "xdp-l2"],
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "flood", "sink"],
         "types": ["bytes", "simple", "complex", "plain"],
         "waits": ["block", "spin"],
@@ -39,8 +41,9 @@ fn info() -> Value {
         "note": "Bare system calls and bare memory: nothing is repaired, losses are counted. udp: connected \
                  sockets, receive buffer of 16 MiB where root allows it; variants sendmmsg and gso for pub and \
                  sub. shm: a ring in a memfd, block is a futex. intra: the ring polled, with \
-                 block the core is given away after 5 us. Variants futex, eventfd, cacheline are for shm and intra. simple and \
-                 complex are the same number of bytes without structure, cdr is memcpy.",
+                 block the core is given away after 1 us. Variants futex, eventfd, cacheline are for shm and intra. simple and \
+                 complex are the same number of bytes without structure, cdr is memcpy. xdp, xdp-l2: \
+                 copy mode, native, one to one.",
     })
 }
 
@@ -95,6 +98,9 @@ fn with_type<S: Fields, A: Fields>(options: &Options, control: &Control) -> Resu
     match (options.transport.as_str(), options.role) {
         ("udp", Role::Ping | Role::Pong | Role::Pub | Role::Sub) => {
             over::<_, S, A>(|out, into| Udp::open(options, out, into), options, control)
+        }
+        ("xdp" | "xdp-l2", Role::Ping | Role::Pong | Role::Pub | Role::Sub) => {
+            over::<_, S, A>(|_, _| Xdp::open(options), options, control)
         }
         ("shm", Role::Ping | Role::Pong | Role::Pub | Role::Sub) if bare || options.loan() => {
             let mut line = LentLine::new(Ends::open(options, len)?, bare);

@@ -34,22 +34,33 @@ impl Region {
     pub fn create(len: usize) -> std::io::Result<(Region, OwnedFd)> {
         let fd = memfd_create("taut-perf-floor", MemfdFlags::CLOEXEC)?;
         ftruncate(&fd, len as u64)?;
-        Ok((Region::map(&fd, len)?, fd))
+        Ok((Region::map(&fd, len, 0)?, fd))
     }
 
     /// The memory that somebody else made.
     pub fn open(fd: &OwnedFd) -> std::io::Result<Region> {
-        Region::map(fd, fstat(fd)?.st_size as usize)
+        Region::map(fd, fstat(fd)?.st_size as usize, 0)
     }
 
-    fn map(fd: &OwnedFd, len: usize) -> std::io::Result<Region> {
+    /// A part of what a descriptor offers.
+    pub fn map(fd: &OwnedFd, len: usize, offset: u64) -> std::io::Result<Region> {
         // All pages at once: else the first lap around a ring would pay for faults.
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice touches no existing memory.
-        let at = unsafe { mmap(std::ptr::null_mut(), len, access, flags, fd.as_fd(), 0)? };
+        let at = unsafe { mmap(std::ptr::null_mut(), len, access, flags, fd.as_fd(), offset)? };
         let at = NonNull::new(at.cast::<u8>()).ok_or(std::io::ErrorKind::OutOfMemory)?;
         Ok(Region { at, len })
+    }
+
+    /// Where it begins, for a kernel that is told of it.
+    pub fn address(&self) -> u64 {
+        self.at.as_ptr() as u64
+    }
+
+    /// Its length.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     /// The address of `len` bytes at this place, a multiple of `align`.

@@ -1,9 +1,10 @@
 //! The transport `udp`: bare UDP sockets, connected, so that no send looks up a route.
 //!
-//! Owns the sockets, who they are bound to, the greeting that matches both sides, and the waits. What is
-//! sent and received many at once is [`batch`].
+//! Owns the ports, who is connected to whom, and the waits. How a socket is made and greets is [`setup`],
+//! what is sent and received many at once [`batch`].
 
 pub mod batch;
+pub mod setup;
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -11,29 +12,23 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use nix::sys::uio::{readv, writev};
-use socket2::{Domain, Protocol, Socket, Type};
 use taut_perf_kit::clock::{left, now_ns};
 use taut_perf_kit::{Options, Role, Stop};
 
 use crate::wire::Wire;
 use batch::{Incoming, Outgoing};
+use setup::{bound, greet, group, group_reader};
 
 /// The most that UDP over IPv4 carries.
 pub const DATAGRAM: usize = 65_507;
-
-/// Holds what comes while the receiver is pre-empted for 30 ms: a small datagram takes about 768 bytes of
-/// it, and 600,000 of them come in a second. Less loses what another would keep; more only hides longer
-/// that the receiver is the slower one.
-pub const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// A blocking receive comes back this often to look at its limit; a role waits for 100 ms and more.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Greetings are repeated this often until they are answered.
-const GREET_AGAIN: Duration = Duration::from_millis(10);
+pub const GREET_AGAIN: Duration = Duration::from_millis(10);
 
 /// The driver gives up long before; without a driver nobody should wait for ever.
 pub const MEET: Duration = Duration::from_secs(60);
@@ -42,15 +37,20 @@ pub const MEET: Duration = Duration::from_secs(60);
 const SEND_WITHIN: Duration = Duration::from_secs(1);
 
 /// Greeting and answer are datagrams of this length, which no sample has.
-const GREETING: usize = 2;
-const HELLO: u8 = 1;
-const HERE: u8 = 2;
+pub const GREETING: usize = 2;
+/// The word of who greets.
+pub const HELLO: u8 = 1;
+/// The word of who answers.
+pub const HERE: u8 = 2;
 
-/// Ports from the first of the domain: who starts traffic, who answers it, multicast, and subscribers.
-const ACTIVE: u16 = 0;
-const PASSIVE: u16 = 1;
+/// Who starts traffic has the first port of the domain.
+pub const ACTIVE: u16 = 0;
+/// Who answers it.
+pub const PASSIVE: u16 = 1;
+/// Multicast.
 const GROUP: u16 = 2;
-const SUBSCRIBER: u16 = 3;
+/// The first subscriber.
+pub const SUBSCRIBER: u16 = 3;
 
 /// The ports of a domain are 50, and the last is that of the sink.
 const MOST_SUBSCRIBERS: usize = 46;
@@ -270,65 +270,4 @@ fn readable(socket: &UdpSocket, at_most: Duration) -> Result<bool, Stop> {
         Err(nix::Error::EINTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Greets until so many different ones have answered.
-fn greet(
-    socket: &UdpSocket,
-    remotes: usize,
-    send: impl Fn(&UdpSocket, &[u8]) -> std::io::Result<usize>,
-) -> Result<(), Stop> {
-    let end_ns = now_ns() + MEET.as_nanos() as u64;
-    let mut here = [false; 256];
-    socket.set_read_timeout(Some(GREET_AGAIN))?;
-    while here.iter().filter(|here| **here).count() < remotes {
-        if now_ns() > end_ns {
-            return Err(Stop::Failed(format!("not all of {remotes} others answered within {MEET:?}")));
-        }
-        match send(socket, &[HELLO, 0]) {
-            Err(error) if !nothing_came(&error) => return Err(error.into()),
-            _ => {}
-        }
-        let again_ns = now_ns() + GREET_AGAIN.as_nanos() as u64;
-        while now_ns() < again_ns && here.iter().filter(|here| **here).count() < remotes {
-            let mut answer = [0; GREETING];
-            match socket.recv(&mut answer) {
-                Ok(GREETING) if answer[0] == HERE => here[usize::from(answer[1])] = true,
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                    // Not there yet: the error came at once, so the wait is still to be done.
-                    std::thread::sleep(left(again_ns));
-                }
-                Err(error) if nothing_came(&error) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A socket on this address and port, with the large receive buffer. Several may have the same port if
-/// each is connected to another place.
-pub fn bound(own: Ipv4Addr, port: u16) -> Result<UdpSocket, Stop> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&SocketAddrV4::new(own, port).into())?;
-    let socket = UdpSocket::from(socket);
-    // Only root may go above the system's limit; others get what there is.
-    if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
-        setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER)?;
-    }
-    Ok(socket)
-}
-
-fn group(options: &Options) -> SocketAddrV4 {
-    // Of the range for use within one site; the domain is part of it, so that trials do not meet.
-    SocketAddrV4::new(Ipv4Addr::new(239, 255, 50, options.domain as u8), first_port(options.domain) + GROUP)
-}
-
-fn group_reader(own: Ipv4Addr, options: &Options) -> Result<UdpSocket, Stop> {
-    let all = group(options);
-    let socket = bound(*all.ip(), all.port())?;
-    socket.join_multicast_v4(all.ip(), &own)?;
-    Ok(socket)
 }

@@ -1,81 +1,15 @@
 //! Plays `peers/README.md` with the adapter itself: pairs of roles, what is left when one is killed.
 //! All traffic is on 127.0.0.1.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+mod player;
+
 use std::time::{Duration, Instant};
 
+use player::Adapter;
 use serde_json::Value;
 
-/// Far above what any step takes on a loaded machine.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// One process of the adapter. Killed when the test is over.
-struct Adapter {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<Value>,
-}
-
-impl Adapter {
-    fn start(role: &str, options: &str) -> Adapter {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_perf-peer-floor"))
-            .arg(role)
-            .args(options.split_whitespace())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the adapter starts");
-        let stdout = BufReader::new(child.stdout.take().expect("piped"));
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let Ok(event) = serde_json::from_str(&line) else { break };
-                if sender.send(event).is_err() {
-                    break;
-                }
-            }
-        });
-        let stdin = child.stdin.take();
-        Adapter { child, stdin, lines }
-    }
-
-    fn event(&self, expected: &str) -> Value {
-        let event = self.lines.recv_timeout(LIMIT).expect("an event in time");
-        assert_eq!(event["event"], expected, "{event}");
-        event
-    }
-
-    fn say(&mut self, word: &str) {
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        writeln!(stdin, "{word}").expect("the adapter listens");
-    }
-
-    /// Its exit code, once it has ended by itself.
-    fn code(&mut self) -> Option<i32> {
-        let end = Instant::now() + LIMIT;
-        while Instant::now() < end {
-            if let Some(status) = self.child.try_wait().expect("our own child") {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("still there after {LIMIT:?}");
-    }
-
-    fn done(&mut self) -> Value {
-        let done = self.event("done");
-        assert_eq!(self.code(), Some(0));
-        done
-    }
-}
-
-impl Drop for Adapter {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start(role: &str, options: &str) -> Adapter {
+    Adapter::start(player::program().arg(role).args(options.split_whitespace()))
 }
 
 /// The records of a file of samples.
@@ -105,9 +39,9 @@ impl Drop for Samples {
 fn round_trips(domain: u32, options: &str, stamped: bool) {
     let options = format!("{options} --domain {domain} --warmup 20 --count 300");
     let samples = Samples::new(&options);
-    let mut pong = Adapter::start("pong", &options);
+    let mut pong = start("pong", &options);
     pong.event("ready");
-    let mut ping = Adapter::start("ping", &format!("{options} --samples {}", samples.0.display()));
+    let mut ping = start("ping", &format!("{options} --samples {}", samples.0.display()));
     ping.event("ready");
     ping.say("go");
     ping.event("stop");
@@ -151,13 +85,13 @@ fn stream(domain: u32, subscribers: usize, options: &str) {
     let options = format!(
         "{options} --domain {domain} --remotes {subscribers} --warmup 30 --count 500 --burst 10 --interval-ns 200000"
     );
-    let start = |index| Adapter::start("sub", &format!("{options} --index {index}"));
-    let mut subs: Vec<Adapter> = (0..subscribers).map(start).collect();
+    let subscriber = |index| start("sub", &format!("{options} --index {index}"));
+    let mut subs: Vec<Adapter> = (0..subscribers).map(subscriber).collect();
     for sub in &subs {
         sub.event("ready");
     }
     let samples = Samples::new(&options);
-    let mut publisher = Adapter::start("pub", &format!("{options} --samples {}", samples.0.display()));
+    let mut publisher = start("pub", &format!("{options} --samples {}", samples.0.display()));
     publisher.event("ready");
     publisher.say("go");
     publisher.event("stop");
@@ -204,7 +138,7 @@ fn both_ends_in_one_process() {
     ] {
         let samples = Samples::new(options);
         let given = format!("{options} --warmup 10 --count 200 --samples {}", samples.0.display());
-        let mut local = Adapter::start("local", &given);
+        let mut local = start("local", &given);
         local.event("ready");
         local.say("go");
         local.event("stop");
@@ -217,9 +151,9 @@ fn both_ends_in_one_process() {
 #[test]
 fn a_flood_keeps_its_rate() {
     let options = "--domain 141 --size 1000 --connections 5 --rate-mbit 80";
-    let mut sink = Adapter::start("sink", options);
+    let mut sink = start("sink", options);
     sink.event("ready");
-    let mut flood = Adapter::start("flood", options);
+    let mut flood = start("flood", options);
     flood.event("ready");
     let begin = Instant::now();
     flood.say("go");
@@ -246,7 +180,7 @@ fn what_it_does_not_have_is_absent() {
         ("pub", "--transport udp --remotes 47"),
         ("local", "--transport udp"),
     ] {
-        let mut adapter = Adapter::start(role, options);
+        let mut adapter = start(role, options);
         adapter.event("absent");
         assert_eq!(adapter.code(), Some(0), "{role} {options}");
     }
@@ -256,7 +190,7 @@ fn what_it_does_not_have_is_absent() {
 fn it_ends_with_its_driver() {
     for (role, options) in [("pong", "--wait spin"), ("sub", "--transport shm"), ("ping", ""), ("flood", "")]
     {
-        let mut adapter = Adapter::start(role, &format!("--domain 151 {options}"));
+        let mut adapter = start(role, &format!("--domain 151 {options}"));
         if role != "ping" {
             adapter.event("ready");
         }
@@ -273,9 +207,9 @@ fn nothing_is_left_of_a_killed_pair() {
     let options = "--domain 161 --transport shm --size 64 --count 100000000";
     for _ in 0..2 {
         // The second pair takes the same names.
-        let pong = Adapter::start("pong", options);
+        let pong = start("pong", options);
         pong.event("ready");
-        let mut ping = Adapter::start("ping", options);
+        let mut ping = start("ping", options);
         ping.event("ready");
         ping.say("go");
     }

@@ -40,7 +40,7 @@ const LOOKS: u32 = 64;
 
 /// Who polls and may be polite gives its core away after this time without luck: more than an answer
 /// between two awake threads takes, far less than the scheduler would let the other wait.
-const POLITE_NS: u64 = 5_000;
+const POLITE_NS: u64 = 1_000;
 
 /// A writer that may sleep looks again at a full ring after this time, in which readers empty a part of it.
 const NAP_NS: u64 = 20_000;
