@@ -134,6 +134,9 @@ fn start_flood(bench: &Bench, network: &Network, session: &mut Session, case: &C
             options.push(("domain", session.domain().to_string()));
             let id = session.spawn(program.clone().into_os_string(), role, 1, side, &options)?;
             session.ready(id)?;
+            if role == "flood" {
+                session.say(id, "go");
+            }
             session.keep(id);
         }
     }
