@@ -411,7 +411,7 @@ static void check_options(void)
     const bool within = o->transport == KIT_THREAD || o->transport == KIT_INTRA;
     if (!within && o->transport != KIT_UDP && o->transport != KIT_SHM)
         kit_absent("Cyclone DDS has no such transport");
-    if (o->role == KIT_LOCAL ? !within : within && o->role <= KIT_SUB)
+    if (o->role == KIT_LOCAL ? !within : within && o->role < KIT_LOCAL)
         kit_absent("transport and role do not fit");
     if (o->transport == KIT_INTRA && o->wait == KIT_LISTENER)
         kit_absent("within a process the listener runs in the thread that writes");
@@ -423,7 +423,7 @@ static void check_options(void)
         kit_absent("only shared memory and type plain lend memory that is not copied");
     if (o->variant[0] != '\0' && !variant_is("batching") && !variant_is("65500"))
         kit_absent("no variant %s", o->variant);
-    if (variant_is("batching") && o->role != KIT_PUB && o->role != KIT_SUB)
+    if (variant_is("batching") && (o->role == KIT_PING || o->role == KIT_PONG || o->role == KIT_LOCAL))
         kit_absent("batching is for streams");
 }
 
