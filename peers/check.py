@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -353,7 +354,7 @@ class Check:
             if role in roles:
                 self.run(role, getattr(self, role))
         self.run("end of file", self.end_of_file)
-        os.rmdir(self.directory) if not os.listdir(self.directory) else None
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def info_of(program):
