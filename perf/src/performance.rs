@@ -180,7 +180,8 @@ fn not_ahead(page: &mut String, model: &Model) {
 }
 
 fn with_interval(gain: &Gain) -> String {
-    let interval = gain.interval.map_or(String::new(), |(low, high)| format!(" ({low:.2} to {high:.2})"));
+    let interval =
+        gain.interval.map_or(String::new(), |(low, high)| format!(" ({} to {})", times(low), times(high)));
     format!("{}{interval}", times(gain.median))
 }
 

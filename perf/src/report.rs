@@ -23,10 +23,23 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::record::{Outcome, Record, Run};
 use crate::report::model::{Model, Standing, gains};
 
+/// A larger page is no pleasure on a phone. Charts over time, the heaviest part, give way.
+const PAGE_MOST: usize = 2_000_000;
+
 /// The whole page.
 pub fn page(records: &[Record]) -> String {
-    let model = Model::new(records);
-    let sections = sections::all(&model);
+    let mut model = Model::new(records);
+    loop {
+        let page = draw(&model, records);
+        if page.len() <= PAGE_MOST || model.series_most == 0 {
+            return page;
+        }
+        model.series_most /= 2;
+    }
+}
+
+fn draw(model: &Model, records: &[Record]) -> String {
+    let sections = sections::all(model);
     let style =
         format!("{}{}{}", include_str!("report/chart.css"), include_str!("report/page.css"), peers::style());
     let page = html! {
@@ -36,15 +49,15 @@ pub fn page(records: &[Record]) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title(&model)) }
+                title { (title(model)) }
                 style { (PreEscaped(style)) }
             }
             body {
                 header.top {
-                    h1 { (title(&model)) }
+                    h1 { (title(model)) }
                     @if let Some(run) = records.first().map(|record| &record.run) { (machine_line(run)) }
-                    (summary(&model))
-                    @if let Some((title, chart)) = headline(&model) {
+                    (summary(model))
+                    @if let Some((title, chart)) = headline(model) {
                         figure.first { figcaption { (title) ": median and p99" } (svg::both(|frame| chart.draw(frame, 0.0))) }
                     }
                     nav aria-label="Sections" {

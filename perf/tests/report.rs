@@ -31,6 +31,17 @@ fn the_page_needs_nothing_else_and_is_small() {
 }
 
 #[test]
+fn a_larger_run_shows_less_over_time() {
+    let mut run = synthetic::run(SEED);
+    let more: Vec<Record> = run.iter().filter(|record| record.peer == "zenoh").cloned().collect();
+    for peer in ["nats", "amqp", "opendds"] {
+        run.extend(more.iter().cloned().map(|record| Record { peer: peer.into(), ..record }));
+    }
+    let page = report::page(&run);
+    assert!(page.len() < 2 << 20 && page.contains("<section id=\"time\">"), "{} bytes", page.len());
+}
+
+#[test]
 fn the_page_has_every_section_and_names_what_failed() {
     let page = report::page(&synthetic::run(SEED));
     for id in [

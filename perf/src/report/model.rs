@@ -88,7 +88,13 @@ pub(crate) struct Model<'a> {
     pub(crate) subject: String,
     /// Lines that a later one of the same peer and conditions replaced.
     pub(crate) replaced: usize,
+    /// Charts over time that the page has room for.
+    pub(crate) series_most: usize,
 }
+
+/// Charts over time weigh 12 kB each: so many let the page of a full run open at once on a phone. Fewer
+/// hide a line that somebody looks for.
+const SERIES_MOST: usize = 60;
 
 impl<'a> Model<'a> {
     pub(crate) fn new(records: &'a [Record]) -> Model<'a> {
@@ -115,7 +121,7 @@ impl<'a> Model<'a> {
             group.lines.sort_by_key(|line| (peers::order(&line.peer), line.size_bytes));
         }
         let subject = subject(records);
-        let mut model = Model { groups, subject, replaced };
+        let mut model = Model { groups, subject, replaced, series_most: SERIES_MOST };
         model.name_groups();
         model
     }

@@ -13,9 +13,6 @@ use crate::report::svg::{Frame, both};
 use crate::report::tables;
 use crate::report::units::size;
 
-/// Time series weigh 12 kB each: so many keep the page of a full run under 2 MB. Fewer hide a line that
-/// somebody looks for.
-const SERIES_MOST: usize = 60;
 /// Tails weigh 20 kB.
 const TAILS_MOST: usize = 20;
 /// Rows that are seen without asking for more.
@@ -220,7 +217,7 @@ fn over_time(model: &Model) -> Option<Markup> {
         group.sizes().iter().position(|bytes| *bytes == line.size_bytes).unwrap_or(0)
     };
     lines.sort_by_key(|(group, line)| rank(group, line));
-    lines.truncate(SERIES_MOST);
+    lines.truncate(model.series_most);
     lines.sort_by_key(|(group, line)| {
         let place = groups.iter().position(|other| std::ptr::eq(*other, *group));
         (group.key.rate_hz == 0.0, place, peers::order(&line.peer), line.size_bytes)

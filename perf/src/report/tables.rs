@@ -267,7 +267,7 @@ pub(crate) fn own_gaps(model: &Model) -> Markup {
         @if !gaps.is_empty() {
             h3 { "No result, where others have one" }
             ul.plain { @for gap in &gaps {
-                li { strong { (gap.reason) } ". " span.soft { "Ran: " (gap.others.join(", ")) ". " }
+                li { strong { (gap.reason) } ". " span.soft { "Others ran: " (gap.others.join(", ")) ". " }
                     (lines_shut(&gap.lines.iter().map(|(group, line)| what(group, line)).collect::<Vec<_>>()))
                 }
             } }
