@@ -29,8 +29,9 @@ bench-gate: ## Instructions of the hot paths against their baselines
 	@scripts/setup.sh test
 	@scripts/test.sh bench-gate
 
-peers: ## The adapters of other middlewares, for taut perf
+peers: ## taut perf and all adapters: Taut, the floor, other middlewares
 	@scripts/check-rust.sh
+	cargo build --release --package taut-cli --package taut-perf-peer-taut --package taut-perf-peer-floor
 	@peers/build.sh
 
 tidy: ## Floors, purity, sizes: the style as a check
