@@ -43,9 +43,13 @@ constexpr int32_t BLOCKING_MAX_S = 10;
  * more of them at once gains nothing, fewer let the writer stall. */
 constexpr int32_t SAMPLES_MAX = 5000;
 
-/* What a KEEP_ALL history may hold of large samples: 64 samples of a mebibyte, one
- * of which more would only cost memory, in each of the processes. */
+/* What a KEEP_ALL history may hold at most, in each of the processes: 64 samples of a
+ * mebibyte. More only costs memory. */
 constexpr uint32_t HISTORY_BYTES_MAX = 64 << 20;
+
+/* How many it holds of 64 KiB, and above. Fewer let the writer wait for each
+ * acknowledgement; more let a burst outrun the sockets' buffers, and lose fragments. */
+constexpr int32_t LARGE_SAMPLES_MAX = 256, VERY_LARGE_SAMPLES_MAX = 64;
 
 /* How often a KEEP_ALL writer asks for acknowledgements. Whoever writes from inside of
  * a listener blocks the thread that would receive them: once the history is full, for
@@ -88,19 +92,16 @@ std::string address_of(const char *interface)
 
 int32_t keep_all_samples(uint32_t size)
 {
-    if (size <= 8192)
-        return SAMPLES_MAX;
-    if (size <= 65536)
-        return 256;
-    return static_cast<int32_t>(std::clamp<uint32_t>(HISTORY_BYTES_MAX / size, 4, 64));
+    const int32_t most = size < 65536 ? SAMPLES_MAX : size == 65536 ? LARGE_SAMPLES_MAX : VERY_LARGE_SAMPLES_MAX;
+    return std::clamp(static_cast<int32_t>(HISTORY_BYTES_MAX / size), 1, most);
 }
 
 /* The policies that a writer and a reader have in common. */
-template <typename Qos> void set_common(Qos &qos, const kit_options &o)
+template <typename Qos> void set_common(Qos &qos, const kit_options &o, uint32_t size)
 {
     const bool keep_all = o.history_depth == 0;
     const auto depth = static_cast<int32_t>(keep_all ? 1 : o.history_depth);
-    const int32_t samples = keep_all ? keep_all_samples(o.size) : std::max(depth, SAMPLES_MAX);
+    const int32_t samples = keep_all ? keep_all_samples(size) : std::max(depth, SAMPLES_MAX);
 
     qos.reliability().kind = o.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
     qos.reliability().max_blocking_time = Duration_t(BLOCKING_MAX_S, 0);
@@ -179,8 +180,8 @@ DataWriter *Entities::writer(const std::string &topic_name, const SampleType &ty
 
     if (publisher_ == nullptr)
         make_publisher();
-    set_common(qos, options_);
-    const bool fragmented = options_.size > SYNCHRONOUS_SIZE_MAX && options_.role != KIT_LOCAL;
+    set_common(qos, options_, type.size());
+    const bool fragmented = type.size() > SYNCHRONOUS_SIZE_MAX && options_.role != KIT_LOCAL;
     qos.publish_mode().kind = fragmented ? ASYNCHRONOUS_PUBLISH_MODE : SYNCHRONOUS_PUBLISH_MODE;
     if (options_.history_depth == 0)
         qos.reliable_writer_qos().times.heartbeatPeriod = Duration_t(0, KEEP_ALL_HEARTBEAT_NS);
@@ -194,7 +195,7 @@ DataReader *Entities::reader(const std::string &topic_name, const SampleType &ty
 
     if (subscriber_ == nullptr)
         make_subscriber();
-    set_common(qos, options_);
+    set_common(qos, options_, type.size());
     if (options_.multicast && options_.transport == KIT_UDP) {
         eprosima::fastrtps::rtps::Locator_t group;
         eprosima::fastrtps::rtps::IPLocator::createLocator(LOCATOR_KIND_UDPv4, MULTICAST_GROUP,

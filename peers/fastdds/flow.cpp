@@ -1,3 +1,4 @@
+/* How a sample is borrowed, written, waited for, taken and given back. */
 #include "flow.h"
 
 #include <fastdds/dds/core/LoanableSequence.hpp>

@@ -1,3 +1,4 @@
+/* Finds the shared memory of this process in what /proc says of it. */
 #include "leftovers.h"
 
 #include <dirent.h>

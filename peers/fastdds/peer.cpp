@@ -30,10 +30,12 @@ const char info[] =
     "\"roles\":[\"ping\",\"pong\",\"pub\",\"sub\",\"local\",\"cdr\",\"entities\",\"node\"],"
     "\"types\":[\"bytes\",\"simple\",\"complex\",\"plain\"],\"waits\":[\"listener\",\"waitset\",\"spin\"],"
     "\"variants\":[\"data-sharing\"],\"multicast\":true,\"loan\":true,\"daemon\":false,"
-    "\"note\":\"fastddsgen types; UDPv4 with 4 MiB socket buffers, or the SHM transport alone with a segment of 4 MiB, or of 4 samples if that is more; synchronous "
-    "publishing up to 60,000 bytes, asynchronous above but within a process; KEEP_ALL holds 5,000 samples up to 8 KiB, 256 up to 64 KiB, "
-    "64 MiB above, and its writers send heartbeats every 50 ms; max_blocking_time 10 s; thread and intra by intra-process delivery, without listeners, which "
-    "write() would call; variant data-sharing is for type plain on shm; the rest is default\"}";
+    "\"note\":\"fastddsgen types; UDPv4 with 4 MiB socket buffers, or the SHM transport alone with a segment of "
+    "4 MiB, or of 4 samples if that is more; synchronous publishing up to 60,000 bytes, asynchronous above but "
+    "within a process; KEEP_ALL holds 64 MiB at most, 5,000 samples below 64 KiB, 256 of 64 KiB, 64 above, and "
+    "its writers send heartbeats every 50 ms; max_blocking_time 10 s; thread and intra by intra-process "
+    "delivery, without listeners, which write() would call; variant data-sharing is for type plain on shm; the "
+    "rest is default\"}";
 
 /* --- waiting ---------------------------------------------------------------- */
 

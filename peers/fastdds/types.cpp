@@ -167,6 +167,7 @@ private:
 class Ack : public SampleType {
 public:
     TypeSupport support() const override { return TypeSupport(new perf::AckPubSubType()); }
+    uint32_t size() const override { return KIT_ACK_LENGTH; }
     void *memory() override { return &message_; }
 
     int64_t fill(void *sample, uint64_t seq) const override

@@ -15,6 +15,8 @@ public:
     virtual ~SampleType() = default;
     /* A new one for each participant that registers it. */
     virtual eprosima::fastdds::dds::TypeSupport support() const = 0;
+    /* What a sample takes when it is serialized. */
+    virtual uint32_t size() const { return static_cast<uint32_t>(kit_packed_length()); }
     /* One sample, of the right length, for who writes or takes without a loan. */
     virtual void *memory() = 0;
     /* Makes `sample` number `seq`; returns the time that it carries, read last. */
