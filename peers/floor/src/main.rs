@@ -33,7 +33,7 @@ fn info() -> Value {
         "transports": ["thread", "intra", "shm", "udp", "xdp", "xdp-l2"],
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "flood", "sink"],
         "types": ["bytes", "simple", "complex", "plain"],
-        "waits": ["block", "spin"],
+        "waits": ["block", "listener", "waitset", "spin"],
         "variants": ["sendmmsg", "gso", "futex", "eventfd", "cacheline"],
         "multicast": true,
         "loan": true,
@@ -41,7 +41,8 @@ fn info() -> Value {
         "note": "Bare system calls and bare memory: nothing is repaired, losses are counted. udp: connected \
                  sockets, receive buffer of 16 MiB where root allows it; variants sendmmsg and gso for pub and \
                  sub. shm: a ring in a memfd, block is a futex. intra: the ring polled, with \
-                 block the core is given away after 1 us. Variants futex, eventfd, cacheline are for shm and intra. simple and \
+                 block the core is given away after 1 us. listener and \
+                 waitset are the same blocking call. Variants futex, eventfd, cacheline are for shm and intra. simple and \
                  complex are the same number of bytes without structure, cdr is memcpy. xdp, xdp-l2: \
                  copy mode, native, one to one.",
     })

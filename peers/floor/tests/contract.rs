@@ -78,6 +78,12 @@ fn shm_round_trips() {
     round_trips(113, "--transport shm --size 1000 --variant eventfd", true);
     round_trips(114, "--transport shm --size 64 --variant cacheline", true);
     round_trips(115, "--transport shm --size 12 --type simple", false);
+    // Always behind: answers must be taken all the same, else both rings are full for ever.
+    round_trips(
+        116,
+        "--transport shm --size 1048576 --type plain --loan yes --period-ns 1 --wait spin",
+        true,
+    );
 }
 
 /// 500 samples to so many subscribers, in bursts that no buffer overflows with.

@@ -24,7 +24,11 @@ pub fn ping<L: Line>(line: &mut L, options: &Options, control: &Control) -> Resu
     control.ready(line.wait(options));
     loop {
         let due_ns = pinger.due_ns();
-        // In the open loop answers are taken until the next sample is due.
+        // In the open loop answers are taken until the next sample is due. Who is behind takes what is
+        // there all the same: else nobody empties the queues that answers stand in.
+        if options.period_ns > 0 && due_ns <= now_ns() {
+            take_answer(line, &mut pinger, options, Duration::ZERO)?;
+        }
         while due_ns > now_ns() {
             let span = if options.spin() { Duration::ZERO } else { left(due_ns) };
             take_answer(line, &mut pinger, options, span)?;

@@ -19,11 +19,10 @@ use super::handover::{Handed, confirm, give, listen, take};
 use super::ring::{Bell, Reader, Writer, create};
 use crate::wire::Wire;
 
-/// Slots of a round trip: enough for an open loop to go on while an answer is late, few enough to stay in
-/// the cache.
+/// Slots of a round trip: one is on its way, a few more are late; few enough to stay in the cache.
 const TURNS: usize = 8;
 
-/// Slots of a stream: they hold what comes while a reader is woken.
+/// Slots of a stream, or of an open loop: they hold what comes while a reader is woken.
 const STREAM: usize = 1_024;
 
 /// The most memory of one ring; large samples have fewer slots.
@@ -46,6 +45,10 @@ impl Way {
             ("", "shm") if !options.spin() => Way::Futex,
             _ => Way::Poll { polite: !options.spin() },
         }
+    }
+
+    fn spins(self) -> bool {
+        matches!(self, Way::Poll { .. })
     }
 
     fn bell(self, events: Vec<OwnedFd>) -> Bell {
@@ -72,10 +75,13 @@ pub struct Ends {
     reader: Option<Reader>,
     waiting: Option<UnixListener>,
     way: Way,
+    spins: bool,
 }
 
 fn slots(options: &Options, len: usize) -> usize {
-    let most = if matches!(options.role, Role::Pub | Role::Sub) { STREAM } else { TURNS };
+    // Only in the open loop more than one round trip is under way.
+    let stream = matches!(options.role, Role::Pub | Role::Sub) || options.period_ns > 0;
+    let most = if stream { STREAM } else { TURNS };
     (MOST_BYTES / len.max(1)).clamp(2, most)
 }
 
@@ -83,10 +89,11 @@ impl Ends {
     /// Both ends of one ring, for one thread.
     pub fn own(options: &Options, len: usize) -> Result<Ends, Stop> {
         let (region, _) = create(slots(options, len), len, 1)?;
-        let way = Way::Poll { polite: false };
+        // One thread never waits: what was asked for holds.
+        let (way, spins) = (Way::Poll { polite: false }, options.spin());
         let writer = Writer::new(Arc::clone(&region), way.bell(Vec::new()));
         let reader = Reader::new(region, 0, way.bell(Vec::new()));
-        Ok(Ends { writer: Some(writer), reader: Some(reader), waiting: None, way })
+        Ok(Ends { writer: Some(writer), reader: Some(reader), waiting: None, way, spins })
     }
 
     /// Two rings between two threads: the ends of who asks, and of who answers.
@@ -99,7 +106,13 @@ impl Ends {
             Ok((writer, Reader::new(region, 0, way.bell(read))))
         };
         let ((asks, heard), (answers, told)) = (ring()?, ring()?);
-        let side = |writer, reader| Ends { writer: Some(writer), reader: Some(reader), waiting: None, way };
+        let side = |writer, reader| Ends {
+            writer: Some(writer),
+            reader: Some(reader),
+            waiting: None,
+            way,
+            spins: way.spins(),
+        };
         Ok((side(asks, told), side(answers, heard)))
     }
 
@@ -109,7 +122,13 @@ impl Ends {
         match options.role {
             Role::Ping => Ends::ping(options, len, way),
             Role::Pub => Ends::publisher(options, len, way),
-            _ => Ok(Ends { writer: None, reader: None, waiting: Some(listen(options)?), way }),
+            _ => Ok(Ends {
+                writer: None,
+                reader: None,
+                waiting: Some(listen(options)?),
+                way,
+                spins: way.spins(),
+            }),
         }
     }
 
@@ -126,6 +145,7 @@ impl Ends {
             reader: Some(Reader::new(back, 0, way.bell(read_back))),
             waiting: None,
             way,
+            spins: way.spins(),
         })
     }
 
@@ -140,7 +160,7 @@ impl Ends {
             events.extend(write);
         }
         let writer = Writer::new(region, way.bell(events));
-        Ok(Ends { writer: Some(writer), reader: None, waiting: None, way })
+        Ok(Ends { writer: Some(writer), reader: None, waiting: None, way, spins: way.spins() })
     }
 
     /// The writing end.
@@ -180,7 +200,7 @@ impl Ends {
 
     /// How it waits, for `ready`.
     pub fn waits(&self) -> &'static str {
-        if matches!(self.way, Way::Poll { .. }) { "spin" } else { "block" }
+        if self.spins { "spin" } else { "block" }
     }
 }
 
