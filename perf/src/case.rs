@@ -57,6 +57,9 @@ const COUNTED_EACH_MS: u64 = 30;
 /// table of 24 bytes: 240 MB.
 const COUNT_MOST: u64 = 10_000_000;
 
+/// From this size on a warm-up of 200 samples would take longer than what is measured.
+const LARGE: u64 = 256 << 10;
+
 impl Case {
     /// Reliable, KEEP_LAST 1, `bytes`, closed loop, with 2,000 samples in 3 rounds of 2 s at most; then
     /// what the user wants otherwise.
@@ -77,7 +80,7 @@ impl Case {
             flood_cpu: None,
             link: false,
             period_ns: 0,
-            warmup: 200,
+            warmup: if size < LARGE { 200 } else { 20 },
             count: 2_000,
             duration_ms: 2_000,
             rounds: 3,
@@ -98,7 +101,7 @@ impl Case {
             self.count = scaled(self.count, 200);
             self.duration_ms = scaled(self.duration_ms, 200);
             self.warmup = scaled(self.warmup, 50);
-            self.rounds = scaled(u64::from(self.rounds), 2) as u32;
+            self.rounds = scaled(u64::from(self.rounds), 3) as u32;
         }
         if let Some(rate_hz) = options.rate {
             self.period_ns = if rate_hz > 0.0 { (1e9 / rate_hz) as u64 } else { 0 };
@@ -171,7 +174,8 @@ impl Case {
             ("multicast", yes(self.multicast)),
             ("wait", name(&self.wait)),
             ("type", self.kind.to_string()),
-            ("size", self.size.to_string()),
+            // Where there is no sample, entities have a type all the same.
+            ("size", if self.size == 0 { 64 } else { self.size }.to_string()),
             ("loan", yes(self.loan)),
             ("warmup", self.warmup.to_string()),
             ("count", self.count.to_string()),

@@ -14,9 +14,9 @@ const ALL_BUDGET_S: f64 = 3_300.0;
 /// `smoke` is through within four minutes.
 const SMOKE_BUDGET_S: f64 = 220.0;
 
-/// Steps to a shorter run: the share of each round's amount, and the most rounds. Two rounds are the least
-/// that has a confidence interval.
-const STEPS: [(f64, u32); 7] = [(1.0, 1_000), (1.0, 3), (0.7, 3), (0.7, 2), (0.5, 2), (0.3, 2), (0.2, 1)];
+/// Steps to a shorter run: the share of each round's amount, and the most rounds. Fewer than three rounds
+/// have a confidence interval in name only: Student's t of one degree of freedom is 12.7.
+const STEPS: [(f64, u32); 7] = [(1.0, 1_000), (1.0, 3), (0.6, 3), (0.4, 3), (0.25, 3), (0.25, 2), (0.25, 1)];
 
 /// What `--quick` leaves of an amount.
 const QUICK: f64 = 0.2;
@@ -45,7 +45,7 @@ pub fn make(command: &str, options: &Options, entries: &[Entry]) -> Plan {
             }
         }
         let time_s: f64 = cases.iter().map(|case| case_s(case, entries)).sum();
-        if budget_s.is_none_or(|budget_s| time_s <= budget_s) || scale <= 0.2 {
+        if budget_s.is_none_or(|budget_s| time_s <= budget_s) || (scale, rounds) == STEPS[STEPS.len() - 1] {
             return Plan { cases, budget_s };
         }
     }
@@ -76,39 +76,58 @@ fn cases(command: &str, options: &Options, scale: f64) -> Vec<Case> {
     }
 }
 
-/// Every workload over its own transport, and round trips over the others too.
+/// Sizes and transports of each workload in `all`: what tells peers apart, at three rounds of some twenty
+/// peers in an hour. An empty list of sizes is the workload's own.
+const ALL: [(&str, Option<Transport>, &[u64]); 15] = [
+    ("latency", None, &[64, 1_024, 8_192, 65_536, 1_048_576]),
+    ("latency", Some(Transport::Shm), &[64, 65_536, 1_048_576]),
+    ("throughput", None, &[32, 1_024, 65_536, 1_048_576]),
+    ("throughput", Some(Transport::Shm), &[1_024, 1_048_576]),
+    ("local", Some(Transport::Thread), &[16, 1_024]),
+    ("local", Some(Transport::Intra), &[16, 1_024]),
+    ("local", Some(Transport::Shm), &[64, 1_048_576]),
+    ("write", None, &[64, 1_024]),
+    ("cdr", None, &[64, 1_024, 4_096]),
+    ("memory", None, &[]),
+    ("discovery", None, &[]),
+    ("types", None, &[64, 1_024, 16_384]),
+    ("fanout", None, &[1_024]),
+    ("interference", None, &[64]),
+    ("soak", None, &[64]),
+];
+
+/// The numbers of subscribers at which `all` also asks for waitsets, and the sizes at which it sends bursts:
+/// one of each shows the difference.
+const ALL_WAITSETS: &str = "subscribers=8 ";
+const ALL_BURSTS: u64 = 1_024;
+
+/// Every workload; round trips at the open loops' rates and on one core too.
 fn all(options: &Options, scale: f64) -> Vec<Case> {
-    let own = |transport: Option<Transport>, sizes: &[u64]| {
+    let mut cases = Vec::new();
+    for (name, transport, sizes) in ALL {
         let mut own = options.clone();
         if own.transport.is_empty() {
             own.transport.extend(transport);
+        } else if transport.is_some_and(|transport| !options.transport.contains(&transport)) {
+            continue;
         }
         if own.sizes.is_empty() {
             own.sizes.extend(sizes);
         }
-        own
-    };
-    let mut cases = Vec::new();
-    for name in workload::NAMES {
-        let of = |options: Options| workload::cases(name, &options, scale);
-        match name {
-            "latency" => {
-                cases.extend(of(own(None, &[])));
-                cases.extend(workload::latency::pinned_cases(options, scale));
-                cases.extend(of(own(Some(Transport::Shm), &[64, 65_536, 1_048_576])));
-            }
-            "throughput" => {
-                cases.extend(of(own(None, &[32, 1_024, 65_536, 1_048_576])));
-                cases.extend(of(own(Some(Transport::Shm), &[1_024, 1_048_576])));
-            }
-            "interference" => cases.extend(of(own(None, &[64]))),
-            "soak" => {
-                let mut short = options.clone();
-                short.duration = short.duration.or(Some(10.0));
-                cases.extend(of(short));
-            }
-            _ => cases.extend(of(options.clone())),
+        if name == "soak" {
+            own.duration = own.duration.or(Some(10.0));
         }
+        let mut of_name = workload::cases(name, &own, scale);
+        if name == "latency" && transport.is_none() {
+            of_name.extend(workload::latency::open_loops(options, scale).into_iter().take(2));
+            of_name.extend(workload::latency::pinned_cases(options, scale));
+        }
+        of_name.retain(|case| match name {
+            "fanout" => case.label.starts_with(ALL_WAITSETS) || !case.label.ends_with("waitset"),
+            "throughput" => case.label.is_empty() || case.size == ALL_BURSTS,
+            _ => true,
+        });
+        cases.extend(of_name);
     }
     cases
 }
@@ -129,7 +148,7 @@ fn few(name: &'static str, options: &Options, scale: f64) -> Vec<Case> {
     }
     let mut cases = workload::cases(name, &options, scale);
     for case in &mut cases {
-        case.rounds = options.rounds.unwrap_or(case.rounds.min(2));
+        case.rounds = options.rounds.unwrap_or(case.rounds.min(3));
     }
     match name {
         // Of each kind one: that it runs, not how it scales.
@@ -141,4 +160,86 @@ fn few(name: &'static str, options: &Options, scale: f64) -> Vec<Case> {
         _ => {}
     }
     cases
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::catalog::Peer;
+    use crate::contract::Info;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(words: &str) -> Options {
+        Program::parse_from(std::iter::once("perf").chain(words.split_whitespace())).options
+    }
+
+    /// A peer that has everything.
+    fn peers(count: usize) -> Vec<Entry> {
+        let list = |words: &str| words.split(' ').map(str::to_string).collect();
+        let info = Info {
+            transports: list("thread intra shm udp"),
+            roles: list("ping pong pub sub local cdr entities node"),
+            types: list("bytes plain simple complex"),
+            waits: list("listener waitset spin"),
+            multicast: true,
+            loan: true,
+            ..Info::default()
+        };
+        let peer = |n| Peer {
+            name: format!("{n}"),
+            variant: String::new(),
+            program: "/".into(),
+            info: info.clone(),
+        };
+        (0..count).map(|n| Entry::Found(Box::new(peer(n)))).collect()
+    }
+
+    fn time_s(plan: &Plan, entries: &[Entry]) -> f64 {
+        plan.cases.iter().map(|case| case_s(case, entries)).sum()
+    }
+
+    #[test]
+    fn all_and_smoke_fit_their_time_with_every_workload() {
+        for (command, count, most_s) in [("all", 17, ALL_BUDGET_S), ("smoke", 4, SMOKE_BUDGET_S)] {
+            let entries = peers(count);
+            let plan = make(command, &options(""), &entries);
+            assert!(time_s(&plan, &entries) <= most_s, "{command}: {} s", time_s(&plan, &entries));
+            for name in workload::NAMES {
+                assert!(plan.cases.iter().any(|case| case.workload == name), "{command} has no {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_budget_shortens_and_a_users_word_stays() {
+        let entries = peers(2);
+        let long = make("latency", &options(""), &entries);
+        let short = make("latency", &options("--budget 30"), &entries);
+        assert!(time_s(&short, &entries) <= 30.0 && time_s(&long, &entries) > 30.0);
+        assert_eq!(long.cases.len(), short.cases.len());
+        let fixed = make("latency", &options("--budget 1 --count 77 --rounds 5 --sizes 64"), &entries);
+        assert_eq!((fixed.cases[0].count, fixed.cases[0].rounds), (77, 5));
+    }
+
+    #[test]
+    fn the_options_reach_the_case() {
+        let wanted =
+            "--transport shm,udp --sizes 64,1K --rate 1000 --duration 2 --wait spin --pin split --fifo 9";
+        let plan = make("latency", &options(wanted), &peers(1));
+        assert_eq!(plan.cases.len(), 4);
+        let last = &plan.cases[3];
+        assert_eq!((last.transport, last.size, last.period_ns), (Some(Transport::Udp), 1_024, 1_000_000));
+        assert_eq!((last.count, last.duration_ms, last.fifo), (2_000, 2_000, Some(9)));
+        let told = last.options();
+        for pair in [("wait", "spin"), ("size", "1024"), ("period-ns", "1000000"), ("transport", "udp")] {
+            assert!(told.contains(&(pair.0, pair.1.to_string())), "{pair:?}");
+        }
+    }
 }

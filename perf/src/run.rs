@@ -148,6 +148,8 @@ fn records(gathered: &[Gathered], case: &Case, run: &Run) -> Vec<Record> {
         .flat_map(|peer| peer.records(case, run).into_iter().map(|record| (record, peer.compared())))
         .collect();
     set_ratios(&mut lines);
+    // Of each peer the case's own line, then those that go with it.
+    lines.sort_by_key(|(record, _)| record.case != case.label);
     lines.into_iter().map(|(record, _)| record).collect()
 }
 

@@ -74,7 +74,7 @@ pub struct Start<'a> {
     pub cpu: usize,
     /// Which end of the network it is at.
     pub side: Side,
-    /// Options of its own: they come last and win.
+    /// Options of its own, in place of the case's.
     pub options: Vec<(&'static str, String)>,
 }
 
@@ -149,13 +149,15 @@ impl<'a> Session<'a> {
 
     /// Starts a process.
     pub fn start(&mut self, start: Start) -> Result<Id, Trouble> {
+        let (role, cpu, side) = (start.role, start.cpu, start.side);
         let program = self.peer.program.clone().into_os_string();
         let mut options = self.case.options();
         options.push(("variant", self.peer.variant.clone()));
         options.push(("domain", self.domain.to_string()));
-        options.extend(self.bench.network(self.case)?.options(start.side));
-        options.extend(start.options.iter().cloned());
-        self.spawn(program, start.role, start.cpu, start.side, &options)
+        options.extend(self.bench.network(self.case)?.options(side));
+        options.retain(|(key, _)| start.options.iter().all(|(own, _)| own != key));
+        options.extend(start.options);
+        self.spawn(program, role, cpu, side, &options)
     }
 
     /// Starts a program that keeps the contract, with these options only.

@@ -73,7 +73,8 @@ fn columns(workload: &str) -> Vec<Column> {
     }
 }
 
-/// The table of lines that belong to one workload; ratios are those to `base`.
+/// The table of lines that belong to one workload; ratios are those to `base`, or to the first peer where
+/// that has no figures.
 pub fn render(records: &[Record], base: Option<&str>) -> String {
     let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0));
     render_within(records, base, width)
@@ -83,6 +84,9 @@ fn render_within(records: &[Record], base: Option<&str>, width: usize) -> String
     let Some(first) = records.first() else { return String::new() };
     let mut out = format!("\n{}\n", first.workload);
     let ran: Vec<&Record> = records.iter().filter(|record| has_figures(record)).collect();
+    let base = base.filter(|base| ran.iter().any(|record| record.peer == *base));
+    let base = base.or(ran.first().map(|record| record.peer.as_str()));
+    let base = base.filter(|base| ran.iter().any(|record| record.peer != *base));
     if !ran.is_empty() {
         let mut columns = columns(&first.workload);
         let mut rows = rows(&ran, &columns, base);
@@ -175,7 +179,7 @@ fn place(record: &Record) -> String {
     if !record.case.is_empty() {
         words.push(record.case.clone());
     }
-    if record.pin != "none" {
+    if record.pin != "none" && record.workload != "interference" {
         words.push(format!("pin {}", record.pin));
     }
     if record.qos.starts_with("best-effort") && record.workload == "throughput" {
@@ -259,5 +263,61 @@ fn bytes(size: u64) -> String {
         size if size >= 1 << 20 && size % (1 << 20) == 0 => format!("{} MiB", size >> 20),
         size if size >= 1 << 10 && size % (1 << 10) == 0 => format!("{} KiB", size >> 10),
         size => format!("{size} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(fields: serde_json::Value) -> Record {
+        let mut all = serde_json::json!({
+            "workload": "latency", "peer": "taut", "version": "1", "transport": "udp", "wait": "listener",
+            "pin": "none", "size_bytes": 1024, "rate_hz": 0.0, "qos": "reliable keep-last:1 volatile",
+            "case": "", "status": "ok", "rounds": 3, "samples": 900, "lost": 100, "out_of_order": 0,
+            "duplicates": 0, "corrupt": 0, "round_values": [1.0], "cpu_ns_per_sample": 12_340.0,
+            "rtt_ns": {"min": 1, "mean": 1, "p50": 1_234, "p90": 1, "p99": 56_789, "p999": 7_000_000,
+                "p9999": 1, "p999999": 1, "max": 8_000_000_000u64, "max_at_ns": 1, "stddev": 1, "pdv": 1},
+            "run": serde_json::to_value(crate::record::Run::default()).unwrap(),
+        });
+        all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn a_row_has_its_figures_and_the_ratio_to_the_base() {
+        let ratio = serde_json::json!({"ratio": [{"to": "floor", "p50": 1.5, "p99": 2.0, "max": 2.0, "low": 1.4, "high": 1.6}]});
+        let floor = serde_json::json!({"peer": "floor", "lost": 0, "out_of_order": 2});
+        let text = render_within(&[record(ratio), record(floor)], Some("floor"), 200);
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[2].join(" "), "peer p50 p99 p99.9 max lost CPU to floor");
+        assert_eq!(
+            rows[3].join(" "),
+            "udp 1 KiB taut 1.23 us 56.8 us 7.00 ms 8.00 s 10.00% 12.3 us 1.50 [1.40 1.60]"
+        );
+        assert_eq!(rows[4].join(" "), "floor 1.23 us 56.8 us 7.00 ms 8.00 s 2 order 12.3 us 1");
+    }
+
+    #[test]
+    fn a_narrow_terminal_keeps_what_is_needed() {
+        let text = render_within(&[record(serde_json::json!({}))], None, 50);
+        assert!(text.lines().all(|line| line.chars().count() <= 50), "{text}");
+        assert!(text.contains("p99") && !text.contains("CPU"), "{text}");
+    }
+
+    #[test]
+    fn failed_and_absent_lines_say_why() {
+        let broken = serde_json::json!({"peer": "a", "status": "failed", "reason": "it broke", "rounds": 0, "rtt_ns": null});
+        let half =
+            serde_json::json!({"peer": "b", "status": "failed", "reason": "it broke later", "rounds": 2});
+        let absent = serde_json::json!({"peer": "c", "status": "absent", "reason": "no way", "rounds": 0, "rtt_ns": null});
+        let text =
+            render_within(&[record(broken), record(half), record(absent.clone()), record(absent)], None, 120);
+        assert!(text.contains("failed  a udp 1 KiB: it broke\n"), "{text}");
+        assert!(
+            text.contains("b (failed)") && text.contains("failed  b udp 1 KiB: it broke later\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("absent  c: no way (2 lines)\n"), "{text}");
     }
 }

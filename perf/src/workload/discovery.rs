@@ -66,7 +66,7 @@ impl Work for Nodes {
         let mut session = Session::begin(bench, peer, case)?;
         let mut ids = Vec::new();
         for index in 0..self.nodes {
-            let mut start = Start::near("node").with("index", index).with("size", 64);
+            let mut start = Start::near("node").with("index", index);
             start.cpu = index as usize;
             start = start.with("nodes", self.nodes).with("endpoints", self.endpoints);
             ids.push(session.start(start.with("remotes", self.nodes - 1))?);

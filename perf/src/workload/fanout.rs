@@ -46,6 +46,6 @@ fn case(
     let way = if multicast { "multicast" } else { "unicast" };
     let mut case = streaming("fanout", transport, size, vec![Burst::NONE], subscribers)
         .label(format!("subscribers={subscribers} {way} {}", name(&wait)));
-    (case.reliable, case.multicast, case.wait, case.rounds) = (false, multicast, wait, 2);
+    (case.reliable, case.multicast, case.wait) = (false, multicast, wait);
     finish(case, options, scale)
 }

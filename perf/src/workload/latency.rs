@@ -1,6 +1,6 @@
 //! Round trips between two processes, by the methods of three papers.
 
-use crate::args::{Options, Pin};
+use crate::args::{Options, Pin, Transport};
 use crate::case::Case;
 use crate::workload::round_trip::RoundTrip;
 use crate::workload::{or, pick, transports};
@@ -24,18 +24,25 @@ const PERIODIC_PERIOD_NS: u64 = 1_000_000;
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for transport in transports(options) {
-        let case = |size| Case::new("latency", Some(transport), size, RoundTrip::over(transport));
         for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
-            cases.push(case(size).with(options, scale));
+            cases.push(case(transport, size).with(options, scale));
         }
-        if options.rate.is_some() || !options.sizes.is_empty() {
-            continue;
-        }
-        let mut periodic = case(PERIODIC_SIZE).label("every 1 ms").amount(200, 5_000, 5_000);
+    }
+    if options.rate.is_none() && options.sizes.is_empty() {
+        cases.extend(open_loops(options, scale));
+    }
+    cases
+}
+
+/// The open loops of two papers.
+pub fn open_loops(options: &Options, scale: f64) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for transport in transports(options) {
+        let mut periodic = case(transport, PERIODIC_SIZE).label("every 1 ms").amount(200, 5_000, 5_000);
         (periodic.period_ns, periodic.history) = (PERIODIC_PERIOD_NS, "keep-all");
         cases.push(periodic.with(options, scale));
-        for size in or(&[], if options.quick { &LOOP_SIZES[..1] } else { &LOOP_SIZES }) {
-            let mut open = case(size).label("every 500 us").amount(200, 4_000, 2_000);
+        for size in pick(options, &[], &LOOP_SIZES, &LOOP_SIZES[..1]) {
+            let mut open = case(transport, size).label("every 500 us").amount(200, 4_000, 2_000);
             open.period_ns = LOOP_PERIOD_NS;
             cases.push(open.with(options, scale));
         }
@@ -49,4 +56,8 @@ pub fn pinned_cases(options: &Options, scale: f64) -> Vec<Case> {
     own.pin = Pin::Same;
     own.sizes = or(&options.sizes, &FEW_SIZES);
     cases(&own, scale)
+}
+
+fn case(transport: Transport, size: u64) -> Case {
+    Case::new("latency", Some(transport), size, RoundTrip::over(transport))
 }

@@ -47,7 +47,7 @@ impl Work for Entities {
 
     fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
         let mut session = Session::begin(bench, peer, case)?;
-        let owner = session.start(Start::near("entities").with("size", 64))?;
+        let owner = session.start(Start::near("entities"))?;
         let wait = session.ready(owner)?;
         let mut before = holding(session.pid(owner));
         let mut memory = vec![Memory {

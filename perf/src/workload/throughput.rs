@@ -46,8 +46,7 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
                 cases.push(finish(best_effort, options, scale));
             }
             if !options.quick {
-                let mut bursts = streaming("throughput", transport, size, bursts(options.full), 1);
-                bursts.rounds = 2;
+                let bursts = streaming("throughput", transport, size, bursts(options.full), 1);
                 cases.push(finish(bursts.label("best of bursts"), options, scale));
             }
         }
