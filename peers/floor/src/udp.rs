@@ -108,7 +108,9 @@ impl Udp {
             socket.set_nonblocking(options.spin() && !many)?;
             socket.set_read_timeout(Some(TICK))?;
             udp.incoming.prepare(socket)?;
-            udp.outgoing.prepare(socket)?;
+            if active {
+                udp.outgoing.prepare(socket)?;
+            }
         }
         if options.spin() && options.role == Role::Sub {
             udp.sockets[0].set_nonblocking(true)?;

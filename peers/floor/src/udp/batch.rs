@@ -7,13 +7,17 @@ use std::io::{Error, IoSlice, IoSliceMut, Result};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, MultiHeaders, getsockopt, recvmmsg, sendmmsg, setsockopt, sockopt};
+use taut_perf_kit::Stop;
 
 use super::{DATAGRAM, persist};
 
 /// So many go at once: the kernel's limit of segments in one send before 6.x, and beyond it nothing is
 /// gained. Fewer leave the cost of a call on each.
 const BATCH: usize = 64;
+
+/// Of IPv4 and UDP.
+const HEADERS: usize = 28;
 
 /// The largest buffer that the kernel hands over as one when it gathers datagrams.
 const GATHERED: usize = 65_535;
@@ -68,9 +72,14 @@ impl Outgoing {
         }
     }
 
-    /// Sets what the socket needs.
-    pub fn prepare(&self, socket: &UdpSocket) -> Result<()> {
+    /// Sets what the connected socket needs.
+    pub fn prepare(&self, socket: &UdpSocket) -> std::result::Result<(), Stop> {
         if let Outgoing::Segments(held) = self {
+            // The kernel cuts into packets, and fragments none of them.
+            let mtu = getsockopt(socket, sockopt::IpMtu)? as usize;
+            if held.one + HEADERS > mtu {
+                return Err(Stop::Absent(format!("no segments of {} bytes with an MTU of {mtu}", held.one)));
+            }
             setsockopt(socket, sockopt::UdpGsoSegment, &(held.one as i32))?;
         }
         Ok(())
