@@ -60,6 +60,7 @@ impl Pinging {
             while self.closed && !lock(&self.pinger).given_up() {
                 std::thread::sleep(LOOK);
             }
+            lock(&self.pinger).unheard()?;
         }
         let end_ns = now_ns() + GIVE_UP_NS;
         while !lock(&self.pinger).all_answered() && now_ns() < end_ns {

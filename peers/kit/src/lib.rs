@@ -40,5 +40,28 @@ pub fn adapter(
     // Threads that are made later take it over. Refused, the pace is that much coarser.
     let _ = nix::sys::prctl::set_timerslack(1);
     let control = Control::start();
-    control.end(play(&options, &control))
+    control.end(caught(|| play(&options, &control)))
+}
+
+/// A middleware that panics has failed: that is said as everything else is.
+fn caught(play: impl FnOnce() -> Result<serde_json::Value, Stop>) -> Result<serde_json::Value, Stop> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(play)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+        Err(Stop::Failed(format!("panicked: {text}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_with_its_reason() {
+        let number = 8;
+        let ended = caught(|| panic!("the index is {number}"));
+        assert!(matches!(ended, Err(Stop::Failed(reason)) if reason == "panicked: the index is 8"));
+        let ended = caught(|| panic!("fixed"));
+        assert!(matches!(ended, Err(Stop::Failed(reason)) if reason == "panicked: fixed"));
+    }
 }

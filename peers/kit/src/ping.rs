@@ -6,11 +6,15 @@ use serde_json::{Value, json};
 
 use crate::clock::now_ns;
 use crate::table::Table;
-use crate::{Options, Stamp};
+use crate::{Options, Stamp, Stop};
 
 /// An answer that is not there by then counts as lost: above any latency that a user would bear, and short
 /// enough for a run that loses each of its samples to end.
 pub const GIVE_UP_NS: u64 = 1_000_000_000;
+
+/// Lost in a row from the first on, so many say that the path does not work. Fewer may be what discovery
+/// costs at the beginning; more only take the time of a run.
+const HOPELESS: u64 = 5;
 
 /// What a ping has sent and received.
 pub struct Pinger {
@@ -109,6 +113,15 @@ impl Pinger {
     /// Are all samples that were sent answered?
     pub fn all_answered(&self) -> bool {
         self.received == self.next
+    }
+
+    /// Nothing came of so many samples that nothing will: who sends them one by one fails now, not after
+    /// a second for each of the rest.
+    pub fn unheard(&self) -> Result<(), Stop> {
+        if self.period_ns > 0 || self.received > 0 || self.next < HOPELESS || !self.given_up() {
+            return Ok(());
+        }
+        Err(Stop::Failed(format!("none of the first {HOPELESS} samples was answered within 1 s")))
     }
 
     /// How many were sent.

@@ -41,6 +41,7 @@ pub fn ping<L: Line>(line: &mut L, options: &Options, control: &Control) -> Resu
             while !take_answer(line, &mut pinger, options, span_until(end_ns, options))? && now_ns() < end_ns
             {
             }
+            pinger.unheard()?;
         }
     }
     let end_ns = now_ns() + GIVE_UP_NS;
