@@ -70,7 +70,8 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
                 let mut case = Case::new("interference", Some(transport), size, work)
                     .label(label)
                     .amount(400, 4_000, 2_000);
-                (case.link, case.period_ns) = (true, PERIOD_NS);
+                // KEEP_ALL, as in every open loop: a replaced sample would hide the stall it waited for.
+                (case.link, case.period_ns, case.history) = (true, PERIOD_NS, "keep-all");
                 let mut case = case.with(options, scale);
                 if against.contains(&Against::Pin) {
                     (case.pin, case.flood_cpu) = (Pin::Same, Some(1));

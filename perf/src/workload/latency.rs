@@ -34,7 +34,8 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     cases
 }
 
-/// The open loops of two papers.
+/// The open loops of two papers. KEEP_ALL: with KEEP_LAST the samples that waited longest would be replaced,
+/// and the stall that they would have shown with them.
 pub fn open_loops(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for transport in transports(options) {
@@ -43,7 +44,7 @@ pub fn open_loops(options: &Options, scale: f64) -> Vec<Case> {
         cases.push(periodic.with(options, scale));
         for size in pick(options, &[], &LOOP_SIZES, &LOOP_SIZES[..1]) {
             let mut open = case(transport, size).label("every 500 us").amount(200, 4_000, 2_000);
-            open.period_ns = LOOP_PERIOD_NS;
+            (open.period_ns, open.history) = (LOOP_PERIOD_NS, "keep-all");
             cases.push(open.with(options, scale));
         }
     }

@@ -17,6 +17,9 @@ const PERIOD_NS: u64 = 1_000_000;
 /// Long enough for a leak of a kilobyte a second to stand out from the noise of an allocator.
 const DURATION_MS: u64 = 60_000;
 
+/// Fewer seconds than this say nothing of growth: the first pages of a buffer look like a leak.
+const POINTS_LEAST: usize = 5;
+
 /// Between two looks at the processes.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -26,7 +29,7 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     for transport in transports(options) {
         for size in or(&options.sizes, &[64]) {
             let mut case = Case::new("soak", Some(transport), size, Box::new(Soak));
-            (case.period_ns, case.rounds) = (PERIOD_NS, 1);
+            (case.period_ns, case.history) = (PERIOD_NS, "keep-all");
             case = case.amount(1_000, DURATION_MS, DURATION_MS);
             let mut case = case.with(options, scale);
             case.rounds = options.rounds.unwrap_or(1);
@@ -43,7 +46,7 @@ pub fn growth_per_s(memory: &[Memory]) -> Option<f64> {
     let points: Vec<(f64, f64)> =
         memory.iter().filter_map(|entry| Some((time(entry)?, entry.bytes_each as f64))).collect();
     let points = &points[points.len() / 2..];
-    if points.len() < 3 {
+    if points.len() < POINTS_LEAST {
         return None;
     }
     let count = points.len() as f64;
@@ -106,6 +109,6 @@ mod tests {
         assert_eq!(growth_per_s(&filling), Some(0.0));
         let leaking: Vec<Memory> = (0..20).map(|s| at(s, (s * 500) as i64)).collect();
         assert!((growth_per_s(&leaking).unwrap() - 500.0).abs() < 1e-6);
-        assert_eq!(growth_per_s(&leaking[..3]), None);
+        assert_eq!(growth_per_s(&leaking[..8]), None);
     }
 }

@@ -23,7 +23,7 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
         for size in or(&options.sizes, &SIZES) {
             let mut case =
                 Case::new("write", Some(transport), size, Box::new(Write)).amount(1_000, 10_000, 2_000);
-            (case.reliable, case.period_ns) = (false, PERIOD_NS);
+            (case.reliable, case.period_ns, case.history) = (false, PERIOD_NS, "keep-all");
             cases.push(case.with(options, scale));
         }
     }
