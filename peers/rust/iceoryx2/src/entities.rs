@@ -29,7 +29,7 @@ pub fn steps(options: &Options, control: &Control) -> Result<Value, Stop> {
         control.wait_go();
     };
     control.ready("waitset");
-    let node = place::node::<Service>(options, Some(control))?;
+    let node = place::node::<Service>(options, control)?;
     step("participant", 1);
     let topic = service(&node, "perf_entities")?;
     step("topic", 1);
@@ -46,13 +46,14 @@ pub fn steps(options: &Options, control: &Control) -> Result<Value, Stop> {
     }
     step("reader", MANY);
     drop((writers, readers, topic));
+    place::leave(node, options)?;
     Ok(json!({}))
 }
 
 /// The role `node`: all have found each other when each service counts the ports of all and is connected.
 pub fn node(options: &Options, control: &Control) -> Result<Value, Stop> {
     control.ready("waitset");
-    let node = place::node::<Service>(options, Some(control))?;
+    let node = place::node::<Service>(options, control)?;
     let mut ends = Vec::new();
     for number in 0..options.endpoints {
         let service = service(&node, &format!("perf_node_{number}"))?;
@@ -79,5 +80,7 @@ pub fn node(options: &Options, control: &Control) -> Result<Value, Stop> {
     while !control.ended() {
         std::thread::sleep(Duration::from_millis(10));
     }
+    drop(ends);
+    place::leave(node, options)?;
     Ok(json!({}))
 }

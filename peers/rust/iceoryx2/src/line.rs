@@ -1,5 +1,6 @@
 //! A publisher and a subscriber, and the events that wake who waits for them.
 
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use iceoryx2::port::listener::Listener;
@@ -7,6 +8,7 @@ use iceoryx2::port::notifier::Notifier;
 use iceoryx2::prelude::*;
 use iceoryx2::service::Service;
 use iceoryx2::service::port_factory::event::PortFactory as EventFactory;
+use nix::poll::{PollFd, PollFlags, ppoll};
 use taut_perf_kit::packed::{self, Seen};
 use taut_perf_kit::{Line, Options, Payload, Stop};
 
@@ -18,6 +20,10 @@ pub const MATCH_WITHIN: Duration = Duration::from_secs(30);
 
 /// Between two looks for the other process: iceoryx2 has no event for it that comes by itself.
 pub const MATCH_LOOK: Duration = Duration::from_micros(200);
+
+/// A wait of iceoryx2 ends with a tick of the kernel's timer, which may be 10 ms: too late for the pace of
+/// an open loop, so shorter waits than this are for its socket.
+const COARSE: Duration = Duration::from_millis(20);
 
 /// A service, and that of its events.
 type Services<S, K> = (Factory<S, K>, Option<EventFactory<S>>);
@@ -110,7 +116,10 @@ impl<'a, S: Service, K: Kind> IceoryxLine<'a, S, K> {
     }
 }
 
-impl<S: Service, K: Kind> Line for IceoryxLine<'_, S, K> {
+impl<S: Service, K: Kind> Line for IceoryxLine<'_, S, K>
+where
+    Listener<S>: FileDescriptorBased,
+{
     type Out = Seen;
     type In = Seen;
 
@@ -149,11 +158,28 @@ impl<S: Service, K: Kind> Line for IceoryxLine<'_, S, K> {
         let end = Instant::now() + at_most;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            bell.timed_wait(|_| {}, left).map_err(wrong)?;
+            wait(bell, left)?;
             let taken = take()?;
             if taken.is_some() || Instant::now() >= end {
                 return Ok(taken);
             }
         }
+    }
+}
+
+/// Waits until the bell rings, at most so long, and silences it.
+fn wait<S: Service>(bell: &Listener<S>, at_most: Duration) -> Result<(), Stop>
+where
+    Listener<S>: FileDescriptorBased,
+{
+    if at_most >= COARSE {
+        return bell.timed_wait(|_| {}, at_most).map(drop).map_err(wrong);
+    }
+    // SAFETY: the descriptor is open as long as the listener, which is borrowed.
+    let socket = unsafe { BorrowedFd::borrow_raw(bell.file_descriptor().native_handle()) };
+    match ppoll(&mut [PollFd::new(socket, PollFlags::POLLIN)], Some(at_most.into()), None) {
+        Ok(0) | Err(nix::errno::Errno::EINTR) => Ok(()),
+        Ok(_) => bell.try_wait(|_| {}).map(drop).map_err(wrong),
+        Err(error) => Err(wrong(error)),
     }
 }

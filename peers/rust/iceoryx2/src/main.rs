@@ -12,7 +12,7 @@ mod place;
 use std::process::ExitCode;
 use std::sync::mpsc::Sender;
 
-use iceoryx2::prelude::{ipc, local, set_log_level};
+use iceoryx2::prelude::{LogLevel, Node, ipc, local, set_log_level};
 use serde_json::{Value, json};
 use taut_perf_kit::{Control, Options, Role, Stop, roles};
 
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
                  keep-last overflows. A write has arrived when it returns: there is nothing to acknowledge",
     });
     // It writes to stdout, which belongs to the driver, unless it has nothing to say.
-    set_log_level(iceoryx2::prelude::LogLevel::Fatal);
+    set_log_level(LogLevel::Fatal);
     taut_perf_kit::adapter(&info, play)
 }
 
@@ -83,8 +83,14 @@ fn by_role<K: Kind>(options: &Options, control: &Control) -> Result<Value, Stop>
     if options.role == Role::Local {
         return local::<K>(options, control);
     }
-    let node = place::node::<ipc::Service>(options, Some(control))?;
-    let mut line = IceoryxLine::<_, K>::new(&node, options);
+    let node = place::node::<ipc::Service>(options, control)?;
+    let done = between::<K>(&node, options, control)?;
+    place::leave(node, options)?;
+    Ok(done)
+}
+
+fn between<K: Kind>(node: &Node<ipc::Service>, options: &Options, control: &Control) -> Result<Value, Stop> {
+    let mut line = IceoryxLine::<_, K>::new(node, options);
     match options.role {
         Role::Ping => {
             line.write_to("perf_ping")?;
@@ -110,8 +116,15 @@ fn by_role<K: Kind>(options: &Options, control: &Control) -> Result<Value, Stop>
 }
 
 fn local<K: Kind>(options: &Options, control: &Control) -> Result<Value, Stop> {
-    let node = place::node::<local::Service>(options, Some(control))?;
-    let mut line = IceoryxLine::<_, K>::new(&node, options);
+    let node = place::node::<local::Service>(options, control)?;
+    let done = within::<K>(&node, options, control)?;
+    // The other thread of `intra` never leaves, and there is no other process.
+    place::clear(options)?;
+    Ok(done)
+}
+
+fn within<K: Kind>(node: &Node<local::Service>, options: &Options, control: &Control) -> Result<Value, Stop> {
+    let mut line = IceoryxLine::<_, K>::new(node, options);
     line.write_to("perf_ping")?;
     if options.transport == "thread" {
         line.take_from("perf_ping")?;
@@ -131,7 +144,7 @@ fn local<K: Kind>(options: &Options, control: &Control) -> Result<Value, Stop> {
 }
 
 fn answer<K: Kind>(options: &Options, told: &Sender<Result<(), Stop>>) -> Result<Stop, Stop> {
-    let node = place::node::<local::Service>(options, None)?;
+    let node = place::another::<local::Service>(options)?;
     let mut line = IceoryxLine::<_, K>::new(&node, options);
     line.write_to("perf_pong")?;
     line.take_from("perf_ping")?;

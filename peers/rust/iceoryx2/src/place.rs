@@ -20,12 +20,52 @@ const KEEP_ALL_BYTES: usize = 64 << 20;
 /// And at most so many samples: each costs a place in every connection's ring.
 const KEEP_ALL_SAMPLES: usize = 1_024;
 
-/// Joins the domain; with `control`, sees to its files when the driver is gone.
-pub fn node<S: Service>(options: &Options, control: Option<&Control>) -> Result<Node<S>, Stop> {
+/// Joins the domain; sees to its files when the driver is gone.
+pub fn node<S: Service>(options: &Options, control: &Control) -> Result<Node<S>, Stop> {
+    let name = name(options)?;
+    let config = config(options, &name)?;
+    control.at_loss(move || remove(&name));
+    join(&config)
+}
+
+/// Another node of this process.
+pub fn another<S: Service>(options: &Options) -> Result<Node<S>, Stop> {
+    join(&config(options, &name(options)?)?)
+}
+
+/// Leaves the domain, after all that was of the node. Who is the last of it removes what iceoryx2 keeps
+/// for the next one.
+pub fn leave<S: Service>(node: Node<S>, options: &Options) -> Result<(), Stop> {
+    let config = node.config().clone();
+    drop(node);
+    let mut others = 0;
+    Node::<S>::list(&config, |state| {
+        others += usize::from(matches!(state, NodeState::Alive(_)));
+        CallbackProgression::Continue
+    })
+    .map_err(wrong)?;
+    if others == 0 { clear(options) } else { Ok(()) }
+}
+
+/// Removes what iceoryx2 keeps of the domain.
+pub fn clear(options: &Options) -> Result<(), Stop> {
+    remove(&name(options)?);
+    Ok(())
+}
+
+fn join<S: Service>(config: &Config) -> Result<Node<S>, Stop> {
+    let node = NodeBuilder::new().signal_handling_mode(SignalHandlingMode::Disabled).config(config);
+    node.create::<S>().map_err(wrong)
+}
+
+fn name(options: &Options) -> Result<String, Stop> {
     // Two drivers may use one domain in two networks of one machine: there is only one shared memory.
     let network = std::fs::read_link("/proc/self/ns/net")?;
     let network: String = network.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    let name = format!("perf_iceoryx2_{network}_{}", options.domain);
+    Ok(format!("perf_iceoryx2_{network}_{}", options.domain))
+}
+
+fn config(options: &Options, name: &str) -> Result<Config, Stop> {
     let mut config = Config::default();
     config
         .global
@@ -45,11 +85,7 @@ pub fn node<S: Service>(options: &Options, control: Option<&Control>) -> Result<
     let waiting = &mut config.defaults.event;
     waiting.max_listeners = options.remotes.max(options.nodes);
     waiting.max_nodes = 2 * options.remotes.max(options.nodes) + 2;
-    if let Some(control) = control {
-        control.at_loss(move || remove(&name));
-    }
-    let node = NodeBuilder::new().signal_handling_mode(SignalHandlingMode::Disabled).config(&config);
-    node.create::<S>().map_err(wrong)
+    Ok(config)
 }
 
 fn depth(options: &Options) -> usize {
