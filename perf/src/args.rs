@@ -7,14 +7,51 @@ use clap::{Args, Subcommand, ValueEnum};
 /// Measure any DDS against the physical limit of this machine.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The workload.
+    /// The workload, or what to do with lines that were kept.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to measure.
+/// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Measure.
+    #[command(flatten)]
+    Measure(Workload),
+    /// Make a page to look at of one run or several
+    Report(ReportArguments),
+    /// Say what is better, worse or noise between two runs; exit code 1 if anything is worse
+    Compare(CompareArguments),
+}
+
+/// Which runs become a page.
+#[derive(Args, Debug)]
+pub struct ReportArguments {
+    /// Files that --save wrote
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// The page to write; it needs no other file and no network
+    #[arg(long, value_name = "FILE", default_value = "perf-report.html")]
+    pub out: PathBuf,
+    /// Write performance.md and results/*.svg into this directory instead of a page
+    #[arg(long, value_name = "DIRECTORY")]
+    pub docs: Option<PathBuf>,
+}
+
+/// Which runs are compared.
+#[derive(Args, Debug)]
+pub struct CompareArguments {
+    /// The file of the run before
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+    /// The file of the run after
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+}
+
+/// What to measure.
+#[derive(Subcommand, Debug)]
+pub enum Workload {
     /// Round trips between two processes: closed loop, 1,000 a second, and every 500 us
     Latency(Options),
     /// Samples per second from one publisher to one subscriber, each checked
@@ -45,24 +82,24 @@ pub enum Command {
     Peers(Options),
 }
 
-impl Command {
+impl Workload {
     /// Its name and its options.
     pub fn parts(&self) -> (&'static str, &Options) {
         match self {
-            Command::Latency(options) => ("latency", options),
-            Command::Throughput(options) => ("throughput", options),
-            Command::Fanout(options) => ("fanout", options),
-            Command::Types(options) => ("types", options),
-            Command::Interference(options) => ("interference", options),
-            Command::Local(options) => ("local", options),
-            Command::Write(options) => ("write", options),
-            Command::Cdr(options) => ("cdr", options),
-            Command::Memory(options) => ("memory", options),
-            Command::Discovery(options) => ("discovery", options),
-            Command::Soak(options) => ("soak", options),
-            Command::All(options) => ("all", options),
-            Command::Smoke(options) => ("smoke", options),
-            Command::Peers(options) => ("peers", options),
+            Workload::Latency(options) => ("latency", options),
+            Workload::Throughput(options) => ("throughput", options),
+            Workload::Fanout(options) => ("fanout", options),
+            Workload::Types(options) => ("types", options),
+            Workload::Interference(options) => ("interference", options),
+            Workload::Local(options) => ("local", options),
+            Workload::Write(options) => ("write", options),
+            Workload::Cdr(options) => ("cdr", options),
+            Workload::Memory(options) => ("memory", options),
+            Workload::Discovery(options) => ("discovery", options),
+            Workload::Soak(options) => ("soak", options),
+            Workload::All(options) => ("all", options),
+            Workload::Smoke(options) => ("smoke", options),
+            Workload::Peers(options) => ("peers", options),
         }
     }
 }

@@ -63,9 +63,18 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Is anything worse, or no longer running: what a script wants to stop at.
+    /// Is more worse than chance explains, or something no longer running: what a script wants to stop at.
     pub fn is_worse(&self) -> bool {
-        !self.failing.is_empty() || self.count(Verdict::Worse) > 0
+        !self.failing.is_empty() || self.count(Verdict::Worse) as f64 > self.worse_by_chance_at_most()
+    }
+
+    /// Lines that chance alone may name as worse: half of [`BY_CHANCE`] of them, and three standard
+    /// deviations more. Less, and two equal runs of hundreds of lines would rarely pass; more, and a real
+    /// change of a few lines would. Of up to three lines a single one is above it.
+    fn worse_by_chance_at_most(&self) -> f64 {
+        let tested = self.changes.iter().filter(|change| change.verdict != Verdict::Unknown).count();
+        let expected = tested as f64 * BY_CHANCE / 2.0;
+        expected + 3.0 * expected.sqrt()
     }
 
     fn count(&self, verdict: Verdict) -> usize {

@@ -26,6 +26,7 @@ mod process;
 mod progress;
 pub mod record;
 pub mod report;
+mod results;
 mod run;
 pub mod run_file;
 mod samples;
@@ -35,7 +36,18 @@ mod table;
 mod workload;
 
 pub use args::Arguments;
-pub use run::run;
+
+/// Does what the command line says; the exit code: 0 done, 1 a peer that was asked for by name has failed or
+/// a comparison has found something worse, 3 ended before its time.
+///
+/// *Errors*: what the user has to change.
+pub fn run(arguments: &Arguments, stop: Stop) -> Result<u8, Wrong> {
+    match &arguments.command {
+        args::Command::Measure(workload) => run::run(workload, stop),
+        args::Command::Report(options) => results::report(options),
+        args::Command::Compare(options) => results::compare(options),
+    }
+}
 
 /// How the program asks a run to end, and learns that it was asked to.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
 
-use crate::args::{Arguments, Options};
+use crate::args::{Options, Workload};
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::{Catalog, Entry, FLOOR, KNOWN, ask};
@@ -27,8 +27,8 @@ const ENDED: u8 = 3;
 const TOO_LATE: f64 = 0.5;
 
 /// Does what the command says; the exit code.
-pub fn run(arguments: &Arguments, stop: Stop) -> Result<u8, Wrong> {
-    let (command, options) = arguments.command.parts();
+pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Wrong> {
+    let (command, options) = workload.parts();
     if command == "peers" {
         return list(options, stop);
     }

@@ -1,0 +1,43 @@
+//! What becomes of lines that were kept: a page, the pages of the documentation, a comparison.
+
+use std::path::Path;
+
+use crate::args::{CompareArguments, ReportArguments};
+use crate::record::Record;
+use crate::{Wrong, compare, performance, report, run_file};
+
+/// Writes the page, or the pages of the documentation.
+pub(crate) fn report(options: &ReportArguments) -> Result<u8, Wrong> {
+    let records = read(&options.runs)?;
+    if let Some(docs) = &options.docs {
+        let written = performance::write(&records, docs).map_err(|error| cannot_write(docs, &error))?;
+        for path in written {
+            println!("{}", path.display());
+        }
+        return Ok(0);
+    }
+    std::fs::write(&options.out, report::page(&records))
+        .map_err(|error| cannot_write(&options.out, &error))?;
+    println!("{}", options.out.display());
+    Ok(0)
+}
+
+/// Prints what has changed; 1 if anything is worse.
+pub(crate) fn compare(options: &CompareArguments) -> Result<u8, Wrong> {
+    let (old, new) = (read(&[&options.old])?, read(&[&options.new])?);
+    let comparison = compare::compare(&old, &new);
+    print!("{comparison}");
+    Ok(u8::from(comparison.is_worse()))
+}
+
+fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Record>, Wrong> {
+    let lines = run_file::read(paths).map_err(|error| Wrong::new(error.to_string()))?;
+    for warning in lines.warnings {
+        eprintln!("taut perf: {warning}");
+    }
+    Ok(lines.records)
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Wrong {
+    Wrong::new(format!("{} cannot be written: {error}", path.display()))
+}
