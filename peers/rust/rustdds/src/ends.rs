@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustdds::dds::statusevents::{DataReaderStatus, DataWriterStatus};
 use rustdds::no_key::{DataReader, DataWriter};
-use rustdds::policy::{Durability, History, Reliability};
+use rustdds::policy::{Durability, History, Reliability, ResourceLimits};
 use rustdds::{
     DomainParticipant, DomainParticipantBuilder, Publisher, QosPolicies, QosPolicyBuilder, StatusEvented,
     Subscriber, Topic, TopicKind,
@@ -20,6 +20,11 @@ pub const MATCH_WITHIN: Duration = Duration::from_secs(20);
 /// How long `write` may wait for room: longer than any machine stalls, and as long as a `pub` waits at its
 /// end.
 const BLOCK_AT_MOST: rustdds::Duration = rustdds::Duration::from_secs(5);
+
+/// What KEEP_ALL may hold, as RustDDS sets it for its own discovery. Its default is 64 samples: a reader
+/// that is not fast enough then loses what it has acknowledged.
+const KEEP_ALL_LIMITS: ResourceLimits =
+    ResourceLimits { max_samples: 4_096, max_instances: 4_096, max_samples_per_instance: 4_096 };
 
 /// A participant with one publisher and one subscriber.
 pub struct Domain {
@@ -63,11 +68,11 @@ pub fn qos(options: &Options) -> QosPolicies {
         true => Reliability::Reliable { max_blocking_time: BLOCK_AT_MOST },
         false => Reliability::BestEffort,
     };
-    let history = match options.depth() {
-        Some(depth) => History::KeepLast { depth: depth as i32 },
-        None => History::KeepAll,
-    };
-    QosPolicyBuilder::new().reliability(reliability).history(history).durability(Durability::Volatile).build()
+    let builder = QosPolicyBuilder::new().reliability(reliability).durability(Durability::Volatile);
+    match options.depth() {
+        Some(depth) => builder.history(History::KeepLast { depth: depth as i32 }).build(),
+        None => builder.history(History::KeepAll).resource_limits(KEEP_ALL_LIMITS).build(),
+    }
 }
 
 /// Waits until a writer is matched with so many readers; how many there are in the end.

@@ -37,7 +37,8 @@ fn main() -> ExitCode {
         "daemon": false,
         "note": "Its blocking wait is an asynchronous stream, polled by a thread that parks. Sequences of \
                  bytes go by serde_bytes. Its write takes the sample, so each is cloned. Within a process \
-                 all goes through UDP: no thread, no intra. No plain: serde has arrays up to 32 elements",
+                 all goes through UDP: no thread, no intra. No plain: serde has arrays up to 32 elements. \
+                 keep-all holds 4,096 samples; its default of 64 loses what it has acknowledged",
     });
     taut_perf_kit::adapter(&info, play)
 }

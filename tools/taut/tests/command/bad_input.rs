@@ -26,7 +26,7 @@ fn wrong_arguments() {
         ("--domain 233 ls", "0..=232"),
         ("ls --seconds nan", "use a number from 0"),
         ("demo --seconds 0", "1..=86400"),
-        ("list", "unknown command \"list\": use pub, sub, ls, demo, config"),
+        ("list", "unknown command \"list\": use pub, sub, ls, demo, perf, config"),
     ] {
         let line = refusal(bare(arguments));
         assert!(line.contains(says), "{arguments}: {line}");
@@ -39,6 +39,14 @@ fn an_unknown_topic_type() {
         let line = refusal(bare(&format!("{command} circles")));
         assert_eq!(line, "taut: unknown topic type \"circles\": use shapes, string, metric");
     }
+}
+
+#[test]
+fn an_unknown_workload_and_an_impossible_size() {
+    let line = refusal(bare("perf lag"));
+    assert!(line.starts_with("taut: unknown workload \"lag\": use latency, throughput, fanout"), "{line}");
+    let line = refusal(bare("perf latency --sizes 1T"));
+    assert!(line.contains("use bytes, or K and M"), "{line}");
 }
 
 #[test]
