@@ -1,5 +1,5 @@
 # The README's two commands are `make demo` and `make test`; each installs what it lacks and says so.
-.PHONY: help demo test interop peers bench-gate tidy setup
+.PHONY: help demo test interop peers perf-smoke bench-gate tidy setup
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -33,6 +33,13 @@ peers: ## taut perf and all adapters: Taut, the floor, other middlewares
 	@scripts/check-rust.sh
 	cargo build --release --package taut-cli --package taut-perf-peer-taut --package taut-perf-peer-floor
 	@peers/build.sh
+
+perf-smoke: ## A little of every workload of taut perf, in under five minutes
+	@scripts/check-rust.sh
+	@scripts/setup.sh test
+	cargo build --release --package taut-cli --package taut-perf-peer-taut --package taut-perf-peer-floor
+	@peers/build.sh --installed kit_c cyclonedds fastdds
+	$(CARGO_TARGET_DIR)/release/taut perf smoke
 
 tidy: ## Floors, purity, sizes: the style as a check
 	@scripts/check-rust.sh

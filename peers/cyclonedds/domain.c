@@ -89,10 +89,10 @@ static void remove_pools(void)
 }
 
 /* The memory for samples of --size: a subscriber's queue takes 256, and the two
- * ends hold a few. Big samples get fewer: 256 MB in all. */
+ * ends hold a few. Big samples get fewer: 384 MB in all. */
 static void write_pools(void)
 {
-    enum { HEADERS = 1024, MEMORY = 256 << 20, MOST = 1024, LEAST = 16 };
+    enum { HEADERS = 1024, MEMORY = 384 << 20, MOST = 1024, LEAST = 16 };
     const uint32_t chunk = (o->size + HEADERS + 1023) / 1024 * 1024;
     uint32_t count = MEMORY / chunk;
     const int file = mkstemp(pools_name);

@@ -91,6 +91,8 @@ static void poll_reader(void *context, int64_t timeout_ns)
 /* With batching, what a burst has gathered goes out at its end. */
 static void flush(const struct end *end, uint64_t seq)
 {
+    if (variant_is("65500") && o->role != KIT_DAEMON && (o->role > KIT_SUB || o->size <= 14000))
+        kit_absent("65500 is for samples that take several messages: by default one has 14,720 bytes");
     if (variant_is("batching") && (o->period_ns != 0 || (o->burst != 0 && (seq + 1) % o->burst == 0)))
         dds_write_flush(end->writer);
 }
@@ -423,7 +425,7 @@ static void check_options(void)
         kit_absent("only shared memory and type plain lend memory that is not copied");
     if (o->variant[0] != '\0' && !variant_is("batching") && !variant_is("65500"))
         kit_absent("no variant %s", o->variant);
-    if (variant_is("batching") && (o->role == KIT_PING || o->role == KIT_PONG || o->role == KIT_LOCAL))
+    if (variant_is("batching") && o->role != KIT_PUB && o->role != KIT_SUB && o->role != KIT_DAEMON)
         kit_absent("batching is for streams");
 }
 

@@ -307,7 +307,7 @@ void check(const kit_options &o)
         kit_absent("Fast DDS has no such transport");
     if (o.variant[0] != '\0' && !data_sharing(o))
         kit_absent("Fast DDS has no variant %s", o.variant);
-    if (data_sharing(o) && o.role <= KIT_LOCAL && (o.type != KIT_PLAIN || o.transport != KIT_SHM))
+    if (data_sharing(o) && (o.type != KIT_PLAIN || o.transport != KIT_SHM))
         kit_absent("data-sharing is for bounded types, thus plain, between processes, thus shm");
     if (o.loan && o.role <= KIT_LOCAL && o.type != KIT_PLAIN)
         kit_absent("only samples of type plain are lent");

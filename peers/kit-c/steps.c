@@ -129,9 +129,13 @@ void kit_daemon(char *const argv[], bool (*answers)(void *context), void (*sweep
 {
     if (argv != NULL) {
         sweep_up = sweep;
-        if (answers(context))
-            kit_failed("another %s runs already", argv[0]);
         const int64_t limit_ns = kit_now() + DAEMON_START_S * (int64_t)SECOND_NS;
+        /* One whose parent was killed takes a moment to give its memory back. */
+        while (answers(context)) {
+            if (kit_now() >= limit_ns)
+                kit_failed("another %s runs already", argv[0]);
+            kit_sleep_until(kit_now() + DAEMON_LOOK_NS, false);
+        }
         child = start_child(argv);
         if (child < 0)
             kit_failed("no process for %s: %s", argv[0], strerror(errno));

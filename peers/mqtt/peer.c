@@ -173,7 +173,9 @@ static void connect_client(void)
     mosquitto_subscribe_callback_set(mqtt.client, on_subscribe);
     /* Without it a small message waits for the acknowledgement of the one before. */
     checked(mosquitto_int_option(mqtt.client, MOSQ_OPT_TCP_NODELAY, 1), "TCP_NODELAY");
-    checked(mosquitto_connect(mqtt.client, o->remote, port_number(), 60), "mosquitto_connect");
+    /* The broker runs beside who begins. */
+    const char *broker = o->role == KIT_PONG || o->role == KIT_SUB ? o->remote : o->address;
+    checked(mosquitto_connect(mqtt.client, broker, port_number(), 60), "mosquitto_connect");
     checked(mosquitto_loop_start(mqtt.client), "mosquitto_loop_start");
 }
 

@@ -11,12 +11,16 @@ use crate::report::sections::rows_not_ahead;
 use crate::report::svg::{Frame, standalone};
 use crate::report::units::{bytes, rate, size, time, times};
 use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
+use crate::run_file;
 
 /// The picture of the README.
 pub const ROUND_TRIPS: &str = "round_trips.svg";
 
 /// Free around a picture, in pixels.
 const MARGIN: f64 = 14.0;
+
+/// The run that all this is made from.
+pub const STORED: &str = "run.jsonl.gz";
 
 /// A file for docs/results/.
 #[derive(Clone, Debug)]
@@ -29,14 +33,19 @@ pub struct Picture {
     pub svg: String,
 }
 
-/// Writes `performance.md` into `docs` and the pictures into `docs/results`; returns what it wrote.
+/// Writes `performance.md` into `docs`, the pictures and the run itself into `docs/results`; returns what it wrote.
 ///
 /// *Errors*: those of the file system.
 pub fn write(records: &[Record], docs: &Path) -> std::io::Result<Vec<PathBuf>> {
     let results = docs.join("results");
     std::fs::create_dir_all(&results)?;
-    let mut files = vec![(docs.join("performance.md"), markdown(records))];
-    files.extend(pictures(records).into_iter().map(|picture| (results.join(picture.name), picture.svg)));
+    let mut files = vec![
+        (docs.join("performance.md"), markdown(records).into_bytes()),
+        (results.join(STORED), run_file::packed(records)?),
+    ];
+    for picture in pictures(records) {
+        files.push((results.join(picture.name), picture.svg.into_bytes()));
+    }
     for (path, text) in &files {
         std::fs::write(path, text)?;
     }

@@ -14,9 +14,13 @@ const ALL_BUDGET_S: f64 = 3_300.0;
 /// `smoke` is through within four minutes.
 const SMOKE_BUDGET_S: f64 = 220.0;
 
-/// Steps to a shorter run: the share of each round's amount, and the most rounds. Fewer than three rounds
-/// have a confidence interval in name only: Student's t of one degree of freedom is 12.7.
-const STEPS: [(f64, u32); 7] = [(1.0, 1_000), (1.0, 3), (0.6, 3), (0.4, 3), (0.25, 3), (0.25, 2), (0.25, 1)];
+/// Rounds of `all`, if they fit. What says more than another sample is another round: Student's t is 2.8 for
+/// five, 4.3 for three and 12.7 for two, which is an interval in name only.
+const ALL_ROUNDS: u32 = 5;
+
+/// Steps to a shorter run: the share of each round's amount, and the most rounds.
+const STEPS: [(f64, u32); 9] =
+    [(1.0, 1_000), (1.0, 5), (0.6, 5), (0.4, 5), (0.25, 5), (0.25, 4), (0.25, 3), (0.25, 2), (0.25, 1)];
 
 /// What `--quick` leaves of an amount.
 const QUICK: f64 = 0.2;
@@ -78,9 +82,11 @@ fn cases(command: &str, options: &Options, scale: f64) -> Vec<Case> {
 
 /// Sizes and transports of each workload in `all`: what tells peers apart, at three rounds of some twenty
 /// peers in an hour. An empty list of sizes is the workload's own.
-const ALL: [(&str, Option<Transport>, &[u64]); 15] = [
+const ALL: [(&str, Option<Transport>, &[u64]); 17] = [
     ("latency", None, &[64, 1_024, 8_192, 65_536, 1_048_576]),
     ("latency", Some(Transport::Shm), &[64, 65_536, 1_048_576]),
+    ("latency", Some(Transport::Xdp), &[64, 1_024]),
+    ("latency", Some(Transport::XdpL2), &[64, 1_024]),
     ("throughput", None, &[32, 1_024, 65_536, 1_048_576]),
     ("throughput", Some(Transport::Shm), &[1_024, 1_048_576]),
     ("local", Some(Transport::Thread), &[16, 1_024]),
@@ -128,6 +134,10 @@ fn all(options: &Options, scale: f64) -> Vec<Case> {
             _ => true,
         });
         cases.extend(of_name);
+    }
+    // What a process holds in memory does not change from round to round.
+    for case in cases.iter_mut().filter(|case| options.rounds.is_none() && case.rounds > 1) {
+        case.rounds = ALL_ROUNDS;
     }
     cases
 }

@@ -89,6 +89,11 @@ impl Process {
         }
     }
 
+    /// Tells it that nobody listens any more: by the contract it exits at once.
+    pub fn abandon(&mut self) {
+        drop(self.stdin.take());
+    }
+
     /// How it ended, if it has; it is not reaped.
     pub fn ended(&self) -> Option<Ending> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
@@ -123,7 +128,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.stdin.take());
+        self.abandon();
         // It fails only if no process of the group is left.
         let _ = killpg(self.pid(), Signal::SIGKILL);
         let _ = self.child.wait();

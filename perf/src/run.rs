@@ -18,10 +18,13 @@ use crate::{Stop, Wrong, machine, table};
 
 /// All is measured.
 const DONE: u8 = 0;
-/// A peer that was asked for by name has failed.
+/// A peer that counts has failed.
 const FAILED: u8 = 1;
 /// It was ended before its time.
 const ENDED: u8 = 3;
+
+/// Who counts if nobody is asked for by name: what we answer for. Others are reported.
+const COUNTED: [&str; 2] = ["taut", FLOOR];
 
 /// A case is not begun when less than this share of its time is left of the budget.
 const TOO_LATE: f64 = 0.5;
@@ -160,7 +163,8 @@ struct Out {
     /// Those of a workload that is not printed yet.
     lines: Vec<Record>,
     base: Option<String>,
-    named: Vec<String>,
+    /// Whose failure is a failure of the run.
+    counted: Vec<String>,
     has_failed: bool,
 }
 
@@ -182,15 +186,19 @@ impl Out {
             file,
             lines: Vec::new(),
             base: base.filter(|_| entries.len() > 1),
-            named: options.peers.clone(),
+            counted: if options.peers.is_empty() {
+                COUNTED.map(String::from).into()
+            } else {
+                options.peers.clone()
+            },
             has_failed: false,
         })
     }
 
     fn add(&mut self, records: Vec<Record>) -> Result<(), Wrong> {
         for record in records {
-            let is_named = self.named.contains(&record.peer);
-            self.has_failed |= is_named && matches!(record.outcome, Outcome::Failed(_));
+            let counts = self.counted.contains(&record.peer);
+            self.has_failed |= counts && matches!(record.outcome, Outcome::Failed(_));
             let line = serde_json::to_string(&record).map_err(|error| Wrong(error.to_string()))?;
             if let Some(file) = &mut self.file {
                 let written = writeln!(file, "{line}").and_then(|()| file.flush());

@@ -1,12 +1,24 @@
-//! Reads what `--save` has written: JSON lines, one [`Record`] each.
+//! Reads what `--save` has written: JSON lines, one [`Record`] each; or the same packed, as the documentation
+//! keeps its run.
 //!
 //! Says which line of which file is wrong. A run that was ended may have left half a line: the last line
 //! of a file is left out with a warning if its end is missing, any other broken line is an error.
 
 use std::fmt;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
 use crate::record::Record;
+
+/// How gzip begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A packed file that grows beyond it is refused: more than any run has, and less than a machine's memory.
+const UNPACKED_MOST: u64 = 1 << 30;
 
 /// The lines of some files.
 #[derive(Debug, Default)]
@@ -45,7 +57,7 @@ pub fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Lines, ReadError> {
     for path in paths {
         let path = path.as_ref();
         let failed = |reason: String| ReadError { path: path.to_path_buf(), line: None, reason };
-        let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+        let bytes = std::fs::read(path).and_then(unpacked).map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|_| failed("not text in UTF-8".to_string()))?;
         let lines = parse(path, &text)?;
         if lines.records.is_empty() {
@@ -55,6 +67,27 @@ pub fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Lines, ReadError> {
         all.warnings.extend(lines.warnings);
     }
     Ok(all)
+}
+
+fn unpacked(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
+    if !bytes.starts_with(&GZIP) {
+        return Ok(bytes);
+    }
+    let mut all = Vec::new();
+    GzDecoder::new(&bytes[..]).take(UNPACKED_MOST).read_to_end(&mut all)?;
+    Ok(all)
+}
+
+/// The lines without their distributions and series, packed: what tables and pictures of the documentation are
+/// made from, small enough to be kept. The same lines give the same bytes.
+pub fn packed(records: &[Record]) -> std::io::Result<Vec<u8>> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::best());
+    for record in records {
+        let short = Record { histogram: Vec::new(), series: Vec::new(), ..record.clone() };
+        serde_json::to_writer(&mut out, &short)?;
+        out.write_all(b"\n")?;
+    }
+    out.finish()
 }
 
 fn parse(path: &Path, text: &str) -> Result<Lines, ReadError> {
@@ -95,6 +128,19 @@ mod tests {
 
     fn of(text: &str) -> Result<Lines, ReadError> {
         parse(Path::new("old.jsonl"), text)
+    }
+
+    #[test]
+    fn a_packed_run_is_read_again_without_its_distributions() {
+        let mut record = of(&format!("{GOOD}\n")).unwrap().records.remove(0);
+        record.histogram = vec![(7, 1)];
+        let file = std::env::temp_dir().join(format!("taut-packed-{}.gz", std::process::id()));
+        std::fs::write(&file, packed(&[record.clone(), record]).unwrap()).unwrap();
+        let read = read(&[&file]);
+        std::fs::remove_file(&file).unwrap();
+        let records = read.unwrap().records;
+        assert_eq!(records.len(), 2);
+        assert!(records.iter().all(|record| record.peer == "taut" && record.histogram.is_empty()));
     }
 
     #[test]

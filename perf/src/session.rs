@@ -34,6 +34,10 @@ const DONE_LIMIT: Duration = Duration::from_secs(15);
 /// From `done` to the exit: entities are deleted, threads joined. Shorter than a user's patience.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a process that is abandoned has to leave by itself. Lower, a daemon's files stay behind; higher, each
+/// hanging process costs so much more.
+const ABANDON_LIMIT: Duration = Duration::from_secs(1);
+
 /// Between two looks at Ctrl-C: not noticed by the user, and 20 wake-ups a second are not noticed by what
 /// is measured.
 const LOOK: Duration = Duration::from_millis(50);
@@ -377,6 +381,18 @@ impl<'a> Session<'a> {
                 None if Instant::now() > end => return self.blame(id, "closed its stdout before done"),
                 None => std::thread::sleep(Duration::from_millis(2)),
             }
+        }
+    }
+}
+
+/// A daemon takes its own child and its files with it when it is abandoned; who does not is killed.
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.members.iter_mut().for_each(|member| member.process.abandon());
+        let end = Instant::now() + ABANDON_LIMIT;
+        let running = |member: &Member| member.process.ended().is_none();
+        while self.members.iter().any(running) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The lines of a workload as a table that fits the terminal.
 //!
-//! What failed says why below it, line by line; what is absent says it once for each peer and reason.
+//! What failed says why below it, line by line; what is absent says it once for each reason.
 
 use std::fmt::Write;
 
@@ -152,18 +152,19 @@ fn write_rows(out: &mut String, rows: &[Vec<String>]) {
     }
 }
 
+/// One line for each reason, with everyone it is true of.
 fn write_absent(out: &mut String, records: &[Record]) {
-    let mut told: Vec<(&str, &str, usize)> = Vec::new();
+    let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
     for record in records {
         let Outcome::Absent(reason) = &record.outcome else { continue };
-        match told.iter_mut().find(|(peer, why, _)| *peer == record.peer && why == reason) {
-            Some(known) => known.2 += 1,
-            None => told.push((&record.peer, reason, 1)),
+        match told.iter_mut().find(|(why, _)| why == reason) {
+            Some((_, peers)) if peers.contains(&record.peer.as_str()) => {}
+            Some((_, peers)) => peers.push(&record.peer),
+            None => told.push((reason, vec![&record.peer])),
         }
     }
-    for (peer, reason, lines) in told {
-        let plural = if lines == 1 { "line" } else { "lines" };
-        let _ = writeln!(out, "absent  {peer}: {reason} ({lines} {plural})");
+    for (reason, peers) in told {
+        let _ = writeln!(out, "absent  {}: {reason}", peers.join(", "));
     }
 }
 
@@ -311,13 +312,14 @@ mod tests {
         let half =
             serde_json::json!({"peer": "b", "status": "failed", "reason": "it broke later", "rounds": 2});
         let absent = serde_json::json!({"peer": "c", "status": "absent", "reason": "no way", "rounds": 0, "rtt_ns": null});
-        let text =
-            render_within(&[record(broken), record(half), record(absent.clone()), record(absent)], None, 120);
+        let other = serde_json::json!({"peer": "d", "status": "absent", "reason": "no way", "rounds": 0, "rtt_ns": null});
+        let lines = [broken, half, absent.clone(), other, absent].map(record);
+        let text = render_within(&lines, None, 120);
         assert!(text.contains("failed  a udp 1 KiB: it broke\n"), "{text}");
         assert!(
             text.contains("b (failed)") && text.contains("failed  b udp 1 KiB: it broke later\n"),
             "{text}"
         );
-        assert!(text.ends_with("absent  c: no way (2 lines)\n"), "{text}");
+        assert!(text.ends_with("absent  c, d: no way\n"), "{text}");
     }
 }

@@ -2,11 +2,11 @@
 
 mod synthetic;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use taut_perf::compare::{Verdict, compare};
 use taut_perf::record::{Outcome, Record};
-use taut_perf::{performance, report};
+use taut_perf::{performance, report, run_file};
 
 const SEED: u64 = 11;
 
@@ -148,7 +148,7 @@ fn the_document_has_its_pictures_and_commands() {
     let docs = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("docs");
     let files = performance::write(&run, &docs).unwrap();
     let page = std::fs::read_to_string(docs.join("performance.md")).unwrap();
-    assert_eq!(files.len(), 1 + performance::pictures(&run).len());
+    assert_eq!(files.len(), 2 + performance::pictures(&run).len());
     for picture in performance::pictures(&run) {
         assert!(page.contains(&format!("(results/{})", picture.name)));
         assert!(picture.svg.starts_with("<svg") && picture.svg.contains("prefers-color-scheme:dark"));
@@ -160,4 +160,17 @@ fn the_document_has_its_pictures_and_commands() {
     let tables = page.split("\n### ").skip(1);
     assert!(tables.clone().count() > 20);
     assert!(tables.clone().all(|table| table.contains("`taut perf all --peers all --save run.jsonl`")));
+}
+
+#[test]
+fn the_documentation_is_made_from_its_stored_run() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let results = docs.join("results");
+    let run = run_file::read(&[results.join(performance::STORED)]).unwrap().records;
+    let kept = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+    let how = "target/release/taut perf report docs/results/run.jsonl.gz --docs docs";
+    assert!(performance::markdown(&run) == kept(docs.join("performance.md")), "{how}");
+    for picture in performance::pictures(&run) {
+        assert!(picture.svg == kept(results.join(&picture.name)), "{}: {how}", picture.name);
+    }
 }

@@ -69,7 +69,8 @@ fn fits(options: &Options) -> Result<(), Stop> {
     let transport = options.transport.as_str();
     let known = match options.variant.as_str() {
         "" => true,
-        "sendmmsg" | "gso" => transport == "udp",
+        // What they are for: several samples in one call.
+        "sendmmsg" | "gso" => transport == "udp" && matches!(options.role, Role::Pub | Role::Sub),
         "futex" | "eventfd" => matches!(transport, "intra" | "shm"),
         // One line has room for the numbers and a little more.
         "cacheline" => matches!(transport, "intra" | "shm") && options.size <= 64,
@@ -78,7 +79,9 @@ fn fits(options: &Options) -> Result<(), Stop> {
     let in_memory = matches!(transport, "thread" | "intra" | "shm");
     if !known {
         let variant = &options.variant;
-        return Err(Stop::Absent(format!("no {variant} over {transport} of {} bytes", options.size)));
+        return Err(Stop::Absent(format!(
+            "{variant} is not for this role over {transport}, or not for this size"
+        )));
     }
     if options.spin() && matches!(options.variant.as_str(), "futex" | "eventfd") {
         return Err(Stop::Absent(format!("{} sleeps", options.variant)));

@@ -9,10 +9,10 @@ use crate::case::Case;
 use crate::session::{Session, Start, Trouble};
 
 /// Starting two processes, matching them and ending them: the fast peers need 0.3 s, the slow ones 2 s.
-pub const STARTING_S: f64 = 0.5;
+pub const STARTING_S: f64 = 0.2;
 
 /// A round trip or a write when nothing else is known: for the plan only.
-const SAMPLE_S: f64 = 100e-6;
+const SAMPLE_S: f64 = 40e-6;
 
 /// What is granted to a round beyond its own time: the warm-up, lost samples, a last acknowledgement (5 s by the
 /// contract), a machine that is busy elsewhere. Lower, it fails peers that are slow and not broken; higher,
