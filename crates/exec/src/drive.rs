@@ -12,7 +12,6 @@ use taut_dcps::DomainParticipant;
 use taut_port::Lane;
 use taut_rtps::TxClass;
 
-use crate::clock::monotonic_now;
 use crate::executor::{AWAKE, Core, Inner, WAKE};
 use crate::jobs::JobClass;
 
@@ -46,10 +45,10 @@ impl Inner {
         until: Option<Time>,
         ready: &mut impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
     ) -> Option<R> {
+        let mut core = self.enter();
         loop {
-            let mut core = self.token();
             self.run_writes(&mut core);
-            let now = monotonic_now();
+            let now = core.now;
             let found = ready(&mut core.participant, now);
             if found.is_some() || until.is_some_and(|until| until <= now) {
                 if core.participant.has_work(TxClass::Discovery) {
@@ -59,15 +58,16 @@ impl Inner {
                 return found;
             }
             let readable = self.sleep(core, now, until);
-            self.step(&readable);
+            core = self.step(&readable);
         }
     }
 
     /// One wait and the jobs that follow from it, whoever has the role.
     pub fn drive_once(&self, until: Option<Time>) {
-        let now = monotonic_now();
-        let readable = self.sleep(self.token(), now, until);
-        self.step(&readable);
+        let core = self.enter();
+        let now = core.now;
+        let readable = self.sleep(core, now, until);
+        self.give_back(self.step(&readable));
     }
 
     /// Gives the token back and waits for the port, a timer or a kick.
@@ -114,24 +114,22 @@ impl Inner {
     }
 
     /// Runs the jobs that are due, highest class first. Between two of them whoever waits for the
-    /// token gets it.
-    fn step(&self, readable: &Readable) {
-        let mut core = self.token();
+    /// token gets it. The caller has it in the end and gives it back, which tells the news.
+    fn step(&self, readable: &Readable) -> MutexGuard<'_, Core> {
+        let mut core = self.enter();
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Lane::User);
         self.send(&mut core, TxClass::Data);
         MutexGuard::bump(&mut core);
         self.run_writes(&mut core);
-        let now = monotonic_now();
-        if core.participant.next_timeout().is_some_and(|at| at <= now) {
-            let Core { participant, accounts, .. } = &mut *core;
-            accounts.run(JobClass::Timers, |_| participant.on_timeout(now));
+        if core.participant.next_timeout().is_some_and(|at| at <= core.now) {
+            core.run(JobClass::Timers, |core, _| core.participant.on_timeout(core.now));
             self.send(&mut core, TxClass::Data);
             MutexGuard::bump(&mut core);
         }
         self.receive(&mut core, readable, Lane::Meta);
         self.send(&mut core, TxClass::Discovery);
-        self.give_back(core);
+        core
     }
 
     fn receive(&self, core: &mut Core, readable: &Readable, lane: Lane) {
@@ -139,18 +137,19 @@ impl Inner {
             Lane::User => JobClass::ReceiveUser,
             Lane::Meta => JobClass::ReceiveMeta,
         };
-        let Core { participant, port, accounts, panics } = core;
         for index in readable.iter().filter_map(|source| usize::try_from(source).ok()) {
-            if port.lane(index) == Some(lane) {
-                let now = monotonic_now();
-                let mut sink = |frame| {
+            if core.port.lane(index) != Some(lane) {
+                continue;
+            }
+            core.run(class, |core, budget| {
+                let Core { participant, port, panics, now, .. } = core;
+                port.receive_from(index, budget, &mut |frame| {
                     // Nothing that arrives may end the process. The core has no panic to catch: this is
                     // the backstop of rule R11, and its count is 0.
-                    let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, &frame)));
+                    let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(*now, &frame)));
                     *panics += u64::from(handled.is_err());
-                };
-                accounts.run(class, |budget| port.receive_from(index, budget, &mut sink));
-            }
+                });
+            });
         }
     }
 }

@@ -40,6 +40,26 @@ pub(crate) struct Core {
     pub accounts: Accounts,
     /// Datagrams whose handling panicked.
     pub panics: u64,
+    /// The last reading of the clock by a holder of the token.
+    pub now: Time,
+}
+
+impl Core {
+    /// Reads the clock: what follows happens now.
+    fn read_clock(&mut self) {
+        self.now = monotonic_now();
+    }
+
+    /// Runs one step of a class from the last reading of the clock to the next, and accounts for it.
+    ///
+    /// *Cost*: one reading. A step begins where the last has ended, so nothing between them is left out.
+    pub fn run<R>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> R) -> R {
+        let start = self.now;
+        let result = step(self, class.budget());
+        self.read_clock();
+        self.accounts.note(class, self.now.since(start).into());
+        result
+    }
 }
 
 pub(crate) struct Inner {
@@ -104,7 +124,13 @@ impl Executor {
         }
         epoll.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN, WAKE)).map_err(|e| os("epoll_ctl", e))?;
         let inner = Arc::new(Inner {
-            core: Mutex::new(Core { participant, port, accounts: Accounts::default(), panics: 0 }),
+            core: Mutex::new(Core {
+                participant,
+                port,
+                accounts: Accounts::default(),
+                panics: 0,
+                now: monotonic_now(),
+            }),
             writes: ArrayQueue::new(QUEUE),
             role: Role::default(),
             hooks: Hooks::default(),
@@ -226,6 +252,13 @@ impl Inner {
         })
     }
 
+    /// The token, with the clock read.
+    pub fn enter(&self) -> MutexGuard<'_, Core> {
+        let mut core = self.token();
+        core.read_clock();
+        core
+    }
+
     fn try_token(&self) -> Option<MutexGuard<'_, Core>> {
         let token = self.core.try_lock();
         if token.is_some() {
@@ -235,18 +268,20 @@ impl Inner {
     }
 
     pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        let mut core = self.token();
+        let mut core = self.enter();
         self.run_writes(&mut core);
-        let result = call(&mut core.participant, monotonic_now());
+        let now = core.now;
+        let result = call(&mut core.participant, now);
         self.send(&mut core, TxClass::Discovery);
         self.give_back(core);
         result
     }
 
     fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        let mut core = self.token();
+        let mut core = self.enter();
         self.run_writes(&mut core);
-        let result = call(&mut core.participant, monotonic_now());
+        let now = core.now;
+        let result = call(&mut core.participant, now);
         if core.participant.has_work(TxClass::Discovery) {
             self.send(&mut core, TxClass::Discovery);
         }
@@ -276,8 +311,10 @@ impl Inner {
         writer: WriterIndex,
         write: Write,
     ) -> std::result::Result<SequenceNumber, Full> {
+        core.read_clock();
         self.run_writes(&mut core);
-        let outcome = core.participant.write(monotonic_now(), writer, write);
+        let now = core.now;
+        let outcome = core.participant.write(now, writer, write);
         self.send(&mut core, TxClass::Data);
         self.give_back(core);
         outcome
@@ -288,12 +325,10 @@ impl Inner {
         if self.writes.is_empty() {
             return;
         }
-        let Core { participant, accounts, .. } = core;
-        accounts.run(JobClass::Writes, |budget| {
-            let now = monotonic_now();
+        core.run(JobClass::Writes, |core, budget| {
             for (writer, write) in std::iter::from_fn(|| self.writes.pop()).take(budget) {
                 // Only writers that always have room queue their changes.
-                let _ = participant.write(now, writer, write);
+                let _ = core.participant.write(core.now, writer, write);
             }
         });
     }
@@ -304,6 +339,7 @@ impl Inner {
         fence(Ordering::SeqCst);
         while !self.writes.is_empty() {
             let Some(mut core) = self.try_token() else { return };
+            core.read_clock();
             self.run_writes(&mut core);
             self.send(&mut core, TxClass::Data);
             self.finish(core);
@@ -311,12 +347,13 @@ impl Inner {
     }
 
     pub fn send(&self, core: &mut Core, lowest: TxClass) {
-        let Core { participant, port, accounts, .. } = core;
-        if !participant.has_work(lowest) {
+        if !core.participant.has_work(lowest) {
             return;
         }
         let class = if lowest <= TxClass::Data { JobClass::SendUser } else { JobClass::SendMeta };
-        accounts.run(class, |budget| participant.poll_transmit(monotonic_now(), port, lowest, budget));
+        core.run(class, |core, budget| {
+            core.participant.poll_transmit(core.now, &mut core.port, lowest, budget);
+        });
     }
 
     /// Gives the token back and tells of the news; then looks once more for what others have left.

@@ -1,6 +1,6 @@
 //! Job classes, their order and budgets, and how long the longest step of each took.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A class of middleware work, highest first. DESIGN's order; classes whose work does not exist yet
 /// have no entry.
@@ -61,16 +61,12 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// Runs one step of a class and accounts for it.
-    pub fn run<R>(&mut self, class: JobClass, step: impl FnOnce(usize) -> R) -> R {
-        let start = Instant::now();
-        let result = step(class.budget());
-        let took = start.elapsed();
+    /// Accounts for one step of a class.
+    pub fn note(&mut self, class: JobClass, took: Duration) {
         if let Some(report) = self.reports.get_mut(class as usize) {
             report.steps += 1;
             report.longest = report.longest.max(took);
         }
-        result
     }
 
     pub fn reports(&self) -> [(JobClass, JobReport); JobClass::ALL.len()] {
