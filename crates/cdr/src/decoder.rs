@@ -101,6 +101,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads `length` bytes without alignment.
+    #[inline]
     pub fn take_bytes(&mut self, length: usize) -> Result<&'a [u8]> {
         let rest = self.data.get(self.pos..).ok_or(CdrError::EndOfData)?;
         let bytes = rest.get(..length).ok_or(CdrError::EndOfData)?;

@@ -131,6 +131,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes a count or length of 32 bits.
+    #[inline]
     pub fn put_length(&mut self, length: usize) -> Result<()> {
         self.put(wire_length(length)?.to_ne_bytes());
         Ok(())

@@ -123,6 +123,7 @@ pub fn key_to_payload_in<T: DdsType>(
     write::<T>(representation, endian, out, |out| if T::HAS_KEY { value.encode_key(out) } else { Ok(()) })
 }
 
+#[inline]
 fn open<T: DdsType>(payload: &[u8]) -> Result<Decoder<'_>> {
     let (encapsulation, body) = Encapsulation::parse(payload)?;
     if !encapsulation.fits(T::EXTENSIBILITY) {
@@ -134,6 +135,7 @@ fn open<T: DdsType>(payload: &[u8]) -> Result<Decoder<'_>> {
 /// Reads a serialized sample in any version and byte order.
 ///
 /// *Cost*: allocates for strings and collections only, in proportion to the bytes. *Errors*: never a panic.
+#[inline]
 pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
     T::decode(&mut open::<T>(payload)?)
 }

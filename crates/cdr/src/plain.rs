@@ -15,6 +15,7 @@ pub trait Plain: Members + Pod {}
 
 /// Writes a plain value: one copy if the byte order is that of this machine.
 #[doc(hidden)]
+#[inline]
 pub fn put_plain<T: Plain>(value: &T, out: &mut Encoder<'_>) -> Result<()> {
     put_plain_slice(std::slice::from_ref(value), out)
 }
@@ -35,6 +36,7 @@ pub fn put_plain_slice<T: Plain>(slice: &[T], out: &mut Encoder<'_>) -> Result<(
 
 /// Reads a plain value.
 #[doc(hidden)]
+#[inline]
 pub fn take_plain<T: Plain>(input: &mut Decoder<'_>) -> Result<T> {
     if !input.is_native() || !input.starts_plain(T::FIRST_ALIGN, align_of::<T>()) {
         return T::decode_members(input);

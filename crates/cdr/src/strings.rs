@@ -49,12 +49,39 @@ fn within(length: usize, bounds: &[usize]) -> Result<()> {
     }
 }
 
+/// Is there a NUL, which ends a string on the wire? Eight bytes at a time: most strings are short, and a
+/// search made for long ones costs more than writing them.
+#[inline]
+fn has_nul(text: &[u8]) -> bool {
+    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // Taking 1 from a byte sets its high bit without having found one there only if the byte was 0, or
+    // borrowed from by one below that was.
+    let in_word = |word: u64| word.wrapping_sub(LOW) & !word & HIGH != 0;
+    let (words, rest) = text.as_chunks::<8>();
+    if words.iter().any(|word| in_word(u64::from_ne_bytes(*word))) {
+        return true;
+    }
+    // The last word again covers the rest; of less than a word its two halves do.
+    if let Some(last) = text.last_chunk::<8>() {
+        return in_word(u64::from_ne_bytes(*last));
+    }
+    match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let halves = u64::from(u32::from_ne_bytes(*first)) | u64::from(u32::from_ne_bytes(*last)) << 32;
+            in_word(halves)
+        }
+        _ => rest.contains(&0),
+    }
+}
+
 impl Cdr for String {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = 5;
 
+    #[inline]
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
-        if self.as_bytes().contains(&0) {
+        if has_nul(self.as_bytes()) {
             return Err(CdrError::InvalidString);
         }
         out.put_length(self.len().wrapping_add(1))?;
@@ -69,7 +96,7 @@ impl Cdr for String {
         let Some((terminator, text)) = input.take_bytes(length)?.split_last() else {
             return Ok(String::new());
         };
-        if *terminator != 0 || text.contains(&0) {
+        if *terminator != 0 || has_nul(text) {
             return Err(CdrError::InvalidString);
         }
         std::str::from_utf8(text).map(str::to_owned).map_err(|_| CdrError::InvalidString)
@@ -96,7 +123,7 @@ impl Cdr for WString {
     const LENGTH_CODE: u32 = 5;
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
-        if self.0.as_bytes().contains(&0) {
+        if has_nul(self.0.as_bytes()) {
             return Err(CdrError::InvalidString);
         }
         out.put_length(self.0.encode_utf16().count().saturating_mul(2))?;
@@ -116,7 +143,7 @@ impl Cdr for WString {
         });
         let text: std::result::Result<String, _> = char::decode_utf16(units).collect();
         match text {
-            Ok(text) if !text.as_bytes().contains(&0) => Ok(WString(text)),
+            Ok(text) if !has_nul(text.as_bytes()) => Ok(WString(text)),
             _ => Err(CdrError::InvalidString),
         }
     }
@@ -134,5 +161,25 @@ impl Cdr for WString {
 
     fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
         within(self.0.encode_utf16().count(), bounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nul_is_found_wherever_it_is_and_only_there() {
+        for len in 0..=20 {
+            for other in [0x01, 0x7f, 0x80, 0x81, 0xff] {
+                let mut text = vec![other; len];
+                assert!(!has_nul(&text), "{text:x?}");
+                for at in 0..len {
+                    text[at] = 0;
+                    assert!(has_nul(&text), "{text:x?}");
+                    text[at] = other;
+                }
+            }
+        }
     }
 }
