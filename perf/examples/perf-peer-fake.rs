@@ -165,7 +165,10 @@ impl Fake {
         self.await_go();
         self.write_samples(&times);
         let corrupt = u64::from(self.is("corrupt"));
-        say(&format!(r#"{{"event":"done","sent":{total},"received":{received},"corrupt":{corrupt}}}"#));
+        let allocations = 3 * total;
+        say(&format!(
+            r#"{{"event":"done","sent":{total},"received":{received},"corrupt":{corrupt},"allocations":{allocations}}}"#
+        ));
     }
 
     fn pong(&self) {

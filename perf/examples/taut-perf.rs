@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     let stop = taut_perf::Stop { requested: || STOP.load(Ordering::SeqCst), request };
     match taut_perf::run(&program.arguments, stop) {
         Ok(code) => ExitCode::from(code),
-        Err(wrong) => {
-            eprintln!("taut-perf: {wrong}");
+        Err(failure) => {
+            eprintln!("taut-perf: {failure}");
             ExitCode::from(2)
         }
     }

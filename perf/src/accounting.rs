@@ -18,6 +18,19 @@ pub struct Usage {
     pub cpu_ns: u64,
     /// Voluntary and involuntary context switches.
     pub switches: u64,
+    /// Heap allocations of the process that began, if it counts them.
+    pub allocations: Option<u64>,
+}
+
+impl Usage {
+    /// Adds what another round has used.
+    pub fn add(&mut self, other: Usage) {
+        self.cpu_ns += other.cpu_ns;
+        self.switches += other.switches;
+        if let Some(more) = other.allocations {
+            *self.allocations.get_or_insert(0) += more;
+        }
+    }
 }
 
 impl Accounts {
@@ -39,6 +52,7 @@ impl Accounts {
                         status.voluntary_ctxt_switches.unwrap_or(0)
                             + status.nonvoluntary_ctxt_switches.unwrap_or(0)
                     }),
+                    allocations: None,
                 };
                 accounts.0.insert(task.tid, usage);
                 left.extend(task.children().unwrap_or_default().into_iter().map(|child| child as i32));

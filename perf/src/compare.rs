@@ -88,7 +88,7 @@ pub fn compare(old: &[Record], new: &[Record]) -> Comparison {
     for line in new {
         let name = name(line);
         let Some(before) = old.iter().rev().find(|before| same(before, line)) else {
-            result.only_new.push(name);
+            result.only_new.extend(is_there(line).then_some(name));
             continue;
         };
         match (&before.outcome, &line.outcome) {
@@ -102,10 +102,15 @@ pub fn compare(old: &[Record], new: &[Record]) -> Comparison {
             _ => {}
         }
     }
-    let gone = old.iter().filter(|before| !new.iter().any(|line| same(before, line)));
+    let gone = old.iter().filter(|before| is_there(before) && !new.iter().any(|line| same(before, line)));
     result.only_old = gone.map(name).collect();
     result.changes.sort_by(|a, b| a.verdict.cmp(&b.verdict).then(a.gain.total_cmp(&b.gain)));
     result
+}
+
+/// Who has no such path has nothing to compare, asked or not.
+fn is_there(line: &Record) -> bool {
+    !matches!(line.outcome, Outcome::Absent(_))
 }
 
 /// A line that did not run has the wait that was asked for, not the one that was used.

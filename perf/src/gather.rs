@@ -101,8 +101,7 @@ impl Gathered {
         sum.out_of_order += round.out_of_order;
         sum.duplicates += round.duplicates;
         sum.corrupt += round.corrupt;
-        sum.usage.cpu_ns += round.usage.cpu_ns;
-        sum.usage.switches += round.usage.switches;
+        sum.usage.add(round.usage);
         sum.rate = round.rate;
         sum.wait = round.wait;
         sum.memory = round.memory;
@@ -164,7 +163,12 @@ impl Gathered {
             bytes_per_s: None,
             cpu_ns_per_sample: measured.then(|| self.sum.usage.cpu_ns as f64 / self.sum.cpu_samples as f64),
             context_switches: measured.then_some(self.sum.usage.switches),
-            allocations_per_sample: None,
+            allocations_per_sample: self
+                .sum
+                .usage
+                .allocations
+                .filter(|_| self.sum.cpu_samples > 0)
+                .map(|count| count as f64 / self.sum.cpu_samples as f64),
             network_bytes: (!self.network_bytes.is_empty()).then(|| median(&self.network_bytes) as u64),
             memory: self.sum.memory.clone(),
             ratio: Vec::new(),

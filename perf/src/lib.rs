@@ -9,6 +9,8 @@
 //! [`statistics`] make a [`record`] of the rounds.
 #![forbid(unsafe_code)]
 
+use std::io::Write;
+
 mod accounting;
 pub mod args;
 mod bench;
@@ -40,8 +42,8 @@ pub use args::Arguments;
 /// Does what the command line says; the exit code: 0 done, 1 a peer that was asked for by name has failed or
 /// a comparison has found something worse, 3 ended before its time.
 ///
-/// *Errors*: what the user has to change.
-pub fn run(arguments: &Arguments, stop: Stop) -> Result<u8, Wrong> {
+/// *Errors*: what the user has to change, or that nobody takes what it prints.
+pub fn run(arguments: &Arguments, stop: Stop) -> Result<u8, Failure> {
     match &arguments.command {
         args::Command::Measure(workload) => run::run(workload, stop),
         args::Command::Report(options) => results::report(options),
@@ -56,6 +58,38 @@ pub struct Stop {
     pub requested: fn() -> bool,
     /// Asks it to end.
     pub request: fn(),
+}
+
+/// Why it did not come to its end.
+#[derive(Debug)]
+pub enum Failure {
+    /// The user has to change something.
+    Wrong(Wrong),
+    /// The output cannot be written.
+    Output(std::io::Error),
+}
+
+impl From<Wrong> for Failure {
+    fn from(wrong: Wrong) -> Failure {
+        Failure::Wrong(wrong)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Wrong(wrong) => wrong.fmt(f),
+            Failure::Output(error) => write!(f, "the output cannot be written: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints to stdout at once.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
 }
 
 /// What the user has to change; the text has the remedy.

@@ -4,29 +4,29 @@ use std::path::Path;
 
 use crate::args::{CompareArguments, ReportArguments};
 use crate::record::Record;
-use crate::{Wrong, compare, performance, report, run_file};
+use crate::{Failure, Wrong, compare, performance, print, report, run_file};
 
 /// Writes the page, or the pages of the documentation.
-pub(crate) fn report(options: &ReportArguments) -> Result<u8, Wrong> {
+pub(crate) fn report(options: &ReportArguments) -> Result<u8, Failure> {
     let records = read(&options.runs)?;
     if let Some(docs) = &options.docs {
         let written = performance::write(&records, docs).map_err(|error| cannot_write(docs, &error))?;
         for path in written {
-            println!("{}", path.display());
+            print(&format!("{}\n", path.display()))?;
         }
         return Ok(0);
     }
     std::fs::write(&options.out, report::page(&records))
         .map_err(|error| cannot_write(&options.out, &error))?;
-    println!("{}", options.out.display());
+    print(&format!("{}\n", options.out.display()))?;
     Ok(0)
 }
 
 /// Prints what has changed; 1 if anything is worse.
-pub(crate) fn compare(options: &CompareArguments) -> Result<u8, Wrong> {
+pub(crate) fn compare(options: &CompareArguments) -> Result<u8, Failure> {
     let (old, new) = (read(&[&options.old])?, read(&[&options.new])?);
     let comparison = compare::compare(&old, &new);
-    print!("{comparison}");
+    print(&comparison.to_string())?;
     Ok(u8::from(comparison.is_worse()))
 }
 

@@ -14,7 +14,7 @@ use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::record::{Outcome, Record, Run};
 use crate::session::Trouble;
-use crate::{Stop, Wrong, machine, table};
+use crate::{Failure, Stop, Wrong, machine, print, table};
 
 /// All is measured.
 const DONE: u8 = 0;
@@ -30,7 +30,7 @@ const COUNTED: [&str; 2] = ["taut", FLOOR];
 const TOO_LATE: f64 = 0.5;
 
 /// Does what the command says; the exit code.
-pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Wrong> {
+pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     let (command, options) = workload.parts();
     if command == "peers" {
         return list(options, stop);
@@ -57,7 +57,7 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Wrong> {
 }
 
 /// Runs all cases.
-fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut Out) -> Result<(), Wrong> {
+fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut Out) -> Result<(), Failure> {
     let planned_s: f64 = plan.cases.iter().map(|case| plan::case_s(case, entries)).sum();
     let trials: usize =
         plan.cases.iter().map(|case| plan::runnable(case, entries) * case.rounds as usize).sum();
@@ -71,7 +71,7 @@ fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut O
     for case in &plan.cases {
         let rounds = affordable(plan, case, entries, &progress);
         if let Err(trouble) = bench.step_aside(case) {
-            return Err(Wrong(trouble));
+            return Err(Wrong(trouble).into());
         }
         let records = run_case(bench, case, rounds, entries, run, &mut progress);
         progress.suspend(|| out.add(records))?;
@@ -195,7 +195,7 @@ impl Out {
         })
     }
 
-    fn add(&mut self, records: Vec<Record>) -> Result<(), Wrong> {
+    fn add(&mut self, records: Vec<Record>) -> Result<(), Failure> {
         for record in records {
             let counts = self.counted.contains(&record.peer);
             self.has_failed |= counts && matches!(record.outcome, Outcome::Failed(_));
@@ -216,24 +216,18 @@ impl Out {
         Ok(())
     }
 
-    fn print_table(&mut self) -> Result<(), Wrong> {
+    fn print_table(&mut self) -> Result<(), Failure> {
         let lines = std::mem::take(&mut self.lines);
         print(&table::render(&lines, self.base.as_deref()))
     }
 
-    fn finish(&mut self) -> Result<(), Wrong> {
+    fn finish(&mut self) -> Result<(), Failure> {
         self.print_table()
     }
 }
 
-fn print(text: &str) -> Result<(), Wrong> {
-    let mut stdout = std::io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    written.map_err(|error| Wrong(format!("the output cannot be written: {error}; make room or redirect it")))
-}
-
 /// The adapters that are found, and those that are known and not built.
-fn list(options: &Options, stop: Stop) -> Result<u8, Wrong> {
+fn list(options: &Options, stop: Stop) -> Result<u8, Failure> {
     let catalog = Catalog::search(&options.peer_dir, stop)?;
     let mut has_failed = false;
     let mut lines = Vec::new();

@@ -108,6 +108,7 @@ fn who_keeps_the_contract_is_measured() {
         let (rtt, one_way) = (record.rtt_ns.unwrap(), record.one_way_ns.unwrap());
         assert!(rtt.min > 0 && rtt.p50 <= rtt.p99 && rtt.p99 <= rtt.max && one_way.p50 < rtt.p50);
         assert!(record.cpu_ns_per_sample.unwrap() > 100.0 && record.context_switches.unwrap() > 0);
+        assert_eq!(record.allocations_per_sample, Some(3.0));
         let other = if record.peer == "fake" { "fake:pid" } else { "fake" };
         assert_eq!(record.ratio.iter().map(|ratio| ratio.to.as_str()).collect::<Vec<_>>(), [other]);
         assert!(record.ratio[0].low.unwrap() <= record.ratio[0].p50);

@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 
@@ -31,6 +31,9 @@ pub struct Control {
     go: Receiver<()>,
     end: Arc<AtomicBool>,
     last: Arc<OnceLock<LastAct>>,
+    allocations: OnceLock<fn() -> u64>,
+    /// At the beginning, then of the traffic alone.
+    allocated: AtomicU64,
 }
 
 type LastAct = Box<dyn Fn() + Send + Sync>;
@@ -57,7 +60,12 @@ impl Control {
             }
             std::process::exit(3);
         });
-        Control { go, end, last }
+        Control { go, end, last, allocations: OnceLock::new(), allocated: AtomicU64::new(0) }
+    }
+
+    /// What counts the heap allocations of the process: `done` then has those from `go` to `stop`.
+    pub fn count_allocations(&self, count: fn() -> u64) {
+        let _ = self.allocations.set(count);
     }
 
     /// What to do last when the driver is gone, in well under a second: to remove files that outlive the
@@ -70,6 +78,15 @@ impl Control {
     pub fn ready(&self, wait: &str) {
         say(&json!({"event": "ready", "wait": wait}));
         self.wait_go();
+        self.note_allocations();
+    }
+
+    /// The allocations since the last call.
+    fn note_allocations(&self) {
+        let Some(count) = self.allocations.get() else { return };
+        let now = count();
+        let before = self.allocated.load(Ordering::Relaxed);
+        self.allocated.store(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
     /// Says that it is ready without waiting for the driver: `pong`, `sub` and the like.
@@ -79,6 +96,7 @@ impl Control {
 
     /// Says that the measurement is over, and waits until the driver has read its accounts.
     pub fn stop(&self) {
+        self.note_allocations();
         say(&json!({"event": "stop"}));
         self.wait_go();
     }
@@ -103,6 +121,9 @@ impl Control {
         match ended {
             Ok(mut done) => {
                 done["event"] = json!("done");
+                if self.allocations.get().is_some() {
+                    done["allocations"] = json!(self.allocated.load(Ordering::Relaxed));
+                }
                 say(&done);
                 ExitCode::SUCCESS
             }

@@ -82,7 +82,8 @@ fn with_type<T: Type>(options: &Options, control: &Control) -> Result<Value, Sto
         Role::Ping => {
             let mut line = TautLine::<T, T::Answer>::new(options, "perf_ping", "perf_pong")?;
             line.wait_matched(options)?;
-            counted(options, || roles::ping(&mut line, options, control))
+            control.count_allocations(CountingAllocator::of_process);
+            roles::ping(&mut line, options, control)
         }
         Role::Pong => {
             let mut line = TautLine::<T::Answer, T>::new(options, "perf_pong", "perf_ping")?;
@@ -91,22 +92,17 @@ fn with_type<T: Type>(options: &Options, control: &Control) -> Result<Value, Sto
         Role::Pub => {
             let mut line = TautLine::<T, Ack>::sender(options)?;
             line.wait_matched(options)?;
-            counted(options, || roles::publish(&mut line, options, control, TautLine::flush))
+            control.count_allocations(CountingAllocator::of_process);
+            roles::publish(&mut line, options, control, TautLine::flush)
         }
         Role::Sub => roles::subscribe(&mut TautLine::<Ack, T>::receiver(options)?, options, control),
-        Role::Local => counted(options, || local::local::<T>(options, control)),
+        Role::Local => {
+            control.count_allocations(CountingAllocator::of_process);
+            local::local::<T>(options, control)
+        }
         Role::Cdr => cdr::cdr::<T>(options, control),
         role => Err(Stop::Absent(format!("no role {role:?}"))),
     }
-}
-
-/// Adds the allocations of the whole role, set-up and warm-up included, to its `done`.
-fn counted(options: &Options, role: impl FnOnce() -> Result<Value, Stop>) -> Result<Value, Stop> {
-    let before = CountingAllocator::of_process();
-    let mut done = role()?;
-    let allocations = CountingAllocator::of_process() - before;
-    done["allocations_per_sample"] = json!(allocations as f64 / options.total().max(1) as f64);
-    Ok(done)
 }
 
 impl Domain {

@@ -7,6 +7,7 @@ use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::Peer;
 use crate::contract::figure;
+use crate::record::MEDIAN_SUBSCRIBER;
 use crate::session::{Session, Start, Trouble};
 use crate::workload::traffic::{self, exchange};
 use crate::workload::{Round, Work};
@@ -128,7 +129,7 @@ fn add(round: &mut Round, pace: Pace, warmup: u64) {
     let slowest = pace.rates[0];
     if round.rate.is_none_or(|best| slowest > best) {
         round.rate = Some(slowest);
-        round.also = (pace.rates.len() > 1).then(|| ("median subscriber", pace.rates[pace.rates.len() / 2]));
+        round.also = (pace.rates.len() > 1).then(|| (MEDIAN_SUBSCRIBER, pace.rates[pace.rates.len() / 2]));
     }
     round.samples += pace.received;
     round.cpu_samples += pace.sent + warmup;
@@ -136,8 +137,7 @@ fn add(round: &mut Round, pace: Pace, warmup: u64) {
     round.out_of_order += pace.out_of_order;
     round.duplicates += pace.duplicates;
     round.corrupt += pace.corrupt;
-    round.usage.cpu_ns += pace.usage.cpu_ns;
-    round.usage.switches += pace.usage.switches;
+    round.usage.add(pace.usage);
     round.wait = pace.wait;
     round.flaw = round.flaw.take().or(pace.flaw);
 }

@@ -8,7 +8,7 @@ use crate::accounting::Usage;
 use crate::case::Case;
 use crate::session::{Session, Start, Trouble};
 
-/// Starting two processes, matching them and ending them: the fast peers need 0.3 s, the slow ones 2 s.
+/// Starting two processes, matching them and ending them: for the plan only. Some need 0.1 s, some 2 s.
 pub const STARTING_S: f64 = 0.2;
 
 /// A round trip or a write when nothing else is known: for the plan only.
@@ -69,7 +69,7 @@ pub fn exchange(
     let before = session.accounts();
     session.say(sender, "go");
     session.expect_with(sender, "stop", stop_limit(case), look)?;
-    let usage = session.accounts().since(&before);
+    let mut usage = session.accounts().since(&before);
     session.say(sender, "go");
     let sent = session.done(sender)?;
     for id in &ids {
@@ -80,5 +80,6 @@ pub fn exchange(
         figures.push(session.done(*id)?);
     }
     let flaw = session.finish()?;
+    usage.allocations = sent.get("allocations").and_then(Value::as_u64);
     Ok(Ran { sender: sent, servers: figures, usage, wait: server_wait.unwrap_or(own_wait), flaw })
 }

@@ -60,7 +60,10 @@ fn run(arguments: &Arguments) -> Result<End, Failure> {
 /// The benchmark has its own exit codes, which are those of the command.
 fn perf(options: &taut_perf::Arguments) -> Result<End, Failure> {
     let stop = taut_perf::Stop { requested: stop::requested, request: stop::request };
-    taut_perf::run(options, stop).map(End::Code).map_err(|wrong| Failure::Wrong(wrong.to_string()))
+    taut_perf::run(options, stop).map(End::Code).map_err(|failure| match failure {
+        taut_perf::Failure::Wrong(wrong) => Failure::Wrong(wrong.to_string()),
+        taut_perf::Failure::Output(error) => Failure::Output(error),
+    })
 }
 
 /// The library's log goes to stderr: warnings, unless `TAUT_LOG` wants more or less.

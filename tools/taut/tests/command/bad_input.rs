@@ -2,6 +2,7 @@
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use crate::common::{bare, run, taut};
 
@@ -125,5 +126,16 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_reader_who_has_left_is_no_failure() {
+    for arguments in ["perf peers", "config"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = bare(arguments).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{arguments}: {said}");
     }
 }
