@@ -39,9 +39,10 @@ pub struct Picture {
 pub fn write(records: &[Record], docs: &Path) -> std::io::Result<Vec<PathBuf>> {
     let results = docs.join("results");
     std::fs::create_dir_all(&results)?;
+    let subject = Model::new(records).subject;
     let mut files = vec![
         (docs.join("performance.md"), markdown(records).into_bytes()),
-        (results.join(STORED), run_file::packed(records)?),
+        (results.join(STORED), run_file::packed(records, &subject)?),
     ];
     for picture in pictures(records) {
         files.push((results.join(picture.name), picture.svg.into_bytes()));
@@ -287,8 +288,13 @@ fn failures(page: &mut String, model: &Model) {
     for (group, line) in lines() {
         if let Outcome::Failed(why) = &line.outcome {
             none = false;
-            let _ =
-                writeln!(page, "- {}, {}: {}", peers::name(&line.peer), tables::what(group, line), cell(why));
+            let _ = writeln!(
+                page,
+                "- {}, {}: {}",
+                peers::name(&line.peer),
+                tables::what(group, line),
+                cell(run_file::without_tail(why))
+            );
         }
     }
     page.push_str(if none { "Nothing.\n" } else { "" });

@@ -100,6 +100,9 @@ pub struct Record {
     pub run: Run,
 }
 
+/// Ends the case of a second line of the same rounds: the rate of the median subscriber instead of the slowest.
+pub const MEDIAN_SUBSCRIBER: &str = "median subscriber";
+
 /// Fewer would make an outlier look as wide as a stall; more are not seen on a screen, and a stored run has
 /// hundreds of lines.
 pub const SERIES_MOST: usize = 200;

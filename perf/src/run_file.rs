@@ -12,7 +12,8 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::record::Record;
+use crate::record::{Outcome, Record};
+use crate::report::peers;
 
 /// How gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -78,16 +79,28 @@ fn unpacked(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
     Ok(all)
 }
 
-/// The lines without their distributions and series, packed: what tables and pictures of the documentation are
-/// made from, small enough to be kept. The same lines give the same bytes.
-pub fn packed(records: &[Record]) -> std::io::Result<Vec<u8>> {
+/// The lines without their distributions and series, with the ratios of one adapter only, and without what a
+/// process that failed had written last: what tables and pictures of the documentation are made from, small
+/// enough to be kept, and free of the machine's paths. The same lines give the same bytes.
+pub fn packed(records: &[Record], subject: &str) -> std::io::Result<Vec<u8>> {
     let mut out = GzEncoder::new(Vec::new(), Compression::best());
     for record in records {
-        let short = Record { histogram: Vec::new(), series: Vec::new(), ..record.clone() };
+        let mut short = Record { histogram: Vec::new(), series: Vec::new(), ..record.clone() };
+        if peers::adapter(&short.peer) != subject {
+            short.ratio.clear();
+        }
+        if let Outcome::Failed(reason) = &mut short.outcome {
+            reason.truncate(without_tail(reason).len());
+        }
         serde_json::to_writer(&mut out, &short)?;
         out.write_all(b"\n")?;
     }
     out.finish()
+}
+
+/// Why something failed, without the last lines of its stderr that the driver has put behind it.
+pub(crate) fn without_tail(reason: &str) -> &str {
+    reason.split_once(" [").map_or(reason, |(reason, _)| reason)
 }
 
 fn parse(path: &Path, text: &str) -> Result<Lines, ReadError> {
@@ -134,13 +147,15 @@ mod tests {
     fn a_packed_run_is_read_again_without_its_distributions() {
         let mut record = of(&format!("{GOOD}\n")).unwrap().records.remove(0);
         record.histogram = vec![(7, 1)];
+        record.outcome = Outcome::Failed("it broke [thread at /a/path/of/this/machine]".into());
         let file = std::env::temp_dir().join(format!("taut-packed-{}.gz", std::process::id()));
-        std::fs::write(&file, packed(&[record.clone(), record]).unwrap()).unwrap();
+        std::fs::write(&file, packed(&[record.clone(), record], "taut").unwrap()).unwrap();
         let read = read(&[&file]);
         std::fs::remove_file(&file).unwrap();
         let records = read.unwrap().records;
         assert_eq!(records.len(), 2);
         assert!(records.iter().all(|record| record.peer == "taut" && record.histogram.is_empty()));
+        assert!(records.iter().all(|record| record.outcome == Outcome::Failed("it broke".into())));
     }
 
     #[test]

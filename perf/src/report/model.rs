@@ -3,7 +3,7 @@
 //! A group is what is comparable: one workload under one set of conditions; its lines differ by peer and
 //! size. The subject is Taut, or without it the first peer that is not the floor.
 
-use crate::record::{Outcome, Ratio, Record, Times};
+use crate::record::{MEDIAN_SUBSCRIBER, Outcome, Ratio, Record, Times};
 use crate::report::{peers, units};
 
 /// What a group's lines have in common.
@@ -306,7 +306,9 @@ impl<'a> Gain<'a> {
 
 /// All gains of the subject over other peers, in the order of the groups.
 pub(crate) fn gains<'a>(model: &Model<'a>, group: &Group<'a>) -> Vec<Gain<'a>> {
-    let own = group.lines.iter().filter(|line| model.is_subject(line));
+    // What the same rounds say a second time counts once.
+    let own =
+        group.lines.iter().filter(|line| model.is_subject(line) && !line.case.ends_with(MEDIAN_SUBSCRIBER));
     let ratios = own.flat_map(|line| line.ratio.iter().map(move |ratio| (*line, ratio)));
     let rivals = ratios.filter(|(_, ratio)| peers::adapter(&ratio.to) != model.subject);
     let mut gains: Vec<Gain> = rivals.filter_map(|(line, ratio)| Gain::new(line, ratio)).collect();
