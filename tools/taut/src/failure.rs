@@ -1,13 +1,13 @@
 //! How the command ends: exit codes, and one sentence for each failure.
 
 use std::fmt;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::Arguments;
+use crate::output;
 
 /// The exit code for what is wrong in the arguments, the configuration or the machine's set-up.
 const WRONG: u8 = 2;
@@ -82,7 +82,7 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
         return ExitCode::from(WRONG);
     }
     let text = unknown_word(error).unwrap_or_else(|| sentence(&error.render().to_string()));
-    let _ = writeln!(std::io::stderr(), "taut: {text}");
+    output::note(&text);
     ExitCode::from(WRONG)
 }
 

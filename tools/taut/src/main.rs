@@ -39,8 +39,7 @@ fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::FAILURE,
         Err(failure) => {
-            // When stderr is gone too, there is nobody left to tell.
-            let _ = writeln!(std::io::stderr(), "taut: {failure}");
+            output::note(&failure.to_string());
             failure.exit_code()
         }
     }

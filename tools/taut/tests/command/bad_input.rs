@@ -1,6 +1,8 @@
 //! What is wrong with arguments, configuration and machine: one sentence with the remedy, exit code 2.
 
 use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -137,5 +139,24 @@ fn a_reader_who_has_left_is_no_failure() {
         let output = bare(arguments).stdout(writer).stderr(Stdio::piped()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.is_empty(), "{arguments}: {said}");
+    }
+}
+
+/// Another process may write to the same place: half a line would have its line in the middle.
+#[test]
+fn a_remark_is_written_as_a_whole() {
+    for (arguments, ends_with) in
+        [("list", "config\n"), ("perf peers --peer-dir /nonexistent", "directory\n")]
+    {
+        // A datagram for each write.
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        let status = bare(arguments).stderr(OwnedFd::from(theirs)).status().unwrap();
+        assert_eq!(status.code(), Some(2));
+        ours.set_nonblocking(true).unwrap();
+        let mut bytes = [0; 1_024];
+        let first = ours.recv(&mut bytes).unwrap();
+        let line = String::from_utf8_lossy(&bytes[..first]).into_owned();
+        assert!(line.starts_with("taut: ") && line.ends_with(ends_with), "{line:?}");
+        assert!(ours.recv(&mut bytes).is_err(), "a second write");
     }
 }
