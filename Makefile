@@ -38,8 +38,7 @@ perf-smoke: ## A little of every workload of taut perf, in under five minutes
 	@scripts/check-rust.sh
 	@scripts/setup.sh test
 	cargo build --release --package taut-cli --package taut-perf-peer-taut --package taut-perf-peer-floor
-	@peers/build.sh --installed kit_c cyclonedds fastdds
-	$(CARGO_TARGET_DIR)/release/taut perf smoke
+	@scripts/perf-smoke.sh
 
 tidy: ## Floors, purity, sizes: the style as a check
 	@scripts/check-rust.sh

@@ -25,7 +25,7 @@ sim           | -         | 900  | bin:taut-sim       | cargo run --quiet --rele
 release       | -         | 900  | bin:taut           | cargo build --quiet --release --package taut-cli --package taut-interop-peer --package taut-perf-peer-taut --package taut-perf-peer-floor
 bench-gate    | valgrind  | 300  | bin:taut-gate      | cargo xtask bench-gate
 demo          | net       | 60   | bin:taut           | env DEMO_SECONDS=5 "$CARGO_TARGET_DIR/release/taut" demo
-perf-smoke    | netns,pkgs | 600  | peers/build.sh     | peers/build.sh --installed kit_c cyclonedds fastdds && "$CARGO_TARGET_DIR/release/taut" perf smoke
+perf-smoke    | netns,pkgs | 600  | peers/build.sh     | scripts/perf-smoke.sh
 docs          | netns     | 300  |                    | python3 scripts/test-docs.py
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py

@@ -255,6 +255,18 @@ fn rate(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "use samples per second from 0.01 to 10000000, or 0".to_string())
 }
 
+/// The options that a user's words mean.
+#[cfg(test)]
+pub(crate) fn options(words: &str) -> Options {
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        options: Options,
+    }
+    let words = std::iter::once("perf").chain(words.split_whitespace());
+    <Program as clap::Parser>::parse_from(words).options
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,7 +39,7 @@ mod workload;
 
 pub use args::Arguments;
 
-/// Does what the command line says; the exit code: 0 done, 1 a peer that was asked for by name has failed or
+/// Does what the command line says; the exit code: 0 done, 1 a peer that counts has failed or
 /// a comparison has found something worse, 3 ended before its time.
 ///
 /// *Errors*: what the user has to change, or that nobody takes what it prints.

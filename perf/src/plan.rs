@@ -174,21 +174,10 @@ fn few(name: &'static str, options: &Options, scale: f64) -> Vec<Case> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
+    use crate::args::options;
     use crate::catalog::Peer;
     use crate::contract::Info;
-
-    #[derive(Parser)]
-    struct Program {
-        #[command(flatten)]
-        options: Options,
-    }
-
-    fn options(words: &str) -> Options {
-        Program::parse_from(std::iter::once("perf").chain(words.split_whitespace())).options
-    }
 
     /// A peer that has everything.
     fn peers(count: usize) -> Vec<Entry> {

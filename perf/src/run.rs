@@ -268,3 +268,30 @@ fn list(options: &Options, stop: Stop) -> Result<u8, Failure> {
     print(&(text.join("\n") + "\n"))?;
     Ok(if has_failed { FAILED } else { DONE })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::options;
+
+    /// Is it a failure of the run that this peer has failed?
+    fn fails(words: &str, peer: &str) -> bool {
+        let mut out = Out::new(&options(words), &[]).unwrap();
+        let record = serde_json::json!({
+            "workload": "latency", "peer": peer, "version": "", "transport": "udp", "wait": "block",
+            "pin": "none", "size_bytes": 64, "rate_hz": 0.0, "qos": "", "case": "", "status": "failed",
+            "reason": "it broke", "rounds": 0, "samples": 0, "lost": 0, "out_of_order": 0, "duplicates": 0,
+            "corrupt": 0, "round_values": [],
+            "run": {"id": "", "started": "", "command": "", "taut": "", "cpu": "", "cores": 1, "kernel": "",
+                    "governor": "", "notes": []}
+        });
+        out.add(vec![serde_json::from_value(record).unwrap()]).unwrap();
+        out.has_failed
+    }
+
+    #[test]
+    fn who_was_named_counts_or_else_what_we_answer_for() {
+        assert!(fails("", "taut") && fails("", "floor") && !fails("", "hdds"));
+        assert!(fails("--peers hdds", "hdds") && !fails("--peers hdds", "taut"));
+    }
+}

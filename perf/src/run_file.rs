@@ -148,11 +148,10 @@ mod tests {
         let mut record = of(&format!("{GOOD}\n")).unwrap().records.remove(0);
         record.histogram = vec![(7, 1)];
         record.outcome = Outcome::Failed("it broke [thread at /a/path/of/this/machine]".into());
-        let file = std::env::temp_dir().join(format!("taut-packed-{}.gz", std::process::id()));
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("run.gz");
         std::fs::write(&file, packed(&[record.clone(), record], "taut").unwrap()).unwrap();
-        let read = read(&[&file]);
-        std::fs::remove_file(&file).unwrap();
-        let records = read.unwrap().records;
+        let records = read(&[&file]).unwrap().records;
         assert_eq!(records.len(), 2);
         assert!(records.iter().all(|record| record.peer == "taut" && record.histogram.is_empty()));
         assert!(records.iter().all(|record| record.outcome == Outcome::Failed("it broke".into())));

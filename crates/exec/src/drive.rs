@@ -120,16 +120,22 @@ impl Inner {
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Lane::User);
         self.send(&mut core, TxClass::Data);
-        MutexGuard::bump(&mut core);
+        Inner::let_others(&mut core);
         self.run_writes(&mut core);
         if core.participant.next_timeout().is_some_and(|at| at <= core.now) {
             core.run(JobClass::Timers, |core, _| core.participant.on_timeout(core.now));
             self.send(&mut core, TxClass::Data);
-            MutexGuard::bump(&mut core);
+            Inner::let_others(&mut core);
         }
         self.receive(&mut core, readable, Lane::Meta);
         self.send(&mut core, TxClass::Discovery);
         core
+    }
+
+    /// Whoever waits for the token gets it; what others did meanwhile is no part of our next step.
+    fn let_others(core: &mut MutexGuard<'_, Core>) {
+        MutexGuard::bump(core);
+        core.read_clock();
     }
 
     fn receive(&self, core: &mut Core, readable: &Readable, lane: Lane) {

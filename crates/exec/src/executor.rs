@@ -46,13 +46,13 @@ pub(crate) struct Core {
 
 impl Core {
     /// Reads the clock: what follows happens now.
-    fn read_clock(&mut self) {
+    pub fn read_clock(&mut self) {
         self.now = monotonic_now();
     }
 
     /// Runs one step of a class from the last reading of the clock to the next, and accounts for it.
     ///
-    /// *Cost*: one reading. A step begins where the last has ended, so nothing between them is left out.
+    /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
     pub fn run<R>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> R) -> R {
         let start = self.now;
         let result = step(self, class.budget());
