@@ -3,38 +3,88 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// A part of a shared, immutable buffer.
+use crate::lane::{Hold, INLINE, INLINE_WORDS};
+use crate::region::WORD;
+
+/// A part of an immutable buffer: short bytes in the value itself, a shared buffer of the heap, or a slot
+/// of a lane's arena.
 ///
-/// *Cost*: clone and drop are one atomic add each; slicing copies nothing.
+/// *Cost*: clone and drop are at most two atomic adds; slicing copies at most [`INLINE`] bytes.
 #[derive(Clone, Default)]
-pub struct Bytes {
-    buffer: Option<Arc<Vec<u8>>>,
-    start: usize,
-    end: usize,
+pub struct Bytes(Kind);
+
+#[derive(Clone, Default)]
+enum Kind {
+    #[default]
+    Empty,
+    Inline {
+        bytes: [u8; INLINE],
+        start: u8,
+        end: u8,
+    },
+    Heap {
+        buffer: Arc<Vec<u8>>,
+        start: usize,
+        end: usize,
+    },
+    Held {
+        slot: Hold,
+        start: usize,
+        end: usize,
+    },
 }
 
 impl Bytes {
     /// No bytes; allocates nothing.
     pub const fn new() -> Bytes {
-        Bytes { buffer: None, start: 0, end: 0 }
+        Bytes(Kind::Empty)
     }
 
     pub(crate) fn from_shared(buffer: Arc<Vec<u8>>, len: usize) -> Bytes {
         let end = len.min(buffer.len());
-        Bytes { buffer: Some(buffer), start: 0, end }
+        Bytes(Kind::Heap { buffer, start: 0, end })
     }
 
-    /// A copy of `bytes` in a buffer of its own. *Cost*: two allocations and a copy.
+    pub(crate) fn held(slot: Hold) -> Bytes {
+        let end = slot.len();
+        Bytes(Kind::Held { slot, start: 0, end })
+    }
+
+    /// The bytes of a lane's cell.
+    pub(crate) fn inline(words: &[u64; INLINE_WORDS], len: usize) -> Bytes {
+        let mut bytes = [0; INLINE];
+        for (chunk, word) in bytes.chunks_exact_mut(WORD).zip(words) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        Bytes(Kind::Inline { bytes, start: 0, end: len.min(INLINE) as u8 })
+    }
+
+    /// A copy of `bytes`. *Cost*: two allocations if they are more than [`INLINE`].
     pub fn copy_from(bytes: &[u8]) -> Bytes {
-        Bytes::from(bytes.to_vec())
+        if bytes.len() > INLINE {
+            return Bytes::from(bytes.to_vec());
+        }
+        let mut inline = [0; INLINE];
+        inline[..bytes.len()].copy_from_slice(bytes);
+        Bytes(Kind::Inline { bytes: inline, start: 0, end: bytes.len() as u8 })
     }
 
     /// The bytes of `range` of this view; the range is cut to what there is.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Bytes {
-        let start = self.start.saturating_add(range.start).min(self.end);
-        let end = self.start.saturating_add(range.end).clamp(start, self.end);
-        Bytes { buffer: self.buffer.clone(), start, end }
+        let mut view = self.clone();
+        match &mut view.0 {
+            Kind::Empty => {}
+            Kind::Inline { start, end, .. } => {
+                let cut = cut(usize::from(*start)..usize::from(*end), range);
+                (*start, *end) = (cut.start as u8, cut.end as u8);
+            }
+            Kind::Heap { start, end, .. } | Kind::Held { start, end, .. } => {
+                let cut = cut(*start..*end, range);
+                (*start, *end) = (cut.start, cut.end);
+            }
+        }
+        view
     }
 
     /// A counted view of `part`, which must lie inside of this view, as a parser's result does.
@@ -50,16 +100,34 @@ impl Bytes {
 
     /// Bytes of memory that this view keeps from being used again.
     pub fn pinned(&self) -> usize {
-        self.buffer.as_ref().map_or(0, |buffer| buffer.capacity())
+        match &self.0 {
+            Kind::Empty | Kind::Inline { .. } => 0,
+            Kind::Heap { buffer, .. } => buffer.capacity(),
+            Kind::Held { slot, .. } => slot.len(),
+        }
     }
+}
+
+/// `range` counted from the start of `view`, cut to what there is.
+fn cut(view: Range<usize>, range: Range<usize>) -> Range<usize> {
+    let start = view.start.saturating_add(range.start).min(view.end);
+    start..view.start.saturating_add(range.end).clamp(start, view.end)
 }
 
 impl Deref for Bytes {
     type Target = [u8];
+    #[inline]
     fn deref(&self) -> &[u8] {
-        match &self.buffer {
-            Some(buffer) => buffer.get(self.start..self.end).unwrap_or(&[]),
-            None => &[],
+        match &self.0 {
+            Kind::Empty => &[],
+            Kind::Inline { bytes, start, end } => {
+                bytes.get(usize::from(*start)..usize::from(*end)).unwrap_or(&[])
+            }
+            Kind::Heap { buffer, start, end } => buffer.get(*start..*end).unwrap_or(&[]),
+            #[cfg(not(loom))]
+            Kind::Held { slot, start, end } => slot.bytes().get(*start..*end).unwrap_or(&[]),
+            #[cfg(loom)]
+            Kind::Held { .. } => &[],
         }
     }
 }

@@ -1,16 +1,22 @@
-//! Taut's buffers: slots from a pool, written by one owner, then shared as views.
+//! Taut's buffers: what samples lie in on their way, and the lanes that carry them inside of a machine.
 //!
 //! Owns every buffer on the path of a sample. A [`Pool`] belongs to one thread; a [`Slot`] is a
 //! buffer that one owner writes; [`Bytes`] is a counted view that any thread may read and keep.
-//! A slot is used again once no view of it is left, so that a warm pool allocates nothing.
-#![cfg_attr(not(feature = "counting"), forbid(unsafe_code))]
+//! A slot is used again once no view of it is left, so that a warm pool allocates nothing. A
+//! [`lane`] gives one writer's samples to readers of other threads and processes without a lock.
+//!
+//! All unsafe code of the core is here; each block names an invariant that its type or module states.
 
 mod bytes;
 #[cfg(feature = "counting")]
 mod counting;
+pub mod lane;
 mod pool;
+mod region;
+mod sync;
 
 pub use bytes::Bytes;
 #[cfg(feature = "counting")]
 pub use counting::CountingAllocator;
 pub use pool::{Pool, Slot};
+pub use region::Region;

@@ -1,0 +1,166 @@
+//! Slots for payloads that do not fit a cell: cut from the lane's memory, used again when nobody looks.
+//!
+//! Belongs to the lane's writer alone; readers see offsets. Sizes are powers of two, so that any slot of a
+//! size serves any payload of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::{Lane, UNIT};
+use crate::region::PAGE;
+
+/// Bytes in front of each payload, for the headers of whatever carries it further. *Source*: Ethernet 14 +
+/// VLAN 8, IPv6 40, UDP 8, RTPS header 20, INFO_TS 12, DATA 24 and inline QoS, rounded up to 64.
+pub const HEADROOM: usize = 192;
+
+/// The smallest slot and how many sizes there are: 512 B to 128 MiB.
+const SMALLEST: usize = 512;
+const SIZES: usize = 19;
+/// How many busy slots of a size one claim looks at before it cuts a new one: a bound on its time.
+const PROBES: usize = 4;
+/// Memory is committed in steps of this. Lower costs more system calls while a writer warms up, higher
+/// takes memory that it never needs.
+const STEP: usize = 64 * PAGE;
+
+/// Makes sure that bytes of the lane's memory, from an offset, are there to be written, now and later.
+/// `false`: the machine has no more.
+pub type Commit = Box<dyn FnMut(usize, usize) -> bool + Send>;
+
+/// A slot with one owner, to be filled and pushed.
+pub struct Slot {
+    lane: Arc<Lane>,
+    /// Where in the lane's memory the payload starts.
+    offset: usize,
+    capacity: usize,
+}
+
+/// A slot whose position was pushed.
+struct Pushed {
+    offset: usize,
+    position: u64,
+}
+
+#[derive(Default)]
+struct Size {
+    /// Slots that were never pushed, or are known to be free.
+    free: Vec<usize>,
+    /// Pushed ones, oldest first.
+    pushed: VecDeque<Pushed>,
+}
+
+pub(super) struct Arena {
+    sizes: [Size; SIZES],
+    /// The first byte that belongs to no slot yet.
+    next: usize,
+    committed: usize,
+    end: usize,
+    commit: Commit,
+}
+
+impl Arena {
+    pub fn new(lane: &Lane, commit: Commit) -> Arena {
+        let start = Lane::arena_start(lane.cells as usize);
+        let end = lane.region.len();
+        let sizes = std::array::from_fn(|_| Size::default());
+        Arena { sizes, next: start, committed: start, end, commit }
+    }
+
+    fn size_of(len: usize) -> Option<(usize, usize)> {
+        let bytes = len.checked_add(HEADROOM)?.max(SMALLEST).checked_next_power_of_two()?;
+        let index = (bytes / SMALLEST).trailing_zeros() as usize;
+        (index < SIZES).then_some((index, bytes))
+    }
+
+    /// A slot for `len` bytes. `is_free` says whether nobody looks at a pushed position any more.
+    pub fn claim(
+        &mut self,
+        lane: &Arc<Lane>,
+        len: usize,
+        mut is_free: impl FnMut(u64) -> bool,
+    ) -> Option<Slot> {
+        let (index, bytes) = Arena::size_of(len)?;
+        let size = &mut self.sizes[index];
+        let slot = |offset| Slot { lane: Arc::clone(lane), offset, capacity: bytes - HEADROOM };
+        if let Some(offset) = size.free.pop() {
+            return Some(slot(offset));
+        }
+        for _ in 0..PROBES.min(size.pushed.len()) {
+            let oldest = size.pushed.pop_front()?;
+            if is_free(oldest.position) {
+                return Some(slot(oldest.offset));
+            }
+            // A slot that is held long makes room for the next at the front.
+            size.pushed.push_back(oldest);
+        }
+        self.cut(bytes).map(slot)
+    }
+
+    /// A slot's payload offset in memory that was not used before. A page or more starts at a page, so
+    /// that it can be handed to a network card whole.
+    fn cut(&mut self, bytes: usize) -> Option<usize> {
+        let start = self.next.next_multiple_of(bytes.min(PAGE));
+        let end = start.checked_add(bytes).filter(|end| *end <= self.end)?;
+        if end > self.committed {
+            let until = end.next_multiple_of(STEP).min(self.end);
+            if !(self.commit)(self.committed, until - self.committed) {
+                return None;
+            }
+            self.committed = until;
+        }
+        self.next = end;
+        Some(start + HEADROOM)
+    }
+
+    pub fn give_back(&mut self, slot: &Slot) {
+        self.size_mut(slot).free.push(slot.offset);
+    }
+
+    pub fn note_pushed(&mut self, slot: &Slot, position: u64) {
+        self.size_mut(slot).pushed.push_back(Pushed { offset: slot.offset, position });
+    }
+
+    fn size_mut(&mut self, slot: &Slot) -> &mut Size {
+        let index = (slot.capacity.saturating_add(HEADROOM) / SMALLEST).trailing_zeros() as usize;
+        &mut self.sizes[index.min(SIZES - 1)]
+    }
+
+    /// The oldest position of each size that is still out.
+    pub fn oldest(&self, len: usize) -> Option<u64> {
+        let (index, _) = Arena::size_of(len)?;
+        self.sizes[index].pushed.iter().map(|pushed| pushed.position).min()
+    }
+}
+
+impl Slot {
+    /// Bytes that it holds at most.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The offset in units, plus 1: how a cell names it.
+    pub(super) fn name(&self) -> u64 {
+        (self.offset / UNIT) as u64 + 1
+    }
+
+    /// Is it of this lane?
+    pub(super) fn is_of(&self, lane: &Arc<Lane>) -> bool {
+        Arc::ptr_eq(&self.lane, lane)
+    }
+}
+
+#[cfg(not(loom))]
+impl std::ops::Deref for Slot {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: [L] a slot that was handed out is looked at by nobody, and this is its only handle.
+        unsafe { self.lane.region.bytes(self.offset, self.capacity) }.unwrap_or_default()
+    }
+}
+
+#[cfg(not(loom))]
+impl std::ops::DerefMut for Slot {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: [L] a slot that was handed out is looked at by nobody, and this is its only handle.
+        unsafe { self.lane.region.bytes_mut(self.offset, self.capacity) }.unwrap_or_default()
+    }
+}

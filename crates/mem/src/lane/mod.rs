@@ -1,0 +1,145 @@
+//! Lanes: one writer's samples for any number of readers, in memory that all of them see.
+//!
+//! A lane is a ring of cells that only its writer writes. Each reader has a [`Feedback`] of its own, which
+//! only it writes: how far it has read and what it still holds. So each byte has one writing side, a side
+//! that dies leaves nothing to repair, and one that lies is caught by the other's checks. A small payload
+//! lies in its cell, a larger one in a slot of the lane's arena that the cell names.
+//!
+//! **The invariants**, to which the code refers by their letters:
+//!
+//! * **C** A cell's stamp is `2 * position + 2` exactly while the cell holds that position's sample. The
+//!   writer makes it `2 * position + 1` before it touches the words and sets it with Release after; a reader
+//!   loads it with Acquire before it copies the words and looks again after an Acquire fence.
+//! * **L** A reader names a position in its feedback before it looks at the cell's stamp for the last time,
+//!   with a SeqCst fence between the two; the writer takes a slot back only when the cell's stamp has
+//!   changed or the cursor has passed, and after a SeqCst fence no feedback names its position.
+//! * **P** The writer knows of every reader whose cursor may stand at or before a position before it takes
+//!   that position's slot back: a reader starts at the head, and the writer looks for new readers
+//!   before each write.
+//! * **W** Who sleeps says so, then a SeqCst fence, then looks once more; who has something to tell writes
+//!   it, then a SeqCst fence, then looks whether somebody sleeps.
+
+mod arena;
+mod bell;
+mod feedback;
+mod reader;
+mod writer;
+
+use crate::region::{PAGE, Region, WORD};
+use crate::sync::{AtomicU64, Ordering};
+
+pub use arena::{Commit, HEADROOM, Slot};
+pub use bell::Bell;
+pub use feedback::{FEEDBACK_LEN, Feedback, LOANS};
+pub(crate) use reader::Hold;
+pub use reader::{LaneReader, Next};
+pub use writer::{LaneWriter, NoRoom, Peer};
+
+/// The opaque words that go with a payload. The first rises from sample to sample.
+pub type Meta = [u64; 5];
+
+/// The longest payload that lies in its cell. More would make every cell a cache line longer.
+pub const INLINE: usize = INLINE_WORDS * WORD;
+
+/// Words of a cell: two cache lines, which a processor fetches together.
+const CELL: usize = 16;
+const STAMP: usize = 0;
+const META: usize = 1;
+/// Payload length in the low half; in the high half 0 for a payload in the cell, else the slot's
+/// offset in units of [`UNIT`], plus 1.
+const PAYLOAD: usize = 6;
+const DATA: usize = 7;
+pub(crate) const INLINE_WORDS: usize = CELL - DATA;
+/// What slots are aligned to.
+pub(crate) const UNIT: usize = 64;
+
+/// "TautLane" and the version of this layout.
+const MAGIC: u64 = 0x5461_7574_4c61_6e00 | 1;
+const HEADER: usize = 32;
+// The header's words, by who looks when. Line 0 never changes.
+const AT_MAGIC: usize = 0;
+const AT_CELLS: usize = 1;
+/// Line 1 changes with each sample and is looked at when somebody attaches.
+const AT_HEAD: usize = 8;
+const AT_LAST: usize = 9;
+/// Line 2 changes when the writer waits: readers look at it after each sample.
+const AT_WAITING: usize = 16;
+/// Line 3 changes once.
+const AT_CLOSED: usize = 24;
+
+/// One lane's memory, as any side sees it.
+pub struct Lane {
+    region: Region,
+    /// A power of two.
+    cells: u64,
+}
+
+impl Lane {
+    /// Bytes that a lane of so many cells and an arena of so many bytes takes.
+    pub fn size(cells: usize, arena: usize) -> usize {
+        Lane::arena_start(cells) + arena
+    }
+
+    fn arena_start(cells: usize) -> usize {
+        ((HEADER + cells * CELL) * WORD).next_multiple_of(PAGE)
+    }
+
+    /// Lays a lane of `cells`, a power of two, into zeroed memory of at least [`Lane::size`].
+    pub fn create(region: Region, cells: usize) -> Lane {
+        assert!(cells.is_power_of_two() && region.len() >= Lane::size(cells, 0), "the lane fits its memory");
+        let lane = Lane { region, cells: cells as u64 };
+        lane.header(AT_CELLS).store(cells as u64, Ordering::Relaxed);
+        lane.header(AT_MAGIC).store(MAGIC, Ordering::Release);
+        lane
+    }
+
+    /// Finds the lane that another process has laid. `None` if there is none, or its cells do not fit.
+    pub fn open(region: Region) -> Option<Lane> {
+        let header = region.words(0, HEADER)?;
+        let magic = header.get(AT_MAGIC)?.load(Ordering::Acquire);
+        let cells = header.get(AT_CELLS)?.load(Ordering::Relaxed);
+        let count = usize::try_from(cells).ok().filter(|cells| cells.is_power_of_two())?;
+        let fits = count <= region.len() / (CELL * WORD) && Lane::size(count, 0) <= region.len();
+        (magic == MAGIC && fits).then_some(Lane { region, cells })
+    }
+
+    /// How many samples it holds.
+    pub fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    /// The first word of the last sample's meta words; 0 before the first.
+    pub fn last(&self) -> u64 {
+        self.header(AT_LAST).load(Ordering::SeqCst)
+    }
+
+    /// Does the writer wait to be told when a reader moves on? Readers look after they have ([W]).
+    pub fn is_awaited(&self) -> bool {
+        self.header(AT_WAITING).load(Ordering::Relaxed) != 0
+    }
+
+    /// Has the writer gone for good? What it had written can still be read.
+    pub fn is_closed(&self) -> bool {
+        self.header(AT_CLOSED).load(Ordering::Acquire) != 0
+    }
+
+    fn header(&self, at: usize) -> &AtomicU64 {
+        let words = self.region.words(0, HEADER).unwrap_or_default();
+        words.get(at).expect("invariant: a lane is longer than its header")
+    }
+
+    fn cell(&self, position: u64) -> &[AtomicU64; CELL] {
+        let index = (position & (self.cells - 1)) as usize;
+        let words = self.region.words(HEADER + index * CELL, CELL).unwrap_or_default();
+        words.try_into().expect("invariant: a lane is as long as its cells")
+    }
+
+    fn stamp(&self, position: u64) -> &AtomicU64 {
+        &self.cell(position)[STAMP]
+    }
+}
+
+/// The stamp of a position whose sample is there. [C]
+fn ready(position: u64) -> u64 {
+    position.wrapping_mul(2).wrapping_add(2)
+}

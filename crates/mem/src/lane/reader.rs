@@ -1,0 +1,221 @@
+//! The reading side of a lane.
+
+use std::sync::Arc;
+
+use super::{
+    AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, LOANS, Lane, META, Meta, PAYLOAD, STAMP, UNIT, ready,
+};
+use crate::Bytes;
+use crate::region::WORD;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// What a look at a lane finds.
+#[derive(Debug)]
+pub enum Next {
+    /// Nothing new.
+    Empty,
+    /// A sample, and how many before it are lost.
+    Sample {
+        /// Its words.
+        meta: Meta,
+        /// Its payload.
+        payload: Bytes,
+        /// Samples that were overtaken before this one.
+        lost: u64,
+    },
+    /// The writer does not keep to the rules: read no further.
+    Broken,
+}
+
+/// One reader of a lane.
+pub struct LaneReader {
+    shared: Arc<Attachment>,
+    position: u64,
+    published: u64,
+    lost: u64,
+    /// Copy payloads out of their slots rather than to look at them in place.
+    copies: bool,
+    /// The loan that was free last.
+    hint: usize,
+}
+
+/// What the views of a reader's samples keep alive.
+struct Attachment {
+    lane: Arc<Lane>,
+    feedback: Arc<Feedback>,
+    /// Views of each loan.
+    views: [AtomicU64; LOANS],
+}
+
+/// A view's part in a loan: the slot is held while there is one.
+pub(crate) struct Hold {
+    shared: Arc<Attachment>,
+    loan: usize,
+    offset: usize,
+    len: usize,
+}
+
+impl LaneReader {
+    /// A reader that gets what is written from now on. Its writer is to be told of its feedback, and
+    /// until it knows, may overtake the reader.
+    ///
+    /// With `copies` it does not trust the writer to leave a slot alone that it has handed over.
+    pub fn attach(lane: Arc<Lane>, feedback: Arc<Feedback>, copies: bool) -> LaneReader {
+        let position = lane.header(AT_HEAD).load(Ordering::SeqCst);
+        feedback.set_cursor(position);
+        let views = std::array::from_fn(|_| AtomicU64::new(0));
+        let shared = Arc::new(Attachment { lane, feedback, views });
+        LaneReader { shared, position, published: position, lost: 0, copies, hint: 0 }
+    }
+
+    /// The lane.
+    pub fn lane(&self) -> &Arc<Lane> {
+        &self.shared.lane
+    }
+
+    /// Is there something to read? *Cost*: one load of a cell.
+    pub fn is_ready(&self) -> bool {
+        self.shared.lane.stamp(self.position).load(Ordering::Acquire) >= ready(self.position)
+    }
+
+    /// The next sample. The writer learns of the progress by [`LaneReader::publish`].
+    pub fn poll(&mut self) -> Next {
+        // A cell may be overtaken while it is read; who is overtaken again and again comes back later.
+        for _ in 0..2 {
+            let cell = self.shared.lane.cell(self.position);
+            let stamp = cell[STAMP].load(Ordering::Acquire);
+            if stamp < ready(self.position) {
+                return Next::Empty;
+            }
+            if stamp > ready(self.position) {
+                self.catch_up();
+                continue;
+            }
+            let meta: Meta = std::array::from_fn(|at| cell[META + at].load(Ordering::Relaxed));
+            let payload = cell[PAYLOAD].load(Ordering::Relaxed);
+            let found = match payload >> 32 {
+                0 => self.inline(cell, payload as usize),
+                name => self.slot(name as usize - 1, payload as u32 as usize),
+            };
+            match found {
+                Found::Payload(payload) => {
+                    self.position = self.position.wrapping_add(1);
+                    return Next::Sample { meta, payload, lost: std::mem::take(&mut self.lost) };
+                }
+                Found::Overtaken => {}
+                Found::Broken => return Next::Broken,
+            }
+        }
+        Next::Empty
+    }
+
+    /// Tells the writer how far it has read. Returns whether the writer waits to hear it. [W]
+    pub fn publish(&mut self) -> bool {
+        if self.published == self.position {
+            return false;
+        }
+        self.published = self.position;
+        self.shared.feedback.set_cursor(self.position);
+        self.shared.lane.is_awaited()
+    }
+
+    /// Goes on with the oldest cell that is not about to be overtaken too.
+    fn catch_up(&mut self) {
+        let lane = &self.shared.lane;
+        let head = lane.header(AT_HEAD).load(Ordering::Acquire);
+        let oldest = head.saturating_sub(lane.cells - lane.cells / 4);
+        let next = oldest.max(self.position.wrapping_add(1));
+        self.lost = self.lost.saturating_add(next.wrapping_sub(self.position));
+        self.position = next;
+    }
+
+    /// Is the cell still what it was? [C]
+    fn is_current(&self) -> bool {
+        fence(Ordering::Acquire);
+        self.shared.lane.stamp(self.position).load(Ordering::Relaxed) == ready(self.position)
+    }
+
+    fn inline(&self, cell: &[AtomicU64; CELL], len: usize) -> Found {
+        let words: [u64; INLINE_WORDS] = std::array::from_fn(|at| cell[DATA + at].load(Ordering::Relaxed));
+        match self.is_current() {
+            false => Found::Overtaken,
+            true if len > INLINE => Found::Broken,
+            true => Found::Payload(Bytes::inline(&words, len)),
+        }
+    }
+
+    fn slot(&mut self, unit: usize, len: usize) -> Found {
+        let lane = &self.shared.lane;
+        let (start, offset) = (Lane::arena_start(lane.cells as usize), unit.saturating_mul(UNIT));
+        let inside = offset >= start && offset.checked_add(len).is_some_and(|end| end <= lane.region.len());
+        if !inside {
+            return if self.is_current() { Found::Broken } else { Found::Overtaken };
+        }
+        let Some(loan) = self.shared.feedback.hold(self.hint, self.position) else {
+            return self.copy(offset, len);
+        };
+        if !self.is_current() {
+            self.shared.feedback.release(loan);
+            return Found::Overtaken;
+        }
+        if self.copies {
+            let copied = self.copy(offset, len);
+            self.shared.feedback.release(loan);
+            return copied;
+        }
+        self.hint = loan;
+        self.shared.views[loan].store(1, Ordering::Relaxed);
+        let hold = Hold { shared: Arc::clone(&self.shared), loan, offset, len };
+        Found::Payload(Bytes::held(hold))
+    }
+
+    /// Copies word by word: the writer may write at the same time, and then the stamp tells.
+    fn copy(&self, offset: usize, len: usize) -> Found {
+        let words = self.shared.lane.region.words(offset / WORD, len.div_ceil(WORD)).unwrap_or_default();
+        let mut bytes: Vec<u8> = Vec::with_capacity(words.len() * WORD);
+        bytes.extend(words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()));
+        bytes.truncate(len);
+        if self.is_current() { Found::Payload(Bytes::from(bytes)) } else { Found::Overtaken }
+    }
+}
+
+enum Found {
+    Payload(Bytes),
+    Overtaken,
+    Broken,
+}
+
+impl Hold {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[cfg(not(loom))]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: [L] the writer leaves the slot alone while the feedback names its position, which is
+        // until the last view of the loan is dropped.
+        unsafe { self.shared.lane.region.bytes(self.offset, self.len) }.unwrap_or_default()
+    }
+
+    /// Under loom: the words as they are.
+    #[cfg(loom)]
+    pub(crate) fn first_word(&self) -> u64 {
+        self.shared.lane.region.words(self.offset / WORD, 1).unwrap()[0].load(Ordering::Relaxed)
+    }
+}
+
+impl Clone for Hold {
+    fn clone(&self) -> Hold {
+        self.shared.views[self.loan].fetch_add(1, Ordering::Relaxed);
+        Hold { shared: Arc::clone(&self.shared), ..*self }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // The last view's drop comes after all that was done with the others.
+        if self.shared.views[self.loan].fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.feedback.release(self.loan);
+        }
+    }
+}

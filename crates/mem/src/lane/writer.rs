@@ -1,0 +1,184 @@
+//! The writing side of a lane.
+
+use std::sync::Arc;
+
+use super::arena::{Arena, Commit, Slot};
+use super::{
+    AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, DATA, Feedback, INLINE, Lane, META, Meta, PAYLOAD, STAMP, ready,
+};
+use crate::region::WORD;
+use crate::sync::{Ordering, fence};
+
+/// A reader of the lane.
+#[derive(Clone)]
+pub struct Peer {
+    /// Its words.
+    pub feedback: Arc<Feedback>,
+    /// Must it get every sample? One that must not is overtaken.
+    pub reliable: bool,
+}
+
+/// A reliable reader has not read what would have to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRoom;
+
+/// The one that writes a lane.
+///
+/// *Cost* of a push: no lock, no system call, no allocation once the arena is warm, whatever the number of
+/// readers.
+pub struct LaneWriter {
+    lane: Arc<Lane>,
+    arena: Arena,
+    peers: Vec<Peer>,
+    head: u64,
+    /// At this head the reliable readers' cursors are looked at again.
+    limit: u64,
+}
+
+impl LaneWriter {
+    /// The writer of a lane that was just created; there must be no other.
+    pub fn new(lane: Arc<Lane>, commit: Commit) -> LaneWriter {
+        let arena = Arena::new(&lane, commit);
+        let limit = lane.cells;
+        LaneWriter { lane, arena, peers: Vec::new(), head: 0, limit }
+    }
+
+    /// The lane.
+    pub fn lane(&self) -> &Arc<Lane> {
+        &self.lane
+    }
+
+    /// The readers from now on. [P]
+    pub fn set_peers(&mut self, peers: Vec<Peer>) {
+        self.peers = peers;
+        self.limit = self.head;
+    }
+
+    /// Would a push find a cell that every reliable reader has read? *Cost*: one comparison mostly.
+    pub fn has_room(&mut self) -> bool {
+        if self.head < self.limit {
+            return true;
+        }
+        let slowest = self.reliable_cursors().min().unwrap_or(self.head);
+        self.limit = slowest.saturating_add(self.lane.cells);
+        self.head < self.limit
+    }
+
+    /// How many samples the slowest reliable reader has not read.
+    pub fn unread(&self) -> u64 {
+        self.head - self.reliable_cursors().min().unwrap_or(self.head)
+    }
+
+    /// The cursors as they may be: a reader that claims to be ahead or long overtaken is as if it had
+    /// read all.
+    fn reliable_cursors(&self) -> impl Iterator<Item = u64> + '_ {
+        let (head, cells) = (self.head, self.lane.cells);
+        let cursors = self.peers.iter().filter(|peer| peer.reliable).map(|peer| peer.feedback.cursor());
+        cursors.map(move |cursor| if cursor > head || head - cursor > cells { head } else { cursor })
+    }
+
+    /// A slot for a payload of `len` bytes. *Errors*: `None` when all are looked at and the memory is used up.
+    pub fn claim(&mut self, len: usize) -> Option<Slot> {
+        let LaneWriter { lane, arena, peers, .. } = self;
+        if let Some(slot) = arena.claim(lane, len, |position| is_free(lane, peers, position)) {
+            return Some(slot);
+        }
+        // Best-effort readers lose what they have not read before a write fails for want of memory.
+        let oldest = arena.oldest(len)?;
+        let awaited = peers.iter().any(|peer| peer.reliable && peer.feedback.cursor() <= oldest);
+        if !awaited {
+            overtake(lane, oldest);
+        }
+        arena.claim(lane, len, |position| is_free(lane, peers, position))
+    }
+
+    /// Gives a slot back unused.
+    pub fn give_back(&mut self, slot: Slot) {
+        if slot.is_of(&self.lane) {
+            self.arena.give_back(&slot);
+        }
+    }
+
+    /// Writes a sample whose payload, at most [`INLINE`] bytes, goes into the cell.
+    ///
+    /// *Errors*: [`NoRoom`], or a payload that is too long.
+    pub fn push(&mut self, meta: &Meta, payload: &[u8]) -> Result<(), NoRoom> {
+        if payload.len() > INLINE || !self.has_room() {
+            return Err(NoRoom);
+        }
+        let cell = self.open_cell();
+        for (word, chunk) in cell[DATA..].iter().zip(payload.chunks(WORD)) {
+            let mut bytes = [0; WORD];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        }
+        self.close_cell(meta, payload.len() as u64);
+        Ok(())
+    }
+
+    /// Writes a sample whose payload is the first `len` bytes of a slot.
+    ///
+    /// *Errors*: the slot back, without room or if it is of another lane or shorter.
+    pub fn push_slot(&mut self, meta: &Meta, slot: Slot, len: usize) -> Result<(), Slot> {
+        let fits = u32::try_from(len).is_ok() && len <= slot.capacity() && slot.is_of(&self.lane);
+        if !fits || !self.has_room() {
+            return Err(slot);
+        }
+        self.open_cell();
+        self.arena.note_pushed(&slot, self.head);
+        self.close_cell(meta, slot.name() << 32 | len as u64);
+        Ok(())
+    }
+
+    /// The first half of [C].
+    fn open_cell(&self) -> &[crate::sync::AtomicU64; super::CELL] {
+        let cell = self.lane.cell(self.head);
+        cell[STAMP].store(ready(self.head) - 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        cell
+    }
+
+    /// The second half of [C].
+    fn close_cell(&mut self, meta: &Meta, payload: u64) {
+        let cell = self.lane.cell(self.head);
+        for (word, value) in cell[META..].iter().zip(meta) {
+            word.store(*value, Ordering::Relaxed);
+        }
+        cell[PAYLOAD].store(payload, Ordering::Relaxed);
+        cell[STAMP].store(ready(self.head), Ordering::Release);
+        self.head += 1;
+        self.lane.header(AT_HEAD).store(self.head, Ordering::Release);
+        self.lane.header(AT_LAST).store(meta[0], Ordering::Release);
+    }
+
+    /// Asks readers to tell when they move on, or no longer. The caller looks once more before it waits. [W]
+    pub fn await_readers(&self, wanted: bool) {
+        self.lane.header(AT_WAITING).store(u64::from(wanted), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl Drop for LaneWriter {
+    fn drop(&mut self) {
+        self.lane.header(AT_CLOSED).store(1, Ordering::Release);
+    }
+}
+
+/// Does nobody look at the slot of a position, now or later? [L]
+fn is_free(lane: &Lane, peers: &[Peer], position: u64) -> bool {
+    let overtaken = lane.stamp(position).load(Ordering::Relaxed) != ready(position);
+    if !overtaken && !peers.iter().all(|peer| peer.feedback.cursor() > position) {
+        return false;
+    }
+    fence(Ordering::SeqCst);
+    !peers.iter().any(|peer| peer.feedback.holds(position))
+}
+
+/// Makes a cell look as if the next round had begun, so that its sample is lost to who has not read it.
+fn overtake(lane: &Lane, position: u64) {
+    let stamp = lane.stamp(position);
+    if stamp.load(Ordering::Relaxed) == ready(position) {
+        stamp.store(ready(position.wrapping_add(lane.cells)) - 1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+}

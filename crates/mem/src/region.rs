@@ -1,0 +1,162 @@
+//! Memory that several threads or processes see: atomic words, and bytes that one of them lends.
+//!
+//! Owns nothing but the memory. Who writes which part of it is the lane's business ([`crate::Lane`]).
+
+use crate::sync::AtomicU64;
+
+/// Bytes of a word.
+pub(crate) const WORD: usize = size_of::<u64>();
+/// Bytes of a page: what starts at a multiple of it can be committed alone.
+pub(crate) const PAGE: usize = 4_096;
+
+/// A run of zeroed memory, on the heap or mapped.
+///
+/// Invariant: from `base`, which is a multiple of 8, `len` bytes are readable, and writable if `writable`,
+/// for as long as `keep` lives. Words are only accessed as atomics. Bytes are only accessed by the rules
+/// of [`Region::bytes`] and [`Region::bytes_mut`].
+#[cfg(not(loom))]
+pub struct Region {
+    base: std::ptr::NonNull<u8>,
+    len: usize,
+    writable: bool,
+    _keep: Box<dyn std::any::Any + Send + Sync>,
+}
+
+// SAFETY: the type's invariant: words are atomics, bytes follow their rules, and `keep` is Send and Sync.
+#[cfg(not(loom))]
+unsafe impl Send for Region {}
+// SAFETY: the same.
+#[cfg(not(loom))]
+unsafe impl Sync for Region {}
+
+#[cfg(not(loom))]
+impl Region {
+    /// Zeroed memory of this process. *Cost*: pages come when they are touched.
+    pub fn heap(len: usize) -> Region {
+        // A Vec of zeros comes from the system untouched, if it is not aligned by hand.
+        let words = Box::into_raw(vec![0_u64; len.div_ceil(WORD)].into_boxed_slice());
+        let base = std::ptr::NonNull::new(words.cast::<u8>()).expect("invariant: a box is somewhere");
+        Region { base, len, writable: true, _keep: Box::new(Heap(words)) }
+    }
+
+    /// Memory that somebody has mapped.
+    ///
+    /// # Safety
+    /// From `base`, a multiple of 8, `len` bytes must stay readable until `keep` is dropped, and writable
+    /// if `writable`; nothing but regions may access them.
+    pub unsafe fn mapped(
+        base: std::ptr::NonNull<u8>,
+        len: usize,
+        writable: bool,
+        keep: Box<dyn std::any::Any + Send + Sync>,
+    ) -> Region {
+        Region { base, len, writable, _keep: keep }
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Has it no bytes?
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// May this process write it?
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// `count` words from the word number `at` on; `None` if they are not all inside.
+    pub(crate) fn words(&self, at: usize, count: usize) -> Option<&[AtomicU64]> {
+        if at.checked_add(count)? > self.len / WORD {
+            return None;
+        }
+        // SAFETY: the type's invariant; the words lie inside of it.
+        Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast::<AtomicU64>().add(at), count) })
+    }
+
+    /// Bytes to read; `None` if they are not all inside.
+    ///
+    /// # Safety
+    /// Nobody of this process may write them while the result lives. Another process may, if it does not
+    /// keep its word: the result is then for readers to whom all bytes are valid, and who look once.
+    pub(crate) unsafe fn bytes(&self, at: usize, len: usize) -> Option<&[u8]> {
+        if at.checked_add(len)? > self.len {
+            return None;
+        }
+        // SAFETY: the type's invariant; the bytes lie inside of it; the caller sees to their peace.
+        Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), len) })
+    }
+
+    /// Bytes to write; `None` if they are not all inside or the memory is not ours to write.
+    ///
+    /// # Safety
+    /// The caller must be the only one to access them while the result lives.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn bytes_mut(&self, at: usize, len: usize) -> Option<&mut [u8]> {
+        if !self.writable || at.checked_add(len)? > self.len {
+            return None;
+        }
+        // SAFETY: the type's invariant; the bytes lie inside of it and are the caller's alone.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(at), len) })
+    }
+}
+
+/// The heap's memory of a region. Invariant: made by `Box::into_raw`, freed once.
+#[cfg(not(loom))]
+struct Heap(*mut [u64]);
+
+// SAFETY: it only frees.
+#[cfg(not(loom))]
+unsafe impl Send for Heap {}
+// SAFETY: it only frees.
+#[cfg(not(loom))]
+unsafe impl Sync for Heap {}
+
+#[cfg(not(loom))]
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: the type's invariant.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// What loom explores: words alone.
+#[cfg(loom)]
+pub struct Region {
+    words: Vec<AtomicU64>,
+}
+
+#[cfg(loom)]
+impl Region {
+    pub fn heap(len: usize) -> Region {
+        Region { words: (0..len.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.words.len() * WORD
+    }
+
+    pub(crate) fn words(&self, at: usize, count: usize) -> Option<&[AtomicU64]> {
+        self.words.get(at..at.checked_add(count)?)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::Ordering;
+
+    #[test]
+    fn words_and_bytes_lie_inside() {
+        let region = Region::heap(64);
+        region.words(7, 1).unwrap()[0].store(0x0102, Ordering::Relaxed);
+        assert!(region.words(8, 1).is_none() && region.words(usize::MAX, 2).is_none());
+        // SAFETY: nobody writes.
+        assert_eq!(unsafe { region.bytes(56, 2) }.unwrap(), [2, 1]);
+        // SAFETY: nobody else accesses them.
+        assert!(unsafe { region.bytes(64, 1) }.is_none() && unsafe { region.bytes_mut(60, 5) }.is_none());
+    }
+}
