@@ -31,11 +31,13 @@ unsafe impl Sync for Region {}
 
 #[cfg(not(loom))]
 impl Region {
-    /// Zeroed memory of this process. *Cost*: pages come when they are touched.
+    /// Zeroed memory of this process that starts at a page. *Cost*: pages come when they are touched.
     pub fn heap(len: usize) -> Region {
-        // A Vec of zeros comes from the system untouched, if it is not aligned by hand.
-        let words = Box::into_raw(vec![0_u64; len.div_ceil(WORD)].into_boxed_slice());
-        let base = std::ptr::NonNull::new(words.cast::<u8>()).expect("invariant: a box is somewhere");
+        // A Vec of zeros comes from the system untouched only with the alignment of its type: it is a page
+        // longer, and the region starts where a page does.
+        let words = Box::into_raw(vec![0_u64; (len.saturating_add(PAGE)).div_ceil(WORD)].into_boxed_slice());
+        let base = words.cast::<u8>().map_addr(|address| address.next_multiple_of(PAGE));
+        let base = std::ptr::NonNull::new(base).expect("invariant: a box is somewhere");
         Region { base, len, writable: true, _keep: Box::new(Heap(words)) }
     }
 
