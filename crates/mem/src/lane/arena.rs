@@ -16,7 +16,8 @@ pub const HEADROOM: usize = 192;
 /// The smallest slot and how many sizes there are: 512 B to 128 MiB.
 const SMALLEST: usize = 512;
 const SIZES: usize = 19;
-/// How many busy slots of a size one claim looks at before it cuts a new one: a bound on its time.
+/// How many busy slots of a size one claim looks at before it cuts a new one: a bound on its time. Only
+/// when there is no memory left to cut does it look at all of them.
 const PROBES: usize = 4;
 /// Memory is committed in steps of this. Lower costs more system calls while a writer warms up, higher
 /// takes memory that it never needs.
@@ -40,12 +41,73 @@ struct Pushed {
     position: u64,
 }
 
+/// What a look at a pushed position finds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nobody looks at its slot, now or later.
+    Free,
+    /// Somebody has yet to read it.
+    Unread,
+    /// It is read or overtaken, and some view of it is left.
+    Held,
+}
+
 #[derive(Default)]
 struct Size {
     /// Slots that were never pushed, or are known to be free.
     free: Vec<usize>,
     /// Pushed ones, oldest first.
     pushed: VecDeque<Pushed>,
+    /// Those that were held when their turn came: at most the loans of all readers.
+    held: VecDeque<Pushed>,
+}
+
+impl Size {
+    /// A slot that is free, if a short look finds one.
+    fn reclaim(&mut self, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
+        for _ in 0..PROBES {
+            match look(self.pushed.front()?.position) {
+                Look::Free => return self.pushed.pop_front().map(|oldest| oldest.offset),
+                // So are all that come after it.
+                Look::Unread => break,
+                Look::Held => self.held.extend(self.pushed.pop_front()),
+            }
+        }
+        self.reclaim_held(PROBES, look)
+    }
+
+    fn reclaim_held(&mut self, probes: usize, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
+        for _ in 0..probes.min(self.held.len()) {
+            let oldest = self.held.pop_front()?;
+            if look(oldest.position) == Look::Free {
+                return Some(oldest.offset);
+            }
+            self.held.push_back(oldest);
+        }
+        None
+    }
+
+    /// A slot that is free, or that `overtake` takes from its readers; it may refuse to.
+    fn reclaim_any(
+        &mut self,
+        look: impl Fn(u64) -> Look,
+        mut overtake: impl FnMut(u64) -> bool,
+    ) -> Option<usize> {
+        if let Some(offset) = self.reclaim_held(self.held.len(), &look) {
+            return Some(offset);
+        }
+        while let Some(oldest) = self.pushed.front() {
+            if look(oldest.position) == Look::Unread && !overtake(oldest.position) {
+                return None;
+            }
+            let oldest = self.pushed.pop_front()?;
+            if look(oldest.position) == Look::Free {
+                return Some(oldest.offset);
+            }
+            self.held.push_back(oldest);
+        }
+        None
+    }
 }
 
 pub(super) struct Arena {
@@ -71,28 +133,21 @@ impl Arena {
         (index < SIZES).then_some((index, bytes))
     }
 
-    /// A slot for `len` bytes. `is_free` says whether nobody looks at a pushed position any more.
+    /// A slot for `len` bytes: a free one, else a new one, else one that `overtake` takes from its readers.
     pub fn claim(
         &mut self,
         lane: &Arc<Lane>,
         len: usize,
-        mut is_free: impl FnMut(u64) -> bool,
+        look: impl Fn(u64) -> Look,
+        overtake: impl FnMut(u64) -> bool,
     ) -> Option<Slot> {
         let (index, bytes) = Arena::size_of(len)?;
         let size = &mut self.sizes[index];
-        let slot = |offset| Slot { lane: Arc::clone(lane), offset, capacity: bytes - HEADROOM };
-        if let Some(offset) = size.free.pop() {
-            return Some(slot(offset));
-        }
-        for _ in 0..PROBES.min(size.pushed.len()) {
-            let oldest = size.pushed.pop_front()?;
-            if is_free(oldest.position) {
-                return Some(slot(oldest.offset));
-            }
-            // A slot that is held long makes room for the next at the front.
-            size.pushed.push_back(oldest);
-        }
-        self.cut(bytes).map(slot)
+        let offset = match size.free.pop().or_else(|| size.reclaim(&look)) {
+            Some(offset) => offset,
+            None => self.cut(bytes).or_else(|| self.sizes[index].reclaim_any(look, overtake))?,
+        };
+        Some(Slot { lane: Arc::clone(lane), offset, capacity: bytes - HEADROOM })
     }
 
     /// A slot's payload offset in memory that was not used before. A page or more starts at a page, so
@@ -122,12 +177,6 @@ impl Arena {
     fn size_mut(&mut self, slot: &Slot) -> &mut Size {
         let index = (slot.capacity.saturating_add(HEADROOM) / SMALLEST).trailing_zeros() as usize;
         &mut self.sizes[index.min(SIZES - 1)]
-    }
-
-    /// The oldest position of each size that is still out.
-    pub fn oldest(&self, len: usize) -> Option<u64> {
-        let (index, _) = Arena::size_of(len)?;
-        self.sizes[index].pushed.iter().map(|pushed| pushed.position).min()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a reader tells its writer: how far it has read and which slots it still looks at.
 
 use crate::region::{PAGE, Region};
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, store_and_fence};
 
 /// How many slots of one lane a reader may hold at a time; what it is given beyond is copied. Lower and
 /// a reader that keeps samples copies them early, higher and the writer has more to look through.
@@ -11,9 +11,12 @@ pub const LOANS: usize = if cfg!(loom) { 2 } else { 240 };
 pub const FEEDBACK_LEN: usize = PAGE;
 
 const AT_CURSOR: usize = 0;
-/// How many of the loans were ever used: the writer looks at no more.
+/// How many of the places were ever used: the writer looks at no more.
 const AT_USED: usize = 8;
-const AT_LOANS: usize = 16;
+const AT_PLACES: usize = 16;
+/// Where positions are named: one for the sample that is just copied, one for each loan.
+pub(super) const PLACES: usize = 1 + LOANS;
+const COPIED: usize = 0;
 
 /// One reader's words for the writer of one lane.
 ///
@@ -29,7 +32,7 @@ impl Feedback {
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        let words = self.region.words(0, AT_LOANS + LOANS).unwrap_or_default();
+        let words = self.region.words(0, AT_PLACES + PLACES).unwrap_or_default();
         words.get(at).expect("invariant: a feedback has its length")
     }
 
@@ -38,36 +41,51 @@ impl Feedback {
         self.word(AT_CURSOR).load(Ordering::Acquire)
     }
 
-    /// Tells how far it has read. Followed by a look at the other side's sleep: a full barrier. [W]
+    /// Tells how far it has read, and fences: a look at the other side's sleep follows. [W]
     pub(crate) fn set_cursor(&self, position: u64) {
-        self.word(AT_CURSOR).swap(position, Ordering::SeqCst);
+        store_and_fence(self.word(AT_CURSOR), position);
     }
 
     /// Is the slot of a position looked at? The caller has fenced. [L]
     pub(crate) fn holds(&self, position: u64) -> bool {
-        let used = (self.word(AT_USED).load(Ordering::Acquire) as usize).min(LOANS);
-        (0..used).any(|loan| self.loan(loan).load(Ordering::Acquire) == position.wrapping_add(1))
+        let used = self.word(AT_USED).load(Ordering::Acquire).min(PLACES as u64) as usize;
+        (0..used).any(|place| self.place(place).load(Ordering::Acquire) == position.wrapping_add(1))
     }
 
-    /// Notes that the slot of a position is looked at; the fence of [L] is here. `None` without a free place.
+    /// Notes that the slot of a position is looked at; the place is for [`Feedback::release`]. `None` when
+    /// all loans are out.
     pub(crate) fn hold(&self, hint: usize, position: u64) -> Option<usize> {
-        let free = |loan: &usize| self.loan(*loan).load(Ordering::Acquire) == 0;
-        let loan = Some(hint).filter(|hint| *hint < LOANS && free(hint)).or_else(|| (0..LOANS).find(free))?;
-        self.loan(loan).store(position.wrapping_add(1), Ordering::Relaxed);
+        let loans = COPIED + 1..PLACES;
+        let free = |place: &usize| self.place(*place).load(Ordering::Acquire) == 0;
+        let hinted = Some(hint).filter(|hint| loans.contains(hint) && free(hint));
+        let place = hinted.or_else(|| loans.clone().find(free))?;
+        self.name(place, position);
+        Some(place)
+    }
+
+    /// Notes that the slot of a position is looked at for as long as the reader copies it.
+    pub(crate) fn hold_to_copy(&self, position: u64) -> usize {
+        self.name(COPIED, position);
+        COPIED
+    }
+
+    /// The reader's half of [L], with its fence.
+    fn name(&self, place: usize, position: u64) {
+        // Release: who finds this name has seen what the place's last views did, as if it found the 0 between.
+        self.place(place).store(position.wrapping_add(1), Ordering::Release);
         let used = self.word(AT_USED);
-        if used.load(Ordering::Relaxed) <= loan as u64 {
-            used.store(loan as u64 + 1, Ordering::Release);
+        if used.load(Ordering::Relaxed) <= place as u64 {
+            used.store(place as u64 + 1, Ordering::Release);
         }
         fence(Ordering::SeqCst);
-        Some(loan)
     }
 
     /// Ends what [`Feedback::hold`] began.
-    pub(crate) fn release(&self, loan: usize) {
-        self.loan(loan).store(0, Ordering::Release);
+    pub(crate) fn release(&self, place: usize) {
+        self.place(place).store(0, Ordering::Release);
     }
 
-    fn loan(&self, loan: usize) -> &AtomicU64 {
-        self.word(AT_LOANS + loan)
+    fn place(&self, place: usize) -> &AtomicU64 {
+        self.word(AT_PLACES + place)
     }
 }

@@ -14,8 +14,9 @@
 //!   with a SeqCst fence between the two; the writer takes a slot back only when the cell's stamp has
 //!   changed or the cursor has passed, and after a SeqCst fence no feedback names its position.
 //! * **P** The writer knows of every reader whose cursor may stand at or before a position before it takes
-//!   that position's slot back: a reader starts at the head, and the writer looks for new readers
-//!   before each write.
+//!   that position's slot back: it is told of a reader's feedback, then the reader attaches, at the head;
+//!   after each push and before the next claim it looks whether it was told. Between the two steps
+//!   of either side is a lock that both take, or a SeqCst fence.
 //! * **W** Who sleeps says so, then a SeqCst fence, then looks once more; who has something to tell writes
 //!   it, then a SeqCst fence, then looks whether somebody sleeps.
 
@@ -23,6 +24,8 @@ mod arena;
 mod bell;
 mod feedback;
 mod reader;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod writer;
 
 use crate::region::{PAGE, Region, WORD};

@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
+use super::feedback::PLACES;
 use super::{
-    AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, LOANS, Lane, META, Meta, PAYLOAD, STAMP, UNIT, ready,
+    AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, Lane, META, Meta, PAYLOAD, STAMP, UNIT, ready,
 };
 use crate::Bytes;
 use crate::region::WORD;
 use crate::sync::{AtomicU64, Ordering, fence};
 
+/// How often one poll begins anew when the writer overtakes it. Lower and a reader that is overtaken once
+/// comes back with nothing, higher and a fast writer keeps it here.
+const ATTEMPTS: usize = 4;
+
 /// What a look at a lane finds.
 #[derive(Debug)]
 pub enum Next {
-    /// Nothing new.
+    /// Nothing new, or the writer is too fast to catch: then [`LaneReader::is_ready`] still says yes.
     Empty,
     /// A sample, and how many before it are lost.
     Sample {
@@ -35,7 +40,7 @@ pub struct LaneReader {
     lost: u64,
     /// Copy payloads out of their slots rather than to look at them in place.
     copies: bool,
-    /// The loan that was free last.
+    /// The place of the last loan, which is likely free again.
     hint: usize,
 }
 
@@ -43,25 +48,27 @@ pub struct LaneReader {
 struct Attachment {
     lane: Arc<Lane>,
     feedback: Arc<Feedback>,
-    /// Views of each loan.
-    views: [AtomicU64; LOANS],
+    /// Views of the slot that each place of the feedback names.
+    views: [AtomicU64; PLACES],
 }
 
 /// A view's part in a loan: the slot is held while there is one.
 pub(crate) struct Hold {
     shared: Arc<Attachment>,
-    loan: usize,
+    place: usize,
     offset: usize,
     len: usize,
 }
 
 impl LaneReader {
-    /// A reader that gets what is written from now on. Its writer is to be told of its feedback, and
-    /// until it knows, may overtake the reader.
+    /// A reader that gets what is written from now on. Its writer must have been told of its feedback
+    /// before, else it may use a slot again that this reader looks at. Until the writer has seen what it
+    /// was told, it may overtake the reader. [P]
     ///
     /// With `copies` it does not trust the writer to leave a slot alone that it has handed over.
     pub fn attach(lane: Arc<Lane>, feedback: Arc<Feedback>, copies: bool) -> LaneReader {
-        let position = lane.header(AT_HEAD).load(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let position = lane.header(AT_HEAD).load(Ordering::Acquire);
         feedback.set_cursor(position);
         let views = std::array::from_fn(|_| AtomicU64::new(0));
         let shared = Arc::new(Attachment { lane, feedback, views });
@@ -80,8 +87,7 @@ impl LaneReader {
 
     /// The next sample. The writer learns of the progress by [`LaneReader::publish`].
     pub fn poll(&mut self) -> Next {
-        // A cell may be overtaken while it is read; who is overtaken again and again comes back later.
-        for _ in 0..2 {
+        for _ in 0..ATTEMPTS {
             let cell = self.shared.lane.cell(self.position);
             let stamp = cell[STAMP].load(Ordering::Acquire);
             if stamp < ready(self.position) {
@@ -109,6 +115,11 @@ impl LaneReader {
         Next::Empty
     }
 
+    /// Has not read the last sample after all: the next poll finds it again.
+    pub fn step_back(&mut self) {
+        self.position = self.position.wrapping_sub(1).max(self.published);
+    }
+
     /// Tells the writer how far it has read. Returns whether the writer waits to hear it. [W]
     pub fn publish(&mut self) -> bool {
         if self.published == self.position {
@@ -124,7 +135,14 @@ impl LaneReader {
         let lane = &self.shared.lane;
         let head = lane.header(AT_HEAD).load(Ordering::Acquire);
         let oldest = head.saturating_sub(lane.cells - lane.cells / 4);
-        let next = oldest.max(self.position.wrapping_add(1));
+        let mut next = oldest.max(self.position.wrapping_add(1));
+        // Cells whose slots the writer needed are gone though the ring has not come round.
+        for _ in 0..lane.cells {
+            if lane.stamp(next).load(Ordering::Relaxed) <= ready(next) {
+                break;
+            }
+            next = next.wrapping_add(1);
+        }
         self.lost = self.lost.saturating_add(next.wrapping_sub(self.position));
         self.position = next;
     }
@@ -151,31 +169,41 @@ impl LaneReader {
         if !inside {
             return if self.is_current() { Found::Broken } else { Found::Overtaken };
         }
-        let Some(loan) = self.shared.feedback.hold(self.hint, self.position) else {
-            return self.copy(offset, len);
-        };
+        let feedback = &self.shared.feedback;
+        let loan = if self.copies { None } else { feedback.hold(self.hint, self.position) };
+        let place = loan.unwrap_or_else(|| feedback.hold_to_copy(self.position));
         if !self.is_current() {
-            self.shared.feedback.release(loan);
+            feedback.release(place);
             return Found::Overtaken;
         }
-        if self.copies {
+        if loan.is_none() {
             let copied = self.copy(offset, len);
-            self.shared.feedback.release(loan);
+            feedback.release(place);
             return copied;
         }
-        self.hint = loan;
-        self.shared.views[loan].store(1, Ordering::Relaxed);
-        let hold = Hold { shared: Arc::clone(&self.shared), loan, offset, len };
+        self.hint = place;
+        self.shared.views[place].store(1, Ordering::Relaxed);
+        let hold = Hold { shared: Arc::clone(&self.shared), place, offset, len };
         Found::Payload(Bytes::held(hold))
     }
 
-    /// Copies word by word: the writer may write at the same time, and then the stamp tells.
+    /// Copies word by word: a writer that does not keep to [L] may write at the same time.
     fn copy(&self, offset: usize, len: usize) -> Found {
-        let words = self.shared.lane.region.words(offset / WORD, len.div_ceil(WORD)).unwrap_or_default();
+        let Some(words) = self.shared.lane.region.words(offset / WORD, len.div_ceil(WORD)) else {
+            return Found::Broken;
+        };
         let mut bytes: Vec<u8> = Vec::with_capacity(words.len() * WORD);
         bytes.extend(words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()));
         bytes.truncate(len);
         if self.is_current() { Found::Payload(Bytes::from(bytes)) } else { Found::Overtaken }
+    }
+}
+
+#[cfg(test)]
+impl LaneReader {
+    /// Where it looks next.
+    pub(super) fn position(&self) -> u64 {
+        self.position
     }
 }
 
@@ -193,7 +221,7 @@ impl Hold {
     #[cfg(not(loom))]
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: [L] the writer leaves the slot alone while the feedback names its position, which is
-        // until the last view of the loan is dropped.
+        // until its last view is dropped.
         unsafe { self.shared.lane.region.bytes(self.offset, self.len) }.unwrap_or_default()
     }
 
@@ -206,7 +234,7 @@ impl Hold {
 
 impl Clone for Hold {
     fn clone(&self) -> Hold {
-        self.shared.views[self.loan].fetch_add(1, Ordering::Relaxed);
+        self.shared.views[self.place].fetch_add(1, Ordering::Relaxed);
         Hold { shared: Arc::clone(&self.shared), ..*self }
     }
 }
@@ -214,8 +242,8 @@ impl Clone for Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         // The last view's drop comes after all that was done with the others.
-        if self.shared.views[self.loan].fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.feedback.release(self.loan);
+        if self.shared.views[self.place].fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.feedback.release(self.place);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::arena::{Arena, Commit, Slot};
+use super::arena::{Arena, Commit, Look, Slot};
 use super::{
     AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, DATA, Feedback, INLINE, Lane, META, Meta, PAYLOAD, STAMP, ready,
 };
@@ -59,37 +59,33 @@ impl LaneWriter {
         if self.head < self.limit {
             return true;
         }
-        let slowest = self.reliable_cursors().min().unwrap_or(self.head);
+        let slowest = self.slowest();
         self.limit = slowest.saturating_add(self.lane.cells);
         self.head < self.limit
     }
 
     /// How many samples the slowest reliable reader has not read.
     pub fn unread(&self) -> u64 {
-        self.head - self.reliable_cursors().min().unwrap_or(self.head)
+        self.head - self.slowest()
     }
 
-    /// The cursors as they may be: a reader that claims to be ahead or long overtaken is as if it had
-    /// read all.
-    fn reliable_cursors(&self) -> impl Iterator<Item = u64> + '_ {
-        let (head, cells) = (self.head, self.lane.cells);
-        let cursors = self.peers.iter().filter(|peer| peer.reliable).map(|peer| peer.feedback.cursor());
-        cursors.map(move |cursor| if cursor > head || head - cursor > cells { head } else { cursor })
+    /// The cursor of the slowest reliable reader.
+    fn slowest(&self) -> u64 {
+        slowest(&self.peers, self.head, self.lane.cells)
     }
 
     /// A slot for a payload of `len` bytes. *Errors*: `None` when all are looked at and the memory is used up.
     pub fn claim(&mut self, len: usize) -> Option<Slot> {
-        let LaneWriter { lane, arena, peers, .. } = self;
-        if let Some(slot) = arena.claim(lane, len, |position| is_free(lane, peers, position)) {
-            return Some(slot);
-        }
+        let LaneWriter { lane, arena, peers, head, .. } = self;
+        let look = |position| look(lane, peers, position);
         // Best-effort readers lose what they have not read before a write fails for want of memory.
-        let oldest = arena.oldest(len)?;
-        let awaited = peers.iter().any(|peer| peer.reliable && peer.feedback.cursor() <= oldest);
-        if !awaited {
-            overtake(lane, oldest);
-        }
-        arena.claim(lane, len, |position| is_free(lane, peers, position))
+        arena.claim(lane, len, look, |position| {
+            let awaited = slowest(peers, *head, lane.cells) <= position;
+            if !awaited {
+                overtake(lane, position);
+            }
+            !awaited
+        })
     }
 
     /// Gives a slot back unused.
@@ -164,14 +160,25 @@ impl Drop for LaneWriter {
     }
 }
 
-/// Does nobody look at the slot of a position, now or later? [L]
-fn is_free(lane: &Lane, peers: &[Peer], position: u64) -> bool {
+/// The least of the reliable readers' cursors. A reader that claims to be ahead or long overtaken is as if
+/// it had read all.
+fn slowest(peers: &[Peer], head: u64, cells: u64) -> u64 {
+    let cursors = peers.iter().filter(|peer| peer.reliable).map(|peer| peer.feedback.cursor());
+    let as_may_be = |cursor| if cursor > head || head - cursor > cells { head } else { cursor };
+    cursors.map(as_may_be).min().unwrap_or(head)
+}
+
+/// Does somebody look at the slot of a position, now or later? [L]
+///
+/// Cursors count as they are: a reader may be about to attach, and its cursor not to say yet where.
+fn look(lane: &Lane, peers: &[Peer], position: u64) -> Look {
     let overtaken = lane.stamp(position).load(Ordering::Relaxed) != ready(position);
     if !overtaken && !peers.iter().all(|peer| peer.feedback.cursor() > position) {
-        return false;
+        return Look::Unread;
     }
     fence(Ordering::SeqCst);
-    !peers.iter().any(|peer| peer.feedback.holds(position))
+    let held = peers.iter().any(|peer| peer.feedback.holds(position));
+    if held { Look::Held } else { Look::Free }
 }
 
 /// Makes a cell look as if the next round had begun, so that its sample is lost to who has not read it.
