@@ -1,0 +1,250 @@
+//! Memory under seals: what its owner and its peers can no longer do, and what is refused of others.
+
+mod common;
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use common::{Role, await_accept, await_message, is_root, left_out, parse_prefix, role, say, unused_prefix};
+use rustix::fs::{
+    CWD, FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate,
+    memfd_create, open, openat,
+};
+use rustix::io::{Errno, dup, pwrite};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mprotect};
+use taut_base::Error;
+use taut_mem::lane::{Lane, LaneWriter};
+use taut_port_shm::{Connection, Listener, Memory, Message, Refusal, Waker, host_id, map};
+
+const LEN: usize = 64 * 1024;
+
+#[test]
+fn child() {
+    let Some(role) = role() else { return };
+    let role: Vec<&str> = role.iter().map(String::as_str).collect();
+    match role[..] {
+        ["attack", prefix] => attack(prefix),
+        ["commit", procs] => commit_until_refused(procs),
+        ["locked"] => locked(),
+        _ => panic!("no role {role:?}"),
+    }
+}
+
+/// Whatever could move the memory under somebody's feet, and what the kernel says to it.
+fn attempts(fd: BorrowedFd<'_>) -> Vec<(&'static str, Result<(), Errno>)> {
+    let map = |fd: BorrowedFd<'_>, access| {
+        // SAFETY: the kernel chooses the address, and nobody looks there.
+        unsafe { mmap(std::ptr::null_mut(), LEN, access, MapFlags::SHARED, fd, 0) }
+    };
+    let both = ProtFlags::READ | ProtFlags::WRITE;
+    let again = open(format!("/proc/self/fd/{}", fd.as_raw_fd()), OFlags::RDWR, Mode::empty());
+    let shown = map(fd, ProtFlags::READ).expect("it can be read");
+    // SAFETY: nobody looks at the mapping.
+    let upgraded = unsafe { mprotect(shown, LEN, MprotectFlags::READ | MprotectFlags::WRITE) };
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    vec![
+        ("shrink", ftruncate(fd, 4096)),
+        ("grow", ftruncate(fd, 2 * LEN as u64)),
+        ("grow by fallocate", fallocate(fd, FallocateFlags::empty(), 0, 2 * LEN as u64)),
+        ("punch a hole", fallocate(fd, hole, 0, 4096)),
+        ("write", pwrite(fd, b"x", 0).map(drop)),
+        ("map writable", map(fd, both).map(drop)),
+        ("make a mapping writable", upgraded),
+        ("open again and map writable", again.and_then(|fd| map(fd.as_fd(), both)).map(drop)),
+        ("seal", fcntl_add_seals(fd, SealFlags::WRITE)),
+    ]
+}
+
+fn assert_all_refused(who: &str, results: &[(&str, Result<(), Errno>)]) {
+    for (what, result) in results {
+        assert!(matches!(result, Err(Errno::PERM | Errno::ACCESS)), "{who} can {what}: {result:?}");
+    }
+}
+
+#[test]
+fn the_owner_has_given_up_what_could_hurt() {
+    let memory = Memory::create("seals", LEN).unwrap();
+    memory.commit(0, LEN).unwrap();
+    let lane = Lane::create(memory.region(), 16);
+    assert_all_refused("the owner", &attempts(memory.fd()));
+    let mut writer = LaneWriter::new(Arc::new(lane), Box::new(|_, _| true));
+    writer.push(&[1; 5], b"through the mapping it has").expect("its own mapping still writes");
+}
+
+#[test]
+fn a_peer_can_only_read() {
+    let prefix = unused_prefix();
+    let mut listener = Listener::bind(prefix, None).unwrap();
+    let mut child = Role::start(format!("attack {prefix}"));
+    let connection = await_accept(&mut listener);
+    let (memory, waker) = (Memory::create("seals", LEN).unwrap(), Waker::new().unwrap());
+    let hello = Message::Hello { host_id: host_id().unwrap(), prefix };
+    connection.send(&hello, &[memory.fd(), waker.fd()]).unwrap();
+    assert_eq!(child.hear(), "all refused");
+}
+
+fn attack(prefix: &str) {
+    let connection = Connection::connect(parse_prefix(prefix), None).expect("the parent listens");
+    let (_, fds) = await_message(&connection);
+    assert_all_refused("the peer", &attempts(fds[0].as_fd()));
+    say("all refused");
+}
+
+/// A memfd of `len` bytes under `seals`.
+fn memfd(len: u64, seals: SealFlags) -> OwnedFd {
+    let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    ftruncate(&fd, len).unwrap();
+    fcntl_add_seals(&fd, seals).unwrap();
+    fd
+}
+
+#[test]
+fn foreign_descriptors_are_refused_with_their_reason() {
+    const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::FUTURE_WRITE);
+    let max = 1 << 20;
+    let refused = |fd: OwnedFd| map(fd, max).err();
+    assert_eq!(
+        map(memfd(max, SEALS), max).map(|region| (region.len(), region.is_writable())).ok(),
+        Some((1 << 20, false))
+    );
+    assert_eq!(refused(memfd(max + 4096, SEALS)), Some(Refusal::TooLong { len: max + 4096 }));
+    let most = i64::MAX as u64 / 4096 * 4096;
+    assert_eq!(refused(memfd(most, SEALS)), Some(Refusal::TooLong { len: most }), "8 EiB, all of it a hole");
+    assert_eq!(refused(memfd(0, SEALS)), Some(Refusal::Empty));
+    assert_eq!(refused(memfd(5000, SEALS)), Some(Refusal::TornPage { len: 5000 }));
+    for missing in [SealFlags::SHRINK, SealFlags::GROW, SealFlags::FUTURE_WRITE] {
+        assert_eq!(refused(memfd(4096, SEALS.difference(missing))), Some(Refusal::Unsealed), "{missing:?}");
+    }
+    let never = memfd_create("test", MemfdFlags::CLOEXEC).unwrap();
+    assert_eq!(refused(never), Some(Refusal::Unsealed), "cannot be sealed at all");
+    let huge = memfd_create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB);
+    let huge = huge.unwrap();
+    ftruncate(&huge, 2 << 20).unwrap();
+    fcntl_add_seals(&huge, SEALS).unwrap();
+    assert_eq!(refused(huge), Some(Refusal::ForeignFileSystem));
+
+    let directory = openat(CWD, "/", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    let waker = dup(Waker::new().unwrap().fd()).unwrap();
+    let file = OwnedFd::from(tempfile::tempfile().unwrap());
+    let by_path = open("/proc/self/exe", OFlags::PATH, Mode::empty()).unwrap();
+    let (reading, writing) = std::io::pipe().unwrap();
+    for (what, fd) in [
+        ("a directory", directory),
+        ("a socket", socket.into()),
+        ("an eventfd", waker),
+        ("one end of a pipe", reading.into()),
+        ("the other end", writing.into()),
+        ("a path", by_path),
+    ] {
+        assert_eq!(refused(fd), Some(Refusal::NotMemory), "{what}");
+    }
+    let kind = refused(file);
+    assert!(matches!(kind, Some(Refusal::NotMemory | Refusal::Unsealed)), "a file of /tmp: {kind:?}");
+    assert!(Refusal::Unsealed.to_string().contains("not sealed"));
+}
+
+#[test]
+fn commits_stay_inside() {
+    let memory = Memory::create("inside", LEN - 1).unwrap();
+    assert_eq!(memory.len(), LEN, "whole pages");
+    memory.commit(LEN - 4096, 4096).unwrap();
+    memory.commit(LEN - 4096, 4096).expect("again is harmless");
+    memory.prefault(100, 5000).unwrap();
+    for (at, len) in [(LEN, 1), (0, LEN + 1), (usize::MAX, 2)] {
+        let refused = memory.commit(at, len);
+        assert!(matches!(refused, Err(Error::BadParameter(_))), "{at} {len}: {refused:?}");
+    }
+    assert!(matches!(Memory::create("none", 0), Err(Error::BadParameter(_))));
+    assert!(matches!(Memory::create("most", usize::MAX), Err(Error::BadParameter(_))));
+}
+
+#[test]
+fn pages_come_by_commit_and_go_with_the_memory() {
+    let memory = Memory::create("sparse", 1 << 30).unwrap();
+    let taken = || rustix::fs::fstat(memory.fd()).unwrap().st_blocks * 512;
+    assert_eq!(taken(), 0, "a gibibyte of promise");
+    memory.commit(8 << 20, 3 << 20).unwrap();
+    assert_eq!(taken(), 3 << 20);
+}
+
+#[test]
+fn locking_names_its_remedy() {
+    Role::alone("locked");
+}
+
+fn locked() {
+    use nix::sys::resource::{Resource, setrlimit};
+    setrlimit(Resource::RLIMIT_MEMLOCK, LEN as u64, LEN as u64).unwrap();
+    let fits = Memory::create("fits", LEN / 2).unwrap();
+    fits.lock().expect("within the limit");
+    if nix::unistd::geteuid().is_root() {
+        nix::unistd::setuid(nix::unistd::Uid::from_raw(12_345)).unwrap();
+    }
+    let refused = Memory::create("does not", 4 * LEN).unwrap().lock();
+    let text = refused.expect_err("beyond the limit").to_string();
+    assert!(text.contains("ulimit -l"), "{text}");
+    say("done");
+}
+
+#[test]
+fn a_full_memory_cgroup_refuses_and_kills_nobody() {
+    let name = "a_full_memory_cgroup_refuses_and_kills_nobody";
+    if !is_root(name) {
+        return;
+    }
+    let Some(group) = Cgroup::with_limit(LIMIT_OF_GROUP) else { return left_out(name, "no memory cgroup") };
+    let mut child = Role::start(format!("commit {}/cgroup.procs", group.directory));
+    let said = child.hear();
+    let count: usize = said.split(' ').next().and_then(|n| n.parse().ok()).expect("a count");
+    assert!((10..48).contains(&count), "{said}");
+    assert!(said.contains("the memory cgroup") && said.contains("memory.max"), "{said}");
+    assert!(child.end().success(), "it goes on");
+}
+
+const LIMIT_OF_GROUP: usize = 48 << 20;
+
+/// Takes slots of a mebibyte until there are no more, and writes all of each.
+fn commit_until_refused(procs: &str) {
+    std::fs::write(procs, std::process::id().to_string()).expect("the child joins");
+    let memory = Memory::create("filled", 1 << 30).unwrap();
+    memory.commit(0, Lane::size(64, 0)).unwrap();
+    let lane = Arc::new(Lane::create(memory.region(), 64));
+    let (refused, last) = std::sync::mpsc::channel();
+    let commit = move |at, len| memory.commit(at, len).map_err(|error| refused.send(error)).is_ok();
+    let mut writer = LaneWriter::new(lane, Box::new(commit));
+    let mut slots = Vec::new();
+    // A slot has headroom, so that one of these takes a mebibyte.
+    while let Some(mut slot) = writer.claim((1 << 20) - 192) {
+        slot.fill(0x5a);
+        slots.push(slot);
+        assert!(slots.len() < 1_000, "there is no limit");
+    }
+    assert!(slots.iter().all(|slot| slot.iter().all(|byte| *byte == 0x5a)));
+    say(format!("{} {}", slots.len(), last.try_recv().expect("a reason")));
+}
+
+/// A memory cgroup of the test's own, of either version, that goes when it is dropped.
+struct Cgroup {
+    directory: String,
+}
+
+impl Cgroup {
+    fn with_limit(len: usize) -> Option<Cgroup> {
+        let v1 = ("/sys/fs/cgroup/memory", "memory.limit_in_bytes");
+        let v2 = ("/sys/fs/cgroup", "memory.max");
+        [v1, v2].into_iter().find_map(|(mount, file)| {
+            let directory = format!("{mount}/taut-test-{}", std::process::id());
+            std::fs::create_dir(&directory).ok()?;
+            let group = Cgroup { directory };
+            std::fs::write(format!("{}/{file}", group.directory), len.to_string()).ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        common::await_that("the cgroup is empty", || std::fs::remove_dir(&self.directory).is_ok());
+    }
+}
