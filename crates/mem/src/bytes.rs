@@ -132,6 +132,17 @@ impl Deref for Bytes {
     }
 }
 
+#[cfg(loom)]
+impl Bytes {
+    /// The first word, read in place.
+    pub fn first_word(&self) -> u64 {
+        match &self.0 {
+            Kind::Held { slot, .. } => slot.watched(),
+            _ => u64::from_le_bytes(self[..WORD].try_into().expect("a payload of a word")),
+        }
+    }
+}
+
 impl AsRef<[u8]> for Bytes {
     fn as_ref(&self) -> &[u8] {
         self

@@ -2,12 +2,16 @@
 //!
 //! Owns nothing but the memory. Who writes which part of it is the lane's business ([`crate::Lane`]).
 
+#[cfg(loom)]
+use crate::lane::UNIT;
 use crate::sync::AtomicU64;
+#[cfg(not(loom))]
+use crate::sync::Ordering;
 
 /// Bytes of a word.
 pub(crate) const WORD: usize = size_of::<u64>();
 /// Bytes of a page: what starts at a multiple of it can be committed alone.
-pub(crate) const PAGE: usize = 4_096;
+pub(crate) const PAGE: usize = if cfg!(loom) { 256 } else { 4_096 };
 
 /// A run of zeroed memory, on the heap or mapped.
 ///
@@ -79,6 +83,16 @@ impl Region {
         Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast::<AtomicU64>().add(at), count) })
     }
 
+    /// Copies bytes from the start of a word on, word by word, as somebody may write them at the same time.
+    /// `None` if the words are not all inside.
+    pub(crate) fn copy_bytes(&self, at: usize, len: usize) -> Option<Vec<u8>> {
+        let words = self.words(at / WORD, len.div_ceil(WORD))?;
+        let mut bytes: Vec<u8> = Vec::with_capacity(words.len() * WORD);
+        bytes.extend(words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()));
+        bytes.truncate(len);
+        Some(bytes)
+    }
+
     /// Bytes to read; `None` if they are not all inside.
     ///
     /// # Safety
@@ -125,31 +139,57 @@ impl Drop for Heap {
     }
 }
 
-/// What loom explores: words alone.
+/// What loom explores: atomic words, and for the bytes of each [`UNIT`] one word that loom watches: it
+/// fails when two threads access that at the same time and one of them writes.
 #[cfg(loom)]
 pub struct Region {
     words: Vec<AtomicU64>,
+    bytes: Vec<loom::cell::UnsafeCell<u64>>,
 }
 
+// SAFETY: loom sees to it that accesses of `bytes` are not at the same time.
 #[cfg(loom)]
+unsafe impl Sync for Region {}
+
+#[cfg(loom)]
+#[allow(missing_docs)]
 impl Region {
     pub fn heap(len: usize) -> Region {
-        Region { words: (0..len.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect() }
+        let words = (0..len.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
+        let bytes = (0..len.div_ceil(UNIT)).map(|_| loom::cell::UnsafeCell::new(0)).collect();
+        Region { words, bytes }
     }
 
     pub fn len(&self) -> usize {
         self.words.len() * WORD
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
     pub(crate) fn words(&self, at: usize, count: usize) -> Option<&[AtomicU64]> {
         self.words.get(at..at.checked_add(count)?)
+    }
+
+    pub(crate) fn copy_bytes(&self, at: usize, _len: usize) -> Option<Vec<u8>> {
+        Some(self.read_bytes(at).to_le_bytes().to_vec())
+    }
+
+    pub(crate) fn read_bytes(&self, at: usize) -> u64 {
+        // SAFETY: loom fails if somebody writes at the same time.
+        self.bytes[at / UNIT].with(|word| unsafe { *word })
+    }
+
+    pub(crate) fn write_bytes(&self, at: usize, value: u64) {
+        // SAFETY: loom fails if somebody reads or writes at the same time.
+        self.bytes[at / UNIT].with_mut(|word| unsafe { *word = value });
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::sync::Ordering;
 
     #[test]
     fn words_and_bytes_lie_inside() {

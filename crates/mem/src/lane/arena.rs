@@ -11,10 +11,10 @@ use crate::region::PAGE;
 
 /// Bytes in front of each payload, for the headers of whatever carries it further. *Source*: Ethernet 14 +
 /// VLAN 8, IPv6 40, UDP 8, RTPS header 20, INFO_TS 12, DATA 24 and inline QoS, rounded up to 64.
-pub const HEADROOM: usize = 192;
+pub const HEADROOM: usize = if cfg!(loom) { 0 } else { 192 };
 
 /// The smallest slot and how many sizes there are: 512 B to 128 MiB.
-const SMALLEST: usize = 512;
+const SMALLEST: usize = if cfg!(loom) { UNIT } else { 512 };
 const SIZES: usize = 19;
 /// How many busy slots of a size one claim looks at before it cuts a new one: a bound on its time. Only
 /// when there is no memory left to cut does it look at all of them.
@@ -194,6 +194,14 @@ impl Slot {
     /// Is it of this lane?
     pub(super) fn is_of(&self, lane: &Arc<Lane>) -> bool {
         Arc::ptr_eq(&self.lane, lane)
+    }
+}
+
+#[cfg(loom)]
+impl Slot {
+    /// Writes the one word of its payload that loom watches.
+    pub fn write(&mut self, value: u64) {
+        self.lane.region.write_bytes(self.offset, value);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::sync::{AtomicU64, Ordering, fence, store_and_fence};
 
 /// How many slots of one lane a reader may hold at a time; what it is given beyond is copied. Lower and
 /// a reader that keeps samples copies them early, higher and the writer has more to look through.
-pub const LOANS: usize = if cfg!(loom) { 2 } else { 240 };
+pub const LOANS: usize = if cfg!(loom) { 1 } else { 240 };
 
 /// Bytes of a feedback: one page.
 pub const FEEDBACK_LEN: usize = PAGE;

@@ -38,20 +38,25 @@ pub(crate) use reader::Hold;
 pub use reader::{LaneReader, Next};
 pub use writer::{LaneWriter, NoRoom, Peer};
 
+// Under loom all that is counted in words is as short as it can be: each load of a word that is written at
+// the same time doubles what is to be explored.
+
 /// The opaque words that go with a payload. The first rises from sample to sample.
-pub type Meta = [u64; 5];
+pub type Meta = [u64; META_WORDS];
+
+const META_WORDS: usize = if cfg!(loom) { 1 } else { 5 };
 
 /// The longest payload that lies in its cell. More would make every cell a cache line longer.
 pub const INLINE: usize = INLINE_WORDS * WORD;
 
 /// Words of a cell: two cache lines, which a processor fetches together.
-const CELL: usize = 16;
+const CELL: usize = if cfg!(loom) { 4 } else { 16 };
 const STAMP: usize = 0;
 const META: usize = 1;
 /// Payload length in the low half; in the high half 0 for a payload in the cell, else the slot's
 /// offset in units of [`UNIT`], plus 1.
-const PAYLOAD: usize = 6;
-const DATA: usize = 7;
+const PAYLOAD: usize = META + META_WORDS;
+const DATA: usize = PAYLOAD + 1;
 pub(crate) const INLINE_WORDS: usize = CELL - DATA;
 /// What slots are aligned to.
 pub(crate) const UNIT: usize = 64;

@@ -7,7 +7,6 @@ use super::{
     AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, Lane, META, Meta, PAYLOAD, STAMP, UNIT, ready,
 };
 use crate::Bytes;
-use crate::region::WORD;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// How often one poll begins anew when the writer overtakes it. Lower and a reader that is overtaken once
@@ -187,15 +186,12 @@ impl LaneReader {
         Found::Payload(Bytes::held(hold))
     }
 
-    /// Copies word by word: a writer that does not keep to [L] may write at the same time.
     fn copy(&self, offset: usize, len: usize) -> Found {
-        let Some(words) = self.shared.lane.region.words(offset / WORD, len.div_ceil(WORD)) else {
-            return Found::Broken;
-        };
-        let mut bytes: Vec<u8> = Vec::with_capacity(words.len() * WORD);
-        bytes.extend(words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()));
-        bytes.truncate(len);
-        if self.is_current() { Found::Payload(Bytes::from(bytes)) } else { Found::Overtaken }
+        match self.shared.lane.region.copy_bytes(offset, len) {
+            None => Found::Broken,
+            Some(bytes) if self.is_current() => Found::Payload(Bytes::from(bytes)),
+            Some(_) => Found::Overtaken,
+        }
     }
 }
 
@@ -225,10 +221,10 @@ impl Hold {
         unsafe { self.shared.lane.region.bytes(self.offset, self.len) }.unwrap_or_default()
     }
 
-    /// Under loom: the words as they are.
+    /// The word of the slot that loom watches.
     #[cfg(loom)]
-    pub(crate) fn first_word(&self) -> u64 {
-        self.shared.lane.region.words(self.offset / WORD, 1).unwrap()[0].load(Ordering::Relaxed)
+    pub(crate) fn watched(&self) -> u64 {
+        self.shared.lane.region.read_bytes(self.offset)
     }
 }
 
