@@ -150,7 +150,7 @@ impl Network {
     ) -> Result<SequenceNumber, Full> {
         let instance = if writer.keyed { instance(key) } else { Default::default() };
         let source_timestamp = Some(stamp(self.now()));
-        let write = Write { kind, instance, source_timestamp, payload };
+        let write = Write { kind, instance, source_timestamp, payload, number: None, in_lane: false };
         let index = writer.index;
         let number =
             self.on(writer.node, |participant, now| participant.write(now, index, write)).ok_or(Full)??;

@@ -230,9 +230,12 @@ pub fn check_complete(
                 return fail(format!("number {number}, the last of instance {key}, is missing"));
             }
             ChangeKind::NotAliveDisposed if alone => {
-                let cache =
-                    network.participant(reader.reader.node).and_then(|p| p.reader(reader.reader.index));
-                let state = cache.and_then(|reader| reader.cache.instance_state(instance(key)));
+                let participant = network.participant(reader.reader.node);
+                let state = participant
+                    .and_then(|p| {
+                        p.side(reader.reader.index, |side| side.cache.instance_state(instance(key)))
+                    })
+                    .flatten();
                 if state == Some(InstanceState::Alive) {
                     return fail(format!("instance {key} is alive after its dispose, number {number}"));
                 }

@@ -70,7 +70,7 @@ fn a_volatile_late_joiner_gets_nothing_old() {
         assert_eq!(pair.take_numbers_from(1), [301]);
         for reader in pair.readers.clone() {
             let lost =
-                pair.network.on(reader.node, |p, _| p.reader_mut(reader.index).map(|r| r.sample_lost.take()));
+                pair.network.on(reader.node, |p, _| p.at_side(reader.index, |side| side.sample_lost.take()));
             assert_eq!(lost.flatten().map(|s| s.total_count), Some(0), "what came before it is not lost");
         }
     }
@@ -93,7 +93,7 @@ fn a_best_effort_late_joiner_has_lost_nothing() {
     pair.run_for(second());
     assert_eq!(pair.take_numbers_from(1), [11]);
     let reader = pair.readers[1];
-    let lost = pair.network.on(reader.node, |p, _| p.reader_mut(reader.index).map(|r| r.sample_lost.take()));
+    let lost = pair.network.on(reader.node, |p, _| p.at_side(reader.index, |side| side.sample_lost.take()));
     assert_eq!(lost.flatten().map(|s| s.total_count), Some(0));
 }
 

@@ -123,6 +123,16 @@ impl std::fmt::Display for Duration {
 }
 
 impl Timestamp {
+    /// Both words in one, seconds first, so that the order of numbers is the order of times.
+    pub const fn to_bits(self) -> u64 {
+        (self.seconds as u64) << 32 | self.fraction as u64
+    }
+
+    /// The inverse of [`Timestamp::to_bits`].
+    pub const fn from_bits(bits: u64) -> Timestamp {
+        Timestamp { seconds: (bits >> 32) as u32, fraction: bits as u32 }
+    }
+
     /// TIME_INVALID.
     pub const INVALID: Timestamp = Timestamp { seconds: u32::MAX, fraction: u32::MAX };
 

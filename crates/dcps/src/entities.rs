@@ -1,15 +1,14 @@
 //! What DCPS keeps of each reader and writer above the protocol: cache, statuses, what is news.
 
-use taut_base::{InstanceHandle, Time};
-use taut_qos::{DataReaderQos, DataWriterQos, ReliabilityKind};
-use taut_rtps::history_cache::{CacheChange, ChangeKind};
+use taut_base::{Guid, SequenceNumber, Time};
+use taut_qos::{DataReaderQos, DataWriterQos};
+use taut_rtps::history_cache::CacheChange;
 use taut_rtps::{ReaderIndex, Sink, WriterIndex};
 
-use crate::reader_cache::{Insert, ReaderCache};
+use crate::reader_side::{Doors, ReaderSide};
 use crate::status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
-    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
-    SubscriptionMatchedStatus,
+    RequestedIncompatibleQosStatus, StatusMask, SubscriptionMatchedStatus,
 };
 use crate::type_support::TypeSupport;
 
@@ -48,10 +47,8 @@ impl News {
     }
 }
 
-/// A reader.
+/// A reader, but for its samples: those are in its [`ReaderSide`].
 pub struct DataReader {
-    /// Its samples.
-    pub cache: ReaderCache,
     /// Its QoS.
     pub qos: DataReaderQos,
     /// Its type.
@@ -62,39 +59,16 @@ pub struct DataReader {
     pub requested_incompatible_qos: RequestedIncompatibleQosStatus,
     /// Writers that are alive.
     pub liveliness_changed: LivelinessChangedStatus,
-    /// Samples that were lost on their way.
-    pub sample_lost: SampleLostStatus,
-    /// Samples that found no room.
-    pub sample_rejected: SampleRejectedStatus,
-    /// Payloads that are no samples of its type.
-    pub undecodable: u64,
-    /// A change waits in the protocol for room in the cache.
-    pub(crate) blocked: bool,
 }
 
 impl DataReader {
     pub(crate) fn new(qos: DataReaderQos, type_support: TypeSupport) -> DataReader {
         DataReader {
-            cache: ReaderCache::new(&qos, type_support.key_hash.is_some()),
             qos,
             type_support,
             subscription_matched: SubscriptionMatchedStatus::default(),
             requested_incompatible_qos: RequestedIncompatibleQosStatus::default(),
             liveliness_changed: LivelinessChangedStatus::default(),
-            sample_lost: SampleLostStatus::default(),
-            sample_rejected: SampleRejectedStatus::default(),
-            undecodable: 0,
-            blocked: false,
-        }
-    }
-
-    /// The instance, computed here where there are bytes to compute it from: peers differ in how they
-    /// hash keys, and one instance must have one handle whoever wrote it.
-    fn instance_of(&self, change: &CacheChange) -> Option<InstanceHandle> {
-        match self.type_support.key_hash {
-            None => Some(InstanceHandle::NIL),
-            Some(_) if change.payload.is_empty() => change.instance,
-            Some(key_hash) => key_hash(&change.payload, change.kind != ChangeKind::Alive),
         }
     }
 }
@@ -126,15 +100,19 @@ impl DataWriter {
 }
 
 /// All readers, by their place in the protocol's table: where the protocol delivers.
-#[derive(Default)]
 pub(crate) struct Readers {
     slots: Vec<Option<DataReader>>,
+    pub doors: Box<dyn Doors>,
     pub news: News,
     /// The time of the step in which changes are delivered.
     pub now: Time,
 }
 
 impl Readers {
+    pub fn new(doors: Box<dyn Doors>) -> Readers {
+        Readers { slots: Vec::new(), doors, news: News::default(), now: Time::default() }
+    }
+
     pub fn get(&self, index: ReaderIndex) -> Option<&DataReader> {
         self.slots.get(index.0 as usize)?.as_ref()
     }
@@ -143,45 +121,47 @@ impl Readers {
         self.slots.get_mut(index.0 as usize)?.as_mut()
     }
 
-    pub fn set(&mut self, index: ReaderIndex, reader: Option<DataReader>) {
+    pub fn set(&mut self, index: ReaderIndex, reader: Option<(DataReader, ReaderSide)>) {
         let at = index.0 as usize;
         if self.slots.len() <= at {
             self.slots.resize_with(at.saturating_add(1), || None);
         }
+        let (reader, side) = reader.unzip();
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = reader;
         }
+        self.doors.set(index, side);
+    }
+
+    /// Runs `call` with a reader's side; nothing happens if there is none.
+    pub fn at_side<R>(&mut self, index: ReaderIndex, call: impl FnOnce(&mut ReaderSide) -> R) -> Option<R> {
+        let (mut call, mut result) = (Some(call), None);
+        self.doors.with(index, &mut |side| result = call.take().map(|call| call(side)));
+        result
+    }
+
+    /// Runs `call` with a reader's side and tells of the news that it returns.
+    pub fn change_side<R>(
+        &mut self,
+        index: ReaderIndex,
+        call: impl FnOnce(&mut ReaderSide) -> (R, StatusMask),
+    ) -> Option<R> {
+        let (result, news) = self.at_side(index, call)?;
+        if news != StatusMask::NONE {
+            self.news.add(Entity::Reader(index), news);
+        }
+        Some(result)
     }
 }
 
 impl Sink for Readers {
-    fn deliver(
-        &mut self,
-        index: ReaderIndex,
-        strength: i32,
-        mut change: CacheChange,
-    ) -> Result<(), CacheChange> {
+    fn deliver(&mut self, index: ReaderIndex, strength: i32, change: CacheChange) -> Result<(), CacheChange> {
         let now = self.now;
-        let Some(reader) = self.get_mut(index) else { return Ok(()) };
-        let Some(instance) = reader.instance_of(&change) else {
-            reader.undecodable = reader.undecodable.saturating_add(1);
-            return Ok(());
-        };
-        change.instance = Some(instance);
-        let reliable = reader.qos.reliability.kind == ReliabilityKind::Reliable;
-        if reliable && !reader.cache.has_room(instance) {
-            reader.blocked = true;
-            return Err(change);
-        }
-        let news = match reader.cache.insert(now, change, strength, None) {
-            Insert::Stored | Insert::Replaced => StatusMask::DATA_AVAILABLE,
-            Insert::Rejected(reason) => {
-                reader.sample_rejected.count(reason, instance);
-                StatusMask::SAMPLE_REJECTED
-            }
-            Insert::Ignored(_) => return Ok(()),
-        };
-        self.news.add(Entity::Reader(index), news);
-        Ok(())
+        self.change_side(index, |side| side.deliver(now, strength, change)).unwrap_or(Ok(()))
+    }
+
+    fn lane_next(&mut self, index: ReaderIndex, writer: Guid, expected: SequenceNumber) -> SequenceNumber {
+        let now = self.now;
+        self.change_side(index, |side| side.lane_next(now, writer, expected)).unwrap_or(expected)
     }
 }

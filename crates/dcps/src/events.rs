@@ -5,7 +5,7 @@ use taut_qos::Incompatibility;
 use taut_rtps::{Event, ReaderIndex, WriterIndex};
 
 use crate::entities::Entity;
-use crate::participant::{DomainParticipant, LOG_LINES};
+use crate::participant::{DomainParticipant, LOG_LINES, Match};
 use crate::status::StatusMask;
 
 impl DomainParticipant {
@@ -26,9 +26,15 @@ impl DomainParticipant {
                 self.tell(Entity::Participant, StatusMask::NONE);
             }
             Event::PublicationMatched { writer, reader, matched } => {
+                if let Some(writer) = self.core.writer(writer).map(|writer| writer.guid) {
+                    self.note_match(Match { writer, reader, offered: true, matched });
+                }
                 self.on_publication_matched(writer, reader, matched);
             }
             Event::SubscriptionMatched { reader, writer, matched, alive } => {
+                if let Some(reader) = self.core.reader(reader).map(|reader| reader.guid) {
+                    self.note_match(Match { writer, reader, offered: false, matched });
+                }
                 self.on_subscription_matched(now, reader, writer, matched, alive);
             }
             Event::OfferedIncompatibleQos { writer, reader, why } => {
@@ -59,8 +65,7 @@ impl DomainParticipant {
                 self.tell(Entity::Writer(writer), StatusMask::LIVELINESS_LOST);
             }
             Event::SampleLost { reader, count } => {
-                let Some(entity) = self.readers.get_mut(reader) else { return };
-                entity.sample_lost.count(count);
+                self.readers.at_side(reader, |side| side.sample_lost.count(count));
                 self.tell(Entity::Reader(reader), StatusMask::SAMPLE_LOST);
             }
             Event::Acknowledged { writer } => self.tell(Entity::Writer(writer), StatusMask::NONE),
@@ -97,7 +102,11 @@ impl DomainParticipant {
         let sign = if matched { 1 } else { -1 };
         entity.liveliness_changed.count(writer, alive * sign, silent * sign);
         if !matched {
-            entity.cache.writer_gone(now, writer);
+            self.readers.at_side(reader, |side| {
+                side.pull(now);
+                side.remove_lane(writer);
+                side.cache.writer_gone(now, writer);
+            });
             self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
         }
         self.tell(Entity::Reader(reader), StatusMask::SUBSCRIPTION_MATCHED);
@@ -108,10 +117,16 @@ impl DomainParticipant {
         let change = if alive { 1 } else { -1 };
         entity.liveliness_changed.count(writer, change, -change);
         if !alive {
-            entity.cache.writer_gone(now, writer);
+            self.readers.at_side(reader, |side| side.cache.writer_gone(now, writer));
             self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
         }
         self.tell(Entity::Reader(reader), StatusMask::LIVELINESS_CHANGED);
+    }
+
+    fn note_match(&mut self, found: Match) {
+        if let Some(matches) = &mut self.matches {
+            matches.push_back(found);
+        }
     }
 
     fn tell(&mut self, entity: Entity, kinds: StatusMask) {

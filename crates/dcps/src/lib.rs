@@ -4,6 +4,7 @@
 //! §2.2.4. The executor drives it, the public API reads from it.
 #![forbid(unsafe_code)]
 
+pub mod cell;
 mod due;
 mod entities;
 mod events;
@@ -17,6 +18,7 @@ mod reader_cache;
 mod reader_cache_model;
 #[cfg(test)]
 mod reader_cache_tests;
+mod reader_side;
 mod sample_info;
 mod states;
 mod status;
@@ -24,10 +26,11 @@ mod type_support;
 
 pub use entities::{DataReader, DataWriter, Entity};
 pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
-pub use participant::{DomainParticipant, Endpoint, Write};
+pub use participant::{DomainParticipant, Endpoint, Match, Write};
 pub use reader_cache::{
     DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,
 };
+pub use reader_side::{Doors, Pulled, ReaderSide};
 pub use sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 pub use states::{InstanceState, InstanceStateMask, SampleState, SampleStateMask, ViewState, ViewStateMask};
 pub use status::{

@@ -2,16 +2,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
+use taut_mem::lane::LaneReader;
 use taut_port::{Frame, Port};
-use taut_qos::{DataReaderQos, DataWriterQos, EndpointQos, History, PublisherQos, SubscriberQos, TopicQos};
+use taut_qos::{
+    DataReaderQos, DataWriterQos, EndpointQos, History, PublisherQos, ReliabilityKind, SubscriberQos,
+    TopicQos,
+};
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{
     Config, EndpointConfig, Full, NewChange, Participant, Progress, ReaderIndex, TxClass, WriterIndex,
 };
 
 use crate::entities::{DataReader, DataWriter, Entity, Readers};
+use crate::reader_side::{Doors, ReaderSide};
 use crate::sample_info::{Sample, Selection};
 use crate::status::{InconsistentTopicStatus, StatusMask};
 use crate::type_support::TypeSupport;
@@ -27,6 +32,21 @@ pub struct DomainParticipant {
     pub(crate) inconsistent_topics: BTreeMap<String, InconsistentTopicStatus>,
     pub(crate) log: VecDeque<String>,
     pub(crate) discovery_changes: u64,
+    /// Matches that came and went, for who joins them by lanes; `None` if nobody does.
+    pub(crate) matches: Option<VecDeque<Match>>,
+}
+
+/// A local endpoint has been matched with another one, or no longer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Match {
+    /// The writer.
+    pub writer: Guid,
+    /// The reader.
+    pub reader: Guid,
+    /// Is it the local writer that has been matched?
+    pub offered: bool,
+    /// Matched, or no longer.
+    pub matched: bool,
 }
 
 /// What an endpoint is made of.
@@ -55,14 +75,29 @@ pub struct Write {
     pub source_timestamp: Option<Timestamp>,
     /// Encapsulation header and serialized data or key.
     pub payload: Bytes,
+    /// Its number, if the writer's owner counts; the next one if not.
+    pub number: Option<SequenceNumber>,
+    /// It also goes through the writer's lane.
+    pub in_lane: bool,
 }
 
 impl DomainParticipant {
     /// A participant that announces itself from the first [`DomainParticipant::on_timeout`] on.
     pub fn new(config: Config) -> DomainParticipant {
+        DomainParticipant::make(config, Box::new(Vec::new()), None)
+    }
+
+    /// The same, whose readers' sides are kept by `doors`, for who polls
+    /// [`DomainParticipant::poll_match`].
+    pub fn with_doors(config: Config, doors: Box<dyn Doors>) -> DomainParticipant {
+        DomainParticipant::make(config, doors, Some(VecDeque::new()))
+    }
+
+    fn make(config: Config, doors: Box<dyn Doors>, matches: Option<VecDeque<Match>>) -> DomainParticipant {
         DomainParticipant {
+            matches,
             core: Participant::new(config),
-            readers: Readers::default(),
+            readers: Readers::new(doors),
             writers: BTreeMap::new(),
             inconsistent_topics: BTreeMap::new(),
             log: VecDeque::new(),
@@ -119,6 +154,16 @@ impl DomainParticipant {
         !self.readers.news.is_empty()
     }
 
+    /// The next match that came or went.
+    pub fn poll_match(&mut self) -> Option<Match> {
+        self.matches.as_mut()?.pop_front()
+    }
+
+    /// Is there a match that came or went?
+    pub fn has_matches(&self) -> bool {
+        self.matches.as_ref().is_some_and(|matches| !matches.is_empty())
+    }
+
     /// Counts what discovery has found, changed or lost: a look at the same count sees the same.
     pub fn discovery_changes(&self) -> u64 {
         self.discovery_changes
@@ -166,12 +211,13 @@ impl DomainParticipant {
             history: History::KeepAll,
             max_samples: None,
         };
-        let mut reader = DataReader::new(qos, type_support);
-        reader.cache.set_presentation(&group.presentation);
+        let mut side = ReaderSide::new(&qos, &type_support);
+        side.cache.set_presentation(&group.presentation);
+        let reader = DataReader::new(qos, type_support);
         // The protocol may deliver a local writer's history while it makes the reader: its place
         // is the next free one, so the cache has to be there before.
         let index = self.core.next_reader_index();
-        self.readers.set(index, Some(reader));
+        self.readers.set(index, Some((reader, side)));
         self.readers.now = now;
         let made = self.core.create_reader(now, config, &mut self.readers);
         debug_assert_eq!(index, made);
@@ -202,8 +248,8 @@ impl DomainParticipant {
     /// kind ([`StatusMask::NONE`]) when it may try again.
     pub fn write(&mut self, now: Time, index: WriterIndex, write: Write) -> Result<SequenceNumber, Full> {
         self.readers.now = now;
-        let Write { kind, instance, source_timestamp, payload } = write;
-        let change = NewChange { kind, instance, source_timestamp, payload };
+        let Write { kind, instance, source_timestamp, payload, number, in_lane } = write;
+        let change = NewChange { kind, instance, source_timestamp, payload, number, in_lane };
         let outcome = self.core.write(now, index, change, &mut self.readers);
         self.handle_events(now);
         outcome
@@ -237,19 +283,24 @@ impl DomainParticipant {
         selection: &Selection,
         out: impl FnMut(Sample),
     ) -> usize {
-        let Some(reader) = self.readers.get_mut(index) else { return 0 };
-        reader.cache.on_timeout(now);
-        let taken = reader.cache.take(selection, out);
-        self.after_take(now, index, taken);
+        let taken = self.readers.at_side(index, |side| {
+            let taken = side.take(now, selection, out);
+            (taken, taken > 0 && side.take_blocked())
+        });
+        let (taken, blocked) = taken.unwrap_or_default();
+        self.after_take(now, index, blocked);
         taken
     }
 
     /// Takes the next sample that was not read before.
     pub fn take_next(&mut self, now: Time, index: ReaderIndex) -> Option<Sample> {
-        let reader = self.readers.get_mut(index)?;
-        reader.cache.on_timeout(now);
-        let sample = reader.cache.take_next();
-        self.after_take(now, index, usize::from(sample.is_some()));
+        let taken = self.readers.at_side(index, |side| {
+            let sample = side.take_next(now);
+            let blocked = sample.is_some() && side.take_blocked();
+            (sample, blocked)
+        });
+        let (sample, blocked) = taken?;
+        self.after_take(now, index, blocked);
         sample
     }
 
@@ -261,18 +312,79 @@ impl DomainParticipant {
         selection: &Selection,
         out: impl FnMut(Sample),
     ) -> usize {
-        let Some(reader) = self.readers.get_mut(index) else { return 0 };
-        reader.cache.on_timeout(now);
-        reader.cache.read(selection, out)
+        self.readers.at_side(index, |side| side.read(now, selection, out)).unwrap_or(0)
     }
 
-    fn after_take(&mut self, now: Time, index: ReaderIndex, taken: usize) {
-        let blocked = self.readers.get_mut(index).map(|reader| &mut reader.blocked);
-        if taken > 0 && blocked.is_some_and(std::mem::take) {
-            self.readers.now = now;
-            self.core.on_room(now, index, &mut self.readers);
-            self.handle_events(now);
+    fn after_take(&mut self, now: Time, index: ReaderIndex, blocked: bool) {
+        if blocked {
+            self.on_room(now, index);
         }
+    }
+
+    /// A reader for which the protocol holds changes back has room again: see
+    /// [`ReaderSide::take_blocked`].
+    pub fn on_room(&mut self, now: Time, index: ReaderIndex) {
+        self.readers.now = now;
+        self.core.on_room(now, index, &mut self.readers);
+        self.handle_events(now);
+    }
+
+    /// Runs `call` with a reader's side; `None` if there is no such reader.
+    pub fn at_side<R>(&mut self, index: ReaderIndex, call: impl FnOnce(&mut ReaderSide) -> R) -> Option<R> {
+        self.readers.at_side(index, call)
+    }
+
+    /// What `call` finds in a reader's side; `None` if there is no such reader.
+    pub fn side<R>(&self, index: ReaderIndex, call: impl FnOnce(&ReaderSide) -> R) -> Option<R> {
+        let (mut call, mut result) = (Some(call), None);
+        self.readers.doors.look(index, &mut |side| result = call.take().map(|call| call(side)));
+        result
+    }
+
+    /// Empties the lanes of a reader and tells of what is new. Returns whether a writer waits to hear it.
+    pub fn pull(&mut self, now: Time, index: ReaderIndex) -> bool {
+        let pulled = self.readers.change_side(index, |side| {
+            let pulled = side.pull(now);
+            (pulled.awaited, pulled.news)
+        });
+        pulled.unwrap_or(false)
+    }
+
+    /// A local reader reads the lane of a writer that it is matched with. Returns the first change that it
+    /// takes from there, for [`DomainParticipant::set_reader_lane`] of the writer's participant if that is
+    /// another; `None` if the two are not matched.
+    pub fn add_lane(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        writer: Guid,
+        lane: LaneReader,
+    ) -> Option<SequenceNumber> {
+        let qos = &self.core.endpoint(writer)?.qos;
+        let (strength, reliable) =
+            (qos.ownership_strength, qos.reliability.kind == ReliabilityKind::Reliable);
+        let from = SequenceNumber(lane.lane().last().cast_signed()).next();
+        let next = match self.core.local_writer(writer) {
+            Some(index) => {
+                let reader = self.core.reader(reader)?.guid;
+                self.core.set_reader_lane(now, index, reader, Some(from))?
+            }
+            None => self.core.set_writer_lane(reader, writer, true)?,
+        };
+        self.readers.at_side(reader, |side| side.add_lane(writer, strength, lane, reliable, next))?;
+        Some(from)
+    }
+
+    /// A reader of another participant takes from a local writer's lane, from this change on, what goes
+    /// through it; `None`: no longer.
+    pub fn set_reader_lane(
+        &mut self,
+        now: Time,
+        writer: WriterIndex,
+        reader: Guid,
+        from: Option<SequenceNumber>,
+    ) {
+        self.core.set_reader_lane(now, writer, reader, from);
     }
 
     /// A reader.

@@ -43,6 +43,8 @@ pub struct ExecutorConfig {
     pub announcement_period: Duration,
     /// Who drives.
     pub driver: Driver,
+    /// Samples for readers of this machine go past the network.
+    pub local: bool,
 }
 
 impl Default for ExecutorConfig {
@@ -56,6 +58,7 @@ impl Default for ExecutorConfig {
             lease_duration: DEFAULT_LEASE_DURATION,
             announcement_period: DEFAULT_ANNOUNCEMENT_PERIOD,
             driver: Driver::Threaded,
+            local: true,
         }
     }
 }

@@ -77,17 +77,23 @@ impl Inner {
         if core.participant.has_work(TxClass::Discovery) {
             self.send(&mut core, TxClass::Discovery);
         }
-        let busy = core.participant.has_work(TxClass::Discovery) || core.participant.has_news();
+        let mut busy = core.participant.has_work(TxClass::Discovery) || core.participant.has_news();
         self.sleeps_until.store(wake_at.0, Ordering::SeqCst);
         self.give_back(core);
+        let watched = self.doors.is_watched();
+        if watched {
+            self.bell.arm();
+            busy |= self.doors.is_ready();
+        }
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let ready = self.wait_ready(if busy { Some(0) } else { left_ns(now, wake_at) });
         self.sleeps_until.store(AWAKE, Ordering::SeqCst);
+        if watched {
+            self.bell.disarm();
+        }
         let mut readable = Readable::default();
         for source in ready.iter() {
-            if source == WAKE {
-                self.unkick();
-            } else {
+            if source != WAKE {
                 readable.push(source);
             }
         }
@@ -117,6 +123,7 @@ impl Inner {
     /// token gets it. The caller has it in the end and gives it back, which tells the news.
     fn step(&self, readable: &Readable) -> MutexGuard<'_, Core> {
         let mut core = self.enter();
+        self.pull_lanes(&mut core);
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Lane::User);
         self.send(&mut core, TxClass::Data);

@@ -1,7 +1,7 @@
 //! The token and what happens around it: writes, waits, news.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
@@ -10,14 +10,18 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::{Mutex, MutexGuard};
 use taut_base::{Error, Result, SequenceNumber, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask, Write};
+use taut_mem::Region;
+use taut_mem::lane::Bell;
 use taut_port_udp::UdpPort;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
 use crate::background;
 use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig};
+use crate::door::{Table, TableDoors};
 use crate::hooks::{Hooks, Listener};
 use crate::jobs::{Accounts, JobClass, JobReport};
+use crate::local::{self, Joins};
 use crate::role::{Claim, Role};
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
@@ -63,7 +67,13 @@ impl Core {
 }
 
 pub(crate) struct Inner {
+    pub me: Weak<Inner>,
     core: Mutex<Core>,
+    pub doors: Arc<Table>,
+    pub joins: Joins,
+    pub bell: Arc<Bell>,
+    /// May it use lanes?
+    pub local: bool,
     writes: ArrayQueue<(WriterIndex, Write)>,
     pub role: Role,
     hooks: Hooks,
@@ -110,7 +120,11 @@ impl Executor {
     /// the remedy in the text.
     pub fn start(config: &ExecutorConfig) -> Result<Executor> {
         let port = UdpPort::open(&config.udp)?;
-        let participant = DomainParticipant::new(config.participant(&port)?);
+        let doors = Arc::new(Table::default());
+        let held = Box::new(TableDoors(Arc::clone(&doors)));
+        let participant = DomainParticipant::with_doors(config.participant(&port)?, held);
+        let prefix = participant.core().guid().prefix;
+        let bell = Bell::new(Region::heap(64)).expect("invariant: 64 bytes are enough for a word");
         let os = |call: &str, errno: nix::Error| {
             Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
         };
@@ -122,8 +136,15 @@ impl Executor {
                 .add(source.fd, EpollEvent::new(EpollFlags::EPOLLIN, source.index as u64))
                 .map_err(|e| os("epoll_ctl", e))?;
         }
-        epoll.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN, WAKE)).map_err(|e| os("epoll_ctl", e))?;
-        let inner = Arc::new(Inner {
+        // Each write is an edge of its own, so that nobody has to read the eventfd.
+        let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+        epoll.add(&wake, EpollEvent::new(edge, WAKE)).map_err(|e| os("epoll_ctl", e))?;
+        let inner = Arc::new_cyclic(|me| Inner {
+            me: Weak::clone(me),
+            doors,
+            joins: Joins::default(),
+            bell: Arc::new(bell),
+            local: config.local,
             core: Mutex::new(Core {
                 participant,
                 port,
@@ -144,6 +165,7 @@ impl Executor {
             queued: AtomicU64::new(0),
             kicks: AtomicU64::new(0),
         });
+        local::register(prefix, &inner);
         inner.with(|participant, now| participant.on_timeout(now));
         let background = match config.driver {
             Driver::Inline => None,
@@ -163,14 +185,6 @@ impl Executor {
     /// The same without sending: for looking and taking.
     pub fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
         self.inner.look(call)
-    }
-
-    /// Writes. With `may_queue` (a KEEP_LAST writer, which always has room) the change is left to the
-    /// holder of the token if it is taken, so that the caller waits for nobody.
-    ///
-    /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers.
-    pub fn write(&self, writer: WriterIndex, write: Write, may_queue: bool) -> std::result::Result<(), Full> {
-        self.inner.write(writer, write, may_queue)
     }
 
     /// Waits until `ready` gives a value, driving the port meanwhile if no other thread does. `None`
@@ -211,6 +225,8 @@ impl Executor {
 
     /// Says goodbye to the peers and ends the background thread.
     fn close(&mut self) {
+        let prefix = self.inner.token().participant.core().guid().prefix;
+        local::unregister(prefix);
         self.inner.with(|participant, _| participant.leave());
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();
@@ -289,7 +305,11 @@ impl Inner {
         result
     }
 
-    fn write(&self, writer: WriterIndex, write: Write, may_queue: bool) -> std::result::Result<(), Full> {
+    /// Writes. With `may_queue` (a KEEP_LAST writer, which always has room) the change is left to the
+    /// holder of the token if it is taken, so that the caller waits for nobody.
+    ///
+    /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers.
+    pub fn write(&self, writer: WriterIndex, write: Write, may_queue: bool) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
             Some(core) => core,
             None if may_queue => match self.writes.push((writer, write)) {
@@ -378,6 +398,7 @@ impl Inner {
             count += 1;
         }
         let more_news = core.participant.has_news();
+        let matches: Vec<_> = std::iter::from_fn(|| core.participant.poll_match()).collect();
         let more_work = core.participant.has_work(TxClass::Discovery);
         let next = core.participant.next_timeout().unwrap_or(Time::NEVER);
         MutexGuard::unlock_fair(core);
@@ -386,6 +407,7 @@ impl Inner {
         if sleeps_until != AWAKE && (count > 0 || more_work || next.0 < sleeps_until) {
             self.kick();
         }
+        self.join(matches);
         if count == 0 {
             return;
         }
@@ -409,9 +431,14 @@ impl Inner {
         }
     }
 
-    /// Takes the kick back, so that the next wait sleeps.
-    pub fn unkick(&self) {
-        let _ = self.wake.read();
+    /// Somebody beside the token has something for whoever waits here.
+    pub fn be_rung(&self) {
+        self.kicks.fetch_add(1, Ordering::Relaxed);
+        // The driver may be on its way to sleep: it finds the eventfd written.
+        let _ = self.wake.write(1);
+        if self.role.has_followers() {
+            self.role.tell_followers();
+        }
     }
 
     pub fn wait<R>(

@@ -7,17 +7,24 @@
 //! The public API calls it; it calls the participant and the port.
 #![forbid(unsafe_code)]
 
+mod access;
 mod background;
 mod clock;
 mod config;
+mod door;
 mod drive;
 mod executor;
 mod hooks;
 mod jobs;
+mod local;
+mod outlet;
+mod ringer;
 mod role;
 
 pub use clock::{monotonic_now, wall_clock_now};
 pub use config::{DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, ExecutorConfig};
+pub use door::Door;
 pub use executor::{Executor, Stats};
 pub use hooks::Listener;
 pub use jobs::{JobClass, JobReport};
+pub use outlet::Outlet;

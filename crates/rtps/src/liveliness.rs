@@ -95,6 +95,8 @@ impl Participant {
             instance: InstanceHandle(instance),
             source_timestamp: None,
             payload: Bytes::from(payload),
+            number: None,
+            in_lane: false,
         };
         // KEEP_LAST always has room.
         let _ = self.write(now, self.builtin.message_writer, change, &mut Nowhere);

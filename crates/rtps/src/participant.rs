@@ -91,6 +91,12 @@ pub trait Sink {
     /// [`Participant::on_room`]; for a best-effort writer it is lost.
     fn deliver(&mut self, reader: ReaderIndex, strength: i32, change: CacheChange)
     -> Result<(), CacheChange>;
+
+    /// Gives a reader what its lane from a writer holds, as far as it follows on what came through the
+    /// protocol, which has all below `expected`. Returns below which number all has come now.
+    fn lane_next(&mut self, _: ReaderIndex, _: Guid, expected: SequenceNumber) -> SequenceNumber {
+        expected
+    }
 }
 
 /// What a transmission step has done.
@@ -314,6 +320,28 @@ impl Participant {
         self.locals.get(&entity).map(|local| local.data.topic_name.as_str())
     }
 
+    /// What a local or a discovered endpoint announces.
+    pub fn endpoint(&self, guid: Guid) -> Option<&std::sync::Arc<crate::discovery::EndpointData>> {
+        match self.local(guid) {
+            Some(local) => Some(&local.data),
+            None => self.database.endpoint(guid),
+        }
+    }
+
+    /// The place of a local writer.
+    pub fn local_writer(&self, guid: Guid) -> Option<WriterIndex> {
+        self.local(guid)?.kind.writer()
+    }
+
+    /// The place of a local reader.
+    pub fn local_reader(&self, guid: Guid) -> Option<ReaderIndex> {
+        self.local(guid)?.kind.reader()
+    }
+
+    fn local(&self, guid: Guid) -> Option<&Local> {
+        self.locals.get(&guid.entity).filter(|_| guid.prefix == self.config.guid_prefix)
+    }
+
     /// The local endpoints with what they announce, built-in ones left out.
     pub fn local_endpoints(&self) -> impl Iterator<Item = &std::sync::Arc<crate::discovery::EndpointData>> {
         self.locals.iter().filter(|(entity, _)| !entity.is_builtin()).map(|(_, local)| &local.data)
@@ -370,7 +398,7 @@ impl Participant {
                 local.delivered = number;
             }
         }
-        writer.forget_acknowledged();
+        writer.after_delivery();
     }
 
     /// A reader's cache has room again: delivers what waits for it.
@@ -393,6 +421,41 @@ impl Participant {
             self.push_event(Event::Acknowledged { writer });
             self.wake_writer(now, writer);
         }
+    }
+
+    /// A reader takes from a local writer's lane, from this change on, what goes through it; `None`: no
+    /// longer. Returns, for a reader of this participant, the number after all that it was given.
+    pub fn set_reader_lane(
+        &mut self,
+        now: Time,
+        index: WriterIndex,
+        reader: Guid,
+        from: Option<SequenceNumber>,
+    ) -> Option<SequenceNumber> {
+        let local = self.local_reader(reader);
+        let writer = self.writers.get_mut(index.0)?;
+        let next = match local {
+            Some(reader) => writer.set_local_lane(reader, from),
+            None => {
+                writer.set_lane(reader, from);
+                None
+            }
+        };
+        self.wake_writer(now, index);
+        next
+    }
+
+    /// A local reader reads a remote writer's lane, or no longer. Returns which number it expects next, if
+    /// the two are matched.
+    pub fn set_writer_lane(
+        &mut self,
+        reader: ReaderIndex,
+        writer: Guid,
+        lane: bool,
+    ) -> Option<SequenceNumber> {
+        let proxy = self.readers.get_mut(reader.0)?.proxies.get_mut(&writer)?;
+        proxy.lane = lane;
+        Some(proxy.next_expected())
     }
 
     /// Have all matched reliable readers acknowledged all changes of a writer?

@@ -120,6 +120,7 @@ impl Participant {
         self.for_each_reader(writer, data.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
+            pass_lane(reader.index, proxy, sink);
             if proxy.is_known(data.writer_sn) {
                 return bump(&mut rx.counters.duplicates);
             }
@@ -136,6 +137,7 @@ impl Participant {
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
                 proxy.on_change(change, deliver)
             });
+            pass_lane(reader.index, proxy, sink);
             rx.note_lost(reader.index, lost);
         });
     }
@@ -164,6 +166,7 @@ impl Participant {
         self.for_each_reader(writer, frag.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
+            pass_lane(reader.index, proxy, sink);
             if proxy.is_known(number) {
                 return bump(&mut rx.counters.duplicates);
             }
@@ -195,6 +198,7 @@ impl Participant {
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
                 proxy.on_change(change, deliver)
             });
+            pass_lane(reader.index, proxy, sink);
             rx.note_lost(reader.index, lost);
         });
     }
@@ -209,9 +213,11 @@ impl Participant {
             if heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic {
                 rx.hear(now, reader.index, proxy);
             }
+            pass_lane(reader.index, proxy, sink);
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
                 proxy.on_heartbeat(now, heartbeat, deliver)
             });
+            pass_lane(reader.index, proxy, sink);
             let due = proxy.ack_due || !proxy.assemblies.is_empty();
             rx.note_lost(reader.index, lost);
             if due {
@@ -241,7 +247,9 @@ impl Participant {
         let writer = Guid::new(source.prefix, gap.writer_id);
         self.for_each_reader(writer, gap.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            pass_lane(reader.index, proxy, sink);
             rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| proxy.on_gap(gap, deliver));
+            pass_lane(reader.index, proxy, sink);
         });
     }
 
@@ -348,6 +356,13 @@ impl Rx<'_> {
         if count > 0 && self.events.len() < limits::EVENTS {
             self.events.push_back(Event::SampleLost { reader, count });
         }
+    }
+}
+
+/// Brings the protocol and a writer's lane together: each learns how far the other has come.
+fn pass_lane(reader: ReaderIndex, proxy: &mut WriterProxy, sink: &mut dyn Sink) {
+    if proxy.lane {
+        proxy.pass(sink.lane_next(reader, proxy.guid, proxy.next_expected()));
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Config {
     pub announcement_period: Duration,
     /// Bytes of the sockets' receive buffers to ask for.
     pub receive_buffer: usize,
+    /// Hand samples to readers on this machine past the network.
+    pub local: bool,
     /// Who drives the participant while nobody waits.
     pub driver: Driver,
 }
@@ -68,6 +70,7 @@ impl Default for Config {
             lease_duration: taut_exec::DEFAULT_LEASE_DURATION,
             announcement_period: taut_exec::DEFAULT_ANNOUNCEMENT_PERIOD,
             receive_buffer: udp.receive_buffer,
+            local: true,
             driver: Driver::Threaded,
         }
     }
@@ -123,6 +126,7 @@ impl Config {
             lease_duration: self.lease_duration,
             announcement_period: self.announcement_period,
             driver: self.driver,
+            local: self.local,
         }
     }
 }

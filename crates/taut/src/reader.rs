@@ -3,13 +3,13 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use taut_base::{Duration, Guid, Result};
+use taut_base::{Duration, Error, Guid, Result};
 use taut_cdr::DdsType;
 use taut_dcps::{
     Endpoint, Entity, LivelinessChangedStatus, PayloadKind, RequestedIncompatibleQosStatus, SampleInfo,
     SampleLostStatus, SampleRejectedStatus, Selection, StatusMask, SubscriptionMatchedStatus,
 };
-use taut_exec::Executor;
+use taut_exec::{Door, Executor, monotonic_now};
 use taut_qos::{DataReaderQos, SubscriberQos};
 use taut_rtps::ReaderIndex;
 
@@ -32,6 +32,7 @@ pub struct Sample<T> {
 pub struct DataReader<T> {
     pub(crate) executor: Arc<Executor>,
     pub(crate) index: ReaderIndex,
+    pub(crate) door: Arc<Door>,
     guid: Guid,
     qos: DataReaderQos,
     of: PhantomData<fn() -> T>,
@@ -53,10 +54,10 @@ fn decode<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
 }
 
 /// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
-pub(crate) fn take_next<T: DdsType>(executor: &Executor, index: ReaderIndex) -> Option<Sample<T>> {
+pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door) -> Option<Sample<T>> {
     loop {
-        // Decoded without the token, so that a large sample holds nobody up.
-        let sample = executor.look(|participant, now| participant.take_next(now, index))?;
+        // Decoded without the lock, so that a large sample holds nobody up.
+        let sample = executor.take_next(door)?;
         if let Some(sample) = decode(sample) {
             return Some(sample);
         }
@@ -72,12 +73,13 @@ impl<T: DdsType> DataReader<T> {
             let index = participant.create_reader(now, endpoint);
             (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
         });
-        DataReader { executor, index, guid, qos, of: PhantomData }
+        let door = executor.door(index).expect("invariant: the reader was just created");
+        DataReader { executor, index, door, guid, qos, of: PhantomData }
     }
 
     /// Takes the next sample, if there is one.
     pub fn take_next(&self) -> Result<Option<Sample<T>>> {
-        Ok(take_next(&self.executor, self.index))
+        Ok(take_next(&self.executor, &self.door))
     }
 
     /// Takes all samples.
@@ -88,9 +90,7 @@ impl<T: DdsType> DataReader<T> {
     /// Takes the samples of a selection.
     pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
-        self.executor.look(|participant, now| {
-            participant.take(now, self.index, selection, |sample| samples.push(sample));
-        });
+        self.executor.take(&self.door, selection, |sample| samples.push(sample));
         Ok(samples.into_iter().filter_map(decode).collect())
     }
 
@@ -102,9 +102,7 @@ impl<T: DdsType> DataReader<T> {
     /// Reads the samples of a selection; they stay.
     pub fn read_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
-        self.executor.look(|participant, now| {
-            participant.read(now, self.index, selection, |sample| samples.push(sample));
-        });
+        self.executor.read(&self.door, selection, |sample| samples.push(sample));
         Ok(samples.into_iter().filter_map(decode).collect())
     }
 
@@ -112,10 +110,9 @@ impl<T: DdsType> DataReader<T> {
     ///
     /// *Errors*: [`crate::Error::Timeout`].
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
-        let index = self.index;
-        wait_for(&self.executor, timeout.into(), |participant, _| {
-            participant.reader(index).is_some_and(|reader| reader.cache.unread_count() > 0)
-        })
+        let timeout = timeout.into();
+        let until = (!timeout.is_infinite()).then(|| monotonic_now() + timeout);
+        if self.executor.wait_unread(&self.door, until) { Ok(()) } else { Err(Error::Timeout) }
     }
 
     /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`].
@@ -141,13 +138,13 @@ impl<T: DdsType> DataReader<T> {
     /// Calls `listener` with each sample that arrives, on the thread that drives: do not wait in it.
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
         let executor = Arc::downgrade(&self.executor);
-        let index = self.index;
+        let door = Arc::clone(&self.door);
         self.set_listener(move |kinds| {
             let Some(executor) = executor.upgrade().filter(|_| kinds.intersects(StatusMask::DATA_AVAILABLE))
             else {
                 return;
             };
-            while let Some(sample) = take_next(&executor, index) {
+            while let Some(sample) = take_next(&executor, &door) {
                 listener(sample);
             }
         });
@@ -155,6 +152,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
+        self.executor.watch(&self.door);
         self.executor.set_listener(Entity::Reader(self.index), Some(Box::new(listener)));
     }
 
@@ -175,16 +173,20 @@ impl<T: DdsType> DataReader<T> {
 
     /// SAMPLE_LOST; its changes count from 0 again.
     pub fn sample_lost_status(&self) -> SampleLostStatus {
-        self.status(|reader| reader.sample_lost.take())
+        self.side_status(|side| side.sample_lost.take())
     }
 
     /// SAMPLE_REJECTED; its changes count from 0 again.
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
-        self.status(|reader| reader.sample_rejected.take())
+        self.side_status(|side| side.sample_rejected.take())
     }
 
     fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataReader) -> S) -> S {
         self.executor.look(|participant, _| participant.reader_mut(self.index).map(take).unwrap_or_default())
+    }
+
+    fn side_status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::ReaderSide) -> S) -> S {
+        self.executor.look(|participant, _| participant.at_side(self.index, take).unwrap_or_default())
     }
 
     /// Its GUID.

@@ -16,7 +16,14 @@ pub struct Samples<'a, T> {
 
 impl<'a, T: DdsType> Samples<'a, T> {
     pub(crate) fn new(reader: &'a DataReader<T>) -> Samples<'a, T> {
+        reader.executor.watch(&reader.door);
         Samples { reader }
+    }
+}
+
+impl<T> Drop for Samples<'_, T> {
+    fn drop(&mut self) {
+        self.reader.executor.unwatch(&self.reader.door);
     }
 }
 
@@ -24,10 +31,10 @@ impl<T: DdsType> Stream for Samples<'_, T> {
     type Item = Sample<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Sample<T>>> {
-        let DataReader { executor, index, .. } = self.reader;
+        let DataReader { executor, index, door, .. } = self.reader;
         // Registered before the look: a sample that comes in between wakes the task.
         executor.register_waker(Entity::Reader(*index), context.waker());
-        match take_next(executor, *index) {
+        match take_next(executor, door) {
             Some(sample) => Poll::Ready(Some(sample)),
             None => Poll::Pending,
         }

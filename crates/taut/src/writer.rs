@@ -10,7 +10,7 @@ use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     StatusMask, Write,
 };
-use taut_exec::{Executor, wall_clock_now};
+use taut_exec::{Executor, Outlet, wall_clock_now};
 use taut_mem::{Bytes, Pool};
 use taut_qos::{DataWriterQos, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
@@ -45,9 +45,11 @@ pub struct DataWriter<T> {
     of: PhantomData<fn(T)>,
 }
 
+/// What only the writer's thread works with.
 struct Tools {
     pool: Pool,
     hasher: KeyHasher,
+    outlet: Outlet,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -62,8 +64,10 @@ impl<T: DdsType> DataWriter<T> {
             let index = participant.create_writer(now, endpoint);
             (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
         });
-        let tools = Tools { pool: Pool::new(POOL.0, POOL.1), hasher: KeyHasher::default() };
-        let tools = RefCell::new(tools);
+        let outlet = executor.outlet(index, qos.resource_limits.max_samples);
+        let outlet = outlet.expect("invariant: the writer was just created");
+        let pool = Pool::new(POOL.0, POOL.1);
+        let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet });
         Ok(DataWriter { executor, index, guid, qos, representation, tools, of: PhantomData })
     }
 
@@ -76,19 +80,19 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Writes a sample with a time of the caller's own.
     pub fn write_with_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
-        self.publish(self.change(ChangeKind::Alive, sample, timestamp)?, true)
+        self.publish(ChangeKind::Alive, sample, timestamp, true)
     }
 
     /// Writes a sample if it can do so at once. *Errors*: [`Error::Timeout`] if it would have to wait.
     pub fn try_write(&self, sample: &T) -> Result<()> {
-        self.publish(self.change(ChangeKind::Alive, sample, wall_clock_now())?, false)
+        self.publish(ChangeKind::Alive, sample, wall_clock_now(), false)
     }
 
     /// Disposes of the instance that has the key of `key`.
     ///
     /// *Errors*: as [`DataWriter::write`]; [`Error::PreconditionNotMet`] on a topic without a key.
     pub fn dispose(&self, key: &T) -> Result<()> {
-        self.publish(self.change(ChangeKind::NotAliveDisposed, key, wall_clock_now())?, true)
+        self.publish(ChangeKind::NotAliveDisposed, key, wall_clock_now(), true)
     }
 
     /// Says that this writer will not write the instance any more; with
@@ -99,7 +103,7 @@ impl<T: DdsType> DataWriter<T> {
         } else {
             ChangeKind::NotAliveUnregistered
         };
-        self.publish(self.change(kind, key, wall_clock_now())?, true)
+        self.publish(kind, key, wall_clock_now(), true)
     }
 
     /// The handle of the instance that has the key of `key`. Needs nothing of the peers.
@@ -107,12 +111,12 @@ impl<T: DdsType> DataWriter<T> {
         self.tools.borrow_mut().hasher.hash(key, self.representation).map_err(refused::<T>)
     }
 
-    fn change(&self, kind: ChangeKind, sample: &T, timestamp: Timestamp) -> Result<Write> {
+    fn publish(&self, kind: ChangeKind, sample: &T, timestamp: Timestamp, may_wait: bool) -> Result<()> {
         if kind != ChangeKind::Alive && !T::HAS_KEY {
             let text = format!("{} has no key: mark one with #[dds(key)]", T::TYPE_NAME);
             return Err(Error::PreconditionNotMet(text));
         }
-        let Tools { pool, hasher } = &mut *self.tools.borrow_mut();
+        let Tools { pool, hasher, outlet } = &mut *self.tools.borrow_mut();
         let instance = hasher.hash(sample, self.representation).map_err(refused::<T>)?;
         let mut slot = pool.claim();
         slot.clear();
@@ -121,22 +125,17 @@ impl<T: DdsType> DataWriter<T> {
             _ => taut_cdr::key_to_payload(sample, self.representation, &mut slot),
         };
         encoded.map_err(refused::<T>)?;
-        let payload: Bytes = pool.share(slot);
-        Ok(Write { kind, instance, source_timestamp: Some(timestamp), payload })
-    }
-
-    fn publish(&self, write: Write, may_wait: bool) -> Result<()> {
-        let may_queue = matches!(self.qos.history, History::KeepLast(_));
-        if may_queue || !may_wait {
-            return self.executor.write(self.index, write, may_queue).map_err(|_| Error::Timeout);
-        }
-        if self.executor.write(self.index, write.clone(), false).is_ok() {
-            return Ok(());
-        }
-        let index = self.index;
-        wait_for(&self.executor, self.qos.reliability.max_blocking_time, |participant, now| {
-            participant.write(now, index, write.clone()).is_ok()
-        })
+        let write = Write {
+            kind,
+            instance,
+            source_timestamp: Some(timestamp),
+            payload: Bytes::new(),
+            number: None,
+            in_lane: false,
+        };
+        let keep_all = matches!(self.qos.history, History::KeepAll);
+        let wait = may_wait.then_some(self.qos.reliability.max_blocking_time);
+        self.executor.publish(outlet, write, (pool, slot), (keep_all, wait))
     }
 
     /// Waits until a reader has matched. *Errors*: [`Error::Timeout`].
@@ -156,9 +155,7 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Waits until all matched reliable readers have acknowledged all that was written.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
-        let index = self.index;
-        self.executor.with(|participant, now| participant.ask_for_acknowledgements(now, index));
-        wait_for(&self.executor, timeout.into(), |participant, _| participant.is_acknowledged(index))
+        self.executor.wait_for_acknowledgments(&mut self.tools.borrow_mut().outlet, timeout.into())
     }
 
     /// PUBLICATION_MATCHED; its changes count from 0 again.
@@ -205,16 +202,14 @@ impl<T> Drop for DataWriter<T> {
     /// Gives matched reliable readers up to `max_blocking_time` to acknowledge, so that a program may
     /// write and end.
     fn drop(&mut self) {
-        let (index, reliability) = (self.index, self.qos.reliability);
-        if reliability.kind == ReliabilityKind::Reliable
-            && !self.executor.look(|participant, _| participant.is_acknowledged(index))
-        {
-            self.executor.with(|participant, now| participant.ask_for_acknowledgements(now, index));
+        let (outlet, reliability) = (&mut self.tools.get_mut().outlet, self.qos.reliability);
+        if reliability.kind == ReliabilityKind::Reliable && !self.executor.is_acknowledged(outlet) {
             let longest = reliability.max_blocking_time.min(LONGEST_GOODBYE);
             // Who has not acknowledged by then is gone or too slow: the writer goes all the same.
-            let _ = wait_for(&self.executor, longest, |participant, _| participant.is_acknowledged(index));
+            let _ = self.executor.wait_for_acknowledgments(outlet, longest);
         }
         self.executor.remove_hooks(Entity::Writer(self.index));
         self.executor.with(|participant, now| participant.delete_writer(now, self.index));
+        self.executor.remove_outlet(self.index);
     }
 }

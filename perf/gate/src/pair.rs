@@ -83,6 +83,8 @@ impl Side<WriterIndex> {
             instance: Default::default(),
             source_timestamp: Some(Timestamp::from_unix_ns(n.cast_signed())),
             payload,
+            number: None,
+            in_lane: false,
         };
         self.participant.write(self.now, self.index, write).expect("the writer has room");
         self.transmit(port);

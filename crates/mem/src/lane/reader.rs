@@ -84,6 +84,14 @@ impl LaneReader {
         self.shared.lane.stamp(self.position).load(Ordering::Acquire) >= ready(self.position)
     }
 
+    /// The first word of the next sample's meta words, if there is one.
+    pub fn peek(&self) -> Option<u64> {
+        let cell = self.shared.lane.cell(self.position);
+        let there = cell[STAMP].load(Ordering::Acquire) == ready(self.position);
+        let first = cell[META].load(Ordering::Relaxed);
+        (there && self.is_current()).then_some(first)
+    }
+
     /// The next sample. The writer learns of the progress by [`LaneReader::publish`].
     pub fn poll(&mut self) -> Next {
         for _ in 0..ATTEMPTS {

@@ -197,7 +197,14 @@ impl Participant {
         } else {
             self.builtin.subscriptions_writer
         };
-        let change = NewChange { kind, instance: guid.into(), source_timestamp: None, payload };
+        let change = NewChange {
+            kind,
+            instance: guid.into(),
+            source_timestamp: None,
+            payload,
+            number: None,
+            in_lane: false,
+        };
         // KEEP_LAST always has room.
         let _ = self.write(now, writer, change, sink);
     }

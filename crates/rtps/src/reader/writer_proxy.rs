@@ -40,6 +40,8 @@ pub struct WriterProxy {
     pub liveliness: Liveliness,
     /// Does it keep its promise?
     pub alive: bool,
+    /// Its changes also come through a lane: who delivers knows what has.
+    pub lane: bool,
     /// Samples in assembly.
     pub assemblies: BTreeMap<SequenceNumber, Assembly>,
     /// The lowest number that is neither delivered nor known to be irrelevant or lost.
@@ -73,6 +75,7 @@ impl WriterProxy {
             heard: Time(i64::MIN),
             liveliness: Liveliness::default(),
             alive: true,
+            lane: false,
             assemblies: BTreeMap::new(),
             next: SequenceNumber::FIRST,
             last_available: SequenceNumber::ZERO,
@@ -310,6 +313,16 @@ impl WriterProxy {
     /// Has a HEARTBEAT of it arrived?
     pub fn has_heard(&self) -> bool {
         self.heartbeat_count.is_some()
+    }
+
+    /// All below `next` has come through the lane.
+    pub fn pass(&mut self, next: SequenceNumber) {
+        if next > self.next {
+            self.next = next;
+            self.last_available = self.last_available.max(next.prev());
+            self.pending.retain(|number, _| *number >= next);
+            self.assemblies.retain(|number, _| *number >= next);
+        }
     }
 
     /// The lowest number that has not been delivered.

@@ -5,23 +5,27 @@
 //! [`Writer::push`] or [`Writer::repair`] is called. The stateless SPDP writer is in
 //! `discovery/spdp.rs`: it has no proxies and repeats itself by a timer.
 
+mod lane;
+mod link;
 mod reader_proxy;
 mod repair;
 mod route;
 mod transmit;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use taut_base::{
     FragmentNumberSet, Guid, InstanceHandle, SequenceNumber, SequenceNumberSet, Time, Timestamp,
 };
 use taut_mem::Bytes;
-use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
+use taut_qos::{DurabilityKind, EndpointQos, History, LivelinessKind, ReliabilityKind};
 
 use crate::history_cache::{CacheChange, ChangeKind, HistoryCache};
 use crate::limits;
 use crate::{ReaderIndex, WriterIndex};
 
+pub use link::Link;
 pub use reader_proxy::{Owed, ReaderProxy};
 pub use route::MulticastChoice;
 
@@ -36,6 +40,10 @@ pub struct NewChange {
     pub source_timestamp: Option<Timestamp>,
     /// Encapsulation header and serialized data or key.
     pub payload: Bytes,
+    /// Its number, if the writer's owner counts; the next one if not.
+    pub number: Option<SequenceNumber>,
+    /// It also goes through the writer's lane: readers that read the lane have no need of it here.
+    pub in_lane: bool,
 }
 
 /// The history is full of changes that a reliable reader has not acknowledged.
@@ -48,8 +56,10 @@ pub struct LocalReader {
     pub reader: ReaderIndex,
     /// Does a change wait for room in its cache?
     pub reliable: bool,
-    /// All changes up to this one are in its cache.
+    /// All changes up to this one are in its cache, or it takes them from the lane.
     pub delivered: SequenceNumber,
+    /// From this change on it takes from the lane what goes through it.
+    pub lane_from: Option<SequenceNumber>,
 }
 
 /// One writer.
@@ -72,10 +82,16 @@ pub struct Writer {
     pub push_queued: bool,
     /// What it owes single readers is in the schedule.
     pub repair_queued: bool,
+    /// What it shares with its owner.
+    pub link: Arc<Link>,
     reliable: bool,
     durable: bool,
+    /// Its being alive is no business of each write.
+    automatic: bool,
     keep_all: bool,
     max_samples: usize,
+    /// The last change that did not go through the lane.
+    off_lane: SequenceNumber,
     history: HistoryCache,
     proxies: BTreeMap<Guid, ReaderProxy>,
     /// Proxies that are owed something, each at most once.
@@ -123,6 +139,9 @@ impl Writer {
             liveliness_lost: false,
             push_queued: false,
             repair_queued: false,
+            link: Arc::default(),
+            automatic: qos.liveliness.kind == LivelinessKind::Automatic,
+            off_lane: SequenceNumber::ZERO,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             durable: qos.durability != DurabilityKind::Volatile,
             keep_all: matches!(history, History::KeepAll),
@@ -166,14 +185,22 @@ impl Writer {
 
     /// Adds a change. *Errors*: [`Full`] if it has to wait for acknowledgements.
     pub fn write(&mut self, now: Time, new: NewChange) -> Result<SequenceNumber, Full> {
+        self.catch_up();
         if !self.has_room() {
             self.hurry = true;
             return Err(Full);
         }
-        self.last = self.last.next();
-        let concerns_nobody = self.proxies.is_empty() && self.local.is_empty() && !self.durable;
-        if concerns_nobody {
+        self.last = new.number.unwrap_or_default().max(self.last.next());
+        self.link.set_seen(self.last);
+        if !new.in_lane {
+            self.off_lane = self.last;
+            self.owe_to_lane_readers();
+        }
+        let all_in_lane = new.in_lane && self.all_read_the_lane();
+        if (self.proxies.is_empty() && self.local.is_empty() || all_in_lane) && !self.durable {
             self.sent = self.last;
+            self.skip_lane();
+            self.update_link();
             return Ok(self.last);
         }
         self.unasked_bytes = self.unasked_bytes.saturating_add(new.payload.len());
@@ -187,14 +214,17 @@ impl Writer {
             time: now,
             payload: new.payload,
         });
-        if self.proxies.is_empty() {
+        if self.route.is_empty() {
             self.sent = self.last;
         }
+        self.skip_lane();
+        self.update_link();
         Ok(self.last)
     }
 
     /// A reader of another participant has matched. `durable_reader`: it wants the history.
     pub fn match_reader(&mut self, mut proxy: ReaderProxy, durable_reader: bool) {
+        self.catch_up();
         proxy.reliable &= self.reliable;
         proxy.heartbeat_due = proxy.reliable;
         if self.durable && durable_reader {
@@ -215,6 +245,7 @@ impl Writer {
         self.proxies.insert(guid, proxy);
         self.update_route();
         self.owe(guid);
+        self.update_link();
     }
 
     /// The participant of a reader has spoken, so it knows this one by now: a heartbeat for a reader that
@@ -231,20 +262,25 @@ impl Writer {
         if self.proxies.remove(&guid).is_some() {
             self.update_route();
             self.forget_acknowledged();
+            self.update_link();
         }
     }
 
     /// A reader of this participant has matched.
     pub fn match_local(&mut self, reader: ReaderIndex, reliable: bool, durable_reader: bool) {
+        self.catch_up();
         let all = self.durable && durable_reader;
         let delivered = if all { SequenceNumber::ZERO } else { self.last };
-        self.local.push(LocalReader { reader, reliable: reliable && self.reliable, delivered });
+        let reliable = reliable && self.reliable;
+        self.local.push(LocalReader { reader, reliable, delivered, lane_from: None });
+        self.update_link();
     }
 
     /// A reader of this participant has gone.
     pub fn unmatch_local(&mut self, reader: ReaderIndex) {
         self.local.retain(|local| local.reader != reader);
         self.forget_acknowledged();
+        self.update_link();
     }
 
     /// An ACKNACK has arrived. Returns whether something new is acknowledged or to be sent.
@@ -256,6 +292,7 @@ impl Writer {
         count: i32,
         is_final: bool,
     ) -> bool {
+        self.catch_up();
         let (last, sent) = (self.last, self.sent);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return false };
         let before = proxy.acked;
@@ -284,6 +321,7 @@ impl Writer {
         }
         // A reader that asks is there; one that only says what it has may just be slow to take it.
         self.answered |= progress || asks;
+        self.skip_lane();
         if progress {
             self.forget_acknowledged();
         }
@@ -300,6 +338,7 @@ impl Writer {
 
     /// The heartbeat timer has run out: each reader that lags is owed one.
     pub fn on_heartbeat_timer(&mut self, now: Time) {
+        self.catch_up();
         let quiet_at = self.pushed_at + limits::HEARTBEAT_FIRST;
         if quiet_at > now && now < self.asked_at + limits::HEARTBEAT_IN_STREAM {
             self.heartbeat_at = quiet_at;
@@ -383,6 +422,13 @@ impl Writer {
         }
     }
 
+    /// Readers of this participant have been given what they can take.
+    pub fn after_delivery(&mut self) {
+        self.skip_lane();
+        self.forget_acknowledged();
+        self.update_link();
+    }
+
     /// Changes that readers of this participant have not been given. The caller delivers them.
     pub fn undelivered(&self, local: usize) -> Option<&CacheChange> {
         let delivered = self.local.get(local)?.delivered;
@@ -406,6 +452,7 @@ impl Writer {
     }
 
     fn update_route(&mut self) {
-        self.route = route::cover(self.proxies.values(), self.multicast);
+        let listening = self.proxies.values().filter(|proxy| proxy.lane_from.is_none());
+        self.route = route::cover(listening, self.multicast);
     }
 }

@@ -23,6 +23,8 @@ pub struct ReaderProxy {
     pub first_relevant: SequenceNumber,
     /// All changes up to this one are acknowledged.
     pub acked: SequenceNumber,
+    /// From this change on it takes from the lane what goes through it.
+    pub lane_from: Option<SequenceNumber>,
     /// It has answered a heartbeat. Until then it may not know the writer, and a volatile reader takes up
     /// the stream where the first heartbeat that it hears ends: that one must not cover what was
     /// written since the match.
@@ -72,6 +74,7 @@ impl ReaderProxy {
             multicast,
             first_relevant: SequenceNumber::FIRST,
             acked: SequenceNumber::ZERO,
+            lane_from: None,
             greeted: true,
             deaf: 0,
             heartbeat_due: reliable,

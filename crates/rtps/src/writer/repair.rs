@@ -15,25 +15,29 @@ pub(super) struct Contents<'a> {
     writer_id: EntityId,
     history: &'a HistoryCache,
     sent: SequenceNumber,
+    off_lane: SequenceNumber,
     count: &'a mut i32,
 }
 
 impl Writer {
     /// What this writer holds.
     pub(super) fn contents(&mut self) -> Contents<'_> {
-        let Writer { guid, history, sent, heartbeat_count, .. } = self;
-        Contents { writer_id: guid.entity, history, sent: *sent, count: heartbeat_count }
+        let Writer { guid, history, sent, off_lane, heartbeat_count, .. } = self;
+        let (sent, off_lane) = (*sent, *off_lane);
+        Contents { writer_id: guid.entity, history, sent, off_lane, count: heartbeat_count }
     }
 
     /// Sends what single readers are owed. Returns whether all is out.
     pub fn repair(&mut self, tx: &mut Tx<'_>) -> bool {
+        self.catch_up();
         while let Some(guid) = self.owed.front() {
             if tx.budget == 0 {
                 return false;
             }
-            let Writer { guid: own, history, sent, heartbeat_count, proxies, .. } = self;
+            let Writer { guid: own, history, sent, off_lane, heartbeat_count, proxies, .. } = self;
+            let (sent, off_lane) = (*sent, *off_lane);
             let mut contents =
-                Contents { writer_id: own.entity, history, sent: *sent, count: heartbeat_count };
+                Contents { writer_id: own.entity, history, sent, off_lane, count: heartbeat_count };
             let done = proxies.get_mut(guid).is_none_or(|proxy| contents.repair(tx, proxy));
             if done {
                 self.owed.pop_front();
@@ -43,6 +47,7 @@ impl Writer {
                 return false;
             }
         }
+        self.update_link();
         true
     }
 }
@@ -90,6 +95,11 @@ impl Contents<'_> {
             let mut heartbeat = self.heartbeat(reader_id, false, proxy.first_relevant);
             if !proxy.greeted {
                 (heartbeat.first_sn, heartbeat.last_sn) = (proxy.first_relevant, proxy.first_relevant.prev());
+            }
+            // What the lane brings is not to be had here.
+            if let Some(from) = proxy.lane_from {
+                heartbeat.last_sn = heartbeat.last_sn.min(from.prev().max(self.off_lane));
+                heartbeat.first_sn = heartbeat.first_sn.min(heartbeat.last_sn.next());
             }
             tx.make_room(0, &proxy.unicast);
             tx.message.heartbeat(&heartbeat);
@@ -224,6 +234,8 @@ mod tests {
             instance: InstanceHandle::NIL,
             source_timestamp: None,
             payload: Bytes::new(),
+            number: None,
+            in_lane: false,
         };
         writer.write(Time(0), change).unwrap();
         assert_eq!(heartbeats(&mut writer, Writer::push), [], "the change alone");

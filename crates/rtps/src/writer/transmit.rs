@@ -13,6 +13,7 @@ impl Writer {
     /// Sends fresh changes to all readers. Returns whether all are out; `false` when the budget
     /// is used up.
     pub fn push(&mut self, tx: &mut Tx<'_>) -> bool {
+        self.catch_up();
         if self.route.is_empty() {
             self.sent = self.last;
         }
@@ -47,13 +48,15 @@ impl Writer {
         self.piggyback_heartbeat(tx);
         tx.flush(&self.route);
         self.forget_acknowledged();
+        self.update_link();
         done
     }
 
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
     /// answer but from a reader that misses something; every so often it asks for acknowledgement.
     fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>) {
-        let mut reliable = self.proxies.values().filter(|proxy| proxy.reliable).peekable();
+        let mut reliable =
+            self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()).peekable();
         if reliable.peek().is_none() || reliable.any(|proxy| !proxy.greeted) {
             return;
         }

@@ -75,6 +75,16 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| config.data_multicast.to_string(),
     },
     Row {
+        name: "local",
+        allowed: "`true` or `false`",
+        meaning: "Hand samples to readers on this machine past the network. Without it they take the same way as all others.",
+        set: Set::One(|config, text| {
+            config.local = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.local.to_string(),
+    },
+    Row {
         name: "name",
         allowed: "a text",
         meaning: "A name for people, which the others see.",

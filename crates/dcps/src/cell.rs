@@ -1,0 +1,55 @@
+//! A change as the words that go with its payload through a lane.
+//!
+//! Words: number; source timestamp as in RTPS 2.5 §9.3.2.1, all ones without one; kind; the instance's
+//! handle in two.
+
+use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_mem::Bytes;
+use taut_mem::lane::Meta;
+use taut_rtps::history_cache::{CacheChange, ChangeKind};
+
+use crate::participant::Write;
+
+/// No source timestamp.
+const NONE: u64 = u64::MAX;
+
+/// The words of a change that is about to be written.
+pub fn meta(number: SequenceNumber, write: &Write) -> Meta {
+    let kind = match write.kind {
+        ChangeKind::Alive => 0,
+        ChangeKind::NotAliveDisposed => 1,
+        ChangeKind::NotAliveUnregistered => 2,
+        ChangeKind::NotAliveDisposedUnregistered => 3,
+    };
+    let (high, low) = halves(write.instance);
+    let timestamp = write.source_timestamp.map_or(NONE, Timestamp::to_bits);
+    [number.0.cast_unsigned(), timestamp, kind, high, low]
+}
+
+/// The change that was written.
+pub(crate) fn change(writer_guid: Guid, time: Time, meta: &Meta, payload: Bytes) -> CacheChange {
+    let [number, timestamp, kind, high, low] = *meta;
+    let mut instance = [0; 16];
+    let (first, last) = instance.split_at_mut(8);
+    first.copy_from_slice(&high.to_be_bytes());
+    last.copy_from_slice(&low.to_be_bytes());
+    CacheChange {
+        kind: match kind & 3 {
+            0 => ChangeKind::Alive,
+            1 => ChangeKind::NotAliveDisposed,
+            2 => ChangeKind::NotAliveUnregistered,
+            _ => ChangeKind::NotAliveDisposedUnregistered,
+        },
+        writer_guid,
+        sequence_number: SequenceNumber(number.cast_signed()),
+        instance: Some(InstanceHandle(instance)),
+        source_timestamp: (timestamp != NONE).then(|| Timestamp::from_bits(timestamp)),
+        time,
+        payload,
+    }
+}
+
+fn halves(instance: InstanceHandle) -> (u64, u64) {
+    let all = u128::from_be_bytes(instance.0);
+    ((all >> 64) as u64, all as u64)
+}

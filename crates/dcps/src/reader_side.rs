@@ -1,0 +1,351 @@
+//! The part of a reader that its own thread works on: the samples, and the lanes they come through.
+//!
+//! Everything else of a participant needs the participant; this needs only whoever guards it. The protocol
+//! delivers into it, lanes are emptied into it, the application takes from it. Must never wait.
+
+use taut_base::{Guid, InstanceHandle, SequenceNumber, Time};
+use taut_mem::lane::{LaneReader, Next};
+use taut_qos::{DataReaderQos, ReliabilityKind};
+use taut_rtps::ReaderIndex;
+use taut_rtps::history_cache::{CacheChange, ChangeKind};
+
+use crate::cell;
+use crate::reader_cache::{Insert, ReaderCache};
+use crate::sample_info::{Sample, Selection};
+use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
+use crate::type_support::{KeyHash, TypeSupport};
+
+/// Where the sides of a participant's readers are, so that their owners reach them without it.
+pub trait Doors: Send {
+    /// Puts a reader's side in its place, or takes it away.
+    fn set(&mut self, index: ReaderIndex, side: Option<ReaderSide>);
+    /// Shows a reader's side; nothing happens if there is none.
+    fn look(&self, index: ReaderIndex, call: &mut dyn FnMut(&ReaderSide));
+    /// Calls with a reader's side; not at all if there is none.
+    fn with(&mut self, index: ReaderIndex, call: &mut dyn FnMut(&mut ReaderSide));
+}
+
+/// All in one place, for who has one thread.
+impl Doors for Vec<Option<ReaderSide>> {
+    fn set(&mut self, index: ReaderIndex, side: Option<ReaderSide>) {
+        let at = index.0 as usize;
+        if self.len() <= at {
+            self.resize_with(at.saturating_add(1), || None);
+        }
+        if let Some(slot) = self.get_mut(at) {
+            *slot = side;
+        }
+    }
+
+    fn look(&self, index: ReaderIndex, call: &mut dyn FnMut(&ReaderSide)) {
+        if let Some(Some(side)) = self.get(index.0 as usize) {
+            call(side);
+        }
+    }
+
+    fn with(&mut self, index: ReaderIndex, call: &mut dyn FnMut(&mut ReaderSide)) {
+        if let Some(Some(side)) = self.get_mut(index.0 as usize) {
+            call(side);
+        }
+    }
+}
+
+/// A lane that a reader reads.
+struct Source {
+    writer: Guid,
+    strength: i32,
+    lane: LaneReader,
+    /// Must what the lane leaves out be waited for?
+    reliable: bool,
+    /// What is below has come, through the lane or the protocol.
+    next: SequenceNumber,
+    /// The lane's next sample has to wait, for one that comes through the protocol or for room.
+    stalled: bool,
+    /// The writer broke the lane's rules; nothing of it is read any more.
+    broken: bool,
+}
+
+impl Source {
+    fn is_ready(&self) -> bool {
+        !self.stalled && !self.broken && self.lane.is_ready()
+    }
+
+    /// The number of the lane's next sample.
+    fn first(&self) -> Option<SequenceNumber> {
+        self.lane.peek().map(|number| SequenceNumber(number.cast_signed()))
+    }
+
+    fn stall(&mut self) {
+        self.stalled = true;
+        self.lane.step_back();
+    }
+}
+
+/// What emptying the lanes has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pulled {
+    /// What is new.
+    pub news: StatusMask,
+    /// A writer waits to hear that there is room.
+    pub awaited: bool,
+}
+
+/// One reader's samples and where they come from.
+pub struct ReaderSide {
+    /// Its samples.
+    pub cache: ReaderCache,
+    /// Samples that were lost on their way.
+    pub sample_lost: SampleLostStatus,
+    /// Samples that found no room.
+    pub sample_rejected: SampleRejectedStatus,
+    /// Payloads that are no samples of its type.
+    pub undecodable: u64,
+    /// Lanes whose writers broke their rules.
+    pub broken_lanes: u64,
+    key_hash: Option<KeyHash>,
+    reliable: bool,
+    /// A change waits in the protocol for room in the cache.
+    blocked: bool,
+    sources: Vec<Source>,
+}
+
+/// A change that the cache has no room for now.
+struct NoRoom(CacheChange);
+
+impl ReaderSide {
+    pub(crate) fn new(qos: &DataReaderQos, type_support: &TypeSupport) -> ReaderSide {
+        ReaderSide {
+            cache: ReaderCache::new(qos, type_support.key_hash.is_some()),
+            sample_lost: SampleLostStatus::default(),
+            sample_rejected: SampleRejectedStatus::default(),
+            undecodable: 0,
+            broken_lanes: 0,
+            key_hash: type_support.key_hash,
+            reliable: qos.reliability.kind == ReliabilityKind::Reliable,
+            blocked: false,
+            sources: Vec::new(),
+        }
+    }
+
+    /// Reads a writer's lane from now on. `next` is the number after all that has come from the writer.
+    pub fn add_lane(
+        &mut self,
+        writer: Guid,
+        strength: i32,
+        lane: LaneReader,
+        reliable: bool,
+        next: SequenceNumber,
+    ) {
+        self.remove_lane(writer);
+        let reliable = reliable && self.reliable;
+        self.sources.push(Source { writer, strength, lane, reliable, next, stalled: false, broken: false });
+    }
+
+    /// No longer reads a writer's lane.
+    pub fn remove_lane(&mut self, writer: Guid) {
+        self.sources.retain(|source| source.writer != writer);
+    }
+
+    /// Does it read lanes?
+    pub fn has_lanes(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    /// Is there something in a lane that has not been looked at? *Cost*: one load for each lane.
+    pub fn is_ready(&self) -> bool {
+        self.sources.iter().any(Source::is_ready)
+    }
+
+    /// Does the writer of a lane wait for room?
+    pub fn is_awaited(&self) -> bool {
+        self.sources.iter().any(|source| source.lane.lane().is_awaited())
+    }
+
+    /// Is there a sample that was not read, or may there be one in a lane?
+    pub fn has_unread(&self) -> bool {
+        self.cache.unread_count() > 0 || self.is_ready()
+    }
+
+    /// Does a change wait in the protocol for room? Forgets it.
+    pub fn take_blocked(&mut self) -> bool {
+        std::mem::take(&mut self.blocked)
+    }
+
+    /// Samples have gone: lanes that were full for want of room may go on. Are there any?
+    pub fn make_room(&mut self) -> bool {
+        let stalled = self.sources.iter_mut().filter(|source| source.stalled);
+        stalled.map(|source| source.stalled = false).count() > 0
+    }
+
+    /// Takes what is in the lanes as far as there is room.
+    pub fn pull(&mut self, now: Time) -> Pulled {
+        let mut pulled = Pulled::default();
+        let mut sources = std::mem::take(&mut self.sources);
+        for source in &mut sources {
+            self.pull_source(now, source, &mut pulled);
+        }
+        self.sources = sources;
+        pulled
+    }
+
+    fn pull_source(&mut self, now: Time, source: &mut Source, pulled: &mut Pulled) {
+        source.stalled = false;
+        if !source.is_ready() {
+            return;
+        }
+        for _ in 0..source.lane.lane().cells() {
+            match source.lane.poll() {
+                Next::Empty => break,
+                Next::Broken => {
+                    source.broken = true;
+                    self.broken_lanes = self.broken_lanes.saturating_add(1);
+                    break;
+                }
+                Next::Sample { meta, payload, lost } => {
+                    self.note_lost(lost, pulled);
+                    let change = cell::change(source.writer, now, &meta, payload);
+                    let number = change.sequence_number;
+                    if number < source.next {
+                        continue;
+                    }
+                    if source.reliable && number > source.next {
+                        source.stall();
+                        break;
+                    }
+                    match self.insert(now, source.strength, change) {
+                        Ok(news) => pulled.news = pulled.news | news,
+                        Err(NoRoom(_)) => {
+                            source.stall();
+                            break;
+                        }
+                    }
+                    source.next = number.next();
+                }
+            }
+        }
+        pulled.awaited |= source.lane.publish();
+    }
+
+    fn note_lost(&mut self, lost: u64, pulled: &mut Pulled) {
+        if lost > 0 {
+            self.sample_lost.count(lost);
+            pulled.news = pulled.news | StatusMask::SAMPLE_LOST;
+        }
+    }
+
+    /// Takes a change from the protocol, after what its writer's lane holds before it.
+    pub(crate) fn deliver(
+        &mut self,
+        now: Time,
+        strength: i32,
+        change: CacheChange,
+    ) -> (Result<(), CacheChange>, StatusMask) {
+        let mut pulled = Pulled::default();
+        let writer = change.writer_guid;
+        let Some(at) = self.sources.iter().position(|source| source.writer == writer) else {
+            return self.deliver_one(now, strength, change);
+        };
+        let mut source = self.sources.swap_remove(at);
+        self.pull_source(now, &mut source, &mut pulled);
+        let number = change.sequence_number;
+        let (outcome, news) = if number < source.next {
+            (Ok(()), StatusMask::NONE)
+        } else if source.reliable && source.first().is_some_and(|first| first < number) {
+            // The lane holds what comes before it, and there is no room for that.
+            self.blocked = true;
+            (Err(change), StatusMask::NONE)
+        } else {
+            self.deliver_one(now, strength, change)
+        };
+        if outcome.is_ok() {
+            source.next = source.next.max(number.next());
+            self.pull_source(now, &mut source, &mut pulled);
+        }
+        self.sources.push(source);
+        (outcome, news | pulled.news)
+    }
+
+    fn deliver_one(
+        &mut self,
+        now: Time,
+        strength: i32,
+        change: CacheChange,
+    ) -> (Result<(), CacheChange>, StatusMask) {
+        match self.insert(now, strength, change) {
+            Ok(news) => (Ok(()), news),
+            Err(NoRoom(change)) => {
+                self.blocked = true;
+                (Err(change), StatusMask::NONE)
+            }
+        }
+    }
+
+    /// See [`taut_rtps::Sink::lane_next`].
+    pub(crate) fn lane_next(
+        &mut self,
+        now: Time,
+        writer: Guid,
+        expected: SequenceNumber,
+    ) -> (SequenceNumber, StatusMask) {
+        let Some(at) = self.sources.iter().position(|source| source.writer == writer) else {
+            return (expected, StatusMask::NONE);
+        };
+        let mut pulled = Pulled::default();
+        let mut source = self.sources.swap_remove(at);
+        // What the lane still holds has not come, whatever the protocol knows of it.
+        let known = source.first().map_or(expected, |first| first.min(expected));
+        source.next = source.next.max(known);
+        self.pull_source(now, &mut source, &mut pulled);
+        let next = source.next;
+        self.sources.push(source);
+        (next, pulled.news)
+    }
+
+    /// Puts a change into the cache. What has no room is given back if its reader is reliable.
+    fn insert(&mut self, now: Time, strength: i32, mut change: CacheChange) -> Result<StatusMask, NoRoom> {
+        let Some(instance) = self.instance_of(&change) else {
+            self.undecodable = self.undecodable.saturating_add(1);
+            return Ok(StatusMask::NONE);
+        };
+        change.instance = Some(instance);
+        if self.reliable && !self.cache.has_room(instance) {
+            return Err(NoRoom(change));
+        }
+        Ok(match self.cache.insert(now, change, strength, None) {
+            Insert::Stored | Insert::Replaced => StatusMask::DATA_AVAILABLE,
+            Insert::Rejected(reason) => {
+                self.sample_rejected.count(reason, instance);
+                StatusMask::SAMPLE_REJECTED
+            }
+            Insert::Ignored(_) => StatusMask::NONE,
+        })
+    }
+
+    /// The instance, computed here where there are bytes to compute it from: peers differ in how they
+    /// hash keys, and one instance must have one handle whoever wrote it.
+    fn instance_of(&self, change: &CacheChange) -> Option<InstanceHandle> {
+        match self.key_hash {
+            None => Some(InstanceHandle::NIL),
+            Some(_) if change.payload.is_empty() => change.instance,
+            Some(key_hash) => key_hash(&change.payload, change.kind != ChangeKind::Alive),
+        }
+    }
+
+    /// Takes selected samples. Returns how many.
+    pub fn take(&mut self, now: Time, selection: &Selection, out: impl FnMut(Sample)) -> usize {
+        self.cache.on_timeout(now);
+        self.cache.take(selection, out)
+    }
+
+    /// Takes the next sample that was not read before.
+    pub fn take_next(&mut self, now: Time) -> Option<Sample> {
+        self.cache.on_timeout(now);
+        self.cache.take_next()
+    }
+
+    /// Reads selected samples; they stay. Returns how many.
+    pub fn read(&mut self, now: Time, selection: &Selection, out: impl FnMut(Sample)) -> usize {
+        self.cache.on_timeout(now);
+        self.cache.read(selection, out)
+    }
+}

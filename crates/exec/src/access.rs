@@ -1,0 +1,188 @@
+//! What the owners of readers and writers do with their ends: take, wait, publish.
+//!
+//! None of it needs the token while lanes are enough.
+
+use std::sync::Arc;
+
+use taut_base::{Duration, Error, Result, Time};
+use taut_dcps::{Sample, Selection, Write};
+use taut_mem::{Pool, Slot};
+use taut_rtps::{ReaderIndex, WriterIndex};
+
+use crate::clock::monotonic_now;
+use crate::door::Door;
+use crate::executor::Executor;
+use crate::outlet::Outlet;
+
+impl Executor {
+    /// The door of a reader that was just created.
+    pub fn door(&self, index: ReaderIndex) -> Option<Arc<Door>> {
+        self.inner.doors.get(index)
+    }
+
+    /// The outlet of a writer that was just created; `limit` is its RESOURCE_LIMITS max_samples.
+    pub fn outlet(&self, index: WriterIndex, limit: Option<u32>) -> Option<Outlet> {
+        let link = self.inner.token().participant.core().writer(index).map(|writer| Arc::clone(&writer.link));
+        Some(Outlet::new(index, link?, self.inner.joins.route(index), limit))
+    }
+
+    /// Forgets where a writer's lane leads.
+    pub fn remove_outlet(&self, index: WriterIndex) {
+        self.inner.joins.remove_route(index);
+    }
+
+    /// Takes the next sample that was not read before. *Cost*: the door's lock.
+    pub fn take_next(&self, door: &Door) -> Option<Sample> {
+        let mut sample = None;
+        self.visit(door, |side, now| {
+            sample = side.take_next(now);
+            usize::from(sample.is_some())
+        });
+        sample
+    }
+
+    /// Takes selected samples.
+    pub fn take(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) {
+        self.visit(door, |side, now| side.take(now, selection, out));
+    }
+
+    /// Reads selected samples; they stay.
+    pub fn read(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) {
+        self.visit(door, |side, now| {
+            side.read(now, selection, out);
+            0
+        });
+    }
+
+    /// Empties the lanes, then calls `take`, which says how many samples have gone; tells who waits for room.
+    fn visit(&self, door: &Door, take: impl FnOnce(&mut taut_dcps::ReaderSide, Time) -> usize) {
+        let mut side = door.side();
+        if side.cache.is_empty() && !side.is_ready() {
+            return;
+        }
+        let now = monotonic_now();
+        let mut awaited = side.pull(now).awaited;
+        let taken = take(&mut side, now);
+        let blocked = taken > 0 && side.take_blocked();
+        if taken > 0 && side.make_room() {
+            awaited |= side.pull(now).awaited;
+        }
+        drop(side);
+        if awaited {
+            door.ring_writers();
+        }
+        if blocked {
+            self.inner.with(|participant, now| participant.on_room(now, door.index));
+        }
+    }
+
+    /// Waits until a reader has a sample that was not read. `false` when `until` has passed.
+    pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
+        self.watch(door);
+        let inner = &self.inner;
+        let found = inner.wait(until, |participant, now| {
+            if participant.pull(now, door.index) {
+                door.ring_writers();
+            }
+            participant.side(door.index, |side| side.cache.unread_count() > 0).filter(|unread| *unread)
+        });
+        self.unwatch(door);
+        found.is_some()
+    }
+
+    /// From now on the driver empties the reader's lanes, so that its news are told.
+    pub fn watch(&self, door: &Door) {
+        self.inner.doors.watch(door);
+    }
+
+    /// The inverse of [`Executor::watch`].
+    pub fn unwatch(&self, door: &Door) {
+        self.inner.doors.unwatch(door);
+    }
+
+    /// Writes. `write` is complete but for payload and number; `payload` comes from `pool` and goes back
+    /// there. A KEEP_ALL writer waits up to `wait` for its readers; a KEEP_LAST writer for nobody.
+    ///
+    /// *Errors*: [`Error::Timeout`]. *Cost*: see [`Outlet`].
+    pub fn publish(
+        &self,
+        outlet: &mut Outlet,
+        mut write: Write,
+        (pool, payload): (&mut Pool, Slot),
+        (keep_all, wait): (bool, Option<Duration>),
+    ) -> Result<()> {
+        if keep_all && !outlet.has_room() {
+            self.wait_for_room(outlet, wait.ok_or(Error::Timeout)?)?;
+        }
+        let place = if outlet.has_room() { outlet.place(&payload) } else { None };
+        write.in_lane = place.is_some();
+        if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {
+            outlet.commit(&write, &payload, place);
+            drop(pool.share(payload));
+            return Ok(());
+        }
+        write.number = Some(outlet.next_number());
+        write.payload = pool.share(payload);
+        if let Err(error) = self.give(outlet.index, write.clone(), keep_all, wait) {
+            outlet.give_back(place);
+            return Err(error);
+        }
+        outlet.note_given();
+        outlet.commit(&write, &write.payload, place);
+        Ok(())
+    }
+
+    /// Gives a change to the protocol.
+    fn give(&self, index: WriterIndex, write: Write, keep_all: bool, wait: Option<Duration>) -> Result<()> {
+        if !keep_all || wait.is_none() {
+            return self.inner.write(index, write, !keep_all).map_err(|_| Error::Timeout);
+        }
+        if self.inner.write(index, write.clone(), false).is_ok() {
+            return Ok(());
+        }
+        let until = wait.filter(|wait| !wait.is_infinite()).map(|wait| monotonic_now() + wait);
+        let written = self.inner.wait(until, |participant, now| {
+            participant.write(now, index, write.clone()).is_ok().then_some(())
+        });
+        written.ok_or(Error::Timeout)
+    }
+
+    fn wait_for_room(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
+        self.wait_for_readers(outlet, wait, Outlet::has_room)
+    }
+
+    /// Waits until all reliable readers have all that was written.
+    ///
+    /// *Errors*: [`Error::Timeout`].
+    pub fn wait_for_acknowledgments(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
+        let index = outlet.index;
+        let until = (!wait.is_infinite()).then(|| monotonic_now() + wait);
+        self.inner.with(|participant, now| participant.ask_for_acknowledgements(now, index));
+        let acknowledged =
+            self.inner.wait(until, |participant, _| participant.is_acknowledged(index).then_some(()));
+        acknowledged.ok_or(Error::Timeout)?;
+        let left = until.map_or(Duration::INFINITE, |until| until.since(monotonic_now()));
+        self.wait_for_readers(outlet, left, Outlet::is_read)
+    }
+
+    fn wait_for_readers(
+        &self,
+        outlet: &mut Outlet,
+        wait: Duration,
+        ready: fn(&mut Outlet) -> bool,
+    ) -> Result<()> {
+        if ready(outlet) {
+            return Ok(());
+        }
+        let until = (!wait.is_infinite()).then(|| monotonic_now() + wait);
+        outlet.set_waiting(true);
+        let found = self.inner.wait(until, |_, _| ready(outlet).then_some(()));
+        outlet.set_waiting(false);
+        found.ok_or(Error::Timeout)
+    }
+
+    /// Has everybody acknowledged all that was written?
+    pub fn is_acknowledged(&self, outlet: &mut Outlet) -> bool {
+        outlet.is_read() && self.inner.token().participant.is_acknowledged(outlet.index)
+    }
+}

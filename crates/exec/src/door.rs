@@ -1,0 +1,135 @@
+//! A reader's side behind its own lock, so that its owner takes samples without the token.
+//!
+//! The lock is held for a few samples at a time: by the owner who takes, by the protocol that delivers, by
+//! the driver that empties lanes. Order of locks: the token, then a door; never the other way round.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use taut_base::Guid;
+use taut_dcps::{Doors, ReaderSide};
+use taut_rtps::ReaderIndex;
+
+use crate::ringer::Ringer;
+
+/// One reader's side and who is interested in it.
+pub struct Door {
+    pub(crate) index: ReaderIndex,
+    side: Mutex<ReaderSide>,
+    /// Who wants to be told of new samples: threads that wait, listeners, tasks.
+    watchers: AtomicUsize,
+    /// Who is to be told that there is room in a lane, by its writer.
+    writers: Mutex<Vec<(Guid, Ringer)>>,
+}
+
+impl Door {
+    pub(crate) fn side(&self) -> MutexGuard<'_, ReaderSide> {
+        self.side.lock()
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watchers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Tells the writers of its lanes that there is room.
+    pub(crate) fn ring_writers(&self) {
+        for (_, ringer) in self.writers.lock().iter() {
+            ringer.ring();
+        }
+    }
+}
+
+/// The doors of a participant, by their place in the protocol's table.
+#[derive(Default)]
+pub(crate) struct Table {
+    doors: Mutex<Vec<Option<Arc<Door>>>>,
+    /// How many lanes lead to them, so that a participant without any pays one load.
+    lanes: AtomicUsize,
+    /// How many watch.
+    watchers: AtomicUsize,
+}
+
+impl Table {
+    pub fn watch(&self, door: &Door) {
+        door.watchers.fetch_add(1, Ordering::SeqCst);
+        self.watchers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn unwatch(&self, door: &Door) {
+        door.watchers.fetch_sub(1, Ordering::SeqCst);
+        self.watchers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Does somebody wait for what lanes bring?
+    pub fn is_watched(&self) -> bool {
+        self.has_lanes() && self.watchers.load(Ordering::SeqCst) > 0
+    }
+
+    pub fn get(&self, index: ReaderIndex) -> Option<Arc<Door>> {
+        self.doors.lock().get(index.0 as usize)?.clone()
+    }
+
+    pub fn has_lanes(&self) -> bool {
+        self.lanes.load(Ordering::SeqCst) > 0
+    }
+
+    pub fn add_writer(&self, door: &Door, writer: Guid, ringer: Ringer) {
+        self.remove_writer(door, writer);
+        door.writers.lock().push((writer, ringer));
+        self.lanes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn remove_writer(&self, door: &Door, writer: Guid) {
+        let mut writers = door.writers.lock();
+        if let Some(at) = writers.iter().position(|(known, _)| *known == writer) {
+            writers.remove(at);
+            self.lanes.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The door after `index`, or the first one.
+    pub fn after(&self, index: Option<ReaderIndex>) -> Option<Arc<Door>> {
+        let start = index.map_or(0, |index| index.0 as usize + 1);
+        self.doors.lock().get(start..)?.iter().flatten().next().cloned()
+    }
+
+    /// Is there something in a lane that somebody waits for?
+    pub fn is_ready(&self) -> bool {
+        let doors = self.doors.lock();
+        doors.iter().flatten().any(|door| door.is_watched() && door.side().is_ready())
+    }
+}
+
+/// The table as the participant sees it.
+pub(crate) struct TableDoors(pub Arc<Table>);
+
+impl Doors for TableDoors {
+    fn set(&mut self, index: ReaderIndex, side: Option<ReaderSide>) {
+        let door = side.map(|side| {
+            let (side, writers) = (Mutex::new(side), Mutex::default());
+            Arc::new(Door { index, side, watchers: AtomicUsize::new(0), writers })
+        });
+        let mut doors = self.0.doors.lock();
+        let at = index.0 as usize;
+        if doors.len() <= at {
+            doors.resize(at + 1, None);
+        }
+        if let Some(old) = std::mem::replace(&mut doors[at], door) {
+            self.0.lanes.fetch_sub(old.writers.lock().len(), Ordering::SeqCst);
+            self.0.watchers.fetch_sub(old.watchers.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+    }
+
+    fn look(&self, index: ReaderIndex, call: &mut dyn FnMut(&ReaderSide)) {
+        if let Some(door) = self.0.get(index) {
+            call(&door.side());
+        }
+    }
+
+    fn with(&mut self, index: ReaderIndex, call: &mut dyn FnMut(&mut ReaderSide)) {
+        if let Some(door) = self.0.get(index) {
+            call(&mut door.side());
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The writing end of a writer's lane, in the hands of the thread that has the DataWriter.
+//!
+//! A sample goes into the lane, for readers of this machine, or through the protocol, for all others and
+//! for what finds no room in the lane, or both. While the lane is enough the writer meets nobody: no token,
+//! no lock, no system call unless a reader sleeps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use parking_lot::Mutex;
+use taut_base::{Guid, SequenceNumber};
+use taut_dcps::{Write, cell};
+use taut_mem::Region;
+use taut_mem::lane::{Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
+use taut_rtps::{Link, WriterIndex};
+
+use crate::ringer::Ringer;
+
+/// Samples that a lane holds. Lower and a writer that is faster than its readers for a moment leaves the
+/// lane, higher and what it writes is no longer in the cache when they come: 64 kB.
+const CELLS: usize = 512;
+
+/// Memory that larger samples of one writer may lie in. It is taken as it is needed; a sample that finds
+/// none goes through the protocol.
+const ARENA: usize = 256 << 20;
+
+/// Where a writer's lane leads: changed by whoever joins readers, looked at by the writer's owner before
+/// each write.
+#[derive(Default)]
+pub(crate) struct Route {
+    version: AtomicU64,
+    ends: Mutex<Ends>,
+}
+
+#[derive(Default)]
+struct Ends {
+    lane: Option<Arc<Lane>>,
+    /// Made, and not yet with the writer's owner.
+    writer: Option<LaneWriter>,
+    readers: Vec<(Guid, Peer, Ringer)>,
+}
+
+impl Route {
+    /// The lane; made when there is none.
+    pub fn lane(&self) -> Arc<Lane> {
+        let mut ends = self.ends.lock();
+        if let Some(lane) = &ends.lane {
+            return Arc::clone(lane);
+        }
+        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, ARENA)), CELLS));
+        ends.lane = Some(Arc::clone(&lane));
+        ends.writer = Some(LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true)));
+        lane
+    }
+
+    pub fn add(&self, reader: Guid, feedback: Arc<Feedback>, reliable: bool, ringer: Ringer) {
+        let mut ends = self.ends.lock();
+        ends.readers.retain(|(known, ..)| *known != reader);
+        ends.readers.push((reader, Peer { feedback, reliable }, ringer));
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn remove(&self, reader: Guid) {
+        let mut ends = self.ends.lock();
+        ends.readers.retain(|(known, ..)| *known != reader);
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// One writer's outlet. Belongs to one thread at a time.
+pub struct Outlet {
+    pub(crate) index: WriterIndex,
+    link: Arc<Link>,
+    route: Arc<Route>,
+    version: u64,
+    lane: Option<LaneWriter>,
+    has_readers: bool,
+    bells: Vec<(Ringer, u64)>,
+    last: SequenceNumber,
+    /// The last change that was given to the protocol.
+    given: SequenceNumber,
+    /// How many changes may wait in the lane.
+    limit: u64,
+    waits: bool,
+}
+
+/// How a payload goes into the lane.
+pub(crate) enum Place {
+    Cell,
+    Slot(Slot),
+}
+
+impl Outlet {
+    pub(crate) fn new(index: WriterIndex, link: Arc<Link>, route: Arc<Route>, limit: Option<u32>) -> Outlet {
+        Outlet {
+            index,
+            link,
+            route,
+            version: 0,
+            lane: None,
+            has_readers: false,
+            bells: Vec::new(),
+            last: SequenceNumber::ZERO,
+            given: SequenceNumber::ZERO,
+            limit: limit.map_or(u64::MAX, u64::from),
+            waits: false,
+        }
+    }
+
+    /// Learns of readers that have come or gone.
+    pub(crate) fn refresh(&mut self) {
+        let version = self.route.version.load(Ordering::SeqCst);
+        if version == self.version {
+            return;
+        }
+        let mut ends = self.route.ends.lock();
+        self.version = self.route.version.load(Ordering::SeqCst);
+        if let Some(writer) = ends.writer.take() {
+            self.lane = Some(writer);
+        }
+        self.has_readers = !ends.readers.is_empty();
+        self.bells.clear();
+        for (_, _, ringer) in &ends.readers {
+            if !self.bells.iter().any(|(known, _)| Arc::ptr_eq(&known.bell, &ringer.bell)) {
+                self.bells.push((ringer.clone(), 0));
+            }
+        }
+        if let Some(lane) = &mut self.lane {
+            lane.set_peers(ends.readers.iter().map(|(_, peer, _)| peer.clone()).collect());
+        }
+    }
+
+    /// Does every reader find room for one more change in the lane?
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.refresh();
+        let limit = self.limit;
+        match &mut self.lane {
+            Some(lane) if self.has_readers => {
+                lane.has_room() && (limit > lane.lane().cells() || lane.unread() < limit)
+            }
+            _ => true,
+        }
+    }
+
+    /// Has every reader of the lane read all?
+    pub(crate) fn is_read(&mut self) -> bool {
+        self.refresh();
+        self.lane.as_ref().is_none_or(|lane| !self.has_readers || lane.unread() == 0)
+    }
+
+    /// Asks the readers to tell of room while the owner waits for it, and has those look whose samples
+    /// only the lane holds.
+    pub(crate) fn set_waiting(&mut self, waits: bool) {
+        if self.waits == waits {
+            return;
+        }
+        self.waits = waits;
+        if let Some(lane) = &self.lane {
+            lane.await_readers(waits);
+        }
+        if waits {
+            self.bells.iter().for_each(|(ringer, _)| ringer.ring());
+        }
+    }
+
+    /// The place in the lane for a payload; `None` if it cannot go there. The caller has looked for room.
+    pub(crate) fn place(&mut self, payload: &[u8]) -> Option<Place> {
+        let lane = self.lane.as_mut().filter(|_| self.has_readers)?;
+        if payload.len() <= INLINE {
+            return Some(Place::Cell);
+        }
+        let mut slot = lane.claim(payload.len())?;
+        slot.get_mut(..payload.len())?.copy_from_slice(payload);
+        Some(Place::Slot(slot))
+    }
+
+    /// The number of the next change.
+    pub(crate) fn next_number(&self) -> SequenceNumber {
+        self.last.next()
+    }
+
+    /// Is the lane enough for the next change, if it goes there?
+    pub(crate) fn is_direct(&self) -> bool {
+        self.link.is_direct() && self.link.seen() >= self.given
+    }
+
+    /// Is there a reader in the lane?
+    pub(crate) fn has_readers(&self) -> bool {
+        self.has_readers
+    }
+
+    /// The protocol has been given the next change.
+    pub(crate) fn note_given(&mut self) {
+        self.given = self.last.next();
+    }
+
+    /// Puts the next change into its place in the lane, if it has one, and wakes who sleeps.
+    pub(crate) fn commit(&mut self, write: &Write, payload: &[u8], place: Option<Place>) {
+        self.last = self.last.next();
+        let in_lane = place.is_some();
+        if let (Some(place), Some(lane)) = (place, &mut self.lane) {
+            let meta = cell::meta(self.last, write);
+            // There was room, and only this thread takes it away.
+            match place {
+                Place::Cell => drop(lane.push(&meta, payload)),
+                Place::Slot(slot) => drop(lane.push_slot(&meta, slot, payload.len())),
+            }
+        }
+        if self.given < self.last {
+            self.link.set_last(self.last);
+        }
+        if in_lane {
+            self.ring();
+        }
+    }
+
+    /// The place is not used after all.
+    pub(crate) fn give_back(&mut self, place: Option<Place>) {
+        if let (Some(Place::Slot(slot)), Some(lane)) = (place, &mut self.lane) {
+            lane.give_back(slot);
+        }
+    }
+
+    /// Wakes the participants that sleep, once for each time they do.
+    fn ring(&mut self) {
+        fence(Ordering::SeqCst);
+        for (ringer, rung) in &mut self.bells {
+            if let Some(value) = ringer.bell.armed()
+                && value != *rung
+            {
+                *rung = value;
+                ringer.ring();
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A peer that sends whatever it likes: every packet is a reason, and no descriptor stays open.
+
+mod common;
+
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+use common::{Role, descriptors, role, say, unused_prefix};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType, connect, sendmsg, socket_with,
+};
+use taut_base::Rng;
+use taut_port_shm::{Connection, Hostile, Listener, Malformed, Received, Waker};
+
+/// More descriptors than the kernel passes in one packet are none.
+const MOST: usize = 64;
+
+#[test]
+fn child() {
+    let Some(role) = role() else { return };
+    match role.first().map(String::as_str) {
+        Some("packets") => packets(),
+        Some("noise") => noise(),
+        _ => panic!("no role {role:?}"),
+    }
+}
+
+#[test]
+fn each_wrong_packet_has_its_reason_and_leaves_no_descriptor() {
+    Role::alone("packets");
+}
+
+#[test]
+fn noise_is_never_more_than_a_reason() {
+    Role::alone("noise");
+}
+
+/// Both ends of a connection, ours and one that is only a socket.
+fn ends(listener: &mut Listener, name: &str) -> (Connection, OwnedFd) {
+    let raw = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    connect(&raw, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
+    (listener.accept().unwrap().expect("it waits"), raw)
+}
+
+fn send(raw: &OwnedFd, bytes: &[u8], count: usize) {
+    let waker = Waker::new().unwrap();
+    let fds = vec![waker.fd(); count];
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if count > 0 {
+        assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
+    }
+    sendmsg(raw, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
+}
+
+fn packets() {
+    let prefix = unused_prefix();
+    let mut listener = Listener::bind(prefix, None).unwrap();
+    let (connection, raw) = ends(&mut listener, &format!("taut-shm/{prefix}"));
+    let open = descriptors();
+    let mut hello = vec![1, 1];
+    hello.extend([0; 28]);
+    let cases: [(&[u8], usize, Hostile); 9] = [
+        (&[1], 0, Hostile::Malformed(Malformed::Length(1))),
+        (&[2, 1], 4, Hostile::Malformed(Malformed::Version(2))),
+        (&[1, 77], 1, Hostile::Malformed(Malformed::Kind(77))),
+        (&hello[..29], 2, Hostile::Malformed(Malformed::Length(29))),
+        (&[1; 4096], 2, Hostile::TooLong),
+        (&hello, 0, Hostile::Descriptors { expected: 2, found: 0 }),
+        (&hello, 3, Hostile::Descriptors { expected: 2, found: 3 }),
+        (&[1, 6], 1, Hostile::Descriptors { expected: 0, found: 1 }),
+        (&hello, MOST, Hostile::DescriptorsCut),
+    ];
+    for (bytes, count, reason) in cases {
+        send(&raw, bytes, count);
+        match connection.receive() {
+            Received::Hostile(found) => assert_eq!(found, reason),
+            other => panic!("{reason}: {other:?}"),
+        }
+        assert_eq!(descriptors(), open, "{reason}");
+    }
+    send(&raw, &hello, 2);
+    assert!(matches!(connection.receive(), Received::Message(..)), "an honest one still comes through");
+    send(&raw, &[], 4);
+    assert!(matches!(connection.receive(), Received::Gone), "an empty packet is as good as an end");
+    assert_eq!(descriptors(), open);
+    say("done");
+}
+
+fn noise() {
+    let prefix = unused_prefix();
+    let mut listener = Listener::bind(prefix, None).unwrap();
+    let (connection, raw) = ends(&mut listener, &format!("taut-shm/{prefix}"));
+    let open = descriptors();
+    let seed = 41;
+    let mut rng = Rng::new(seed);
+    let (mut messages, mut hostile) = (0, 0);
+    for round in 0..20_000 {
+        let len = 1 + (rng.next_u64() % 60) as usize;
+        let mut bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
+        if rng.next_u64() % 4 > 0 {
+            bytes[0] = 1;
+            bytes.iter_mut().skip(1).take(1).for_each(|kind| *kind %= 8);
+        }
+        let length = [2, 30, 34, 42, 35, 34, 2][(rng.next_u64() % 7) as usize];
+        if rng.next_u64() % 2 == 0 {
+            bytes.resize(length, 0);
+        }
+        send(&raw, &bytes, (rng.next_u64() % 7) as usize);
+        match connection.receive() {
+            Received::Message(message, fds) => {
+                assert_eq!(message.descriptors(), fds.len(), "seed {seed} round {round}");
+                messages += 1;
+            }
+            Received::Hostile(_) => hostile += 1,
+            other => panic!("seed {seed} round {round}: {other:?}"),
+        }
+    }
+    assert_eq!(descriptors(), open);
+    assert!(messages > 100 && hostile > 1_000, "{messages} messages, {hostile} refused");
+    say("done");
+}

@@ -1,0 +1,115 @@
+//! What changes for a writer whose changes also go through a lane, memory that its readers share.
+//!
+//! A lane keeps order and loses nothing for a reliable reader, so what goes through it is as good as
+//! acknowledged: it needs no datagram, no heartbeat and, for a volatile writer, no place in the history.
+//! What does not fit into a lane that is full goes the usual way, and the reader, which knows which number
+//! comes next, puts the two together.
+
+use taut_base::{Guid, SequenceNumber};
+
+use super::{LocalReader, Owed, ReaderProxy, Writer};
+use crate::ReaderIndex;
+use crate::limits;
+
+impl ReaderProxy {
+    fn reads_lane(&self, number: SequenceNumber) -> bool {
+        self.lane_from.is_some_and(|from| from <= number)
+    }
+}
+
+impl LocalReader {
+    fn reads_lane(&self, number: SequenceNumber) -> bool {
+        self.lane_from.is_some_and(|from| from <= number)
+    }
+}
+
+impl Writer {
+    /// A reader, of another participant, reads the lane from this change on; `None`: no longer.
+    pub fn set_lane(&mut self, reader: Guid, from: Option<SequenceNumber>) {
+        self.catch_up();
+        let last = self.last;
+        let Some(proxy) = self.proxies.get_mut(&reader) else { return };
+        proxy.lane_from = from;
+        if from.is_none() && proxy.reliable && proxy.acked < last {
+            proxy.heartbeat_due = true;
+            self.owe(reader);
+        }
+        self.update_route();
+        self.skip_lane();
+        self.update_link();
+    }
+
+    /// The same for a reader of this participant. Returns the number after all that it was given.
+    pub fn set_local_lane(
+        &mut self,
+        reader: ReaderIndex,
+        from: Option<SequenceNumber>,
+    ) -> Option<SequenceNumber> {
+        self.catch_up();
+        let local = self.local.iter_mut().find(|local| local.reader == reader)?;
+        local.lane_from = from;
+        let next = local.delivered.next();
+        self.skip_lane();
+        self.update_link();
+        Some(next)
+    }
+
+    /// Takes note of what was written past the protocol: all of it went through the lane.
+    pub(super) fn catch_up(&mut self) {
+        let written = self.link.last();
+        if written <= self.last {
+            return;
+        }
+        if self.sent == self.last {
+            self.sent = written;
+        }
+        self.last = written;
+        self.skip_lane();
+    }
+
+    /// Do all readers take a change from the lane that goes through it now?
+    pub(super) fn all_read_the_lane(&self) -> bool {
+        self.proxies.values().all(|proxy| proxy.reads_lane(self.last))
+            && self.local.iter().all(|local| local.reads_lane(self.last))
+    }
+
+    /// Readers that have all that did not go through the lane have all.
+    pub(super) fn skip_lane(&mut self) {
+        let (off_lane, last) = (self.off_lane, self.last);
+        let has_all = |from: Option<SequenceNumber>, has: SequenceNumber| {
+            from.is_some_and(|from| has >= from.prev().max(off_lane))
+        };
+        for proxy in self.proxies.values_mut().filter(|proxy| has_all(proxy.lane_from, proxy.acked)) {
+            proxy.acked = last;
+        }
+        for local in self.local.iter_mut().filter(|local| has_all(local.lane_from, local.delivered)) {
+            local.delivered = last;
+        }
+    }
+
+    /// The last change finds no room in the lane: who reads there gets it by itself.
+    pub(super) fn owe_to_lane_readers(&mut self) {
+        let last = self.last;
+        let Writer { proxies, owed, .. } = self;
+        for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.lane_from.is_some()) {
+            proxy.owed = match std::mem::take(&mut proxy.owed) {
+                Owed::Nothing => Owed::Replay(last, last),
+                Owed::Replay(from, _) if last.0.saturating_sub(from.0) < limits::REPLAY_CHANGES => {
+                    Owed::Replay(from, last)
+                }
+                // A reliable reader asks for the rest when it hears of it.
+                owed => owed,
+            };
+            proxy.heartbeat_due |= proxy.reliable;
+            if !owed.contains(guid) {
+                owed.push_back(*guid);
+            }
+        }
+    }
+
+    /// Tells the owner whether the protocol has to see the next change.
+    pub(crate) fn update_link(&mut self) {
+        let idle = self.owed.is_empty() && self.sent >= self.last && self.is_acknowledged();
+        self.link.set_direct(!self.durable && self.automatic && idle && self.all_read_the_lane());
+    }
+}

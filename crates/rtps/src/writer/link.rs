@@ -1,0 +1,51 @@
+//! What a writer's owner and the protocol tell each other without meeting.
+//!
+//! The owner of a writer whose readers all take its changes from a lane need not go through the protocol
+//! at all: it writes into the lane and says so here. The protocol says here when that is enough.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use taut_base::SequenceNumber;
+
+/// One word that the owner of the writer sets, and two that the protocol sets.
+///
+/// They may be a change late on the other side. A change that is written directly while a reader matches
+/// who needs the protocol is, to that reader, one from before the match or one that is gone.
+#[derive(Debug, Default)]
+pub struct Link {
+    last: AtomicI64,
+    seen: AtomicI64,
+    direct: AtomicBool,
+}
+
+impl Link {
+    /// The last change that was written past the protocol.
+    pub fn last(&self) -> SequenceNumber {
+        SequenceNumber(self.last.load(Ordering::SeqCst))
+    }
+
+    /// The owner has written a change past the protocol, which had seen all before it that it was given.
+    pub fn set_last(&self, last: SequenceNumber) {
+        self.last.store(last.0, Ordering::Release);
+    }
+
+    /// Are the writer's readers content with its lane, and does the protocol owe them nothing?
+    pub fn is_direct(&self) -> bool {
+        self.direct.load(Ordering::SeqCst)
+    }
+
+    /// The last change that came through the protocol.
+    pub fn seen(&self) -> SequenceNumber {
+        SequenceNumber(self.seen.load(Ordering::Acquire))
+    }
+
+    pub(super) fn set_seen(&self, seen: SequenceNumber) {
+        self.seen.store(seen.0, Ordering::Release);
+    }
+
+    pub(super) fn set_direct(&self, direct: bool) {
+        if self.direct.load(Ordering::Relaxed) != direct {
+            self.direct.store(direct, Ordering::SeqCst);
+        }
+    }
+}
