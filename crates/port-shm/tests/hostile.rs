@@ -100,12 +100,12 @@ fn noise() {
     for round in 0..20_000 {
         let len = 1 + (rng.next_u64() % 60) as usize;
         let mut bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
-        if rng.next_u64() % 4 > 0 {
+        if !rng.next_u64().is_multiple_of(4) {
             bytes[0] = 1;
             bytes.iter_mut().skip(1).take(1).for_each(|kind| *kind %= 8);
         }
         let length = [2, 30, 34, 42, 35, 34, 2][(rng.next_u64() % 7) as usize];
-        if rng.next_u64() % 2 == 0 {
+        if rng.next_u64().is_multiple_of(2) {
             bytes.resize(length, 0);
         }
         send(&raw, &bytes, (rng.next_u64() % 7) as usize);
