@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -92,6 +93,26 @@ fn greet(prefix: &str) {
     Waker::from_fd(parents).unwrap().ring();
     assert!(await_ready(waker.fd(), LIMIT) && waker.clear());
     say("woken");
+}
+
+#[test]
+fn programs_that_are_started_inherit_nothing() {
+    use rustix::io::{FdFlags, fcntl_getfd};
+    let prefix = unused_prefix();
+    let directory = tempfile::tempdir().unwrap();
+    let by_path = Listener::bind(prefix, Some(directory.path())).unwrap();
+    let mut listener = Listener::bind(prefix, None).unwrap();
+    let near = connect(prefix);
+    let far = await_accept(&mut listener);
+    let peer = far.peer().unwrap();
+    let (memory, waker) = belongings();
+    near.send(&hello(prefix), &[memory.fd(), waker.fd()]).unwrap();
+    let (_, received) = await_message(&far);
+    let own =
+        [by_path.fd(), listener.fd(), near.fd(), far.fd(), memory.fd(), waker.fd(), peer.pidfd().unwrap()];
+    for (n, fd) in own.into_iter().chain(received.iter().map(AsFd::as_fd)).enumerate() {
+        assert_eq!(fcntl_getfd(fd), Ok(FdFlags::CLOEXEC), "number {n}");
+    }
 }
 
 #[test]
