@@ -8,7 +8,7 @@ use taut_port::PortError;
 pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
     let error = PortError { call: call.into(), source: errno.into(), remedy: remedy(errno) };
     match errno {
-        Errno::NOSPC | Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE | Errno::AGAIN => {
+        Errno::NOSPC | Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE => {
             Error::OutOfResources(error.to_string())
         }
         _ => Error::Error(error.to_string()),
@@ -22,15 +22,14 @@ fn remedy(errno: Errno) -> &'static str {
             "there is no memory left: raise the limit of the container (memory.max), or lower the \
              RESOURCE_LIMITS of the writer"
         }
-        Errno::AGAIN => "the limit of locked memory is reached: raise it (`ulimit -l`)",
         Errno::ACCESS | Errno::PERM => {
             "this process may not: allow it in the policy of its sandbox, container or security module"
         }
         Errno::ADDRINUSE => "another participant has this name: each needs a GUID prefix of its own",
-        Errno::NAMETOOLONG | Errno::INVAL => "choose a shorter path: the kernel takes 107 bytes in all",
+        Errno::NAMETOOLONG => "choose a shorter path: the kernel takes 107 bytes in all",
         Errno::NOENT | Errno::NOTDIR => "make the directory, or mount it into this container",
         Errno::ROFS => "mount the directory writable",
-        Errno::NOSYS => "Linux 5.11 or later is needed",
+        Errno::NOSYS | Errno::INVAL => "Linux 5.11 or later is needed",
         _ => "local samples go by UDP as long as this lasts",
     }
 }

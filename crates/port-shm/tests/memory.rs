@@ -169,6 +169,20 @@ fn pages_come_by_commit_and_go_with_the_memory() {
 }
 
 #[test]
+fn huge_pages_or_what_to_set() {
+    let switch =
+        std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").unwrap_or_default();
+    let given =
+        ["[advise]", "[always]", "[within_size]", "[force]"].iter().any(|state| switch.contains(state));
+    match Memory::create("huge", 4 << 20).unwrap().advise_huge() {
+        Ok(()) => assert!(given, "{switch}"),
+        Err(error) => {
+            assert!(!given && error.to_string().contains("echo advise >"), "{switch}: {error}");
+        }
+    }
+}
+
+#[test]
 fn locking_names_its_remedy() {
     Role::alone("locked");
 }
@@ -178,6 +192,11 @@ fn locked() {
     setrlimit(Resource::RLIMIT_MEMLOCK, LEN as u64, LEN as u64).unwrap();
     let fits = Memory::create("fits", LEN / 2).unwrap();
     fits.lock().expect("within the limit");
+    assert_eq!(
+        rustix::fs::fstat(fits.fd()).unwrap().st_blocks,
+        0,
+        "it locks what is there, and takes nothing"
+    );
     if nix::unistd::geteuid().is_root() {
         nix::unistd::setuid(nix::unistd::Uid::from_raw(12_345)).unwrap();
     }

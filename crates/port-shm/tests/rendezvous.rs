@@ -3,6 +3,8 @@
 mod common;
 
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -30,7 +32,7 @@ fn child() {
         ["greet", prefix] => greet(prefix),
         ["fork", prefix] => connect_and_fork(prefix),
         ["listen", prefix, directory] => listen(prefix, Path::new(directory)),
-        ["stranger", prefix, gid, group] => stranger(prefix, gid, group),
+        ["stranger", prefix, gid, group, directory] => stranger(prefix, gid, group, directory),
         ["strange_listener", prefix] => strange_listener(prefix),
         ["cycles"] => cycles(),
         ["exhausted"] => exhausted(),
@@ -225,7 +227,7 @@ fn another_user_is_refused_with_a_sentence() {
     }
     let prefix = unused_prefix();
     let mut listener = Listener::bind(prefix, None).unwrap();
-    let child = Role::start(format!("stranger {prefix} 5555 777"));
+    let child = Role::start(format!("stranger {prefix} 5555 777 @"));
     let peer = await_accept(&mut listener).peer().unwrap();
     let sentence = Policy::default().admit(&peer).unwrap_err().to_string();
     let pid = child.pid();
@@ -246,10 +248,25 @@ fn become_stranger(gid: u32, groups: &[Gid]) {
     setresuid(uid, uid, uid).unwrap();
 }
 
-fn stranger(prefix: &str, gid: &str, group: &str) {
+fn stranger(prefix: &str, gid: &str, group: &str, directory: &str) {
     become_stranger(gid.parse().unwrap(), &[Gid::from_raw(group.parse().unwrap())]);
-    let _connection = connect(parse_prefix(prefix));
+    let directory = Some(Path::new(directory)).filter(|directory| *directory != Path::new("@"));
+    let _connection = Connection::connect(parse_prefix(prefix), directory).expect("the parent listens");
     hear();
+}
+
+#[test]
+fn whoever_reaches_the_directory_may_connect() {
+    if !is_root("whoever_reaches_the_directory_may_connect") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
+    let prefix = unused_prefix();
+    let mut listener = Listener::bind(prefix, Some(directory.path())).unwrap();
+    let _child = Role::start(format!("stranger {prefix} 5555 777 {}", directory.path().display()));
+    let peer = await_accept(&mut listener).peer().unwrap();
+    assert_eq!(Policy { allowed_gids: vec![5555] }.admit(&peer), Ok(Admitted::Untrusted));
 }
 
 #[test]
@@ -299,8 +316,15 @@ fn a_path_outlives_its_process_until_somebody_else_binds() {
     assert!(taken.contains("another participant has this name"), "{taken}");
     Connection::connect(same, Some(at)).expect("the first still listens");
     assert!(!await_ready(second.fd(), Duration::ZERO), "nobody has disturbed it");
+    let path = std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+    let of_first = path.into_iter().find(|path| path.to_string_lossy().contains(&same.to_string())).unwrap();
     drop((first, second));
     assert_eq!(names(), 1, "each has removed its own");
+
+    // Killed between its bind and its rename.
+    drop(UnixListener::bind(of_first.with_extension("new")).unwrap());
+    drop(Listener::bind(same, Some(at)).expect("a half-made name is free too"));
+    assert_eq!(names(), 1);
     assert_eq!(Connection::connect(live, Some(at)).err(), Some(ConnectError::Nobody));
 }
 
