@@ -46,7 +46,7 @@ const INTERRUPTIONS: usize = 100;
 const LONGEST_NAME: usize = 64;
 
 /// Memory that this process alone writes. Clones share it; it is gone with the last one, the last region
-/// and the last process that has mapped it.
+/// and the last process that has mapped it. A region keeps the memory, but not the descriptor.
 #[derive(Clone)]
 pub struct Memory {
     shared: Arc<Shared>,
@@ -63,7 +63,7 @@ impl Memory {
     /// Zeroed memory of `len` bytes, rounded up to whole pages, of which none is there yet: see
     /// [`Memory::commit`]. The name is for people only.
     ///
-    /// *Errors*: no bytes; what the operating system refuses. *Cost*: some ten system calls.
+    /// *Errors*: no bytes; what the operating system refuses. *Cost*: some fifteen system calls.
     pub fn create(name: &str, len: usize) -> Result<Memory> {
         let name: String = format!("taut-{name}").chars().filter(|c| *c != '\0').take(LONGEST_NAME).collect();
         let len = len.checked_next_multiple_of(page_size()).filter(|len| *len > 0).ok_or_else(|| {

@@ -64,9 +64,9 @@ impl Peer {
         let pidfd = sockopt::pidfd(socket).or_else(|| {
             // Before Linux 6.5. The process may have ended and its id been given away in between; then the
             // socket has hung up.
-            pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+            pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
         });
-        let pid = u32::try_from(pid).ok().filter(|pid| *pid != 0);
+        let pid = Some(pid).filter(|pid| *pid != 0);
         Ok(Peer { pid, uid, gid, groups: sockopt::groups(socket), pidfd })
     }
 

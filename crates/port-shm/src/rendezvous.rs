@@ -25,7 +25,8 @@ use crate::refused::refused;
 /// Connections that wait to be accepted. Lower and participants that start together find no place and
 /// come back later; higher and who does not accept costs the kernel more. It caps both by its somaxconn.
 const BACKLOG: i32 = 128;
-/// Names that one bind looks at for dead ones: a bound on its time. The rest is for the next.
+/// Entries of the directory that one bind looks at for dead names: a bound on its time. Lower and in a
+/// directory of many participants some dead names stay; higher and a bind takes longer.
 const SWEPT: usize = 256;
 /// Connections that ended before they were accepted, which one accept skips.
 const ABORTED: usize = 16;
