@@ -112,7 +112,7 @@ pub struct ReaderCache {
     pub(crate) visits: u64,
     pub(crate) keyed: bool,
     pub(crate) exclusive: bool,
-    minimum_separation: Duration,
+    pub(crate) minimum_separation: Duration,
     pub(crate) lifecycle: ReaderDataLifecycle,
     /// KEEP_LAST's depth.
     pub(crate) depth: Option<usize>,

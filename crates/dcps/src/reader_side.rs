@@ -90,6 +90,14 @@ pub struct Pulled {
     pub awaited: bool,
 }
 
+impl Pulled {
+    /// Both together.
+    pub fn add(&mut self, other: Pulled) {
+        self.news = self.news | other.news;
+        self.awaited |= other.awaited;
+    }
+}
+
 /// One reader's samples and where they come from.
 pub struct ReaderSide {
     /// Its samples.
@@ -341,6 +349,42 @@ impl ReaderSide {
     pub fn take_next(&mut self, now: Time) -> Option<Sample> {
         self.cache.on_timeout(now);
         self.cache.take_next()
+    }
+
+    /// Takes the next sample straight from a lane: the same as [`ReaderSide::pull`] and
+    /// [`ReaderSide::take_next`] while nothing else waits. `None`: do that.
+    pub fn pass_next(&mut self, now: Time, pulled: &mut Pulled) -> Option<Sample> {
+        if !self.cache.may_pass() {
+            return None;
+        }
+        let at = self.sources.iter().position(Source::is_ready)?;
+        let source = &mut self.sources[at];
+        // With KEEP_LAST what follows may take this one's place.
+        let Next::Sample { meta, payload, lost } = source.lane.poll() else { return None };
+        let change = cell::change(source.writer, now, &meta, payload);
+        let number = change.sequence_number;
+        let follows = number == source.next || (!source.reliable && number > source.next);
+        let last = self.cache.depth.is_none() || !source.lane.is_ready();
+        if !follows || !last || lost > 0 {
+            source.lane.step_back();
+            self.note_lost(lost, pulled);
+            return None;
+        }
+        let passed = self
+            .instance_of(&change)
+            .and_then(|instance| self.cache.pass(CacheChange { instance: Some(instance), ..change }).ok());
+        let source = &mut self.sources[at];
+        match passed {
+            Some(sample) => {
+                source.next = number.next();
+                pulled.awaited |= source.lane.publish();
+                Some(sample)
+            }
+            None => {
+                source.lane.step_back();
+                None
+            }
+        }
     }
 
     /// Reads selected samples; they stay. Returns how many.

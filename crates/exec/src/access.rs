@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use taut_base::{Duration, Error, Result, Time};
-use taut_dcps::{Sample, Selection, Write};
+use taut_dcps::{Pulled, ReaderSide, Sample, Selection, Write};
 use taut_mem::{Pool, Slot};
 use taut_rtps::{ReaderIndex, WriterIndex};
 
@@ -34,8 +34,12 @@ impl Executor {
     /// Takes the next sample that was not read before. *Cost*: the door's lock.
     pub fn take_next(&self, door: &Door) -> Option<Sample> {
         let mut sample = None;
-        self.visit(door, |side, now| {
-            sample = side.take_next(now);
+        self.visit(door, |side, now, pulled| {
+            sample = side.pass_next(now, pulled);
+            if sample.is_none() {
+                pulled.add(side.pull(now));
+                sample = side.take_next(now);
+            }
             usize::from(sample.is_some())
         });
         sample
@@ -43,32 +47,35 @@ impl Executor {
 
     /// Takes selected samples.
     pub fn take(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) {
-        self.visit(door, |side, now| side.take(now, selection, out));
+        self.visit(door, |side, now, pulled| {
+            pulled.add(side.pull(now));
+            side.take(now, selection, out)
+        });
     }
 
     /// Reads selected samples; they stay.
     pub fn read(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) {
-        self.visit(door, |side, now| {
+        self.visit(door, |side, now, pulled| {
+            pulled.add(side.pull(now));
             side.read(now, selection, out);
             0
         });
     }
 
-    /// Empties the lanes, then calls `take`, which says how many samples have gone; tells who waits for room.
-    fn visit(&self, door: &Door, take: impl FnOnce(&mut taut_dcps::ReaderSide, Time) -> usize) {
+    /// Calls `take`, which says how many samples have gone, and tells who waits for room.
+    fn visit(&self, door: &Door, take: impl FnOnce(&mut ReaderSide, Time, &mut Pulled) -> usize) {
         let mut side = door.side();
         if side.cache.is_empty() && !side.is_ready() {
             return;
         }
-        let now = monotonic_now();
-        let mut awaited = side.pull(now).awaited;
-        let taken = take(&mut side, now);
+        let (now, mut pulled) = (monotonic_now(), Pulled::default());
+        let taken = take(&mut side, now, &mut pulled);
         let blocked = taken > 0 && side.take_blocked();
         if taken > 0 && side.make_room() {
-            awaited |= side.pull(now).awaited;
+            pulled.add(side.pull(now));
         }
         drop(side);
-        if awaited {
+        if pulled.awaited {
             door.ring_writers();
         }
         if blocked {
@@ -118,7 +125,7 @@ impl Executor {
         write.in_lane = place.is_some();
         if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {
             outlet.commit(&write, &payload, place);
-            drop(pool.share(payload));
+            pool.give_back(payload);
             return Ok(());
         }
         write.number = Some(outlet.next_number());

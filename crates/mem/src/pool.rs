@@ -15,6 +15,8 @@ const PROBES: usize = 4;
 /// then an allocation.
 pub struct Pool {
     shared: VecDeque<Arc<Vec<u8>>>,
+    /// One that was claimed and not shared.
+    spare: Option<Slot>,
     capacity: usize,
     keep: usize,
     largest: usize,
@@ -30,6 +32,7 @@ impl Pool {
     pub fn new(capacity: usize, keep: usize) -> Pool {
         Pool {
             shared: VecDeque::with_capacity(keep.min(64)),
+            spare: None,
             capacity,
             keep,
             largest: usize::MAX,
@@ -46,7 +49,7 @@ impl Pool {
 
     /// A buffer to write. Its content is whatever its last use left.
     pub fn claim(&mut self) -> Slot {
-        if let Some(slot) = self.reclaim_newest() {
+        if let Some(slot) = self.spare.take().or_else(|| self.reclaim_newest()) {
             return slot;
         }
         for _ in 0..PROBES.min(self.shared.len()) {
@@ -64,6 +67,11 @@ impl Pool {
     fn reclaim_newest(&mut self) -> Option<Slot> {
         let free = Arc::get_mut(self.shared.back_mut()?).is_some();
         if free { self.shared.pop_back().map(Slot) } else { None }
+    }
+
+    /// Gives a buffer back that was not shared. *Cost*: none; the next claim gets it.
+    pub fn give_back(&mut self, slot: Slot) {
+        self.spare = Some(slot).filter(|slot| slot.capacity() <= self.largest);
     }
 
     /// Ends the writing: a view of the whole content.

@@ -119,10 +119,11 @@ impl<T: DdsType> DataWriter<T> {
         let Tools { pool, hasher, outlet } = &mut *self.tools.borrow_mut();
         let instance = hasher.hash(sample, self.representation).map_err(refused::<T>)?;
         let mut slot = pool.claim();
-        slot.clear();
+        let buffer: &mut Vec<u8> = &mut slot;
+        buffer.clear();
         let encoded = match kind {
-            ChangeKind::Alive => taut_cdr::to_payload(sample, self.representation, &mut slot),
-            _ => taut_cdr::key_to_payload(sample, self.representation, &mut slot),
+            ChangeKind::Alive => taut_cdr::to_payload(sample, self.representation, buffer),
+            _ => taut_cdr::key_to_payload(sample, self.representation, buffer),
         };
         encoded.map_err(refused::<T>)?;
         let write = Write {
