@@ -193,6 +193,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_of_a_limit_of_either_version() {
+        let place = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
+        let left = |files| Level { directory: place.path().to_str().unwrap().into(), files }.left();
+        assert_eq!((left(&V1), left(&V2)), (None, None), "a root has no limit, and no file for it");
+        write(
+            "memory.stat",
+            "inactive_file 7\nactive_file 4\ntotal_inactive_file 70\ntotal_active_file 40\n",
+        );
+        write("memory.max", "max\n");
+        write("memory.current", "600\n");
+        assert_eq!(left(&V2), None);
+        write("memory.max", "1000\n");
+        assert_eq!(left(&V2), Some((409, 1000)), "600 are used, 7 of them and half of 4 can be dropped");
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory.usage_in_bytes", "1100\n");
+        assert_eq!(left(&V1), None);
+        write("memory.limit_in_bytes", "1050\n");
+        assert_eq!(left(&V1), Some((40, 1050)));
+        write("memory.limit_in_bytes", "500\n");
+        assert_eq!(left(&V1), Some((0, 500)), "more is used than a limit that was lowered");
+    }
+
+    #[test]
     fn a_machine_has_its_end() {
         let headroom = Headroom { levels: Vec::new() };
         assert_eq!(headroom.check(4096), Ok(()));
