@@ -8,10 +8,15 @@
 //! |---|---|---|---|
 //! | 1 | Hello | host id 16, GUID prefix 12 | bell, eventfd |
 //! | 2 | Offer | writer 16, reader 16 | lane |
-//! | 3 | Accept | writer 16, reader 16, position 8 | feedback |
+//! | 3 | Accept | writer 16, reader 16 | feedback |
 //! | 4 | Refuse | writer 16, reader 16, reason 1 | |
 //! | 5 | End | writer 16, reader 16 | |
 //! | 6 | Ring | | |
+//! | 7 | Begin | writer 16, reader 16 | |
+//! | 8 | Reading | writer 16, reader 16, number 8 | |
+//!
+//! A pair is joined by Offer, Accept, Begin, Reading: the reader attaches only when the writer's owner will
+//! look at its feedback, and the writer's protocol leaves samples to the lane only when the reader reads it.
 
 use std::fmt;
 
@@ -40,13 +45,27 @@ pub enum Message {
         /// The matched reader.
         reader: Guid,
     },
-    /// From the reader's side: it is attached, and this is its feedback.
+    /// From the reader's side: this is its feedback.
     Accept {
         /// The writer.
         writer: Guid,
         /// The matched reader.
         reader: Guid,
-        /// The first position that it reads.
+    },
+    /// From the writer's side: its owner looks at the feedback from its next write on.
+    Begin {
+        /// The writer.
+        writer: Guid,
+        /// The matched reader.
+        reader: Guid,
+    },
+    /// From the reader's side: it is attached.
+    Reading {
+        /// The writer.
+        writer: Guid,
+        /// The matched reader.
+        reader: Guid,
+        /// The number of the first sample that it takes from the lane.
         from: u64,
     },
     /// From the reader's side: it takes this writer's samples by UDP.
@@ -94,6 +113,7 @@ impl Message {
             Message::Hello { .. } => 2,
             Message::Offer { .. } | Message::Accept { .. } => 1,
             Message::Refuse { .. } | Message::End { .. } | Message::Ring => 0,
+            Message::Begin { .. } | Message::Reading { .. } => 0,
         }
     }
 
@@ -106,6 +126,8 @@ impl Message {
             Message::Refuse { .. } => 4,
             Message::End { .. } => 5,
             Message::Ring => 6,
+            Message::Begin { .. } => 7,
+            Message::Reading { .. } => 8,
         };
         out.put(&[VERSION, kind]);
         match self {
@@ -113,8 +135,11 @@ impl Message {
                 out.put(host_id);
                 out.put(&prefix.0);
             }
-            Message::Offer { writer, reader } | Message::End { writer, reader } => out.pair(writer, reader),
-            Message::Accept { writer, reader, from } => {
+            Message::Offer { writer, reader }
+            | Message::Accept { writer, reader }
+            | Message::Begin { writer, reader }
+            | Message::End { writer, reader } => out.pair(writer, reader),
+            Message::Reading { writer, reader, from } => {
                 out.pair(writer, reader);
                 out.put(&from.to_le_bytes());
             }
@@ -138,10 +163,12 @@ impl Message {
         let message = match kind {
             1 => fields.hello(),
             2 => fields.pair().map(|(writer, reader)| Message::Offer { writer, reader }),
-            3 => fields.accept(),
+            3 => fields.pair().map(|(writer, reader)| Message::Accept { writer, reader }),
             4 => fields.refuse(),
             5 => fields.pair().map(|(writer, reader)| Message::End { writer, reader }),
             6 => Some(Message::Ring),
+            7 => fields.pair().map(|(writer, reader)| Message::Begin { writer, reader }),
+            8 => fields.reading(),
             other => return Err(Malformed::Kind(other)),
         };
         message.filter(|_| fields.0.is_empty()).ok_or(short)
@@ -184,9 +211,9 @@ impl Fields<'_> {
         Some(Message::Hello { host_id: self.take()?, prefix: GuidPrefix(self.take()?) })
     }
 
-    fn accept(&mut self) -> Option<Message> {
+    fn reading(&mut self) -> Option<Message> {
         let (writer, reader) = self.pair()?;
-        Some(Message::Accept { writer, reader, from: u64::from_le_bytes(self.take()?) })
+        Some(Message::Reading { writer, reader, from: u64::from_le_bytes(self.take()?) })
     }
 
     fn refuse(&mut self) -> Option<Message> {
@@ -213,16 +240,18 @@ mod tests {
     use super::*;
     use taut_base::{EntityId, Rng};
 
-    fn all() -> [Message; 6] {
+    fn all() -> [Message; 8] {
         let writer = Guid::new(GuidPrefix([1; 12]), EntityId::user(2, true, false));
         let reader = Guid::new(GuidPrefix([3; 12]), EntityId::user(4, false, false));
         [
             Message::Hello { host_id: [9; 16], prefix: GuidPrefix([7; 12]) },
             Message::Offer { writer, reader },
-            Message::Accept { writer, reader, from: 0x0102_0304_0506_0708 },
+            Message::Reading { writer, reader, from: 0x0102_0304_0506_0708 },
             Message::Refuse { writer, reader, reason: 5 },
             Message::End { writer, reader },
             Message::Ring,
+            Message::Accept { writer, reader },
+            Message::Begin { writer, reader },
         ]
     }
 
@@ -248,7 +277,7 @@ mod tests {
         let mut rng = Rng::new(seed);
         let mut parsed = 0;
         for round in 0..200_000 {
-            let mut bytes = all()[(rng.next_u64() % 6) as usize].encode().bytes().to_vec();
+            let mut bytes = all()[(rng.next_u64() % 8) as usize].encode().bytes().to_vec();
             for _ in 0..rng.next_u64() % 3 {
                 let at = (rng.next_u64() % bytes.len() as u64) as usize;
                 bytes[at] = rng.next_u64() as u8;

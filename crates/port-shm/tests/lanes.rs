@@ -47,7 +47,7 @@ fn offer(connection: &Connection, memory: &Memory, writer: &mut LaneWriter) {
     let (of, to) = pair();
     connection.send(&Message::Offer { writer: of, reader: to }, &[memory.fd()]).unwrap();
     let (message, fds) = await_message(connection);
-    assert_eq!(message, Message::Accept { writer: of, reader: to, from: 0 });
+    assert_eq!(message, Message::Accept { writer: of, reader: to });
     let feedback = map(fds.into_iter().next().unwrap(), FEEDBACK_LEN as u64).unwrap();
     let feedback = Arc::new(Feedback::new(feedback).unwrap());
     writer.set_peers(vec![Peer { feedback, reliable: true }]);
@@ -63,7 +63,7 @@ fn attach(connection: &Connection) -> LaneReader {
     memory.commit(0, FEEDBACK_LEN).unwrap();
     let feedback = Arc::new(Feedback::new(memory.region()).unwrap());
     let attached = LaneReader::attach(lane, feedback, false);
-    connection.send(&Message::Accept { writer, reader, from: 0 }, &[memory.fd()]).unwrap();
+    connection.send(&Message::Accept { writer, reader }, &[memory.fd()]).unwrap();
     attached
 }
 
