@@ -181,11 +181,11 @@ fn look(lane: &Lane, peers: &[Peer], position: u64) -> Look {
     if held { Look::Held } else { Look::Free }
 }
 
-/// Makes a cell look as if the next round had begun, so that its sample is lost to who has not read it.
+/// Makes a cell look as if the next round had begun, so that its sample is lost to who has not read it. The
+/// fence of [L] follows in [`look`].
 fn overtake(lane: &Lane, position: u64) {
     let stamp = lane.stamp(position);
     if stamp.load(Ordering::Relaxed) == ready(position) {
         stamp.store(ready(position.wrapping_add(lane.cells)) - 1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
     }
 }
