@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_base::{Guid, GuidPrefix, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
 use taut_mem::lane::LaneReader;
 use taut_port::{Frame, Port};
@@ -373,6 +373,20 @@ impl DomainParticipant {
         };
         self.readers.at_side(reader, |side| side.add_lane(writer, strength, lane, reliable, next))?;
         Some(from)
+    }
+
+    /// A local reader no longer reads a writer's lane; what is in it is taken first.
+    pub fn remove_lane(&mut self, now: Time, reader: ReaderIndex, writer: Guid) {
+        self.pull(now, reader);
+        self.readers.at_side(reader, |side| side.remove_lane(writer));
+        self.core.set_writer_lane(reader, writer, false);
+    }
+
+    /// A participant has ended without saying so: it is forgotten now, not when its lease runs out.
+    pub fn forget_participant(&mut self, now: Time, prefix: GuidPrefix) {
+        self.readers.now = now;
+        self.core.forget_participant(prefix);
+        self.handle_events(now);
     }
 
     /// A reader of another participant takes from a local writer's lane, from this change on, what goes

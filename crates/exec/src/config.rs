@@ -1,6 +1,7 @@
 //! What an executor and its participant are told when they start.
 
 use std::net::ToSocketAddrs;
+use std::path::PathBuf;
 
 use taut_base::{Duration, Error, GuidPrefix, Locator, Result};
 use taut_port_udp::{PortMapping, UdpConfig, UdpPort};
@@ -45,6 +46,11 @@ pub struct ExecutorConfig {
     pub driver: Driver,
     /// Samples for readers of this machine go past the network.
     pub local: bool,
+    /// Where participants of other containers are met: a directory that all of them mount. `None`: by
+    /// names of the network namespace.
+    pub local_directory: Option<PathBuf>,
+    /// Groups whose processes may share memory with this one, beside those of the same user.
+    pub local_groups: Vec<u32>,
 }
 
 impl Default for ExecutorConfig {
@@ -59,6 +65,8 @@ impl Default for ExecutorConfig {
             announcement_period: DEFAULT_ANNOUNCEMENT_PERIOD,
             driver: Driver::Threaded,
             local: true,
+            local_directory: None,
+            local_groups: Vec::new(),
         }
     }
 }

@@ -14,6 +14,7 @@ use taut_rtps::TxClass;
 
 use crate::executor::{AWAKE, Core, Inner, WAKE};
 use crate::jobs::JobClass;
+use crate::neighbours::FIRST_SOURCE;
 
 /// Sockets that can be ready at once, and the eventfd.
 const READY: usize = 8;
@@ -122,6 +123,7 @@ impl Inner {
     /// Runs the jobs that are due, highest class first. Between two of them whoever waits for the
     /// token gets it. The caller has it in the end and gives it back, which tells the news.
     fn step(&self, readable: &Readable) -> MutexGuard<'_, Core> {
+        readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
         let mut core = self.enter();
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);

@@ -8,7 +8,7 @@ use crossbeam_queue::ArrayQueue;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::{Mutex, MutexGuard};
-use taut_base::{Error, Result, SequenceNumber, Time};
+use taut_base::{Error, GuidPrefix, Result, SequenceNumber, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask, Write};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
@@ -22,6 +22,7 @@ use crate::door::{Table, TableDoors};
 use crate::hooks::{Hooks, Listener};
 use crate::jobs::{Accounts, JobClass, JobReport};
 use crate::local::{self, Joins};
+use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::role::{Claim, Role};
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
@@ -74,11 +75,13 @@ pub(crate) struct Inner {
     pub bell: Arc<Bell>,
     /// May it use lanes?
     pub local: bool,
+    pub neighbours: Neighbours,
+    pub prefix: GuidPrefix,
     writes: ArrayQueue<(WriterIndex, Write)>,
     pub role: Role,
     hooks: Hooks,
     pub epoll: Epoll,
-    wake: EventFd,
+    pub wake: EventFd,
     /// Until when the driver sleeps; [`AWAKE`] while it does not.
     pub sleeps_until: AtomicI64,
     pub closing: AtomicBool,
@@ -122,9 +125,13 @@ impl Executor {
         let port = UdpPort::open(&config.udp)?;
         let doors = Arc::new(Table::default());
         let held = Box::new(TableDoors(Arc::clone(&doors)));
-        let participant = DomainParticipant::with_doors(config.participant(&port)?, held);
-        let prefix = participant.core().guid().prefix;
-        let bell = Bell::new(Region::heap(64)).expect("invariant: 64 bytes are enough for a word");
+        let mut about = config.participant(&port)?;
+        let prefix = about.guid_prefix;
+        let neighbours = Neighbours::open(config, prefix);
+        about.properties.extend(neighbours.own.iter().map(Own::property));
+        let participant = DomainParticipant::with_doors(about, held);
+        let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
+        let bell = Bell::new(region).expect("invariant: a page is enough for a word");
         let os = |call: &str, errno: nix::Error| {
             Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
         };
@@ -144,6 +151,8 @@ impl Executor {
             doors,
             joins: Joins::default(),
             bell: Arc::new(bell),
+            neighbours,
+            prefix,
             local: config.local,
             core: Mutex::new(Core {
                 participant,
@@ -166,6 +175,10 @@ impl Executor {
             kicks: AtomicU64::new(0),
         });
         local::register(prefix, &inner);
+        inner.neighbours.fd(|fd| {
+            // Without it neighbours are met by their listeners only.
+            let _ = inner.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, FIRST_SOURCE));
+        });
         inner.with(|participant, now| participant.on_timeout(now));
         let background = match config.driver {
             Driver::Inline => None,
@@ -225,8 +238,7 @@ impl Executor {
 
     /// Says goodbye to the peers and ends the background thread.
     fn close(&mut self) {
-        let prefix = self.inner.token().participant.core().guid().prefix;
-        local::unregister(prefix);
+        local::unregister(self.inner.prefix);
         self.inner.with(|participant, _| participant.leave());
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();

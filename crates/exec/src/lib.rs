@@ -17,6 +17,7 @@ mod executor;
 mod hooks;
 mod jobs;
 mod local;
+mod neighbours;
 mod outlet;
 mod ringer;
 mod role;

@@ -1,4 +1,4 @@
-//! Who joins writers and readers of this process by lanes.
+//! Who joins writers and readers of this machine by lanes.
 //!
 //! The protocol matches; then the participant of the writer offers its lane to that of the reader, which
 //! takes the offer once it has matched too, attaches, and says from which sample on it reads there. Until
@@ -8,15 +8,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
-use taut_base::{Guid, GuidPrefix};
-use taut_dcps::Match;
+use parking_lot::{Mutex, MutexGuard};
+use taut_base::{Guid, GuidPrefix, SequenceNumber};
+use taut_dcps::{DomainParticipant, Match};
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};
+use taut_port_shm::{Memory, Message};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
 use crate::executor::{Core, Inner};
+use crate::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::outlet::Route;
 use crate::ringer::Ringer;
 
@@ -39,10 +41,20 @@ fn find(prefix: GuidPrefix) -> Option<Arc<Inner>> {
 pub(crate) struct Offer {
     writer: Guid,
     lane: Arc<Lane>,
-    route: Arc<Route>,
-    ringer: Ringer,
-    index: WriterIndex,
+    from: From,
 }
+
+/// Where the writer is.
+enum From {
+    /// In this process.
+    Here { route: Arc<Route>, ringer: Ringer, index: WriterIndex },
+    /// In another one.
+    There(Arc<Neighbour>),
+}
+
+/// Offers that wait for their match. Lower and who matches late stays with UDP; higher and a peer that
+/// offers what never matches takes more memory.
+const OFFERS: usize = 4_096;
 
 /// What a participant knows of lanes.
 #[derive(Default)]
@@ -71,6 +83,9 @@ impl Inner {
                 (true, true) => self.offer(writer, reader),
                 (true, false) => self.withdraw(writer, reader),
                 (false, true) => {
+                    if self.is_neighbour(writer.prefix) {
+                        self.meet(writer.prefix);
+                    }
                     let offer = self.joins.offers.lock().remove(&(writer, reader));
                     if let Some(offer) = offer {
                         self.consider(reader, offer);
@@ -81,69 +96,234 @@ impl Inner {
         }
     }
 
+    /// A local writer has matched a reader.
     fn offer(&self, writer: Guid, reader: Guid) {
-        let Some(me) = self.me.upgrade() else { return };
-        let other = if reader.prefix == writer.prefix { Some(Arc::clone(&me)) } else { find(reader.prefix) };
-        let Some(other) = other.filter(|other| self.local && other.local) else { return };
-        let Some(index) = self.token().participant.core().local_writer(writer) else { return };
-        let route = self.joins.route(index);
-        let offer = Offer { writer, lane: route.lane(), route, ringer: Ringer::of(&me), index };
-        other.consider(reader, offer);
+        if reader.prefix == writer.prefix {
+            return self.offer_here(self, writer, reader);
+        }
+        match find(reader.prefix) {
+            Some(other) if other.local => self.offer_here(&other, writer, reader),
+            Some(_) => {}
+            None if self.is_neighbour(reader.prefix) => {
+                match self.neighbours.find(reader.prefix) {
+                    Some(neighbour) => return self.offer_there(&neighbour, writer, reader),
+                    None => self.neighbours.want(writer, reader),
+                }
+                self.meet(reader.prefix);
+            }
+            None => {}
+        }
     }
 
+    /// Is it a participant of another process of this host, that shares memory?
+    fn is_neighbour(&self, prefix: GuidPrefix) -> bool {
+        let Some(own) = &self.neighbours.own else { return false };
+        let core = self.token();
+        let peer = core.participant.core().database().peer(prefix);
+        let mut properties = peer.into_iter().flat_map(|peer| &peer.data.properties);
+        properties.any(|(name, value)| name == HOST_PROPERTY && *value == own.host)
+    }
+
+    fn offer_here(&self, other: &Inner, writer: Guid, reader: Guid) {
+        let Some(me) = self.me.upgrade().filter(|me| me.local) else { return };
+        let Some(index) = self.token().participant.core().local_writer(writer) else { return };
+        let route = self.joins.route(index);
+        let lane = route.lane(self.neighbours.own.is_some());
+        let from = From::Here { route, ringer: Ringer::of(&me), index };
+        other.consider(reader, Offer { writer, lane, from });
+    }
+
+    /// Offers the lane of a local writer to a neighbour's reader.
+    pub fn offer_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid) {
+        let Some(index) = self.token().participant.core().local_writer(writer) else { return };
+        let route = self.joins.route(index);
+        let lane = route.lane(true);
+        drop(lane);
+        neighbour.note_pair(writer, reader);
+        route.with_memory(|memory| neighbour.send(&Message::Offer { writer, reader }, &[memory.fd()]));
+    }
+
+    /// A neighbour offers the lane of one of its writers.
+    pub fn on_offer(&self, from: &Arc<Neighbour>, writer: Guid, reader: Guid, lane: Arc<Lane>) {
+        self.consider(reader, Offer { writer, lane, from: From::There(Arc::clone(from)) });
+    }
+
+    /// A neighbour's reader is ready to attach, and this is its feedback.
+    pub fn on_accept(&self, from: &Arc<Neighbour>, writer: Guid, reader: Guid, feedback: Arc<Feedback>) {
+        let added = {
+            let core = self.token();
+            let participant = &core.participant;
+            participant.core().local_writer(writer).zip(Ringer::of_neighbour(from)).map(|(index, ringer)| {
+                let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
+                self.joins.route(index).add(reader, feedback, reliable, ringer);
+            })
+        };
+        if added.is_some() {
+            from.send(&Message::Begin { writer, reader }, &[]);
+        }
+    }
+
+    /// The writer's owner looks at the feedback from now on: a local reader attaches.
+    pub fn on_begin(
+        &self,
+        from: &Arc<Neighbour>,
+        writer: Guid,
+        reader: Guid,
+        lane: Arc<Lane>,
+        feedback: Arc<Feedback>,
+    ) {
+        let Some(ringer) = Ringer::of_neighbour(from) else { return };
+        let mut core = self.enter();
+        let lane = LaneReader::attach(lane, feedback, !from.trusted);
+        let first = self.read_lane(&mut core, writer, reader, lane, ringer);
+        self.give_back(core);
+        match first {
+            Some(first) => {
+                let number = first.0.cast_unsigned();
+                from.send(&Message::Reading { writer, reader, from: number }, &[]);
+                // What has come in meanwhile rang no bell.
+                self.be_rung();
+            }
+            None => drop(from.send(&Message::End { writer, reader }, &[])),
+        }
+    }
+
+    /// A neighbour's reader takes from the lane, from this sample on, what goes through it.
+    pub fn on_reading(&self, writer: Guid, reader: Guid, number: u64) {
+        self.with(|participant, now| {
+            if let Some(index) = participant.core().local_writer(writer) {
+                let from = SequenceNumber(number.cast_signed());
+                participant.set_reader_lane(now, index, reader, Some(from));
+            }
+        });
+    }
+
+    /// The pair no longer uses a lane, though it may be matched still.
+    pub fn leave_lane(&self, writer: Guid, reader: Guid) {
+        self.joins.offers.lock().remove(&(writer, reader));
+        let index = self.with(|participant, now| match participant.core().local_writer(writer) {
+            Some(index) => {
+                participant.set_reader_lane(now, index, reader, None);
+                Some(index)
+            }
+            None => {
+                if let Some(index) = participant.core().local_reader(reader) {
+                    participant.remove_lane(now, index, writer);
+                }
+                None
+            }
+        });
+        match index {
+            Some(index) => self.joins.route(index).remove(reader),
+            None => self.forget(writer, reader),
+        }
+    }
+
+    /// A local writer and a reader no longer match.
     fn withdraw(&self, writer: Guid, reader: Guid) {
         let index = self.token().participant.core().local_writer(writer);
         if let Some(index) = index {
             self.joins.route(index).remove(reader);
         }
+        if let Some(neighbour) = self.neighbours.end(writer, reader, reader.prefix) {
+            neighbour.send(&Message::End { writer, reader }, &[]);
+        }
     }
 
+    /// A writer and a local reader no longer match.
     fn forget(&self, writer: Guid, reader: Guid) {
         self.joins.offers.lock().remove(&(writer, reader));
         let index = self.token().participant.core().local_reader(reader);
         if let Some(door) = index.and_then(|index| self.doors.get(index)) {
             self.doors.remove_writer(&door, writer);
         }
+        if let Some(neighbour) = self.neighbours.end(writer, reader, writer.prefix) {
+            neighbour.send(&Message::End { writer, reader }, &[]);
+        }
     }
 
     /// Takes an offer for one of this participant's readers, now or when it has matched.
     fn consider(&self, reader: Guid, offer: Offer) {
-        let mut core = self.enter();
+        let core = self.enter();
         let matched = core.participant.core().database().matches(reader.entity).any(|w| w == offer.writer);
         if !matched {
-            self.joins.offers.lock().insert((offer.writer, reader), offer);
+            let mut offers = self.joins.offers.lock();
+            if offers.len() < OFFERS {
+                offers.insert((offer.writer, reader), offer);
+            }
+            drop(offers);
             return self.give_back(core);
         }
-        let from = self.attach(&mut core, reader, &offer);
-        self.give_back(core);
-        let (writer, index) = (offer.writer, offer.index);
-        if let Some(from) = from.filter(|_| writer.prefix != reader.prefix)
-            && let Some(other) = find(writer.prefix)
-        {
-            other.with(|participant, now| participant.set_reader_lane(now, index, reader, Some(from)));
+        match offer.from {
+            From::Here { route, ringer, index } => {
+                self.join_here(core, reader, offer.writer, offer.lane, (&route, ringer, index));
+            }
+            From::There(neighbour) => {
+                self.give_back(core);
+                self.accept_there(&neighbour, offer.writer, reader, offer.lane);
+            }
         }
     }
 
-    /// Has a matched reader read the lane. The writer's owner learns of the reader before that reads.
-    fn attach(&self, core: &mut Core, reader: Guid, offer: &Offer) -> Option<taut_base::SequenceNumber> {
-        let Core { participant, now, .. } = core;
-        let index = participant.core().local_reader(reader)?;
-        let door = self.doors.get(index)?;
-        let is_reliable = |guid| {
-            let endpoint = participant.core().endpoint(guid);
-            endpoint.is_some_and(|endpoint| endpoint.qos.reliability.kind == ReliabilityKind::Reliable)
-        };
-        let reliable = is_reliable(offer.writer) && is_reliable(reader);
-        let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN))?);
-        let me = self.me.upgrade()?;
-        offer.route.add(reader, Arc::clone(&feedback), reliable, Ringer::of(&me));
-        let lane = LaneReader::attach(Arc::clone(&offer.lane), feedback, false);
-        let from = participant.add_lane(*now, index, offer.writer, lane);
+    /// Joins a writer of this process with a matched reader.
+    fn join_here(
+        &self,
+        mut core: MutexGuard<'_, Core>,
+        reader: Guid,
+        writer: Guid,
+        lane: Arc<Lane>,
+        (route, ringer, index): (&Route, Ringer, WriterIndex),
+    ) {
+        let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).map(Arc::new);
+        let (Some(feedback), Some(me)) = (feedback, self.me.upgrade()) else { return self.give_back(core) };
+        let participant = &core.participant;
+        let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
+        // The writer's owner learns of the reader before that reads.
+        route.add(reader, Arc::clone(&feedback), reliable, Ringer::of(&me));
+        let lane = LaneReader::attach(lane, feedback, false);
+        let from = self.read_lane(&mut core, writer, reader, lane, ringer);
+        self.give_back(core);
         match from {
-            Some(_) => self.doors.add_writer(&door, offer.writer, offer.ringer.clone()),
-            None => offer.route.remove(reader),
+            None => route.remove(reader),
+            Some(_) if writer.prefix == reader.prefix => {}
+            Some(from) => {
+                if let Some(other) = find(writer.prefix) {
+                    other.with(|participant, now| {
+                        participant.set_reader_lane(now, index, reader, Some(from));
+                    });
+                }
+            }
         }
-        from
+    }
+
+    /// Sends the feedback of a matched reader to the neighbour that offers it a lane.
+    fn accept_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid, lane: Arc<Lane>) {
+        let memory = Memory::create("feedback", FEEDBACK_LEN)
+            .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
+        let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
+        let (Ok(memory), Some(feedback)) = (memory, feedback) else {
+            neighbour.send(&Message::Refuse { writer, reader, reason: 1 }, &[]);
+            return;
+        };
+        neighbour.note_pair(writer, reader);
+        neighbour.note_attaching(writer, reader, (lane, Arc::new(feedback)));
+        neighbour.send(&Message::Accept { writer, reader }, &[memory.fd()]);
+    }
+
+    /// Has a matched reader read a lane; returns the first sample that it takes from there.
+    fn read_lane(
+        &self,
+        core: &mut Core,
+        writer: Guid,
+        reader: Guid,
+        lane: LaneReader,
+        ringer: Ringer,
+    ) -> Option<SequenceNumber> {
+        let index = core.participant.core().local_reader(reader)?;
+        let door = self.doors.get(index)?;
+        let from = core.participant.add_lane(core.now, index, writer, lane)?;
+        self.doors.add_writer(&door, writer, ringer);
+        Some(from)
     }
 
     /// Empties the lanes that somebody waits for: who watches a reader, or a writer that wants room.
@@ -163,4 +343,9 @@ impl Inner {
             }
         }
     }
+}
+
+fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {
+    let endpoint = participant.core().endpoint(endpoint);
+    endpoint.is_some_and(|endpoint| endpoint.qos.reliability.kind == ReliabilityKind::Reliable)
 }

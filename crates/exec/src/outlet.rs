@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use taut_base::{Guid, SequenceNumber};
 use taut_dcps::{Write, cell};
 use taut_mem::Region;
-use taut_mem::lane::{Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
+use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
+use taut_port_shm::Memory;
 use taut_rtps::{Link, WriterIndex};
 
 use crate::ringer::Ringer;
@@ -20,9 +21,18 @@ use crate::ringer::Ringer;
 /// lane, higher and what it writes is no longer in the cache when they come: 64 kB.
 const CELLS: usize = 512;
 
-/// Memory that larger samples of one writer may lie in. It is taken as it is needed; a sample that finds
-/// none goes through the protocol.
-const ARENA: usize = 256 << 20;
+/// Addresses that larger samples of one writer may lie at. Memory is taken for them as it is needed; a
+/// sample that finds none goes through the protocol.
+const ARENA: usize = 1 << 30;
+/// The same where there is no shared memory.
+const HEAP_ARENA: usize = 64 << 20;
+
+/// Memory for a lane that other processes can see, its cells there to be written.
+fn shared_memory() -> Option<Memory> {
+    let memory = Memory::create("lane", Lane::size(CELLS, ARENA)).ok()?;
+    memory.commit(0, Lane::size(CELLS, 0)).ok()?;
+    Some(memory)
+}
 
 /// Where a writer's lane leads: changed by whoever joins readers, looked at by the writer's owner before
 /// each write.
@@ -35,22 +45,38 @@ pub(crate) struct Route {
 #[derive(Default)]
 struct Ends {
     lane: Option<Arc<Lane>>,
+    memory: Option<Memory>,
     /// Made, and not yet with the writer's owner.
     writer: Option<LaneWriter>,
     readers: Vec<(Guid, Peer, Ringer)>,
 }
 
 impl Route {
-    /// The lane; made when there is none.
-    pub fn lane(&self) -> Arc<Lane> {
+    /// The lane; made when there is none, in memory that other processes can see if `shared` and the
+    /// machine has any.
+    pub fn lane(&self, shared: bool) -> Arc<Lane> {
         let mut ends = self.ends.lock();
         if let Some(lane) = &ends.lane {
             return Arc::clone(lane);
         }
-        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, ARENA)), CELLS));
+        let memory = shared.then(shared_memory).flatten();
+        let (region, commit): (Region, Commit) = match &memory {
+            Some(memory) => {
+                let pages = memory.clone();
+                (memory.region(), Box::new(move |at, len| pages.commit(at, len).is_ok()))
+            }
+            None => (Region::heap(Lane::size(CELLS, HEAP_ARENA)), Box::new(|_, _| true)),
+        };
+        let lane = Arc::new(Lane::create(region, CELLS));
+        ends.memory = memory;
         ends.lane = Some(Arc::clone(&lane));
-        ends.writer = Some(LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true)));
+        ends.writer = Some(LaneWriter::new(Arc::clone(&lane), commit));
         lane
+    }
+
+    /// Calls with the memory of the lane, if other processes can see it.
+    pub fn with_memory(&self, call: impl FnOnce(&Memory) -> bool) -> bool {
+        self.ends.lock().memory.as_ref().is_some_and(call)
     }
 
     pub fn add(&self, reader: Guid, feedback: Arc<Feedback>, reliable: bool, ringer: Ringer) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use taut_mem::lane::Bell;
 
 use crate::executor::Inner;
+use crate::neighbours::Neighbour;
 
 /// Wakes a participant's driver.
 #[derive(Clone)]
@@ -17,11 +18,18 @@ pub(crate) struct Ringer {
 enum Target {
     /// In this process.
     Here(Weak<Inner>),
+    /// In another one.
+    There(Weak<Neighbour>),
 }
 
 impl Ringer {
     pub fn of(inner: &Arc<Inner>) -> Ringer {
         Ringer { bell: Arc::clone(&inner.bell), target: Target::Here(Arc::downgrade(inner)) }
+    }
+
+    /// `None` before its hello.
+    pub fn of_neighbour(neighbour: &Arc<Neighbour>) -> Option<Ringer> {
+        Some(Ringer { bell: neighbour.bell()?, target: Target::There(Arc::downgrade(neighbour)) })
     }
 
     /// Wakes whatever waits there, whether its bell is armed or not.
@@ -30,6 +38,11 @@ impl Ringer {
             Target::Here(inner) => {
                 if let Some(inner) = inner.upgrade() {
                     inner.be_rung();
+                }
+            }
+            Target::There(neighbour) => {
+                if let Some(neighbour) = neighbour.upgrade() {
+                    neighbour.ring();
                 }
             }
         }

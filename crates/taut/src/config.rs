@@ -3,7 +3,7 @@
 mod load;
 mod settings;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use taut_base::{Duration, Result};
 use taut_exec::ExecutorConfig;
@@ -52,6 +52,12 @@ pub struct Config {
     pub receive_buffer: usize,
     /// Hand samples to readers on this machine past the network.
     pub local: bool,
+    /// Where participants of other containers are met: a directory that all of them mount; `None`: only
+    /// those of the same network namespace are.
+    pub local_directory: Option<PathBuf>,
+    /// Groups whose processes may share memory with this one, beside those of the same user. What they
+    /// write is copied before it is looked at.
+    pub local_groups: Vec<u32>,
     /// Who drives the participant while nobody waits.
     pub driver: Driver,
 }
@@ -71,6 +77,8 @@ impl Default for Config {
             announcement_period: taut_exec::DEFAULT_ANNOUNCEMENT_PERIOD,
             receive_buffer: udp.receive_buffer,
             local: true,
+            local_directory: None,
+            local_groups: Vec::new(),
             driver: Driver::Threaded,
         }
     }
@@ -127,6 +135,8 @@ impl Config {
             announcement_period: self.announcement_period,
             driver: self.driver,
             local: self.local,
+            local_directory: self.local_directory.clone(),
+            local_groups: self.local_groups.clone(),
         }
     }
 }

@@ -238,6 +238,11 @@ impl Participant {
         }
     }
 
+    /// A participant is known to have ended, though its lease has not.
+    pub fn forget_participant(&mut self, prefix: GuidPrefix) {
+        self.remove_peer(prefix, false);
+    }
+
     /// Forgets a participant with all that it has.
     fn remove_peer(&mut self, prefix: GuidPrefix, left: bool) {
         if self.database.peers.remove(&prefix).is_none() {

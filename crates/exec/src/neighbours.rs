@@ -1,0 +1,388 @@
+//! The other participants of this host: who they are, and what is said to them over their sockets.
+//!
+//! Discovery finds a participant and its host's identity; the one of the lower prefix connects. Each side
+//! says hello, which brings the other's bell and eventfd, and from then on pairs are joined by the four
+//! messages of [`Message`]. A hang-up or any doubt ends the connection, and with it all of its lanes:
+//! samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use nix::sys::epoll::{EpollEvent, EpollFlags};
+use parking_lot::Mutex;
+use taut_base::{Guid, GuidPrefix, Result};
+use taut_mem::Region;
+use taut_mem::lane::{Bell, Feedback, Lane};
+use taut_port_shm::{
+    Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, Waker, host_id,
+    map,
+};
+
+use crate::config::ExecutorConfig;
+use crate::executor::Inner;
+
+/// The name of the property that announces the identity of the host.
+pub(crate) const HOST_PROPERTY: &str = "taut.local";
+
+/// From here on epoll's data mean the listener and, two each, connections and their processes.
+pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
+
+/// Connections of one participant. Lower and participants beyond it talk by UDP; higher and somebody who
+/// connects again and again takes more descriptors.
+const MAX_CONNECTIONS: usize = 1_024;
+/// Messages handled of one connection before others have their turn.
+const MESSAGES: usize = 64;
+/// The longest memory of a peer that is mapped: what it takes by being looked at where it is not there yet
+/// is charged to who looks.
+const MAX_LANE: u64 = 8 << 30;
+/// The bell's and a feedback's memory.
+pub(crate) const PAGE: usize = 4_096;
+
+/// A writer and a reader.
+type Pair = (Guid, Guid);
+
+/// What a reader reads, and where it says how far it has come.
+pub(crate) type Attaching = (Arc<Lane>, Arc<Feedback>);
+
+/// Another participant of this host, as far as the connection to it goes.
+pub(crate) struct Neighbour {
+    id: u64,
+    connection: Connection,
+    peer: Peer,
+    pub trusted: bool,
+    /// Known from its hello.
+    greeted: OnceLock<Greeted>,
+    /// Readers that are about to attach: the lane they were offered and the feedback they have sent.
+    attaching: Mutex<BTreeMap<Pair, Attaching>>,
+    /// Pairs that are joined, or about to be: by writer and reader.
+    pairs: Mutex<BTreeSet<Pair>>,
+}
+
+struct Greeted {
+    prefix: GuidPrefix,
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+/// What a participant has for its neighbours.
+pub(crate) struct Own {
+    listener: Mutex<Listener>,
+    pub host: String,
+    host_id: [u8; 16],
+    bell: Memory,
+    policy: Policy,
+    directory: Option<PathBuf>,
+}
+
+/// The neighbours of one participant.
+#[derive(Default)]
+pub(crate) struct Neighbours {
+    pub own: Option<Own>,
+    known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
+    /// Pairs of a local writer and a neighbour's reader that wait for its hello.
+    wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
+    last_id: AtomicU64,
+    /// What was refused or broken off.
+    pub doubts: AtomicU64,
+}
+
+impl Own {
+    /// Opens the rendezvous of a participant.
+    pub fn open(prefix: GuidPrefix, directory: Option<PathBuf>, allowed_gids: Vec<u32>) -> Result<Own> {
+        let host_id = host_id()?;
+        let bell = Memory::create("bell", PAGE)?;
+        bell.commit(0, PAGE)?;
+        let listener = Mutex::new(Listener::bind(prefix, directory.as_deref())?);
+        let host = host_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Own { listener, host, host_id, bell, policy: Policy { allowed_gids }, directory })
+    }
+
+    /// What is announced for neighbours to know each other by.
+    pub fn property(&self) -> (String, String) {
+        (HOST_PROPERTY.to_owned(), self.host.clone())
+    }
+
+    /// The bell that neighbours see.
+    pub fn bell(&self) -> Region {
+        self.bell.region()
+    }
+}
+
+impl Neighbour {
+    pub fn send(&self, message: &Message, fds: &[BorrowedFd<'_>]) -> bool {
+        self.connection.send(message, fds).is_ok()
+    }
+
+    pub fn bell(&self) -> Option<Arc<Bell>> {
+        Some(Arc::clone(&self.greeted.get()?.bell))
+    }
+
+    fn prefix(&self) -> Option<GuidPrefix> {
+        Some(self.greeted.get()?.prefix)
+    }
+
+    /// Wakes it. Somebody who is not trusted could make the eventfd wait, so that one gets a packet.
+    pub fn ring(&self) {
+        match self.greeted.get() {
+            Some(greeted) if self.trusted => greeted.waker.ring(),
+            _ => drop(self.connection.send(&Message::Ring, &[])),
+        }
+    }
+
+    pub fn note_attaching(&self, writer: Guid, reader: Guid, attaching: Attaching) {
+        self.attaching.lock().insert((writer, reader), attaching);
+    }
+
+    /// Is the pair not yet known here? It is from now on.
+    pub fn note_pair(&self, writer: Guid, reader: Guid) -> bool {
+        self.pairs.lock().insert((writer, reader))
+    }
+}
+
+impl Neighbours {
+    /// The rendezvous of a participant, unless it wants none or the machine has none.
+    pub fn open(config: &ExecutorConfig, prefix: GuidPrefix) -> Neighbours {
+        let mut neighbours = Neighbours::default();
+        if config.local {
+            match Own::open(prefix, config.local_directory.clone(), config.local_groups.clone()) {
+                Ok(own) => neighbours.own = Some(own),
+                Err(error) => log::warn!("no shared memory with other processes: {error}"),
+            }
+        }
+        neighbours
+    }
+
+    pub fn fd(&self, call: impl FnOnce(BorrowedFd<'_>)) {
+        if let Some(own) = &self.own {
+            call(own.listener.lock().fd());
+        }
+    }
+
+    /// The neighbour of a prefix that has said hello.
+    pub fn find(&self, prefix: GuidPrefix) -> Option<Arc<Neighbour>> {
+        self.known.lock().values().find(|one| one.prefix() == Some(prefix)).cloned()
+    }
+
+    fn take_wanted(&self, prefix: GuidPrefix) -> BTreeSet<Pair> {
+        self.wanted.lock().remove(&prefix).unwrap_or_default()
+    }
+
+    pub fn want(&self, writer: Guid, reader: Guid) {
+        self.wanted.lock().entry(reader.prefix).or_default().insert((writer, reader));
+    }
+
+    /// The pair is no longer matched. Returns who is to be told.
+    pub fn end(&self, writer: Guid, reader: Guid, other: GuidPrefix) -> Option<Arc<Neighbour>> {
+        if let Some(wanted) = self.wanted.lock().get_mut(&reader.prefix) {
+            wanted.remove(&(writer, reader));
+        }
+        let neighbour = self.find(other)?;
+        neighbour.attaching.lock().remove(&(writer, reader));
+        let joined = neighbour.pairs.lock().remove(&(writer, reader));
+        joined.then_some(neighbour)
+    }
+
+    fn doubt(&self) {
+        self.doubts.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Inner {
+    /// A participant of this host has matched: connects to it, if that is ours to do.
+    pub fn meet(&self, prefix: GuidPrefix) {
+        let Some(own) = &self.neighbours.own else { return };
+        let ours = self.prefix;
+        if prefix <= ours || self.neighbours.known.lock().values().any(|one| one.prefix() == Some(prefix)) {
+            return;
+        }
+        match Connection::connect(prefix, own.directory.as_deref()) {
+            Ok(connection) => self.admit(connection),
+            // It is there by discovery and may be too busy: UDP does until its next match.
+            Err(ConnectError::Nobody | ConnectError::Busy | ConnectError::Os(_)) => self.neighbours.doubt(),
+        }
+    }
+
+    /// Looks who is at the other end and says hello.
+    fn admit(&self, connection: Connection) {
+        let Some(own) = &self.neighbours.own else { return };
+        let admitted = connection
+            .peer()
+            .map_err(|error| error.to_string())
+            .and_then(|peer| own.policy.admit(&peer).map(|how| (peer, how)).map_err(|why| why.to_string()));
+        let (peer, how) = match admitted {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                self.neighbours.doubt();
+                return log::warn!("no shared memory with a participant of this host: {why}");
+            }
+        };
+        if self.neighbours.known.lock().len() >= MAX_CONNECTIONS {
+            return self.neighbours.doubt();
+        }
+        let id = self.neighbours.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let neighbour = Arc::new(Neighbour {
+            id,
+            connection,
+            peer,
+            trusted: how == Admitted::Trusted,
+            greeted: OnceLock::new(),
+            attaching: Mutex::default(),
+            pairs: Mutex::default(),
+        });
+        let hello = Message::Hello { host_id: own.host_id, prefix: self.prefix };
+        let watched = self.watch_fd(neighbour.connection.fd(), FIRST_SOURCE + 2 * id)
+            && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, FIRST_SOURCE + 2 * id + 1));
+        if !watched || !neighbour.send(&hello, &[own.bell.fd(), self.wake_fd()]) {
+            return self.neighbours.doubt();
+        }
+        self.neighbours.known.lock().insert(id, neighbour);
+    }
+
+    fn watch_fd(&self, fd: BorrowedFd<'_>, source: u64) -> bool {
+        self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, source)).is_ok()
+    }
+
+    /// Handles what a wait has found of the neighbours. Called without the token.
+    pub fn hear(&self, source: u64) {
+        let Some(number) = source.checked_sub(FIRST_SOURCE) else { return };
+        if number == 0 {
+            return self.accept();
+        }
+        let neighbour = self.neighbours.known.lock().get(&(number / 2)).cloned();
+        let Some(neighbour) = neighbour else { return };
+        if number % 2 == 1 {
+            return self.bury(&neighbour);
+        }
+        for _ in 0..MESSAGES {
+            match neighbour.connection.receive() {
+                Received::Empty => return,
+                Received::Message(message, fds) => {
+                    if !self.on_message(&neighbour, message, fds) {
+                        self.neighbours.doubt();
+                        return self.part(&neighbour);
+                    }
+                }
+                Received::Gone => return self.part(&neighbour),
+                Received::Hostile(why) => {
+                    self.neighbours.doubt();
+                    log::warn!("no shared memory with a participant of this host: {why}");
+                    return self.part(&neighbour);
+                }
+            }
+        }
+    }
+
+    fn accept(&self) {
+        let Some(own) = &self.neighbours.own else { return };
+        for _ in 0..MESSAGES {
+            let accepted = own.listener.lock().accept();
+            match accepted {
+                Ok(Some(connection)) => self.admit(connection),
+                Ok(None) => return,
+                Err(error) => return log::warn!("no shared memory with a participant of this host: {error}"),
+            }
+        }
+    }
+
+    /// Handles a message. `false`: a peer that keeps to the rules does not send it.
+    fn on_message(&self, from: &Arc<Neighbour>, message: Message, mut fds: Vec<OwnedFd>) -> bool {
+        let is_of = |guid: Guid| from.prefix() == Some(guid.prefix);
+        let ours = |guid: Guid| guid.prefix == self.prefix;
+        match message {
+            Message::Hello { host_id, prefix } => return self.on_hello(from, host_id, prefix, fds),
+            // The wake-up itself is all that it is for.
+            Message::Ring => {}
+            Message::Offer { writer, reader } => {
+                let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
+                let Ok(region) = map(lane, MAX_LANE) else { return false };
+                let Some(lane) = Lane::open(region) else { return false };
+                self.on_offer(from, writer, reader, Arc::new(lane));
+            }
+            Message::Accept { writer, reader } => {
+                let Some(feedback) = fds.pop().filter(|_| ours(writer) && is_of(reader)) else {
+                    return false;
+                };
+                let Ok(region) = map(feedback, PAGE as u64) else { return false };
+                let Some(feedback) = Feedback::new(region) else { return false };
+                self.on_accept(from, writer, reader, Arc::new(feedback));
+            }
+            Message::Begin { writer, reader } => {
+                if !is_of(writer) || !ours(reader) {
+                    return false;
+                }
+                let attaching = from.attaching.lock().remove(&(writer, reader));
+                if let Some((lane, feedback)) = attaching {
+                    self.on_begin(from, writer, reader, lane, feedback);
+                }
+            }
+            Message::Reading { writer, reader, from: number } => {
+                if !ours(writer) || !is_of(reader) {
+                    return false;
+                }
+                self.on_reading(writer, reader, number);
+            }
+            Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
+                if from.pairs.lock().remove(&(writer, reader)) {
+                    self.leave_lane(writer, reader);
+                }
+            }
+        }
+        true
+    }
+
+    fn on_hello(
+        &self,
+        from: &Arc<Neighbour>,
+        host_id: [u8; 16],
+        prefix: GuidPrefix,
+        mut fds: Vec<OwnedFd>,
+    ) -> bool {
+        if self.neighbours.own.as_ref().is_none_or(|own| own.host_id != host_id) {
+            return false;
+        }
+        let (Some(waker), Some(bell)) = (fds.pop(), fds.pop()) else { return false };
+        let Ok(waker) = Waker::from_fd(waker) else { return false };
+        let bell = map(bell, PAGE as u64).ok().and_then(Bell::new);
+        let Some(bell) = bell.filter(|_| self.neighbours.find(prefix).is_none()) else { return false };
+        let greeted = Greeted { prefix, bell: Arc::new(bell), waker };
+        if from.greeted.set(greeted).is_err() {
+            return false;
+        }
+        for (writer, reader) in self.neighbours.take_wanted(prefix) {
+            self.offer_there(from, writer, reader);
+        }
+        true
+    }
+
+    /// The connection has ended, whatever became of the process: nothing of it is used any more. Whether
+    /// the process has ended too is heard by its pidfd.
+    fn part(&self, neighbour: &Arc<Neighbour>) {
+        let _ = self.epoll.delete(neighbour.connection.fd());
+        let pairs = std::mem::take(&mut *neighbour.pairs.lock());
+        for (writer, reader) in pairs {
+            self.leave_lane(writer, reader);
+        }
+        if neighbour.peer.pidfd().is_none() {
+            self.neighbours.known.lock().remove(&neighbour.id);
+        }
+    }
+
+    /// The process has ended: its participant is forgotten at once, not when its lease runs out.
+    fn bury(&self, neighbour: &Arc<Neighbour>) {
+        self.part(neighbour);
+        if let Some(pidfd) = neighbour.peer.pidfd() {
+            let _ = self.epoll.delete(pidfd);
+        }
+        self.neighbours.known.lock().remove(&neighbour.id);
+        if let Some(prefix) = neighbour.prefix().filter(|_| neighbour.trusted) {
+            self.with(|participant, now| participant.forget_participant(now, prefix));
+        }
+    }
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
