@@ -66,7 +66,8 @@ impl Size {
     /// A slot that is free, if a short look finds one.
     fn reclaim(&mut self, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
         for _ in 0..PROBES {
-            match look(self.pushed.front()?.position) {
+            let Some(oldest) = self.pushed.front() else { break };
+            match look(oldest.position) {
                 Look::Free => return self.pushed.pop_front().map(|oldest| oldest.offset),
                 // So are all that come after it.
                 Look::Unread => break,

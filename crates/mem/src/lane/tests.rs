@@ -10,6 +10,9 @@ use crate::Bytes;
 /// The smallest slot's payload, and one that needs a slot.
 const SMALL: usize = 512 - HEADROOM;
 
+/// Miri takes a thousand times as long.
+const ROUNDS: u64 = if cfg!(miri) { 40 } else { 1_000 };
+
 fn granted() -> Commit {
     Box::new(|_, _| true)
 }
@@ -146,7 +149,7 @@ fn a_reader_that_lies_harms_itself_alone() {
     let (mut readers, peers) = readers(&mut writer, &[true, true]);
     let mut honest = readers.remove(0);
     let liar = &peers[1].feedback;
-    for n in 0..1_000_u64 {
+    for n in 0..ROUNDS {
         let lies = [0, 1, n, n + 1, n + 2, u64::MAX / 2, u64::MAX - 1, u64::MAX];
         liar.set_cursor(lies[n as usize % lies.len()]);
         liar.hold(n as usize, n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -177,7 +180,7 @@ fn a_warm_arena_takes_no_more_slots() {
     let mut writer = writer(16, 1 << 20);
     let (mut reader, _) = reader(&mut writer, true);
     let mut slots = BTreeSet::new();
-    for n in 0..1_000 {
+    for n in 0..ROUNDS {
         let slot = writer.claim(SMALL).unwrap();
         slots.insert(slot.as_ptr());
         assert!(writer.push_slot(&meta(n), slot, SMALL).is_ok());
@@ -185,7 +188,7 @@ fn a_warm_arena_takes_no_more_slots() {
         reader.publish();
     }
     assert_eq!(slots.len(), 1, "nobody looks at the last one when the next is claimed");
-    for n in 0..1_000 {
+    for n in 0..ROUNDS {
         let slot = writer.claim(SMALL).unwrap();
         slots.insert(slot.as_ptr());
         writer.give_back(slot);
@@ -201,7 +204,7 @@ fn a_held_view_keeps_its_slot() {
     let mut writer = writer(4, 64 * 512);
     let (mut reader, _) = reader(&mut writer, false);
     let mut held: Vec<(u64, Bytes)> = Vec::new();
-    for n in 0..1_000 {
+    for n in 0..ROUNDS {
         assert!(push_small(&mut writer, n, SMALL), "{n}");
         let (got, payload, lost) = take(&mut reader);
         assert_eq!((got, lost), (meta(n), 0));
@@ -304,6 +307,22 @@ fn a_claim_fails_only_when_every_slot_is_held_or_awaited() {
         assert!(push_small(&mut writer, n, SMALL), "{n}");
     }
     assert!(writer.has_room() && writer.claim(SMALL).is_none(), "a reliable reader has not read them");
+}
+
+#[test]
+fn slots_that_were_held_come_back() {
+    let mut writer = writer(64, 12 * 512);
+    let (mut reader, _) = reader(&mut writer, true);
+    let mut held = Vec::new();
+    for n in 0..10 {
+        assert!(push_small(&mut writer, n, SMALL));
+        held.push(take(&mut reader).1);
+        reader.publish();
+    }
+    drop(held);
+    let slots: Vec<Slot> = std::iter::from_fn(|| writer.claim(SMALL)).collect();
+    assert_eq!(slots.len(), 12);
+    assert_eq!(slots.iter().map(|slot| slot.as_ptr()).collect::<BTreeSet<_>>().len(), 12);
 }
 
 #[test]
@@ -411,6 +430,29 @@ fn a_writer_that_is_mad_is_survived() {
 
 fn sum(payload: &Bytes) -> u64 {
     payload.iter().map(|byte| u64::from(*byte)).sum()
+}
+
+#[test]
+fn payloads_that_are_not_in_the_arena_break_the_lane() {
+    let units = |bytes: usize| (bytes / UNIT) as u64;
+    let (start, end) = (units(Lane::arena_start(2)), units(Lane::size(2, 4_096)));
+    // A slot's name is its unit plus 1.
+    let broken = [(0, INLINE + 1), (1, 8), (start, 8), (end, UNIT + 1), (end + 1, 1), (u64::MAX >> 32, 1)];
+    let sound = [(0, INLINE), (start + 1, 4_096), (end, UNIT)];
+    for (name, len, is_sound) in
+        broken.map(|(name, len)| (name, len, false)).into_iter().chain(sound.map(|(n, len)| (n, len, true)))
+    {
+        for copies in [false, true] {
+            let lane = Lane::create(Region::heap(Lane::size(2, 4_096)), 2);
+            lane.cell(0)[PAYLOAD].store(name << 32 | len as u64, Ordering::Relaxed);
+            lane.stamp(0).store(ready(0), Ordering::Relaxed);
+            let mut reader = LaneReader::attach(Arc::new(lane), peer(true).feedback, copies);
+            match reader.poll() {
+                Next::Sample { payload, .. } => assert!(is_sound && payload.len() == len, "{name} {len}"),
+                found => assert!(!is_sound && matches!(found, Next::Broken), "{name} {len}: {found:?}"),
+            }
+        }
+    }
 }
 
 #[test]
