@@ -1,5 +1,5 @@
 # The README's two commands are `make demo` and `make test`; each installs what it lacks and says so.
-.PHONY: help demo test interop peers perf-smoke bench-gate tidy setup
+.PHONY: help demo test test-mem interop peers perf-smoke bench-gate tidy setup
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -18,6 +18,10 @@ test: ## All tests; without root those that need none
 	@scripts/check-rust.sh
 	@scripts/setup.sh test
 	@scripts/test.sh
+
+test-mem: ## The lanes of shared memory under loom and the sanitizers
+	@scripts/check-rust.sh
+	@scripts/test-mem.sh
 
 interop: ## The matrix against other implementations only
 	@scripts/check-rust.sh
