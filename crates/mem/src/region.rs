@@ -83,13 +83,14 @@ impl Region {
         Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast::<AtomicU64>().add(at), count) })
     }
 
-    /// Copies bytes from the start of a word on, word by word, as somebody may write them at the same time.
-    /// `None` if the words are not all inside.
+    /// Copies bytes word by word, as somebody may write them at the same time. `None` if the words that they
+    /// lie in are not all inside.
     pub(crate) fn copy_bytes(&self, at: usize, len: usize) -> Option<Vec<u8>> {
-        let words = self.words(at / WORD, len.div_ceil(WORD))?;
+        let before = at % WORD;
+        let words = self.words(at / WORD, before.checked_add(len)?.div_ceil(WORD))?;
         let mut bytes: Vec<u8> = Vec::with_capacity(words.len() * WORD);
-        bytes.extend(words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()));
-        bytes.truncate(len);
+        let all = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes());
+        bytes.extend(all.skip(before).take(len));
         Some(bytes)
     }
 

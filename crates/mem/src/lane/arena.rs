@@ -1,7 +1,7 @@
 //! Slots for payloads that do not fit a cell: cut from the lane's memory, used again when nobody looks.
 //!
-//! Belongs to the lane's writer alone; readers see offsets. Sizes are powers of two, so that any slot of a
-//! size serves any payload of it.
+//! Belongs to the lane's writer alone; readers see offsets. There are few sizes, so that a slot of one serves
+//! any payload of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,9 +13,14 @@ use crate::region::PAGE;
 /// VLAN 8, IPv6 40, UDP 8, RTPS header 20, INFO_TS 12, DATA 24 and inline QoS, rounded up to 64.
 pub const HEADROOM: usize = if cfg!(loom) { 0 } else { 192 };
 
-/// The smallest slot and how many sizes there are: 512 B to 128 MiB.
+/// Payloads start so many bytes before a multiple of 64: a serialized value behind its header of four bytes
+/// (RTPS 2.5 §10.2) is aligned for whatever it is.
+pub const LEAD: usize = if cfg!(loom) { 0 } else { 4 };
+
+/// The smallest slot and how many sizes there are: 512 B to 256 MiB, four to a doubling. Fewer waste more
+/// of each slot, more share fewer slots.
 const SMALLEST: usize = if cfg!(loom) { UNIT } else { 512 };
-const SIZES: usize = 19;
+const SIZES: usize = 77;
 /// How many busy slots of a size one claim looks at before it cuts a new one: a bound on its time. Only
 /// when there is no memory left to cut does it look at all of them.
 const PROBES: usize = 4;
@@ -128,10 +133,18 @@ impl Arena {
         Arena { sizes, next: start, committed: start, end, commit }
     }
 
+    /// The size that a payload takes and its place in the table.
     fn size_of(len: usize) -> Option<(usize, usize)> {
-        let bytes = len.checked_add(HEADROOM)?.max(SMALLEST).checked_next_power_of_two()?;
-        let index = (bytes / SMALLEST).trailing_zeros() as usize;
-        (index < SIZES).then_some((index, bytes))
+        let wanted = len.checked_add(HEADROOM - LEAD)?.max(SMALLEST);
+        let quarter = 1 << (wanted.ilog2() - 2);
+        let bytes = wanted.checked_next_multiple_of(quarter)?;
+        Some((Arena::index_of(bytes), bytes)).filter(|(index, _)| *index < SIZES)
+    }
+
+    fn index_of(bytes: usize) -> usize {
+        let doublings = bytes.ilog2();
+        let quarters = (bytes >> (doublings - 2)) & 3;
+        (doublings - SMALLEST.ilog2()) as usize * 4 + quarters
     }
 
     /// A slot for `len` bytes: a free one, else a new one, else one that `overtake` takes from its readers.
@@ -148,13 +161,13 @@ impl Arena {
             Some(offset) => offset,
             None => self.cut(bytes).or_else(|| self.sizes[index].reclaim_any(look, overtake))?,
         };
-        Some(Slot { lane: Arc::clone(lane), offset, capacity: bytes - HEADROOM })
+        Some(Slot { lane: Arc::clone(lane), offset, capacity: bytes - HEADROOM + LEAD })
     }
 
     /// A slot's payload offset in memory that was not used before. A page or more starts at a page, so
     /// that it can be handed to a network card whole.
     fn cut(&mut self, bytes: usize) -> Option<usize> {
-        let start = self.next.next_multiple_of(bytes.min(PAGE));
+        let start = self.next.next_multiple_of(if bytes < PAGE { UNIT } else { PAGE });
         let end = start.checked_add(bytes).filter(|end| *end <= self.end)?;
         if end > self.committed {
             let until = end.next_multiple_of(STEP).min(self.end);
@@ -164,7 +177,7 @@ impl Arena {
             self.committed = until;
         }
         self.next = end;
-        Some(start + HEADROOM)
+        Some(start + HEADROOM - LEAD)
     }
 
     pub fn give_back(&mut self, slot: &Slot) {
@@ -176,8 +189,8 @@ impl Arena {
     }
 
     fn size_mut(&mut self, slot: &Slot) -> &mut Size {
-        let index = (slot.capacity.saturating_add(HEADROOM) / SMALLEST).trailing_zeros() as usize;
-        &mut self.sizes[index.min(SIZES - 1)]
+        let index = Arena::index_of(slot.capacity + HEADROOM - LEAD);
+        &mut self.sizes[index]
     }
 }
 
@@ -189,7 +202,7 @@ impl Slot {
 
     /// The offset in units, plus 1: how a cell names it.
     pub(super) fn name(&self) -> u64 {
-        (self.offset / UNIT) as u64 + 1
+        ((self.offset + LEAD) / UNIT) as u64 + 1
     }
 
     /// Is it of this lane?

@@ -31,7 +31,7 @@ mod writer;
 use crate::region::{PAGE, Region, WORD};
 use crate::sync::{AtomicU64, Ordering};
 
-pub use arena::{Commit, HEADROOM, Slot};
+pub use arena::{Commit, HEADROOM, LEAD, Slot};
 pub use bell::Bell;
 pub use feedback::{FEEDBACK_LEN, Feedback, LOANS};
 pub(crate) use reader::Hold;
@@ -54,11 +54,11 @@ const CELL: usize = if cfg!(loom) { 4 } else { 16 };
 const STAMP: usize = 0;
 const META: usize = 1;
 /// Payload length in the low half; in the high half 0 for a payload in the cell, else the slot's
-/// offset in units of [`UNIT`], plus 1.
+/// offset plus [`LEAD`] in units of [`UNIT`], plus 1.
 const PAYLOAD: usize = META + META_WORDS;
 const DATA: usize = PAYLOAD + 1;
 pub(crate) const INLINE_WORDS: usize = CELL - DATA;
-/// What slots are aligned to.
+/// What slots are aligned to: a cache line.
 pub(crate) const UNIT: usize = 64;
 
 /// "TautLane" and the version of this layout.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::feedback::PLACES;
 use super::{
-    AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, Lane, META, Meta, PAYLOAD, STAMP, UNIT, ready,
+    AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, LEAD, Lane, META, Meta, PAYLOAD, STAMP, UNIT, ready,
 };
 use crate::Bytes;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -171,7 +171,8 @@ impl LaneReader {
 
     fn slot(&mut self, unit: usize, len: usize) -> Found {
         let lane = &self.shared.lane;
-        let (start, offset) = (Lane::arena_start(lane.cells as usize), unit.saturating_mul(UNIT));
+        let start = Lane::arena_start(lane.cells as usize);
+        let offset = unit.saturating_mul(UNIT).saturating_sub(LEAD);
         let inside = offset >= start && offset.checked_add(len).is_some_and(|end| end <= lane.region.len());
         if !inside {
             return if self.is_current() { Found::Broken } else { Found::Overtaken };
