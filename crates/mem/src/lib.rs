@@ -10,6 +10,7 @@
 mod bytes;
 #[cfg(feature = "counting")]
 mod counting;
+pub mod fail;
 pub mod lane;
 mod pool;
 mod region;

@@ -25,6 +25,7 @@ use rustix::io::Errno;
 use rustix::param::page_size;
 use taut_base::{Error, Result};
 use taut_mem::Region;
+use taut_mem::fail::{self, Point};
 
 use crate::headroom::Headroom;
 use crate::kernel_file;
@@ -96,6 +97,7 @@ impl Memory {
             allocate(fd.as_fd(), start, CHUNK.min(end.saturating_sub(start)))
                 .map_err(|errno| refused(format!("fallocate {name}, {len} B at {at}"), errno))?;
         }
+        fail::point(Point::MemoryCommitted);
         Ok(())
     }
 

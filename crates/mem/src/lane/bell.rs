@@ -1,5 +1,6 @@
 //! Whether somebody sleeps who wants to be woken.
 
+use crate::fail::{self, Point};
 use crate::region::Region;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -27,6 +28,7 @@ impl Bell {
         let word = self.word();
         word.store(word.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
+        fail::point(Point::BellArmed);
     }
 
     /// Says that its owner is awake.
@@ -35,6 +37,7 @@ impl Bell {
         let value = word.load(Ordering::Relaxed);
         if value & 1 == 1 {
             word.store(value.wrapping_add(1), Ordering::Release);
+            fail::point(Point::BellDisarmed);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a reader tells its writer: how far it has read and which slots it still looks at.
 
+use crate::fail::{self, Point};
 use crate::region::{PAGE, Region};
 use crate::sync::{AtomicU64, Ordering, fence, store_and_fence};
 
@@ -44,6 +45,7 @@ impl Feedback {
     /// Tells how far it has read, and fences: a look at the other side's sleep follows. [W]
     pub(crate) fn set_cursor(&self, position: u64) {
         store_and_fence(self.word(AT_CURSOR), position);
+        fail::point(Point::CursorMoved);
     }
 
     /// Is the slot of a position looked at? The caller has fenced. [L]
@@ -66,6 +68,7 @@ impl Feedback {
     /// Notes that the slot of a position is looked at for as long as the reader copies it.
     pub(crate) fn hold_to_copy(&self, position: u64) -> usize {
         self.name(COPIED, position);
+        fail::point(Point::CopyNamed);
         COPIED
     }
 
@@ -73,16 +76,20 @@ impl Feedback {
     fn name(&self, place: usize, position: u64) {
         // Release: who finds this name has seen what the place's last views did, as if it found the 0 between.
         self.place(place).store(position.wrapping_add(1), Ordering::Release);
+        fail::point(Point::PlaceNamed);
         let used = self.word(AT_USED);
         if used.load(Ordering::Relaxed) <= place as u64 {
             used.store(place as u64 + 1, Ordering::Release);
+            fail::point(Point::PlaceCounted);
         }
         fence(Ordering::SeqCst);
+        fail::point(Point::PlaceFenced);
     }
 
     /// Ends what [`Feedback::hold`] began.
     pub(crate) fn release(&self, place: usize) {
         self.place(place).store(0, Ordering::Release);
+        fail::point(Point::PlaceReleased);
     }
 
     fn place(&self, place: usize) -> &AtomicU64 {

@@ -6,6 +6,7 @@ use super::arena::{Arena, Commit, Look, Slot};
 use super::{
     AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, DATA, Feedback, INLINE, Lane, META, Meta, PAYLOAD, STAMP, ready,
 };
+use crate::fail::{self, Point};
 use crate::region::WORD;
 use crate::sync::{Ordering, fence};
 
@@ -79,13 +80,15 @@ impl LaneWriter {
         let LaneWriter { lane, arena, peers, head, .. } = self;
         let look = |position| look(lane, peers, position);
         // Best-effort readers lose what they have not read before a write fails for want of memory.
-        arena.claim(lane, len, look, |position| {
+        let slot = arena.claim(lane, len, look, |position| {
             let awaited = slowest(peers, *head, lane.cells) <= position;
             if !awaited {
                 overtake(lane, position);
             }
             !awaited
-        })
+        });
+        fail::point(Point::SlotClaimed);
+        slot
     }
 
     /// Gives a slot back unused.
@@ -108,6 +111,7 @@ impl LaneWriter {
             bytes[..chunk.len()].copy_from_slice(chunk);
             word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
         }
+        fail::point(Point::CellFilled);
         self.close_cell(meta, payload.len() as u64);
         Ok(())
     }
@@ -122,6 +126,7 @@ impl LaneWriter {
         }
         self.open_cell();
         self.arena.note_pushed(&slot, self.head);
+        fail::point(Point::SlotPushed);
         self.close_cell(meta, slot.name() << 32 | len as u64);
         Ok(())
     }
@@ -131,6 +136,7 @@ impl LaneWriter {
         let cell = self.lane.cell(self.head);
         cell[STAMP].store(ready(self.head) - 1, Ordering::Relaxed);
         fence(Ordering::Release);
+        fail::point(Point::CellOpened);
         cell
     }
 
@@ -140,17 +146,23 @@ impl LaneWriter {
         for (word, value) in cell[META..].iter().zip(meta) {
             word.store(*value, Ordering::Relaxed);
         }
+        fail::point(Point::CellMeta);
         cell[PAYLOAD].store(payload, Ordering::Relaxed);
+        fail::point(Point::CellPayload);
         cell[STAMP].store(ready(self.head), Ordering::Release);
+        fail::point(Point::CellStamped);
         self.head += 1;
         self.lane.header(AT_HEAD).store(self.head, Ordering::Release);
+        fail::point(Point::HeadMoved);
         self.lane.header(AT_LAST).store(meta[0], Ordering::Release);
+        fail::point(Point::LastMoved);
     }
 
     /// Asks readers to tell when they move on, or no longer. The caller looks once more before it waits. [W]
     pub fn await_readers(&self, wanted: bool) {
         self.lane.header(AT_WAITING).store(u64::from(wanted), Ordering::Relaxed);
         fence(Ordering::SeqCst);
+        fail::point(Point::ReadersAwaited);
     }
 }
 
