@@ -12,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use taut_base::{Guid, GuidPrefix, SequenceNumber};
 use taut_dcps::{DomainParticipant, Match};
 use taut_mem::Region;
+use taut_mem::fail::{self, Point};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};
 use taut_port_shm::{Memory, Message};
 use taut_qos::ReliabilityKind;
@@ -140,7 +141,9 @@ impl Inner {
         let lane = route.lane(true);
         drop(lane);
         neighbour.note_pair(writer, reader);
+        fail::point(Point::BeforeOffer);
         route.with_memory(|memory| neighbour.send(&Message::Offer { writer, reader }, &[memory.fd()]));
+        fail::point(Point::OfferSent);
     }
 
     /// A neighbour offers the lane of one of its writers.
@@ -156,10 +159,13 @@ impl Inner {
             participant.core().local_writer(writer).zip(Ringer::of_neighbour(from)).map(|(index, ringer)| {
                 let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
                 self.joins.route(index).add(reader, feedback, reliable, ringer);
+                fail::point(Point::RouteAdded);
             })
         };
         if added.is_some() {
+            fail::point(Point::BeforeBegin);
             from.send(&Message::Begin { writer, reader }, &[]);
+            fail::point(Point::BeginSent);
         }
     }
 
@@ -174,13 +180,18 @@ impl Inner {
     ) {
         let Some(ringer) = Ringer::of_neighbour(from) else { return };
         let mut core = self.enter();
+        fail::point(Point::BeforeAttach);
         let lane = LaneReader::attach(lane, feedback, !from.trusted);
+        fail::point(Point::Attached);
         let first = self.read_lane(&mut core, writer, reader, lane, ringer);
+        fail::point(Point::LaneAdded);
         self.give_back(core);
         match first {
             Some(first) => {
                 let number = first.0.cast_unsigned();
+                fail::point(Point::BeforeReading);
                 from.send(&Message::Reading { writer, reader, from: number }, &[]);
+                fail::point(Point::ReadingSent);
                 // What has come in meanwhile rang no bell.
                 self.be_rung();
             }
@@ -196,6 +207,7 @@ impl Inner {
                 participant.set_reader_lane(now, index, reader, Some(from));
             }
         });
+        fail::point(Point::ReaderLaneSet);
     }
 
     /// The pair no longer uses a lane, though it may be matched still.
@@ -226,6 +238,7 @@ impl Inner {
             self.joins.route(index).remove(reader);
         }
         if let Some(neighbour) = self.neighbours.end(writer, reader, reader.prefix) {
+            fail::point(Point::BeforeEnd);
             neighbour.send(&Message::End { writer, reader }, &[]);
         }
     }
@@ -238,6 +251,7 @@ impl Inner {
             self.doors.remove_writer(&door, writer);
         }
         if let Some(neighbour) = self.neighbours.end(writer, reader, writer.prefix) {
+            fail::point(Point::BeforeEnd);
             neighbour.send(&Message::End { writer, reader }, &[]);
         }
     }
@@ -307,7 +321,9 @@ impl Inner {
         };
         neighbour.note_pair(writer, reader);
         neighbour.note_attaching(writer, reader, (lane, Arc::new(feedback)));
+        fail::point(Point::BeforeAccept);
         neighbour.send(&Message::Accept { writer, reader }, &[memory.fd()]);
+        fail::point(Point::AcceptSent);
     }
 
     /// Has a matched reader read a lane; returns the first sample that it takes from there.

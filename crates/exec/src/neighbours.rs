@@ -15,6 +15,7 @@ use nix::sys::epoll::{EpollEvent, EpollFlags};
 use parking_lot::Mutex;
 use taut_base::{Guid, GuidPrefix, Result};
 use taut_mem::Region;
+use taut_mem::fail::{self, Point};
 use taut_mem::lane::{Bell, Feedback, Lane};
 use taut_port_shm::{
     Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, Waker, host_id,
@@ -126,10 +127,12 @@ impl Neighbour {
 
     /// Wakes it. Somebody who is not trusted could make the eventfd wait, so that one gets a packet.
     pub fn ring(&self) {
+        fail::point(Point::BeforeRing);
         match self.greeted.get() {
             Some(greeted) if self.trusted => greeted.waker.ring(),
             _ => drop(self.connection.send(&Message::Ring, &[])),
         }
+        fail::point(Point::Rung);
     }
 
     pub fn note_attaching(&self, writer: Guid, reader: Guid, attaching: Attaching) {
@@ -235,9 +238,11 @@ impl Inner {
         let hello = Message::Hello { host_id: own.host_id, prefix: self.prefix };
         let watched = self.watch_fd(neighbour.connection.fd(), FIRST_SOURCE + 2 * id)
             && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, FIRST_SOURCE + 2 * id + 1));
+        fail::point(Point::BeforeHello);
         if !watched || !neighbour.send(&hello, &[own.bell.fd(), self.wake_fd()]) {
             return self.neighbours.doubt();
         }
+        fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
     }
 

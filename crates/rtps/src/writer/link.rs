@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use taut_base::SequenceNumber;
+use taut_mem::fail::{self, Point};
 
 /// One word that the owner of the writer sets, and two that the protocol sets.
 ///
@@ -27,6 +28,7 @@ impl Link {
     /// The owner has written a change past the protocol, which had seen all before it that it was given.
     pub fn set_last(&self, last: SequenceNumber) {
         self.last.store(last.0, Ordering::Release);
+        fail::point(Point::LinkMoved);
     }
 
     /// Are the writer's readers content with its lane, and does the protocol owe them nothing?
