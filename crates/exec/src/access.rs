@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, Result, Time};
 use taut_dcps::{Pulled, ReaderSide, Sample, Selection, Write};
-use taut_mem::{Pool, Slot};
+use taut_mem::lane::Slot as LaneSlot;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::monotonic_now;
 use crate::door::Door;
 use crate::executor::Executor;
-use crate::outlet::Outlet;
+use crate::outlet::{Outlet, Payload};
 
 impl Executor {
     /// The door of a reader that was just created.
@@ -107,36 +107,50 @@ impl Executor {
         self.inner.doors.unwatch(door);
     }
 
-    /// Writes. `write` is complete but for payload and number; `payload` comes from `pool` and goes back
-    /// there. A KEEP_ALL writer waits up to `wait` for its readers; a KEEP_LAST writer for nobody.
+    /// Writes. `write` is complete but for payload and number. A KEEP_ALL writer waits up to `wait` for its
+    /// readers; a KEEP_LAST writer for nobody.
     ///
-    /// *Errors*: [`Error::Timeout`]. *Cost*: see [`Outlet`].
+    /// *Errors*: [`Error::Timeout`]; a buffer of the pool then goes back there, a loan is given back.
+    /// *Cost*: see [`Outlet`].
     pub fn publish(
         &self,
         outlet: &mut Outlet,
         mut write: Write,
-        (pool, payload): (&mut Pool, Slot),
+        mut payload: Payload<'_>,
         (keep_all, wait): (bool, Option<Duration>),
     ) -> Result<()> {
-        if keep_all && !outlet.has_room() {
-            self.wait_for_room(outlet, wait.ok_or(Error::Timeout)?)?;
+        if keep_all
+            && !outlet.has_room()
+            && let Err(error) = wait.ok_or(Error::Timeout).and_then(|wait| self.wait_for_room(outlet, wait))
+        {
+            payload.drop_into(outlet);
+            return Err(error);
         }
-        let place = if outlet.has_room() { outlet.place(&payload) } else { None };
-        write.in_lane = place.is_some();
+        write.in_lane = outlet.has_room() && outlet.place(&mut payload);
         if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {
-            outlet.commit(&write, &payload, place);
-            pool.give_back(payload);
+            outlet.commit(&write, payload);
             return Ok(());
         }
         write.number = Some(outlet.next_number());
-        write.payload = pool.share(payload);
+        write.payload = payload.share();
         if let Err(error) = self.give(outlet.index, write.clone(), keep_all, wait) {
-            outlet.give_back(place);
+            payload.drop_into(outlet);
             return Err(error);
         }
         outlet.note_given();
-        outlet.commit(&write, &write.payload, place);
+        outlet.commit(&write, payload);
         Ok(())
+    }
+
+    /// Memory to write a payload of `len` bytes in place, which readers on this machine look at there.
+    ///
+    /// *Errors*: [`Error::OutOfResources`] when the readers hold all that there is.
+    pub fn loan(&self, outlet: &mut Outlet, len: usize) -> Result<LaneSlot> {
+        outlet.loan(len, self.inner.neighbours.own.is_some()).ok_or_else(|| {
+            Error::OutOfResources(format!(
+                "no memory to lend for a sample of {len} B: the readers hold what there is, or the machine is full"
+            ))
+        })
     }
 
     /// Gives a change to the protocol.

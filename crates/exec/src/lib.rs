@@ -28,4 +28,4 @@ pub use door::Door;
 pub use executor::{Executor, Stats};
 pub use hooks::Listener;
 pub use jobs::{JobClass, JobReport};
-pub use outlet::Outlet;
+pub use outlet::{Outlet, Payload};

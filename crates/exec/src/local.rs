@@ -158,6 +158,7 @@ impl Inner {
             let participant = &core.participant;
             participant.core().local_writer(writer).zip(Ringer::of_neighbour(from)).map(|(index, ringer)| {
                 let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
+                from.note_feedback(&feedback);
                 self.joins.route(index).add(reader, feedback, reliable, ringer);
                 fail::point(Point::RouteAdded);
             })

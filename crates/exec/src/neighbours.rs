@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use parking_lot::Mutex;
@@ -58,6 +58,8 @@ pub(crate) struct Neighbour {
     greeted: OnceLock<Greeted>,
     /// Readers that are about to attach: the lane they were offered and the feedback they have sent.
     attaching: Mutex<BTreeMap<Pair, Attaching>>,
+    /// What its readers hold of lanes of ours, for when its process has ended.
+    feedbacks: Mutex<Vec<Weak<Feedback>>>,
     /// Pairs that are joined, or about to be: by writer and reader.
     pairs: Mutex<BTreeSet<Pair>>,
 }
@@ -137,6 +139,12 @@ impl Neighbour {
 
     pub fn note_attaching(&self, writer: Guid, reader: Guid, attaching: Attaching) {
         self.attaching.lock().insert((writer, reader), attaching);
+    }
+
+    pub fn note_feedback(&self, feedback: &Arc<Feedback>) {
+        let mut feedbacks = self.feedbacks.lock();
+        feedbacks.retain(|known| known.strong_count() > 0);
+        feedbacks.push(Arc::downgrade(feedback));
     }
 
     /// Is the pair not yet known here? It is from now on.
@@ -233,6 +241,7 @@ impl Inner {
             trusted: how == Admitted::Trusted,
             greeted: OnceLock::new(),
             attaching: Mutex::default(),
+            feedbacks: Mutex::default(),
             pairs: Mutex::default(),
         });
         let hello = Message::Hello { host_id: own.host_id, prefix: self.prefix };
@@ -382,6 +391,7 @@ impl Inner {
             let _ = self.epoll.delete(pidfd);
         }
         self.neighbours.known.lock().remove(&neighbour.id);
+        neighbour.feedbacks.lock().iter().filter_map(Weak::upgrade).for_each(|feedback| feedback.abandon());
         if let Some(prefix) = neighbour.prefix().filter(|_| neighbour.trusted) {
             self.with(|participant, now| participant.forget_participant(now, prefix));
         }

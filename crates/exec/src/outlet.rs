@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use parking_lot::Mutex;
 use taut_base::{Guid, SequenceNumber};
 use taut_dcps::{Write, cell};
-use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
+use taut_mem::{Bytes, Pool, Region};
 use taut_port_shm::Memory;
 use taut_rtps::{Link, WriterIndex};
 
@@ -110,10 +110,70 @@ pub struct Outlet {
     waits: bool,
 }
 
+/// A payload that is to be written.
+pub struct Payload<'a> {
+    len: usize,
+    at: At<'a>,
+    /// Its place in the lane, if it has one.
+    place: Option<Place>,
+}
+
+/// Where a payload is until it is written.
+enum At<'a> {
+    /// In a buffer of a pool.
+    Buffer(&'a mut Pool, Option<taut_mem::Slot>),
+    /// The protocol has it.
+    Shared(Bytes),
+    /// In the lane's arena.
+    Loan,
+}
+
 /// How a payload goes into the lane.
-pub(crate) enum Place {
+enum Place {
     Cell,
     Slot(Slot),
+}
+
+impl<'a> Payload<'a> {
+    /// All of a pool's buffer.
+    pub fn buffer(pool: &'a mut Pool, buffer: taut_mem::Slot) -> Payload<'a> {
+        Payload { len: buffer.len(), at: At::Buffer(pool, Some(buffer)), place: None }
+    }
+
+    /// The first `len` bytes of a loan.
+    pub fn loan(slot: Slot, len: usize) -> Payload<'a> {
+        Payload { len: len.min(slot.capacity()), at: At::Loan, place: Some(Place::Slot(slot)) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match (&self.at, &self.place) {
+            (At::Buffer(_, Some(buffer)), _) => buffer,
+            (At::Shared(bytes), _) => bytes,
+            (At::Loan, Some(Place::Slot(slot))) => slot.get(..self.len).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// A view that the protocol may keep. *Cost*: a copy of what is in a loan.
+    pub(crate) fn share(&mut self) -> Bytes {
+        let bytes = match &mut self.at {
+            At::Buffer(pool, buffer) => buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default(),
+            At::Shared(bytes) => return bytes.clone(),
+            At::Loan => return Bytes::copy_from(self.bytes()),
+        };
+        self.at = At::Shared(bytes.clone());
+        bytes
+    }
+
+    /// It is not written, or written: what it took goes back.
+    pub(crate) fn drop_into(self, outlet: &mut Outlet) {
+        if let (Some(Place::Slot(slot)), Some(lane)) = (self.place, &mut outlet.lane) {
+            lane.give_back(slot);
+        }
+        if let At::Buffer(pool, Some(buffer)) = self.at {
+            pool.give_back(buffer);
+        }
+    }
 }
 
 impl Outlet {
@@ -189,15 +249,40 @@ impl Outlet {
         }
     }
 
-    /// The place in the lane for a payload; `None` if it cannot go there. The caller has looked for room.
-    pub(crate) fn place(&mut self, payload: &[u8]) -> Option<Place> {
-        let lane = self.lane.as_mut().filter(|_| self.has_readers)?;
-        if payload.len() <= INLINE {
-            return Some(Place::Cell);
+    /// Finds a place in the lane for a payload; `false` if it cannot go there. The caller has looked for
+    /// room.
+    pub(crate) fn place(&mut self, payload: &mut Payload<'_>) -> bool {
+        let Some(lane) = self.lane.as_mut().filter(|_| self.has_readers) else { return false };
+        if payload.place.is_some() {
+            return true;
         }
-        let mut slot = lane.claim(payload.len())?;
-        slot.get_mut(..payload.len())?.copy_from_slice(payload);
-        Some(Place::Slot(slot))
+        if payload.len <= INLINE {
+            payload.place = Some(Place::Cell);
+            return true;
+        }
+        let Some(mut slot) = lane.claim(payload.len) else { return false };
+        if let Some(to) = slot.get_mut(..payload.len) {
+            to.copy_from_slice(payload.bytes());
+        }
+        payload.place = Some(Place::Slot(slot));
+        true
+    }
+
+    /// Memory for a payload; the lane is made if there is none.
+    pub(crate) fn loan(&mut self, len: usize, shared: bool) -> Option<Slot> {
+        if self.lane.is_none() {
+            self.route.lane(shared);
+            self.version = u64::MAX;
+        }
+        self.refresh();
+        self.lane.as_mut()?.claim(len)
+    }
+
+    /// The loan is not used after all.
+    pub fn give_back(&mut self, slot: Slot) {
+        if let Some(lane) = &mut self.lane {
+            lane.give_back(slot);
+        }
     }
 
     /// The number of the next change.
@@ -220,31 +305,24 @@ impl Outlet {
         self.given = self.last.next();
     }
 
-    /// Puts the next change into its place in the lane, if it has one, and wakes who sleeps.
-    pub(crate) fn commit(&mut self, write: &Write, payload: &[u8], place: Option<Place>) {
+    /// Puts the next change into its place in the lane, if it is to go there, and wakes who sleeps.
+    pub(crate) fn commit(&mut self, write: &Write, mut payload: Payload<'_>) {
         self.last = self.last.next();
-        let in_lane = place.is_some();
-        if let (Some(place), Some(lane)) = (place, &mut self.lane) {
+        if let Some(lane) = self.lane.as_mut().filter(|_| write.in_lane) {
             let meta = cell::meta(self.last, write);
             // There was room, and only this thread takes it away.
-            match place {
-                Place::Cell => drop(lane.push(&meta, payload)),
-                Place::Slot(slot) => drop(lane.push_slot(&meta, slot, payload.len())),
+            match payload.place.take() {
+                Some(Place::Slot(slot)) => drop(lane.push_slot(&meta, slot, payload.len)),
+                _ => drop(lane.push(&meta, payload.bytes())),
             }
         }
         if self.given < self.last {
             self.link.set_last(self.last);
         }
-        if in_lane {
+        if write.in_lane {
             self.ring();
         }
-    }
-
-    /// The place is not used after all.
-    pub(crate) fn give_back(&mut self, place: Option<Place>) {
-        if let (Some(Place::Slot(slot)), Some(lane)) = (place, &mut self.lane) {
-            lane.give_back(slot);
-        }
+        payload.drop_into(self);
     }
 
     /// Wakes the participants that sleep, once for each time they do.

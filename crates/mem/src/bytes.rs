@@ -3,7 +3,7 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::lane::{Hold, INLINE, INLINE_WORDS};
+use crate::lane::{Hold, INLINE, INLINE_WORDS, LEAD};
 use crate::region::WORD;
 
 /// A part of an immutable buffer: short bytes in the value itself, a shared buffer of the heap, or a slot
@@ -18,7 +18,7 @@ enum Kind {
     #[default]
     Empty,
     Inline {
-        bytes: [u8; INLINE],
+        bytes: Inline,
         start: u8,
         end: u8,
     },
@@ -33,6 +33,11 @@ enum Kind {
         end: usize,
     },
 }
+
+/// Short bytes, from [`LEAD`] on, so that a value behind its header is aligned as in a slot.
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct Inline([u8; LEAD + INLINE]);
 
 impl Bytes {
     /// No bytes; allocates nothing.
@@ -52,11 +57,16 @@ impl Bytes {
 
     /// The bytes of a lane's cell.
     pub(crate) fn inline(words: &[u64; INLINE_WORDS], len: usize) -> Bytes {
-        let mut bytes = [0; INLINE];
-        for (chunk, word) in bytes.chunks_exact_mut(WORD).zip(words) {
+        let mut bytes = [0; LEAD + INLINE];
+        for (chunk, word) in bytes[LEAD..].chunks_exact_mut(WORD).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
-        Bytes(Kind::Inline { bytes, start: 0, end: len.min(INLINE) as u8 })
+        Bytes::of_inline(bytes, len)
+    }
+
+    fn of_inline(bytes: [u8; LEAD + INLINE], len: usize) -> Bytes {
+        let end = LEAD + len.min(INLINE);
+        Bytes(Kind::Inline { bytes: Inline(bytes), start: LEAD as u8, end: end as u8 })
     }
 
     /// A copy of `bytes`. *Cost*: two allocations if they are more than [`INLINE`].
@@ -64,9 +74,9 @@ impl Bytes {
         if bytes.len() > INLINE {
             return Bytes::from(bytes.to_vec());
         }
-        let mut inline = [0; INLINE];
-        inline[..bytes.len()].copy_from_slice(bytes);
-        Bytes(Kind::Inline { bytes: inline, start: 0, end: bytes.len() as u8 })
+        let mut inline = [0; LEAD + INLINE];
+        inline[LEAD..LEAD + bytes.len()].copy_from_slice(bytes);
+        Bytes::of_inline(inline, bytes.len())
     }
 
     /// The bytes of `range` of this view; the range is cut to what there is.
@@ -121,7 +131,7 @@ impl Deref for Bytes {
         match &self.0 {
             Kind::Empty => &[],
             Kind::Inline { bytes, start, end } => {
-                bytes.get(usize::from(*start)..usize::from(*end)).unwrap_or(&[])
+                bytes.0.get(usize::from(*start)..usize::from(*end)).unwrap_or(&[])
             }
             Kind::Heap { buffer, start, end } => buffer.get(*start..*end).unwrap_or(&[]),
             #[cfg(not(loom))]

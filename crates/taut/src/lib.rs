@@ -34,6 +34,7 @@ mod builtin;
 mod builtin_reader;
 mod config;
 mod erase;
+mod loan;
 mod participant;
 mod reader;
 mod stream;
@@ -43,6 +44,7 @@ mod writer;
 pub use builtin::{EndpointKind, EndpointSummary, LocalMatch, ParticipantSummary};
 pub use builtin_reader::{BuiltinData, BuiltinReader, BuiltinSample};
 pub use config::{Config, Driver, Setting};
+pub use loan::{Loan, LoanBytes, LoanSequence, View};
 pub use participant::{DomainParticipant, Publisher, Subscriber};
 pub use reader::{DataReader, Sample};
 pub use stream::Samples;
@@ -54,7 +56,7 @@ pub use taut_base::{
     VendorId,
 };
 pub use taut_cdr as cdr;
-pub use taut_cdr::{DdsType, Representation};
+pub use taut_cdr::{DdsType, Plain, Representation};
 pub use taut_dcps::{
     InstanceState, InstanceStateMask, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedIncompatibleQosStatus, SampleInfo,

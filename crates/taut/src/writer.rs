@@ -10,7 +10,8 @@ use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     StatusMask, Write,
 };
-use taut_exec::{Executor, Outlet, wall_clock_now};
+use taut_exec::{Executor, Outlet, Payload, wall_clock_now};
+use taut_mem::lane::Slot;
 use taut_mem::{Bytes, Pool};
 use taut_qos::{DataWriterQos, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
@@ -108,7 +109,7 @@ impl<T: DdsType> DataWriter<T> {
 
     /// The handle of the instance that has the key of `key`. Needs nothing of the peers.
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
-        self.tools.borrow_mut().hasher.hash(key, self.representation).map_err(refused::<T>)
+        self.instance_of(key)
     }
 
     fn publish(&self, kind: ChangeKind, sample: &T, timestamp: Timestamp, may_wait: bool) -> Result<()> {
@@ -126,17 +127,51 @@ impl<T: DdsType> DataWriter<T> {
             _ => taut_cdr::key_to_payload(sample, self.representation, buffer),
         };
         encoded.map_err(refused::<T>)?;
-        let write = Write {
-            kind,
-            instance,
-            source_timestamp: Some(timestamp),
-            payload: Bytes::new(),
-            number: None,
-            in_lane: false,
-        };
+        self.executor.publish(
+            outlet,
+            new_write(kind, instance, timestamp),
+            Payload::buffer(pool, slot),
+            self.patience(may_wait),
+        )
+    }
+
+    /// Whether a write waits for room, and how long.
+    fn patience(&self, may_wait: bool) -> (bool, Option<Duration>) {
         let keep_all = matches!(self.qos.history, History::KeepAll);
-        let wait = may_wait.then_some(self.qos.reliability.max_blocking_time);
-        self.executor.publish(outlet, write, (pool, slot), (keep_all, wait))
+        (keep_all, may_wait.then_some(self.qos.reliability.max_blocking_time))
+    }
+
+    /// Memory for a payload of so many bytes.
+    pub(crate) fn lend(&self, len: usize) -> Result<Slot> {
+        self.executor.loan(&mut self.tools.borrow_mut().outlet, len)
+    }
+
+    /// Takes a loan back that was not written.
+    pub(crate) fn take_back(&self, slot: Slot) {
+        self.tools.borrow_mut().outlet.give_back(slot);
+    }
+
+    /// Writes the first `len` bytes of a loan, of a sample of this instance.
+    pub(crate) fn publish_loan(
+        &self,
+        instance: InstanceHandle,
+        slot: Slot,
+        len: usize,
+        timestamp: Timestamp,
+    ) -> Result<()> {
+        let write = new_write(ChangeKind::Alive, instance, timestamp);
+        let outlet = &mut self.tools.borrow_mut().outlet;
+        self.executor.publish(outlet, write, Payload::loan(slot, len), self.patience(true))
+    }
+
+    /// The instance of a sample.
+    pub(crate) fn instance_of(&self, sample: &T) -> Result<InstanceHandle> {
+        self.tools.borrow_mut().hasher.hash(sample, self.representation).map_err(refused::<T>)
+    }
+
+    /// How it encodes.
+    pub(crate) fn representation(&self) -> Representation {
+        self.representation
     }
 
     /// Waits until a reader has matched. *Errors*: [`Error::Timeout`].
@@ -197,6 +232,11 @@ impl<T: DdsType> DataWriter<T> {
     pub fn qos(&self) -> &DataWriterQos {
         &self.qos
     }
+}
+
+fn new_write(kind: ChangeKind, instance: InstanceHandle, timestamp: Timestamp) -> Write {
+    let source_timestamp = Some(timestamp);
+    Write { kind, instance, source_timestamp, payload: Bytes::new(), number: None, in_lane: false }
 }
 
 impl<T> Drop for DataWriter<T> {

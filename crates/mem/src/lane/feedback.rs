@@ -1,6 +1,8 @@
 //! What a reader tells its writer: how far it has read and which slots it still looks at.
 
 use crate::fail::{self, Point};
+use std::sync::atomic::{AtomicBool, Ordering as StdOrdering};
+
 use crate::region::{PAGE, Region};
 use crate::sync::{AtomicU64, Ordering, fence, store_and_fence};
 
@@ -24,12 +26,14 @@ const COPIED: usize = 0;
 /// The reader writes; the writer, who may see a lie, only compares and never counts on them for memory.
 pub struct Feedback {
     region: Region,
+    /// Known to this process alone.
+    abandoned: AtomicBool,
 }
 
 impl Feedback {
     /// Feedback in zeroed memory of at least [`FEEDBACK_LEN`]; `None` if it is shorter.
     pub fn new(region: Region) -> Option<Feedback> {
-        (region.len() >= FEEDBACK_LEN).then_some(Feedback { region })
+        (region.len() >= FEEDBACK_LEN).then(|| Feedback { region, abandoned: AtomicBool::new(false) })
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
@@ -48,8 +52,23 @@ impl Feedback {
         fail::point(Point::CursorMoved);
     }
 
+    /// The reader's process has ended: what it held is nobody's any more.
+    pub fn abandon(&self) {
+        self.abandoned.store(true, StdOrdering::Release);
+    }
+
+    /// Is any slot looked at?
+    pub(crate) fn holds_any(&self) -> bool {
+        fence(Ordering::SeqCst);
+        !self.abandoned.load(StdOrdering::Acquire)
+            && (0..PLACES).any(|place| self.place(place).load(Ordering::Acquire) != 0)
+    }
+
     /// Is the slot of a position looked at? The caller has fenced. [L]
     pub(crate) fn holds(&self, position: u64) -> bool {
+        if self.abandoned.load(StdOrdering::Acquire) {
+            return false;
+        }
         let used = self.word(AT_USED).load(Ordering::Acquire).min(PLACES as u64) as usize;
         (0..used).any(|place| self.place(place).load(Ordering::Acquire) == position.wrapping_add(1))
     }

@@ -31,6 +31,8 @@ pub struct LaneWriter {
     lane: Arc<Lane>,
     arena: Arena,
     peers: Vec<Peer>,
+    /// Feedback of readers that have gone while views of their samples are left.
+    left: Vec<Arc<Feedback>>,
     head: u64,
     /// At this head the reliable readers' cursors are looked at again.
     limit: u64,
@@ -41,7 +43,7 @@ impl LaneWriter {
     pub fn new(lane: Arc<Lane>, commit: Commit) -> LaneWriter {
         let arena = Arena::new(&lane, commit);
         let limit = lane.cells;
-        LaneWriter { lane, arena, peers: Vec::new(), head: 0, limit }
+        LaneWriter { lane, arena, peers: Vec::new(), left: Vec::new(), head: 0, limit }
     }
 
     /// The lane.
@@ -49,9 +51,15 @@ impl LaneWriter {
         &self.lane
     }
 
-    /// The readers from now on. [P]
+    /// The readers from now on. [P] What those hold that have gone stays theirs until their views are
+    /// dropped or their process is known to have ended.
     pub fn set_peers(&mut self, peers: Vec<Peer>) {
-        self.peers = peers;
+        for old in std::mem::replace(&mut self.peers, peers) {
+            if !self.peers.iter().any(|peer| Arc::ptr_eq(&peer.feedback, &old.feedback)) {
+                self.left.push(old.feedback);
+            }
+        }
+        self.left.retain(|feedback| feedback.holds_any());
         self.limit = self.head;
     }
 
@@ -77,8 +85,8 @@ impl LaneWriter {
 
     /// A slot for a payload of `len` bytes. *Errors*: `None` when all are looked at and the memory is used up.
     pub fn claim(&mut self, len: usize) -> Option<Slot> {
-        let LaneWriter { lane, arena, peers, head, .. } = self;
-        let look = |position| look(lane, peers, position);
+        let LaneWriter { lane, arena, peers, left, head, .. } = self;
+        let look = |position| look(lane, peers, left, position);
         // Best-effort readers lose what they have not read before a write fails for want of memory.
         let slot = arena.claim(lane, len, look, |position| {
             let awaited = slowest(peers, *head, lane.cells) <= position;
@@ -183,13 +191,14 @@ fn slowest(peers: &[Peer], head: u64, cells: u64) -> u64 {
 /// Does somebody look at the slot of a position, now or later? [L]
 ///
 /// Cursors count as they are: a reader may be about to attach, and its cursor not to say yet where.
-fn look(lane: &Lane, peers: &[Peer], position: u64) -> Look {
+fn look(lane: &Lane, peers: &[Peer], left: &[Arc<Feedback>], position: u64) -> Look {
     let overtaken = lane.stamp(position).load(Ordering::Relaxed) != ready(position);
     if !overtaken && !peers.iter().all(|peer| peer.feedback.cursor() > position) {
         return Look::Unread;
     }
     fence(Ordering::SeqCst);
-    let held = peers.iter().any(|peer| peer.feedback.holds(position));
+    let held = peers.iter().any(|peer| peer.feedback.holds(position))
+        || left.iter().any(|feedback| feedback.holds(position));
     if held { Look::Held } else { Look::Free }
 }
 

@@ -1,0 +1,339 @@
+//! Samples that are written and read in place: loans of a DataWriter, views of a DataReader.
+//!
+//! A loan is memory of the writer's lane. It is filled, then written, which ends it: a loan that was
+//! written cannot be touched again, and one that is dropped goes back. Readers on this machine look at the
+//! same bytes; what goes over the network is copied once.
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use taut_base::{Error, InstanceHandle, Result, Timestamp};
+use taut_cdr::{DdsType, Encapsulation, Endian, Extensibility, Plain, bytemuck};
+use taut_dcps::SampleInfo;
+use taut_exec::wall_clock_now;
+use taut_mem::Bytes;
+use taut_mem::lane::Slot;
+
+use crate::erase::refused;
+use crate::{DataReader, DataWriter};
+
+/// Bytes of the encapsulation header. *Source*: RTPS 2.5 §10.2.
+const HEADER: usize = 4;
+
+/// Memory of a writer, to be filled and written.
+struct Lent<'w, T: DdsType> {
+    writer: &'w DataWriter<T>,
+    slot: Option<Slot>,
+    /// Bytes of the serialized payload, header included, without padding.
+    len: usize,
+}
+
+impl<'w, T: DdsType> Lent<'w, T> {
+    fn new(writer: &'w DataWriter<T>, body: usize) -> Result<Lent<'w, T>> {
+        let len = body.checked_add(HEADER).ok_or_else(|| Error::BadParameter("too long a loan".into()))?;
+        let slot = Some(writer.lend(len.next_multiple_of(4))?);
+        Ok(Lent { writer, slot, len })
+    }
+
+    fn body(&self) -> &[u8] {
+        self.slot.as_ref().and_then(|slot| slot.get(HEADER..self.len)).unwrap_or_default()
+    }
+
+    fn body_mut(&mut self) -> &mut [u8] {
+        self.slot.as_mut().and_then(|slot| slot.get_mut(HEADER..self.len)).unwrap_or_default()
+    }
+
+    fn write(mut self, instance: InstanceHandle, timestamp: Timestamp) -> Result<()> {
+        let Some(mut slot) = self.slot.take() else { return Ok(()) };
+        let end = self.len.next_multiple_of(4);
+        let padding = end - self.len;
+        let id = Encapsulation::new(self.writer.representation(), Endian::NATIVE, T::EXTENSIBILITY).id();
+        if let Some(header) = slot.get_mut(..HEADER) {
+            header.copy_from_slice(&[0, id, 0, padding as u8]);
+        }
+        if let Some(rest) = slot.get_mut(self.len..end) {
+            rest.fill(0);
+        }
+        self.writer.publish_loan(instance, slot, end, timestamp)
+    }
+}
+
+impl<T: DdsType> Drop for Lent<'_, T> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.writer.take_back(slot);
+        }
+    }
+}
+
+/// A sample of a plain type in the writer's memory.
+///
+/// ```compile_fail
+/// # fn twice<T: taut::DdsType + taut::Plain>(writer: &taut::DataWriter<T>) -> taut::Result<()> {
+/// let loan = writer.loan()?;
+/// loan.write()?;
+/// loan.write()?; // a loan is written once
+/// # Ok(())
+/// # }
+/// ```
+pub struct Loan<'w, T: DdsType + Plain> {
+    lent: Lent<'w, T>,
+}
+
+impl<T: DdsType + Plain> Loan<'_, T> {
+    /// Writes it. *Errors*: as [`DataWriter::write`]; the loan then goes back.
+    pub fn write(self) -> Result<()> {
+        self.write_with_timestamp(wall_clock_now())
+    }
+
+    /// Writes it with a time of the caller's own.
+    pub fn write_with_timestamp(self, timestamp: Timestamp) -> Result<()> {
+        let instance = self.lent.writer.instance_of(&self)?;
+        self.lent.write(instance, timestamp)
+    }
+}
+
+impl<T: DdsType + Plain> Deref for Loan<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        bytemuck::from_bytes(self.lent.body())
+    }
+}
+
+impl<T: DdsType + Plain> DerefMut for Loan<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        bytemuck::from_bytes_mut(self.lent.body_mut())
+    }
+}
+
+/// The serialized form of a sample, without its encapsulation header, in the writer's memory.
+pub struct LoanBytes<'w, T: DdsType> {
+    lent: Lent<'w, T>,
+}
+
+impl<T: DdsType> LoanBytes<'_, T> {
+    /// Writes the bytes, which must be a sample of the type in the writer's representation and in this
+    /// machine's byte order. *Errors*: [`Error::BadParameter`] if they are not, where the type has a key;
+    /// as [`DataWriter::write`]. *Cost*: with a key, one decoding.
+    pub fn write(self) -> Result<()> {
+        let instance = if T::HAS_KEY {
+            let sample = decode::<T>(&self.lent)?;
+            self.lent.writer.instance_of(&sample)?
+        } else {
+            InstanceHandle::NIL
+        };
+        self.lent.write(instance, wall_clock_now())
+    }
+}
+
+/// The value in a loan.
+fn decode<T: DdsType>(lent: &Lent<'_, T>) -> Result<T> {
+    let mut input = taut_cdr::Decoder::new(lent.body(), lent.writer.representation(), Endian::NATIVE);
+    T::decode(&mut input).map_err(refused::<T>)
+}
+
+impl<T: DdsType> Deref for LoanBytes<'_, T> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.lent.body()
+    }
+}
+
+impl<T: DdsType> DerefMut for LoanBytes<'_, T> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.lent.body_mut()
+    }
+}
+
+/// The elements of a sample's last member, a sequence of a plain type, in the writer's memory: an image's
+/// pixels, a cloud's points.
+pub struct LoanSequence<'w, T: DdsType, P: Plain> {
+    lent: Lent<'w, T>,
+    instance: InstanceHandle,
+    /// Where in the body the elements start.
+    start: usize,
+    of: PhantomData<fn() -> P>,
+}
+
+impl<T: DdsType, P: Plain> LoanSequence<'_, T, P> {
+    /// Writes the sample. *Errors*: as [`DataWriter::write`].
+    pub fn write(self) -> Result<()> {
+        self.lent.write(self.instance, wall_clock_now())
+    }
+}
+
+impl<T: DdsType, P: Plain> Deref for LoanSequence<'_, T, P> {
+    type Target = [P];
+    fn deref(&self) -> &[P] {
+        bytemuck::cast_slice(self.lent.body().get(self.start..).unwrap_or_default())
+    }
+}
+
+impl<T: DdsType, P: Plain> DerefMut for LoanSequence<'_, T, P> {
+    fn deref_mut(&mut self) -> &mut [P] {
+        let start = self.start;
+        bytemuck::cast_slice_mut(self.lent.body_mut().get_mut(start..).unwrap_or_default())
+    }
+}
+
+impl<T: DdsType> DataWriter<T> {
+    /// Memory for `len` bytes of a serialized sample.
+    ///
+    /// *Shape*: the value behind the encapsulation header, aligned to 64 bytes; what an earlier sample left
+    /// is still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is.
+    pub fn loan_bytes(&self, len: usize) -> Result<LoanBytes<'_, T>> {
+        Ok(LoanBytes { lent: Lent::new(self, len)? })
+    }
+
+    /// Memory for a sample whose last member is a sequence of `count` elements: all other members are those
+    /// of `head`, whose own sequence must be empty.
+    ///
+    /// *Errors*: [`Error::BadParameter`] if the type is not final, its last member is no such sequence or
+    /// that of `head` is not empty; [`Error::Unsupported`] where CDR does not align the elements as memory
+    /// does; [`Error::OutOfResources`] as [`DataWriter::loan_bytes`]. *Cost*: `head` is encoded, and decoded
+    /// with one element.
+    pub fn loan_sequence<P: Plain>(&self, head: &T, count: usize) -> Result<LoanSequence<'_, T, P>> {
+        let instance = self.instance_of(head)?;
+        let mut body = Vec::new();
+        let mut out = taut_cdr::Encoder::new(&mut body, self.representation(), Endian::NATIVE);
+        head.encode(&mut out).map_err(refused::<T>)?;
+        let fits = |what: &str| Error::BadParameter(format!("{}: {what}", T::TYPE_NAME));
+        let Some(at) = body.len().checked_sub(4).filter(|_| T::EXTENSIBILITY == Extensibility::Final) else {
+            return Err(fits("only a final type that ends in a sequence can be lent in parts"));
+        };
+        if body.get(at..) != Some(&[0; 4]) {
+            return Err(fits("the sequence of the head must be empty, and the last member"));
+        }
+        let start = body.len();
+        if start % align_of::<P>() != 0 {
+            return Err(Error::Unsupported(format!(
+                "{}: its elements would not be aligned in place; use write",
+                T::TYPE_NAME
+            )));
+        }
+        self.check_ends_in::<P>(&body, at)?;
+        let elements = count.checked_mul(size_of::<P>()).and_then(|len| len.checked_add(start));
+        let (Some(len), Ok(count)) = (elements, u32::try_from(count)) else {
+            return Err(fits("too many elements"));
+        };
+        let mut lent = Lent::new(self, len)?;
+        if let Some(to) = lent.body_mut().get_mut(..start) {
+            to.copy_from_slice(&body);
+        }
+        if let Some(to) = lent.body_mut().get_mut(at..start) {
+            to.copy_from_slice(&count.to_ne_bytes());
+        }
+        Ok(LoanSequence { lent, instance, start, of: PhantomData })
+    }
+
+    /// Is what starts at `at` the count of a sequence of `P`? Tried with one element of zeros, and with one
+    /// byte less, which must be refused.
+    fn check_ends_in<P: Plain>(&self, body: &[u8], at: usize) -> Result<()> {
+        let mut one = body.get(..at).unwrap_or_default().to_vec();
+        one.extend_from_slice(&1_u32.to_ne_bytes());
+        one.resize(one.len() + size_of::<P>(), 0);
+        let decodes = |len: usize| {
+            let bytes = one.get(..len).unwrap_or_default();
+            T::decode(&mut taut_cdr::Decoder::new(bytes, self.representation(), Endian::NATIVE)).is_ok()
+        };
+        if decodes(body.len() + size_of::<P>()) && !decodes(body.len() + size_of::<P>() - 1) {
+            return Ok(());
+        }
+        Err(Error::BadParameter(format!("{}: its last member is no sequence of such elements", T::TYPE_NAME)))
+    }
+}
+
+impl<T: DdsType + Plain> DataWriter<T> {
+    /// Memory for a sample, to be filled in place and written.
+    ///
+    /// *Shape*: aligned to 64 bytes; what an earlier sample left is still in it. *Errors*:
+    /// [`Error::OutOfResources`] when readers hold all that there is. *Cost*: no copy, no allocation; over
+    /// the network one copy.
+    ///
+    /// ```
+    /// use taut::{DdsType, Duration, Qos, cdr::bytemuck};
+    /// # use taut::{Config, DomainParticipant};
+    ///
+    /// #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    /// #[bytemuck(crate = "taut::cdr::bytemuck")]
+    /// #[dds(final, plain)]
+    /// #[repr(C)]
+    /// struct Scan {
+    ///     ranges: [f32; 4096],
+    /// }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 79, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let participant = DomainParticipant::with_config(&config)?;
+    /// let topic = participant.topic::<Scan>("Scan")?;
+    /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
+    /// let mut loan = writer.loan()?;
+    /// loan.ranges.fill(1.5);
+    /// loan.write()?;
+    /// reader.wait(Duration::from_secs(1))?;
+    /// let sample = reader.take_view()?.unwrap();
+    /// assert_eq!(sample.data().unwrap().ranges[4095], 1.5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn loan(&self) -> Result<Loan<'_, T>> {
+        Ok(Loan { lent: Lent::new(self, size_of::<T>())? })
+    }
+}
+
+/// A sample that is looked at where it lies. Dropped, it gives the memory back to its writer.
+///
+/// Keep few: a reader may hold 240 samples of one writer, what it takes beyond is copied, and a writer
+/// whose memory is held finds none to lend.
+pub struct View<T: Plain> {
+    data: Data<T>,
+    /// All that is known of the sample.
+    pub info: SampleInfo,
+}
+
+enum Data<T> {
+    /// The sample only tells that the state of its instance has changed.
+    None,
+    /// As the writer wrote it.
+    InPlace(Bytes),
+    /// Its bytes were not as they lie in memory here.
+    Decoded(Box<T>),
+}
+
+impl<T: DdsType + Plain> View<T> {
+    /// The data; `None` if the sample only tells that the state of its instance has changed.
+    pub fn data(&self) -> Option<&T> {
+        match &self.data {
+            Data::None => None,
+            Data::InPlace(payload) => taut_cdr::view(payload).ok(),
+            Data::Decoded(value) => Some(value),
+        }
+    }
+
+    fn of(sample: taut_dcps::Sample) -> Option<View<T>> {
+        let taut_dcps::Sample { payload, info, .. } = sample;
+        let data = if !info.valid_data {
+            Data::None
+        } else if taut_cdr::view::<T>(&payload).is_ok() {
+            Data::InPlace(payload)
+        } else {
+            Data::Decoded(Box::new(taut_cdr::from_payload(&payload).ok()?))
+        };
+        Some(View { data, info })
+    }
+}
+
+impl<T: DdsType + Plain> DataReader<T> {
+    /// Takes the next sample to look at it in place.
+    ///
+    /// *Cost*: no copy and no allocation for what came from this machine or in this machine's byte order;
+    /// one of each otherwise.
+    pub fn take_view(&self) -> Result<Option<View<T>>> {
+        while let Some(sample) = self.executor.take_next(&self.door) {
+            if let Some(view) = View::of(sample) {
+                return Ok(Some(view));
+            }
+            log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
+        }
+        Ok(None)
+    }
+}
