@@ -88,6 +88,12 @@ impl Table {
         }
     }
 
+    /// Lanes of its readers whose writers broke their rules.
+    pub fn broken_lanes(&self) -> u64 {
+        let doors = self.doors.lock();
+        doors.iter().flatten().map(|door| door.side().broken_lanes).sum()
+    }
+
     /// The door after `index`, or the first one.
     pub fn after(&self, index: Option<ReaderIndex>) -> Option<Arc<Door>> {
         let start = index.map_or(0, |index| index.0 as usize + 1);

@@ -260,6 +260,12 @@ impl Drop for Executor {
 impl Inner {
     fn stats(&self) -> Stats {
         let core = self.token();
+        let local = [
+            ("local_doubts", self.neighbours.doubts.load(Ordering::Relaxed)),
+            ("broken_lanes", self.doors.broken_lanes()),
+        ];
+        let mut refused = core.participant.core().counters().named();
+        refused.extend(local.into_iter().filter(|(_, count)| *count > 0));
         Stats {
             tokens: self.tokens.load(Ordering::Relaxed),
             contended: self.contended.load(Ordering::Relaxed),
@@ -268,7 +274,7 @@ impl Inner {
             jobs: core.accounts.reports(),
             port: core.port.stats(),
             panics: core.panics,
-            refused: core.participant.core().counters().named(),
+            refused,
         }
     }
 
