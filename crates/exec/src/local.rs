@@ -239,7 +239,6 @@ impl Inner {
             self.joins.route(index).remove(reader);
         }
         if let Some(neighbour) = self.neighbours.end(writer, reader, reader.prefix) {
-            fail::point(Point::BeforeEnd);
             neighbour.send(&Message::End { writer, reader }, &[]);
         }
     }
@@ -252,7 +251,6 @@ impl Inner {
             self.doors.remove_writer(&door, writer);
         }
         if let Some(neighbour) = self.neighbours.end(writer, reader, writer.prefix) {
-            fail::point(Point::BeforeEnd);
             neighbour.send(&Message::End { writer, reader }, &[]);
         }
     }
