@@ -1,0 +1,55 @@
+//! Does harm to processes that share memory and looks at those that are left.
+//!
+//! Each scenario is a command; `play` is what they start. All of it runs in a network namespace of its own:
+//! `scripts/test-faults.sh` sees to that, and to the sizes of the runs. The pages of the manual that show the
+//! figures are `docs/reliability.md`.
+#![forbid(unsafe_code)]
+
+mod actor;
+mod ends;
+mod kill;
+mod play;
+mod sample;
+mod scramble;
+mod sight;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about)]
+struct Command {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Subcommand)]
+enum Scenario {
+    /// Plays a part until the standard input ends.
+    Play(Box<play::Part>),
+    /// Kills writers and readers at each point.
+    Kill {
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Only at this point.
+        #[arg(long)]
+        point: Option<String>,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Command::parse().scenario {
+        Scenario::Play(part) => play::play(&part).map_err(|error| error.to_string()),
+        Scenario::Kill { rounds, point, seed } => kill::run(rounds, point.as_deref(), seed),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("FAULT: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
