@@ -141,9 +141,9 @@ impl Actor {
     }
 }
 
-/// Was it killed by SIGKILL?
-pub fn was_killed(status: ExitStatus) -> bool {
-    status.signal() == Some(Signal::SIGKILL as i32)
+/// Was it struck at its point?
+pub fn was_struck(status: ExitStatus) -> bool {
+    status.signal() == Some(Signal::SIGABRT as i32)
 }
 
 /// Keeps the last of what comes, at most some 64 KiB.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use taut_mem::fail::Point;
 
-use crate::actor::{Actor, was_killed};
+use crate::actor::{Actor, was_struck};
 use crate::sight::{self, Holdings, now_ns};
 
 /// The pair. The writer has so little room that a dead reader holds it up within a few milliseconds.
@@ -158,7 +158,7 @@ fn round(
     let died = now_ns();
     found.rounds += 1;
     match status {
-        Some(status) if was_killed(status) => {}
+        Some(status) if was_struck(status) => {}
         Some(status) => return Err(format!("{role} at {point:?}: ended by {status}: {}", victim.log())),
         None => found.missed += 1,
     }
