@@ -143,7 +143,7 @@ impl Actor {
 
 /// Was it struck at its point?
 pub fn was_struck(status: ExitStatus) -> bool {
-    status.signal() == Some(Signal::SIGABRT as i32)
+    status.signal() == Some(Signal::SIGKILL as i32)
 }
 
 /// Keeps the last of what comes, at most some 64 KiB.

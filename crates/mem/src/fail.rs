@@ -2,7 +2,7 @@
 //!
 //! There is one after each store by which a process tells another something, and around each message that
 //! joins a pair. Without the feature `failpoints` a point is nothing at all. With it a point counts how
-//! often it is passed, and ends the process when a test has armed it.
+//! often it is passed, and strikes when a test has armed it. How it strikes is the test's business.
 
 /// Where a process may be ended. The name says what has just been done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,27 +109,33 @@ pub use armed::{arm, passes, point};
 
 #[cfg(feature = "failpoints")]
 mod armed {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
     use super::Point;
 
     static PASSES: [AtomicU64; Point::ALL.len()] = [const { AtomicU64::new(0) }; Point::ALL.len()];
     /// Of each point the passes that are left until it strikes; 0: it is not armed.
     static LEFT: [AtomicU64; Point::ALL.len()] = [const { AtomicU64::new(0) }; Point::ALL.len()];
+    /// Invariant: null, or a `fn()`. Not behind a lock, which this floor has none of.
+    static STRIKE: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
     /// Passes a point.
     pub fn point(point: Point) {
         let at = point as usize;
         PASSES[at].fetch_add(1, Ordering::Relaxed);
-        if LEFT[at].load(Ordering::Relaxed) > 0 && LEFT[at].fetch_sub(1, Ordering::Relaxed) == 1 {
-            // Nothing is dropped and no handler runs: to all others it is as if the process was killed.
-            std::process::abort();
+        if LEFT[at].load(Ordering::Acquire) > 0 && LEFT[at].fetch_sub(1, Ordering::Relaxed) == 1 {
+            let strike = STRIKE.load(Ordering::Acquire);
+            // SAFETY: the static's invariant; `arm` has set it before a count was above 0.
+            let strike = unsafe { std::mem::transmute::<*mut (), fn()>(strike) };
+            strike();
         }
     }
 
-    /// Has a point end the process when it is passed for the `pass`th time from now, counted from 1.
-    pub fn arm(point: Point, pass: u64) {
-        LEFT[point as usize].store(pass.max(1), Ordering::Relaxed);
+    /// Has a point call `strike` when it is passed for the `pass`th time from now, counted from 1. The last
+    /// `strike` is that of all points.
+    pub fn arm(point: Point, pass: u64, strike: fn()) {
+        STRIKE.store(strike as *mut (), Ordering::Release);
+        LEFT[point as usize].store(pass.max(1), Ordering::Release);
     }
 
     /// How often a point was passed.
@@ -142,16 +148,22 @@ mod armed {
         use super::*;
 
         #[test]
-        fn points_are_named_counted_and_counted_down() {
+        fn an_armed_point_strikes_once_when_its_turn_comes() {
+            static STRUCK: AtomicU64 = AtomicU64::new(0);
+            fn strike() {
+                STRUCK.fetch_add(1, Ordering::Relaxed);
+            }
             for (at, each) in Point::ALL.into_iter().enumerate() {
                 assert_eq!((each as usize, Point::named(&format!("{each:?}"))), (at, Some(each)));
             }
-            arm(Point::ReaderLaneSet, 4);
-            for each in [Point::ReaderLaneSet, Point::HelloSent, Point::ReaderLaneSet] {
+            arm(Point::ReaderLaneSet, 2, strike);
+            let struck = [Point::ReaderLaneSet, Point::HelloSent, Point::ReaderLaneSet, Point::ReaderLaneSet];
+            let struck = struck.map(|each| {
                 point(each);
-            }
-            assert_eq!((passes(Point::ReaderLaneSet), passes(Point::HelloSent)), (2, 1));
-            assert_eq!(LEFT[Point::ReaderLaneSet as usize].load(Ordering::Relaxed), 2);
+                STRUCK.load(Ordering::Relaxed)
+            });
+            assert_eq!(struck, [0, 0, 1, 1]);
+            assert_eq!((passes(Point::ReaderLaneSet), passes(Point::HelloSent)), (3, 1));
         }
     }
 }
