@@ -157,12 +157,20 @@ impl TypeAttributes {
         let extensibility = extensibility.tokens(krate);
         let generics = with_bounds(input, krate);
         let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+        let plain_bytes = self.plain.then(|| {
+            quote! {
+                fn plain_bytes(&self) -> ::core::option::Option<&[u8]> {
+                    ::core::option::Option::Some(#krate::bytemuck::bytes_of(self))
+                }
+            }
+        });
         quote! {
             #[automatically_derived]
             impl #impl_generics #krate::DdsType for #ident #type_generics #where_clause {
                 const TYPE_NAME: &'static str = #name;
                 const EXTENSIBILITY: #krate::Extensibility = #extensibility;
                 const HAS_KEY: bool = #key;
+                #plain_bytes
             }
         }
     }

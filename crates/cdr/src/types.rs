@@ -136,6 +136,13 @@ pub trait DdsType: Cdr {
     const EXTENSIBILITY: Extensibility;
     /// Does the topic have instances?
     const HAS_KEY: bool;
+
+    /// The value as it lies in memory, if that is its serialized form: `#[dds(plain)]` says so.
+    #[doc(hidden)]
+    #[inline]
+    fn plain_bytes(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// The members of a structure without its header, so that a derived structure can flatten its base.

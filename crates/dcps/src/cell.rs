@@ -26,24 +26,40 @@ pub fn meta(number: SequenceNumber, write: &Write) -> Meta {
     [number.0.cast_unsigned(), timestamp, kind, high, low]
 }
 
+/// What the words say, but for the instance.
+pub(crate) struct Head {
+    pub number: SequenceNumber,
+    pub source_timestamp: Option<Timestamp>,
+    pub kind: ChangeKind,
+}
+
+impl Head {
+    #[inline]
+    pub fn of([number, timestamp, kind, ..]: &Meta) -> Head {
+        Head {
+            number: SequenceNumber(number.cast_signed()),
+            source_timestamp: (*timestamp != NONE).then(|| Timestamp::from_bits(*timestamp)),
+            kind: match kind & 3 {
+                0 => ChangeKind::Alive,
+                1 => ChangeKind::NotAliveDisposed,
+                2 => ChangeKind::NotAliveUnregistered,
+                _ => ChangeKind::NotAliveDisposedUnregistered,
+            },
+        }
+    }
+}
+
 /// The change that was written.
 pub(crate) fn change(writer_guid: Guid, time: Time, meta: &Meta, payload: Bytes) -> CacheChange {
-    let [number, timestamp, kind, high, low] = *meta;
-    let mut instance = [0; 16];
-    let (first, last) = instance.split_at_mut(8);
-    first.copy_from_slice(&high.to_be_bytes());
-    last.copy_from_slice(&low.to_be_bytes());
+    let Head { number, source_timestamp, kind } = Head::of(meta);
+    let [.., high, low] = *meta;
+    let instance = InstanceHandle(((u128::from(high) << 64) | u128::from(low)).to_be_bytes());
     CacheChange {
-        kind: match kind & 3 {
-            0 => ChangeKind::Alive,
-            1 => ChangeKind::NotAliveDisposed,
-            2 => ChangeKind::NotAliveUnregistered,
-            _ => ChangeKind::NotAliveDisposedUnregistered,
-        },
+        kind,
         writer_guid,
-        sequence_number: SequenceNumber(number.cast_signed()),
-        instance: Some(InstanceHandle(instance)),
-        source_timestamp: (timestamp != NONE).then(|| Timestamp::from_bits(timestamp)),
+        sequence_number: number,
+        instance: Some(instance),
+        source_timestamp,
         time,
         payload,
     }

@@ -1,9 +1,8 @@
 //! Read and take: which samples, in which order, with which ranks. DCPS 1.4 §2.2.2.5.3.
 //! The half of the reader cache that the application calls, through the DataReader.
 
-use taut_base::{Duration, InstanceHandle};
+use taut_base::{Duration, Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
-use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
 use crate::instance::Instance;
 use crate::list::{List, NIL};
@@ -33,7 +32,7 @@ impl ReaderCache {
             out(Sample {
                 payload: entry.change.payload.clone(),
                 payload_kind: entry.payload_kind,
-                info: entry_info(entry, self.instances.at(chosen.instance), &chosen),
+                info: info(entry, self.instances.at(chosen.instance), &chosen),
             });
             self.unread -= usize::from(!entry.read);
             entry.read = true;
@@ -78,23 +77,44 @@ impl ReaderCache {
         self.is_empty() && !self.exclusive && !self.by_source && self.minimum_separation == Duration::ZERO
     }
 
-    /// Hands out a change as [`ReaderCache::insert`] and [`ReaderCache::take_next`] would, without the way
-    /// through the cache; to be called if it [may pass](ReaderCache::may_pass). *Errors*: the change back if
-    /// it does more than add a sample to an instance that is alive.
-    pub(crate) fn pass(&mut self, change: CacheChange) -> Result<Sample, CacheChange> {
-        let known = self.instances.find(self.handle(&change));
-        let alive = |index: &u32| self.instances.at(*index).state == InstanceState::Alive;
-        let Some(index) = known.filter(alive).filter(|_| change.kind == ChangeKind::Alive) else {
-            return Err(change);
-        };
-        self.instances.set_recent(index);
+    /// Tells of a sample with data what [`ReaderCache::insert`] and [`ReaderCache::take_next`] would, without
+    /// its way through the cache; to be called if it [may pass](ReaderCache::may_pass). `None` if it does
+    /// more than add a sample to an instance that is alive.
+    #[inline]
+    pub(crate) fn pass(
+        &mut self,
+        instance: InstanceHandle,
+        writer: Guid,
+        sequence_number: SequenceNumber,
+        source_timestamp: Option<Timestamp>,
+        now: Time,
+    ) -> Option<SampleInfo> {
+        let handle = if self.keyed { instance } else { InstanceHandle::NIL };
+        let index = self.instances.find(handle)?;
         let instance = self.instances.at_mut(index);
-        instance.register(change.writer_guid);
-        let generations = (instance.disposed_generations, instance.no_writers_generations);
-        let ranks = Ranks { sample: 0, generation: 0, absolute_generation: 0 };
-        let info = info(&change, SampleState::NotRead, generations, instance, &ranks);
+        if instance.state != InstanceState::Alive {
+            return None;
+        }
+        instance.register(writer);
+        let info = SampleInfo {
+            sample_state: SampleState::NotRead,
+            view_state: instance.view,
+            instance_state: InstanceState::Alive,
+            source_timestamp,
+            reception_timestamp: now,
+            instance_handle: handle,
+            publication_handle: writer.into(),
+            disposed_generation_count: instance.disposed_generations,
+            no_writers_generation_count: instance.no_writers_generations,
+            sample_rank: 0,
+            generation_rank: 0,
+            absolute_generation_rank: 0,
+            valid_data: true,
+            sequence_number,
+        };
         instance.view = ViewState::NotNew;
-        Ok(Sample { payload: change.payload, payload_kind: PayloadKind::Data, info })
+        self.instances.set_recent(index);
+        Some(info)
     }
 
     /// Is there a sample of the selection? What a ReadCondition asks.
@@ -141,7 +161,7 @@ impl ReaderCache {
         if self.by_source && entry.valid() {
             instance.taken = source_order(&entry.change).max(instance.taken);
         }
-        let info = entry_info(&entry, instance, chosen);
+        let info = info(&entry, instance, chosen);
         Sample { payload: entry.change.payload, payload_kind: entry.payload_kind, info }
     }
 
@@ -256,44 +276,21 @@ fn state(entry: &Entry) -> SampleState {
     if entry.read { SampleState::Read } else { SampleState::NotRead }
 }
 
-fn entry_info(entry: &Entry, instance: &Instance, chosen: &Selected) -> SampleInfo {
-    let ranks = Ranks {
-        sample: chosen.sample_rank,
-        generation: chosen.generation_rank,
-        absolute_generation: instance.generation().saturating_sub(entry.generation()),
-    };
-    let generations = (entry.disposed_generations, entry.no_writers_generations);
-    info(&entry.change, state(entry), generations, instance, &ranks)
-}
-
-/// The ranks of DCPS 1.4 §2.2.2.5.5.
-struct Ranks {
-    sample: u32,
-    generation: u32,
-    absolute_generation: u32,
-}
-
-fn info(
-    change: &CacheChange,
-    sample_state: SampleState,
-    (disposed, no_writers): (u32, u32),
-    instance: &Instance,
-    ranks: &Ranks,
-) -> SampleInfo {
+fn info(entry: &Entry, instance: &Instance, chosen: &Selected) -> SampleInfo {
     SampleInfo {
-        sample_state,
+        sample_state: state(entry),
         view_state: instance.view,
         instance_state: instance.state,
-        source_timestamp: change.source_timestamp,
-        reception_timestamp: change.time,
+        source_timestamp: entry.change.source_timestamp,
+        reception_timestamp: entry.change.time,
         instance_handle: instance.handle,
-        publication_handle: change.writer_guid.into(),
-        disposed_generation_count: disposed,
-        no_writers_generation_count: no_writers,
-        sample_rank: ranks.sample,
-        generation_rank: ranks.generation,
-        absolute_generation_rank: ranks.absolute_generation,
-        valid_data: change.kind == ChangeKind::Alive,
-        sequence_number: change.sequence_number,
+        publication_handle: entry.change.writer_guid.into(),
+        disposed_generation_count: entry.disposed_generations,
+        no_writers_generation_count: entry.no_writers_generations,
+        sample_rank: chosen.sample_rank,
+        generation_rank: chosen.generation_rank,
+        absolute_generation_rank: instance.generation().saturating_sub(entry.generation()),
+        valid_data: entry.valid(),
+        sequence_number: entry.change.sequence_number,
     }
 }

@@ -9,9 +9,9 @@ use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::ReaderIndex;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
-use crate::cell;
+use crate::cell::{self, Head};
 use crate::reader_cache::{Insert, ReaderCache};
-use crate::sample_info::{Sample, Selection};
+use crate::sample_info::{PayloadKind, Sample, Selection};
 use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
 use crate::type_support::{KeyHash, TypeSupport};
 
@@ -351,40 +351,43 @@ impl ReaderSide {
         self.cache.take_next()
     }
 
-    /// Takes the next sample straight from a lane: the same as [`ReaderSide::pull`] and
-    /// [`ReaderSide::take_next`] while nothing else waits. `None`: do that.
-    pub fn pass_next(&mut self, now: Time, pulled: &mut Pulled) -> Option<Sample> {
+    /// Takes the next sample straight from a lane, the same as [`ReaderSide::pull`] and
+    /// [`ReaderSide::take_next`] while nothing else waits, and gives it to `out`. `None`: do that.
+    #[inline]
+    pub fn pass_next<R>(
+        &mut self,
+        now: Time,
+        pulled: &mut Pulled,
+        out: impl FnOnce(Sample) -> R,
+    ) -> Option<R> {
         if !self.cache.may_pass() {
             return None;
         }
-        let at = self.sources.iter().position(Source::is_ready)?;
-        let source = &mut self.sources[at];
+        let source = self.sources.iter_mut().find(|source| source.is_ready())?;
         // With KEEP_LAST what follows may take this one's place.
         let Next::Sample { meta, payload, lost } = source.lane.poll() else { return None };
-        let change = cell::change(source.writer, now, &meta, payload);
-        let number = change.sequence_number;
-        let follows = number == source.next || (!source.reliable && number > source.next);
+        let head = Head::of(&meta);
+        let follows = head.number == source.next || (!source.reliable && head.number > source.next);
         let last = self.cache.depth.is_none() || !source.lane.is_ready();
-        if !follows || !last || lost > 0 {
+        if lost > 0 {
+            self.sample_lost.count(lost);
+            pulled.news = pulled.news | StatusMask::SAMPLE_LOST;
+        }
+        let instance = match self.key_hash {
+            None => Some(InstanceHandle::NIL),
+            Some(key_hash) => key_hash(&payload, false),
+        };
+        let passes = follows && last && head.kind == ChangeKind::Alive;
+        let info = instance.filter(|_| passes).and_then(|instance| {
+            self.cache.pass(instance, source.writer, head.number, head.source_timestamp, now)
+        });
+        let Some(info) = info else {
             source.lane.step_back();
-            self.note_lost(lost, pulled);
             return None;
-        }
-        let passed = self
-            .instance_of(&change)
-            .and_then(|instance| self.cache.pass(CacheChange { instance: Some(instance), ..change }).ok());
-        let source = &mut self.sources[at];
-        match passed {
-            Some(sample) => {
-                source.next = number.next();
-                pulled.awaited |= source.lane.publish();
-                Some(sample)
-            }
-            None => {
-                source.lane.step_back();
-                None
-            }
-        }
+        };
+        source.next = head.number.next();
+        pulled.awaited |= source.lane.publish();
+        Some(out(Sample { payload, payload_kind: PayloadKind::Data, info }))
     }
 
     /// Reads selected samples; they stay. Returns how many.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::MutexGuard;
 use taut_base::{Duration, Error, Result, Time};
 use taut_dcps::{Pulled, ReaderSide, Sample, Selection, Write};
 use taut_mem::lane::Slot as LaneSlot;
@@ -31,18 +32,26 @@ impl Executor {
         self.inner.joins.remove_route(index);
     }
 
-    /// Takes the next sample that was not read before. *Cost*: the door's lock.
-    pub fn take_next(&self, door: &Door) -> Option<Sample> {
-        let mut sample = None;
-        self.visit(door, |side, now, pulled| {
-            sample = side.pass_next(now, pulled);
-            if sample.is_none() {
+    /// Takes the next sample that was not read before and gives it to `out`, which is called with the
+    /// door's lock: it hands a large sample on. *Cost*: the lock.
+    #[inline]
+    pub fn take_next<R>(&self, door: &Door, out: impl FnOnce(Sample) -> R) -> Option<R> {
+        let mut side = door.side();
+        if side.cache.is_empty() && !side.is_ready() {
+            return None;
+        }
+        let (now, mut pulled) = (monotonic_now(), Pulled::default());
+        let mut out = Some(out);
+        let passed = side.pass_next(now, &mut pulled, |sample| out.take().map(|out| out(sample)));
+        let taken = match passed {
+            Some(taken) => taken,
+            None => {
                 pulled.add(side.pull(now));
-                sample = side.take_next(now);
+                side.take_next(now).and_then(|sample| out.map(|out| out(sample)))
             }
-            usize::from(sample.is_some())
-        });
-        sample
+        };
+        self.leave(door, side, pulled, taken.is_some());
+        taken
     }
 
     /// Takes selected samples.
@@ -69,10 +78,15 @@ impl Executor {
             return;
         }
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
-        let taken = take(&mut side, now, &mut pulled);
-        let blocked = taken > 0 && side.take_blocked();
-        if taken > 0 && side.make_room() {
-            pulled.add(side.pull(now));
+        let taken = take(&mut side, now, &mut pulled) > 0;
+        self.leave(door, side, pulled, taken);
+    }
+
+    /// After a visit: room is used, and told to who waits for it.
+    fn leave(&self, door: &Door, mut side: MutexGuard<'_, ReaderSide>, mut pulled: Pulled, taken: bool) {
+        let blocked = taken && side.take_blocked();
+        if taken && side.make_room() {
+            pulled.add(side.pull(monotonic_now()));
         }
         drop(side);
         if pulled.awaited {

@@ -120,6 +120,8 @@ pub struct Payload<'a> {
 
 /// Where a payload is until it is written.
 enum At<'a> {
+    /// A value's memory, to be put behind its header.
+    Value { header: [u8; HEADER], value: &'a [u8], pool: &'a mut Pool },
     /// In a buffer of a pool.
     Buffer(&'a mut Pool, Option<taut_mem::Slot>),
     /// The protocol has it.
@@ -134,7 +136,18 @@ enum Place {
     Slot(Slot),
 }
 
+/// Bytes of the encapsulation header. *Source*: RTPS 2.5 §10.2.
+const HEADER: usize = 4;
+
 impl<'a> Payload<'a> {
+    /// The memory of a value that is its serialized form, behind the first two bytes of its encapsulation
+    /// header; `pool` is for what cannot go into the lane.
+    pub fn value([high, low]: [u8; 2], value: &'a [u8], pool: &'a mut Pool) -> Payload<'a> {
+        let len = (HEADER + value.len()).next_multiple_of(4);
+        let padding = len - HEADER - value.len();
+        Payload { len, at: At::Value { header: [high, low, 0, padding as u8], value, pool }, place: None }
+    }
+
     /// All of a pool's buffer.
     pub fn buffer(pool: &'a mut Pool, buffer: taut_mem::Slot) -> Payload<'a> {
         Payload { len: buffer.len(), at: At::Buffer(pool, Some(buffer)), place: None }
@@ -143,6 +156,16 @@ impl<'a> Payload<'a> {
     /// The first `len` bytes of a loan.
     pub fn loan(slot: Slot, len: usize) -> Payload<'a> {
         Payload { len: len.min(slot.capacity()), at: At::Loan, place: Some(Place::Slot(slot)) }
+    }
+
+    /// Writes the payload into memory of its length. *Cost*: the one copy.
+    fn copy_to(&self, to: &mut [u8]) {
+        let At::Value { header, value, .. } = &self.at else { return to.copy_from_slice(self.bytes()) };
+        let (first, rest) = to.split_at_mut(HEADER);
+        first.copy_from_slice(header);
+        let (body, padding) = rest.split_at_mut(value.len());
+        body.copy_from_slice(value);
+        padding.fill(0);
     }
 
     fn bytes(&self) -> &[u8] {
@@ -159,6 +182,15 @@ impl<'a> Payload<'a> {
         let bytes = match &mut self.at {
             At::Buffer(pool, buffer) => buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default(),
             At::Shared(bytes) => return bytes.clone(),
+            At::Value { header, value, pool } => {
+                let mut buffer = pool.claim();
+                let content: &mut Vec<u8> = &mut buffer;
+                content.clear();
+                content.extend_from_slice(header);
+                content.extend_from_slice(value);
+                content.resize(self.len, 0);
+                pool.share(buffer)
+            }
             At::Loan => return Bytes::copy_from(self.bytes()),
         };
         self.at = At::Shared(bytes.clone());
@@ -262,7 +294,7 @@ impl Outlet {
         }
         let Some(mut slot) = lane.claim(payload.len) else { return false };
         if let Some(to) = slot.get_mut(..payload.len) {
-            to.copy_from_slice(payload.bytes());
+            payload.copy_to(to);
         }
         payload.place = Some(Place::Slot(slot));
         true
@@ -310,11 +342,16 @@ impl Outlet {
         self.last = self.last.next();
         if let Some(lane) = self.lane.as_mut().filter(|_| write.in_lane) {
             let meta = cell::meta(self.last, write);
-            // There was room, and only this thread takes it away.
-            match payload.place.take() {
-                Some(Place::Slot(slot)) => drop(lane.push_slot(&meta, slot, payload.len)),
-                _ => drop(lane.push(&meta, payload.bytes())),
-            }
+            let pushed = match payload.place.take() {
+                Some(Place::Slot(slot)) => lane.push_slot(&meta, slot, payload.len).is_ok(),
+                _ => {
+                    let mut bytes = [0; INLINE];
+                    let bytes = &mut bytes[..payload.len.min(INLINE)];
+                    payload.copy_to(bytes);
+                    lane.push(&meta, bytes).is_ok()
+                }
+            };
+            debug_assert!(pushed, "there was room, and only this thread takes it away");
         }
         if self.given < self.last {
             self.link.set_last(self.last);

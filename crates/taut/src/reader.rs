@@ -53,12 +53,18 @@ fn decode<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
     Some(Sample { data: None, key, info })
 }
 
+/// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
+/// them out. A longer one would hold up who delivers to the reader.
+const DECODED_AT_ONCE: usize = 1_024;
+
 /// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
+#[inline]
 pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door) -> Option<Sample<T>> {
     loop {
-        // Decoded without the lock, so that a large sample holds nobody up.
-        let sample = executor.take_next(door)?;
-        if let Some(sample) = decode(sample) {
+        let taken = executor.take_next(door, |sample| {
+            if sample.payload.len() <= DECODED_AT_ONCE { Ok(decode(sample)) } else { Err(sample) }
+        })?;
+        if let Some(sample) = taken.unwrap_or_else(decode) {
             return Some(sample);
         }
         log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);

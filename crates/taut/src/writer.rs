@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Timestamp};
-use taut_cdr::{DdsType, KeyHasher, Representation};
+use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher, Representation};
 use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     StatusMask, Write,
@@ -119,6 +119,17 @@ impl<T: DdsType> DataWriter<T> {
         }
         let Tools { pool, hasher, outlet } = &mut *self.tools.borrow_mut();
         let instance = hasher.hash(sample, self.representation).map_err(refused::<T>)?;
+        let write = new_write(kind, instance, timestamp);
+        let patience = self.patience(may_wait);
+        if let Some(value) = sample.plain_bytes().filter(|_| kind == ChangeKind::Alive) {
+            let how = Encapsulation::new(self.representation, Endian::NATIVE, T::EXTENSIBILITY);
+            return self.executor.publish(
+                outlet,
+                write,
+                Payload::value([0, how.id()], value, pool),
+                patience,
+            );
+        }
         let mut slot = pool.claim();
         let buffer: &mut Vec<u8> = &mut slot;
         buffer.clear();
@@ -127,12 +138,7 @@ impl<T: DdsType> DataWriter<T> {
             _ => taut_cdr::key_to_payload(sample, self.representation, buffer),
         };
         encoded.map_err(refused::<T>)?;
-        self.executor.publish(
-            outlet,
-            new_write(kind, instance, timestamp),
-            Payload::buffer(pool, slot),
-            self.patience(may_wait),
-        )
+        self.executor.publish(outlet, write, Payload::buffer(pool, slot), patience)
     }
 
     /// Whether a write waits for room, and how long.

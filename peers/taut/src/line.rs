@@ -1,9 +1,10 @@
-//! A writer and a reader of Taut as a [`Line`].
+//! A writer and a reader of Taut as a [`Line`]: values, and plain memory of any size.
 
 use std::time::Duration;
 
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Error, Qos};
-use taut_perf_kit::{Line, Options, Payload, Stop};
+use bytemuck::allocation::zeroed_box;
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Error, Plain, Qos};
+use taut_perf_kit::{Line, Options, Payload, Stamp, Stop};
 
 /// How long discovery may take: a hundred times what it takes on a loaded machine.
 pub const MATCH_WITHIN: Duration = Duration::from_secs(20);
@@ -21,7 +22,9 @@ pub fn config(options: &Options) -> Config {
         domain_id: options.domain,
         interfaces: vec![options.interface.clone()],
         data_multicast: options.multicast(),
-        driver: if options.spin() { Driver::Inline } else { Driver::Threaded },
+        // Who spins on shared memory leaves discovery to the background thread.
+        driver: if options.spin() && options.transport == "udp" { Driver::Inline } else { Driver::Threaded },
+        local: options.transport != "udp",
         ..Config::default()
     }
 }
@@ -37,78 +40,50 @@ pub fn qos(options: &Options) -> Qos {
     }
 }
 
-/// Both directions, or one of them.
-pub struct TautLine<Out: DdsType, In: DdsType> {
-    domain: Domain,
+/// A writer and a reader of one participant, or one of them.
+pub struct Ends<Out: DdsType, In: DdsType> {
+    participant: DomainParticipant,
     writer: Option<DataWriter<Out>>,
     reader: Option<DataReader<In>>,
+    /// It drives the participant itself while it looks for samples.
+    drives: bool,
     spin: bool,
 }
 
-impl<Out: DdsType, In: DdsType> TautLine<Out, In> {
-    /// Writes one topic and reads the other.
-    pub fn new(options: &Options, writes: &str, reads: &str) -> Result<Self, Stop> {
-        TautLine::open(options, Some(writes), Some(reads))
+impl<Out: DdsType, In: DdsType> Ends<Out, In> {
+    fn open(
+        participant: DomainParticipant,
+        options: &Options,
+        writes: Option<&str>,
+        reads: Option<&str>,
+    ) -> Result<Self, Stop> {
+        let writer = writes.map(|name| participant.topic::<Out>(name)?.writer(qos(options))).transpose()?;
+        let reader = reads.map(|name| participant.topic::<In>(name)?.reader(qos(options))).transpose()?;
+        let spin = options.spin();
+        Ok(Ends { participant, writer, reader, drives: spin && options.transport == "udp", spin })
     }
 
-    /// Writes the topic of `pub` and `sub`.
-    pub fn sender(options: &Options) -> Result<Self, Stop> {
-        TautLine::open(options, Some("perf_data"), None)
+    fn writer(&self) -> Result<&DataWriter<Out>, Stop> {
+        self.writer.as_ref().ok_or_else(|| Stop::Failed("this role does not write".into()))
     }
 
-    /// Reads the topic of `pub` and `sub`.
-    pub fn receiver(options: &Options) -> Result<Self, Stop> {
-        TautLine::open(options, None, Some("perf_data"))
-    }
-
-    fn open(options: &Options, writes: Option<&str>, reads: Option<&str>) -> Result<Self, Stop> {
-        let domain = Domain::open(options)?;
-        let writer = writes.map(|name| domain.0.topic::<Out>(name)?.writer(qos(options))).transpose()?;
-        let reader = reads.map(|name| domain.0.topic::<In>(name)?.reader(qos(options))).transpose()?;
-        Ok(TautLine { domain, writer, reader, spin: options.spin() })
-    }
-
-    /// Waits until both directions are matched with all others.
-    pub fn wait_matched(&self, options: &Options) -> Result<(), Stop> {
-        if let Some(writer) = &self.writer {
-            writer.wait_matched_count(options.remotes, MATCH_WITHIN)?;
-        }
-        if let Some(reader) = &self.reader {
-            reader.wait_matched_count(options.remotes, MATCH_WITHIN)?;
-        }
-        Ok(())
-    }
-
-    /// Waits until all that was written is acknowledged.
-    pub fn flush(&mut self) -> Result<(), Stop> {
-        match &self.writer {
-            Some(writer) => Ok(writer.wait_for_acknowledgments(BLOCK_AT_MOST)?),
-            None => Ok(()),
-        }
-    }
-}
-
-impl<Out: DdsType + Payload, In: DdsType + Payload> Line for TautLine<Out, In> {
-    type Out = Out;
-    type In = In;
-
-    fn send(&mut self, sample: &Out) -> Result<(), Stop> {
-        let writer = self.writer.as_ref().ok_or_else(|| Stop::Failed("this role does not write".into()))?;
-        Ok(writer.write(sample)?)
-    }
-
-    fn receive(&mut self, at_most: Duration) -> Result<Option<In>, Stop> {
+    /// The next that `take` finds, waited for at most so long.
+    fn next<X>(
+        &self,
+        at_most: Duration,
+        mut take: impl FnMut(&DataReader<In>) -> taut::Result<Option<X>>,
+    ) -> Result<Option<X>, Stop> {
         let reader = self.reader.as_ref().ok_or_else(|| Stop::Failed("this role does not read".into()))?;
         loop {
-            if let Some(sample) = reader.take_next()? {
-                match sample.data {
-                    Some(data) => return Ok(Some(data)),
-                    None => continue,
-                }
+            if let Some(found) = take(reader)? {
+                return Ok(Some(found));
+            }
+            if self.drives {
+                self.participant.run_once(taut::Duration::ZERO);
+                return Ok(take(reader)?);
             }
             if self.spin {
-                self.domain.0.run_once(taut::Duration::ZERO);
-                return Ok(reader.take_next()?.and_then(|sample| sample.data));
+                return Ok(None);
             }
             match reader.wait(at_most) {
                 Ok(()) => {}
@@ -116,5 +91,157 @@ impl<Out: DdsType + Payload, In: DdsType + Payload> Line for TautLine<Out, In> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+/// A line over a participant of Taut.
+pub trait OpenLine: Line + Sized {
+    /// Opens the ends that a role has.
+    fn open(
+        participant: DomainParticipant,
+        options: &Options,
+        writes: Option<&str>,
+        reads: Option<&str>,
+    ) -> Result<Self, Stop>;
+
+    /// Waits until both directions are matched with so many others.
+    fn wait_matched(&self, remotes: usize) -> Result<(), Stop>;
+
+    /// Waits until all that was written is acknowledged.
+    fn flush(&mut self) -> Result<(), Stop>;
+}
+
+impl<Out: DdsType, In: DdsType> Ends<Out, In> {
+    fn wait_matched(&self, remotes: usize) -> Result<(), Stop> {
+        if let Some(writer) = &self.writer {
+            writer.wait_matched_count(remotes, MATCH_WITHIN)?;
+        }
+        if let Some(reader) = &self.reader {
+            reader.wait_matched_count(remotes, MATCH_WITHIN)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), Stop> {
+        match &self.writer {
+            Some(writer) => Ok(writer.wait_for_acknowledgments(BLOCK_AT_MOST)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Samples as values.
+pub struct ValueLine<Out: DdsType, In: DdsType>(Ends<Out, In>);
+
+impl<Out: DdsType + Payload, In: DdsType + Payload> OpenLine for ValueLine<Out, In> {
+    fn open(
+        participant: DomainParticipant,
+        options: &Options,
+        writes: Option<&str>,
+        reads: Option<&str>,
+    ) -> Result<Self, Stop> {
+        Ends::open(participant, options, writes, reads).map(ValueLine)
+    }
+
+    fn wait_matched(&self, remotes: usize) -> Result<(), Stop> {
+        self.0.wait_matched(remotes)
+    }
+
+    fn flush(&mut self) -> Result<(), Stop> {
+        self.0.flush()
+    }
+}
+
+impl<Out: DdsType + Payload, In: DdsType + Payload> Line for ValueLine<Out, In> {
+    type Out = Out;
+    type In = In;
+
+    fn send(&mut self, sample: &Out) -> Result<(), Stop> {
+        Ok(self.0.writer()?.write(sample)?)
+    }
+
+    fn receive(&mut self, at_most: Duration) -> Result<Option<In>, Stop> {
+        self.0.next(at_most, |reader| Ok(reader.take_next()?.and_then(|sample| sample.data)))
+    }
+}
+
+/// What a plain sample is known by, apart from its memory.
+#[derive(Default)]
+pub struct Mark {
+    stamp: Stamp,
+    intact: bool,
+}
+
+impl Payload for Mark {
+    fn sized(_size: usize) -> Self {
+        Mark::default()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    fn set_stamp(&mut self, stamp: Stamp) {
+        self.stamp = stamp;
+    }
+
+    fn intact(&self, _size: usize) -> bool {
+        self.intact
+    }
+}
+
+/// Plain samples of any size: copied from and into memory of this program, or written and looked at in place.
+pub struct PlainLine<T: DdsType + Plain> {
+    ends: Ends<T, T>,
+    out: Box<T>,
+    into: Box<T>,
+    loan: bool,
+    size: usize,
+}
+
+impl<T: DdsType + Plain + Payload> OpenLine for PlainLine<T> {
+    fn open(
+        participant: DomainParticipant,
+        options: &Options,
+        writes: Option<&str>,
+        reads: Option<&str>,
+    ) -> Result<Self, Stop> {
+        let ends = Ends::open(participant, options, writes, reads)?;
+        let (out, into) = (zeroed_box(), zeroed_box());
+        Ok(PlainLine { ends, out, into, loan: options.loan(), size: options.size })
+    }
+
+    fn wait_matched(&self, remotes: usize) -> Result<(), Stop> {
+        self.ends.wait_matched(remotes)
+    }
+
+    fn flush(&mut self) -> Result<(), Stop> {
+        self.ends.flush()
+    }
+}
+
+impl<T: DdsType + Plain + Payload> Line for PlainLine<T> {
+    type Out = Mark;
+    type In = Mark;
+
+    fn send(&mut self, sample: &Mark) -> Result<(), Stop> {
+        let writer = self.ends.writer()?;
+        if self.loan {
+            let mut loan = writer.loan()?;
+            loan.set_stamp(sample.stamp);
+            return Ok(loan.write()?);
+        }
+        self.out.set_stamp(sample.stamp);
+        Ok(writer.write(&self.out)?)
+    }
+
+    fn receive(&mut self, at_most: Duration) -> Result<Option<Mark>, Stop> {
+        let PlainLine { ends, into, loan, size, .. } = self;
+        let mark = |value: &T| Mark { stamp: value.stamp(), intact: value.intact(*size) };
+        if *loan {
+            return ends
+                .next(at_most, |reader| Ok(reader.take_view()?.and_then(|view| view.data().map(mark))));
+        }
+        ends.next(at_most, |reader| Ok(reader.take_into(into)?.map(|_| mark(into))))
     }
 }

@@ -15,10 +15,11 @@ mod types;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use taut::{DdsType, Plain};
 use taut_mem::CountingAllocator;
-use taut_perf_kit::{Control, Options, Role, Stop, roles};
+use taut_perf_kit::{Control, Options, Payload, Role, Stop, roles};
 
-use line::{Domain, TautLine};
+use line::{Domain, OpenLine, PlainLine, ValueLine};
 use types::*;
 
 #[global_allocator]
@@ -28,26 +29,30 @@ fn main() -> ExitCode {
     let info = json!({
         "peer": "taut",
         "version": env!("CARGO_PKG_VERSION"),
-        "transports": ["thread", "intra", "udp"],
+        "transports": ["thread", "intra", "shm", "udp"],
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "node"],
         "types": ["bytes", "plain", "simple", "complex"],
         "waits": ["listener", "waitset", "spin"],
         "variants": [],
         "multicast": true,
-        "loan": false,
+        "loan": true,
         "daemon": false,
-        "note": "plain up to 65,536 B. Within a process data does not leave it",
+        "note": "transport udp with the paths of one machine turned off",
     });
     taut_perf_kit::adapter(&info, play)
 }
 
 fn play(options: &Options, control: &Control) -> Result<Value, Stop> {
-    let places = if options.role == Role::Local { ["thread", "intra"].as_slice() } else { &["udp"] };
+    let places = match options.role {
+        Role::Local => ["thread", "intra"].as_slice(),
+        Role::Ping | Role::Pong | Role::Pub | Role::Sub => &["shm", "udp"],
+        _ => &["udp"],
+    };
     if options.role != Role::Cdr && !places.contains(&options.transport.as_str()) {
         return Err(Stop::Absent(format!("no transport {} for this role", options.transport)));
     }
-    if options.loan() {
-        return Err(Stop::Absent("no loans".into()));
+    if options.loan() && options.kind != "plain" {
+        return Err(Stop::Absent("loans are for type plain".into()));
     }
     match options.role {
         Role::Entities => entities::steps(options, control),
@@ -61,16 +66,39 @@ fn by_type(options: &Options, control: &Control) -> Result<Value, Stop> {
         ("bytes", 28..) => with_type::<Bytes>(options, control),
         ("simple", _) => with_type::<Simple>(options, control),
         ("complex", _) => with_type::<Complex>(options, control),
-        ("plain", 16) => with_type::<Plain16>(options, control),
-        ("plain", 64) => with_type::<Plain64>(options, control),
-        ("plain", 256) => with_type::<Plain256>(options, control),
-        ("plain", 1_024) => with_type::<Plain1024>(options, control),
-        ("plain", 4_096) => with_type::<Plain4096>(options, control),
-        ("plain", 8_192) => with_type::<Plain8192>(options, control),
-        ("plain", 16_384) => with_type::<Plain16384>(options, control),
-        ("plain", 65_536) => with_type::<Plain65536>(options, control),
+        ("plain", 16) => plain::<Plain16>(options, control),
+        ("plain", 64) => plain::<Plain64>(options, control),
+        ("plain", 256) => plain::<Plain256>(options, control),
+        ("plain", 1_024) => plain::<Plain1024>(options, control),
+        ("plain", 4_096) => plain::<Plain4096>(options, control),
+        ("plain", 8_192) => plain::<Plain8192>(options, control),
+        ("plain", 16_384) => plain::<Plain16384>(options, control),
+        ("plain", 65_536) => plain::<Plain65536>(options, control),
+        ("plain", 1_048_576) => large::<Plain1048576>(options, control),
+        ("plain", 2_097_152) => large::<Plain2097152>(options, control),
+        ("plain", 4_194_304) => large::<Plain4194304>(options, control),
+        ("plain", 8_388_608) => large::<Plain8388608>(options, control),
         (kind, size) => Err(Stop::Absent(format!("no type {kind} of {size} B"))),
     }
+}
+
+/// Who listens is handed values; else plain memory is copied once or not at all.
+fn plain<T: Type + Plain>(options: &Options, control: &Control) -> Result<Value, Stop> {
+    if options.wait == "listener" || options.role == Role::Cdr {
+        return with_type::<T>(options, control);
+    }
+    large::<T>(options, control)
+}
+
+/// A plain type that may be too long for the stack.
+fn large<T: Payload + DdsType + Plain + Send + Sync + 'static>(
+    options: &Options,
+    control: &Control,
+) -> Result<Value, Stop> {
+    if options.wait == "listener" || options.role == Role::Cdr {
+        return Err(Stop::Absent(format!("no values of {} B on the stack", options.size)));
+    }
+    with_lines::<PlainLine<T>, PlainLine<T>, PlainLine<T>>(options, control, |mark| mark)
 }
 
 fn with_type<T: Type>(options: &Options, control: &Control) -> Result<Value, Stop> {
@@ -79,28 +107,51 @@ fn with_type<T: Type>(options: &Options, control: &Control) -> Result<Value, Sto
         Role::Ping if listens => called::ping::<T>(options, control),
         Role::Pong if listens => called::pong::<T>(options, control),
         Role::Sub if listens => called::subscribe::<T>(options, control),
+        Role::Cdr => cdr::cdr::<T>(options, control),
+        _ => with_lines::<ValueLine<T, T>, ValueLine<T, T::Answer>, ValueLine<T::Answer, T>>(
+            options,
+            control,
+            T::answer,
+        ),
+    }
+}
+
+/// The roles over lines: to oneself, to who answers, and back.
+fn with_lines<One, There, Back>(
+    options: &Options,
+    control: &Control,
+    answer: impl Fn(Back::In) -> Back::Out + Send + 'static,
+) -> Result<Value, Stop>
+where
+    One: OpenLine,
+    There: OpenLine<Out = One::Out>,
+    Back: OpenLine<In = One::In> + Send + 'static,
+{
+    let open = || Ok::<_, Stop>(Domain::open(options)?.0);
+    match options.role {
         Role::Ping => {
-            let mut line = TautLine::<T, T::Answer>::new(options, "perf_ping", "perf_pong")?;
-            line.wait_matched(options)?;
+            let mut line = There::open(open()?, options, Some("perf_ping"), Some("perf_pong"))?;
+            line.wait_matched(options.remotes)?;
             control.count_allocations(CountingAllocator::of_process);
             roles::ping(&mut line, options, control)
         }
         Role::Pong => {
-            let mut line = TautLine::<T::Answer, T>::new(options, "perf_pong", "perf_ping")?;
-            roles::pong(&mut line, options, control, T::answer)
+            let mut line = Back::open(open()?, options, Some("perf_pong"), Some("perf_ping"))?;
+            roles::pong(&mut line, options, control, answer)
         }
         Role::Pub => {
-            let mut line = TautLine::<T, Ack>::sender(options)?;
-            line.wait_matched(options)?;
+            let mut line = One::open(open()?, options, Some("perf_data"), None)?;
+            line.wait_matched(options.remotes)?;
             control.count_allocations(CountingAllocator::of_process);
-            roles::publish(&mut line, options, control, TautLine::flush)
+            roles::publish(&mut line, options, control, One::flush)
         }
-        Role::Sub => roles::subscribe(&mut TautLine::<Ack, T>::receiver(options)?, options, control),
+        Role::Sub => {
+            roles::subscribe(&mut One::open(open()?, options, None, Some("perf_data"))?, options, control)
+        }
         Role::Local => {
             control.count_allocations(CountingAllocator::of_process);
-            local::local::<T>(options, control)
+            local::local::<One, There, Back>(options, control, answer)
         }
-        Role::Cdr => cdr::cdr::<T>(options, control),
         role => Err(Stop::Absent(format!("no role {role:?}"))),
     }
 }

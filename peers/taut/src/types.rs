@@ -97,7 +97,6 @@ macro_rules! plain {
                 }
             }
 
-            answered!($name: with itself);
         )*
     };
 }
@@ -110,7 +109,13 @@ plain! {
     Plain8192: "perf::Plain8192", 8_168;
     Plain16384: "perf::Plain16384", 16_360;
     Plain65536: "perf::Plain65536", 65_512;
+    Plain1048576: "perf::Plain1048576", 1_048_552;
+    Plain2097152: "perf::Plain2097152", 2_097_128;
+    Plain4194304: "perf::Plain4194304", 4_194_280;
+    Plain8388608: "perf::Plain8388608", 8_388_584;
 }
+
+answered!(Plain64, Plain256, Plain1024, Plain4096, Plain8192, Plain16384, Plain65536: with itself);
 
 /// The smallest: 16 bytes.
 #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
