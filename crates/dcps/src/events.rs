@@ -103,7 +103,8 @@ impl DomainParticipant {
         entity.liveliness_changed.count(writer, alive * sign, silent * sign);
         if !matched {
             self.readers.at_side(reader, |side| {
-                side.pull(now);
+                let pulled = side.pull(now);
+                side.note_awaited(pulled);
                 side.remove_lane(writer);
                 side.cache.writer_gone(now, writer);
             });

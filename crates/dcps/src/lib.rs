@@ -19,6 +19,8 @@ mod reader_cache_model;
 #[cfg(test)]
 mod reader_cache_tests;
 mod reader_side;
+#[cfg(test)]
+mod reader_side_tests;
 mod sample_info;
 mod states;
 mod status;

@@ -377,8 +377,12 @@ impl DomainParticipant {
 
     /// A local reader no longer reads a writer's lane; what is in it is taken first.
     pub fn remove_lane(&mut self, now: Time, reader: ReaderIndex, writer: Guid) {
-        self.pull(now, reader);
-        self.readers.at_side(reader, |side| side.remove_lane(writer));
+        self.readers.change_side(reader, |side| {
+            let pulled = side.pull(now);
+            side.note_awaited(pulled);
+            side.remove_lane(writer);
+            ((), pulled.news)
+        });
         self.core.set_writer_lane(reader, writer, false);
     }
 

@@ -114,6 +114,8 @@ pub struct ReaderSide {
     reliable: bool,
     /// A change waits in the protocol for room in the cache.
     blocked: bool,
+    /// A writer waits to hear of room that was made where nobody could tell it.
+    awaited: bool,
     sources: Vec<Source>,
 }
 
@@ -131,6 +133,7 @@ impl ReaderSide {
             key_hash: type_support.key_hash,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             blocked: false,
+            awaited: false,
             sources: Vec::new(),
         }
     }
@@ -177,6 +180,16 @@ impl ReaderSide {
     /// Does a change wait in the protocol for room? Forgets it.
     pub fn take_blocked(&mut self) -> bool {
         std::mem::take(&mut self.blocked)
+    }
+
+    /// Remembers for [`ReaderSide::take_awaited`] who waits.
+    pub fn note_awaited(&mut self, pulled: Pulled) {
+        self.awaited |= pulled.awaited;
+    }
+
+    /// Does a writer of a lane wait to hear what the protocol has emptied? Forgets it: who asks tells.
+    pub fn take_awaited(&mut self) -> bool {
+        std::mem::take(&mut self.awaited)
     }
 
     /// Samples have gone: lanes that were full for want of room may go on. Are there any?
@@ -270,6 +283,7 @@ impl ReaderSide {
             self.pull_source(now, &mut source, &mut pulled);
         }
         self.sources.push(source);
+        self.note_awaited(pulled);
         (outcome, news | pulled.news)
     }
 
@@ -306,6 +320,7 @@ impl ReaderSide {
         self.pull_source(now, &mut source, &mut pulled);
         let next = source.next;
         self.sources.push(source);
+        self.note_awaited(pulled);
         (next, pulled.news)
     }
 

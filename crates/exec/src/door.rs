@@ -135,7 +135,13 @@ impl Doors for TableDoors {
 
     fn with(&mut self, index: ReaderIndex, call: &mut dyn FnMut(&mut ReaderSide)) {
         if let Some(door) = self.0.get(index) {
-            call(&mut door.side());
+            let mut side = door.side();
+            call(&mut side);
+            let awaited = side.take_awaited();
+            drop(side);
+            if awaited {
+                door.ring_writers();
+            }
         }
     }
 }
