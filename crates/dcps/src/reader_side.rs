@@ -117,6 +117,8 @@ pub struct ReaderSide {
     /// A writer waits to hear of room that was made where nobody could tell it.
     awaited: bool,
     sources: Vec<Source>,
+    /// The place of the source that is looked at first.
+    turn: usize,
 }
 
 /// A change that the cache has no room for now.
@@ -135,6 +137,7 @@ impl ReaderSide {
             blocked: false,
             awaited: false,
             sources: Vec::new(),
+            turn: 0,
         }
     }
 
@@ -378,7 +381,11 @@ impl ReaderSide {
         if !self.cache.may_pass() {
             return None;
         }
-        let source = self.sources.iter_mut().find(|source| source.is_ready())?;
+        // After one source the next: else a fast writer's lane is all that is ever looked at.
+        let turn = Some(self.turn).filter(|turn| *turn < self.sources.len()).unwrap_or(0);
+        let at = (turn..self.sources.len()).chain(0..turn).find(|at| self.sources[*at].is_ready())?;
+        self.turn = at + 1;
+        let source = &mut self.sources[at];
         // With KEEP_LAST what follows may take this one's place.
         let Next::Sample { meta, payload, lost } = source.lane.poll() else { return None };
         let head = Head::of(&meta);

@@ -9,7 +9,7 @@ use taut_qos::DataReaderQos;
 use taut_rtps::history_cache::ChangeKind;
 
 use crate::reader_cache_tests::{change, writer};
-use crate::reader_side::ReaderSide;
+use crate::reader_side::{Pulled, ReaderSide};
 use crate::{StatusMask, TypeSupport};
 
 const CELLS: usize = 4;
@@ -54,4 +54,20 @@ fn who_waits_for_room_hears_of_what_the_protocol_has_emptied() {
     side.note_awaited(pulled);
     side.remove_lane(writer(1));
     assert!(side.take_awaited());
+}
+
+#[test]
+fn lanes_have_their_turns() {
+    let (mut side, mut lanes) = side(2);
+    lanes.iter_mut().for_each(|lane| lane.push(&meta(1), b"text").unwrap());
+    side.pull(Time(1));
+    while side.take_next(Time(1)).is_some() {}
+    for number in 2..=4 {
+        lanes.iter_mut().for_each(|lane| lane.push(&meta(number), b"text").unwrap());
+    }
+    let mut pulled = Pulled::default();
+    let mut next = || side.pass_next(Time(1), &mut pulled, |sample| sample.info.publication_handle);
+    let taken: Vec<_> = std::iter::from_fn(&mut next).collect();
+    let (one, other) = (writer(1).into(), writer(2).into());
+    assert_eq!(taken, [one, other, one, other, one, other], "and not the first until it is empty");
 }
