@@ -53,6 +53,12 @@ enum From {
     There(Arc<Neighbour>),
 }
 
+impl Offer {
+    pub fn is_of(&self, neighbour: &Arc<Neighbour>) -> bool {
+        matches!(&self.from, From::There(from) if Arc::ptr_eq(from, neighbour))
+    }
+}
+
 /// Offers that wait for their match. Lower and who matches late stays with UDP; higher and a peer that
 /// offers what never matches takes more memory.
 const OFFERS: usize = 4_096;
@@ -111,6 +117,10 @@ impl Inner {
                     None => self.neighbours.want(writer, reader),
                 }
                 self.meet(reader.prefix);
+                // It may have said hello since it was looked for.
+                if let Some(neighbour) = self.neighbours.find(reader.prefix) {
+                    self.offer_wanted(&neighbour, reader.prefix);
+                }
             }
             None => {}
         }
@@ -132,6 +142,18 @@ impl Inner {
         let lane = route.lane(self.neighbours.own.is_some());
         let from = From::Here { route, ringer: Ringer::of(&me), index };
         other.consider(reader, Offer { writer, lane, from });
+    }
+
+    /// Offers what has waited for a neighbour's hello.
+    pub fn offer_wanted(&self, neighbour: &Arc<Neighbour>, prefix: GuidPrefix) {
+        for (writer, reader) in self.neighbours.take_wanted(prefix) {
+            self.offer_there(neighbour, writer, reader);
+        }
+    }
+
+    /// Forgets such offers that wait for their match.
+    pub fn forget_offers(&self, which: impl Fn(&(Guid, Guid), &Offer) -> bool) {
+        self.joins.offers.lock().retain(|pair, offer| !which(pair, offer));
     }
 
     /// Offers the lane of a local writer to a neighbour's reader.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use nix::sys::epoll::{EpollEvent, EpollFlags};
@@ -54,6 +54,10 @@ pub(crate) struct Neighbour {
     connection: Connection,
     peer: Peer,
     pub trusted: bool,
+    /// The connection has ended. The process may live on, and be heard to end.
+    parted: AtomicBool,
+    /// Whom this side has connected to.
+    expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
     /// Readers that are about to attach: the lane they were offered and the feedback they have sent.
@@ -127,6 +131,19 @@ impl Neighbour {
         Some(self.greeted.get()?.prefix)
     }
 
+    /// Who it is, as it says or as this side has looked for it.
+    fn name(&self) -> Option<GuidPrefix> {
+        self.prefix().or(self.expected)
+    }
+
+    fn is(&self, prefix: GuidPrefix) -> bool {
+        self.name() == Some(prefix)
+    }
+
+    fn has_parted(&self) -> bool {
+        self.parted.load(Ordering::SeqCst)
+    }
+
     /// Wakes it. Somebody who is not trusted could make the eventfd wait, so that one gets a packet.
     pub fn ring(&self) {
         fail::point(Point::BeforeRing);
@@ -174,10 +191,11 @@ impl Neighbours {
 
     /// The neighbour of a prefix that has said hello.
     pub fn find(&self, prefix: GuidPrefix) -> Option<Arc<Neighbour>> {
-        self.known.lock().values().find(|one| one.prefix() == Some(prefix)).cloned()
+        let is_it = |one: &&Arc<Neighbour>| one.prefix() == Some(prefix) && !one.has_parted();
+        self.known.lock().values().find(is_it).cloned()
     }
 
-    fn take_wanted(&self, prefix: GuidPrefix) -> BTreeSet<Pair> {
+    pub fn take_wanted(&self, prefix: GuidPrefix) -> BTreeSet<Pair> {
         self.wanted.lock().remove(&prefix).unwrap_or_default()
     }
 
@@ -187,9 +205,14 @@ impl Neighbours {
 
     /// The pair is no longer matched. Returns who is to be told.
     pub fn end(&self, writer: Guid, reader: Guid, other: GuidPrefix) -> Option<Arc<Neighbour>> {
-        if let Some(wanted) = self.wanted.lock().get_mut(&reader.prefix) {
-            wanted.remove(&(writer, reader));
+        let mut wanted = self.wanted.lock();
+        if let Some(pairs) = wanted.get_mut(&reader.prefix) {
+            pairs.remove(&(writer, reader));
+            if pairs.is_empty() {
+                wanted.remove(&reader.prefix);
+            }
         }
+        drop(wanted);
         let neighbour = self.find(other)?;
         neighbour.attaching.lock().remove(&(writer, reader));
         let joined = neighbour.pairs.lock().remove(&(writer, reader));
@@ -206,19 +229,20 @@ impl Inner {
     pub fn meet(&self, prefix: GuidPrefix) {
         let Some(own) = &self.neighbours.own else { return };
         let ours = self.prefix;
-        if prefix <= ours || self.neighbours.known.lock().values().any(|one| one.prefix() == Some(prefix)) {
+        if prefix <= ours || self.neighbours.known.lock().values().any(|one| one.is(prefix)) {
             return;
         }
         match Connection::connect(prefix, own.directory.as_deref()) {
-            Ok(connection) => self.admit(connection),
+            Ok(connection) => self.admit(connection, Some(prefix)),
             // It is there by discovery and may be too busy: UDP does until its next match.
             Err(ConnectError::Nobody | ConnectError::Busy | ConnectError::Os(_)) => self.neighbours.doubt(),
         }
     }
 
     /// Looks who is at the other end and says hello.
-    fn admit(&self, connection: Connection) {
+    fn admit(&self, connection: Connection, expected: Option<GuidPrefix>) {
         let Some(own) = &self.neighbours.own else { return };
+        self.sweep();
         let admitted = connection
             .peer()
             .map_err(|error| error.to_string())
@@ -239,6 +263,8 @@ impl Inner {
             connection,
             peer,
             trusted: how == Admitted::Trusted,
+            parted: AtomicBool::new(false),
+            expected,
             greeted: OnceLock::new(),
             attaching: Mutex::default(),
             feedbacks: Mutex::default(),
@@ -248,9 +274,11 @@ impl Inner {
         let watched = self.watch_fd(neighbour.connection.fd(), FIRST_SOURCE + 2 * id)
             && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, FIRST_SOURCE + 2 * id + 1));
         fail::point(Point::BeforeHello);
-        if !watched || !neighbour.send(&hello, &[own.bell.fd(), self.wake_fd()]) {
+        if !watched {
             return self.neighbours.doubt();
         }
+        // If it has ended already, it may still have said who it was.
+        neighbour.send(&hello, &[own.bell.fd(), self.wake_fd()]);
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
     }
@@ -267,23 +295,30 @@ impl Inner {
         }
         let neighbour = self.neighbours.known.lock().get(&(number / 2)).cloned();
         let Some(neighbour) = neighbour else { return };
+        self.listen(&neighbour);
         if number % 2 == 1 {
-            return self.bury(&neighbour);
+            self.bury(&neighbour);
         }
+    }
+
+    fn listen(&self, neighbour: &Arc<Neighbour>) {
         for _ in 0..MESSAGES {
+            if neighbour.has_parted() {
+                return;
+            }
             match neighbour.connection.receive() {
                 Received::Empty => return,
                 Received::Message(message, fds) => {
-                    if !self.on_message(&neighbour, message, fds) {
+                    if !self.on_message(neighbour, message, fds) {
                         self.neighbours.doubt();
-                        return self.part(&neighbour);
+                        return self.part(neighbour);
                     }
                 }
-                Received::Gone => return self.part(&neighbour),
+                Received::Gone => return self.part(neighbour),
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
                     log::warn!("no shared memory with a participant of this host: {why}");
-                    return self.part(&neighbour);
+                    return self.part(neighbour);
                 }
             }
         }
@@ -294,7 +329,7 @@ impl Inner {
         for _ in 0..MESSAGES {
             let accepted = own.listener.lock().accept();
             match accepted {
-                Ok(Some(connection)) => self.admit(connection),
+                Ok(Some(connection)) => self.admit(connection, None),
                 Ok(None) => return,
                 Err(error) => return log::warn!("no shared memory with a participant of this host: {error}"),
             }
@@ -339,6 +374,9 @@ impl Inner {
                 self.on_reading(writer, reader, number);
             }
             Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
+                // An offer that came before its match, or a lane that was about to be read.
+                from.attaching.lock().remove(&(writer, reader));
+                self.forget_offers(|pair, offer| *pair == (writer, reader) && offer.is_of(from));
                 if from.pairs.lock().remove(&(writer, reader)) {
                     self.leave_lane(writer, reader);
                 }
@@ -365,34 +403,54 @@ impl Inner {
         if from.greeted.set(greeted).is_err() {
             return false;
         }
-        for (writer, reader) in self.neighbours.take_wanted(prefix) {
-            self.offer_there(from, writer, reader);
-        }
+        self.offer_wanted(from, prefix);
         true
     }
 
     /// The connection has ended, whatever became of the process: nothing of it is used any more. Whether
     /// the process has ended too is heard by its pidfd.
     fn part(&self, neighbour: &Arc<Neighbour>) {
+        if neighbour.parted.swap(true, Ordering::SeqCst) {
+            return;
+        }
         let _ = self.epoll.delete(neighbour.connection.fd());
+        self.forget_offers(|_, offer| offer.is_of(neighbour));
         let pairs = std::mem::take(&mut *neighbour.pairs.lock());
         for (writer, reader) in pairs {
             self.leave_lane(writer, reader);
         }
-        if neighbour.peer.pidfd().is_none() {
-            self.neighbours.known.lock().remove(&neighbour.id);
+        if neighbour.peer.pidfd().is_none() || neighbour.name().is_none() {
+            self.drop_neighbour(neighbour);
         }
+    }
+
+    /// Drops those that have parted and whose participants are no longer known: the process lives on.
+    fn sweep(&self) {
+        let known = self.neighbours.known.lock();
+        let parted: Vec<_> = known.values().filter(|one| one.has_parted()).cloned().collect();
+        drop(known);
+        for one in parted {
+            let name = one.name();
+            let lives = |prefix| self.token().participant.core().database().peer(prefix).is_some();
+            if !name.is_some_and(lives) {
+                self.drop_neighbour(&one);
+            }
+        }
+    }
+
+    fn drop_neighbour(&self, neighbour: &Neighbour) {
+        if let Some(pidfd) = neighbour.peer.pidfd() {
+            let _ = self.epoll.delete(pidfd);
+        }
+        self.neighbours.known.lock().remove(&neighbour.id);
     }
 
     /// The process has ended: its participant is forgotten at once, not when its lease runs out.
     fn bury(&self, neighbour: &Arc<Neighbour>) {
         self.part(neighbour);
-        if let Some(pidfd) = neighbour.peer.pidfd() {
-            let _ = self.epoll.delete(pidfd);
-        }
-        self.neighbours.known.lock().remove(&neighbour.id);
+        self.drop_neighbour(neighbour);
         neighbour.feedbacks.lock().iter().filter_map(Weak::upgrade).for_each(|feedback| feedback.abandon());
-        if let Some(prefix) = neighbour.prefix().filter(|_| neighbour.trusted) {
+        if let Some(prefix) = neighbour.name().filter(|_| neighbour.trusted) {
             self.with(|participant, now| participant.forget_participant(now, prefix));
         }
     }
