@@ -98,9 +98,11 @@ impl DomainParticipant {
         } else {
             status.unmatched(writer)
         }
+        let current = usize::try_from(status.current_count).unwrap_or(0);
         let (alive, silent) = if alive { (1, 0) } else { (0, 1) };
         let sign = if matched { 1 } else { -1 };
         entity.liveliness_changed.count(writer, alive * sign, silent * sign);
+        self.readers.at_side(reader, |side| side.matched = current);
         if !matched {
             self.readers.at_side(reader, |side| {
                 let pulled = side.pull(now);

@@ -110,6 +110,8 @@ pub struct ReaderSide {
     pub undecodable: u64,
     /// Lanes whose writers broke their rules.
     pub broken_lanes: u64,
+    /// Writers that it is matched with.
+    pub matched: usize,
     key_hash: Option<KeyHash>,
     reliable: bool,
     /// A change waits in the protocol for room in the cache.
@@ -132,6 +134,7 @@ impl ReaderSide {
             sample_rejected: SampleRejectedStatus::default(),
             undecodable: 0,
             broken_lanes: 0,
+            matched: 0,
             key_hash: type_support.key_hash,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             blocked: false,

@@ -99,6 +99,11 @@ impl Executor {
 
     /// Waits until a reader has a sample that was not read. `false` when `until` has passed.
     pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
+        if self.is_threaded()
+            && let Some(found) = self.park(door, until)
+        {
+            return found;
+        }
         self.watch(door);
         let inner = &self.inner;
         let found = inner.wait(until, |participant, now| {
@@ -109,6 +114,40 @@ impl Executor {
         });
         self.unwatch(door);
         found.is_some()
+    }
+
+    /// Waits at the door while all samples come from writers of this process, who wake this thread and no
+    /// other. `None` if that is not, or no longer, so: the port is the place to wait then.
+    fn park(&self, door: &Door, until: Option<Time>) -> Option<bool> {
+        if !door.begin_parking() {
+            return None;
+        }
+        let found = loop {
+            // Another value each time: a writer rings once for each.
+            door.bell.disarm();
+            door.bell.arm();
+            let mut side = door.side();
+            let pulled = if side.is_ready() { side.pull(monotonic_now()) } else { Pulled::default() };
+            let (unread, matched) = (side.cache.unread_count() > 0, side.matched);
+            drop(side);
+            if pulled.awaited {
+                door.ring_writers();
+            }
+            if unread {
+                break Some(true);
+            }
+            if !door.is_fed_here(matched) {
+                break None;
+            }
+            match until.map(|until| until.since(monotonic_now())) {
+                Some(Duration::ZERO) => break Some(false),
+                Some(left) => std::thread::park_timeout(left.into()),
+                None => std::thread::park(),
+            }
+        };
+        door.bell.disarm();
+        door.end_parking();
+        found
     }
 
     /// From now on the driver empties the reader's lanes, so that its news are told.

@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Thread;
 
 use parking_lot::{Mutex, MutexGuard};
 use taut_base::Guid;
-use taut_dcps::{Doors, ReaderSide};
+use taut_dcps::{Doors, Entity, ReaderSide};
+use taut_mem::lane::Bell;
 use taut_rtps::ReaderIndex;
 
 use crate::ringer::Ringer;
@@ -21,6 +23,9 @@ pub struct Door {
     watchers: AtomicUsize,
     /// Who is to be told that there is room in a lane, by its writer.
     writers: Mutex<Vec<(Guid, Ringer)>>,
+    /// The thread that waits here and not at the port, and what it looks at before it sleeps.
+    parked: Mutex<Option<Thread>>,
+    pub(crate) bell: Arc<Bell>,
 }
 
 impl Door {
@@ -30,6 +35,33 @@ impl Door {
 
     pub(crate) fn is_watched(&self) -> bool {
         self.watchers.load(Ordering::SeqCst) > 0
+    }
+
+    /// The calling thread is the one that waits here; `false` if there is one.
+    pub(crate) fn begin_parking(&self) -> bool {
+        let mut parked = self.parked.lock();
+        let free = parked.is_none();
+        if free {
+            *parked = Some(std::thread::current());
+        }
+        free
+    }
+
+    pub(crate) fn end_parking(&self) {
+        *self.parked.lock() = None;
+    }
+
+    /// Wakes the thread that waits here.
+    pub(crate) fn wake(&self) {
+        if let Some(thread) = &*self.parked.lock() {
+            thread.unpark();
+        }
+    }
+
+    /// Does every sample come by a lane from this process, of so many writers?
+    pub(crate) fn is_fed_here(&self, matched: usize) -> bool {
+        let writers = self.writers.lock();
+        matched > 0 && writers.len() == matched && writers.iter().all(|(_, ringer)| ringer.is_here())
     }
 
     /// Tells the writers of its lanes that there is room.
@@ -64,6 +96,16 @@ impl Table {
     /// Does somebody wait for what lanes bring?
     pub fn is_watched(&self) -> bool {
         self.has_lanes() && self.watchers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Wakes the thread that waits for a reader, if one does, as the protocol has news for it.
+    pub fn wake(&self, entity: Entity) {
+        if let Entity::Reader(index) = entity
+            && self.has_lanes()
+            && let Some(door) = self.get(index)
+        {
+            door.wake();
+        }
     }
 
     pub fn get(&self, index: ReaderIndex) -> Option<Arc<Door>> {
@@ -113,8 +155,14 @@ pub(crate) struct TableDoors(pub Arc<Table>);
 impl Doors for TableDoors {
     fn set(&mut self, index: ReaderIndex, side: Option<ReaderSide>) {
         let door = side.map(|side| {
-            let (side, writers) = (Mutex::new(side), Mutex::default());
-            Arc::new(Door { index, side, watchers: AtomicUsize::new(0), writers })
+            Arc::new(Door {
+                index,
+                side: Mutex::new(side),
+                watchers: AtomicUsize::new(0),
+                writers: Mutex::default(),
+                parked: Mutex::default(),
+                bell: Arc::new(Bell::of_process()),
+            })
         });
         let mut doors = self.0.doors.lock();
         let at = index.0 as usize;

@@ -52,15 +52,28 @@ impl Inner {
             let now = core.now;
             let found = ready(&mut core.participant, now);
             if found.is_some() || until.is_some_and(|until| until <= now) {
-                if core.participant.has_work(TxClass::Discovery) {
-                    self.send(&mut core, TxClass::Discovery);
-                }
-                self.give_back(core);
-                return found;
+                return self.stop_driving(core, found);
             }
             let readable = self.sleep(core, now, until);
+            if readable.count == 0 {
+                // Rung, most likely by the writer whose sample is waited for: that comes before all else.
+                core = self.enter();
+                let now = core.now;
+                if let Some(found) = ready(&mut core.participant, now) {
+                    return self.stop_driving(core, Some(found));
+                }
+                self.give_back(core);
+            }
             core = self.step(&readable);
         }
+    }
+
+    fn stop_driving<R>(&self, mut core: MutexGuard<'_, Core>, found: Option<R>) -> Option<R> {
+        if core.participant.has_work(TxClass::Discovery) {
+            self.send(&mut core, TxClass::Discovery);
+        }
+        self.give_back(core);
+        found
     }
 
     /// One wait and the jobs that follow from it, whoever has the role.

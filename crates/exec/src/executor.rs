@@ -231,6 +231,11 @@ impl Executor {
         self.inner.hooks.remove(entity);
     }
 
+    /// Does a background thread drive while nobody waits?
+    pub(crate) fn is_threaded(&self) -> bool {
+        self.background.is_some()
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         self.inner.stats()
@@ -433,6 +438,7 @@ impl Inner {
             self.role.tell_followers();
         }
         for (entity, kinds) in news.into_iter().take(count) {
+            self.doors.wake(entity);
             self.hooks.tell(entity, kinds);
         }
         if more_news {

@@ -181,7 +181,7 @@ impl Inner {
             participant.core().local_writer(writer).zip(Ringer::of_neighbour(from)).map(|(index, ringer)| {
                 let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
                 from.note_feedback(&feedback);
-                self.joins.route(index).add(reader, feedback, reliable, ringer);
+                self.joins.route(index).add(reader, feedback, reliable, vec![ringer]);
                 fail::point(Point::RouteAdded);
             })
         };
@@ -310,11 +310,15 @@ impl Inner {
         (route, ringer, index): (&Route, Ringer, WriterIndex),
     ) {
         let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).map(Arc::new);
-        let (Some(feedback), Some(me)) = (feedback, self.me.upgrade()) else { return self.give_back(core) };
         let participant = &core.participant;
+        let door = participant.core().local_reader(reader).and_then(|index| self.doors.get(index));
+        let (Some(feedback), Some(me), Some(door)) = (feedback, self.me.upgrade(), door) else {
+            return self.give_back(core);
+        };
         let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
         // The writer's owner learns of the reader before that reads.
-        route.add(reader, Arc::clone(&feedback), reliable, Ringer::of(&me));
+        let ringers = vec![Ringer::of(&me), Ringer::of_door(&door)];
+        route.add(reader, Arc::clone(&feedback), reliable, ringers);
         let lane = LaneReader::attach(lane, feedback, false);
         let from = self.read_lane(&mut core, writer, reader, lane, ringer);
         self.give_back(core);

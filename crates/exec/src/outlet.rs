@@ -48,7 +48,7 @@ struct Ends {
     memory: Option<Memory>,
     /// Made, and not yet with the writer's owner.
     writer: Option<LaneWriter>,
-    readers: Vec<(Guid, Peer, Ringer)>,
+    readers: Vec<(Guid, Peer, Vec<Ringer>)>,
 }
 
 impl Route {
@@ -79,10 +79,10 @@ impl Route {
         self.ends.lock().memory.as_ref().is_some_and(call)
     }
 
-    pub fn add(&self, reader: Guid, feedback: Arc<Feedback>, reliable: bool, ringer: Ringer) {
+    pub fn add(&self, reader: Guid, feedback: Arc<Feedback>, reliable: bool, ringers: Vec<Ringer>) {
         let mut ends = self.ends.lock();
         ends.readers.retain(|(known, ..)| *known != reader);
-        ends.readers.push((reader, Peer { feedback, reliable }, ringer));
+        ends.readers.push((reader, Peer { feedback, reliable }, ringers));
         self.version.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -238,7 +238,7 @@ impl Outlet {
         }
         self.has_readers = !ends.readers.is_empty();
         self.bells.clear();
-        for (_, _, ringer) in &ends.readers {
+        for ringer in ends.readers.iter().flat_map(|(.., ringers)| ringers) {
             if !self.bells.iter().any(|(known, _)| Arc::ptr_eq(&known.bell, &ringer.bell)) {
                 self.bells.push((ringer.clone(), 0));
             }

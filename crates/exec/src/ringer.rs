@@ -4,10 +4,11 @@ use std::sync::{Arc, Weak};
 
 use taut_mem::lane::Bell;
 
+use crate::door::Door;
 use crate::executor::Inner;
 use crate::neighbours::Neighbour;
 
-/// Wakes a participant's driver.
+/// Wakes a participant's driver, or a thread of this process.
 #[derive(Clone)]
 pub(crate) struct Ringer {
     pub bell: Arc<Bell>,
@@ -18,6 +19,8 @@ pub(crate) struct Ringer {
 enum Target {
     /// In this process.
     Here(Weak<Inner>),
+    /// The thread that waits at a door.
+    Door(Weak<Door>),
     /// In another one.
     There(Weak<Neighbour>),
 }
@@ -25,6 +28,16 @@ enum Target {
 impl Ringer {
     pub fn of(inner: &Arc<Inner>) -> Ringer {
         Ringer { bell: Arc::clone(&inner.bell), target: Target::Here(Arc::downgrade(inner)) }
+    }
+
+    /// Wakes a thread that waits for one reader alone.
+    pub fn of_door(door: &Arc<Door>) -> Ringer {
+        Ringer { bell: Arc::clone(&door.bell), target: Target::Door(Arc::downgrade(door)) }
+    }
+
+    /// Is what it wakes in this process?
+    pub fn is_here(&self) -> bool {
+        !matches!(self.target, Target::There(_))
     }
 
     /// `None` before its hello.
@@ -38,6 +51,11 @@ impl Ringer {
             Target::Here(inner) => {
                 if let Some(inner) = inner.upgrade() {
                     inner.be_rung();
+                }
+            }
+            Target::Door(door) => {
+                if let Some(door) = door.upgrade() {
+                    door.wake();
                 }
             }
             Target::There(neighbour) => {

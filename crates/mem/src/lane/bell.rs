@@ -8,19 +8,32 @@ use crate::sync::{AtomicU64, Ordering, fence};
 ///
 /// The other side rings (by an eventfd, a condition variable) when it finds the word odd, once for each
 /// value that it finds.
-pub struct Bell {
-    region: Region,
+pub struct Bell(Word);
+
+enum Word {
+    Shared(Region),
+    OfProcess(AtomicU64),
 }
 
 impl Bell {
     /// A bell in zeroed memory; `None` if that is too short for a word.
     pub fn new(region: Region) -> Option<Bell> {
-        region.words(0, 1).is_some().then_some(Bell { region })
+        region.words(0, 1).is_some().then_some(Bell(Word::Shared(region)))
+    }
+
+    /// A bell that only this process sees.
+    pub fn of_process() -> Bell {
+        Bell(Word::OfProcess(AtomicU64::new(0)))
     }
 
     fn word(&self) -> &AtomicU64 {
-        let words = self.region.words(0, 1).unwrap_or_default();
-        words.first().expect("invariant: a bell has a word")
+        match &self.0 {
+            Word::Shared(region) => {
+                let words = region.words(0, 1).unwrap_or_default();
+                words.first().expect("invariant: a bell has a word")
+            }
+            Word::OfProcess(word) => word,
+        }
     }
 
     /// Says that its owner is about to sleep. The owner looks once more before it does. [W]
