@@ -1,5 +1,7 @@
-//! What a sample costs on the UDP path once all is warm: allocations, system calls, locks. One test in
-//! a binary of its own, since it counts the allocations of the whole process.
+//! What a sample costs on each path once all is warm: allocations, datagrams, tokens. One test in a binary
+//! of its own, since it counts the allocations of the whole process. `docs/write-to-take.md` shows the table.
+
+use std::process::{Child, Command};
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos};
 use taut_mem::CountingAllocator;
@@ -27,9 +29,32 @@ struct Side {
     reader: DataReader<Fixed>,
 }
 
+/// The way of a sample.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Path {
+    Thread,
+    Process,
+    OtherProcess,
+    Udp,
+}
+
+/// Set in the process that answers: it plays the other side of the path to another process.
+const ECHO: &str = "TAUT_COST_ECHO";
+
+/// What a round trip costs this side's participant; the allocations are those of both sides, if both are
+/// in this process.
+#[derive(Debug)]
+struct Cost {
+    allocations: f64,
+    sends: f64,
+    receives: f64,
+    tokens: f64,
+}
+
 impl Side {
-    fn new(writes: &str, reads: &str) -> Side {
-        let config = Config { domain_id: DOMAIN, interfaces: vec!["lo".into()], ..Config::default() };
+    fn new(path: Path, writes: &str, reads: &str) -> Side {
+        let (domain_id, local) = (DOMAIN + path as u32, path != Path::Udp);
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
         let participant = DomainParticipant::with_config(&config).unwrap();
         let writer = participant.topic(writes).unwrap().writer(Qos::default().reliable()).unwrap();
         let reader = participant.topic(reads).unwrap().reader(Qos::default().reliable()).unwrap();
@@ -53,8 +78,8 @@ impl Side {
     }
 }
 
-fn echo() {
-    let side = Side::new("Pong", "Ping");
+fn echo(path: Path) {
+    let side = Side::new(path, "Pong", "Ping");
     loop {
         let sample = side.receive();
         side.writer.write(&sample).unwrap();
@@ -64,10 +89,48 @@ fn echo() {
     }
 }
 
-#[test]
-fn a_warm_round_trip_allocates_nothing_and_makes_one_call_each_way() {
-    let pong = std::thread::spawn(echo);
-    let side = Side::new("Ping", "Pong");
+/// A process that is ended if it is left over.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Who answers.
+enum Answerer {
+    Itself,
+    Thread(std::thread::JoinHandle<()>),
+    Process(Ended),
+}
+
+impl Answerer {
+    fn start(path: Path) -> Answerer {
+        match path {
+            Path::Thread => Answerer::Itself,
+            Path::Process | Path::Udp => Answerer::Thread(std::thread::spawn(move || echo(path))),
+            Path::OtherProcess => {
+                let program = std::env::current_exe().unwrap();
+                Answerer::Process(Ended(Command::new(program).env(ECHO, "1").spawn().unwrap()))
+            }
+        }
+    }
+
+    fn join(self) {
+        match self {
+            Answerer::Itself => {}
+            Answerer::Thread(thread) => thread.join().unwrap(),
+            Answerer::Process(mut process) => assert!(process.0.wait().unwrap().success()),
+        }
+    }
+}
+
+fn measure(path: Path) -> Cost {
+    let pong = Answerer::start(path);
+    let side =
+        if path == Path::Thread { Side::new(path, "Ping", "Ping") } else { Side::new(path, "Ping", "Pong") };
     let start = std::time::Instant::now();
     while start.elapsed() < WARM_UP {
         side.round_trip(0);
@@ -76,19 +139,35 @@ fn a_warm_round_trip_allocates_nothing_and_makes_one_call_each_way() {
     (1..=ROUNDS).for_each(|seq| side.round_trip(seq));
     let (after, allocations) = (side.participant.stats(), CountingAllocator::of_process());
     side.round_trip(LAST);
-    pong.join().unwrap();
-    let per_round = |now: u64, then: u64| (now - then) as f64 / ROUNDS as f64;
-    let allocations = per_round(allocations, allocations_before);
-    let sends = per_round(after.port.send_calls, before.port.send_calls);
-    let receives = per_round(after.port.receive_calls, before.port.receive_calls);
-    let tokens = per_round(after.tokens, before.tokens);
-    println!(
-        "per round trip: {allocations} allocations, {sends} sends, {receives} receives, {tokens} tokens"
-    );
+    pong.join();
     assert_eq!(after.panics, 0);
-    // An announcement every few seconds may fall into the rounds; a sample causes none.
-    assert!(allocations < 0.02, "{allocations} allocations per round trip of both sides");
-    assert!(sends < 1.1 && receives < 1.1, "{sends} sends, {receives} receives");
-    // take in vain, write, wait (look and sleep, step, look), take.
-    assert!(tokens < 7.0, "{tokens} tokens");
+    let per_round = |now: u64, then: u64| (now - then) as f64 / ROUNDS as f64;
+    Cost {
+        allocations: per_round(allocations, allocations_before),
+        sends: per_round(after.port.send_calls, before.port.send_calls),
+        receives: per_round(after.port.receive_calls, before.port.receive_calls),
+        tokens: per_round(after.tokens, before.tokens),
+    }
+}
+
+#[test]
+fn a_warm_round_trip_allocates_nothing_and_goes_no_further_than_it_must() {
+    if std::env::var_os(ECHO).is_some() {
+        return echo(Path::OtherProcess);
+    }
+    for path in [Path::Thread, Path::Process, Path::OtherProcess, Path::Udp] {
+        let cost = measure(path);
+        println!("{path:?}, per round trip: {cost:?}");
+        // An announcement every few seconds may fall into the rounds; a sample causes none.
+        assert!(cost.allocations < 0.02, "{path:?}: {cost:?}");
+        let (datagrams, tokens) = match path {
+            Path::Thread | Path::Process => (0.1, 0.1),
+            // A wait at the port: look and sleep, look again.
+            Path::OtherProcess => (0.1, 2.5),
+            // The write; a wait at the port.
+            Path::Udp => (1.1, 3.5),
+        };
+        assert!(cost.sends < datagrams && cost.receives < datagrams, "{path:?}: {cost:?}");
+        assert!(cost.tokens < tokens, "{path:?}: {cost:?}");
+    }
 }
