@@ -99,6 +99,8 @@ impl Inner {
             self.bell.arm();
             busy |= self.doors.is_ready();
         }
+        // Who wanted the role before it was said that the driver sleeps has kicked nobody.
+        busy |= self.role.is_wanted();
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let ready = self.wait_ready(if busy { Some(0) } else { left_ns(now, wake_at) });
         self.sleeps_until.store(AWAKE, Ordering::SeqCst);
@@ -107,8 +109,11 @@ impl Inner {
         }
         let mut readable = Readable::default();
         for source in ready.iter() {
-            if source != WAKE {
-                readable.push(source);
+            match source {
+                // A neighbour may have rung for what a thread waits for that does not drive.
+                WAKE if self.role.has_followers() => self.role.tell_followers(),
+                WAKE => {}
+                _ => readable.push(source),
             }
         }
         readable

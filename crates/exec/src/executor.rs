@@ -477,18 +477,20 @@ impl Inner {
                 self.release_role();
                 return result;
             }
-            let seen = self.role.epoch();
-            if let Some(result) = self.look(&mut ready) {
-                return Some(result);
-            }
+            let seen = self.role.start_following();
+            let found = self.look(&mut ready);
             let now = monotonic_now();
-            if until.is_some_and(|until| until <= now) {
-                return None;
+            let ends = found.is_some() || until.is_some_and(|until| until <= now);
+            if !ends {
+                let until = self.instant(until, now);
+                match claim {
+                    Claim::Background => self.role.follow_wanting(seen, until, || self.kick()),
+                    _ => self.role.follow(seen, until, || {}),
+                }
             }
-            let until = self.instant(until, now);
-            match claim {
-                Claim::Background => self.role.follow_wanting(seen, until, || self.kick()),
-                _ => self.role.follow(seen, until, || {}),
+            self.role.stop_following();
+            if ends {
+                return found;
             }
         }
     }

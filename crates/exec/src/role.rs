@@ -86,15 +86,21 @@ impl Role {
         (state == FREE, state == USER, self.changes.load(Ordering::SeqCst))
     }
 
-    /// The epoch before a look at what is waited for.
-    pub fn epoch(&self) -> u64 {
+    /// The epoch before a look at what is waited for. From here on the caller is told of what changes, until
+    /// [`Role::stop_following`]: also of what does between its look and its sleep.
+    pub fn start_following(&self) -> u64 {
+        self.followers.fetch_add(1, Ordering::SeqCst);
         *self.epoch.lock()
+    }
+
+    /// The inverse of [`Role::start_following`].
+    pub fn stop_following(&self) {
+        self.followers.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Waits for news after `seen`, or for the role to become free, at most until `until`.
     /// `before_sleep` runs once the caller is sure to be told.
     pub fn follow(&self, seen: u64, until: Option<std::time::Instant>, before_sleep: impl FnOnce()) {
-        self.followers.fetch_add(1, Ordering::SeqCst);
         before_sleep();
         let mut epoch = self.epoch.lock();
         while *epoch == seen && self.state.load(Ordering::SeqCst) != FREE {
@@ -108,7 +114,6 @@ impl Role {
             }
         }
         drop(epoch);
-        self.followers.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The same for a thread that wants the role from the background thread.
