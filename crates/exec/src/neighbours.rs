@@ -422,6 +422,9 @@ impl Inner {
         if neighbour.peer.pidfd().is_none() || neighbour.name().is_none() {
             self.drop_neighbour(neighbour);
         }
+        if neighbour.peer.has_ended() {
+            self.forget_process(neighbour);
+        }
     }
 
     /// Drops those that have parted and whose participants are no longer known: the process lives on.
@@ -449,6 +452,10 @@ impl Inner {
     fn bury(&self, neighbour: &Arc<Neighbour>) {
         self.part(neighbour);
         self.drop_neighbour(neighbour);
+        self.forget_process(neighbour);
+    }
+
+    fn forget_process(&self, neighbour: &Neighbour) {
         neighbour.feedbacks.lock().iter().filter_map(Weak::upgrade).for_each(|feedback| feedback.abandon());
         if let Some(prefix) = neighbour.name().filter(|_| neighbour.trusted) {
             self.with(|participant, now| participant.forget_participant(now, prefix));

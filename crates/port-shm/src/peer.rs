@@ -8,6 +8,7 @@
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use taut_base::Result;
 
@@ -30,6 +31,7 @@ pub struct Peer {
     /// Its supplementary groups.
     pub groups: Vec<u32>,
     pidfd: Option<OwnedFd>,
+    ended: bool,
 }
 
 /// Whom to deal with.
@@ -61,18 +63,30 @@ impl Peer {
     pub(crate) fn of(socket: BorrowedFd<'_>) -> Result<Peer> {
         let (pid, uid, gid) =
             sockopt::credentials(socket).map_err(|errno| refused("getsockopt SO_PEERCRED", errno))?;
-        let pidfd = sockopt::pidfd(socket).or_else(|| {
-            // Before Linux 6.5. The process may have ended and its id been given away in between; then the
-            // socket has hung up.
-            pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
-        });
+        let pidfd = match sockopt::pidfd(socket) {
+            Some(pidfd) => Ok(pidfd),
+            // Before Linux 6.5, or it has ended. Its id may have been given away in between; then the socket
+            // has hung up.
+            None => i32::try_from(pid)
+                .ok()
+                .and_then(Pid::from_raw)
+                .ok_or(Errno::INVAL)
+                .and_then(|pid| pidfd_open(pid, PidfdFlags::empty())),
+        };
+        let ended = pidfd.as_ref().err() == Some(&Errno::SRCH);
+        let pidfd = pidfd.ok();
         let pid = Some(pid).filter(|pid| *pid != 0);
-        Ok(Peer { pid, uid, gid, groups: sockopt::groups(socket), pidfd })
+        Ok(Peer { pid, uid, gid, groups: sockopt::groups(socket), pidfd, ended })
     }
 
     /// Readable once the process has ended; `None` where the kernel gives none.
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Had the process ended when it was looked at? Then it has no [`Peer::pidfd`].
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 }
 
@@ -120,7 +134,7 @@ mod tests {
     use super::*;
 
     fn peer(uid: u32, gid: u32, groups: &[u32]) -> Peer {
-        Peer { pid: Some(7), uid, gid, groups: groups.to_vec(), pidfd: None }
+        Peer { pid: Some(7), uid, gid, groups: groups.to_vec(), pidfd: None, ended: false }
     }
 
     #[test]
