@@ -37,7 +37,10 @@ pub struct Seen {
     /// When the writer last found or lost a reader.
     known_ns: AtomicU64,
     received: AtomicU64,
+    /// Samples of the healthy writer, and of any, that came out of order or twice.
+    disorder: AtomicU64,
     out_of_order: AtomicU64,
+    turns: AtomicU64,
     lost: AtomicU64,
     write_ns: Mutex<Vec<u32>>,
     healthy: Mutex<VecDeque<u64>>,
@@ -67,8 +70,8 @@ impl Seen {
             writers.iter().map(|(guid, one)| format!("{}:{}", hex(guid), one.wrong)).collect();
         let one = writers.values().next();
         format!(
-            "guid={} writing={} sent={} refused={} filled={} blocked_us={} known={} received={} out_of_order={} \
-             lost={} first={} last={} wrong={}",
+            "guid={} writing={} sent={} refused={} filled={} blocked_us={} known={} received={} disorder={} \
+             out_of_order={} turns={} lost={} first={} last={} wrong={}",
             hex(&*self.own.lock().expect("no thread panics")),
             self.writing.load(Ordering::SeqCst),
             load(&self.sent),
@@ -77,7 +80,9 @@ impl Seen {
             load(&self.blocked_ns) / 1_000,
             load(&self.known_ns),
             load(&self.received),
+            load(&self.disorder),
             load(&self.out_of_order),
+            load(&self.turns),
             load(&self.lost),
             one.map_or(0, |one| one.first),
             one.map_or(0, |one| one.last),
@@ -90,7 +95,8 @@ impl Seen {
         let mut all = std::mem::take(&mut *self.write_ns.lock().expect("no thread panics"));
         all.sort_unstable();
         let part = |percent: usize| all.get(all.len() * percent / 100).copied().unwrap_or(0);
-        format!("count={} p50={} p99={}", all.len(), part(50), part(99))
+        let most = all.last().copied().unwrap_or(0);
+        format!("count={} p50={} p99={} most={most}", all.len(), part(50), part(99))
     }
 
     /// The longest time between two samples of the healthy pair since `from_ns`, and how long after `known_ns`
@@ -120,6 +126,7 @@ impl Seen {
             writer.first = sample.number;
         } else if !follows {
             self.out_of_order.fetch_add(1, Ordering::SeqCst);
+            self.disorder.fetch_add(u64::from(sample.writer == HEALTHY), Ordering::SeqCst);
         }
         writer.last = sample.number;
         // Writers that have gone make room for others.
@@ -148,7 +155,8 @@ fn topic(participant: &DomainParticipant) -> Topic<Numbered> {
 
 fn qos(part: &Part) -> Qos {
     if !part.reliable {
-        return Qos::default().best_effort().keep_last(1);
+        // What a cache of a reader replaces is not lost: it keeps all, so that all can be counted.
+        return Qos::default().best_effort().keep_all();
     }
     let limits = ResourceLimits { max_samples: part.max_samples, ..ResourceLimits::default() };
     let reliable = Qos::default().reliable().keep_all().resource_limits(limits);
@@ -231,16 +239,39 @@ fn fill(part: &Part, id: u64, writer: &DataWriter<Numbered>, number: &mut u64, s
 pub fn read(part: &Part, participant: &DomainParticipant, seen: &Seen) {
     let topic = topic(participant);
     while !seen.stop.load(Ordering::Relaxed) {
-        let reader = topic.reader(qos(part)).expect("the reader can be made");
-        let before = seen.received.load(Ordering::SeqCst);
-        let until = part.anew_after.map_or(u64::MAX, |count| before + count);
-        while seen.received.load(Ordering::SeqCst) < until && !seen.stop.load(Ordering::Relaxed) {
-            if reader.wait(LOOK).is_ok() {
-                take(part, &reader, seen);
-            }
-            let lost = reader.sample_lost_status().total_count;
-            seen.lost.store(u64::from(lost), Ordering::SeqCst);
+        read_some(part, &topic, seen);
+    }
+}
+
+/// The reading thread of a process whose participants live for a few samples each.
+pub fn read_in_turns(part: &Part, seen: &Seen) {
+    while !seen.stop.load(Ordering::Relaxed) {
+        let participant = DomainParticipant::with_config(&part.config()).expect("a participant can be made");
+        read_some(part, &topic(&participant), seen);
+        seen.turns.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A thread that waits for what never comes.
+pub fn wait_in_vain(participant: &DomainParticipant, seen: &Seen) {
+    let topic = participant.topic::<Numbered>("Silence").expect("the topic can be made");
+    let reader = topic.reader(Qos::default().reliable()).expect("the reader can be made");
+    while !seen.stop.load(Ordering::Relaxed) {
+        let _ = reader.wait(Duration::from_secs(2));
+    }
+}
+
+/// One life of a reader.
+fn read_some(part: &Part, topic: &Topic<Numbered>, seen: &Seen) {
+    let reader = topic.reader(qos(part)).expect("the reader can be made");
+    let before = seen.received.load(Ordering::SeqCst);
+    let until = part.anew_after.map_or(u64::MAX, |count| before + count);
+    while seen.received.load(Ordering::SeqCst) < until && !seen.stop.load(Ordering::Relaxed) {
+        if reader.wait(LOOK).is_ok() {
+            take(part, &reader, seen);
         }
+        let lost = reader.sample_lost_status().total_count;
+        seen.lost.store(u64::from(lost), Ordering::SeqCst);
     }
 }
 

@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod actor;
+mod churn;
 mod ends;
 mod kill;
 mod play;
 mod sample;
 mod scramble;
 mod sight;
+mod stop;
 
 use std::process::ExitCode;
 
@@ -38,12 +40,31 @@ enum Scenario {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Stops readers for a while.
+    Stop {
+        #[arg(long, default_value_t = 3)]
+        seconds: u64,
+        #[arg(long, default_value_t = 2)]
+        rounds: usize,
+        /// How far the writer's p99 may move.
+        #[arg(long, default_value_t = 5)]
+        percent: u64,
+    },
+    /// Attaches and detaches readers, makes and drops participants.
+    Attach {
+        #[arg(long, default_value_t = 300)]
+        cycles: u64,
+        #[arg(long, default_value_t = 30)]
+        participants: u64,
+    },
 }
 
 fn main() -> ExitCode {
     let outcome = match Command::parse().scenario {
         Scenario::Play(part) => play::play(&part).map_err(|error| error.to_string()),
         Scenario::Kill { rounds, point, seed } => kill::run(rounds, point.as_deref(), seed),
+        Scenario::Stop { seconds, rounds, percent } => stop::run(seconds, rounds, percent),
+        Scenario::Attach { cycles, participants } => churn::run(cycles, participants),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -54,6 +54,15 @@ pub struct Part {
     /// Makes its endpoint anew after so many samples.
     #[arg(long)]
     pub anew_after: Option<u64>,
+    /// Makes its whole participant anew, too.
+    #[arg(long)]
+    pub turns: bool,
+    /// Groups whose processes may share memory with it.
+    #[arg(long, value_delimiter = ',')]
+    pub group: Vec<u32>,
+    /// Another thread waits for samples of a topic that has none, and so drives the participant.
+    #[arg(long)]
+    pub drives: bool,
     /// Overwrites all that it shares, by this seed, again and again.
     #[arg(long)]
     pub scramble: Option<u64>,
@@ -66,11 +75,12 @@ pub struct Part {
 }
 
 impl Part {
-    fn config(&self) -> Config {
+    pub fn config(&self) -> Config {
         Config {
             domain_id: self.domain,
             interfaces: self.interface.clone(),
             local_directory: self.directory.clone(),
+            local_groups: self.group.clone(),
             lease_duration: Duration::from_millis(self.lease_ms),
             announcement_period: Duration::from_millis(self.lease_ms / 4),
             ..Config::default()
@@ -94,7 +104,13 @@ pub fn play(part: &Part) -> Result<()> {
             threads.spawn(move || ends::write(part, id, participant, seen));
         }
         if part.reader {
-            threads.spawn(|| ends::read(part, &participant, &seen));
+            threads.spawn(|| match part.turns {
+                true => ends::read_in_turns(part, &seen),
+                false => ends::read(part, &participant, &seen),
+            });
+        }
+        if part.drives {
+            threads.spawn(|| ends::wait_in_vain(&participant, &seen));
         }
         if let Some(seed) = part.scramble {
             threads.spawn({

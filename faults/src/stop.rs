@@ -1,0 +1,129 @@
+//! Readers that are stopped and go on later: what their writer feels of it, and what they know then.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::actor::Actor;
+
+/// Long enough that nobody is forgotten while it is stopped.
+const LEASE: &str = "--lease-ms 600000";
+/// The time between two looks at how long writes took.
+const WINDOW: Duration = Duration::from_millis(250);
+const SOON: Duration = Duration::from_secs(20);
+/// RESOURCE_LIMITS and max_blocking_time of the writer that has to wait.
+const LIMIT: u64 = 100;
+const BLOCKING_US: u64 = 200_000;
+/// How much later than that a write may come back: another program may have the processor.
+const LATE_US: u64 = 50_000;
+
+/// Stops readers for so many seconds, and a best-effort one `rounds` times. The writer's p99 may move by so
+/// many percent.
+pub fn run(seconds: u64, rounds: usize, percent: u64) -> Result<(), String> {
+    another_drives(seconds)?;
+    best_effort(seconds, rounds, percent)?;
+    reliable(seconds)
+}
+
+/// A writer that has to wait for its reader again and again, while another thread of its process drives.
+fn another_drives(seconds: u64) -> Result<(), String> {
+    println!("stop: nobody, but a writer waits for room while another thread drives, for {seconds} s");
+    let part = "--writer 1 --reliable --max-samples 16 --blocking-ms 5000 --period-us 0 --sizes 16 --drives";
+    let mut writer = Actor::start(part);
+    let mut reader = Actor::start("--reader --reliable");
+    reader.await_report("samples arrive", SOON, |report| report.number("received") > 100)?;
+    writer.ask("times")?;
+    std::thread::sleep(Duration::from_secs(seconds));
+    let times = writer.ask("times")?;
+    let (count, most_ms) = (times.number("count"), times.number("most") / 1_000_000);
+    println!("  {count} writes, the longest took {most_ms} ms");
+    // Nobody is stopped: only a writer that was not told waits for so long.
+    if most_ms >= 500 { Err("a writer was not told of room".to_owned()) } else { Ok(()) }
+}
+
+fn best_effort(seconds: u64, rounds: usize, percent: u64) -> Result<(), String> {
+    println!("stop: a best-effort reader for {seconds} s, {rounds} times");
+    let mut writer = Actor::start(&format!("--writer 1 --period-us 50 --sizes 64 {LEASE}"));
+    let mut other = Actor::start(&format!("--reader {LEASE}"));
+    let mut stopped = Actor::start(&format!("--reader {LEASE}"));
+    for reader in [&mut other, &mut stopped] {
+        reader.await_report("samples arrive", SOON, |report| report.number("received") > 100)?;
+    }
+    let (mut free, mut during) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        free.extend(windows(&mut writer, seconds)?);
+        stopped.signal(Signal::SIGSTOP);
+        during.extend(windows(&mut writer, seconds)?);
+        stopped.signal(Signal::SIGCONT);
+    }
+    writer.ask("rest")?;
+    std::thread::sleep(WINDOW);
+    let sent = writer.ask("report")?.number("sent");
+    let (free, during) = (median(free), median(during));
+    println!("  p99 of a write, median of windows: {free} ns free, {during} ns while it is stopped");
+    for (who, reader) in [("other", &mut other), ("stopped", &mut stopped)] {
+        // The last may be lost as any other: what counts is that all are accounted for.
+        let report =
+            reader.await_report("it has come to the end", SOON, |report| report.number("last") >= sent)?;
+        let (received, lost) = (report.number("received"), report.number("lost"));
+        let all = report.number("last") - report.number("first") + 1;
+        println!("  the {who} one: {received} received + {lost} lost of {all}");
+        if received + lost != all || (who == "stopped" && lost == 0) || report.number("disorder") > 0 {
+            return Err(format!("the count of the {who} reader is not exact"));
+        }
+    }
+    if during * 100 > free * (100 + percent) {
+        return Err(format!("the writer's p99 moved by more than {percent} %"));
+    }
+    Ok(())
+}
+
+/// The p99 of each window of some seconds.
+fn windows(writer: &mut Actor, seconds: u64) -> Result<Vec<u64>, String> {
+    writer.ask("times")?;
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let mut found = Vec::new();
+    while Instant::now() < until {
+        std::thread::sleep(WINDOW);
+        found.push(writer.ask("times")?.number("p99"));
+    }
+    Ok(found)
+}
+
+fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
+fn reliable(seconds: u64) -> Result<(), String> {
+    println!("stop: a reliable reader for {seconds} s");
+    let blocking_ms = BLOCKING_US / 1_000;
+    let part = format!("--writer 1 --reliable --max-samples {LIMIT} --blocking-ms {blocking_ms} {LEASE}");
+    let mut writer = Actor::start(&part);
+    let mut reader = Actor::start(&format!("--reader --reliable {LEASE}"));
+    reader.await_report("samples arrive", SOON, |report| report.number("received") > 100)?;
+    writer.ask("rest")?;
+    std::thread::sleep(WINDOW);
+    let before = writer.ask("report")?.number("sent");
+    reader.await_report("all have arrived", SOON, |report| report.number("last") == before)?;
+    reader.signal(Signal::SIGSTOP);
+    let stopped = Instant::now();
+    writer.ask("fill")?;
+    let report = writer.await_report("a write is refused", SOON, |report| report.number("writing") == 1)?;
+    let (filled, blocked_us, sent) =
+        (report.number("filled"), report.number("blocked_us"), report.number("sent"));
+    println!("  {filled} writes accepted of {LIMIT}, the next refused after {blocked_us} us");
+    std::thread::sleep(Duration::from_secs(seconds).saturating_sub(stopped.elapsed()));
+    reader.signal(Signal::SIGCONT);
+    let report = reader.await_report("all have arrived", SOON, |report| report.number("last") == sent)?;
+    let all = report.number("last") - report.number("first") + 1;
+    println!("  {} of {all} arrived, {} out of order", report.number("received"), report.number("disorder"));
+    if report.number("received") != all || report.number("disorder") > 0 {
+        return Err("what was accepted did not arrive once and in order".to_owned());
+    }
+    if filled != LIMIT || !(BLOCKING_US..BLOCKING_US + LATE_US).contains(&blocked_us) {
+        return Err("back-pressure is not exact".to_owned());
+    }
+    writer.end()?;
+    reader.end()
+}
