@@ -64,6 +64,12 @@ impl Door {
         matched > 0 && writers.len() == matched && writers.iter().all(|(_, ringer)| ringer.is_here())
     }
 
+    /// Is this writer, whose lane leads here, in this process? `None` if its lane does not.
+    pub(crate) fn is_here(&self, writer: Guid) -> Option<bool> {
+        let writers = self.writers.lock();
+        writers.iter().find(|(known, _)| *known == writer).map(|(_, ringer)| ringer.is_here())
+    }
+
     /// Tells the writers of its lanes that there is room.
     pub(crate) fn ring_writers(&self) {
         for (_, ringer) in self.writers.lock().iter() {

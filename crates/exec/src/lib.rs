@@ -19,6 +19,7 @@ mod jobs;
 mod local;
 mod neighbours;
 mod outlet;
+mod path;
 mod ringer;
 mod role;
 
@@ -29,3 +30,4 @@ pub use executor::{Executor, Stats};
 pub use hooks::Listener;
 pub use jobs::{JobClass, JobReport};
 pub use outlet::{Outlet, Payload};
+pub use path::SamplePath;

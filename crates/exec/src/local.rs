@@ -34,7 +34,7 @@ pub(crate) fn unregister(prefix: GuidPrefix) {
     PARTICIPANTS.lock().remove(&prefix);
 }
 
-fn find(prefix: GuidPrefix) -> Option<Arc<Inner>> {
+pub(crate) fn find(prefix: GuidPrefix) -> Option<Arc<Inner>> {
     PARTICIPANTS.lock().get(&prefix)?.upgrade()
 }
 

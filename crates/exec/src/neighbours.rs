@@ -24,6 +24,7 @@ use taut_port_shm::{
 
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
+use crate::path::{Reasons, Who};
 
 /// The name of the property that announces the identity of the host.
 pub(crate) const HOST_PROPERTY: &str = "taut.local";
@@ -94,6 +95,8 @@ pub(crate) struct Neighbours {
     last_id: AtomicU64,
     /// What was refused or broken off.
     pub doubts: AtomicU64,
+    /// Why some share no memory, as far as it was seen.
+    pub reasons: Reasons,
 }
 
 impl Own {
@@ -195,6 +198,18 @@ impl Neighbours {
         self.known.lock().values().find(is_it).cloned()
     }
 
+    /// How far a neighbour has come, if this side has met it: for people.
+    pub fn state(&self, prefix: GuidPrefix) -> Option<&'static str> {
+        let known = self.known.lock();
+        let met = known.values().filter(|one| one.is(prefix));
+        let state = |one: &Arc<Neighbour>| match (one.has_parted(), one.prefix()) {
+            (true, _) => "the connection to it has ended",
+            (false, None) => "it has not said hello yet",
+            (false, Some(_)) => "not joined yet",
+        };
+        met.map(state).next_back()
+    }
+
     pub fn take_wanted(&self, prefix: GuidPrefix) -> BTreeSet<Pair> {
         self.wanted.lock().remove(&prefix).unwrap_or_default()
     }
@@ -235,7 +250,10 @@ impl Inner {
         match Connection::connect(prefix, own.directory.as_deref()) {
             Ok(connection) => self.admit(connection, Some(prefix)),
             // It is there by discovery and may be too busy: UDP does until its next match.
-            Err(ConnectError::Nobody | ConnectError::Busy | ConnectError::Os(_)) => self.neighbours.doubt(),
+            Err(error @ (ConnectError::Nobody | ConnectError::Busy | ConnectError::Os(_))) => {
+                self.neighbours.reasons.note(Who::Participant(prefix), error.to_string());
+                self.neighbours.doubt();
+            }
         }
     }
 
@@ -243,14 +261,20 @@ impl Inner {
     fn admit(&self, connection: Connection, expected: Option<GuidPrefix>) {
         let Some(own) = &self.neighbours.own else { return };
         self.sweep();
-        let admitted = connection
-            .peer()
-            .map_err(|error| error.to_string())
-            .and_then(|peer| own.policy.admit(&peer).map(|how| (peer, how)).map_err(|why| why.to_string()));
+        let admitted =
+            connection.peer().map_err(|error| (None, error.to_string())).and_then(|peer| {
+                match own.policy.admit(&peer) {
+                    Ok(how) => Ok((peer, how)),
+                    Err(why) => Err((peer.pid, why.to_string())),
+                }
+            });
         let (peer, how) = match admitted {
             Ok(admitted) => admitted,
-            Err(why) => {
+            Err((pid, why)) => {
                 self.neighbours.doubt();
+                if let Some(who) = expected.map(Who::Participant).or(pid.map(Who::Process)) {
+                    self.neighbours.reasons.note(who, why.clone());
+                }
                 return log::warn!("no shared memory with a participant of this host: {why}");
             }
         };

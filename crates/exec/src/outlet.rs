@@ -86,6 +86,13 @@ impl Route {
         self.version.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Is this reader of the lane in this process? `None` if it is no reader of it.
+    pub fn is_here(&self, reader: Guid) -> Option<bool> {
+        let ends = self.ends.lock();
+        let (.., ringers) = ends.readers.iter().find(|(known, ..)| *known == reader)?;
+        Some(ringers.iter().all(Ringer::is_here))
+    }
+
     pub fn remove(&self, reader: Guid) {
         let mut ends = self.ends.lock();
         ends.readers.retain(|(known, ..)| *known != reader);

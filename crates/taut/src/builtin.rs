@@ -1,6 +1,7 @@
 //! What discovery knows: the content of the built-in topics. DCPS 1.4 §2.2.5.
 
 use taut_base::{Guid, Locator, VendorId};
+use taut_exec::SamplePath;
 use taut_qos::EndpointQos;
 
 use crate::DomainParticipant;
@@ -69,6 +70,11 @@ pub struct LocalMatch {
     pub remote: Guid,
     /// Why they do not match; `None` if they do.
     pub refused: Option<String>,
+    /// The way that samples between them go now; `None` if they do not match. What finds no room on a
+    /// way past the network goes by the network, sample by sample.
+    pub path: Option<SamplePath>,
+    /// Why that is the network.
+    pub why: Option<String>,
 }
 
 fn summary(data: &taut_rtps::discovery::EndpointData, own: bool) -> EndpointSummary {
@@ -127,20 +133,29 @@ impl DomainParticipant {
         })
     }
 
-    /// For each local endpoint the others of its topic: matched, or why not.
+    /// For each local endpoint the others of its topic: matched and on which path, or why not.
     pub fn matches(&self) -> Vec<LocalMatch> {
+        let mut found = self.pairs();
+        for pair in found.iter_mut().filter(|pair| pair.refused.is_none()) {
+            let (path, why) = self.executor.path(pair.local, pair.remote);
+            (pair.path, pair.why) = (Some(path), why);
+        }
+        found
+    }
+
+    fn pairs(&self) -> Vec<LocalMatch> {
+        let pair = |local, remote, refused| LocalMatch { local, remote, refused, path: None, why: None };
         self.executor.look(|participant, _| {
             let core = participant.core();
             let prefix = core.guid().prefix;
             let matched = core.local_endpoints().flat_map(|data| {
                 let remotes = core.database().matches(data.guid.entity);
-                remotes.map(|remote| LocalMatch { local: data.guid, remote, refused: None })
+                remotes.map(move |remote| pair(data.guid, remote, None))
             });
-            let refused = core.database().refusals().map(|(local, remote, why)| LocalMatch {
-                local: Guid::new(prefix, local),
-                remote,
-                refused: Some(why.to_string()),
-            });
+            let refused = core
+                .database()
+                .refusals()
+                .map(|(local, remote, why)| pair(Guid::new(prefix, local), remote, Some(why.to_string())));
             matched.chain(refused).collect()
         })
     }

@@ -64,7 +64,7 @@ pub use taut_dcps::{
     SubscriptionMatchedStatus, ViewState, ViewStateMask,
 };
 pub use taut_derive::DdsType;
-pub use taut_exec::{JobClass, JobReport, Stats, wall_clock_now};
+pub use taut_exec::{JobClass, JobReport, SamplePath, Stats, wall_clock_now};
 pub use taut_qos as qos;
 pub use taut_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, DomainParticipantQos, DurabilityKind, History,
