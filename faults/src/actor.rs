@@ -79,12 +79,17 @@ impl Actor {
     ///
     /// *Errors*: it has ended, or does not answer.
     pub fn ask(&mut self, what: &str) -> Result<Reply, String> {
-        let gone = |log: &Mutex<String>| format!("no answer to {what}: {}", log.lock().expect("no panic"));
-        let stdin = self.stdin.as_mut().ok_or("it was told to end")?;
-        writeln!(stdin, "{what}").map_err(|_| gone(&self.log))?;
-        let line = self.lines.recv_timeout(ANSWER).map_err(|_| gone(&self.log))?;
+        self.tell(what)?;
+        let line = self.lines.recv_timeout(ANSWER);
+        let line = line.map_err(|_| format!("no answer to {what}: {}", self.log()))?;
         let pairs = line.split(' ').filter_map(|pair| pair.split_once('='));
         Ok(Reply(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
+    }
+
+    /// Writes a line to its standard input. *Errors*: it has ended.
+    pub fn tell(&mut self, what: &str) -> Result<(), String> {
+        let stdin = self.stdin.as_mut().ok_or("it was told to end")?;
+        writeln!(stdin, "{what}").map_err(|_| format!("it does not hear {what}: {}", self.log()))
     }
 
     /// Asks for a report until it fits. *Errors*: it never did.

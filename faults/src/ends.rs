@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread::sleep;
 
 use taut::qos::ResourceLimits;
-use taut::{DataReader, DataWriter, DomainParticipant, Duration, Error, Qos, Result, StatusMask, Topic};
+use taut::{
+    DataReader, DataWriter, DomainParticipant, Duration, Error, Qos, Result, Sample, Selection, StatusMask,
+    Topic,
+};
 
 use crate::play::Part;
 use crate::sample::Numbered;
@@ -41,6 +44,7 @@ pub struct Seen {
     disorder: AtomicU64,
     out_of_order: AtomicU64,
     turns: AtomicU64,
+    last_healthy: AtomicU64,
     lost: AtomicU64,
     write_ns: Mutex<Vec<u32>>,
     healthy: Mutex<VecDeque<u64>>,
@@ -71,7 +75,7 @@ impl Seen {
         let one = writers.values().next();
         format!(
             "guid={} writing={} sent={} refused={} filled={} blocked_us={} known={} received={} disorder={} \
-             out_of_order={} turns={} lost={} first={} last={} wrong={}",
+             out_of_order={} turns={} last_healthy={} lost={} first={} last={} wrong={}",
             hex(&*self.own.lock().expect("no thread panics")),
             self.writing.load(Ordering::SeqCst),
             load(&self.sent),
@@ -83,6 +87,7 @@ impl Seen {
             load(&self.disorder),
             load(&self.out_of_order),
             load(&self.turns),
+            load(&self.last_healthy),
             load(&self.lost),
             one.map_or(0, |one| one.first),
             one.map_or(0, |one| one.last),
@@ -136,6 +141,7 @@ impl Seen {
         }
         drop(writers);
         if sample.writer == HEALTHY {
+            self.last_healthy.store(sample.number, Ordering::SeqCst);
             let mut healthy = self.healthy.lock().expect("no thread panics");
             if healthy.len() == ARRIVALS {
                 healthy.pop_front();
@@ -276,21 +282,16 @@ fn read_some(part: &Part, topic: &Topic<Numbered>, seen: &Seen) {
 }
 
 fn take(part: &Part, reader: &DataReader<Numbered>, seen: &Seen) {
-    if part.hoard > 0 {
-        let held = reader.read_with(&taut::Selection::ANY).map_or(0, |samples| samples.len());
-        if held < part.hoard {
-            return;
-        }
-    }
-    while let Ok(Some(sample)) = reader.take_next() {
+    let note = |sample: Sample<Numbered>| {
         if let Some(data) = sample.data {
             seen.note(sample.info.publication_handle.0, &data, part.reliable);
         }
-    }
-    // A hoard was read already: what was read is not what `take_next` gives.
-    for sample in reader.take().unwrap_or_default() {
-        if let Some(data) = sample.data {
-            seen.note(sample.info.publication_handle.0, &data, part.reliable);
+    };
+    if part.hoard == 0 {
+        while let Ok(Some(sample)) = reader.take_next() {
+            note(sample);
         }
+    } else if reader.read_with(&Selection::ANY).is_ok_and(|samples| samples.len() >= part.hoard) {
+        reader.take().unwrap_or_default().into_iter().for_each(note);
     }
 }

@@ -45,7 +45,8 @@ struct Found {
     next_us: Vec<u64>,
     known_us: Vec<u64>,
     control_gap_us: Vec<u64>,
-    by_point: BTreeMap<String, (usize, u64, u64)>,
+    write_us: Vec<u64>,
+    by_point: BTreeMap<String, [u64; 4]>,
 }
 
 /// Kills `rounds` times at each point, or only at the point of this name.
@@ -152,6 +153,7 @@ fn round(
 ) -> Result<(), String> {
     // A point that is passed once in a life is struck then, one of a sample at any of the first forty.
     let pass = 1 + random.u64(0..(*passes / 4).clamp(1, 40));
+    writer.ask("times")?;
     let start = now_ns();
     let mut victim = Actor::start(&format!("{part} --point {point:?} --pass {pass}"));
     let status = victim.wait(TO_THE_POINT);
@@ -171,8 +173,11 @@ fn round(
     found.gap_us.push(gap_us);
     found.next_us.push(next_us);
     found.known_us.push(known.saturating_sub(died) / 1_000);
-    let entry = found.by_point.entry(format!("{role} {point:?}")).or_default();
-    *entry = (entry.0 + 1, entry.1.max(gap_us), entry.2.max(next_us));
+    let write_us = writer.ask("times")?.number("most") / 1_000;
+    found.write_us.push(write_us);
+    let [rounds, gap, next, write] = found.by_point.entry(format!("{role} {point:?}")).or_default();
+    *rounds += 1;
+    (*gap, *next, *write) = (gap_us.max(*gap), next_us.max(*next), write_us.max(*write));
     Ok(())
 }
 
@@ -225,6 +230,7 @@ impl Found {
         println!("  {rounds} rounds; in {missed} the point was not reached");
         for (what, values) in [
             ("longest gap of the pair in a round", &mut self.gap_us),
+            ("its longest write in a round", &mut self.write_us),
             ("the same while nobody dies", &mut self.control_gap_us),
             ("next sample after the death is known", &mut self.next_us),
             ("from death to its being known", &mut self.known_us),
@@ -235,8 +241,11 @@ impl Found {
             let [median, p99, most] = [500, 990, 1_000].map(|permille| part(permille).unwrap_or(0));
             println!("  {what}: median {median} us, p99 {p99} us, longest {most} us");
         }
-        for (case, (rounds, gap_us, next_us)) in &self.by_point {
-            println!("    {case}: {rounds} rounds, longest gap {gap_us} us, next sample within {next_us} us");
+        for (case, [rounds, gap_us, next_us, write_us]) in &self.by_point {
+            println!(
+                "    {case}: {rounds} rounds, longest gap {gap_us} us, next sample within {next_us} us, longest \
+                 write {write_us} us"
+            );
         }
     }
 

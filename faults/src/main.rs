@@ -7,8 +7,10 @@
 
 mod actor;
 mod churn;
+mod containers;
 mod ends;
 mod kill;
+mod limits;
 mod play;
 mod sample;
 mod scramble;
@@ -50,6 +52,19 @@ enum Scenario {
         #[arg(long, default_value_t = 5)]
         percent: u64,
     },
+    /// Has processes scramble what they share beside a pair.
+    Scramble {
+        #[arg(long, default_value_t = 3)]
+        seconds: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// A process of another user, and one of an allowed group.
+    Users,
+    /// A memory cgroup that is full.
+    Memory,
+    /// Two network namespaces, with and without a directory in common.
+    Containers,
     /// Attaches and detaches readers, makes and drops participants.
     Attach {
         #[arg(long, default_value_t = 300)]
@@ -64,6 +79,10 @@ fn main() -> ExitCode {
         Scenario::Play(part) => play::play(&part).map_err(|error| error.to_string()),
         Scenario::Kill { rounds, point, seed } => kill::run(rounds, point.as_deref(), seed),
         Scenario::Stop { seconds, rounds, percent } => stop::run(seconds, rounds, percent),
+        Scenario::Scramble { seconds, seed } => scramble::run(seconds, seed),
+        Scenario::Users => limits::users(),
+        Scenario::Memory => limits::memory(),
+        Scenario::Containers => containers::run(),
         Scenario::Attach { cycles, participants } => churn::run(cycles, participants),
     };
     match outcome {

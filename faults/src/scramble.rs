@@ -2,9 +2,16 @@
 
 use std::fs::{File, OpenOptions, read_to_string};
 use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use crate::actor::{Actor, Reply};
+use crate::sight;
 
 /// Bytes of each lane that are overwritten: header, cells and the first slots.
 const REACH: u64 = 1 << 20;
+/// How long a scrambler lives at most: then another one joins the pair.
+const LIFE: Duration = Duration::from_millis(700);
+const SOON: Duration = Duration::from_secs(20);
 /// Writes between two looks at which memory there is.
 const WRITES: usize = 2_000;
 
@@ -41,4 +48,60 @@ fn own_maps() -> Vec<(u64, u64)> {
         Some((start, end - start))
     };
     ours.filter_map(range).collect()
+}
+
+/// Starts scramblers one after the other beside a pair that has to go on, for so many seconds.
+pub fn run(seconds: u64, seed: u64) -> Result<(), String> {
+    println!("scramble: for {seconds} s, seed {seed}");
+    let mut writer = Actor::start("--writer 1 --reliable --max-samples 64 --blocking-ms 1000");
+    let mut reader = Actor::start("--reader --reliable");
+    let healthy = |report: &Reply| report.number("received") > 100;
+    reader.await_report("the pair is there", SOON, healthy)?;
+    let guid = writer.ask("report")?.text("guid").to_owned();
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let (mut lives, mut broken, mut seed) = (0_u64, 0, seed);
+    while Instant::now() < until {
+        // A scrambler of every other life is best effort, so that nothing it says may hold up the writer.
+        let reliable = if lives % 2 == 0 { "" } else { "--reliable" };
+        let part =
+            format!("--writer 9 --reader {reliable} --max-samples 16 --scramble {seed} --lease-ms 1000");
+        let mut scrambler = Actor::start(&part);
+        let life = Instant::now() + LIFE;
+        while Instant::now() < life.min(until) && scrambler.wait(Duration::from_millis(20)).is_none() {}
+        drop(scrambler);
+        (lives, seed) = (lives + 1, seed + 1);
+        let before = reader.ask("report")?.number("last_healthy");
+        let goes_on = |report: &Reply| report.number("last_healthy") > before;
+        let report = reader.await_report("the pair goes on", SOON, goes_on)?;
+        broken = report.number("broken").max(broken);
+    }
+    writer.ask("rest")?;
+    let sent = writer.ask("report")?;
+    let all = |report: &Reply| report.number("last_healthy") >= sent.number("sent");
+    let report = reader.await_report("all of the writer has arrived", SOON, all)?;
+    println!(
+        "  {lives} lives of scramblers; the pair's reader took {} samples, {} of the healthy writer, {} out of \
+         order; the reader broke off {broken} lanes at a time and had {} doubts, the writer {} doubts and {} \
+         refused writes",
+        report.number("received"),
+        sent.number("sent"),
+        report.number("disorder"),
+        report.number("doubts"),
+        sent.number("doubts"),
+        sent.number("refused"),
+    );
+    let wrong =
+        report.text("wrong").split(',').filter(|one| one.starts_with(&guid)).all(|one| one.ends_with(":0"));
+    let lane = sight::reads_foreign_lane(reader.pid());
+    writer.end()?;
+    reader.end()?;
+    match () {
+        () if !wrong => Err("a wrong sample of the healthy writer was taken".to_owned()),
+        () if report.number("disorder") > 0 => {
+            Err("samples of the healthy writer are out of order".to_owned())
+        }
+        () if !lane => Err("the pair no longer shares memory".to_owned()),
+        () if broken + report.number("doubts") == 0 && seconds >= 3 => Err("nothing was counted".to_owned()),
+        () => Ok(()),
+    }
 }
