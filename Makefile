@@ -1,11 +1,11 @@
 # The README's two commands are `make demo` and `make test`; each installs what it lacks and says so.
-.PHONY: help demo test test-mem interop peers perf-smoke bench-gate tidy setup
+.PHONY: help demo test test-mem test-faults interop peers perf-smoke bench-gate tidy setup
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
 help: ## Show these lines
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: ## Telemetry of this machine, published and shown for 15 s (DEMO_SECONDS=n)
 	@scripts/check-rust.sh
@@ -22,6 +22,10 @@ test: ## All tests; without root those that need none
 test-mem: ## The lanes of shared memory under loom and the sanitizers
 	@scripts/check-rust.sh
 	@scripts/test-mem.sh
+
+test-faults: ## Processes that share memory are killed, stopped, scrambled: hours (FAULT_ROUNDS=n)
+	@scripts/check-rust.sh
+	@scripts/test-faults.sh --full
 
 interop: ## The matrix against other implementations only
 	@scripts/check-rust.sh

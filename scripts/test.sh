@@ -22,6 +22,7 @@ scripts       | -         | 60   |                    | python3 scripts/test-doc
 build         | -         | 900  |                    | cargo test --quiet --workspace --no-run
 tests         | net       | 1200 |                    | cargo test --quiet --workspace --offline
 loom          | -         | 300  |                    | scripts/test-mem.sh loom
+faults        | netns     | 400  |                    | scripts/test-faults.sh
 sim           | -         | 900  | bin:taut-sim       | cargo run --quiet --release --package taut-sim -- --seeds 1000
 release       | -         | 900  | bin:taut           | cargo build --quiet --release --package taut-cli --package taut-interop-peer --package taut-perf-peer-taut --package taut-perf-peer-floor
 bench-gate    | valgrind  | 300  | bin:taut-gate      | cargo xtask bench-gate
