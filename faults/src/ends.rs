@@ -46,6 +46,9 @@ pub struct Seen {
     turns: AtomicU64,
     last_healthy: AtomicU64,
     lost: AtomicU64,
+    /// The longest time between two writes, or from one look for samples to the next: what the machine, not
+    /// the middleware, takes.
+    pause_ns: AtomicU64,
     write_ns: Mutex<Vec<u32>>,
     healthy: Mutex<VecDeque<u64>>,
     writers: Mutex<BTreeMap<[u8; 16], Writer>>,
@@ -101,14 +104,17 @@ impl Seen {
         all.sort_unstable();
         let part = |percent: usize| all.get(all.len() * percent / 100).copied().unwrap_or(0);
         let most = all.last().copied().unwrap_or(0);
-        format!("count={} p50={} p99={} most={most}", all.len(), part(50), part(99))
+        let pause = self.pause_ns.swap(0, Ordering::SeqCst);
+        format!("count={} p50={} p99={} most={most} pause={pause}", all.len(), part(50), part(99))
     }
 
     /// The longest time between two samples of the healthy pair since `from_ns`, and how long after `known_ns`
     /// the next one came; 0 if there was none yet.
     pub fn gap(&self, from_ns: u64, known_ns: u64) -> String {
         let arrivals = self.healthy.lock().expect("no thread panics");
-        let (mut gap, mut before) = (0, from_ns);
+        // What was before the oldest that is remembered is not known.
+        let oldest = arrivals.front().copied().filter(|_| arrivals.len() == ARRIVALS).unwrap_or(0);
+        let (mut gap, mut before) = (0, from_ns.max(oldest));
         for at in arrivals.iter().filter(|at| **at >= from_ns) {
             gap = gap.max(at - before);
             before = *at;
@@ -189,9 +195,11 @@ pub fn write(part: &Part, id: u64, participant: &DomainParticipant, seen: &std::
                 FILLS => fill(part, id, &writer, &mut number, seen),
                 _ => {
                     let _ = write_one(part, id, &writer, &mut number, seen);
+                    let before = now_ns();
                     if part.period_us > 0 {
                         sleep(std::time::Duration::from_micros(part.period_us));
                     }
+                    seen.pause_ns.fetch_max(now_ns() - before, Ordering::SeqCst);
                 }
             }
         }
@@ -273,9 +281,11 @@ fn read_some(part: &Part, topic: &Topic<Numbered>, seen: &Seen) {
     let before = seen.received.load(Ordering::SeqCst);
     let until = part.anew_after.map_or(u64::MAX, |count| before + count);
     while seen.received.load(Ordering::SeqCst) < until && !seen.stop.load(Ordering::Relaxed) {
+        let before = now_ns();
         if reader.wait(LOOK).is_ok() {
             take(part, &reader, seen);
         }
+        seen.pause_ns.fetch_max(now_ns() - before, Ordering::SeqCst);
         let lost = reader.sample_lost_status().total_count;
         seen.lost.store(u64::from(lost), Ordering::SeqCst);
     }

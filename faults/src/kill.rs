@@ -33,6 +33,9 @@ const KNOWN: Duration = Duration::from_secs(5);
 const ARENA_SLACK: u64 = 2 << 20;
 const SHMEM_SLACK_KIB: u64 = 128 << 10;
 
+/// Gaps from here on are told with what may be the reason.
+const SLOW_US: u64 = 50_000;
+
 /// One role at one point.
 type Case = (&'static str, &'static str, Point, u64);
 
@@ -46,6 +49,7 @@ struct Found {
     known_us: Vec<u64>,
     control_gap_us: Vec<u64>,
     write_us: Vec<u64>,
+    slow: Vec<String>,
     by_point: BTreeMap<String, [u64; 4]>,
 }
 
@@ -172,8 +176,17 @@ fn round(
     let (gap_us, next_us) = (gap.number("gap_us"), gap.number("next_us"));
     found.gap_us.push(gap_us);
     found.next_us.push(next_us);
-    found.known_us.push(known.saturating_sub(died) / 1_000);
-    let write_us = writer.ask("times")?.number("most") / 1_000;
+    let (wrote, read) = (writer.ask("times")?, reader.ask("times")?);
+    let write_us = wrote.number("most") / 1_000;
+    let pauses_us = [wrote.number("pause") / 1_000, read.number("pause") / 1_000];
+    let known_us = known.saturating_sub(died) / 1_000;
+    if gap_us > SLOW_US {
+        found.slow.push(format!(
+            "{role} {point:?}, pass {pass}: gap {gap_us} us, longest write {write_us} us, threads of writer and \
+             reader paused for {pauses_us:?} us, death known after {known_us} us"
+        ));
+    }
+    found.known_us.push(known_us);
     found.write_us.push(write_us);
     let [rounds, gap, next, write] = found.by_point.entry(format!("{role} {point:?}")).or_default();
     *rounds += 1;
@@ -241,6 +254,8 @@ impl Found {
             let [median, p99, most] = [500, 990, 1_000].map(|permille| part(permille).unwrap_or(0));
             println!("  {what}: median {median} us, p99 {p99} us, longest {most} us");
         }
+        println!("  rounds with a gap above {SLOW_US} us: {}", self.slow.len());
+        self.slow.iter().take(20).for_each(|line| println!("    {line}"));
         for (case, [rounds, gap_us, next_us, write_us]) in &self.by_point {
             println!(
                 "    {case}: {rounds} rounds, longest gap {gap_us} us, next sample within {next_us} us, longest \
