@@ -281,11 +281,14 @@ fn read_some(part: &Part, topic: &Topic<Numbered>, seen: &Seen) {
     let before = seen.received.load(Ordering::SeqCst);
     let until = part.anew_after.map_or(u64::MAX, |count| before + count);
     while seen.received.load(Ordering::SeqCst) < until && !seen.stop.load(Ordering::Relaxed) {
-        let before = now_ns();
+        let mut before = now_ns();
         if reader.wait(LOOK).is_ok() {
+            before = now_ns();
             take(part, &reader, seen);
+        } else {
+            before += LOOK.0.unsigned_abs();
         }
-        seen.pause_ns.fetch_max(now_ns() - before, Ordering::SeqCst);
+        seen.pause_ns.fetch_max(now_ns().saturating_sub(before), Ordering::SeqCst);
         let lost = reader.sample_lost_status().total_count;
         seen.lost.store(u64::from(lost), Ordering::SeqCst);
     }
