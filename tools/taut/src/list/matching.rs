@@ -1,7 +1,9 @@
 //! Which writers and readers of a domain match, and why others do not.
 
 use taut::qos::{incompatible, partitions_match};
-use taut::{EndpointKind, EndpointSummary, Guid};
+use taut::{EndpointKind, EndpointSummary, Guid, ParticipantSummary};
+
+use super::path::{self, Expected};
 
 /// A writer and a reader of one topic.
 pub struct Pair {
@@ -10,16 +12,24 @@ pub struct Pair {
     pub reader: Guid,
     /// Why they do not match; `None` if they do.
     pub refused: Option<String>,
+    /// Where its samples go, if they match.
+    pub path: Option<Expected>,
 }
 
 /// Every writer with every reader of its topic.
-pub fn pairs(endpoints: &[EndpointSummary]) -> Vec<Pair> {
+pub fn pairs(participants: &[ParticipantSummary], endpoints: &[EndpointSummary]) -> Vec<Pair> {
     let of = |kind| endpoints.iter().filter(move |endpoint| endpoint.kind == kind);
-    let pair = |writer: &EndpointSummary, reader: &EndpointSummary| Pair {
-        topic_name: writer.topic_name.clone(),
-        writer: writer.guid,
-        reader: reader.guid,
-        refused: refusal(writer, reader),
+    let participant = |guid: Guid| participants.iter().find(|one| one.guid.prefix == guid.prefix);
+    let pair = |writer: &EndpointSummary, reader: &EndpointSummary| {
+        let refused = refusal(writer, reader);
+        let path = || path::expected(participant(writer.guid), participant(reader.guid));
+        Pair {
+            topic_name: writer.topic_name.clone(),
+            writer: writer.guid,
+            reader: reader.guid,
+            path: refused.is_none().then(path),
+            refused,
+        }
     };
     of(EndpointKind::Writer)
         .flat_map(|writer| {

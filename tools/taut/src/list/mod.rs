@@ -1,9 +1,11 @@
 //! `taut ls`: what there is in a domain, and who talks with whom.
 //!
 //! Looks at the domain for a while as a participant without endpoints, and leaves itself out. What
-//! matches is worked out here with the rules that every participant uses.
+//! matches is worked out here with the rules that every participant uses, and on which path from what both
+//! sides announce.
 
 mod matching;
+mod path;
 mod qos;
 mod text;
 
@@ -52,7 +54,7 @@ fn look(participant: &DomainParticipant, domain_id: u32) -> Domain {
         let reader = endpoint.kind == EndpointKind::Reader;
         (endpoint.topic_name.clone(), endpoint.type_name.clone(), reader, endpoint.guid)
     });
-    let pairs = matching::pairs(&endpoints);
+    let pairs = matching::pairs(&participants, &endpoints);
     Domain { domain_id, participants, endpoints, pairs }
 }
 
@@ -146,6 +148,8 @@ fn lines(domain: &Domain) -> Vec<Value> {
             "reader": pair.reader.to_string(),
             "matched": pair.refused.is_none(),
             "why_not": pair.refused,
+            "path": pair.path.and_then(|(path, _)| path).map(path::name),
+            "path_why": pair.path.and_then(|(_, why)| why),
         })
     });
     participants.chain(topics).chain(endpoints).chain(pairs).collect()

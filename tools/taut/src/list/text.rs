@@ -6,7 +6,8 @@ use taut::{Guid, GuidPrefix, ParticipantSummary};
 
 use crate::output::escaped;
 
-use super::{Domain, kind_name, place, qos, topics, vendor};
+use super::path::{self, Expected};
+use super::{Domain, Pair, kind_name, place, qos, topics, vendor};
 
 /// The page.
 pub fn page(domain: &Domain) -> String {
@@ -43,6 +44,7 @@ pub fn page(domain: &Domain) -> String {
         let matched = domain.pairs.len() - refused.len();
         let _ = writeln!(page, "\n{} of {} matched", matched, counted(domain.pairs.len(), "pair"));
     }
+    write_paths(&mut page, &domain.pairs);
     for pair in refused {
         let _ = writeln!(
             page,
@@ -54,6 +56,17 @@ pub fn page(domain: &Domain) -> String {
         );
     }
     page
+}
+
+/// How many of the matched pairs go which way, the best first.
+fn write_paths(page: &mut String, pairs: &[Pair]) {
+    let mut paths: Vec<Expected> = pairs.iter().filter_map(|pair| pair.path).collect();
+    paths.sort_by_key(|(path, why)| (path.is_none(), *path, *why));
+    let counts: Vec<_> = paths.chunk_by(|a, b| a == b).map(|same| (same.len(), same[0])).collect();
+    let width = counts.iter().map(|(count, _)| count.to_string().len()).max().unwrap_or(0);
+    for (count, path) in counts {
+        let _ = writeln!(page, "  {count:width$} {}", path::words(path));
+    }
 }
 
 fn counted(number: usize, what: &str) -> String {
@@ -102,4 +115,32 @@ fn name_of(domain: &Domain, guid: Guid) -> String {
     let participant = domain.participants.iter().find(|participant| participant.guid.prefix == guid.prefix);
     let name = participant.map_or_else(|| short(guid.prefix), title);
     format!("{name} {}", guid.entity)
+}
+
+#[cfg(test)]
+mod tests {
+    use taut::SamplePath;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_counted_best_first() {
+        let guid = Guid::new(GuidPrefix([1; 12]), taut::EntityId::PARTICIPANT);
+        let pair =
+            |path| Pair { topic_name: "Square".to_owned(), writer: guid, reader: guid, refused: None, path };
+        let far = |why| Some((Some(SamplePath::Network), Some(why)));
+        let near = Some((Some(SamplePath::SharedMemory), None));
+        let mut pairs: Vec<_> = std::iter::repeat_with(|| pair(near)).take(12).collect();
+        pairs.extend([far("another host"), None, far("local is off at the reader")].map(pair));
+        pairs.insert(0, pair(Some((None, Some("neither side is Taut")))));
+        pairs.insert(1, pair(far("another host")));
+        pairs.push(pair(Some((Some(SamplePath::Process), None))));
+        let mut page = String::new();
+        write_paths(&mut page, &pairs);
+        assert_eq!(
+            page,
+            "   1 within one process\n  12 by shared memory\n   2 by UDP (another host)\n   1 by UDP (local is off \
+             at the reader)\n   1 by a way unknown (neither side is Taut)\n"
+        );
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::common::{Running, bare, objects, run, taut};
 
 #[test]
@@ -38,11 +40,13 @@ fn a_domain_is_listed() {
         of("match").into_iter().partition(|pair| pair["matched"] == true);
     assert_eq!((matched.len(), refused.len()), (1, 1));
     assert!(refused[0]["why_not"].as_str().unwrap().contains("PARTITION"), "{refused:?}");
+    assert_eq!((&matched[0]["path"], &matched[0]["path_why"]), (&"shared_memory".into(), &Value::Null));
+    assert_eq!(refused[0]["path"], Value::Null);
 
     let page = run(taut(domain, "ls --seconds 1")).stdout;
     assert!(page.starts_with("Domain 181: 3 participants, 1 topic, 3 endpoints\n"), "{page}");
     assert!(page.contains(&format!("Participant taut pub [{}]", pids[0])), "{page}");
-    assert!(page.contains("1 of 2 pairs matched"), "{page}");
+    assert!(page.contains("1 of 2 pairs matched\n  1 by shared memory\n"), "{page}");
     assert!(page.contains("PARTITION elsewhere"), "{page}");
 }
 
