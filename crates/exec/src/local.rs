@@ -183,12 +183,18 @@ impl Inner {
                 from.note_feedback(&feedback);
                 self.joins.route(index).add(reader, feedback, reliable, vec![ringer]);
                 fail::point(Point::RouteAdded);
+                index
             })
         };
-        if added.is_some() {
-            fail::point(Point::BeforeBegin);
-            from.send(&Message::Begin { writer, reader }, &[]);
-            fail::point(Point::BeginSent);
+        match added {
+            // The pair is no longer matched, or never was: nobody would take the reader away again.
+            Some(index) if !from.has_pair(writer, reader) => self.joins.route(index).remove(reader),
+            Some(_) => {
+                fail::point(Point::BeforeBegin);
+                from.send(&Message::Begin { writer, reader }, &[]);
+                fail::point(Point::BeginSent);
+            }
+            None => {}
         }
     }
 

@@ -167,6 +167,11 @@ impl Neighbour {
         feedbacks.push(Arc::downgrade(feedback));
     }
 
+    /// Is the pair joined, or about to be?
+    pub fn has_pair(&self, writer: Guid, reader: Guid) -> bool {
+        self.pairs.lock().contains(&(writer, reader))
+    }
+
     /// Is the pair not yet known here? It is from now on.
     pub fn note_pair(&self, writer: Guid, reader: Guid) -> bool {
         self.pairs.lock().insert((writer, reader))
