@@ -85,7 +85,7 @@ pub fn memory() -> Result<(), String> {
     if report.number("disorder") > 0 || !crate::kill::all_right(report.text("wrong")) {
         return Err("what was sent did not arrive in order and whole".to_owned());
     }
-    if lane >= GROUP_LIMIT || lane < GROUP_LIMIT / 4 {
+    if !(GROUP_LIMIT / 4..GROUP_LIMIT).contains(&lane) {
         return Err("the lane did not come to the limit, or beyond it".to_owned());
     }
     writer.end()?;
