@@ -156,8 +156,15 @@ impl Readers {
 
 impl Sink for Readers {
     fn deliver(&mut self, index: ReaderIndex, strength: i32, change: CacheChange) -> Result<(), CacheChange> {
-        let now = self.now;
-        self.change_side(index, |side| side.deliver(now, strength, change)).unwrap_or(Ok(()))
+        let (now, mut news, mut change) = (self.now, StatusMask::NONE, Some(change));
+        self.doors.with(index, &mut |side| news = side.deliver(now, strength, &mut change));
+        if news != StatusMask::NONE {
+            self.news.add(Entity::Reader(index), news);
+        }
+        match change.filter(|_| self.get(index).is_some()) {
+            Some(change) => Err(change),
+            None => Ok(()),
+        }
     }
 
     fn lane_next(&mut self, index: ReaderIndex, writer: Guid, expected: SequenceNumber) -> SequenceNumber {

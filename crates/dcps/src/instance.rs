@@ -101,6 +101,9 @@ impl Instance {
 
     /// The writer writes the instance. *Cost*: O(log writers); allocates for a new writer only.
     pub(crate) fn register(&mut self, writer: Guid) {
+        if self.writers.first() == Some(&writer) {
+            return;
+        }
         if let Err(place) = self.writers.binary_search(&writer) {
             self.writers.insert(place, writer);
         }

@@ -294,12 +294,11 @@ impl DomainParticipant {
 
     /// Takes the next sample that was not read before.
     pub fn take_next(&mut self, now: Time, index: ReaderIndex) -> Option<Sample> {
-        let taken = self.readers.at_side(index, |side| {
-            let sample = side.take_next(now);
-            let blocked = sample.is_some() && side.take_blocked();
-            (sample, blocked)
+        let (mut sample, mut blocked) = (None, false);
+        self.readers.doors.with(index, &mut |side| {
+            sample = side.take_next(now);
+            blocked = sample.is_some() && side.take_blocked();
         });
-        let (sample, blocked) = taken?;
         self.after_take(now, index, blocked);
         sample
     }

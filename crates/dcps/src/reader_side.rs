@@ -123,9 +123,6 @@ pub struct ReaderSide {
     turn: usize,
 }
 
-/// A change that the cache has no room for now.
-struct NoRoom(CacheChange);
-
 impl ReaderSide {
     pub(crate) fn new(qos: &DataReaderQos, type_support: &TypeSupport) -> ReaderSide {
         ReaderSide {
@@ -239,12 +236,11 @@ impl ReaderSide {
                         source.stall();
                         break;
                     }
-                    match self.insert(now, source.strength, change) {
-                        Ok(news) => pulled.news = pulled.news | news,
-                        Err(NoRoom(_)) => {
-                            source.stall();
-                            break;
-                        }
+                    let mut change = Some(change);
+                    pulled.news = pulled.news | self.insert(now, source.strength, &mut change);
+                    if change.is_some() {
+                        source.stall();
+                        break;
                     }
                     source.next = number.next();
                 }
@@ -260,52 +256,43 @@ impl ReaderSide {
         }
     }
 
-    /// Takes a change from the protocol, after what its writer's lane holds before it.
+    /// Takes a change from the protocol, after what its writer's lane holds before it. What has no room stays.
     pub(crate) fn deliver(
         &mut self,
         now: Time,
         strength: i32,
-        change: CacheChange,
-    ) -> (Result<(), CacheChange>, StatusMask) {
-        let mut pulled = Pulled::default();
-        let writer = change.writer_guid;
+        change: &mut Option<CacheChange>,
+    ) -> StatusMask {
+        let Some((writer, number)) = change.as_ref().map(|one| (one.writer_guid, one.sequence_number)) else {
+            return StatusMask::NONE;
+        };
         let Some(at) = self.sources.iter().position(|source| source.writer == writer) else {
             return self.deliver_one(now, strength, change);
         };
+        let (mut pulled, mut news) = (Pulled::default(), StatusMask::NONE);
         let mut source = self.sources.swap_remove(at);
         self.pull_source(now, &mut source, &mut pulled);
-        let number = change.sequence_number;
-        let (outcome, news) = if number < source.next {
-            (Ok(()), StatusMask::NONE)
+        if number < source.next {
+            *change = None;
         } else if source.reliable && source.first().is_some_and(|first| first < number) {
             // The lane holds what comes before it, and there is no room for that.
             self.blocked = true;
-            (Err(change), StatusMask::NONE)
         } else {
-            self.deliver_one(now, strength, change)
-        };
-        if outcome.is_ok() {
+            news = self.deliver_one(now, strength, change);
+        }
+        if change.is_none() {
             source.next = source.next.max(number.next());
             self.pull_source(now, &mut source, &mut pulled);
         }
         self.sources.push(source);
         self.note_awaited(pulled);
-        (outcome, news | pulled.news)
+        news | pulled.news
     }
 
-    fn deliver_one(
-        &mut self,
-        now: Time,
-        strength: i32,
-        change: CacheChange,
-    ) -> (Result<(), CacheChange>, StatusMask) {
-        match self.insert(now, strength, change) {
-            Ok(news) => (Ok(()), news),
-            Err(NoRoom(change)) => {
-                self.blocked = true;
-                (Err(change), StatusMask::NONE)
-            }
-        }
+    fn deliver_one(&mut self, now: Time, strength: i32, change: &mut Option<CacheChange>) -> StatusMask {
+        let news = self.insert(now, strength, change);
+        self.blocked |= change.is_some();
+        news
     }
 
     /// See [`taut_rtps::Sink::lane_next`].
@@ -330,24 +317,27 @@ impl ReaderSide {
         (next, pulled.news)
     }
 
-    /// Puts a change into the cache. What has no room is given back if its reader is reliable.
-    fn insert(&mut self, now: Time, strength: i32, mut change: CacheChange) -> Result<StatusMask, NoRoom> {
-        let Some(instance) = self.instance_of(&change) else {
+    /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.
+    fn insert(&mut self, now: Time, strength: i32, offered: &mut Option<CacheChange>) -> StatusMask {
+        let Some(change) = offered else { return StatusMask::NONE };
+        let Some(instance) = self.instance_of(change) else {
             self.undecodable = self.undecodable.saturating_add(1);
-            return Ok(StatusMask::NONE);
+            *offered = None;
+            return StatusMask::NONE;
         };
         change.instance = Some(instance);
         if self.reliable && !self.cache.has_room(instance) {
-            return Err(NoRoom(change));
+            return StatusMask::NONE;
         }
-        Ok(match self.cache.insert(now, change, strength, None) {
+        let Some(change) = offered.take() else { return StatusMask::NONE };
+        match self.cache.insert(now, change, strength, None) {
             Insert::Stored | Insert::Replaced => StatusMask::DATA_AVAILABLE,
             Insert::Rejected(reason) => {
                 self.sample_rejected.count(reason, instance);
                 StatusMask::SAMPLE_REJECTED
             }
             Insert::Ignored(_) => StatusMask::NONE,
-        })
+        }
     }
 
     /// The instance, computed here where there are bytes to compute it from: peers differ in how they

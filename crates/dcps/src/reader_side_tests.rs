@@ -40,8 +40,9 @@ fn meta(number: u64) -> Meta {
 fn who_waits_for_room_hears_of_what_the_protocol_has_emptied() {
     let (mut side, mut lanes) = side(2);
     lanes[0].push(&meta(1), b"first").unwrap();
-    let (outcome, news) = side.deliver(Time(1), 0, change(ChangeKind::Alive, 1, 0, 2));
-    assert!(outcome.is_ok() && news == StatusMask::DATA_AVAILABLE);
+    let mut second = Some(change(ChangeKind::Alive, 1, 0, 2));
+    let news = side.deliver(Time(1), 0, &mut second);
+    assert!(second.is_none() && news == StatusMask::DATA_AVAILABLE);
     assert!(side.take_awaited() && !side.take_awaited());
 
     lanes[0].push(&meta(3), b"third").unwrap();

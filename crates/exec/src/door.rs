@@ -86,9 +86,20 @@ pub(crate) struct Table {
     lanes: AtomicUsize,
     /// How many watch.
     watchers: AtomicUsize,
+    /// Every door is watched, by who drives and then takes.
+    watches_all: bool,
 }
 
 impl Table {
+    pub fn new(watches_all: bool) -> Table {
+        Table { watches_all, ..Table::default() }
+    }
+
+    /// Does somebody wait for what lanes bring to this door?
+    pub fn watches(&self, door: &Door) -> bool {
+        self.watches_all || door.is_watched()
+    }
+
     pub fn watch(&self, door: &Door) {
         door.watchers.fetch_add(1, Ordering::SeqCst);
         self.watchers.fetch_add(1, Ordering::SeqCst);
@@ -101,7 +112,7 @@ impl Table {
 
     /// Does somebody wait for what lanes bring?
     pub fn is_watched(&self) -> bool {
-        self.has_lanes() && self.watchers.load(Ordering::SeqCst) > 0
+        self.has_lanes() && (self.watches_all || self.watchers.load(Ordering::SeqCst) > 0)
     }
 
     /// Wakes the thread that waits for a reader, if one does, as the protocol has news for it.
@@ -151,7 +162,7 @@ impl Table {
     /// Is there something in a lane that somebody waits for?
     pub fn is_ready(&self) -> bool {
         let doors = self.doors.lock();
-        doors.iter().flatten().any(|door| door.is_watched() && door.side().is_ready())
+        doors.iter().flatten().any(|door| self.watches(door) && door.side().is_ready())
     }
 }
 

@@ -123,7 +123,7 @@ impl Executor {
     /// the remedy in the text.
     pub fn start(config: &ExecutorConfig) -> Result<Executor> {
         let port = UdpPort::open(&config.udp)?;
-        let doors = Arc::new(Table::default());
+        let doors = Arc::new(Table::new(config.driver == Driver::Inline));
         let held = Box::new(TableDoors(Arc::clone(&doors)));
         let mut about = config.participant(&port)?;
         let prefix = about.guid_prefix;

@@ -383,7 +383,7 @@ impl Inner {
             last = Some(door.index);
             let wanted = {
                 let side = door.side();
-                side.is_awaited() || (door.is_watched() && side.is_ready())
+                side.is_awaited() || (self.doors.watches(&door) && side.is_ready())
             };
             if wanted && core.participant.pull(core.now, door.index) {
                 door.ring_writers();

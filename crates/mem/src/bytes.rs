@@ -56,6 +56,7 @@ impl Bytes {
     }
 
     /// The bytes of a lane's cell.
+    #[inline]
     pub(crate) fn inline(words: &[u64; INLINE_WORDS], len: usize) -> Bytes {
         let mut bytes = [0; LEAD + INLINE];
         for (chunk, word) in bytes[LEAD..].chunks_exact_mut(WORD).zip(words) {
@@ -64,6 +65,7 @@ impl Bytes {
         Bytes::of_inline(bytes, len)
     }
 
+    #[inline]
     fn of_inline(bytes: [u8; LEAD + INLINE], len: usize) -> Bytes {
         let end = LEAD + len.min(INLINE);
         Bytes(Kind::Inline { bytes: Inline(bytes), start: LEAD as u8, end: end as u8 })

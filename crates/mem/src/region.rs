@@ -75,6 +75,7 @@ impl Region {
     }
 
     /// `count` words from the word number `at` on; `None` if they are not all inside.
+    #[inline]
     pub(crate) fn words(&self, at: usize, count: usize) -> Option<&[AtomicU64]> {
         if at.checked_add(count)? > self.len / WORD {
             return None;

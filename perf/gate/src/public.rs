@@ -32,8 +32,10 @@ pub fn paths() -> Vec<Path> {
     ]
 }
 
-fn participant() -> DomainParticipant {
+/// `local`: its samples take the paths of one machine.
+fn participant(local: bool) -> DomainParticipant {
     let config = Config {
+        local,
         domain_id: DOMAIN,
         driver: Driver::Inline,
         interfaces: vec!["lo".into()],
@@ -64,7 +66,7 @@ fn drive(participants: &[&DomainParticipant], span: std::time::Duration) {
 
 /// A sample between a writer and a reader of one participant.
 fn write_take(rounds: u64) -> u64 {
-    let participant = participant();
+    let participant = participant(true);
     let (writer, reader) = (writer(&participant, "Local"), reader(&participant, "Local"));
     drive(&[&participant], SETTLE);
     let sent = participant.stats().port.send_calls;
@@ -85,7 +87,7 @@ struct End {
 
 impl End {
     fn new(writes: &str, reads: &str) -> End {
-        let participant = participant();
+        let participant = participant(false);
         End { writer: writer(&participant, writes), reader: reader(&participant, reads), participant }
     }
 

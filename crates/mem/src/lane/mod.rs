@@ -131,11 +131,13 @@ impl Lane {
         self.header(AT_CLOSED).load(Ordering::Acquire) != 0
     }
 
+    #[inline]
     fn header(&self, at: usize) -> &AtomicU64 {
         let words = self.region.words(0, HEADER).unwrap_or_default();
         words.get(at).expect("invariant: a lane is longer than its header")
     }
 
+    #[inline]
     fn cell(&self, position: u64) -> &[AtomicU64; CELL] {
         let index = (position & (self.cells - 1)) as usize;
         let words = self.region.words(HEADER + index * CELL, CELL).unwrap_or_default();

@@ -80,6 +80,7 @@ impl LaneReader {
     }
 
     /// Is there something to read? *Cost*: one load of a cell.
+    #[inline]
     pub fn is_ready(&self) -> bool {
         self.shared.lane.stamp(self.position).load(Ordering::Acquire) >= ready(self.position)
     }
@@ -93,6 +94,7 @@ impl LaneReader {
     }
 
     /// The next sample. The writer learns of the progress by [`LaneReader::publish`].
+    #[inline]
     pub fn poll(&mut self) -> Next {
         for _ in 0..ATTEMPTS {
             let cell = self.shared.lane.cell(self.position);
@@ -128,6 +130,7 @@ impl LaneReader {
     }
 
     /// Tells the writer how far it has read. Returns whether the writer waits to hear it. [W]
+    #[inline]
     pub fn publish(&mut self) -> bool {
         if self.published == self.position {
             return false;
@@ -155,11 +158,13 @@ impl LaneReader {
     }
 
     /// Is the cell still what it was? [C]
+    #[inline]
     fn is_current(&self) -> bool {
         fence(Ordering::Acquire);
         self.shared.lane.stamp(self.position).load(Ordering::Relaxed) == ready(self.position)
     }
 
+    #[inline]
     fn inline(&self, cell: &[AtomicU64; CELL], len: usize) -> Found {
         let words: [u64; INLINE_WORDS] = std::array::from_fn(|at| cell[DATA + at].load(Ordering::Relaxed));
         match self.is_current() {

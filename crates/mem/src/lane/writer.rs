@@ -114,10 +114,12 @@ impl LaneWriter {
             return Err(NoRoom);
         }
         let cell = self.open_cell();
-        for (word, chunk) in cell[DATA..].iter().zip(payload.chunks(WORD)) {
-            let mut bytes = [0; WORD];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        let (words, rest) = payload.as_chunks::<WORD>();
+        let mut last = [0; WORD];
+        last[..rest.len()].copy_from_slice(rest);
+        let words = words.iter().chain((!rest.is_empty()).then_some(&last));
+        for (to, bytes) in cell[DATA..].iter().zip(words) {
+            to.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
         fail::point(Point::CellFilled);
         self.close_cell(meta, payload.len() as u64);

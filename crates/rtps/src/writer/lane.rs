@@ -34,6 +34,7 @@ impl Writer {
             proxy.heartbeat_due = true;
             self.owe(reader);
         }
+        self.count_lane_readers();
         self.update_route();
         self.skip_lane();
         self.update_link();
@@ -49,6 +50,7 @@ impl Writer {
         let local = self.local.iter_mut().find(|local| local.reader == reader)?;
         local.lane_from = from;
         let next = local.delivered.next();
+        self.count_lane_readers();
         self.skip_lane();
         self.update_link();
         Some(next)
@@ -75,6 +77,9 @@ impl Writer {
 
     /// Readers that have all that did not go through the lane have all.
     pub(super) fn skip_lane(&mut self) {
+        if !self.has_lane_readers {
+            return;
+        }
         let (off_lane, last) = (self.off_lane, self.last);
         let has_all = |from: Option<SequenceNumber>, has: SequenceNumber| {
             from.is_some_and(|from| has >= from.prev().max(off_lane))
@@ -89,6 +94,9 @@ impl Writer {
 
     /// The last change finds no room in the lane: who reads there gets it by itself.
     pub(super) fn owe_to_lane_readers(&mut self) {
+        if !self.has_lane_readers {
+            return;
+        }
         let last = self.last;
         let Writer { proxies, owed, .. } = self;
         for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.lane_from.is_some()) {
@@ -109,7 +117,14 @@ impl Writer {
 
     /// Tells the owner whether the protocol has to see the next change.
     pub(crate) fn update_link(&mut self) {
-        let idle = self.owed.is_empty() && self.sent >= self.last && self.is_acknowledged();
-        self.link.set_direct(!self.durable && self.automatic && idle && self.all_read_the_lane());
+        // A route leads to who does not read the lane.
+        let may = !self.durable && self.automatic && self.route.is_empty() && self.owed.is_empty();
+        let idle = may && self.sent >= self.last && self.all_read_the_lane() && self.is_acknowledged();
+        self.link.set_direct(idle);
+    }
+
+    fn count_lane_readers(&mut self) {
+        self.has_lane_readers = self.proxies.values().any(|proxy| proxy.lane_from.is_some())
+            || self.local.iter().any(|local| local.lane_from.is_some());
     }
 }

@@ -92,6 +92,8 @@ pub struct Writer {
     max_samples: usize,
     /// The last change that did not go through the lane.
     off_lane: SequenceNumber,
+    /// Some reader reads the lane.
+    has_lane_readers: bool,
     history: HistoryCache,
     proxies: BTreeMap<Guid, ReaderProxy>,
     /// Proxies that are owed something, each at most once.
@@ -142,6 +144,7 @@ impl Writer {
             link: Arc::default(),
             automatic: qos.liveliness.kind == LivelinessKind::Automatic,
             off_lane: SequenceNumber::ZERO,
+            has_lane_readers: false,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             durable: qos.durability != DurabilityKind::Volatile,
             keep_all: matches!(history, History::KeepAll),
