@@ -1,8 +1,6 @@
-//! The writing and the reading thread of a part, and what they have seen.
+//! The writing and the reading thread of a part.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::sleep;
 
 use taut::qos::ResourceLimits;
@@ -13,153 +11,11 @@ use taut::{
 
 use crate::play::Part;
 use crate::sample::Numbered;
+use crate::seen::{FILLS, RESTS, Seen};
 use crate::sight::now_ns;
 
-/// What the writing thread does: writes in its rhythm, rests, or writes until it is refused and then rests.
-pub const WRITES: u8 = 0;
-pub const RESTS: u8 = 1;
-pub const FILLS: u8 = 2;
-
-/// Arrivals that are remembered: three seconds at the shortest period.
-const ARRIVALS: usize = 16_384;
-/// The writer whose samples count as those of the healthy pair.
-pub const HEALTHY: u64 = 1;
 /// Longest wait of a reading thread before it looks whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// What the threads have seen.
-#[derive(Default)]
-pub struct Seen {
-    pub stop: AtomicBool,
-    writing: AtomicU8,
-    sent: AtomicU64,
-    refused: AtomicU64,
-    /// Writes of the last filling, and how long the one that was refused took.
-    filled: AtomicU64,
-    blocked_ns: AtomicU64,
-    /// When the writer last found or lost a reader.
-    known_ns: AtomicU64,
-    received: AtomicU64,
-    /// Samples of the healthy writer, and of any, that came out of order or twice.
-    disorder: AtomicU64,
-    out_of_order: AtomicU64,
-    turns: AtomicU64,
-    last_healthy: AtomicU64,
-    lost: AtomicU64,
-    /// The longest time between two writes, or from one look for samples to the next: what the machine, not
-    /// the middleware, takes.
-    pause_ns: AtomicU64,
-    write_ns: Mutex<Vec<u32>>,
-    healthy: Mutex<VecDeque<u64>>,
-    writers: Mutex<BTreeMap<[u8; 16], Writer>>,
-    own: Mutex<[u8; 16]>,
-}
-
-/// What a reader knows of one writer.
-#[derive(Default)]
-struct Writer {
-    first: u64,
-    last: u64,
-    received: u64,
-    wrong: u64,
-}
-
-impl Seen {
-    pub fn set_writing(&self, how: u8) -> String {
-        self.writing.store(how, Ordering::SeqCst);
-        "done=1".to_owned()
-    }
-
-    pub fn report(&self) -> String {
-        let load = |count: &AtomicU64| count.load(Ordering::SeqCst);
-        let writers = self.writers.lock().expect("no thread panics");
-        let wrong: Vec<_> =
-            writers.iter().map(|(guid, one)| format!("{}:{}", hex(guid), one.wrong)).collect();
-        let one = writers.values().next();
-        format!(
-            "guid={} writing={} sent={} refused={} filled={} blocked_us={} known={} received={} disorder={} \
-             out_of_order={} turns={} last_healthy={} lost={} first={} last={} wrong={}",
-            hex(&*self.own.lock().expect("no thread panics")),
-            self.writing.load(Ordering::SeqCst),
-            load(&self.sent),
-            load(&self.refused),
-            load(&self.filled),
-            load(&self.blocked_ns) / 1_000,
-            load(&self.known_ns),
-            load(&self.received),
-            load(&self.disorder),
-            load(&self.out_of_order),
-            load(&self.turns),
-            load(&self.last_healthy),
-            load(&self.lost),
-            one.map_or(0, |one| one.first),
-            one.map_or(0, |one| one.last),
-            wrong.join(","),
-        )
-    }
-
-    /// Percentiles of what writes took since the last time this was asked.
-    pub fn times(&self) -> String {
-        let mut all = std::mem::take(&mut *self.write_ns.lock().expect("no thread panics"));
-        all.sort_unstable();
-        let part = |percent: usize| all.get(all.len() * percent / 100).copied().unwrap_or(0);
-        let most = all.last().copied().unwrap_or(0);
-        let pause = self.pause_ns.swap(0, Ordering::SeqCst);
-        format!("count={} p50={} p99={} most={most} pause={pause}", all.len(), part(50), part(99))
-    }
-
-    /// The longest time between two samples of the healthy pair since `from_ns`, and how long after `known_ns`
-    /// the next one came; 0 if there was none yet.
-    pub fn gap(&self, from_ns: u64, known_ns: u64) -> String {
-        let arrivals = self.healthy.lock().expect("no thread panics");
-        // What was before the oldest that is remembered is not known.
-        let oldest = arrivals.front().copied().filter(|_| arrivals.len() == ARRIVALS).unwrap_or(0);
-        let (mut gap, mut before) = (0, from_ns.max(oldest));
-        for at in arrivals.iter().filter(|at| **at >= from_ns) {
-            gap = gap.max(at - before);
-            before = *at;
-        }
-        let next = arrivals.iter().find(|at| **at >= known_ns);
-        format!("gap_us={} next_us={}", gap / 1_000, next.map_or(0, |at| (at - known_ns) / 1_000 + 1))
-    }
-
-    fn note(&self, guid: [u8; 16], sample: &Numbered, strict: bool) {
-        self.received.fetch_add(1, Ordering::SeqCst);
-        let mut writers = self.writers.lock().expect("no thread panics");
-        let writer = writers.entry(guid).or_default();
-        writer.received += 1;
-        if !sample.is_right() {
-            writer.wrong += 1;
-            return;
-        }
-        let follows = if strict { sample.number == writer.last + 1 } else { sample.number > writer.last };
-        if writer.first == 0 {
-            writer.first = sample.number;
-        } else if !follows {
-            self.out_of_order.fetch_add(1, Ordering::SeqCst);
-            self.disorder.fetch_add(u64::from(sample.writer == HEALTHY), Ordering::SeqCst);
-        }
-        writer.last = sample.number;
-        // Writers that have gone make room for others.
-        while writers.len() > 64 {
-            let gone = writers.keys().copied().find(|known| *known != guid);
-            gone.map(|gone| writers.remove(&gone));
-        }
-        drop(writers);
-        if sample.writer == HEALTHY {
-            self.last_healthy.store(sample.number, Ordering::SeqCst);
-            let mut healthy = self.healthy.lock().expect("no thread panics");
-            if healthy.len() == ARRIVALS {
-                healthy.pop_front();
-            }
-            healthy.push_back(now_ns());
-        }
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 fn topic(participant: &DomainParticipant) -> Topic<Numbered> {
     participant.topic::<Numbered>("Faults").expect("the topic can be made")

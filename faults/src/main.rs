@@ -14,6 +14,7 @@ mod limits;
 mod play;
 mod sample;
 mod scramble;
+mod seen;
 mod sight;
 mod stop;
 

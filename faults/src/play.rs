@@ -13,8 +13,9 @@ use nix::sys::signal::Signal;
 use taut::{Config, DomainParticipant, Duration, Result};
 use taut_mem::fail::{self, Point};
 
-use crate::ends::{self, Seen};
+use crate::ends;
 use crate::scramble;
+use crate::seen::{FILLS, RESTS, Seen, WRITES};
 use crate::sight::now_ns;
 
 /// What to be.
@@ -140,9 +141,9 @@ fn answer(participant: &DomainParticipant, seen: &Seen) {
             ["report"] => report(participant, seen),
             ["passes"] => passes(),
             ["times"] => seen.times(),
-            ["rest"] => seen.set_writing(ends::RESTS),
-            ["go"] => seen.set_writing(ends::WRITES),
-            ["fill"] => seen.set_writing(ends::FILLS),
+            ["rest"] => seen.set_writing(RESTS),
+            ["go"] => seen.set_writing(WRITES),
+            ["fill"] => seen.set_writing(FILLS),
             ["gap", from, known] => match (from.parse(), known.parse()) {
                 (Ok(from), Ok(known)) => seen.gap(from, known),
                 _ => "error=numbers".to_owned(),
