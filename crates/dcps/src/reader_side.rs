@@ -4,14 +4,15 @@
 //! delivers into it, lanes are emptied into it, the application takes from it. Must never wait.
 
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time};
-use taut_mem::lane::{LaneReader, Next};
+use taut_mem::Pool;
+use taut_mem::lane::{INLINE, LaneReader, Next, Payload};
 use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::ReaderIndex;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
 use crate::cell::{self, Head};
 use crate::reader_cache::{Insert, ReaderCache};
-use crate::sample_info::{PayloadKind, Sample, Selection};
+use crate::sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
 use crate::type_support::{KeyHash, TypeSupport};
 
@@ -98,6 +99,29 @@ impl Pulled {
     }
 }
 
+/// A sample that is being taken.
+pub struct Taken<'a> {
+    /// Its bytes.
+    pub payload: Payload,
+    /// What these bytes are.
+    pub payload_kind: PayloadKind,
+    /// What is known of it.
+    pub info: SampleInfo,
+    short: &'a mut Pool,
+}
+
+impl Taken<'_> {
+    /// The sample, to keep. *Cost*: a copy of a short payload.
+    pub fn keep(self) -> Sample {
+        let Taken { payload, payload_kind, info, short } = self;
+        Sample { payload: payload.keep(short), payload_kind, info }
+    }
+}
+
+/// Buffers for short payloads that a reader remembers. Lower and a deep cache allocates each time that it
+/// fills; higher and one that was full once keeps more memory.
+const SHORT_BUFFERS: usize = 4_096;
+
 /// One reader's samples and where they come from.
 pub struct ReaderSide {
     /// Its samples.
@@ -114,6 +138,8 @@ pub struct ReaderSide {
     pub matched: usize,
     key_hash: Option<KeyHash>,
     reliable: bool,
+    /// Buffers for short payloads that stay in the cache.
+    short: Pool,
     /// A change waits in the protocol for room in the cache.
     blocked: bool,
     /// A writer waits to hear of room that was made where nobody could tell it.
@@ -134,6 +160,7 @@ impl ReaderSide {
             matched: 0,
             key_hash: type_support.key_hash,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
+            short: Pool::new(INLINE, SHORT_BUFFERS),
             blocked: false,
             awaited: false,
             sources: Vec::new(),
@@ -227,7 +254,7 @@ impl ReaderSide {
                 }
                 Next::Sample { meta, payload, lost } => {
                     self.note_lost(lost, pulled);
-                    let change = cell::change(source.writer, now, &meta, payload);
+                    let change = cell::change(source.writer, now, &meta, payload.keep(&mut self.short));
                     let number = change.sequence_number;
                     if number < source.next {
                         continue;
@@ -362,6 +389,12 @@ impl ReaderSide {
         self.cache.take_next()
     }
 
+    /// Takes the next sample that was not read before, and gives it to `out`.
+    pub fn take_next_with<R>(&mut self, now: Time, out: impl FnOnce(Taken<'_>) -> R) -> Option<R> {
+        let Sample { payload, payload_kind, info } = self.take_next(now)?;
+        Some(out(Taken { payload: Payload::Long(payload), payload_kind, info, short: &mut self.short }))
+    }
+
     /// Takes the next sample straight from a lane, the same as [`ReaderSide::pull`] and
     /// [`ReaderSide::take_next`] while nothing else waits, and gives it to `out`. `None`: do that.
     #[inline]
@@ -369,7 +402,7 @@ impl ReaderSide {
         &mut self,
         now: Time,
         pulled: &mut Pulled,
-        out: impl FnOnce(Sample) -> R,
+        out: impl FnOnce(Taken<'_>) -> R,
     ) -> Option<R> {
         if !self.cache.may_pass() {
             return None;
@@ -402,7 +435,7 @@ impl ReaderSide {
         };
         source.next = head.number.next();
         pulled.awaited |= source.lane.publish();
-        Some(out(Sample { payload, payload_kind: PayloadKind::Data, info }))
+        Some(out(Taken { payload, payload_kind: PayloadKind::Data, info, short: &mut self.short }))
     }
 
     /// Reads selected samples; they stay. Returns how many.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 use taut_base::{Duration, Error, Result, Time};
-use taut_dcps::{Pulled, ReaderSide, Sample, Selection, Write};
+use taut_dcps::{Pulled, ReaderSide, Sample, Selection, Taken, Write};
 use taut_mem::lane::Slot as LaneSlot;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
@@ -35,19 +35,19 @@ impl Executor {
     /// Takes the next sample that was not read before and gives it to `out`, which is called with the
     /// door's lock: it hands a large sample on. *Cost*: the lock.
     #[inline]
-    pub fn take_next<R>(&self, door: &Door, out: impl FnOnce(Sample) -> R) -> Option<R> {
+    pub fn take_next<R>(&self, door: &Door, out: impl FnOnce(Taken<'_>) -> R) -> Option<R> {
         let mut side = door.side();
         if side.cache.is_empty() && !side.is_ready() {
             return None;
         }
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
         let mut out = Some(out);
-        let passed = side.pass_next(now, &mut pulled, |sample| out.take().map(|out| out(sample)));
+        let passed = side.pass_next(now, &mut pulled, |taken| out.take().map(|out| out(taken)));
         let taken = match passed {
             Some(taken) => taken,
             None => {
                 pulled.add(side.pull(now));
-                side.take_next(now).and_then(|sample| out.map(|out| out(sample)))
+                out.and_then(|out| side.take_next_with(now, out))
             }
         };
         self.leave(door, side, pulled, taken.is_some());

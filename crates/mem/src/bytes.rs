@@ -3,13 +3,11 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::lane::{Hold, INLINE, INLINE_WORDS, LEAD};
-use crate::region::WORD;
+use crate::lane::Hold;
 
-/// A part of an immutable buffer: short bytes in the value itself, a shared buffer of the heap, or a slot
-/// of a lane's arena.
+/// A part of an immutable buffer: a shared buffer of the heap, or a slot of a lane's arena.
 ///
-/// *Cost*: clone and drop are at most two atomic adds; slicing copies at most [`INLINE`] bytes.
+/// *Cost*: clone and drop are at most two atomic adds; slicing copies nothing.
 #[derive(Clone, Default)]
 pub struct Bytes(Kind);
 
@@ -17,27 +15,13 @@ pub struct Bytes(Kind);
 enum Kind {
     #[default]
     Empty,
-    Inline {
-        bytes: Inline,
-        start: u8,
-        end: u8,
-    },
     Heap {
         buffer: Arc<Vec<u8>>,
         start: usize,
         end: usize,
     },
-    Held {
-        slot: Hold,
-        start: usize,
-        end: usize,
-    },
+    Held(Hold),
 }
-
-/// Short bytes, from [`LEAD`] on, so that a value behind its header is aligned as in a slot.
-#[derive(Clone, Copy)]
-#[repr(align(8))]
-struct Inline([u8; LEAD + INLINE]);
 
 impl Bytes {
     /// No bytes; allocates nothing.
@@ -51,34 +35,12 @@ impl Bytes {
     }
 
     pub(crate) fn held(slot: Hold) -> Bytes {
-        let end = slot.len();
-        Bytes(Kind::Held { slot, start: 0, end })
+        Bytes(Kind::Held(slot))
     }
 
-    /// The bytes of a lane's cell.
-    #[inline]
-    pub(crate) fn inline(words: &[u64; INLINE_WORDS], len: usize) -> Bytes {
-        let mut bytes = [0; LEAD + INLINE];
-        for (chunk, word) in bytes[LEAD..].chunks_exact_mut(WORD).zip(words) {
-            chunk.copy_from_slice(&word.to_le_bytes());
-        }
-        Bytes::of_inline(bytes, len)
-    }
-
-    #[inline]
-    fn of_inline(bytes: [u8; LEAD + INLINE], len: usize) -> Bytes {
-        let end = LEAD + len.min(INLINE);
-        Bytes(Kind::Inline { bytes: Inline(bytes), start: LEAD as u8, end: end as u8 })
-    }
-
-    /// A copy of `bytes`. *Cost*: two allocations if they are more than [`INLINE`].
+    /// A copy of `bytes` in a buffer of its own. *Cost*: two allocations and a copy.
     pub fn copy_from(bytes: &[u8]) -> Bytes {
-        if bytes.len() > INLINE {
-            return Bytes::from(bytes.to_vec());
-        }
-        let mut inline = [0; LEAD + INLINE];
-        inline[LEAD..LEAD + bytes.len()].copy_from_slice(bytes);
-        Bytes::of_inline(inline, bytes.len())
+        Bytes::from(bytes.to_vec())
     }
 
     /// The bytes of `range` of this view; the range is cut to what there is.
@@ -87,14 +49,13 @@ impl Bytes {
         let mut view = self.clone();
         match &mut view.0 {
             Kind::Empty => {}
-            Kind::Inline { start, end, .. } => {
-                let cut = cut(usize::from(*start)..usize::from(*end), range);
-                (*start, *end) = (cut.start as u8, cut.end as u8);
+            Kind::Heap { start, end, .. } => {
+                let end_of_view = *end;
+                *end = start.saturating_add(range.end).min(end_of_view);
+                *start = start.saturating_add(range.start).min(end_of_view);
+                *end = (*end).max(*start);
             }
-            Kind::Heap { start, end, .. } | Kind::Held { start, end, .. } => {
-                let cut = cut(*start..*end, range);
-                (*start, *end) = (cut.start, cut.end);
-            }
+            Kind::Held(slot) => slot.cut(range),
         }
         view
     }
@@ -113,17 +74,11 @@ impl Bytes {
     /// Bytes of memory that this view keeps from being used again.
     pub fn pinned(&self) -> usize {
         match &self.0 {
-            Kind::Empty | Kind::Inline { .. } => 0,
+            Kind::Empty => 0,
             Kind::Heap { buffer, .. } => buffer.capacity(),
-            Kind::Held { slot, .. } => slot.len(),
+            Kind::Held(slot) => slot.len(),
         }
     }
-}
-
-/// `range` counted from the start of `view`, cut to what there is.
-fn cut(view: Range<usize>, range: Range<usize>) -> Range<usize> {
-    let start = view.start.saturating_add(range.start).min(view.end);
-    start..view.start.saturating_add(range.end).clamp(start, view.end)
 }
 
 impl Deref for Bytes {
@@ -132,14 +87,11 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Kind::Empty => &[],
-            Kind::Inline { bytes, start, end } => {
-                bytes.0.get(usize::from(*start)..usize::from(*end)).unwrap_or(&[])
-            }
             Kind::Heap { buffer, start, end } => buffer.get(*start..*end).unwrap_or(&[]),
             #[cfg(not(loom))]
-            Kind::Held { slot, start, end } => slot.bytes().get(*start..*end).unwrap_or(&[]),
+            Kind::Held(slot) => slot.bytes(),
             #[cfg(loom)]
-            Kind::Held { .. } => &[],
+            Kind::Held(_) => &[],
         }
     }
 }
@@ -149,8 +101,8 @@ impl Bytes {
     /// The first word, read in place.
     pub fn first_word(&self) -> u64 {
         match &self.0 {
-            Kind::Held { slot, .. } => slot.watched(),
-            _ => u64::from_le_bytes(self[..WORD].try_into().expect("a payload of a word")),
+            Kind::Held(slot) => slot.watched(),
+            _ => u64::from_le_bytes(self[..8].try_into().expect("a payload of a word")),
         }
     }
 }

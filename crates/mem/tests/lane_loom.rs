@@ -63,6 +63,7 @@ impl Checked {
             Next::Empty => None,
             Next::Broken => panic!("the writer keeps to the rules"),
             Next::Sample { meta, payload, lost } => {
+                let payload = Bytes::from(payload);
                 assert_eq!(meta[0], self.next + lost, "order, and count of lost samples");
                 assert_eq!(payload.first_word(), meta[0], "torn");
                 self.next = meta[0] + 1;
@@ -222,6 +223,7 @@ fn a_reader_that_attaches_is_reckoned_with() {
             told_by_reader.store(1, Ordering::Release);
             let mut reader = LaneReader::attach(lane, feedback, false);
             if let Next::Sample { meta, payload, .. } = reader.poll() {
+                let payload = Bytes::from(payload);
                 assert_eq!(payload.first_word(), meta[0]);
             }
         });

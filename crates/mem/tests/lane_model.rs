@@ -143,6 +143,7 @@ impl Model {
                 reader.queue.drain(..lost as usize);
                 reader.gone = 0;
                 let position = reader.queue.pop_front().expect("a sample that was written");
+                let payload = Bytes::from(payload);
                 assert_eq!((found, payload.len()), (meta(position), self.lens[position as usize]));
                 assert!(is_content(position, &payload), "the content of {position}");
                 reader.taken = position + 1;

@@ -74,6 +74,7 @@ fn read(mut reader: LaneReader, manner: Manner, done: &AtomicBool) -> Tally {
             Next::Sample { meta, payload, lost } => {
                 let n = meta[0];
                 assert_eq!(n, tally.taken + tally.lost + lost, "order, and count of lost samples");
+                let payload = Bytes::from(payload);
                 assert_eq!((meta[4], payload.len()), (n.wrapping_mul(3), len_of(n)));
                 assert!(lost == 0 || !manner.reliable, "lost {lost} before {n}");
                 check(&payload, n);

@@ -83,7 +83,7 @@ fn take(reader: &mut LaneReader) -> (u64, Bytes) {
     let mut taken = None;
     await_that("a sample comes", || match reader.poll() {
         Next::Sample { meta, payload, lost: 0 } => {
-            taken = Some((meta[0], payload));
+            taken = Some((meta[0], payload.into()));
             true
         }
         Next::Empty => false,

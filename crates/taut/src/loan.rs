@@ -9,10 +9,9 @@ use std::ops::{Deref, DerefMut};
 
 use taut_base::{Error, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, Extensibility, Plain, bytemuck};
-use taut_dcps::SampleInfo;
+use taut_dcps::{SampleInfo, Taken};
 use taut_exec::wall_clock_now;
-use taut_mem::Bytes;
-use taut_mem::lane::Slot;
+use taut_mem::lane::{Payload, Slot};
 
 use crate::erase::refused;
 use crate::{DataReader, DataWriter};
@@ -294,7 +293,7 @@ enum Data<T> {
     /// The sample only tells that the state of its instance has changed.
     None,
     /// As the writer wrote it.
-    InPlace(Bytes),
+    InPlace(Payload),
     /// Its bytes were not as they lie in memory here.
     Decoded(Box<T>),
 }
@@ -316,14 +315,14 @@ impl<T: DdsType + Plain> View<T> {
         }
     }
 
-    fn of(sample: taut_dcps::Sample) -> Option<View<T>> {
-        let taut_dcps::Sample { payload, info, .. } = sample;
+    fn of(taken: Taken<'_>) -> Option<View<T>> {
+        let info = taken.info;
         let data = if !info.valid_data {
             Data::None
-        } else if taut_cdr::view::<T>(&payload).is_ok() {
-            Data::InPlace(payload)
+        } else if taut_cdr::view::<T>(&taken.payload).is_ok() {
+            Data::InPlace(taken.payload)
         } else {
-            Data::Decoded(decode_boxed(&payload)?)
+            Data::Decoded(decode_boxed(&taken.payload)?)
         };
         Some(View { data, info })
     }
@@ -335,8 +334,8 @@ impl<T: DdsType + Plain> DataReader<T> {
     /// *Cost*: no copy and no allocation for what came from this machine or in this machine's byte order;
     /// one of each otherwise.
     pub fn take_view(&self) -> Result<Option<View<T>>> {
-        while let Some(sample) = self.executor.take_next(&self.door, |sample| sample) {
-            if let Some(view) = View::of(sample) {
+        while let Some(sample) = self.executor.take_next(&self.door, View::of) {
+            if let Some(view) = sample {
                 return Ok(Some(view));
             }
             log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);

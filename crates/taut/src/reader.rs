@@ -39,18 +39,21 @@ pub struct DataReader<T> {
 }
 
 /// Decodes what the cache hands out; `None` if the bytes are no sample of the type.
-fn decode<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
-    let taut_dcps::Sample { payload, payload_kind, info } = sample;
+fn decode<T: DdsType>(payload: &[u8], kind: PayloadKind, info: SampleInfo) -> Option<Sample<T>> {
     if info.valid_data {
-        let data = taut_cdr::from_payload(&payload).ok()?;
+        let data = taut_cdr::from_payload(payload).ok()?;
         return Some(Sample { data: Some(data), key: None, info });
     }
-    let key = match payload_kind {
-        PayloadKind::Key => taut_cdr::from_key_payload(&payload).ok(),
-        PayloadKind::Data => taut_cdr::from_payload(&payload).ok(),
+    let key = match kind {
+        PayloadKind::Key => taut_cdr::from_key_payload(payload).ok(),
+        PayloadKind::Data => taut_cdr::from_payload(payload).ok(),
         PayloadKind::Empty => None,
     };
     Some(Sample { data: None, key, info })
+}
+
+fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
+    decode(&sample.payload, sample.payload_kind, sample.info)
 }
 
 /// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
@@ -61,10 +64,14 @@ const DECODED_AT_ONCE: usize = 1_024;
 #[inline]
 pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door) -> Option<Sample<T>> {
     loop {
-        let taken = executor.take_next(door, |sample| {
-            if sample.payload.len() <= DECODED_AT_ONCE { Ok(decode(sample)) } else { Err(sample) }
+        let taken = executor.take_next(door, |taken| {
+            if taken.payload.len() <= DECODED_AT_ONCE {
+                Ok(decode(&taken.payload, taken.payload_kind, taken.info))
+            } else {
+                Err(taken.keep())
+            }
         })?;
-        if let Some(sample) = taken.unwrap_or_else(decode) {
+        if let Some(sample) = taken.unwrap_or_else(decode_sample) {
             return Some(sample);
         }
         log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
@@ -97,7 +104,7 @@ impl<T: DdsType> DataReader<T> {
     pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
         self.executor.take(&self.door, selection, |sample| samples.push(sample));
-        Ok(samples.into_iter().filter_map(decode).collect())
+        Ok(samples.into_iter().filter_map(decode_sample).collect())
     }
 
     /// Reads all samples that were not read before; they stay.
@@ -109,7 +116,7 @@ impl<T: DdsType> DataReader<T> {
     pub fn read_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
         let mut samples = Vec::new();
         self.executor.read(&self.door, selection, |sample| samples.push(sample));
-        Ok(samples.into_iter().filter_map(decode).collect())
+        Ok(samples.into_iter().filter_map(decode_sample).collect())
     }
 
     /// Waits until there is a sample that was not read. Meanwhile this thread drives the participant.

@@ -23,6 +23,7 @@
 mod arena;
 mod bell;
 mod feedback;
+mod payload;
 mod reader;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -34,6 +35,7 @@ use crate::sync::{AtomicU64, Ordering};
 pub use arena::{Commit, HEADROOM, LEAD, Slot};
 pub use bell::Bell;
 pub use feedback::{FEEDBACK_LEN, Feedback, LOANS};
+pub use payload::{Payload, Short};
 pub(crate) use reader::Hold;
 pub use reader::{LaneReader, Next};
 pub use writer::{LaneWriter, NoRoom, Peer};
@@ -57,7 +59,7 @@ const META: usize = 1;
 /// offset plus [`LEAD`] in units of [`UNIT`], plus 1.
 const PAYLOAD: usize = META + META_WORDS;
 const DATA: usize = PAYLOAD + 1;
-pub(crate) const INLINE_WORDS: usize = CELL - DATA;
+const INLINE_WORDS: usize = CELL - DATA;
 /// What slots are aligned to: a cache line.
 pub(crate) const UNIT: usize = 64;
 

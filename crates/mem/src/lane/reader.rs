@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::feedback::PLACES;
 use super::{
-    AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, LEAD, Lane, META, Meta, PAYLOAD, STAMP, UNIT, ready,
+    AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, LEAD, Lane, META, Meta, PAYLOAD, Payload, STAMP,
+    Short, UNIT, ready,
 };
 use crate::Bytes;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -23,7 +24,7 @@ pub enum Next {
         /// Its words.
         meta: Meta,
         /// Its payload.
-        payload: Bytes,
+        payload: Payload,
         /// Samples that were overtaken before this one.
         lost: u64,
     },
@@ -54,9 +55,11 @@ struct Attachment {
 /// A view's part in a loan: the slot is held while there is one.
 pub(crate) struct Hold {
     shared: Arc<Attachment>,
-    place: usize,
     offset: usize,
-    len: usize,
+    /// A cell has 32 bits for it.
+    len: u32,
+    /// Below [`super::LOANS`] and a few.
+    place: u16,
 }
 
 impl LaneReader {
@@ -170,7 +173,7 @@ impl LaneReader {
         match self.is_current() {
             false => Found::Overtaken,
             true if len > INLINE => Found::Broken,
-            true => Found::Payload(Bytes::inline(&words, len)),
+            true => Found::Payload(Payload::Short(Short::of(&words, len))),
         }
     }
 
@@ -196,14 +199,14 @@ impl LaneReader {
         }
         self.hint = place;
         self.shared.views[place].store(1, Ordering::Relaxed);
-        let hold = Hold { shared: Arc::clone(&self.shared), place, offset, len };
-        Found::Payload(Bytes::held(hold))
+        let hold = Hold { shared: Arc::clone(&self.shared), offset, len: len as u32, place: place as u16 };
+        Found::Payload(Payload::Long(Bytes::held(hold)))
     }
 
     fn copy(&self, offset: usize, len: usize) -> Found {
         match self.shared.lane.region.copy_bytes(offset, len) {
             None => Found::Broken,
-            Some(bytes) if self.is_current() => Found::Payload(Bytes::from(bytes)),
+            Some(bytes) if self.is_current() => Found::Payload(Payload::Long(Bytes::from(bytes))),
             Some(_) => Found::Overtaken,
         }
     }
@@ -218,21 +221,29 @@ impl LaneReader {
 }
 
 enum Found {
-    Payload(Bytes),
+    Payload(Payload),
     Overtaken,
     Broken,
 }
 
 impl Hold {
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len as usize
+    }
+
+    /// Narrows the view to a range of it, cut to what there is.
+    pub(crate) fn cut(&mut self, range: std::ops::Range<usize>) {
+        let start = range.start.min(self.len());
+        let end = range.end.clamp(start, self.len());
+        self.offset += start;
+        self.len = (end - start) as u32;
     }
 
     #[cfg(not(loom))]
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: [L] the writer leaves the slot alone while the feedback names its position, which is
         // until its last view is dropped.
-        unsafe { self.shared.lane.region.bytes(self.offset, self.len) }.unwrap_or_default()
+        unsafe { self.shared.lane.region.bytes(self.offset, self.len()) }.unwrap_or_default()
     }
 
     /// The word of the slot that loom watches.
@@ -244,7 +255,7 @@ impl Hold {
 
 impl Clone for Hold {
     fn clone(&self) -> Hold {
-        self.shared.views[self.place].fetch_add(1, Ordering::Relaxed);
+        self.shared.views[usize::from(self.place)].fetch_add(1, Ordering::Relaxed);
         Hold { shared: Arc::clone(&self.shared), ..*self }
     }
 }
@@ -252,8 +263,8 @@ impl Clone for Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         // The last view's drop comes after all that was done with the others.
-        if self.shared.views[self.place].fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.feedback.release(self.place);
+        if self.shared.views[usize::from(self.place)].fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.feedback.release(usize::from(self.place));
         }
     }
 }

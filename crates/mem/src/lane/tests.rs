@@ -57,7 +57,7 @@ fn push_small(writer: &mut LaneWriter, n: u64, len: usize) -> bool {
 /// A sample that must be there, with how many were lost before it.
 fn take(reader: &mut LaneReader) -> (Meta, Bytes, u64) {
     match reader.poll() {
-        Next::Sample { meta, payload, lost } => (meta, payload, lost),
+        Next::Sample { meta, payload, lost } => (meta, payload.into(), lost),
         other => panic!("no sample but {other:?}"),
     }
 }
@@ -429,7 +429,7 @@ fn a_writer_that_is_mad_is_survived() {
     assert!(seen_all || cfg!(miri), "{samples} {broken} {empty}");
 }
 
-fn sum(payload: &Bytes) -> u64 {
+fn sum(payload: &Payload) -> u64 {
     payload.iter().map(|byte| u64::from(*byte)).sum()
 }
 
