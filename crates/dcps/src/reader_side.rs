@@ -134,6 +134,8 @@ pub struct ReaderSide {
     pub undecodable: u64,
     /// Lanes whose writers broke their rules.
     pub broken_lanes: u64,
+    /// The writers of those that nobody has been told of.
+    broken: Vec<Guid>,
     /// Writers that it is matched with.
     pub matched: usize,
     key_hash: Option<KeyHash>,
@@ -157,6 +159,7 @@ impl ReaderSide {
             sample_rejected: SampleRejectedStatus::default(),
             undecodable: 0,
             broken_lanes: 0,
+            broken: Vec::new(),
             matched: 0,
             key_hash: type_support.key_hash,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
@@ -222,6 +225,11 @@ impl ReaderSide {
         std::mem::take(&mut self.awaited)
     }
 
+    /// A writer whose lane is broken, told once: its samples are to take the usual way.
+    pub fn take_broken(&mut self) -> Option<Guid> {
+        self.broken.pop()
+    }
+
     /// Samples have gone: lanes that were full for want of room may go on. Are there any?
     pub fn make_room(&mut self) -> bool {
         let stalled = self.sources.iter_mut().filter(|source| source.stalled);
@@ -250,6 +258,7 @@ impl ReaderSide {
                 Next::Broken => {
                     source.broken = true;
                     self.broken_lanes = self.broken_lanes.saturating_add(1);
+                    self.broken.push(source.writer);
                     break;
                 }
                 Next::Sample { meta, payload, lost } => {

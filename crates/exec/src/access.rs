@@ -88,7 +88,9 @@ impl Executor {
         if taken && side.make_room() {
             pulled.add(side.pull(monotonic_now()));
         }
+        self.inner.doors.note_broken(door.index, &mut side);
         drop(side);
+        self.inner.leave_broken();
         if pulled.awaited {
             door.ring_writers();
         }

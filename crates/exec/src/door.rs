@@ -4,7 +4,7 @@
 //! the driver that empties lanes. Order of locks: the token, then a door; never the other way round.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -88,11 +88,31 @@ pub(crate) struct Table {
     watchers: AtomicUsize,
     /// Every door is watched, by who drives and then takes.
     watches_all: bool,
+    /// Lanes that turned out broken, to be left by who has neither token nor door: reader and writer.
+    broken: Mutex<Vec<(ReaderIndex, Guid)>>,
+    any_broken: AtomicBool,
 }
 
 impl Table {
     pub fn new(watches_all: bool) -> Table {
         Table { watches_all, ..Table::default() }
+    }
+
+    /// Remembers the lanes that a look at a door has found broken. *Cost*: one comparison if there are none.
+    pub fn note_broken(&self, index: ReaderIndex, side: &mut ReaderSide) {
+        while let Some(writer) = side.take_broken() {
+            self.broken.lock().push((index, writer));
+            self.any_broken.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// The lanes to leave.
+    pub fn take_broken(&self) -> Vec<(ReaderIndex, Guid)> {
+        if !self.any_broken.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
+        self.any_broken.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *self.broken.lock())
     }
 
     /// Does somebody wait for what lanes bring to this door?
@@ -202,6 +222,7 @@ impl Doors for TableDoors {
         if let Some(door) = self.0.get(index) {
             let mut side = door.side();
             call(&mut side);
+            self.0.note_broken(index, &mut side);
             let awaited = side.take_awaited();
             drop(side);
             if awaited {

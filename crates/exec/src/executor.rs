@@ -431,6 +431,7 @@ impl Inner {
             self.kick();
         }
         self.join(matches);
+        self.leave_broken();
         if count == 0 {
             return;
         }

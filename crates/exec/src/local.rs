@@ -260,6 +260,17 @@ impl Inner {
         }
     }
 
+    /// Leaves the lanes whose writers broke their rules: what these write comes by UDP again.
+    pub fn leave_broken(&self) {
+        for (index, writer) in self.doors.take_broken() {
+            let reader = self.token().participant.core().reader(index).map(|reader| reader.guid);
+            if let Some(reader) = reader {
+                self.neighbours.doubt();
+                self.leave_lane(writer, reader);
+            }
+        }
+    }
+
     /// A local writer and a reader no longer match.
     fn withdraw(&self, writer: Guid, reader: Guid) {
         let index = self.token().participant.core().local_writer(writer);

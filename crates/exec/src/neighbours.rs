@@ -239,7 +239,7 @@ impl Neighbours {
         joined.then_some(neighbour)
     }
 
-    fn doubt(&self) {
+    pub fn doubt(&self) {
         self.doubts.fetch_add(1, Ordering::Relaxed);
     }
 }
