@@ -112,6 +112,8 @@ pub struct Outlet {
     last: SequenceNumber,
     /// The last change that was given to the protocol.
     given: SequenceNumber,
+    /// The last change that went neither to the protocol nor into the lane, as nobody read.
+    gone: SequenceNumber,
     /// How many changes may wait in the lane.
     limit: u64,
     waits: bool,
@@ -227,6 +229,7 @@ impl Outlet {
             bells: Vec::new(),
             last: SequenceNumber::ZERO,
             given: SequenceNumber::ZERO,
+            gone: SequenceNumber::ZERO,
             limit: limit.map_or(u64::MAX, u64::from),
             waits: false,
         }
@@ -244,6 +247,10 @@ impl Outlet {
             self.lane = Some(writer);
         }
         self.has_readers = !ends.readers.is_empty();
+        if self.has_readers {
+            // The protocol is to see the next change, so that it tells who may wait for what is gone.
+            self.given = self.given.max(self.gone);
+        }
         self.bells.clear();
         for ringer in ends.readers.iter().flat_map(|(.., ringers)| ringers) {
             if !self.bells.iter().any(|(known, _)| Arc::ptr_eq(&known.bell, &ringer.bell)) {
@@ -361,6 +368,10 @@ impl Outlet {
             debug_assert!(pushed, "there was room, and only this thread takes it away");
         }
         if self.given < self.last {
+            if !write.in_lane {
+                self.link.set_off_lane(self.last);
+                self.gone = self.last;
+            }
             self.link.set_last(self.last);
         }
         if write.in_lane {

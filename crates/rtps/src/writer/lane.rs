@@ -30,7 +30,8 @@ impl Writer {
         let last = self.last;
         let Some(proxy) = self.proxies.get_mut(&reader) else { return };
         proxy.lane_from = from;
-        if from.is_none() && proxy.reliable && proxy.acked < last {
+        let owed = if from.is_none() { last } else { self.off_lane };
+        if proxy.reliable && proxy.acked < owed {
             proxy.heartbeat_due = true;
             self.owe(reader);
         }
@@ -56,7 +57,7 @@ impl Writer {
         Some(next)
     }
 
-    /// Takes note of what was written past the protocol: all of it went through the lane.
+    /// Takes note of what was written past the protocol: through the lane, or gone while that had no reader.
     pub(super) fn catch_up(&mut self) {
         let written = self.link.last();
         if written <= self.last {
@@ -66,6 +67,19 @@ impl Writer {
             self.sent = written;
         }
         self.last = written;
+        let off_lane = self.link.off_lane();
+        if off_lane > self.off_lane {
+            self.off_lane = off_lane;
+            let Writer { proxies, owed, .. } = self;
+            let waits =
+                |proxy: &ReaderProxy| proxy.reliable && proxy.lane_from.is_some() && proxy.acked < off_lane;
+            for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| waits(proxy)) {
+                proxy.heartbeat_due = true;
+                if !owed.contains(guid) {
+                    owed.push_back(*guid);
+                }
+            }
+        }
         self.skip_lane();
     }
 

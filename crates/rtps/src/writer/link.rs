@@ -15,6 +15,7 @@ use taut_mem::fail::{self, Point};
 #[derive(Debug, Default)]
 pub struct Link {
     last: AtomicI64,
+    off_lane: AtomicI64,
     seen: AtomicI64,
     direct: AtomicBool,
 }
@@ -29,6 +30,17 @@ impl Link {
     pub fn set_last(&self, last: SequenceNumber) {
         self.last.store(last.0, Ordering::Release);
         fail::point(Point::LinkMoved);
+    }
+
+    /// The last change that was written past the protocol and past the lane, as it had no reader.
+    pub fn off_lane(&self) -> SequenceNumber {
+        SequenceNumber(self.off_lane.load(Ordering::SeqCst))
+    }
+
+    /// The owner is about to write a change past both. A reader that comes at this moment may wait for it: it is
+    /// told that it is gone.
+    pub fn set_off_lane(&self, number: SequenceNumber) {
+        self.off_lane.store(number.0, Ordering::Release);
     }
 
     /// Are the writer's readers content with its lane, and does the protocol owe them nothing?
