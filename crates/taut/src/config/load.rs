@@ -95,9 +95,7 @@ fn words(value: &toml::Value) -> Option<Value> {
         _ => None,
     };
     match value {
-        toml::Value::Array(array) => {
-            array.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>().map(Value::List)
-        }
+        toml::Value::Array(array) => array.iter().map(scalar).collect::<Option<_>>().map(Value::List),
         other => scalar(other).map(Value::One),
     }
 }
@@ -132,13 +130,9 @@ fn apply(config: &mut Config, setting: &Row, value: &Value) -> Option<()> {
         (Set::One(_), Value::List(_)) => None,
         (Set::List(set), Value::One(text)) => {
             let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-            set(config, words.map(str::to_owned).collect());
-            Some(())
+            set(config, words.map(str::to_owned).collect())
         }
-        (Set::List(set), Value::List(list)) => {
-            set(config, list.clone());
-            Some(())
-        }
+        (Set::List(set), Value::List(list)) => set(config, list.clone()),
     }
 }
 
@@ -194,7 +188,8 @@ mod tests {
     fn the_environment_wins_over_the_file() {
         let file = File::new(
             "wins",
-            "domain = 3\ninterface = [\"lo\", \"eth0\"]\nmulticast = false\nlease_duration = \"20s\"\npeer = \"a, b\"\n",
+            "domain = 3\ninterface = [\"lo\", \"eth0\"]\nmulticast = false\nlease_duration = \"20s\"\npeer = \"a, b\"\n\
+             local_groups = \"20, 1000\"\n",
         );
         let config =
             load(Some(&file.0), &environment(&[("TAUT_DOMAIN", "7"), ("TAUT_LOG", "debug")])).unwrap();
@@ -202,6 +197,7 @@ mod tests {
         assert_eq!(config.interfaces, ["lo", "eth0"]);
         assert_eq!(config.initial_peers, ["a", "b"]);
         assert!(!config.multicast);
+        assert_eq!(config.local_groups, [20, 1_000]);
         assert_eq!(config.lease_duration, taut_base::Duration::from_secs(20));
     }
 

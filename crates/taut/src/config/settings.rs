@@ -23,7 +23,7 @@ pub(super) enum Set {
     /// One value.
     One(fn(&mut Config, &str) -> Option<()>),
     /// A list: an array or a text with commas.
-    List(fn(&mut Config, Vec<String>)),
+    List(fn(&mut Config, Vec<String>) -> Option<()>),
 }
 
 /// The highest domain whose ports are below 65,536 (RTPS 2.5 §9.6.2.3).
@@ -44,14 +44,20 @@ pub(super) const TABLE: &[Row] = &[
         name: "interface",
         allowed: "names or addresses of network interfaces",
         meaning: "The network interfaces to use; none named: all that are up.",
-        set: Set::List(|config, list| config.interfaces = list),
+        set: Set::List(|config, list| {
+            config.interfaces = list;
+            Some(())
+        }),
         get: |config| format!("{:?}", config.interfaces),
     },
     Row {
         name: "peer",
         allowed: "hosts, as `192.168.1.7`, `robot.local` or `192.168.1.7:7410`",
         meaning: "Hosts to announce to besides multicast.",
-        set: Set::List(|config, list| config.initial_peers = list),
+        set: Set::List(|config, list| {
+            config.initial_peers = list;
+            Some(())
+        }),
         get: |config| format!("{:?}", config.initial_peers),
     },
     Row {
@@ -83,6 +89,34 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| config.local.to_string(),
+    },
+    Row {
+        name: "local_directory",
+        allowed: "a path; empty for none",
+        meaning: "A directory that containers mount, to share memory although their networks differ. Without one only participants of one network namespace do.",
+        set: Set::One(|config, text| {
+            config.local_directory = Some(text).filter(|text| !text.is_empty()).map(Into::into);
+            Some(())
+        }),
+        get: |config| {
+            format!(
+                "{:?}",
+                config.local_directory.as_deref().map(|path| path.to_string_lossy()).unwrap_or_default()
+            )
+        },
+    },
+    Row {
+        name: "local_groups",
+        allowed: "numbers of groups, as `20, 1000`",
+        meaning: "Groups whose processes may share memory with this one, beside those of the same user. What they write is copied before it is looked at.",
+        set: Set::List(|config, list| {
+            config.local_groups = list.iter().map(|group| group.parse().ok()).collect::<Option<_>>()?;
+            Some(())
+        }),
+        get: |config| {
+            let groups: Vec<String> = config.local_groups.iter().map(u32::to_string).collect();
+            format!("{groups:?}")
+        },
     },
     Row {
         name: "name",
