@@ -95,7 +95,9 @@ fn words(value: &toml::Value) -> Option<Value> {
         _ => None,
     };
     match value {
-        toml::Value::Array(array) => array.iter().map(scalar).collect::<Option<_>>().map(Value::List),
+        toml::Value::Array(array) => {
+            array.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>().map(Value::List)
+        }
         other => scalar(other).map(Value::One),
     }
 }
