@@ -175,7 +175,7 @@ impl Executor {
         (keep_all, wait): (bool, Option<Duration>),
     ) -> Result<()> {
         if keep_all
-            && !outlet.has_room()
+            && !outlet.may_write()
             && let Err(error) = wait.ok_or(Error::Timeout).and_then(|wait| self.wait_for_room(outlet, wait))
         {
             payload.drop_into(outlet);
@@ -224,7 +224,7 @@ impl Executor {
     }
 
     fn wait_for_room(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
-        self.wait_for_readers(outlet, wait, Outlet::has_room)
+        self.wait_for_readers(outlet, wait, Outlet::may_write)
     }
 
     /// Waits until all reliable readers have all that was written.

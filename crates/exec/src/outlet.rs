@@ -274,6 +274,21 @@ impl Outlet {
         }
     }
 
+    /// May a KEEP_ALL writer go on? RESOURCE_LIMITS may allow more than a lane holds: the protocol then
+    /// takes what the lane does not, and counts what waits there.
+    pub(crate) fn may_write(&mut self) -> bool {
+        if self.has_room() {
+            return true;
+        }
+        let limit = self.limit;
+        let Some(lane) = self.lane.as_ref().filter(|lane| limit != u64::MAX && limit > lane.lane().cells())
+        else {
+            return false;
+        };
+        self.link.set_beside(usize::try_from(lane.unread()).unwrap_or(usize::MAX));
+        true
+    }
+
     /// Has every reader of the lane read all?
     pub(crate) fn is_read(&mut self) -> bool {
         self.refresh();

@@ -397,6 +397,11 @@ impl Participant {
                 }
                 local.delivered = number;
             }
+            if let Some(next) = writer.tell_off_lane(at)
+                && let Some(local) = writer.local.get(at)
+            {
+                sink.lane_next(local.reader, writer.guid, next);
+            }
         }
         writer.after_delivery();
     }

@@ -213,6 +213,25 @@ fn keep_all_waits_for_its_readers_and_then_gives_up() {
 }
 
 #[test]
+fn resource_limits_above_what_a_lane_holds_are_kept_exactly() {
+    let one = participant(27);
+    let limits = |max| taut::qos::ResourceLimits { max_samples: Some(max), ..Default::default() };
+    let qos = reliable().max_blocking_time(Duration::from_millis(20));
+    let topic = one.topic::<Number>("Limits").unwrap();
+    let writer = topic.writer(qos.clone().resource_limits(limits(700))).unwrap();
+    let reader = topic.reader(qos.resource_limits(limits(10))).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    let written = (0..10_000).take_while(|value| writer.write(&Number { value: *value }).is_ok()).count();
+    assert_eq!(written, 710, "the reader's 10 and the writer's 700");
+    let mut taken = Vec::new();
+    while taken.len() < written {
+        reader.wait(SOON).unwrap();
+        taken.extend(reader.take().unwrap().into_iter().map(|sample| sample.data.unwrap().value));
+    }
+    assert_eq!(taken, (0..written as u32).collect::<Vec<_>>(), "in order, each once");
+}
+
+#[test]
 fn a_wait_is_as_short_as_it_is_asked_to_be() {
     let one = participant(39);
     let (_writer, reader) = pair(&one, &one, "Short", &reliable());

@@ -66,6 +66,10 @@ impl Writer {
         if self.sent == self.last {
             self.sent = written;
         }
+        // Nothing of it is in the history: who had all before has all that there is.
+        for local in self.local.iter_mut().filter(|local| local.delivered >= self.last) {
+            local.delivered = written;
+        }
         self.last = written;
         let off_lane = self.link.off_lane();
         if off_lane > self.off_lane {
@@ -81,6 +85,18 @@ impl Writer {
             }
         }
         self.skip_lane();
+    }
+
+    /// For a reader of this participant that has all that did not go through the lane, and has not been told
+    /// so: the number after the last of it. Its lane may go on there.
+    pub fn tell_off_lane(&mut self, at: usize) -> Option<SequenceNumber> {
+        let off_lane = self.off_lane;
+        let local = self.local.get_mut(at)?;
+        if local.lane_from.is_none() || local.delivered < off_lane || local.told >= off_lane {
+            return None;
+        }
+        local.told = off_lane;
+        Some(off_lane.next())
     }
 
     /// Do all readers take a change from the lane that goes through it now?

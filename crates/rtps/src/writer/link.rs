@@ -3,12 +3,12 @@
 //! The owner of a writer whose readers all take its changes from a lane need not go through the protocol
 //! at all: it writes into the lane and says so here. The protocol says here when that is enough.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use taut_base::SequenceNumber;
 use taut_mem::fail::{self, Point};
 
-/// One word that the owner of the writer sets, and two that the protocol sets.
+/// Words that the owner of the writer sets, and words that the protocol sets.
 ///
 /// They may be a change late on the other side. A change that is written directly while a reader matches
 /// who needs the protocol is, to that reader, one from before the match or one that is gone.
@@ -16,6 +16,7 @@ use taut_mem::fail::{self, Point};
 pub struct Link {
     last: AtomicI64,
     off_lane: AtomicI64,
+    beside: AtomicUsize,
     seen: AtomicI64,
     direct: AtomicBool,
 }
@@ -41,6 +42,16 @@ impl Link {
     /// told that it is gone.
     pub fn set_off_lane(&self, number: SequenceNumber) {
         self.off_lane.store(number.0, Ordering::Release);
+    }
+
+    /// Changes that wait in the lane, and so count as well against RESOURCE_LIMITS.
+    pub fn beside(&self) -> usize {
+        self.beside.load(Ordering::Relaxed)
+    }
+
+    /// So many changes wait in the lane, which is full.
+    pub fn set_beside(&self, count: usize) {
+        self.beside.store(count, Ordering::Relaxed);
     }
 
     /// Are the writer's readers content with its lane, and does the protocol owe them nothing?

@@ -60,6 +60,8 @@ pub struct LocalReader {
     pub delivered: SequenceNumber,
     /// From this change on it takes from the lane what goes through it.
     pub lane_from: Option<SequenceNumber>,
+    /// It knows that up to this change it has all that did not go through the lane.
+    pub told: SequenceNumber,
 }
 
 /// One writer.
@@ -177,7 +179,8 @@ impl Writer {
         if !self.keep_all {
             return true;
         }
-        if self.history.len() >= self.max_samples {
+        let beside = if self.durable { 0 } else { self.link.beside() };
+        if self.history.len().saturating_add(beside) >= self.max_samples {
             return false;
         }
         let acked = self.acked_by_all();
@@ -281,7 +284,8 @@ impl Writer {
         let all = self.durable && durable_reader;
         let delivered = if all { SequenceNumber::ZERO } else { self.last };
         let reliable = reliable && self.reliable;
-        self.local.push(LocalReader { reader, reliable, delivered, lane_from: None });
+        let told = SequenceNumber::ZERO;
+        self.local.push(LocalReader { reader, reliable, delivered, lane_from: None, told });
         self.update_link();
     }
 
