@@ -97,8 +97,6 @@ pub struct Writer {
     /// Some reader reads the lane.
     has_lane_readers: bool,
     history: HistoryCache,
-    /// Changes by which a built-in writer tells that an endpoint is gone: they go when all know.
-    gone: VecDeque<SequenceNumber>,
     proxies: BTreeMap<Guid, ReaderProxy>,
     /// Proxies that are owed something, each at most once.
     owed: VecDeque<Guid>,
@@ -154,7 +152,6 @@ impl Writer {
             keep_all: matches!(history, History::KeepAll),
             max_samples: max_samples.map_or(usize::MAX, |max| max as usize),
             history: HistoryCache::new(history, keyed),
-            gone: VecDeque::new(),
             proxies: BTreeMap::new(),
             owed: VecDeque::new(),
             route: Vec::new(),
@@ -223,9 +220,6 @@ impl Writer {
             time: now,
             payload: new.payload,
         });
-        if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
-            self.gone.push_back(self.last);
-        }
         if self.route.is_empty() {
             self.sent = self.last;
         }
@@ -428,16 +422,10 @@ impl Writer {
         remote.chain(local).min().unwrap_or(self.last).min(self.last)
     }
 
-    /// A volatile writer keeps only what somebody may still ask for. A built-in one that an endpoint is gone
-    /// only until all have heard it: who comes later never knew it.
+    /// A volatile writer keeps only what somebody may still ask for.
     pub fn forget_acknowledged(&mut self) {
-        let acked = self.acked_by_all().min(self.sent);
-        while let Some(number) = self.gone.front().copied().filter(|number| *number <= acked) {
-            self.gone.pop_front();
-            self.history.remove(number);
-        }
         if !self.durable {
-            self.history.remove_through(acked);
+            self.history.remove_through(self.acked_by_all().min(self.sent));
         }
     }
 
