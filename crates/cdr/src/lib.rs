@@ -58,7 +58,7 @@ pub use payload::{
     Encapsulation, from_key_payload, from_payload, key_to_payload, key_to_payload_in, to_payload,
     to_payload_in,
 };
-pub use plain::{Plain, put_plain, put_plain_slice, take_plain, take_plain_vec, view};
+pub use plain::{Plain, put_plain, put_plain_slice, take_plain, take_plain_boxed, take_plain_vec, view};
 pub use primitives::{Char, LongDouble, WChar};
 pub use strings::WString;
 pub use types::{Cdr, DdsType, Endian, Extensibility, Members, Representation, min_size};

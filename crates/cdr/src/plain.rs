@@ -93,3 +93,49 @@ pub fn view<T: Plain>(payload: &[u8]) -> Result<&T> {
     let bytes = body.get(..size_of::<T>()).ok_or(CdrError::EndOfData)?;
     bytemuck::try_from_bytes(bytes).map_err(|_| CdrError::NotInPlace)
 }
+
+/// Reads a serialized plain sample into memory of its own, without a place on the stack.
+///
+/// *Errors*: as decoding. *Cost*: one allocation and one copy; a value in foreign byte order goes over the
+/// stack.
+pub fn take_plain_boxed<T: Plain>(payload: &[u8]) -> Result<Box<T>> {
+    let (encapsulation, body) = Encapsulation::parse(payload)?;
+    if !encapsulation.fits(Extensibility::Final) {
+        return Err(CdrError::Encapsulation);
+    }
+    if encapsulation.endian != crate::Endian::NATIVE {
+        return crate::from_payload(payload).map(Box::new);
+    }
+    let bytes = body.get(..size_of::<T>()).ok_or(CdrError::EndOfData)?;
+    let mut value = bytemuck::allocation::zeroed_box::<T>();
+    bytemuck::bytes_of_mut(&mut *value).copy_from_slice(bytes);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Representation, to_payload, to_payload_in};
+    use taut_derive::DdsType;
+
+    #[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+    #[dds(final, plain, crate = crate)]
+    #[repr(C)]
+    struct Pair {
+        a: u64,
+        b: u32,
+        c: u32,
+    }
+
+    #[test]
+    fn a_box_holds_what_was_written_in_either_byte_order() {
+        let pair = Pair { a: 1 << 40, b: 2, c: 3 };
+        let (mut native, mut swapped) = (Vec::new(), Vec::new());
+        to_payload(&pair, Representation::Xcdr2, &mut native).unwrap();
+        to_payload_in(&pair, Representation::Xcdr1, crate::Endian::Big, &mut swapped).unwrap();
+        for payload in [&native, &swapped] {
+            assert_eq!(take_plain_boxed::<Pair>(payload).as_deref(), Ok(&pair));
+            assert!(take_plain_boxed::<Pair>(&payload[..payload.len() - 1]).is_err());
+        }
+    }
+}

@@ -298,13 +298,6 @@ enum Data<T> {
     Decoded(Box<T>),
 }
 
-/// On its own, so that a view in place needs no stack for the value.
-#[cold]
-#[inline(never)]
-fn decode_boxed<T: DdsType>(payload: &[u8]) -> Option<Box<T>> {
-    taut_cdr::from_payload(payload).ok().map(Box::new)
-}
-
 impl<T: DdsType + Plain> View<T> {
     /// The data; `None` if the sample only tells that the state of its instance has changed.
     pub fn data(&self) -> Option<&T> {
@@ -322,7 +315,7 @@ impl<T: DdsType + Plain> View<T> {
         } else if taut_cdr::view::<T>(&taken.payload).is_ok() {
             Data::InPlace(taken.payload)
         } else {
-            Data::Decoded(decode_boxed(&taken.payload)?)
+            Data::Decoded(taut_cdr::take_plain_boxed(&taken.payload).ok()?)
         };
         Some(View { data, info })
     }
