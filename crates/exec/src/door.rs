@@ -53,7 +53,9 @@ impl Door {
 
     /// Wakes the thread that waits here.
     pub(crate) fn wake(&self) {
-        if let Some(thread) = &*self.parked.lock() {
+        // Without the lock: on one core the woken thread runs at once, and would wait for it.
+        let parked = self.parked.lock().clone();
+        if let Some(thread) = parked {
             thread.unpark();
         }
     }
