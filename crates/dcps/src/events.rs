@@ -132,7 +132,8 @@ impl DomainParticipant {
         }
     }
 
-    fn tell(&mut self, entity: Entity, kinds: StatusMask) {
+    /// An entity has news of these kinds.
+    pub fn tell(&mut self, entity: Entity, kinds: StatusMask) {
         self.readers.news.add(entity, kinds);
     }
 

@@ -205,11 +205,6 @@ impl ReaderSide {
         self.sources.iter().any(|source| source.lane.lane().is_awaited())
     }
 
-    /// Is there a sample that was not read, or may there be one in a lane?
-    pub fn has_unread(&self) -> bool {
-        self.cache.unread_count() > 0 || self.is_ready()
-    }
-
     /// Does a change wait in the protocol for room? Forgets it.
     pub fn take_blocked(&mut self) -> bool {
         std::mem::take(&mut self.blocked)

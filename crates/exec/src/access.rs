@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 use taut_base::{Duration, Error, Result, Time};
-use taut_dcps::{Pulled, ReaderSide, Sample, Selection, Taken, Write};
+use taut_dcps::{Entity, Pulled, ReaderSide, Sample, Selection, StatusMask, Taken, Write};
 use taut_mem::lane::Slot as LaneSlot;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
@@ -93,6 +93,11 @@ impl Executor {
         self.inner.leave_broken();
         if pulled.awaited {
             door.ring_writers();
+        }
+        // Listeners hear of what only this look has found; the samples themselves are here already.
+        let told = StatusMask(pulled.news.0 & !StatusMask::DATA_AVAILABLE.0);
+        if told != StatusMask::NONE {
+            self.inner.with(|participant, _| participant.tell(Entity::Reader(door.index), told));
         }
         if blocked {
             self.inner.with(|participant, now| participant.on_room(now, door.index));

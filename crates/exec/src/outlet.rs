@@ -278,6 +278,9 @@ impl Outlet {
     /// takes what the lane does not, and counts what waits there.
     pub(crate) fn may_write(&mut self) -> bool {
         if self.has_room() {
+            if self.link.beside() > 0 {
+                self.link.set_beside(0);
+            }
             return true;
         }
         let limit = self.limit;
