@@ -1,7 +1,7 @@
 //! Read and take: which samples, in which order, with which ranks. DCPS 1.4 §2.2.2.5.3.
 //! The half of the reader cache that the application calls, through the DataReader.
 
-use taut_base::{Duration, Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_base::{Duration, Guid, InstanceHandle, SequenceNumber, Timestamp};
 use taut_mem::Bytes;
 
 use crate::instance::Instance;
@@ -72,6 +72,11 @@ impl ReaderCache {
         Some(sample)
     }
 
+    /// Is the sample that came first taken first, whatever comes after it?
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.depth.is_none() && !self.by_source
+    }
+
     /// Does a sample that comes now and is taken at once leave no trace but in its instance?
     pub(crate) fn may_pass(&self) -> bool {
         self.is_empty() && !self.exclusive && !self.by_source && self.minimum_separation == Duration::ZERO
@@ -87,7 +92,6 @@ impl ReaderCache {
         writer: Guid,
         sequence_number: SequenceNumber,
         source_timestamp: Option<Timestamp>,
-        now: Time,
     ) -> Option<SampleInfo> {
         let handle = if self.keyed { instance } else { InstanceHandle::NIL };
         let index = self.instances.find(handle)?;
@@ -101,7 +105,6 @@ impl ReaderCache {
             view_state: instance.view,
             instance_state: InstanceState::Alive,
             source_timestamp,
-            reception_timestamp: now,
             instance_handle: handle,
             publication_handle: writer.into(),
             disposed_generation_count: instance.disposed_generations,
@@ -282,7 +285,6 @@ fn info(entry: &Entry, instance: &Instance, chosen: &Selected) -> SampleInfo {
         view_state: instance.view,
         instance_state: instance.state,
         source_timestamp: entry.change.source_timestamp,
-        reception_timestamp: entry.change.time,
         instance_handle: instance.handle,
         publication_handle: entry.change.writer_guid.into(),
         disposed_generation_count: entry.disposed_generations,

@@ -73,7 +73,14 @@ impl Source {
 
     /// The number of the lane's next sample.
     fn first(&self) -> Option<SequenceNumber> {
-        self.lane.peek().map(|number| SequenceNumber(number.cast_signed()))
+        self.lane.peek().map(|meta| Head::of(&meta).number)
+    }
+
+    /// Is the lane's next sample one with data that nothing comes before? Who may be overtaken cannot say.
+    fn is_sure(&self) -> bool {
+        let next = || self.lane.peek().map(|meta| Head::of(&meta));
+        let is_sure = |head: Head| head.number == self.next && head.kind == ChangeKind::Alive;
+        self.reliable && self.is_ready() && next().is_some_and(is_sure)
     }
 
     fn stall(&mut self) {
@@ -200,6 +207,13 @@ impl ReaderSide {
         self.sources.iter().any(Source::is_ready)
     }
 
+    /// Is there a sample that was not read, as far as that can be said without looking through the lanes? If
+    /// one is in a lane it is left there, from where [`ReaderSide::pass_next`] takes it.
+    pub fn is_sure(&self) -> bool {
+        let passes = || self.key_hash.is_none() && self.cache.may_pass();
+        self.cache.unread_count() > 0 || (passes() && self.sources.iter().any(Source::is_sure))
+    }
+
     /// Does the writer of a lane wait for room?
     pub fn is_awaited(&self) -> bool {
         self.sources.iter().any(|source| source.lane.lane().is_awaited())
@@ -225,10 +239,19 @@ impl ReaderSide {
         self.broken.pop()
     }
 
-    /// Samples have gone: lanes that were full for want of room may go on. Are there any?
-    pub fn make_room(&mut self) -> bool {
-        let stalled = self.sources.iter_mut().filter(|source| source.stalled);
-        stalled.map(|source| source.stalled = false).count() > 0
+    /// Samples have gone: is a lane full for want of room, that may go on?
+    pub fn is_stalled(&self) -> bool {
+        self.sources.iter().any(|source| source.stalled)
+    }
+
+    /// Takes what is in the lanes if a take wants to see it. What a KEEP_ALL reader has not taken yet comes
+    /// first anyway: what follows it is left where it lies, and is [passed on](ReaderSide::pass_next) from there.
+    pub fn refill(&mut self, now: Time) -> Pulled {
+        if self.cache.unread_count() > 0 && self.cache.keeps_order() {
+            Pulled::default()
+        } else {
+            self.pull(now)
+        }
     }
 
     /// Takes what is in the lanes as far as there is room.
@@ -402,12 +425,7 @@ impl ReaderSide {
     /// Takes the next sample straight from a lane, the same as [`ReaderSide::pull`] and
     /// [`ReaderSide::take_next`] while nothing else waits, and gives it to `out`. `None`: do that.
     #[inline]
-    pub fn pass_next<R>(
-        &mut self,
-        now: Time,
-        pulled: &mut Pulled,
-        out: impl FnOnce(Taken<'_>) -> R,
-    ) -> Option<R> {
+    pub fn pass_next<R>(&mut self, pulled: &mut Pulled, out: impl FnOnce(Taken<'_>) -> R) -> Option<R> {
         if !self.cache.may_pass() {
             return None;
         }
@@ -431,7 +449,7 @@ impl ReaderSide {
         };
         let passes = follows && last && head.kind == ChangeKind::Alive;
         let info = instance.filter(|_| passes).and_then(|instance| {
-            self.cache.pass(instance, source.writer, head.number, head.source_timestamp, now)
+            self.cache.pass(instance, source.writer, head.number, head.source_timestamp)
         });
         let Some(info) = info else {
             source.lane.step_back();

@@ -67,7 +67,7 @@ fn lanes_have_their_turns() {
         lanes.iter_mut().for_each(|lane| lane.push(&meta(number), b"text").unwrap());
     }
     let mut pulled = Pulled::default();
-    let mut next = || side.pass_next(Time(1), &mut pulled, |sample| sample.info.publication_handle);
+    let mut next = || side.pass_next(&mut pulled, |sample| sample.info.publication_handle);
     let taken: Vec<_> = std::iter::from_fn(&mut next).collect();
     let (one, other) = (writer(1).into(), writer(2).into());
     assert_eq!(taken, [one, other, one, other, one, other], "and not the first until it is empty");

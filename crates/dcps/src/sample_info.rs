@@ -1,6 +1,6 @@
 //! What a reader hands out: a sample and what is known of it. DCPS 1.4 §2.2.2.5.5.
 
-use taut_base::{InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_base::{InstanceHandle, SequenceNumber, Timestamp};
 use taut_mem::Bytes;
 
 use crate::states::{
@@ -18,8 +18,6 @@ pub struct SampleInfo {
     pub instance_state: InstanceState,
     /// The writer's clock at the write; `None` if it did not say.
     pub source_timestamp: Option<Timestamp>,
-    /// This side's clock at the arrival.
-    pub reception_timestamp: Time,
     /// Its instance; NIL if the topic has no key.
     pub instance_handle: InstanceHandle,
     /// The writer's GUID.

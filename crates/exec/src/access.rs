@@ -1,4 +1,4 @@
-//! What the owners of readers and writers do with their ends: take, wait, publish.
+//! What the owners of readers and writers do with their ends: take, publish.
 //!
 //! None of it needs the token while lanes are enough.
 
@@ -14,6 +14,7 @@ use crate::clock::monotonic_now;
 use crate::door::Door;
 use crate::executor::Executor;
 use crate::outlet::{Outlet, Payload};
+use crate::waiting::ends;
 
 impl Executor {
     /// The door of a reader that was just created.
@@ -40,13 +41,14 @@ impl Executor {
         if side.cache.is_empty() && !side.is_ready() {
             return None;
         }
-        let (now, mut pulled) = (monotonic_now(), Pulled::default());
+        let mut pulled = Pulled::default();
         let mut out = Some(out);
-        let passed = side.pass_next(now, &mut pulled, |taken| out.take().map(|out| out(taken)));
+        let passed = side.pass_next(&mut pulled, |taken| out.take().map(|out| out(taken)));
         let taken = match passed {
             Some(taken) => taken,
             None => {
-                pulled.add(side.pull(now));
+                let now = monotonic_now();
+                pulled.add(side.refill(now));
                 out.and_then(|out| side.take_next_with(now, out))
             }
         };
@@ -83,10 +85,16 @@ impl Executor {
     }
 
     /// After a visit: room is used, and told to who waits for it.
-    fn leave(&self, door: &Door, mut side: MutexGuard<'_, ReaderSide>, mut pulled: Pulled, taken: bool) {
+    pub(crate) fn leave(
+        &self,
+        door: &Door,
+        mut side: MutexGuard<'_, ReaderSide>,
+        mut pulled: Pulled,
+        taken: bool,
+    ) {
         let blocked = taken && side.take_blocked();
-        if taken && side.make_room() {
-            pulled.add(side.pull(monotonic_now()));
+        if taken && side.is_stalled() {
+            pulled.add(side.refill(monotonic_now()));
         }
         self.inner.doors.note_broken(door.index, &mut side);
         drop(side);
@@ -102,59 +110,6 @@ impl Executor {
         if blocked {
             self.inner.with(|participant, now| participant.on_room(now, door.index));
         }
-    }
-
-    /// Waits until a reader has a sample that was not read. `false` when `until` has passed.
-    pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
-        if self.is_threaded()
-            && let Some(found) = self.park(door, until)
-        {
-            return found;
-        }
-        self.watch(door);
-        let inner = &self.inner;
-        let found = inner.wait(until, |participant, now| {
-            if participant.pull(now, door.index) {
-                door.ring_writers();
-            }
-            participant.side(door.index, |side| side.cache.unread_count() > 0).filter(|unread| *unread)
-        });
-        self.unwatch(door);
-        found.is_some()
-    }
-
-    /// Waits at the door while all samples come from writers of this process, who wake this thread and no
-    /// other. `None` if that is not, or no longer, so: the port is the place to wait then.
-    fn park(&self, door: &Door, until: Option<Time>) -> Option<bool> {
-        if !door.begin_parking() {
-            return None;
-        }
-        let found = loop {
-            // Another value each time: a writer rings once for each.
-            door.bell.disarm();
-            door.bell.arm();
-            let mut side = door.side();
-            let pulled = if side.is_ready() { side.pull(monotonic_now()) } else { Pulled::default() };
-            let (unread, matched) = (side.cache.unread_count() > 0, side.matched);
-            drop(side);
-            if pulled.awaited {
-                door.ring_writers();
-            }
-            if unread {
-                break Some(true);
-            }
-            if !door.is_fed_here(matched) {
-                break None;
-            }
-            match until.map(|until| until.since(monotonic_now())) {
-                Some(Duration::ZERO) => break Some(false),
-                Some(left) => std::thread::park_timeout(left.into()),
-                None => std::thread::park(),
-            }
-        };
-        door.bell.disarm();
-        door.end_parking();
-        found
     }
 
     /// From now on the driver empties the reader's lanes, so that its news are told.
@@ -221,45 +176,10 @@ impl Executor {
         if self.inner.write(index, write.clone(), false).is_ok() {
             return Ok(());
         }
-        let until = wait.filter(|wait| !wait.is_infinite()).map(|wait| monotonic_now() + wait);
-        let written = self.inner.wait(until, |participant, now| {
+        let written = self.inner.wait(wait.and_then(ends), |participant, now| {
             participant.write(now, index, write.clone()).is_ok().then_some(())
         });
         written.ok_or(Error::Timeout)
-    }
-
-    fn wait_for_room(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
-        self.wait_for_readers(outlet, wait, Outlet::may_write)
-    }
-
-    /// Waits until all reliable readers have all that was written.
-    ///
-    /// *Errors*: [`Error::Timeout`].
-    pub fn wait_for_acknowledgments(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
-        let index = outlet.index;
-        let until = (!wait.is_infinite()).then(|| monotonic_now() + wait);
-        self.inner.with(|participant, now| participant.ask_for_acknowledgements(now, index));
-        let acknowledged =
-            self.inner.wait(until, |participant, _| participant.is_acknowledged(index).then_some(()));
-        acknowledged.ok_or(Error::Timeout)?;
-        let left = until.map_or(Duration::INFINITE, |until| until.since(monotonic_now()));
-        self.wait_for_readers(outlet, left, Outlet::is_read)
-    }
-
-    fn wait_for_readers(
-        &self,
-        outlet: &mut Outlet,
-        wait: Duration,
-        ready: fn(&mut Outlet) -> bool,
-    ) -> Result<()> {
-        if ready(outlet) {
-            return Ok(());
-        }
-        let until = (!wait.is_infinite()).then(|| monotonic_now() + wait);
-        outlet.set_waiting(true);
-        let found = self.inner.wait(until, |_, _| ready(outlet).then_some(()));
-        outlet.set_waiting(false);
-        found.ok_or(Error::Timeout)
     }
 
     /// Has everybody acknowledged all that was written?

@@ -7,6 +7,8 @@ use taut_base::{Duration, Error, GuidPrefix, Locator, Result};
 use taut_port_udp::{PortMapping, UdpConfig, UdpPort};
 use taut_rtps::{Config, Interface, MulticastChoice};
 
+use crate::waiting::DEFAULT_SPIN;
+
 /// How long peers remember a silent participant. Lower forgets one that is only slow, higher keeps
 /// the dead; Cyclone DDS has the same.
 pub const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(10);
@@ -51,6 +53,8 @@ pub struct ExecutorConfig {
     pub local_directory: Option<PathBuf>,
     /// Groups whose processes may share memory with this one, beside those of the same user.
     pub local_groups: Vec<u32>,
+    /// How long a wait for what lanes bring looks before it sleeps.
+    pub spin: Duration,
 }
 
 impl Default for ExecutorConfig {
@@ -67,6 +71,7 @@ impl Default for ExecutorConfig {
             local: true,
             local_directory: None,
             local_groups: Vec::new(),
+            spin: DEFAULT_SPIN,
         }
     }
 }

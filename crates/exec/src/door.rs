@@ -14,6 +14,7 @@ use taut_mem::lane::Bell;
 use taut_rtps::ReaderIndex;
 
 use crate::ringer::Ringer;
+use crate::waiting::Spin;
 
 /// One reader's side and who is interested in it.
 pub struct Door {
@@ -25,6 +26,7 @@ pub struct Door {
     writers: Mutex<Vec<(Guid, Ringer)>>,
     /// The thread that waits here and not at the port, and what it looks at before it sleeps.
     parked: Mutex<Option<Thread>>,
+    pub(crate) spin: Spin,
     pub(crate) bell: Arc<Bell>,
 }
 
@@ -35,6 +37,11 @@ impl Door {
 
     pub(crate) fn is_watched(&self) -> bool {
         self.watchers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Do lanes lead here?
+    pub(crate) fn has_lanes(&self) -> bool {
+        !self.writers.lock().is_empty()
     }
 
     /// The calling thread is the one that waits here; `false` if there is one.
@@ -200,6 +207,7 @@ impl Doors for TableDoors {
                 watchers: AtomicUsize::new(0),
                 writers: Mutex::default(),
                 parked: Mutex::default(),
+                spin: Spin::default(),
                 bell: Arc::new(Bell::of_process()),
             })
         });

@@ -8,7 +8,7 @@ use crossbeam_queue::ArrayQueue;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::{Mutex, MutexGuard};
-use taut_base::{Error, GuidPrefix, Result, SequenceNumber, Time};
+use taut_base::{Duration, Error, GuidPrefix, Result, SequenceNumber, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask, Write};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
@@ -35,6 +35,7 @@ pub(crate) const WAKE: u64 = u64::MAX;
 /// Drives one participant.
 pub struct Executor {
     pub(crate) inner: Arc<Inner>,
+    pub(crate) spin: Duration,
     background: Option<JoinHandle<()>>,
 }
 
@@ -185,7 +186,7 @@ impl Executor {
             Driver::Threaded => Some(background::spawn(&inner)?),
         };
         *inner.background_thread.lock() = background.as_ref().map(|handle| handle.thread().clone());
-        Ok(Executor { inner, background })
+        Ok(Executor { inner, spin: config.spin, background })
     }
 
     /// Runs `call` with the participant and sends what came of it, all from this thread.

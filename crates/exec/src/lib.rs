@@ -22,6 +22,7 @@ mod outlet;
 mod path;
 mod ringer;
 mod role;
+mod waiting;
 
 pub use clock::{monotonic_now, wall_clock_now};
 pub use config::{DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, ExecutorConfig};
@@ -31,3 +32,4 @@ pub use hooks::Listener;
 pub use jobs::{JobClass, JobReport};
 pub use outlet::{Outlet, Payload};
 pub use path::SamplePath;
+pub use waiting::DEFAULT_SPIN;

@@ -5,7 +5,7 @@
 //! no lock, no system call unless a reader sleeps.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use taut_base::{Guid, SequenceNumber};
@@ -16,6 +16,7 @@ use taut_port_shm::Memory;
 use taut_rtps::{Link, WriterIndex};
 
 use crate::ringer::Ringer;
+use crate::waiting::Spin;
 
 /// Samples that a lane holds. Lower and a writer that is faster than its readers for a moment leaves the
 /// lane, higher and what it writes is no longer in the cache when they come: 64 kB.
@@ -117,6 +118,7 @@ pub struct Outlet {
     /// How many changes may wait in the lane.
     limit: u64,
     waits: bool,
+    pub(crate) spin: Spin,
 }
 
 /// A payload that is to be written.
@@ -232,6 +234,7 @@ impl Outlet {
             gone: SequenceNumber::ZERO,
             limit: limit.map_or(u64::MAX, u64::from),
             waits: false,
+            spin: Spin::default(),
         }
     }
 
@@ -298,8 +301,7 @@ impl Outlet {
         self.lane.as_ref().is_none_or(|lane| !self.has_readers || lane.unread() == 0)
     }
 
-    /// Asks the readers to tell of room while the owner waits for it, and has those look whose samples
-    /// only the lane holds.
+    /// Asks the readers to tell of room while the owner waits for it.
     pub(crate) fn set_waiting(&mut self, waits: bool) {
         if self.waits == waits {
             return;
@@ -308,9 +310,11 @@ impl Outlet {
         if let Some(lane) = &self.lane {
             lane.await_readers(waits);
         }
-        if waits {
-            self.bells.iter().for_each(|(ringer, _)| ringer.ring());
-        }
+    }
+
+    /// Has those look whose samples only the lane holds.
+    pub(crate) fn ring_readers(&self) {
+        self.bells.iter().for_each(|(ringer, _)| ringer.ring());
     }
 
     /// Finds a place in the lane for a payload; `false` if it cannot go there. The caller has looked for
@@ -398,9 +402,8 @@ impl Outlet {
         payload.drop_into(self);
     }
 
-    /// Wakes the participants that sleep, once for each time they do.
+    /// Wakes the participants that sleep, once for each time they do. The push before has fenced.
     fn ring(&mut self) {
-        fence(Ordering::SeqCst);
         for (ringer, rung) in &mut self.bells {
             if let Some(value) = ringer.bell.armed()
                 && value != *rung

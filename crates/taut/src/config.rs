@@ -58,6 +58,10 @@ pub struct Config {
     /// Groups whose processes may share memory with this one, beside those of the same user. What they
     /// write is copied before it is looked at.
     pub local_groups: Vec<u32>,
+    /// How long a wait for samples of this machine, or for room for them, looks before it sleeps. It looks as
+    /// long as that finds something: what comes at long intervals, or needs this thread's processor to be
+    /// written, is slept for.
+    pub spin: Duration,
     /// Who drives the participant while nobody waits.
     pub driver: Driver,
 }
@@ -79,6 +83,7 @@ impl Default for Config {
             local: true,
             local_directory: None,
             local_groups: Vec::new(),
+            spin: taut_exec::DEFAULT_SPIN,
             driver: Driver::Threaded,
         }
     }
@@ -137,6 +142,7 @@ impl Config {
             local: self.local,
             local_directory: self.local_directory.clone(),
             local_groups: self.local_groups.clone(),
+            spin: self.spin,
         }
     }
 }

@@ -88,12 +88,12 @@ impl LaneReader {
         self.shared.lane.stamp(self.position).load(Ordering::Acquire) >= ready(self.position)
     }
 
-    /// The first word of the next sample's meta words, if there is one.
-    pub fn peek(&self) -> Option<u64> {
+    /// The next sample's words, if there is one.
+    pub fn peek(&self) -> Option<Meta> {
         let cell = self.shared.lane.cell(self.position);
         let there = cell[STAMP].load(Ordering::Acquire) == ready(self.position);
-        let first = cell[META].load(Ordering::Relaxed);
-        (there && self.is_current()).then_some(first)
+        let meta = words_of(cell);
+        (there && self.is_current()).then_some(meta)
     }
 
     /// The next sample. The writer learns of the progress by [`LaneReader::publish`].
@@ -109,7 +109,7 @@ impl LaneReader {
                 self.catch_up();
                 continue;
             }
-            let meta: Meta = std::array::from_fn(|at| cell[META + at].load(Ordering::Relaxed));
+            let meta = words_of(cell);
             let payload = cell[PAYLOAD].load(Ordering::Relaxed);
             let found = match payload >> 32 {
                 0 => self.inline(cell, payload as usize),
@@ -218,6 +218,12 @@ impl LaneReader {
     pub(super) fn position(&self) -> u64 {
         self.position
     }
+}
+
+/// What a cell says beside its payload, if it [is current](LaneReader::is_current).
+#[inline]
+fn words_of(cell: &[AtomicU64; CELL]) -> Meta {
+    std::array::from_fn(|at| cell[META + at].load(Ordering::Relaxed))
 }
 
 enum Found {

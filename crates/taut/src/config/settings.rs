@@ -119,6 +119,16 @@ pub(super) const TABLE: &[Row] = &[
         },
     },
     Row {
+        name: "spin",
+        allowed: "a time, as `20us`; `0us` for never",
+        meaning: "How long a wait for samples of this machine, or for room for them, looks before it sleeps, as long as looks find something.",
+        set: Set::One(|config, text| {
+            config.spin = span(text)?;
+            Some(())
+        }),
+        get: |config| format!("\"{}\"", config.spin),
+    },
+    Row {
         name: "name",
         allowed: "a text",
         meaning: "A name for people, which the others see.",
@@ -172,17 +182,22 @@ pub(super) const TABLE: &[Row] = &[
 
 /// A number with its unit; at most a year, which is more than any timer of the protocol wants.
 fn duration(text: &str) -> Option<Duration> {
+    span(text).filter(|span| *span > Duration::ZERO)
+}
+
+/// The same, or nothing of a unit.
+fn span(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
     let unit = match unit {
-        "us" => Duration::from_micros(1),
+        "us" | "µs" => Duration::from_micros(1),
         "ms" => Duration::from_millis(1),
         "s" => Duration::from_secs(1),
         "min" => Duration::from_secs(60),
         _ => return None,
     };
     let span = unit.times(number.parse().ok()?);
-    (span > Duration::ZERO && span <= Duration::from_secs(365 * 86_400)).then_some(span)
+    (span <= Duration::from_secs(365 * 86_400)).then_some(span)
 }
 
 /// The name that is meant by one that is not known: like it, or with a word of it too many or missing.

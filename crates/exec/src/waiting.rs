@@ -1,0 +1,198 @@
+//! How the owners of readers and writers wait at their ends: they look for a while, then sleep.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use taut_base::{Duration, Error, Result, Time};
+
+use crate::clock::monotonic_now;
+use crate::door::Door;
+use crate::executor::Executor;
+use crate::outlet::Outlet;
+
+/// How long a wait looks before it sleeps, unless the user says otherwise. Lower and peers that answer at
+/// once are slept for, which costs each side a system call and the machine a change of threads; higher and
+/// a look in vain takes more of the processor.
+pub const DEFAULT_SPIN: Duration = Duration::from_micros(20);
+
+/// How often a look looks before it reads the clock again, and pauses of the processor between two looks.
+pub(crate) struct Pace {
+    looks: u32,
+    pauses: u32,
+}
+
+/// Who waits for a sample wants it at once.
+const FOR_SAMPLE: Pace = Pace { looks: 8, pauses: 1 };
+/// Who waits for room is served well with some more of it: each look takes the reader's cache line away.
+const FOR_ROOM: Pace = Pace { looks: 1, pauses: 32 };
+
+/// Waits without a look after looks in vain, at most. Lower and one who waits for what never comes at once,
+/// as on a single core, looks in vain more often; higher and it takes longer to see that things have changed.
+const LONGEST_PAUSE: u32 = 1_023;
+
+/// How long a writer that waits for room leaves readers to those who take from them, before it has the readers'
+/// drivers make room. Lower and a reader that falls behind for a moment has its samples moved to its cache, which
+/// costs it more than to take them from the lane; higher and a writer of many samples to a reader that takes
+/// none waits longer.
+const GRACE: Duration = Duration::from_micros(200);
+
+/// Whether to look before to sleep, by what came of it the last times: as long as looks find something each
+/// wait looks; after each that does not twice as many waits go to sleep at once.
+#[derive(Default)]
+pub(crate) struct Spin {
+    pause: AtomicU32,
+    left: AtomicU32,
+}
+
+impl Spin {
+    /// Looks with `ready` for so long, if that is likely to help. Returns whether it did.
+    pub fn look(&self, longest: Duration, pace: &Pace, mut ready: impl FnMut() -> bool) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        if left > 0 || longest == Duration::ZERO {
+            self.left.store(left.saturating_sub(1), Ordering::Relaxed);
+            return false;
+        }
+        let until = monotonic_now() + longest;
+        loop {
+            for _ in 0..pace.looks {
+                if ready() {
+                    self.pause.store(0, Ordering::Relaxed);
+                    return true;
+                }
+                (0..pace.pauses).for_each(|_| std::hint::spin_loop());
+            }
+            if monotonic_now() >= until {
+                break;
+            }
+        }
+        let pause = (self.pause.load(Ordering::Relaxed) * 2 + 1).min(LONGEST_PAUSE);
+        self.pause.store(pause, Ordering::Relaxed);
+        self.left.store(pause, Ordering::Relaxed);
+        false
+    }
+}
+
+/// When a wait that begins now ends; `None` for one without end.
+pub(crate) fn ends(wait: Duration) -> Option<Time> {
+    (!wait.is_infinite()).then(|| monotonic_now() + wait)
+}
+
+impl Executor {
+    /// Waits until a reader has a sample that was not read. `false` when `until` has passed.
+    pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
+        let longest = until.map_or(self.spin, |until| self.spin.min(until.since(monotonic_now())));
+        if door.has_lanes() && door.spin.look(longest, &FOR_SAMPLE, || self.has_unread(door)) {
+            return true;
+        }
+        if self.is_threaded()
+            && let Some(found) = self.park(door, until)
+        {
+            return found;
+        }
+        self.watch(door);
+        let inner = &self.inner;
+        let found = inner.wait(until, |participant, now| {
+            if door.side().is_sure() {
+                return Some(());
+            }
+            if participant.pull(now, door.index) {
+                door.ring_writers();
+            }
+            participant
+                .side(door.index, |side| side.cache.unread_count() > 0)
+                .filter(|unread| *unread)
+                .map(drop)
+        });
+        self.unwatch(door);
+        found.is_some()
+    }
+
+    /// Is there a sample to take?
+    fn has_unread(&self, door: &Door) -> bool {
+        let mut side = door.side();
+        if side.is_sure() {
+            return true;
+        }
+        if !side.is_ready() {
+            return false;
+        }
+        let pulled = side.pull(monotonic_now());
+        let unread = side.cache.unread_count() > 0;
+        self.leave(door, side, pulled, false);
+        unread
+    }
+
+    /// Waits at the door while all samples come from writers of this process, who wake this thread and no
+    /// other. `None` if that is not, or no longer, so: the port is the place to wait then.
+    fn park(&self, door: &Door, until: Option<Time>) -> Option<bool> {
+        if !door.begin_parking() {
+            return None;
+        }
+        let found = loop {
+            // Another value each time: a writer rings once for each.
+            door.bell.disarm();
+            door.bell.arm();
+            if self.has_unread(door) {
+                break Some(true);
+            }
+            let matched = door.side().matched;
+            if !door.is_fed_here(matched) {
+                break None;
+            }
+            match until.map(|until| until.since(monotonic_now())) {
+                Some(Duration::ZERO) => break Some(false),
+                Some(left) => std::thread::park_timeout(left.into()),
+                None => std::thread::park(),
+            }
+        };
+        door.bell.disarm();
+        door.end_parking();
+        found
+    }
+
+    /// Waits until a KEEP_ALL writer may go on.
+    ///
+    /// *Errors*: [`Error::Timeout`].
+    pub(crate) fn wait_for_room(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
+        self.wait_for_readers(outlet, wait, Outlet::may_write)
+    }
+
+    /// Waits until all reliable readers have all that was written.
+    ///
+    /// *Errors*: [`Error::Timeout`].
+    pub fn wait_for_acknowledgments(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
+        let index = outlet.index;
+        let until = ends(wait);
+        self.inner.with(|participant, now| participant.ask_for_acknowledgements(now, index));
+        let acknowledged =
+            self.inner.wait(until, |participant, _| participant.is_acknowledged(index).then_some(()));
+        acknowledged.ok_or(Error::Timeout)?;
+        let left = until.map_or(Duration::INFINITE, |until| until.since(monotonic_now()));
+        self.wait_for_readers(outlet, left, Outlet::is_read)
+    }
+
+    fn wait_for_readers(
+        &self,
+        outlet: &mut Outlet,
+        wait: Duration,
+        ready: fn(&mut Outlet) -> bool,
+    ) -> Result<()> {
+        let spin = std::mem::take(&mut outlet.spin);
+        let found = ready(outlet) || spin.look(self.spin.min(wait), &FOR_ROOM, || ready(outlet));
+        outlet.spin = spin;
+        if found {
+            return Ok(());
+        }
+        let until = ends(wait);
+        outlet.set_waiting(true);
+        let grace = monotonic_now() + GRACE;
+        let mut found = self
+            .inner
+            .wait(until.map_or(grace, |until| until.min(grace)).into(), |_, _| ready(outlet).then_some(()));
+        if found.is_none() {
+            outlet.ring_readers();
+            found = self.inner.wait(until, |_, _| ready(outlet).then_some(()));
+        }
+        outlet.set_waiting(false);
+        found.ok_or(Error::Timeout)
+    }
+}
