@@ -32,7 +32,7 @@ pub use participant::{DomainParticipant, Endpoint, Match, Write};
 pub use reader_cache::{
     DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,
 };
-pub use reader_side::{Doors, Pulled, ReaderSide, Taken};
+pub use reader_side::{Doors, Passed, Pulled, ReaderSide, Taken};
 pub use sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 pub use states::{InstanceState, InstanceStateMask, SampleState, SampleStateMask, ViewState, ViewStateMask};
 pub use status::{

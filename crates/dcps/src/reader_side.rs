@@ -106,6 +106,16 @@ impl Pulled {
     }
 }
 
+/// What became of the wish to pass a sample on.
+pub enum Passed<R, F> {
+    /// It was passed on.
+    On(R),
+    /// There is none, in a lane or in the cache.
+    Nothing,
+    /// It has to go through the cache.
+    Not(F),
+}
+
 /// A sample that is being taken.
 pub struct Taken<'a> {
     /// Its bytes.
@@ -423,19 +433,17 @@ impl ReaderSide {
     }
 
     /// Takes the next sample straight from a lane, the same as [`ReaderSide::pull`] and
-    /// [`ReaderSide::take_next`] while nothing else waits, and gives it to `out`. `None`: do that.
+    /// [`ReaderSide::take_next`] while nothing else waits, and gives it to `out`.
     #[inline]
-    pub fn pass_next<R>(&mut self, pulled: &mut Pulled, out: impl FnOnce(Taken<'_>) -> R) -> Option<R> {
+    pub fn pass_next<R, F: FnOnce(Taken<'_>) -> R>(&mut self, pulled: &mut Pulled, out: F) -> Passed<R, F> {
         if !self.cache.may_pass() {
-            return None;
+            return Passed::Not(out);
         }
         // After one source the next: else a fast writer's lane is all that is ever looked at.
-        let turn = Some(self.turn).filter(|turn| *turn < self.sources.len()).unwrap_or(0);
-        let at = (turn..self.sources.len()).chain(0..turn).find(|at| self.sources[*at].is_ready())?;
-        self.turn = at + 1;
+        let Some(at) = self.next_ready() else { return Passed::Nothing };
         let source = &mut self.sources[at];
         // With KEEP_LAST what follows may take this one's place.
-        let Next::Sample { meta, payload, lost } = source.lane.poll() else { return None };
+        let Next::Sample { meta, payload, lost } = source.lane.poll() else { return Passed::Not(out) };
         let head = Head::of(&meta);
         let follows = head.number == source.next || (!source.reliable && head.number > source.next);
         let last = self.cache.depth.is_none() || !source.lane.is_ready();
@@ -453,11 +461,25 @@ impl ReaderSide {
         });
         let Some(info) = info else {
             source.lane.step_back();
-            return None;
+            return Passed::Not(out);
         };
         source.next = head.number.next();
         pulled.awaited |= source.lane.publish();
-        Some(out(Taken { payload, payload_kind: PayloadKind::Data, info, short: &mut self.short }))
+        Passed::On(out(Taken { payload, payload_kind: PayloadKind::Data, info, short: &mut self.short }))
+    }
+
+    /// The place of the next source that has something, after the one that was found last.
+    #[inline]
+    fn next_ready(&mut self) -> Option<usize> {
+        let count = self.sources.len();
+        for _ in 0..count {
+            let at = if self.turn < count { self.turn } else { 0 };
+            self.turn = at + 1;
+            if self.sources[at].is_ready() {
+                return Some(at);
+            }
+        }
+        None
     }
 
     /// Reads selected samples; they stay. Returns how many.

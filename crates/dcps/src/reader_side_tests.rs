@@ -9,7 +9,7 @@ use taut_qos::DataReaderQos;
 use taut_rtps::history_cache::ChangeKind;
 
 use crate::reader_cache_tests::{change, writer};
-use crate::reader_side::{Pulled, ReaderSide};
+use crate::reader_side::{Passed, Pulled, ReaderSide};
 use crate::{StatusMask, TypeSupport};
 
 const CELLS: usize = 4;
@@ -67,8 +67,11 @@ fn lanes_have_their_turns() {
         lanes.iter_mut().for_each(|lane| lane.push(&meta(number), b"text").unwrap());
     }
     let mut pulled = Pulled::default();
-    let mut next = || side.pass_next(&mut pulled, |sample| sample.info.publication_handle);
-    let taken: Vec<_> = std::iter::from_fn(&mut next).collect();
+    let next = || match side.pass_next(&mut pulled, |sample| sample.info.publication_handle) {
+        Passed::On(writer) => Some(writer),
+        _ => None,
+    };
+    let taken: Vec<_> = std::iter::from_fn(next).collect();
     let (one, other) = (writer(1).into(), writer(2).into());
     assert_eq!(taken, [one, other, one, other, one, other], "and not the first until it is empty");
 }

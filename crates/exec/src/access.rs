@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 use taut_base::{Duration, Error, Result, Time};
-use taut_dcps::{Entity, Pulled, ReaderSide, Sample, Selection, StatusMask, Taken, Write};
+use taut_dcps::{Entity, Passed, Pulled, ReaderSide, Sample, Selection, StatusMask, Taken, Write};
 use taut_mem::lane::Slot as LaneSlot;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
@@ -37,23 +37,22 @@ impl Executor {
     /// door's lock: it hands a large sample on. *Cost*: the lock.
     #[inline]
     pub fn take_next<R>(&self, door: &Door, out: impl FnOnce(Taken<'_>) -> R) -> Option<R> {
-        let mut side = door.side();
-        if side.cache.is_empty() && !side.is_ready() {
-            return None;
-        }
-        let mut pulled = Pulled::default();
-        let mut out = Some(out);
-        let passed = side.pass_next(&mut pulled, |taken| out.take().map(|out| out(taken)));
-        let taken = match passed {
-            Some(taken) => taken,
-            None => {
+        let (mut side, mut pulled) = (door.side(), Pulled::default());
+        match side.pass_next(&mut pulled, out) {
+            Passed::On(taken) => {
+                drop(side);
+                self.tell(door, pulled);
+                Some(taken)
+            }
+            Passed::Nothing => None,
+            Passed::Not(out) => {
                 let now = monotonic_now();
                 pulled.add(side.refill(now));
-                out.and_then(|out| side.take_next_with(now, out))
+                let taken = side.take_next_with(now, out);
+                self.leave(door, side, pulled, taken.is_some());
+                taken
             }
-        };
-        self.leave(door, side, pulled, taken.is_some());
-        taken
+        }
     }
 
     /// Takes selected samples.
@@ -84,6 +83,19 @@ impl Executor {
         self.leave(door, side, pulled, taken);
     }
 
+    /// Tells who waits for it what a look at the lanes has done.
+    #[inline]
+    fn tell(&self, door: &Door, pulled: Pulled) {
+        if pulled.awaited {
+            door.ring_writers();
+        }
+        // Listeners hear of what only this look has found; the samples themselves are here already.
+        let told = StatusMask(pulled.news.0 & !StatusMask::DATA_AVAILABLE.0);
+        if told != StatusMask::NONE {
+            self.inner.with(|participant, _| participant.tell(Entity::Reader(door.index), told));
+        }
+    }
+
     /// After a visit: room is used, and told to who waits for it.
     pub(crate) fn leave(
         &self,
@@ -99,14 +111,7 @@ impl Executor {
         self.inner.doors.note_broken(door.index, &mut side);
         drop(side);
         self.inner.leave_broken();
-        if pulled.awaited {
-            door.ring_writers();
-        }
-        // Listeners hear of what only this look has found; the samples themselves are here already.
-        let told = StatusMask(pulled.news.0 & !StatusMask::DATA_AVAILABLE.0);
-        if told != StatusMask::NONE {
-            self.inner.with(|participant, _| participant.tell(Entity::Reader(door.index), told));
-        }
+        self.tell(door, pulled);
         if blocked {
             self.inner.with(|participant, now| participant.on_room(now, door.index));
         }
@@ -127,6 +132,7 @@ impl Executor {
     ///
     /// *Errors*: [`Error::Timeout`]; a buffer of the pool then goes back there, a loan is given back.
     /// *Cost*: see [`Outlet`].
+    #[inline]
     pub fn publish(
         &self,
         outlet: &mut Outlet,
@@ -146,6 +152,17 @@ impl Executor {
             outlet.commit(&write, payload);
             return Ok(());
         }
+        self.publish_beside(outlet, write, payload, (keep_all, wait))
+    }
+
+    /// The same for a change that the protocol is to see, too.
+    fn publish_beside(
+        &self,
+        outlet: &mut Outlet,
+        mut write: Write,
+        mut payload: Payload<'_>,
+        (keep_all, wait): (bool, Option<Duration>),
+    ) -> Result<()> {
         write.number = Some(outlet.next_number());
         write.payload = payload.share();
         if let Err(error) = self.give(outlet.index, write.clone(), keep_all, wait) {

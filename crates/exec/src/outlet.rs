@@ -135,6 +135,8 @@ enum At<'a> {
     Value { header: [u8; HEADER], value: &'a [u8], pool: &'a mut Pool },
     /// In a buffer of a pool.
     Buffer(&'a mut Pool, Option<taut_mem::Slot>),
+    /// In memory of its own, to be copied wherever it goes.
+    Short(&'a [u8]),
     /// The protocol has it.
     Shared(Bytes),
     /// In the lane's arena.
@@ -153,6 +155,7 @@ const HEADER: usize = 4;
 impl<'a> Payload<'a> {
     /// The memory of a value that is its serialized form, behind the first two bytes of its encapsulation
     /// header; `pool` is for what cannot go into the lane.
+    #[inline]
     pub fn value([high, low]: [u8; 2], value: &'a [u8], pool: &'a mut Pool) -> Payload<'a> {
         let len = (HEADER + value.len()).next_multiple_of(4);
         let padding = len - HEADER - value.len();
@@ -164,12 +167,18 @@ impl<'a> Payload<'a> {
         Payload { len: buffer.len(), at: At::Buffer(pool, Some(buffer)), place: None }
     }
 
+    /// Bytes that are short enough for a cell.
+    pub fn short(bytes: &'a [u8]) -> Payload<'a> {
+        Payload { len: bytes.len(), at: At::Short(bytes), place: None }
+    }
+
     /// The first `len` bytes of a loan.
     pub fn loan(slot: Slot, len: usize) -> Payload<'a> {
         Payload { len: len.min(slot.capacity()), at: At::Loan, place: Some(Place::Slot(slot)) }
     }
 
     /// Writes the payload into memory of its length. *Cost*: the one copy.
+    #[inline]
     fn copy_to(&self, to: &mut [u8]) {
         let At::Value { header, value, .. } = &self.at else { return to.copy_from_slice(self.bytes()) };
         let (first, rest) = to.split_at_mut(HEADER);
@@ -182,6 +191,7 @@ impl<'a> Payload<'a> {
     fn bytes(&self) -> &[u8] {
         match (&self.at, &self.place) {
             (At::Buffer(_, Some(buffer)), _) => buffer,
+            (At::Short(bytes), _) => bytes,
             (At::Shared(bytes), _) => bytes,
             (At::Loan, Some(Place::Slot(slot))) => slot.get(..self.len).unwrap_or_default(),
             _ => &[],
@@ -202,13 +212,14 @@ impl<'a> Payload<'a> {
                 content.resize(self.len, 0);
                 pool.share(buffer)
             }
-            At::Loan => return Bytes::copy_from(self.bytes()),
+            At::Short(_) | At::Loan => return Bytes::copy_from(self.bytes()),
         };
         self.at = At::Shared(bytes.clone());
         bytes
     }
 
     /// It is not written, or written: what it took goes back.
+    #[inline]
     pub(crate) fn drop_into(self, outlet: &mut Outlet) {
         if let (Some(Place::Slot(slot)), Some(lane)) = (self.place, &mut outlet.lane) {
             lane.give_back(slot);
@@ -239,11 +250,16 @@ impl Outlet {
     }
 
     /// Learns of readers that have come or gone.
+    #[inline]
     pub(crate) fn refresh(&mut self) {
         let version = self.route.version.load(Ordering::SeqCst);
-        if version == self.version {
-            return;
+        if version != self.version {
+            self.learn();
         }
+    }
+
+    #[cold]
+    fn learn(&mut self) {
         let mut ends = self.route.ends.lock();
         self.version = self.route.version.load(Ordering::SeqCst);
         if let Some(writer) = ends.writer.take() {
@@ -266,6 +282,7 @@ impl Outlet {
     }
 
     /// Does every reader find room for one more change in the lane?
+    #[inline]
     pub(crate) fn has_room(&mut self) -> bool {
         self.refresh();
         let limit = self.limit;
@@ -279,6 +296,7 @@ impl Outlet {
 
     /// May a KEEP_ALL writer go on? RESOURCE_LIMITS may allow more than a lane holds: the protocol then
     /// takes what the lane does not, and counts what waits there.
+    #[inline]
     pub(crate) fn may_write(&mut self) -> bool {
         if self.has_room() {
             if self.link.beside() > 0 {
@@ -319,6 +337,7 @@ impl Outlet {
 
     /// Finds a place in the lane for a payload; `false` if it cannot go there. The caller has looked for
     /// room.
+    #[inline]
     pub(crate) fn place(&mut self, payload: &mut Payload<'_>) -> bool {
         let Some(lane) = self.lane.as_mut().filter(|_| self.has_readers) else { return false };
         if payload.place.is_some() {
@@ -359,6 +378,7 @@ impl Outlet {
     }
 
     /// Is the lane enough for the next change, if it goes there?
+    #[inline]
     pub(crate) fn is_direct(&self) -> bool {
         self.link.is_direct() && self.link.seen() >= self.given
     }
@@ -374,6 +394,7 @@ impl Outlet {
     }
 
     /// Puts the next change into its place in the lane, if it is to go there, and wakes who sleeps.
+    #[inline]
     pub(crate) fn commit(&mut self, write: &Write, mut payload: Payload<'_>) {
         self.last = self.last.next();
         if let Some(lane) = self.lane.as_mut().filter(|_| write.in_lane) {
@@ -403,6 +424,7 @@ impl Outlet {
     }
 
     /// Wakes the participants that sleep, once for each time they do. The push before has fenced.
+    #[inline]
     fn ring(&mut self) {
         for (ringer, rung) in &mut self.bells {
             if let Some(value) = ringer.bell.armed()

@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 use taut_base::{Error, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, Extensibility, Plain, bytemuck};
 use taut_dcps::{SampleInfo, Taken};
-use taut_exec::wall_clock_now;
-use taut_mem::lane::{Payload, Slot};
+use taut_exec::{Payload, wall_clock_now};
+use taut_mem::lane::{Short, Slot};
 
 use crate::erase::refused;
 use crate::{DataReader, DataWriter};
@@ -22,44 +22,80 @@ const HEADER: usize = 4;
 /// Memory of a writer, to be filled and written.
 struct Lent<'w, T: DdsType> {
     writer: &'w DataWriter<T>,
-    slot: Option<Slot>,
+    memory: Option<Memory>,
     /// Bytes of the serialized payload, header included, without padding.
     len: usize,
 }
 
+/// Where a loan is.
+enum Memory {
+    /// In the writer's lane.
+    Slot(Slot),
+    /// Here, until it is copied into a cell of the lane: that costs less than to lend and to give back.
+    Short(Short),
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Memory::Slot(slot) => slot,
+            Memory::Short(short) => short,
+        }
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Memory::Slot(slot) => slot,
+            Memory::Short(short) => short,
+        }
+    }
+}
+
 impl<'w, T: DdsType> Lent<'w, T> {
-    fn new(writer: &'w DataWriter<T>, body: usize) -> Result<Lent<'w, T>> {
+    /// `align` is what the body has to be aligned to.
+    fn new(writer: &'w DataWriter<T>, body: usize, align: usize) -> Result<Lent<'w, T>> {
         let len = body.checked_add(HEADER).ok_or_else(|| Error::BadParameter("too long a loan".into()))?;
-        let slot = Some(writer.lend(len.next_multiple_of(4))?);
-        Ok(Lent { writer, slot, len })
+        let all = len.next_multiple_of(4);
+        let memory = match Short::zeros(all).filter(|_| align <= Short::ALIGN) {
+            Some(short) => Memory::Short(short),
+            None => Memory::Slot(writer.lend(all)?),
+        };
+        Ok(Lent { writer, memory: Some(memory), len })
     }
 
     fn body(&self) -> &[u8] {
-        self.slot.as_ref().and_then(|slot| slot.get(HEADER..self.len)).unwrap_or_default()
+        self.memory.as_ref().and_then(|memory| memory.get(HEADER..self.len)).unwrap_or_default()
     }
 
     fn body_mut(&mut self) -> &mut [u8] {
-        self.slot.as_mut().and_then(|slot| slot.get_mut(HEADER..self.len)).unwrap_or_default()
+        self.memory.as_mut().and_then(|memory| memory.get_mut(HEADER..self.len)).unwrap_or_default()
     }
 
     fn write(mut self, instance: InstanceHandle, timestamp: Timestamp) -> Result<()> {
-        let Some(mut slot) = self.slot.take() else { return Ok(()) };
+        let Some(mut memory) = self.memory.take() else { return Ok(()) };
         let end = self.len.next_multiple_of(4);
         let padding = end - self.len;
         let id = Encapsulation::new(self.writer.representation(), Endian::NATIVE, T::EXTENSIBILITY).id();
-        if let Some(header) = slot.get_mut(..HEADER) {
+        if let Some(header) = memory.get_mut(..HEADER) {
             header.copy_from_slice(&[0, id, 0, padding as u8]);
         }
-        if let Some(rest) = slot.get_mut(self.len..end) {
+        if let Some(rest) = memory.get_mut(self.len..end) {
             rest.fill(0);
         }
-        self.writer.publish_loan(instance, slot, end, timestamp)
+        let payload = match memory {
+            Memory::Slot(slot) => Payload::loan(slot, end),
+            Memory::Short(ref short) => Payload::short(short),
+        };
+        self.writer.publish_loan(instance, payload, timestamp)
     }
 }
 
 impl<T: DdsType> Drop for Lent<'_, T> {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot.take() {
+        if let Some(Memory::Slot(slot)) = self.memory.take() {
             self.writer.take_back(slot);
         }
     }
@@ -178,10 +214,10 @@ impl<T: DdsType, P: Plain> DerefMut for LoanSequence<'_, T, P> {
 impl<T: DdsType> DataWriter<T> {
     /// Memory for `len` bytes of a serialized sample.
     ///
-    /// *Shape*: the value behind the encapsulation header, aligned to 64 bytes; what an earlier sample left
-    /// is still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is.
+    /// *Shape*: the value behind the encapsulation header, aligned to 64 bytes, or to 8 if it is at most 68
+    /// bytes long; what an earlier sample left is still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is.
     pub fn loan_bytes(&self, len: usize) -> Result<LoanBytes<'_, T>> {
-        Ok(LoanBytes { lent: Lent::new(self, len)? })
+        Ok(LoanBytes { lent: Lent::new(self, len, Short::ALIGN)? })
     }
 
     /// Memory for a sample whose last member is a sequence of `count` elements: all other members are those
@@ -215,7 +251,7 @@ impl<T: DdsType> DataWriter<T> {
         let (Some(len), Ok(count)) = (elements, u32::try_from(count)) else {
             return Err(fits("too many elements"));
         };
-        let mut lent = Lent::new(self, len)?;
+        let mut lent = Lent::new(self, len, align_of::<P>())?;
         if let Some(to) = lent.body_mut().get_mut(..start) {
             to.copy_from_slice(&body);
         }
@@ -245,9 +281,9 @@ impl<T: DdsType> DataWriter<T> {
 impl<T: DdsType + Plain> DataWriter<T> {
     /// Memory for a sample, to be filled in place and written.
     ///
-    /// *Shape*: aligned to 64 bytes; what an earlier sample left is still in it. *Errors*:
-    /// [`Error::OutOfResources`] when readers hold all that there is. *Cost*: no copy, no allocation; over
-    /// the network one copy.
+    /// *Shape*: aligned to 64 bytes, or to 8 if it is at most 68 bytes long; what an earlier sample left is
+    /// still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is. *Cost*: no copy
+    /// but of at most 68 bytes, no allocation; over the network one copy.
     ///
     /// ```
     /// use taut::{DdsType, Duration, Qos, cdr::bytemuck};
@@ -275,7 +311,7 @@ impl<T: DdsType + Plain> DataWriter<T> {
     /// # }
     /// ```
     pub fn loan(&self) -> Result<Loan<'_, T>> {
-        Ok(Loan { lent: Lent::new(self, size_of::<T>())? })
+        Ok(Loan { lent: Lent::new(self, size_of::<T>(), align_of::<T>())? })
     }
 }
 
@@ -293,7 +329,7 @@ enum Data<T> {
     /// The sample only tells that the state of its instance has changed.
     None,
     /// As the writer wrote it.
-    InPlace(Payload),
+    InPlace(taut_mem::lane::Payload),
     /// Its bytes were not as they lie in memory here.
     Decoded(Box<T>),
 }

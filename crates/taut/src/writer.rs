@@ -157,17 +157,16 @@ impl<T: DdsType> DataWriter<T> {
         self.tools.borrow_mut().outlet.give_back(slot);
     }
 
-    /// Writes the first `len` bytes of a loan, of a sample of this instance.
+    /// Writes a loan, of a sample of this instance.
     pub(crate) fn publish_loan(
         &self,
         instance: InstanceHandle,
-        slot: Slot,
-        len: usize,
+        payload: Payload<'_>,
         timestamp: Timestamp,
     ) -> Result<()> {
         let write = new_write(ChangeKind::Alive, instance, timestamp);
         let outlet = &mut self.tools.borrow_mut().outlet;
-        self.executor.publish(outlet, write, Payload::loan(slot, len), self.patience(true))
+        self.executor.publish(outlet, write, payload, self.patience(true))
     }
 
     /// The instance of a sample.

@@ -1,6 +1,6 @@
 //! A sample's payload as a reader finds it: short bytes of a cell by value, all others as a view.
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 use super::{INLINE, INLINE_WORDS, LEAD};
 use crate::region::WORD;
@@ -34,6 +34,16 @@ impl Short {
     }
 }
 
+impl Short {
+    /// What a [`Short`] is aligned to.
+    pub const ALIGN: usize = align_of::<Short>();
+
+    /// `len` zeros; `None` if they are too many.
+    pub fn zeros(len: usize) -> Option<Short> {
+        (len <= INLINE).then_some(Short { bytes: [0; LEAD + INLINE], len: len as u8 })
+    }
+}
+
 impl Payload {
     /// A view to keep. *Cost*: a copy of what is short, into a buffer of `pool`.
     pub fn keep(self, pool: &mut Pool) -> Bytes {
@@ -55,6 +65,13 @@ impl Deref for Short {
     #[inline]
     fn deref(&self) -> &[u8] {
         self.bytes.get(LEAD..LEAD + usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+impl DerefMut for Short {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(LEAD..LEAD + usize::from(self.len)).unwrap_or(&mut [])
     }
 }
 

@@ -66,6 +66,7 @@ impl LaneWriter {
     }
 
     /// Would a push find a cell that every reliable reader has read? *Cost*: one comparison mostly.
+    #[inline]
     pub fn has_room(&mut self) -> bool {
         if self.head < self.limit {
             return true;
@@ -111,6 +112,7 @@ impl LaneWriter {
     /// Writes a sample whose payload, at most [`INLINE`] bytes, goes into the cell.
     ///
     /// *Errors*: [`NoRoom`], or a payload that is too long.
+    #[inline]
     pub fn push(&mut self, meta: &Meta, payload: &[u8]) -> Result<(), NoRoom> {
         if payload.len() > INLINE || !self.has_room() {
             return Err(NoRoom);
@@ -144,6 +146,7 @@ impl LaneWriter {
     }
 
     /// The first half of [C].
+    #[inline]
     fn open_cell(&self) -> &[crate::sync::AtomicU64; super::CELL] {
         let cell = self.lane.cell(self.head);
         cell[STAMP].store(ready(self.head) - 1, Ordering::Relaxed);
@@ -153,6 +156,7 @@ impl LaneWriter {
     }
 
     /// The second half of [C].
+    #[inline]
     fn close_cell(&mut self, meta: &Meta, payload: u64) {
         let cell = self.lane.cell(self.head);
         for (word, value) in cell[META..].iter().zip(meta) {
