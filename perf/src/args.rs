@@ -201,7 +201,7 @@ pub enum Wait {
 pub enum Pin {
     /// All on CPU 0.
     Same,
-    /// The first on CPU 0, the others on those after it.
+    /// The first on CPU 0, the others on those after it; two threads of one process on the first two.
     Split,
     /// The system decides.
     None,

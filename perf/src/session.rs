@@ -198,17 +198,20 @@ impl<'a> Session<'a> {
     fn scheduling(&self, role: &str, cpu: usize) -> Vec<OsString> {
         let mut words = Vec::new();
         let generator = is_generator(role);
-        let cpu = match self.case.pin {
-            _ if generator => self.case.flood_cpu.map(|cpu| cpu % self.bench.cores()),
+        let cores = self.bench.cores();
+        let cpus = match self.case.pin {
+            _ if generator => self.case.flood_cpu.map(|cpu| (cpu % cores).to_string()),
             Pin::None => None,
-            Pin::Same => Some(0),
-            Pin::Split => Some(cpu % self.bench.cores()),
+            Pin::Same => Some("0".to_string()),
+            // Two threads in one process: the system gives each its own while both are busy.
+            Pin::Split if role == "local" => Some(format!("0-{}", 1.min(cores - 1))),
+            Pin::Split => Some((cpu % cores).to_string()),
         };
         if let Some(priority) = self.case.fifo.filter(|_| !generator) {
             words.extend(["chrt".to_string(), "-f".to_string(), priority.to_string()]);
         }
-        if let Some(cpu) = cpu {
-            words.extend(["taskset".to_string(), "-c".to_string(), cpu.to_string()]);
+        if let Some(cpus) = cpus {
+            words.extend(["taskset".to_string(), "-c".to_string(), cpus]);
         }
         words.into_iter().map(OsString::from).collect()
     }

@@ -1,7 +1,7 @@
 //! What may happen in a seed: writes, takes, comings and goings, cuts, attacks.
 
 use taut_base::Duration;
-use taut_port::Lane;
+use taut_port::Traffic;
 use taut_rtps::ChangeKind;
 
 use crate::hostile;
@@ -113,7 +113,7 @@ impl World {
             // Node 0's own name is an echo to it.
             if let Some(bytes) = bytes {
                 let source = user_locator(self.pick(nodes));
-                self.network.inject(to, Lane::User, source, bytes);
+                self.network.inject(to, Traffic::User, source, bytes);
             }
         }
     }

@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use taut_base::{Duration, GuidPrefix, Locator, Rng, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
 use taut_mem::Bytes;
-use taut_port::{Frame, Lane, Port};
+use taut_port::{Frame, Port, Traffic};
 use taut_rtps::{Config, Interface, MulticastChoice, TxClass};
 
 use crate::faults::Faults;
@@ -80,7 +80,7 @@ pub struct Node {
 }
 
 enum What {
-    Arrive { to: usize, lane: Lane, source: Locator, bytes: Bytes },
+    Arrive { to: usize, traffic: Traffic, source: Locator, bytes: Bytes },
     Wake { node: usize },
 }
 
@@ -175,12 +175,12 @@ fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, high, low)
 }
 
-fn node_of(locator: &Locator) -> Option<(usize, Lane)> {
+fn node_of(locator: &Locator) -> Option<(usize, Traffic)> {
     let [.., 10, 0, high, low] = locator.address else { return None };
     let node = (usize::from(high) << 8 | usize::from(low)).checked_sub(1)?;
     match locator.port {
-        7410 => Some((node, Lane::Meta)),
-        7411 => Some((node, Lane::User)),
+        7410 => Some((node, Traffic::Meta)),
+        7411 => Some((node, Traffic::User)),
         _ => None,
     }
 }
@@ -336,8 +336,8 @@ impl Network {
     }
 
     /// Puts a datagram before a node as if it had come from `source`, now.
-    pub fn inject(&mut self, to: usize, lane: Lane, source: Locator, bytes: Bytes) {
-        self.push(self.now, What::Arrive { to, lane, source, bytes });
+    pub fn inject(&mut self, to: usize, traffic: Traffic, source: Locator, bytes: Bytes) {
+        self.push(self.now, What::Arrive { to, traffic, source, bytes });
     }
 
     /// Lets time pass.
@@ -361,7 +361,7 @@ impl Network {
         self.events += 1;
         assert!(self.events <= self.event_limit, "a storm: {} events", self.events);
         match next.what {
-            What::Arrive { to, lane, source, bytes } => self.arrive(to, lane, source, bytes),
+            What::Arrive { to, traffic, source, bytes } => self.arrive(to, traffic, source, bytes),
             What::Wake { node } => self.wake(node, next.at),
         }
         true
@@ -372,12 +372,12 @@ impl Network {
         self.nodes.iter().fold(Tally::default(), |sum, node| sum.plus(&node.sent))
     }
 
-    fn arrive(&mut self, to: usize, lane: Lane, source: Locator, bytes: Bytes) {
+    fn arrive(&mut self, to: usize, traffic: Traffic, source: Locator, bytes: Bytes) {
         let local = self.local_now(to);
         let node = &mut self.nodes[to];
         let Some(participant) = &mut node.participant else { return };
         node.received += 1;
-        participant.on_frame(local, &Frame { source, lane, bytes });
+        participant.on_frame(local, &Frame { source, traffic, bytes });
         self.settle(to);
     }
 
@@ -442,19 +442,19 @@ impl Network {
             self.captured.push(Captured { from, to, bytes: bytes.clone() });
         }
         if to.is_multicast() {
-            let lane = if to == META_GROUP { Lane::Meta } else { Lane::User };
+            let traffic = if to == META_GROUP { Traffic::Meta } else { Traffic::User };
             for node in 0..self.nodes.len() {
-                self.carry(from, node, lane, bytes.clone());
+                self.carry(from, node, traffic, bytes.clone());
             }
-        } else if let Some((node, lane)) = node_of(&to)
+        } else if let Some((node, traffic)) = node_of(&to)
             && node < self.nodes.len()
         {
-            self.carry(from, node, lane, bytes);
+            self.carry(from, node, traffic, bytes);
         }
     }
 
     /// Carries one datagram to one node, with what goes wrong on the way.
-    fn carry(&mut self, from: usize, to: usize, lane: Lane, mut bytes: Bytes) {
+    fn carry(&mut self, from: usize, to: usize, traffic: Traffic, mut bytes: Bytes) {
         if self.cut.contains(&(from, to)) {
             return;
         }
@@ -469,8 +469,8 @@ impl Network {
                 bytes = faults.flip(&mut self.rng, &bytes);
             }
             let Some(at) = self.queue_up(to, self.now + delay) else { continue };
-            let source = if lane == Lane::Meta { meta_locator(from) } else { user_locator(from) };
-            self.push(at, What::Arrive { to, lane, source, bytes: bytes.clone() });
+            let source = if traffic == Traffic::Meta { meta_locator(from) } else { user_locator(from) };
+            self.push(at, What::Arrive { to, traffic, source, bytes: bytes.clone() });
         }
     }
 

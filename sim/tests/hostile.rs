@@ -2,7 +2,7 @@
 
 use taut_base::{Duration, EntityId, GuidPrefix, SequenceNumber, SequenceNumberSet};
 use taut_mem::Bytes;
-use taut_port::Lane;
+use taut_port::Traffic;
 use taut_qos::Qos;
 use taut_sim::{Pair, Tally, user_locator};
 use taut_wire::{AckNack, Endian, Gap, Heartbeat, write_info_dst, write_message_header};
@@ -27,7 +27,7 @@ fn forge(pair: &mut Pair, from: usize, body: impl FnOnce(&mut Vec<u8>)) {
     write_message_header(&mut out, prefix);
     write_info_dst(&mut out, Endian::Big, GuidPrefix::UNKNOWN);
     body(&mut out);
-    pair.network.inject(1 - from, Lane::User, user_locator(from), Bytes::from(out));
+    pair.network.inject(1 - from, Traffic::User, user_locator(from), Bytes::from(out));
 }
 
 fn sent_in(pair: &mut Pair, span: Duration) -> Tally {
@@ -98,7 +98,7 @@ fn acknowledgements_and_gaps_of_strangers_change_nothing() {
             write_message_header(&mut out, GuidPrefix([9; 12]));
             gap.write(&mut out, Endian::Little);
             acknack.write(&mut out, Endian::Big);
-            pair.network.inject(to, Lane::User, user_locator(7), Bytes::from(out));
+            pair.network.inject(to, Traffic::User, user_locator(7), Bytes::from(out));
         }
     }
     pair.run_for(Duration::from_secs(5));
@@ -115,7 +115,7 @@ fn announcements_come_back_as_at_most_a_few() {
     let before = pair.network.nodes[1 - captured.from].sent;
     for _ in 0..1_000 {
         let to = 1 - captured.from;
-        pair.network.inject(to, Lane::Meta, user_locator(captured.from), captured.bytes.clone());
+        pair.network.inject(to, Traffic::Meta, user_locator(captured.from), captured.bytes.clone());
     }
     pair.run_for(Duration::from_millis(100));
     let sent = pair.network.nodes[1 - captured.from].sent.since(&before);

@@ -13,7 +13,8 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 use crate::clock::monotonic_now;
 use crate::door::Door;
 use crate::executor::Executor;
-use crate::outlet::{Outlet, Payload};
+use crate::outlet::Outlet;
+use crate::payload::Payload;
 use crate::waiting::ends;
 
 impl Executor {
@@ -120,6 +121,8 @@ impl Executor {
     /// From now on the driver empties the reader's lanes, so that its news are told.
     pub fn watch(&self, door: &Door) {
         self.inner.doors.watch(door);
+        // Who sleeps has told no writer to wake it.
+        self.inner.kick();
     }
 
     /// The inverse of [`Executor::watch`].

@@ -9,7 +9,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use taut_base::Time;
 use taut_dcps::DomainParticipant;
-use taut_port::Lane;
+use taut_port::Traffic;
 use taut_rtps::TxClass;
 
 use crate::executor::{AWAKE, Core, Inner, WAKE};
@@ -145,7 +145,7 @@ impl Inner {
         let mut core = self.enter();
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
-        self.receive(&mut core, readable, Lane::User);
+        self.receive(&mut core, readable, Traffic::User);
         self.send(&mut core, TxClass::Data);
         Inner::let_others(&mut core);
         self.run_writes(&mut core);
@@ -154,7 +154,7 @@ impl Inner {
             self.send(&mut core, TxClass::Data);
             Inner::let_others(&mut core);
         }
-        self.receive(&mut core, readable, Lane::Meta);
+        self.receive(&mut core, readable, Traffic::Meta);
         self.send(&mut core, TxClass::Discovery);
         core
     }
@@ -165,13 +165,13 @@ impl Inner {
         core.read_clock();
     }
 
-    fn receive(&self, core: &mut Core, readable: &Readable, lane: Lane) {
-        let class = match lane {
-            Lane::User => JobClass::ReceiveUser,
-            Lane::Meta => JobClass::ReceiveMeta,
+    fn receive(&self, core: &mut Core, readable: &Readable, traffic: Traffic) {
+        let class = match traffic {
+            Traffic::User => JobClass::ReceiveUser,
+            Traffic::Meta => JobClass::ReceiveMeta,
         };
         for index in readable.iter().filter_map(|source| usize::try_from(source).ok()) {
-            if core.port.lane(index) != Some(lane) {
+            if core.port.traffic(index) != Some(traffic) {
                 continue;
             }
             core.run(class, |core, budget| {

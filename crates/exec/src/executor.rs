@@ -217,9 +217,9 @@ impl Executor {
         self.inner.drive_once(until);
     }
 
-    /// Sets or takes away the listener of an entity.
-    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) {
-        self.inner.hooks.set_listener(entity, listener);
+    /// Sets or takes away the listener of an entity. Returns whether it had one.
+    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) -> bool {
+        self.inner.hooks.set_listener(entity, listener)
     }
 
     /// Wakes a task at the next news of an entity.

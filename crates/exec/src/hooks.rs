@@ -44,13 +44,13 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Sets or takes away the listener of an entity.
-    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) {
+    /// Sets or takes away the listener of an entity. Returns whether it had one.
+    pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) -> bool {
         let cell = listener
             .map(|call| Arc::new(ListenerCell { pending: AtomicU32::new(0), call: Mutex::new(call) }));
         let before = self.change(entity, |hook| std::mem::replace(&mut hook.listener, cell));
         // A listener may own entities, whose end comes back here: it is dropped without the lock.
-        drop(before);
+        before.is_some()
     }
 
     /// Wakes a task at the next news of an entity.

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use taut_base::{Guid, SequenceNumber};
 use taut_dcps::{Write, cell};
+use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
-use taut_mem::{Bytes, Pool, Region};
 use taut_port_shm::Memory;
 use taut_rtps::{Link, WriterIndex};
 
+use crate::payload::{Payload, Place};
 use crate::ringer::Ringer;
 use crate::waiting::Spin;
 
@@ -119,115 +120,6 @@ pub struct Outlet {
     limit: u64,
     waits: bool,
     pub(crate) spin: Spin,
-}
-
-/// A payload that is to be written.
-pub struct Payload<'a> {
-    len: usize,
-    at: At<'a>,
-    /// Its place in the lane, if it has one.
-    place: Option<Place>,
-}
-
-/// Where a payload is until it is written.
-enum At<'a> {
-    /// A value's memory, to be put behind its header.
-    Value { header: [u8; HEADER], value: &'a [u8], pool: &'a mut Pool },
-    /// In a buffer of a pool.
-    Buffer(&'a mut Pool, Option<taut_mem::Slot>),
-    /// In memory of its own, to be copied wherever it goes.
-    Short(&'a [u8]),
-    /// The protocol has it.
-    Shared(Bytes),
-    /// In the lane's arena.
-    Loan,
-}
-
-/// How a payload goes into the lane.
-enum Place {
-    Cell,
-    Slot(Slot),
-}
-
-/// Bytes of the encapsulation header. *Source*: RTPS 2.5 §10.2.
-const HEADER: usize = 4;
-
-impl<'a> Payload<'a> {
-    /// The memory of a value that is its serialized form, behind the first two bytes of its encapsulation
-    /// header; `pool` is for what cannot go into the lane.
-    #[inline]
-    pub fn value([high, low]: [u8; 2], value: &'a [u8], pool: &'a mut Pool) -> Payload<'a> {
-        let len = (HEADER + value.len()).next_multiple_of(4);
-        let padding = len - HEADER - value.len();
-        Payload { len, at: At::Value { header: [high, low, 0, padding as u8], value, pool }, place: None }
-    }
-
-    /// All of a pool's buffer.
-    pub fn buffer(pool: &'a mut Pool, buffer: taut_mem::Slot) -> Payload<'a> {
-        Payload { len: buffer.len(), at: At::Buffer(pool, Some(buffer)), place: None }
-    }
-
-    /// Bytes that are short enough for a cell.
-    pub fn short(bytes: &'a [u8]) -> Payload<'a> {
-        Payload { len: bytes.len(), at: At::Short(bytes), place: None }
-    }
-
-    /// The first `len` bytes of a loan.
-    pub fn loan(slot: Slot, len: usize) -> Payload<'a> {
-        Payload { len: len.min(slot.capacity()), at: At::Loan, place: Some(Place::Slot(slot)) }
-    }
-
-    /// Writes the payload into memory of its length. *Cost*: the one copy.
-    #[inline]
-    fn copy_to(&self, to: &mut [u8]) {
-        let At::Value { header, value, .. } = &self.at else { return to.copy_from_slice(self.bytes()) };
-        let (first, rest) = to.split_at_mut(HEADER);
-        first.copy_from_slice(header);
-        let (body, padding) = rest.split_at_mut(value.len());
-        body.copy_from_slice(value);
-        padding.fill(0);
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match (&self.at, &self.place) {
-            (At::Buffer(_, Some(buffer)), _) => buffer,
-            (At::Short(bytes), _) => bytes,
-            (At::Shared(bytes), _) => bytes,
-            (At::Loan, Some(Place::Slot(slot))) => slot.get(..self.len).unwrap_or_default(),
-            _ => &[],
-        }
-    }
-
-    /// A view that the protocol may keep. *Cost*: a copy of what is in a loan.
-    pub(crate) fn share(&mut self) -> Bytes {
-        let bytes = match &mut self.at {
-            At::Buffer(pool, buffer) => buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default(),
-            At::Shared(bytes) => return bytes.clone(),
-            At::Value { header, value, pool } => {
-                let mut buffer = pool.claim();
-                let content: &mut Vec<u8> = &mut buffer;
-                content.clear();
-                content.extend_from_slice(header);
-                content.extend_from_slice(value);
-                content.resize(self.len, 0);
-                pool.share(buffer)
-            }
-            At::Short(_) | At::Loan => return Bytes::copy_from(self.bytes()),
-        };
-        self.at = At::Shared(bytes.clone());
-        bytes
-    }
-
-    /// It is not written, or written: what it took goes back.
-    #[inline]
-    pub(crate) fn drop_into(self, outlet: &mut Outlet) {
-        if let (Some(Place::Slot(slot)), Some(lane)) = (self.place, &mut outlet.lane) {
-            lane.give_back(slot);
-        }
-        if let At::Buffer(pool, Some(buffer)) = self.at {
-            pool.give_back(buffer);
-        }
-    }
 }
 
 impl Outlet {

@@ -72,7 +72,7 @@ impl Spin {
 }
 
 /// When a wait that begins now ends; `None` for one without end.
-pub(crate) fn ends(wait: Duration) -> Option<Time> {
+pub fn ends(wait: Duration) -> Option<Time> {
     (!wait.is_infinite()).then(|| monotonic_now() + wait)
 }
 

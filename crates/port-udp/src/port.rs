@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::SockRef;
 use taut_base::{Locator, Result};
-use taut_port::Lane;
+use taut_port::Traffic;
 
 use crate::config::DEFAULT_GROUP;
 use crate::receive::Receiver;
@@ -19,7 +19,7 @@ use crate::{Interface, Multicast, UdpConfig};
 ///
 /// ```
 /// use taut_base::Locator;
-/// use taut_port::{Lane, Port, Receive};
+/// use taut_port::{Port, Receive, Traffic};
 /// use taut_port_udp::{UdpConfig, UdpPort};
 ///
 /// let config = UdpConfig { domain_id: 61, interfaces: vec!["lo".into()], ..UdpConfig::default() };
@@ -27,7 +27,7 @@ use crate::{Interface, Multicast, UdpConfig};
 /// let me: Locator = port.user_unicast()[0];
 /// port.send(&[me], &[b"hello, ", b"me"]);
 /// let mut heard = Vec::new();
-/// port.receive(Lane::User, 8, &mut |frame| heard.push(frame.bytes));
+/// port.receive(Traffic::User, 8, &mut |frame| heard.push(frame.bytes));
 /// assert_eq!(&*heard[0], b"hello, me");
 /// # Ok::<(), taut_base::Error>(())
 /// ```
@@ -51,7 +51,7 @@ pub struct Source<'a> {
     /// Meant for level-triggered waiting: a budget may leave datagrams behind.
     pub fd: BorrowedFd<'a>,
     /// What arrives there.
-    pub lane: Lane,
+    pub traffic: Traffic,
 }
 
 impl UdpPort {
@@ -119,12 +119,12 @@ impl UdpPort {
 
     /// The descriptors to wait on; they stay the same for the life of the port.
     pub fn fds(&self) -> impl Iterator<Item = Source<'_>> + '_ {
-        self.receiver.sockets().map(|(index, socket, lane)| Source { index, fd: socket.as_fd(), lane })
+        self.receiver.sockets().map(|(index, socket, traffic)| Source { index, fd: socket.as_fd(), traffic })
     }
 
-    /// The lane of the socket with this index.
-    pub fn lane(&self, index: usize) -> Option<Lane> {
-        self.receiver.sockets().find(|(at, _, _)| *at == index).map(|(_, _, lane)| lane)
+    /// The traffic of the socket with this index.
+    pub fn traffic(&self, index: usize) -> Option<Traffic> {
+        self.receiver.sockets().find(|(at, _, _)| *at == index).map(|(_, _, traffic)| traffic)
     }
 
     /// Bytes of the receive buffer that the kernel gave each socket, the smallest of them. Less

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use taut_base::Locator;
 use taut_mem::{Pool, Slot};
-use taut_port::{Frame, Lane, Receive};
+use taut_port::{Frame, Receive, Traffic};
 
 use crate::UdpPort;
 use crate::stats::Stats;
@@ -35,13 +35,13 @@ const QUIET_READS: u8 = 16;
 /// A socket, and how it has been used of late.
 struct Receiving {
     socket: UdpSocket,
-    lane: Lane,
+    traffic: Traffic,
     /// Bursts in a row of at most one datagram, and reads since then.
     lone: u8,
 }
 
-/// The sockets of one lane, those of unicast and of multicast.
-struct LaneSockets {
+/// The sockets of one kind of traffic, those of unicast and of multicast.
+struct TrafficSockets {
     first: usize,
     last: usize,
     /// Which begins at the next call, so that neither starves the other.
@@ -50,8 +50,8 @@ struct LaneSockets {
 
 pub(crate) struct Receiver {
     sockets: Vec<Receiving>,
-    user: LaneSockets,
-    metatraffic: LaneSockets,
+    user: TrafficSockets,
+    metatraffic: TrafficSockets,
     pool: Pool,
     /// Buffers for the next burst, the warmest last.
     ready: Vec<Slot>,
@@ -61,18 +61,22 @@ pub(crate) struct Receiver {
 impl Receiver {
     pub(crate) fn new(user: [Option<UdpSocket>; 2], metatraffic: [Option<UdpSocket>; 2]) -> Receiver {
         let mut sockets = Vec::new();
-        let mut add = |lane, of_lane: [Option<UdpSocket>; 2]| {
+        let mut add = |traffic, of_traffic: [Option<UdpSocket>; 2]| {
             let first = sockets.len();
-            sockets.extend(of_lane.into_iter().flatten().map(|socket| Receiving { socket, lane, lone: 0 }));
-            LaneSockets { first, last: sockets.len(), turn: first }
+            sockets.extend(of_traffic.into_iter().flatten().map(|socket| Receiving {
+                socket,
+                traffic,
+                lone: 0,
+            }));
+            TrafficSockets { first, last: sockets.len(), turn: first }
         };
-        let (user, metatraffic) = (add(Lane::User, user), add(Lane::Meta, metatraffic));
+        let (user, metatraffic) = (add(Traffic::User, user), add(Traffic::Meta, metatraffic));
         let ready = Vec::with_capacity(BURST);
         Receiver { sockets, user, metatraffic, pool: Pool::new(SLOT, KEEP), ready, burst: FIRST_BURST }
     }
 
-    pub(crate) fn sockets(&self) -> impl Iterator<Item = (usize, &UdpSocket, Lane)> {
-        self.sockets.iter().enumerate().map(|(index, of)| (index, &of.socket, of.lane))
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = (usize, &UdpSocket, Traffic)> {
+        self.sockets.iter().enumerate().map(|(index, of)| (index, &of.socket, of.traffic))
     }
 
     pub(crate) fn buffers_allocated(&self) -> u64 {
@@ -106,9 +110,9 @@ impl Receiver {
         let result = sys::receive_burst(from.socket.as_fd(), &mut self.ready[first..], &mut heads);
         let taken = counted(result, stats).unwrap_or(0);
         from.lone = if taken > 1 { 0 } else { from.lone.saturating_add(1) };
-        let lane = from.lane;
+        let traffic = from.traffic;
         for head in heads.iter().take(taken) {
-            self.deliver(lane, *head, stats, sink);
+            self.deliver(traffic, *head, stats, sink);
         }
         let full = taken == want;
         if full && want == self.burst {
@@ -120,12 +124,12 @@ impl Receiver {
     }
 
     /// The datagram in the last buffer of those ready.
-    fn deliver(&mut self, lane: Lane, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(Frame)) {
+    fn deliver(&mut self, traffic: Traffic, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(Frame)) {
         let Some(slot) = self.ready.pop() else { return };
         stats.datagrams_in += 1;
         stats.bytes_in += head.len as u64;
         let source = Locator::udp_v4(*head.source.ip(), head.source.port());
-        sink(Frame { source, lane, bytes: self.pool.share_prefix(slot, head.len) });
+        sink(Frame { source, traffic, bytes: self.pool.share_prefix(slot, head.len) });
     }
 
     /// One datagram of a quiet socket, or `None` if the socket is not quiet.
@@ -139,10 +143,10 @@ impl Receiver {
         from.lone += 1;
         self.make_ready(1);
         let (from, slot) = (self.sockets.get(index)?, self.ready.last_mut()?);
-        let lane = from.lane;
+        let traffic = from.traffic;
         match counted(from.socket.recv_from(slot), stats) {
             Some((len, SocketAddr::V4(source))) => {
-                self.deliver(lane, Head { source, len }, stats, sink);
+                self.deliver(traffic, Head { source, len }, stats, sink);
                 Some(1)
             }
             _ => Some(0),
@@ -173,15 +177,15 @@ impl Receiver {
         total
     }
 
-    /// Bursts of the sockets of a lane in turn until all are empty or the budget is used.
-    fn drain_lane(
+    /// Bursts of the sockets of one kind of traffic in turn until all are empty or the budget is used.
+    fn drain_traffic(
         &mut self,
-        lane: Lane,
+        traffic: Traffic,
         budget: usize,
         stats: &mut Stats,
         sink: &mut dyn FnMut(Frame),
     ) -> usize {
-        let LaneSockets { first, last, mut turn } = *self.lane(lane);
+        let TrafficSockets { first, last, mut turn } = *self.traffic(traffic);
         let (mut total, mut empty) = (0, 0);
         while total < budget && empty < last - first {
             let (taken, more) = self.burst(turn, budget - total, stats, sink);
@@ -189,14 +193,14 @@ impl Receiver {
             empty = if more { 0 } else { empty + 1 };
             turn = if turn + 1 < last { turn + 1 } else { first };
         }
-        self.lane(lane).turn = turn;
+        self.traffic(traffic).turn = turn;
         total
     }
 
-    fn lane(&mut self, lane: Lane) -> &mut LaneSockets {
-        match lane {
-            Lane::User => &mut self.user,
-            Lane::Meta => &mut self.metatraffic,
+    fn traffic(&mut self, traffic: Traffic) -> &mut TrafficSockets {
+        match traffic {
+            Traffic::User => &mut self.user,
+            Traffic::Meta => &mut self.metatraffic,
         }
     }
 }
@@ -228,9 +232,9 @@ impl UdpPort {
 }
 
 /// For a driver that polls without knowing what is readable: at least one syscall for each socket
-/// of the lane.
+/// of that traffic.
 impl Receive for UdpPort {
-    fn receive(&mut self, lane: Lane, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
-        self.receiver.drain_lane(lane, budget, &mut self.stats, sink)
+    fn receive(&mut self, traffic: Traffic, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+        self.receiver.drain_traffic(traffic, budget, &mut self.stats, sink)
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{free_domain, on_loopback, open};
 use taut_mem::CountingAllocator;
-use taut_port::{Lane, Port, Receive};
+use taut_port::{Port, Receive, Traffic};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -22,7 +22,7 @@ fn a_warm_port_allocates_nothing() {
             port.send(&to, &many);
         }
         // Loopback delivers within the call of the sender.
-        heard += port.receive(Lane::User, 100, &mut |frame| assert!(!frame.bytes.is_empty()));
+        heard += port.receive(Traffic::User, 100, &mut |frame| assert!(!frame.bytes.is_empty()));
     };
     (0..10).for_each(|_| round(&mut port));
     let (buffers, before) = (port.stats().buffers_allocated, CountingAllocator::of_process());

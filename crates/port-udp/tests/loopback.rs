@@ -7,22 +7,22 @@ use std::process::Command;
 
 use common::{assert_silent, await_frames, await_readable, free_domain, on_loopback, open};
 use taut_base::Locator;
-use taut_port::{Lane, Port, Receive};
+use taut_port::{Port, Receive, Traffic};
 use taut_port_udp::{Multicast, UdpConfig, UdpPort};
 
 #[test]
-fn unicast_arrives_on_its_lane_with_its_source() {
+fn unicast_arrives_on_its_sockets_with_its_source() {
     let domain = free_domain();
     let config = on_loopback(&domain);
     let (mut a, mut b) = (open(&config), open(&config));
     a.send(b.user_unicast(), &[b"to ", b"user"]);
     a.send(b.metatraffic_unicast(), &[b"to meta"]);
-    let user = await_frames(&mut b, Lane::User, 1);
-    let meta = await_frames(&mut b, Lane::Meta, 1);
-    assert_eq!((&*user[0].bytes, user[0].lane), (&b"to user"[..], Lane::User));
-    assert_eq!((&*meta[0].bytes, meta[0].lane), (&b"to meta"[..], Lane::Meta));
+    let user = await_frames(&mut b, Traffic::User, 1);
+    let meta = await_frames(&mut b, Traffic::Meta, 1);
+    assert_eq!((&*user[0].bytes, user[0].traffic), (&b"to user"[..], Traffic::User));
+    assert_eq!((&*meta[0].bytes, meta[0].traffic), (&b"to meta"[..], Traffic::Meta));
     assert_eq!(&[user[0].source], a.user_unicast(), "sent from an address that is announced");
-    assert_silent(&mut a, Lane::User);
+    assert_silent(&mut a, Traffic::User);
     let (a, b) = (a.stats(), b.stats());
     assert_eq!((a.datagrams_out, a.bytes_out), (2, 14));
     assert_eq!((b.datagrams_in, b.bytes_in), (2, 14));
@@ -34,17 +34,17 @@ fn multicast_reaches_every_port_of_the_domain_once() {
     let (mut a, mut b) = (open(&on_loopback(&domain)), open(&on_loopback(&domain)));
     let other_domain = free_domain();
     let mut other = open(&on_loopback(&other_domain));
-    for (lane, group) in
-        [(Lane::Meta, a.metatraffic_multicast().to_vec()), (Lane::User, a.user_multicast().to_vec())]
+    for (traffic, group) in
+        [(Traffic::Meta, a.metatraffic_multicast().to_vec()), (Traffic::User, a.user_multicast().to_vec())]
     {
         a.send(&group, &[b"all"]);
         for port in [&mut a, &mut b] {
-            let frames = await_frames(port, lane, 1);
+            let frames = await_frames(port, traffic, 1);
             assert_eq!(frames.len(), 1);
-            assert_eq!((&*frames[0].bytes, frames[0].lane), (&b"all"[..], lane));
+            assert_eq!((&*frames[0].bytes, frames[0].traffic), (&b"all"[..], traffic));
             assert_eq!(frames[0].source.ip(), Some(Ipv4Addr::LOCALHOST.into()));
         }
-        assert_silent(&mut other, lane);
+        assert_silent(&mut other, traffic);
     }
     let group = a.user_multicast().to_vec();
     assert_eq!(group[0].port, 7401 + 250 * domain.id);
@@ -59,7 +59,7 @@ fn multicast_reaches_another_process() {
         .env("TAUT_TEST_DOMAIN", domain.id.to_string())
         .spawn()
         .unwrap();
-    let heard = await_frames(&mut port, Lane::Meta, 1);
+    let heard = await_frames(&mut port, Traffic::Meta, 1);
     assert_eq!(&*heard[0].bytes, b"I am here");
     port.send(port.metatraffic_multicast().to_vec().as_slice(), &[b"so am I"]);
     assert!(child.wait().unwrap().success());
@@ -74,7 +74,7 @@ fn the_other_process() {
         open(&UdpConfig { domain_id, interfaces: vec!["127.0.0.1".into()], ..UdpConfig::default() });
     let group = port.metatraffic_multicast().to_vec();
     port.send(&group, &[b"I am here"]);
-    let frames = await_frames(&mut port, Lane::Meta, 2);
+    let frames = await_frames(&mut port, Traffic::Meta, 2);
     assert!(frames.iter().any(|frame| &*frame.bytes == b"so am I"), "{frames:?}");
 }
 
@@ -87,7 +87,7 @@ fn any_number_of_parts_is_one_datagram() {
     for count in [0, 1, 7, 8, 9, 63, 64, 65, 200] {
         let parts: Vec<&[u8]> = bytes.chunks(1).take(count).collect();
         port.send(&to, &parts);
-        let frames = await_frames(&mut port, Lane::User, 1);
+        let frames = await_frames(&mut port, Traffic::User, 1);
         assert_eq!((frames.len(), &*frames[0].bytes), (1, &bytes[..count]), "{count} parts");
     }
     assert_eq!(port.stats().sends_copied, 2);
@@ -95,7 +95,7 @@ fn any_number_of_parts_is_one_datagram() {
         let payload: Vec<u8> = (0..len).map(|n| (n % 251) as u8).collect();
         let (front, back) = payload.split_at(100);
         port.send(&to, &[front, &[], back]);
-        assert_eq!(&*await_frames(&mut port, Lane::User, 1)[0].bytes, &payload[..], "{len} bytes");
+        assert_eq!(&*await_frames(&mut port, Traffic::User, 1)[0].bytes, &payload[..], "{len} bytes");
     }
 }
 
@@ -107,11 +107,11 @@ fn the_biggest_datagram_arrives_whole_and_a_bigger_one_is_counted() {
     let payload: Vec<u8> = (0..65_507u32).map(|n| (n * 7 % 251) as u8).collect();
     let (front, back) = payload.split_at(20);
     port.send(&to, &[front, back]);
-    let frames = await_frames(&mut port, Lane::User, 1);
+    let frames = await_frames(&mut port, Traffic::User, 1);
     assert!(*frames[0].bytes == payload[..], "{} bytes", frames[0].bytes.len());
     port.send(&to, &[&payload, b"x"]);
     assert_eq!(port.stats().send_errors.of(libc::EMSGSIZE), 1);
-    assert_silent(&mut port, Lane::User);
+    assert_silent(&mut port, Traffic::User);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_destination_that_fails_does_not_stop_the_others() {
     let v6 = Locator::from(std::net::SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 7400)));
     let nobody = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1);
     port.send(&[Locator::INVALID, group, v6, broadcast, nobody, nobody, good], &[b"through"]);
-    assert_eq!(await_frames(&mut port, Lane::User, 1).len(), 1);
+    assert_eq!(await_frames(&mut port, Traffic::User, 1).len(), 1);
     let stats = port.stats();
     assert_eq!((stats.dropped_unreachable, stats.send_errors.total(), stats.datagrams_out), (3, 1, 3));
 }
@@ -143,7 +143,7 @@ fn more_participants_than_there_are_indexes() {
     assert_eq!(first.user_unicast()[0].port, 7411 + 250 * domain.id);
     let (mut last, mut middle) = (ports.pop().unwrap(), ports.remove(60));
     middle.send(last.user_unicast(), &[b"to the last"]);
-    assert_eq!(await_frames(&mut last, Lane::User, 1).len(), 1);
+    assert_eq!(await_frames(&mut last, Traffic::User, 1).len(), 1);
     drop(middle);
     assert_eq!(open(&config).participant_index(), Some(60), "an index is free once its port is dropped");
 }
@@ -231,10 +231,10 @@ fn neither_socket_of_a_lane_starves_the_other() {
         port.send(&group, &[b"m"]);
     }
     let mut heard = Vec::new();
-    assert_eq!(port.receive(Lane::User, 20, &mut |frame| heard.push(frame.bytes[0])), 20);
+    assert_eq!(port.receive(Traffic::User, 20, &mut |frame| heard.push(frame.bytes[0])), 20);
     let of_unicast = heard.iter().filter(|byte| **byte == b'u').count();
     assert!((4..=16).contains(&of_unicast), "{of_unicast} of 20");
-    let rest = await_frames(&mut port, Lane::User, 60);
+    let rest = await_frames(&mut port, Traffic::User, 60);
     assert_eq!(rest.len(), 60);
 }
 
@@ -247,7 +247,7 @@ fn what_a_full_buffer_loses_is_known() {
     for _ in 0..100 {
         port.send(&to, &[&[0; 1_000]]);
     }
-    let heard = await_frames(&mut port, Lane::User, 1).len() as u64;
+    let heard = await_frames(&mut port, Traffic::User, 1).len() as u64;
     let stats = port.stats();
     assert!(stats.receive_overflow > 0);
     assert_eq!(heard + stats.receive_overflow, 100);
@@ -261,7 +261,7 @@ fn held_frames_are_never_written_again() {
     let mut held = Vec::new();
     for n in 0..200u8 {
         port.send(&to, &[&[n; 100]]);
-        held.extend(await_frames(&mut port, Lane::User, 1));
+        held.extend(await_frames(&mut port, Traffic::User, 1));
     }
     assert!(held.iter().zip(0..).all(|(frame, n): (_, u8)| *frame.bytes == [n; 100]));
 }

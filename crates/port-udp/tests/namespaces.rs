@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::{assert_silent, await_frames, open};
 use nix::sched::{CloneFlags, unshare};
-use taut_port::{Lane, Port};
+use taut_port::{Port, Traffic};
 use taut_port_udp::{UdpConfig, UdpPort};
 
 /// Runs `test` in a thread with a network namespace of its own, which ends with the thread.
@@ -63,8 +63,8 @@ fn bare_loopback_without_any_route_is_enough() {
         assert_eq!(a.interfaces()[0].name, "lo");
         let group = a.metatraffic_multicast().to_vec();
         a.send(&group, &[b"all"]);
-        assert_eq!(await_frames(&mut b, Lane::Meta, 1).len(), 1);
-        assert_eq!(await_frames(&mut a, Lane::Meta, 1).len(), 1);
+        assert_eq!(await_frames(&mut b, Traffic::Meta, 1).len(), 1);
+        assert_eq!(await_frames(&mut a, Traffic::Meta, 1).len(), 1);
     });
     if let Some(thread) = run {
         thread.join().expect("the test in the namespace");
@@ -84,13 +84,13 @@ fn multicast_leaves_by_every_interface() {
         let mut both = open(&domain_zero(&[]));
         far_is_open.send(both.user_unicast().to_vec()).unwrap();
         for (port, source) in ports.iter_mut().zip(["10.77.1.1", "10.77.2.1"]) {
-            let frames = await_frames(port, Lane::Meta, 1);
+            let frames = await_frames(port, Traffic::Meta, 1);
             assert_eq!(frames.len(), 1, "only by the interface that it joined on");
             assert_eq!(frames[0].source.ip().unwrap().to_string(), source);
-            assert_silent(port, Lane::User);
+            assert_silent(port, Traffic::User);
         }
-        assert_eq!(await_frames(&mut both, Lane::Meta, 2).len(), 2, "once by each interface");
-        let mut unicast = await_frames(&mut both, Lane::User, 2);
+        assert_eq!(await_frames(&mut both, Traffic::Meta, 2).len(), 2, "once by each interface");
+        let mut unicast = await_frames(&mut both, Traffic::User, 2);
         unicast.sort_by_key(|frame| frame.source);
         let sources: Vec<_> = unicast.iter().map(|f| f.source.ip().unwrap().to_string()).collect();
         assert_eq!(sources, ["10.77.1.1", "10.77.2.1"], "each by its own network");
@@ -119,7 +119,7 @@ fn multicast_leaves_by_every_interface() {
         port.send(&group, &[b"both ways"]);
         port.send(&to, &[b"one way"]);
         assert_eq!(port.stats().datagrams_out, 4);
-        assert_eq!(await_frames(&mut port, Lane::Meta, 2).len(), 2, "this host hears it too");
+        assert_eq!(await_frames(&mut port, Traffic::Meta, 2).len(), 2, "this host hears it too");
     });
     for thread in [far, near].into_iter().flatten() {
         thread.join().expect("the test in the namespace");

@@ -17,7 +17,7 @@ pub use loopback::Loopback;
 
 /// Which of a participant's addresses a frame came in by; it decides the job class of its handling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lane {
+pub enum Traffic {
     /// Discovery and liveliness.
     Meta,
     /// The user's samples.
@@ -30,7 +30,7 @@ pub struct Frame {
     /// Where it came from; replies may go there only within the bounds of rule R6.
     pub source: Locator,
     /// By which address it came in.
-    pub lane: Lane,
+    pub traffic: Traffic,
     /// The bytes, in a buffer of the port. Keep a view as long as needed: the port takes another.
     pub bytes: Bytes,
 }
@@ -49,9 +49,9 @@ pub trait Port {
 
 /// The receiving side, as a driver sees it.
 pub trait Receive {
-    /// Takes at most `budget` datagrams that have arrived on `lane`, without waiting, and gives
+    /// Takes at most `budget` datagrams that have arrived of `traffic`, without waiting, and gives
     /// each to `sink`. Returns how many; fewer than `budget` means that none is left.
-    fn receive(&mut self, lane: Lane, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize;
+    fn receive(&mut self, traffic: Traffic, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize;
 }
 
 /// What the operating system refused, with the remedy.

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use taut_base::{Duration, EntityId, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId};
 use taut_mem::Bytes;
-use taut_port::{Frame, Lane};
+use taut_port::{Frame, Traffic};
 use taut_rtps::discovery::ParticipantData;
 use taut_rtps::history_cache::CacheChange;
 use taut_rtps::{Config, MulticastChoice, Participant, ReaderIndex, Sink};
@@ -62,7 +62,7 @@ fn announcement(header: GuidPrefix, source: GuidPrefix) -> Frame {
     };
     header.write(&mut message, Endian::Little, &[], PayloadKind::Data, payload.len());
     message.extend_from_slice(&payload);
-    Frame { source: ADDRESS, lane: Lane::Meta, bytes: Bytes::from(message) }
+    Frame { source: ADDRESS, traffic: Traffic::Meta, bytes: Bytes::from(message) }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, Result, Time};
 use taut_cdr::DdsType;
-use taut_exec::{Executor, Stats, monotonic_now};
+use taut_exec::{Executor, Stats, ends, monotonic_now};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 
 use crate::config::Config;
@@ -94,8 +94,9 @@ pub(crate) fn wait_for(
     timeout: Duration,
     mut ready: impl FnMut(&mut taut_dcps::DomainParticipant, Time) -> bool,
 ) -> Result<()> {
-    let until = (!timeout.is_infinite()).then(|| monotonic_now() + timeout);
-    executor.wait(until, |participant, now| ready(participant, now).then_some(())).ok_or(Error::Timeout)
+    executor
+        .wait(ends(timeout), |participant, now| ready(participant, now).then_some(()))
+        .ok_or(Error::Timeout)
 }
 
 /// Writers that share PARTITION and PRESENTATION.

@@ -9,7 +9,7 @@ use taut_dcps::{
     Endpoint, Entity, LivelinessChangedStatus, PayloadKind, RequestedIncompatibleQosStatus, SampleInfo,
     SampleLostStatus, SampleRejectedStatus, Selection, StatusMask, SubscriptionMatchedStatus,
 };
-use taut_exec::{Door, Executor, monotonic_now};
+use taut_exec::{Door, Executor, ends};
 use taut_qos::{DataReaderQos, SubscriberQos};
 use taut_rtps::ReaderIndex;
 
@@ -123,9 +123,7 @@ impl<T: DdsType> DataReader<T> {
     ///
     /// *Errors*: [`crate::Error::Timeout`].
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
-        let timeout = timeout.into();
-        let until = (!timeout.is_infinite()).then(|| monotonic_now() + timeout);
-        if self.executor.wait_unread(&self.door, until) { Ok(()) } else { Err(Error::Timeout) }
+        if self.executor.wait_unread(&self.door, ends(timeout.into())) { Ok(()) } else { Err(Error::Timeout) }
     }
 
     /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`].
@@ -165,8 +163,9 @@ impl<T: DdsType> DataReader<T> {
 
     /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
-        self.executor.watch(&self.door);
-        self.executor.set_listener(Entity::Reader(self.index), Some(Box::new(listener)));
+        if !self.executor.set_listener(Entity::Reader(self.index), Some(Box::new(listener))) {
+            self.executor.watch(&self.door);
+        }
     }
 
     /// SUBSCRIPTION_MATCHED; its changes count from 0 again.

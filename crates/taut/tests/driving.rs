@@ -52,6 +52,37 @@ fn a_listener_hears_while_nobody_waits() {
     assert_eq!(all, (0..100).collect::<Vec<_>>());
 }
 
+/// Waits until nothing happens for longer than there is between two announcements of who has just started:
+/// whoever drives sleeps.
+fn settle(participant: &DomainParticipant) {
+    let mut before = participant.stats().tokens;
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let now = participant.stats().tokens;
+        if now == before + 1 {
+            return;
+        }
+        before = now;
+    }
+}
+
+#[test]
+fn a_listener_that_comes_late_hears_at_once() {
+    let seldom = Duration::from_secs(600);
+    let quiet = || Config { announcement_period: seldom, lease_duration: seldom.times(3), ..config(34) };
+    let (a, b) = (
+        DomainParticipant::with_config(&quiet()).unwrap(),
+        DomainParticipant::with_config(&quiet()).unwrap(),
+    );
+    let (writer, reader) = pair(&a, &b, "Late", &reliable());
+    settle(&b);
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    settle(&b);
+    writer.write(&Number { value: 7 }).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(7), "the driver slept on when somebody began to listen");
+}
+
 #[test]
 fn a_listener_may_write_to_its_own_topic() {
     let one = participant(22);
@@ -191,7 +222,7 @@ fn discovery_is_data_to_wait_for() {
 fn keep_all_waits_for_its_readers_and_then_gives_up() {
     let (a, b) = (participant(28), participant(28));
     let limits = taut::qos::ResourceLimits { max_samples: Some(10), ..Default::default() };
-    let qos = reliable().resource_limits(limits).max_blocking_time(Duration::from_millis(50));
+    let qos = reliable().resource_limits(limits).max_blocking_time(Duration::from_millis(400));
     let (writer, reader) = pair(&a, &b, "Full", &qos);
     let mut written = 0;
     let refused = loop {

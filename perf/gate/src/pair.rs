@@ -4,7 +4,7 @@
 use taut_base::{Duration, Guid, Locator, Time, Timestamp};
 use taut_dcps::{DomainParticipant, Write};
 use taut_mem::{Bytes, Pool};
-use taut_port::{Frame, Lane, Port};
+use taut_port::{Frame, Port, Traffic};
 use taut_qos::Qos;
 use taut_rtps::{ChangeKind, ReaderIndex, TxClass, WriterIndex};
 
@@ -71,7 +71,7 @@ impl<Index> Side<Index> {
 
     /// A datagram from this side with these bytes.
     pub fn frame(&self, bytes: Bytes) -> Frame {
-        Frame { source: self.locator, lane: Lane::User, bytes }
+        Frame { source: self.locator, traffic: Traffic::User, bytes }
     }
 }
 

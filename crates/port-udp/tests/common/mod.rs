@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
-use taut_port::{Frame, Lane, Receive};
+use taut_port::{Frame, Receive, Traffic};
 use taut_port_udp::{UdpConfig, UdpPort};
 
 /// A domain that one test has for itself among all that run on the host.
@@ -37,12 +37,12 @@ pub fn open(config: &UdpConfig) -> UdpPort {
     UdpPort::open(config).expect("the port opens")
 }
 
-/// Waits until `count` frames have come in on `lane`, for two seconds at most.
-pub fn await_frames(port: &mut UdpPort, lane: Lane, count: usize) -> Vec<Frame> {
+/// Waits until `count` frames have come in of `traffic`, for two seconds at most.
+pub fn await_frames(port: &mut UdpPort, traffic: Traffic, count: usize) -> Vec<Frame> {
     let end = Instant::now() + Duration::from_secs(2);
     let mut frames = Vec::new();
     loop {
-        port.receive(lane, 64, &mut |frame| frames.push(frame));
+        port.receive(traffic, 64, &mut |frame| frames.push(frame));
         if frames.len() >= count || Instant::now() > end {
             return frames;
         }
@@ -60,7 +60,7 @@ pub fn await_readable(port: &UdpPort, timeout_ms: u16) -> Vec<usize> {
     sources.iter().zip(&fds).filter(|(_, fd)| ready(fd)).map(|(source, _)| source.index).collect()
 }
 
-/// Nothing waits on the lane. Loopback delivers within the sender's call: no need to wait.
-pub fn assert_silent(port: &mut UdpPort, lane: Lane) {
-    assert_eq!(port.receive(lane, 64, &mut |frame| panic!("unexpected {frame:?}")), 0);
+/// Nothing of this traffic waits. Loopback delivers within the sender's call: no need to wait.
+pub fn assert_silent(port: &mut UdpPort, traffic: Traffic) {
+    assert_eq!(port.receive(traffic, 64, &mut |frame| panic!("unexpected {frame:?}")), 0);
 }
