@@ -20,6 +20,8 @@ mod reader_cache_model;
 mod reader_cache_tests;
 mod reader_side;
 #[cfg(test)]
+mod reader_side_model;
+#[cfg(test)]
 mod reader_side_tests;
 mod sample_info;
 mod states;
