@@ -93,7 +93,6 @@ pub fn run(rounds: usize, only: Option<&str>, seed: u64) -> Result<(), String> {
     println!("  shared memory of the machine {shmem_before} KiB before, {} KiB after", sight::shmem_kib());
     let mut faults = found.faults();
     faults.extend(leaks(&before, &after));
-    check(&mut faults, report.number("out_of_order") == 0, "samples were out of order or came twice");
     check(&mut faults, all_right(report.text("wrong")), "samples with a wrong CRC were taken");
     check(&mut faults, sight::meeting_points() == sockets + 2, "sockets of the dead are left");
     writer.end()?;
@@ -194,6 +193,13 @@ fn round(
     let paused_us = pauses_us.into_iter().max().unwrap_or(0);
     found.late += usize::from(next_us > LIMIT_US && paused_us < next_us / 2);
     let known_us = known.saturating_sub(died) / 1_000;
+    let report = reader.ask("report")?;
+    if report.number("out_of_order") > 0 {
+        let strange = report.text("strange");
+        return Err(format!(
+            "{role} at {point:?}, pass {pass}: a sample was lost, late or came twice: {strange}"
+        ));
+    }
     if gap_us > SLOW_US {
         found.slow.push(format!(
             "{role} {point:?}, pass {pass}: gap {gap_us} us, longest write {write_us} us, threads of writer and \

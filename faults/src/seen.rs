@@ -32,6 +32,8 @@ pub struct Seen {
     /// Samples of the healthy writer, and of any, that came out of order or twice.
     pub disorder: AtomicU64,
     pub out_of_order: AtomicU64,
+    /// The last of those.
+    strange: Mutex<String>,
     pub turns: AtomicU64,
     pub last_healthy: AtomicU64,
     pub lost: AtomicU64,
@@ -67,7 +69,7 @@ impl Seen {
         let one = writers.values().next();
         format!(
             "guid={} writing={} sent={} refused={} filled={} blocked_us={} known={} received={} disorder={} \
-             out_of_order={} turns={} last_healthy={} lost={} first={} last={} wrong={}",
+             out_of_order={} strange={} turns={} last_healthy={} lost={} first={} last={} wrong={}",
             hex(&*self.own.lock().expect("no thread panics")),
             self.writing.load(Ordering::SeqCst),
             load(&self.sent),
@@ -78,6 +80,7 @@ impl Seen {
             load(&self.received),
             load(&self.disorder),
             load(&self.out_of_order),
+            self.strange.lock().expect("no thread panics"),
             load(&self.turns),
             load(&self.last_healthy),
             load(&self.lost),
@@ -127,6 +130,8 @@ impl Seen {
             writer.first = sample.number;
         } else if !follows {
             self.out_of_order.fetch_add(1, Ordering::SeqCst);
+            *self.strange.lock().expect("no thread panics") =
+                format!("{}-after-{}-of-writer-{}", sample.number, writer.last, sample.writer);
             self.disorder.fetch_add(u64::from(sample.writer == HEALTHY), Ordering::SeqCst);
         }
         writer.last = sample.number;

@@ -368,21 +368,23 @@ impl DomainParticipant {
                 let reader = self.core.reader(reader)?.guid;
                 self.core.set_reader_lane(now, index, reader, Some(from))?
             }
-            None => self.core.set_writer_lane(reader, writer, true)?,
+            None => self.core.begin_writer_lane(reader, writer)?,
         };
         self.readers.at_side(reader, |side| side.add_lane(writer, strength, lane, reliable, next))?;
         Some(from)
     }
 
-    /// A local reader no longer reads a writer's lane; what is in it is taken first.
+    /// A local reader no longer reads a writer's lane; what is in it is taken first, and not taken again if the
+    /// protocol brings it too.
     pub fn remove_lane(&mut self, now: Time, reader: ReaderIndex, writer: Guid) {
-        self.readers.change_side(reader, |side| {
+        let next = self.readers.change_side(reader, |side| {
             let pulled = side.pull(now);
             side.note_awaited(pulled);
-            side.remove_lane(writer);
-            ((), pulled.news)
+            (side.remove_lane(writer), pulled.news)
         });
-        self.core.set_writer_lane(reader, writer, false);
+        if let Some(next) = next.flatten() {
+            self.core.end_writer_lane(reader, writer, next);
+        }
     }
 
     /// A participant has ended without saying so: it is forgotten now, not when its lease runs out.

@@ -202,9 +202,10 @@ impl ReaderSide {
         self.sources.push(Source { writer, strength, lane, reliable, next, stalled: false, broken: false });
     }
 
-    /// No longer reads a writer's lane.
-    pub fn remove_lane(&mut self, writer: Guid) {
-        self.sources.retain(|source| source.writer != writer);
+    /// No longer reads a writer's lane. Returns the number after all that has come from the writer, if it did.
+    pub fn remove_lane(&mut self, writer: Guid) -> Option<SequenceNumber> {
+        let at = self.sources.iter().position(|source| source.writer == writer)?;
+        Some(self.sources.remove(at).next)
     }
 
     /// Does it read lanes?

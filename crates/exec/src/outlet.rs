@@ -5,7 +5,7 @@
 //! no lock, no system call unless a reader sleeps.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 use taut_base::{Guid, SequenceNumber};
@@ -308,14 +308,17 @@ impl Outlet {
                 self.gone = self.last;
             }
             self.link.set_last(self.last);
+        } else {
+            fence(Ordering::SeqCst);
         }
+        // After the fence. [W]
         if write.in_lane {
             self.ring();
         }
         payload.drop_into(self);
     }
 
-    /// Wakes the participants that sleep, once for each time they do. The push before has fenced.
+    /// Wakes the participants that sleep, once for each time they do. The caller has fenced.
     #[inline]
     fn ring(&mut self) {
         for (ringer, rung) in &mut self.bells {

@@ -196,3 +196,39 @@ impl Executor {
         found.ok_or(Error::Timeout)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BRIEF: Duration = Duration::from_micros(1);
+
+    /// How many waits sleep at once until one looks again.
+    fn waits_without_a_look(spin: &Spin, finds: bool) -> usize {
+        let looks = || {
+            let mut looked = false;
+            let found = spin.look(BRIEF, &FOR_SAMPLE, || {
+                looked = true;
+                finds
+            });
+            assert_eq!(found, looked && finds);
+            looked
+        };
+        std::iter::repeat_with(looks).take_while(|looked| !looked).count()
+    }
+
+    #[test]
+    fn looks_in_vain_grow_rare_and_one_that_finds_brings_them_back() {
+        let spin = Spin::default();
+        let pauses: Vec<usize> = (0..13).map(|_| waits_without_a_look(&spin, false)).collect();
+        assert_eq!(pauses, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1_023, 1_023, 1_023]);
+        assert_eq!(waits_without_a_look(&spin, true), 1_023);
+        assert_eq!([true, true, false, false].map(|finds| waits_without_a_look(&spin, finds)), [0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn who_is_not_to_look_does_not() {
+        let spin = Spin::default();
+        assert!(!spin.look(Duration::ZERO, &FOR_SAMPLE, || unreachable!("it is to sleep at once")));
+    }
+}

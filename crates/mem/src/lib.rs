@@ -21,3 +21,5 @@ pub use bytes::Bytes;
 pub use counting::CountingAllocator;
 pub use pool::{Pool, Slot};
 pub use region::Region;
+#[cfg(not(loom))]
+pub use sync::store_and_fence;

@@ -11,7 +11,7 @@ pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// in the processor nor in the compiler, which moves no load before an acquiring one. Other processors and
 /// the models of loom and Miri let a relaxed load pass an exchange.
 #[inline]
-pub(crate) fn store_and_fence(word: &AtomicU64, value: u64) {
+pub fn store_and_fence(word: &AtomicU64, value: u64) {
     if cfg!(all(target_arch = "x86_64", not(loom), not(miri))) {
         word.swap(value, Ordering::SeqCst);
     } else {

@@ -450,17 +450,21 @@ impl Participant {
         next
     }
 
-    /// A local reader reads a remote writer's lane, or no longer. Returns which number it expects next, if
-    /// the two are matched.
-    pub fn set_writer_lane(
-        &mut self,
-        reader: ReaderIndex,
-        writer: Guid,
-        lane: bool,
-    ) -> Option<SequenceNumber> {
+    /// A local reader reads a remote writer's lane from now on. Returns which number it expects next, if the two
+    /// are matched.
+    pub fn begin_writer_lane(&mut self, reader: ReaderIndex, writer: Guid) -> Option<SequenceNumber> {
         let proxy = self.readers.get_mut(reader.0)?.proxies.get_mut(&writer)?;
-        proxy.lane = lane;
+        proxy.lane = true;
         Some(proxy.next_expected())
+    }
+
+    /// It reads the lane no longer; all below `next` has come.
+    pub fn end_writer_lane(&mut self, reader: ReaderIndex, writer: Guid, next: SequenceNumber) {
+        let reader = self.readers.get_mut(reader.0);
+        if let Some(proxy) = reader.and_then(|reader| reader.proxies.get_mut(&writer)) {
+            proxy.lane = false;
+            proxy.pass(next);
+        }
     }
 
     /// Have all matched reliable readers acknowledged all changes of a writer?

@@ -4,7 +4,9 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use futures_core::Stream;
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos};
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, StatusMask,
+};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -81,6 +83,24 @@ fn a_listener_that_comes_late_hears_at_once() {
     settle(&b);
     writer.write(&Number { value: 7 }).unwrap();
     assert_eq!(heard.recv_timeout(SOON.into()), Ok(7), "the driver slept on when somebody began to listen");
+}
+
+#[test]
+fn a_listener_hears_of_losses_that_a_take_finds() {
+    // More than a lane holds.
+    const MANY: u32 = 2_000;
+    let one = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(35) }).unwrap();
+    let (writer, reader) = pair(&one, &one, "Lost", &Qos::default().best_effort());
+    let (send, heard) = mpsc::channel();
+    reader.set_listener(move |kinds| send.send(kinds).unwrap());
+    for value in 0..MANY {
+        writer.write(&Number { value }).unwrap();
+    }
+    assert_eq!(heard.try_iter().count(), 0, "nobody drives");
+    let last = reader.take().unwrap().pop().unwrap().data.unwrap();
+    assert_eq!(last.value, MANY - 1);
+    assert!(heard.try_iter().any(|kinds| kinds.intersects(StatusMask::SAMPLE_LOST)));
+    assert!(reader.sample_lost_status().total_count > 0);
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! Within a machine, without a network: one thread, two threads, two processes; copied and borrowed.
 
-use crate::args::{Options, Transport};
+use crate::args::{Options, Pin, Transport, Wait};
 use crate::case::Case;
 use crate::workload::round_trip::RoundTrip;
 use crate::workload::{or, pick};
 
-/// HDDS's 16 B, and sizes at which a copy starts to cost.
-const SIZES: [u64; 3] = [16, 1_024, 65_536];
+/// HDDS's 16 B, a small message, and sizes at which a copy starts to cost.
+const SIZES: [u64; 4] = [16, 64, 1_024, 65_536];
 const SHARED_SIZES: [u64; 4] = [64, 65_536, 1_048_576, 8_388_608];
 const FEW_SIZES: [u64; 1] = [64];
+
+/// What is also measured with both ends on one core and with a core for each, blocking and looking: there the
+/// wake-up is most of the way.
+const PLACED_SIZE: u64 = 64;
+const PLACES: [(Pin, Wait); 3] =
+    [(Pin::Same, Wait::Block), (Pin::Split, Wait::Block), (Pin::Split, Wait::Spin)];
 
 /// HDDS's method: 10,000 samples after 1,000, best effort, KEEP_LAST 1.
 const WARMUP: u64 = 1_000;
@@ -20,14 +26,27 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     for transport in or(&options.transport, &[Transport::Thread, Transport::Intra, Transport::Shm]) {
         let own = if transport == Transport::Shm { &SHARED_SIZES[..] } else { &SIZES[..] };
         for size in pick(options, &options.sizes, own, &FEW_SIZES) {
-            for (loan, label) in [(false, "copy"), (true, "loan")] {
-                let mut case = Case::new("local", Some(transport), size, RoundTrip::over(transport))
-                    .amount(WARMUP, COUNT, 2_000)
-                    .label(label);
-                (case.loan, case.kind, case.reliable) = (loan, "plain", false);
-                cases.push(case.with(options, scale));
+            for loan in [false, true] {
+                cases.push(case(transport, size, loan).with(options, scale));
             }
+        }
+        let is_chosen = options.pin != Pin::None || options.wait.is_some() || !options.sizes.is_empty();
+        if transport == Transport::Thread || options.quick || is_chosen {
+            continue;
+        }
+        for (pin, wait) in PLACES {
+            let mut placed = case(transport, PLACED_SIZE, false).with(options, scale);
+            (placed.pin, placed.wait) = (pin, wait);
+            cases.push(placed);
         }
     }
     cases
+}
+
+fn case(transport: Transport, size: u64, loan: bool) -> Case {
+    let mut case = Case::new("local", Some(transport), size, RoundTrip::over(transport))
+        .amount(WARMUP, COUNT, 2_000)
+        .label(if loan { "loan" } else { "copy" });
+    (case.loan, case.kind, case.reliable) = (loan, "plain", false);
+    case
 }

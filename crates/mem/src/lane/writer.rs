@@ -8,7 +8,7 @@ use super::{
 };
 use crate::fail::{self, Point};
 use crate::region::WORD;
-use crate::sync::{Ordering, fence, store_and_fence};
+use crate::sync::{Ordering, fence};
 
 /// A reader of the lane.
 #[derive(Clone)]
@@ -24,8 +24,6 @@ pub struct Peer {
 pub struct NoRoom;
 
 /// The one that writes a lane.
-///
-/// A push ends with a fence: a look at who sleeps may follow ([W](super)).
 ///
 /// *Cost* of a push: no lock, no system call, no allocation once the arena is warm, whatever the number of
 /// readers.
@@ -170,7 +168,7 @@ impl LaneWriter {
         self.head += 1;
         self.lane.header(AT_HEAD).store(self.head, Ordering::Release);
         fail::point(Point::HeadMoved);
-        store_and_fence(self.lane.header(AT_LAST), meta[0]);
+        self.lane.header(AT_LAST).store(meta[0], Ordering::Release);
         fail::point(Point::LastMoved);
     }
 

@@ -3,10 +3,11 @@
 //! The owner of a writer whose readers all take its changes from a lane need not go through the protocol
 //! at all: it writes into the lane and says so here. The protocol says here when that is enough.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use taut_base::SequenceNumber;
 use taut_mem::fail::{self, Point};
+use taut_mem::store_and_fence;
 
 /// Words that the owner of the writer sets, and words that the protocol sets.
 ///
@@ -14,7 +15,7 @@ use taut_mem::fail::{self, Point};
 /// who needs the protocol is, to that reader, one from before the match or one that is gone.
 #[derive(Debug, Default)]
 pub struct Link {
-    last: AtomicI64,
+    last: AtomicU64,
     off_lane: AtomicI64,
     beside: AtomicUsize,
     seen: AtomicI64,
@@ -24,12 +25,13 @@ pub struct Link {
 impl Link {
     /// The last change that was written past the protocol.
     pub fn last(&self) -> SequenceNumber {
-        SequenceNumber(self.last.load(Ordering::SeqCst))
+        SequenceNumber(self.last.load(Ordering::SeqCst).cast_signed())
     }
 
-    /// The owner has written a change past the protocol, which had seen all before it that it was given.
+    /// The owner has written a change past the protocol, which had seen all before it that it was given. Ends
+    /// with a fence, so that of the owner and the protocol at least one sees what the other has just said.
     pub fn set_last(&self, last: SequenceNumber) {
-        self.last.store(last.0, Ordering::Release);
+        store_and_fence(&self.last, last.0.cast_unsigned());
         fail::point(Point::LinkMoved);
     }
 
