@@ -88,10 +88,10 @@ const ALL: [(&str, Option<Transport>, &[u64]); 17] = [
     ("latency", Some(Transport::Xdp), &[64, 1_024]),
     ("latency", Some(Transport::XdpL2), &[64, 1_024]),
     ("throughput", None, &[32, 1_024, 65_536, 1_048_576]),
-    ("throughput", Some(Transport::Shm), &[1_024, 1_048_576]),
-    ("local", Some(Transport::Thread), &[16, 1_024]),
-    ("local", Some(Transport::Intra), &[16, 1_024]),
-    ("local", Some(Transport::Shm), &[64, 1_048_576]),
+    ("throughput", Some(Transport::Shm), &[64, 1_048_576]),
+    ("local", Some(Transport::Thread), &[16, 64, 1_024]),
+    ("local", Some(Transport::Intra), &[64, 1_024]),
+    ("local", Some(Transport::Shm), &[64, 1_048_576, 8_388_608]),
     ("write", None, &[64, 1_024]),
     ("cdr", None, &[64, 1_024, 4_096]),
     ("memory", None, &[]),
@@ -127,6 +127,11 @@ fn all(options: &Options, scale: f64) -> Vec<Case> {
         if name == "latency" && transport.is_none() {
             of_name.extend(workload::latency::open_loops(options, scale).into_iter().take(2));
             of_name.extend(workload::latency::pinned_cases(options, scale));
+        }
+        if name == "local"
+            && let Some(transport) = transport
+        {
+            of_name.extend(workload::local::placed_cases(transport, options, scale));
         }
         of_name.retain(|case| match name {
             "fanout" => case.label.starts_with(ALL_WAITSETS) || !case.label.ends_with("waitset"),

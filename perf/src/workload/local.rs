@@ -31,16 +31,22 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
             }
         }
         let is_chosen = options.pin != Pin::None || options.wait.is_some() || !options.sizes.is_empty();
-        if transport == Transport::Thread || options.quick || is_chosen {
-            continue;
-        }
-        for (pin, wait) in PLACES {
-            let mut placed = case(transport, PLACED_SIZE, false).with(options, scale);
-            (placed.pin, placed.wait) = (pin, wait);
-            cases.push(placed);
+        if !options.quick && !is_chosen {
+            cases.extend(placed_cases(transport, options, scale));
         }
     }
     cases
+}
+
+/// Both ends of a path on cores of their own and on one; there are none for a path of one thread.
+pub fn placed_cases(transport: Transport, options: &Options, scale: f64) -> Vec<Case> {
+    let places = PLACES.into_iter().filter(|_| transport != Transport::Thread);
+    let placed = places.map(|(pin, wait)| {
+        let mut placed = case(transport, PLACED_SIZE, false).with(options, scale);
+        (placed.pin, placed.wait) = (pin, wait);
+        placed
+    });
+    placed.collect()
 }
 
 fn case(transport: Transport, size: u64, loan: bool) -> Case {

@@ -14,9 +14,6 @@ const FEW_SIZES: [u64; 3] = [32, 1_024, 65_536];
 /// The sizes that are also sent with best effort: what is larger than a frame only shows its losses.
 const BEST_EFFORT_SIZES: [u64; 2] = [32, 1_024];
 
-/// What is also sent through shared memory, if nobody names ways or sizes: the most samples and the most bytes.
-const SHARED_SIZES: [u64; 2] = [64, 1_048_576];
-
 /// eProsima's demands, and its burst intervals in milliseconds.
 const DEMANDS: [u64; 6] = [100, 1_000, 10_000, 30_000, 40_000, 50_000];
 const INTERVALS_MS: [u64; 11] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
@@ -36,11 +33,6 @@ const DURATION_MS: u64 = 1_000;
 /// Without a limit at each size, the best of the bursts, and best effort.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
-    let is_plain = options.transport.is_empty() && options.sizes.is_empty() && !options.quick;
-    for size in SHARED_SIZES.into_iter().filter(|_| is_plain) {
-        let shared = streaming("throughput", Transport::Shm, size, vec![Burst::NONE], 1);
-        cases.push(finish(shared, options, scale));
-    }
     for transport in transports(options) {
         for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
             let unlimited = streaming("throughput", transport, size, vec![Burst::NONE], 1);
