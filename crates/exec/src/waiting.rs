@@ -44,14 +44,24 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// Looks with `ready` for so long, if that is likely to help. Returns whether it did.
-    pub fn look(&self, longest: Duration, pace: &Pace, mut ready: impl FnMut() -> bool) -> bool {
+    /// Looks with `ready` for so long, at most until `until`, if that is likely to help. Returns whether it did.
+    pub fn look(
+        &self,
+        longest: Duration,
+        until: Option<Time>,
+        pace: &Pace,
+        mut ready: impl FnMut() -> bool,
+    ) -> bool {
         let left = self.left.load(Ordering::Relaxed);
-        if left > 0 || longest == Duration::ZERO {
-            self.left.store(left.saturating_sub(1), Ordering::Relaxed);
+        if left > 0 {
+            self.left.store(left - 1, Ordering::Relaxed);
             return false;
         }
-        let until = monotonic_now() + longest;
+        let now = monotonic_now();
+        let end = until.map_or(now + longest, |until| until.min(now + longest));
+        if end <= now {
+            return false;
+        }
         loop {
             for _ in 0..pace.looks {
                 if ready() {
@@ -60,7 +70,7 @@ impl Spin {
                 }
                 (0..pace.pauses).for_each(|_| std::hint::spin_loop());
             }
-            if monotonic_now() >= until {
+            if monotonic_now() >= end {
                 break;
             }
         }
@@ -79,8 +89,7 @@ pub fn ends(wait: Duration) -> Option<Time> {
 impl Executor {
     /// Waits until a reader has a sample that was not read. `false` when `until` has passed.
     pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
-        let longest = until.map_or(self.spin, |until| self.spin.min(until.since(monotonic_now())));
-        if door.has_lanes() && door.spin.look(longest, &FOR_SAMPLE, || self.has_unread(door)) {
+        if door.has_lanes() && door.spin.look(self.spin, until, &FOR_SAMPLE, || self.has_unread(door)) {
             return true;
         }
         if self.is_threaded()
@@ -176,18 +185,20 @@ impl Executor {
         wait: Duration,
         ready: fn(&mut Outlet) -> bool,
     ) -> Result<()> {
+        if ready(outlet) {
+            return Ok(());
+        }
+        let until = ends(wait);
         let spin = std::mem::take(&mut outlet.spin);
-        let found = ready(outlet) || spin.look(self.spin.min(wait), &FOR_ROOM, || ready(outlet));
+        let found = spin.look(self.spin, until, &FOR_ROOM, || ready(outlet));
         outlet.spin = spin;
         if found {
             return Ok(());
         }
-        let until = ends(wait);
         outlet.set_waiting(true);
         let grace = monotonic_now() + GRACE;
-        let mut found = self
-            .inner
-            .wait(until.map_or(grace, |until| until.min(grace)).into(), |_, _| ready(outlet).then_some(()));
+        let first = until.map_or(grace, |until| until.min(grace));
+        let mut found = self.inner.wait(Some(first), |_, _| ready(outlet).then_some(()));
         if found.is_none() {
             outlet.ring_readers();
             found = self.inner.wait(until, |_, _| ready(outlet).then_some(()));
@@ -207,7 +218,7 @@ mod tests {
     fn waits_without_a_look(spin: &Spin, finds: bool) -> usize {
         let looks = || {
             let mut looked = false;
-            let found = spin.look(BRIEF, &FOR_SAMPLE, || {
+            let found = spin.look(BRIEF, None, &FOR_SAMPLE, || {
                 looked = true;
                 finds
             });
@@ -229,6 +240,9 @@ mod tests {
     #[test]
     fn who_is_not_to_look_does_not() {
         let spin = Spin::default();
-        assert!(!spin.look(Duration::ZERO, &FOR_SAMPLE, || unreachable!("it is to sleep at once")));
+        assert!(!spin.look(Duration::ZERO, None, &FOR_SAMPLE, || unreachable!("it is to sleep at once")));
+        let past = Some(monotonic_now());
+        assert!(!spin.look(BRIEF, past, &FOR_SAMPLE, || unreachable!("its time is over")));
+        assert_eq!(waits_without_a_look(&spin, false), 0, "neither was a look in vain");
     }
 }

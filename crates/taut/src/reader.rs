@@ -119,7 +119,8 @@ impl<T: DdsType> DataReader<T> {
         Ok(samples.into_iter().filter_map(decode_sample).collect())
     }
 
-    /// Waits until there is a sample that was not read. Meanwhile this thread drives the participant.
+    /// Waits until there is a sample that was not read. It looks for up to `Config::spin` first, if samples come
+    /// from this machine; then this thread drives the participant while it sleeps.
     ///
     /// *Errors*: [`crate::Error::Timeout`].
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {

@@ -32,9 +32,7 @@ impl Short {
         }
         Short { bytes, len: len.min(INLINE) as u8 }
     }
-}
 
-impl Short {
     /// What a [`Short`] is aligned to.
     pub const ALIGN: usize = align_of::<Short>();
 
