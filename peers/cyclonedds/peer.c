@@ -23,6 +23,7 @@ enum { BATCH = 32, BATCH_MEMORY = 1 << 20 };
 struct end {
     dds_entity_t writer, reader, waitset;
     void *sample; /* what the writer sends: a sample, or an answer */
+    void *own[BATCH]; /* what the reader copies samples into; NULL: they are lent */
     bool answers; /* takes samples and answers them */
     bool asks;    /* takes answers */
 };
@@ -56,14 +57,24 @@ static void took(const struct end *end, const void *sample, int64_t taken_ns)
         kit_took(&taken);
 }
 
-/* Takes all there is, without copying it out of the reader. */
+/* Shared memory lends samples in place, so what is to be copied needs a place to go to. Elsewhere a take
+ * decodes into memory that it lends. */
+static void prepare_to_take(struct end *end)
+{
+    if (o->transport == KIT_SHM && o->type == KIT_PLAIN && !o->loan)
+        for (uint32_t i = 0; i < batch(); i++)
+            end->own[i] = sample_new();
+}
+
+/* Takes all there is. */
 static void take_all(const struct end *end, dds_entity_t reader)
 {
     const uint32_t most = batch();
     int32_t count;
     do {
-        void *samples[BATCH] = {NULL};
+        void *samples[BATCH];
         dds_sample_info_t infos[BATCH];
+        memcpy(samples, end->own, sizeof samples);
         count = dds_take(reader, samples, infos, most, most);
         if (count <= 0)
             return;
@@ -71,7 +82,8 @@ static void take_all(const struct end *end, dds_entity_t reader)
         for (int32_t i = 0; i < count; i++)
             if (infos[i].valid_data)
                 took(end, samples[i], now);
-        dds_return_loan(reader, samples, count);
+        if (end->own[0] == NULL)
+            dds_return_loan(reader, samples, count);
     } while ((uint32_t)count == most);
 }
 
@@ -162,6 +174,7 @@ static void add_writer(struct end *end, dds_entity_t participant, dds_entity_t t
 /* After the writer: the listener may be called at once, and answers. */
 static void add_reader(struct end *end, dds_entity_t participant, dds_entity_t topic)
 {
+    prepare_to_take(end);
     dds_qos_t *qos = make_qos();
     dds_listener_t *listener = dds_create_listener(end);
     dds_lset_data_available(listener, on_data);

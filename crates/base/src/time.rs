@@ -138,8 +138,14 @@ impl Timestamp {
 
     /// From ns since 1970; saturates at both ends of the 32-bit seconds.
     pub fn from_unix_ns(ns: i64) -> Timestamp {
-        let seconds = u32::try_from(ns.max(0) / NS_PER_S).unwrap_or(u32::MAX - 1);
-        Timestamp { seconds, fraction: ns_to_fraction(ns.max(0) % NS_PER_S) }
+        Timestamp::from_unix(ns.max(0) / NS_PER_S, ns.max(0) % NS_PER_S)
+    }
+
+    /// From whole seconds since 1970 and the ns below one; saturates as [`Timestamp::from_unix_ns`] does.
+    #[inline]
+    pub fn from_unix(seconds: i64, ns: i64) -> Timestamp {
+        let seconds = u32::try_from(seconds.max(0)).unwrap_or(u32::MAX - 1);
+        Timestamp { seconds, fraction: ns_to_fraction(ns) }
     }
 
     /// ns since 1970.

@@ -67,6 +67,9 @@ macro_rules! primitives {
             }
             fn decode_vec(input: &mut Decoder<'_>, count: usize) -> Result<Vec<Self>> {
                 let bytes = input.take_all::<$bytes>(count)?;
+                if $bytes == 1 {
+                    return Ok(bytemuck::cast_slice(bytes).to_vec());
+                }
                 let mut values = vec![$zero; count];
                 fill::<$type, $bytes>(&mut values, bytes, input.is_native());
                 Ok(values)

@@ -1,9 +1,10 @@
 //! Read and take: which samples, in which order, with which ranks. DCPS 1.4 §2.2.2.5.3.
 //! The half of the reader cache that the application calls, through the DataReader.
 
-use taut_base::{Duration, Guid, InstanceHandle, SequenceNumber, Timestamp};
+use taut_base::{Duration, Guid, InstanceHandle};
 use taut_mem::Bytes;
 
+use crate::cell::Head;
 use crate::instance::Instance;
 use crate::list::{List, NIL};
 use crate::reader_cache::{Entry, ReaderCache, source_order};
@@ -83,41 +84,41 @@ impl ReaderCache {
     }
 
     /// Tells of a sample with data what [`ReaderCache::insert`] and [`ReaderCache::take_next`] would, without
-    /// its way through the cache; to be called if it [may pass](ReaderCache::may_pass). `None` if it does
-    /// more than add a sample to an instance that is alive.
+    /// its way through the cache; to be called if it [may pass](ReaderCache::may_pass). `false`, and nothing
+    /// is told, if it does more than add a sample to an instance that is alive.
     #[inline]
     pub(crate) fn pass(
         &mut self,
         instance: InstanceHandle,
-        writer: Guid,
-        sequence_number: SequenceNumber,
-        source_timestamp: Option<Timestamp>,
-    ) -> Option<SampleInfo> {
+        (writer, publication_handle): (Guid, InstanceHandle),
+        head: &Head,
+        into: &mut SampleInfo,
+    ) -> bool {
         let handle = if self.keyed { instance } else { InstanceHandle::NIL };
-        let index = self.instances.find(handle)?;
+        let Some(index) = self.instances.find(handle) else { return false };
         let instance = self.instances.at_mut(index);
         if instance.state != InstanceState::Alive {
-            return None;
+            return false;
         }
         instance.register(writer);
-        let info = SampleInfo {
+        *into = SampleInfo {
             sample_state: SampleState::NotRead,
             view_state: instance.view,
             instance_state: InstanceState::Alive,
-            source_timestamp,
+            source_timestamp: head.source_timestamp,
             instance_handle: handle,
-            publication_handle: writer.into(),
+            publication_handle,
             disposed_generation_count: instance.disposed_generations,
             no_writers_generation_count: instance.no_writers_generations,
             sample_rank: 0,
             generation_rank: 0,
             absolute_generation_rank: 0,
             valid_data: true,
-            sequence_number,
+            sequence_number: head.number,
         };
         instance.view = ViewState::NotNew;
         self.instances.set_recent(index);
-        Some(info)
+        true
     }
 
     /// Is there a sample of the selection? What a ReadCondition asks.

@@ -5,7 +5,7 @@
 
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time};
 use taut_mem::Pool;
-use taut_mem::lane::{INLINE, LaneReader, Next, Payload};
+use taut_mem::lane::{Entry, INLINE, LaneReader, Next, Payload};
 use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::ReaderIndex;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
@@ -54,6 +54,8 @@ impl Doors for Vec<Option<ReaderSide>> {
 /// A lane that a reader reads.
 struct Source {
     writer: Guid,
+    /// The writer's GUID as samples tell it.
+    handle: InstanceHandle,
     strength: i32,
     lane: LaneReader,
     /// Must what the lane leaves out be waited for?
@@ -81,6 +83,16 @@ impl Source {
         let next = || self.lane.peek().map(|meta| Head::of(&meta));
         let is_sure = |head: Head| head.number == self.next && head.kind == ChangeKind::Alive;
         self.reliable && self.is_ready() && next().is_some_and(is_sure)
+    }
+
+    /// Tells the writer how far the lane is read. Does it wait to hear it?
+    #[inline]
+    fn publish(&mut self) -> bool {
+        if self.reliable {
+            return self.lane.publish();
+        }
+        self.lane.publish_unawaited();
+        false
     }
 
     fn stall(&mut self) {
@@ -116,14 +128,14 @@ pub enum Passed<R, F> {
     Not(F),
 }
 
-/// A sample that is being taken.
+/// A sample that is being taken, where it was put together.
 pub struct Taken<'a> {
-    /// Its bytes.
-    pub payload: Payload,
+    /// Its bytes, to be left or taken away.
+    pub payload: &'a mut Payload,
     /// What these bytes are.
     pub payload_kind: PayloadKind,
     /// What is known of it.
-    pub info: SampleInfo,
+    pub info: &'a SampleInfo,
     short: &'a mut Pool,
 }
 
@@ -131,7 +143,7 @@ impl Taken<'_> {
     /// The sample, to keep. *Cost*: a copy of a short payload.
     pub fn keep(self) -> Sample {
         let Taken { payload, payload_kind, info, short } = self;
-        Sample { payload: payload.keep(short), payload_kind, info }
+        Sample { payload: std::mem::take(payload).keep(short), payload_kind, info: *info }
     }
 }
 
@@ -166,6 +178,10 @@ pub struct ReaderSide {
     sources: Vec<Source>,
     /// The place of the source that is looked at first.
     turn: usize,
+    /// What was found in a lane last, and what is known of it. They are put together here and copied once:
+    /// a processor waits where it reads as one what it has just written in parts.
+    entry: Entry,
+    info: SampleInfo,
 }
 
 impl ReaderSide {
@@ -185,6 +201,8 @@ impl ReaderSide {
             awaited: false,
             sources: Vec::new(),
             turn: 0,
+            entry: Entry::default(),
+            info: SampleInfo::NONE,
         }
     }
 
@@ -199,7 +217,8 @@ impl ReaderSide {
     ) {
         self.remove_lane(writer);
         let reliable = reliable && self.reliable;
-        self.sources.push(Source { writer, strength, lane, reliable, next, stalled: false, broken: false });
+        let (handle, stalled, broken) = (writer.into(), false, false);
+        self.sources.push(Source { writer, handle, strength, lane, reliable, next, stalled, broken });
     }
 
     /// No longer reads a writer's lane. Returns the number after all that has come from the writer, if it did.
@@ -282,7 +301,7 @@ impl ReaderSide {
             return;
         }
         for _ in 0..source.lane.lane().cells() {
-            match source.lane.poll() {
+            match source.lane.poll(&mut self.entry) {
                 Next::Empty => break,
                 Next::Broken => {
                     source.broken = true;
@@ -290,9 +309,10 @@ impl ReaderSide {
                     self.broken.push(source.writer);
                     break;
                 }
-                Next::Sample { meta, payload, lost } => {
+                Next::Sample { lost } => {
                     self.note_lost(lost, pulled);
-                    let change = cell::change(source.writer, now, &meta, payload.keep(&mut self.short));
+                    let payload = std::mem::take(&mut self.entry.payload).keep(&mut self.short);
+                    let change = cell::change(source.writer, now, &self.entry.meta, payload);
                     let number = change.sequence_number;
                     if number < source.next {
                         continue;
@@ -311,7 +331,7 @@ impl ReaderSide {
                 }
             }
         }
-        pulled.awaited |= source.lane.publish();
+        pulled.awaited |= source.publish();
     }
 
     fn note_lost(&mut self, lost: u64, pulled: &mut Pulled) {
@@ -430,7 +450,8 @@ impl ReaderSide {
     /// Takes the next sample that was not read before, and gives it to `out`.
     pub fn take_next_with<R>(&mut self, now: Time, out: impl FnOnce(Taken<'_>) -> R) -> Option<R> {
         let Sample { payload, payload_kind, info } = self.take_next(now)?;
-        Some(out(Taken { payload: Payload::Long(payload), payload_kind, info, short: &mut self.short }))
+        let payload = &mut Payload::Long(payload);
+        Some(out(Taken { payload, payload_kind, info: &info, short: &mut self.short }))
     }
 
     /// Takes the next sample straight from a lane, the same as [`ReaderSide::pull`] and
@@ -444,8 +465,8 @@ impl ReaderSide {
         let Some(at) = self.next_ready() else { return Passed::Nothing };
         let source = &mut self.sources[at];
         // With KEEP_LAST what follows may take this one's place.
-        let Next::Sample { meta, payload, lost } = source.lane.poll() else { return Passed::Not(out) };
-        let head = Head::of(&meta);
+        let Next::Sample { lost } = source.lane.poll(&mut self.entry) else { return Passed::Not(out) };
+        let head = Head::of(&self.entry.meta);
         let follows = head.number == source.next || (!source.reliable && head.number > source.next);
         let last = self.cache.depth.is_none() || !source.lane.is_ready();
         if lost > 0 {
@@ -454,19 +475,27 @@ impl ReaderSide {
         }
         let instance = match self.key_hash {
             None => Some(InstanceHandle::NIL),
-            Some(key_hash) => key_hash(&payload, false),
+            Some(key_hash) => key_hash(&self.entry.payload, false),
         };
         let passes = follows && last && head.kind == ChangeKind::Alive;
-        let info = instance.filter(|_| passes).and_then(|instance| {
-            self.cache.pass(instance, source.writer, head.number, head.source_timestamp)
+        let passed = instance.filter(|_| passes).is_some_and(|instance| {
+            self.cache.pass(instance, (source.writer, source.handle), &head, &mut self.info)
         });
-        let Some(info) = info else {
+        if !passed {
             source.lane.step_back();
+            self.entry.payload.clear();
             return Passed::Not(out);
-        };
+        }
         source.next = head.number.next();
-        pulled.awaited |= source.lane.publish();
-        Passed::On(out(Taken { payload, payload_kind: PayloadKind::Data, info, short: &mut self.short }))
+        pulled.awaited |= source.publish();
+        let taken = out(Taken {
+            payload: &mut self.entry.payload,
+            payload_kind: PayloadKind::Data,
+            info: &self.info,
+            short: &mut self.short,
+        });
+        self.entry.payload.clear();
+        Passed::On(taken)
     }
 
     /// The place of the next source that has something, after the one that was found last.

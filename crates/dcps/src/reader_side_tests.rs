@@ -17,14 +17,16 @@ const CELLS: usize = 4;
 /// A reader's side that reads the lane of each of so many writers, all of them waiting for room.
 fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
     let type_support = TypeSupport { type_name: "Number".into(), key_hash: None };
-    let qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
+    let mut qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
+    // Writers wait for reliable readers only.
+    qos.reliability.kind = taut_qos::ReliabilityKind::Reliable;
     let mut side = ReaderSide::new(&qos, &type_support);
     let lanes = (1..=writers).map(|n| {
         let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
         let lane_writer = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
         let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
         let reader = LaneReader::attach(lane, feedback, false);
-        side.add_lane(writer(n), 0, reader, false, SequenceNumber(1));
+        side.add_lane(writer(n), 0, reader, true, SequenceNumber(1));
         lane_writer.await_readers(true);
         lane_writer
     });

@@ -38,6 +38,25 @@ pub struct SampleInfo {
     pub sequence_number: SequenceNumber,
 }
 
+impl SampleInfo {
+    /// Of no sample.
+    pub(crate) const NONE: SampleInfo = SampleInfo {
+        sample_state: SampleState::NotRead,
+        view_state: ViewState::New,
+        instance_state: InstanceState::Alive,
+        source_timestamp: None,
+        instance_handle: InstanceHandle::NIL,
+        publication_handle: InstanceHandle::NIL,
+        disposed_generation_count: 0,
+        no_writers_generation_count: 0,
+        sample_rank: 0,
+        generation_rank: 0,
+        absolute_generation_rank: 0,
+        valid_data: false,
+        sequence_number: SequenceNumber::UNKNOWN,
+    };
+}
+
 /// What the payload of a sample is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PayloadKind {

@@ -140,7 +140,7 @@ impl Executor {
         &self,
         outlet: &mut Outlet,
         mut write: Write,
-        mut payload: Payload<'_>,
+        payload: &mut Payload<'_>,
         (keep_all, wait): (bool, Option<Duration>),
     ) -> Result<()> {
         if keep_all
@@ -150,7 +150,7 @@ impl Executor {
             payload.drop_into(outlet);
             return Err(error);
         }
-        write.in_lane = outlet.has_room() && outlet.place(&mut payload);
+        write.in_lane = outlet.has_room() && outlet.place(payload);
         if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {
             outlet.commit(&write, payload);
             return Ok(());
@@ -163,7 +163,7 @@ impl Executor {
         &self,
         outlet: &mut Outlet,
         mut write: Write,
-        mut payload: Payload<'_>,
+        payload: &mut Payload<'_>,
         (keep_all, wait): (bool, Option<Duration>),
     ) -> Result<()> {
         write.number = Some(outlet.next_number());

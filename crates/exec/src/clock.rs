@@ -12,19 +12,21 @@ const NS_PER_S: i64 = 1_000_000_000;
 #[inline]
 pub fn monotonic_now() -> Time {
     static START_NS: OnceLock<i64> = OnceLock::new();
-    let now = nanoseconds(ClockId::CLOCK_MONOTONIC);
+    let (seconds, ns) = read(ClockId::CLOCK_MONOTONIC);
+    let now = seconds.saturating_mul(NS_PER_S).saturating_add(ns);
     Time(now - *START_NS.get_or_init(|| now - NS_PER_S))
 }
 
 /// The wall clock, for source timestamps only: no timer depends on it. *Cost*: one vDSO call.
 #[inline]
 pub fn wall_clock_now() -> Timestamp {
-    Timestamp::from_unix_ns(nanoseconds(ClockId::CLOCK_REALTIME))
+    let (seconds, ns) = read(ClockId::CLOCK_REALTIME);
+    Timestamp::from_unix(seconds, ns)
 }
 
-/// Good until the year 2262. Neither clock can be missing.
+/// Whole seconds, and ns. Neither clock can be missing.
 #[inline]
-fn nanoseconds(clock: ClockId) -> i64 {
+fn read(clock: ClockId) -> (i64, i64) {
     let time = clock_gettime(clock).expect("invariant: Linux has both clocks");
-    time.tv_sec().saturating_mul(NS_PER_S).saturating_add(time.tv_nsec())
+    (time.tv_sec(), time.tv_nsec())
 }

@@ -287,18 +287,13 @@ impl Outlet {
 
     /// Puts the next change into its place in the lane, if it is to go there, and wakes who sleeps.
     #[inline]
-    pub(crate) fn commit(&mut self, write: &Write, mut payload: Payload<'_>) {
+    pub(crate) fn commit(&mut self, write: &Write, payload: &mut Payload<'_>) {
         self.last = self.last.next();
         if let Some(lane) = self.lane.as_mut().filter(|_| write.in_lane) {
             let meta = cell::meta(self.last, write);
             let pushed = match payload.place.take() {
                 Some(Place::Slot(slot)) => lane.push_slot(&meta, slot, payload.len).is_ok(),
-                _ => {
-                    let mut bytes = [0; INLINE];
-                    let bytes = &mut bytes[..payload.len.min(INLINE)];
-                    payload.copy_to(bytes);
-                    lane.push(&meta, bytes).is_ok()
-                }
+                _ => payload.push(lane, &meta),
             };
             debug_assert!(pushed, "there was room, and only this thread takes it away");
         }

@@ -1,6 +1,6 @@
 //! A payload on its way into the lane, to the protocol, or to both.
 
-use taut_mem::lane::Slot;
+use taut_mem::lane::{HEAD, LaneWriter, Meta, Slot};
 use taut_mem::{Bytes, Pool};
 
 use crate::outlet::Outlet;
@@ -35,6 +35,7 @@ pub(crate) enum Place {
 
 /// Bytes of the encapsulation header. *Source*: RTPS 2.5 §10.2.
 const HEADER: usize = 4;
+const _: () = assert!(HEADER == HEAD, "a value behind its header starts at a word of its cell");
 
 impl<'a> Payload<'a> {
     /// The memory of a value that is its serialized form, behind the first two bytes of its encapsulation
@@ -72,6 +73,15 @@ impl<'a> Payload<'a> {
         padding.fill(0);
     }
 
+    /// Writes the payload, which is short enough, into a cell of the lane. `false` without room.
+    #[inline]
+    pub(crate) fn push(&self, lane: &mut LaneWriter, meta: &Meta) -> bool {
+        match &self.at {
+            At::Value { header, value, .. } => lane.push_value(meta, *header, value, self.len).is_ok(),
+            _ => lane.push(meta, self.bytes()).is_ok(),
+        }
+    }
+
     fn bytes(&self) -> &[u8] {
         match (&self.at, &self.place) {
             (At::Buffer(_, Some(buffer)), _) => buffer,
@@ -104,11 +114,13 @@ impl<'a> Payload<'a> {
 
     /// It is not written, or written: what it took goes back.
     #[inline]
-    pub(crate) fn drop_into(self, outlet: &mut Outlet) {
-        if let Some(Place::Slot(slot)) = self.place {
+    pub(crate) fn drop_into(&mut self, outlet: &mut Outlet) {
+        if let Some(Place::Slot(slot)) = self.place.take() {
             outlet.give_back(slot);
         }
-        if let At::Buffer(pool, Some(buffer)) = self.at {
+        if let At::Buffer(pool, buffer) = &mut self.at
+            && let Some(buffer) = buffer.take()
+        {
             pool.give_back(buffer);
         }
     }

@@ -90,7 +90,7 @@ impl Region {
         let before = at % WORD;
         let words = self.words(at / WORD, before.checked_add(len)?.div_ceil(WORD))?;
         let mut bytes: Vec<u8> = Vec::with_capacity(words.len() * WORD);
-        let all = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes());
+        let all = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
         bytes.extend(all.skip(before).take(len));
         Some(bytes)
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use loom::sync::Notify;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
-use taut_mem::lane::{Bell, FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Next, Peer};
+use taut_mem::lane::{Bell, Entry, FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Next, Peer};
 use taut_mem::{Bytes, Region};
 
 /// The least lane that is a ring, and an arena of two slots.
@@ -59,11 +59,12 @@ impl Checked {
     /// The payload of the next sample, if there is one: its words belong together, and none is missing that
     /// is not counted.
     fn take(&mut self) -> Option<Bytes> {
-        match self.reader.poll() {
+        let mut entry = Entry::default();
+        match self.reader.poll(&mut entry) {
             Next::Empty => None,
             Next::Broken => panic!("the writer keeps to the rules"),
-            Next::Sample { meta, payload, lost } => {
-                let payload = Bytes::from(payload);
+            Next::Sample { lost } => {
+                let (meta, payload) = (entry.meta, Bytes::from(entry.payload));
                 assert_eq!(meta[0], self.next + lost, "order, and count of lost samples");
                 assert_eq!(payload.first_word(), meta[0], "torn");
                 self.next = meta[0] + 1;
@@ -222,9 +223,10 @@ fn a_reader_that_attaches_is_reckoned_with() {
         let thread = thread::spawn(move || {
             told_by_reader.store(1, Ordering::Release);
             let mut reader = LaneReader::attach(lane, feedback, false);
-            if let Next::Sample { meta, payload, .. } = reader.poll() {
-                let payload = Bytes::from(payload);
-                assert_eq!(payload.first_word(), meta[0]);
+            let mut entry = Entry::default();
+            if let Next::Sample { .. } = reader.poll(&mut entry) {
+                let payload = Bytes::from(entry.payload);
+                assert_eq!(payload.first_word(), entry.meta[0]);
             }
         });
         for n in 1..=3 {

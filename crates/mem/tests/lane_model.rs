@@ -9,7 +9,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use taut_mem::lane::{FEEDBACK_LEN, Feedback, INLINE, LOANS, Lane, LaneReader, LaneWriter, Meta, Next, Peer};
+use taut_mem::lane::{
+    Entry, FEEDBACK_LEN, Feedback, INLINE, LOANS, Lane, LaneReader, LaneWriter, Meta, Next, Peer,
+};
 use taut_mem::{Bytes, Region};
 
 const READERS: usize = 3;
@@ -136,8 +138,10 @@ impl Model {
         let reader = &mut self.readers[which];
         let ready = reader.reader.is_ready();
         assert_eq!(ready, reader.queue.len() > reader.gone, "what is written can be seen");
-        match reader.reader.poll() {
-            Next::Sample { meta: found, payload, lost } => {
+        let mut entry = Entry::default();
+        match reader.reader.poll(&mut entry) {
+            Next::Sample { lost } => {
+                let Entry { meta: found, payload } = entry;
                 assert!(lost == 0 || !reader.peer.reliable, "a reliable reader has lost {lost}");
                 assert!(lost as usize >= reader.gone, "lost ones that were not counted");
                 reader.queue.drain(..lost as usize);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use taut_mem::lane::{FEEDBACK_LEN, Feedback, INLINE, Lane, LaneReader, LaneWriter, Next, Peer};
+use taut_mem::lane::{Entry, FEEDBACK_LEN, Feedback, INLINE, Lane, LaneReader, LaneWriter, Next, Peer};
 use taut_mem::{Bytes, Region};
 
 /// Two runs of this make about five seconds.
@@ -70,8 +70,10 @@ fn read(mut reader: LaneReader, manner: Manner, done: &AtomicBool) -> Tally {
     loop {
         // Looked at before the poll: what was written before the end is still found after it.
         let ended = done.load(Ordering::Acquire);
-        match reader.poll() {
-            Next::Sample { meta, payload, lost } => {
+        let mut entry = Entry::default();
+        match reader.poll(&mut entry) {
+            Next::Sample { lost } => {
+                let Entry { meta, payload } = entry;
                 let n = meta[0];
                 assert_eq!(n, tally.taken + tally.lost + lost, "order, and count of lost samples");
                 let payload = Bytes::from(payload);

@@ -10,7 +10,7 @@ use common::{
 };
 use rustix::event::PollFlags;
 use taut_mem::Bytes;
-use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Next, Peer};
+use taut_mem::lane::{Entry, FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Next, Peer};
 use taut_port_shm::{Connection, Listener, Memory, Message, map};
 
 const CELLS: usize = 64;
@@ -81,13 +81,16 @@ fn push_big(writer: &mut LaneWriter, number: u64) {
 /// The next sample, which is on its way.
 fn take(reader: &mut LaneReader) -> (u64, Bytes) {
     let mut taken = None;
-    await_that("a sample comes", || match reader.poll() {
-        Next::Sample { meta, payload, lost: 0 } => {
-            taken = Some((meta[0], payload.into()));
-            true
+    await_that("a sample comes", || {
+        let mut entry = Entry::default();
+        match reader.poll(&mut entry) {
+            Next::Sample { lost: 0 } => {
+                taken = Some((entry.meta[0], entry.payload.into()));
+                true
+            }
+            Next::Empty => false,
+            other => panic!("{other:?}"),
         }
-        Next::Empty => false,
-        other => panic!("{other:?}"),
     });
     reader.publish();
     taken.unwrap()
@@ -184,7 +187,7 @@ fn a_writer_is_killed() {
     assert!(kept.iter().all(|byte| *byte == 1), "what was taken stays");
     let (second, payload) = take(&mut reader);
     assert!(second == 2 && payload.iter().all(|byte| *byte == 2), "what was written can still be read");
-    assert!(matches!(reader.poll(), Next::Empty), "what was not, does not come");
+    assert!(matches!(reader.poll(&mut Entry::default()), Next::Empty), "what was not, does not come");
     assert!(!reader.lane().is_closed(), "it had no time to say good-bye");
     assert!(shared_memory() > before + SEEN, "it shows in what the machine has");
     drop((connection, reader, payload));

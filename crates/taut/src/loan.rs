@@ -14,6 +14,7 @@ use taut_exec::{Payload, wall_clock_now};
 use taut_mem::lane::{Short, Slot};
 
 use crate::erase::refused;
+use crate::reader::DECODED_AT_ONCE;
 use crate::{DataReader, DataWriter};
 
 /// Bytes of the encapsulation header. *Source*: RTPS 2.5 §10.2.
@@ -214,7 +215,7 @@ impl<T: DdsType, P: Plain> DerefMut for LoanSequence<'_, T, P> {
 impl<T: DdsType> DataWriter<T> {
     /// Memory for `len` bytes of a serialized sample.
     ///
-    /// *Shape*: the value behind the encapsulation header, aligned to 64 bytes, or to 8 if it is at most 68
+    /// *Shape*: the value behind the encapsulation header, aligned to 64 bytes, or to 8 if it is at most 64
     /// bytes long; what an earlier sample left is still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is.
     pub fn loan_bytes(&self, len: usize) -> Result<LoanBytes<'_, T>> {
         Ok(LoanBytes { lent: Lent::new(self, len, Short::ALIGN)? })
@@ -281,9 +282,9 @@ impl<T: DdsType> DataWriter<T> {
 impl<T: DdsType + Plain> DataWriter<T> {
     /// Memory for a sample, to be filled in place and written.
     ///
-    /// *Shape*: aligned to 64 bytes, or to 8 if it is at most 68 bytes long; what an earlier sample left is
+    /// *Shape*: aligned to 64 bytes, or to 8 if it is at most 64 bytes long; what an earlier sample left is
     /// still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is. *Cost*: no copy
-    /// but of at most 68 bytes, no allocation; over the network one copy.
+    /// but of at most 64 bytes, no allocation; over the network one copy.
     ///
     /// ```
     /// use taut::{DdsType, Duration, Qos, cdr::bytemuck};
@@ -345,13 +346,13 @@ impl<T: DdsType + Plain> View<T> {
     }
 
     fn of(taken: Taken<'_>) -> Option<View<T>> {
-        let info = taken.info;
+        let info = *taken.info;
         let data = if !info.valid_data {
             Data::None
-        } else if taut_cdr::view::<T>(&taken.payload).is_ok() {
-            Data::InPlace(taken.payload)
+        } else if taut_cdr::view::<T>(taken.payload).is_ok() {
+            Data::InPlace(std::mem::take(taken.payload))
         } else {
-            Data::Decoded(taut_cdr::take_plain_boxed(&taken.payload).ok()?)
+            Data::Decoded(taut_cdr::take_plain_boxed(taken.payload).ok()?)
         };
         Some(View { data, info })
     }
@@ -363,9 +364,10 @@ impl<T: DdsType + Plain> DataReader<T> {
     /// *Cost*: no copy and no allocation for what came from this machine or in this machine's byte order;
     /// one of each otherwise.
     pub fn take_view(&self) -> Result<Option<View<T>>> {
-        while let Some(sample) = self.executor.take_next(&self.door, View::of) {
-            if let Some(view) = sample {
-                return Ok(Some(view));
+        let mut view = None;
+        while let Some(()) = self.executor.take_next(&self.door, |taken| view = View::of(taken)) {
+            if view.is_some() {
+                return Ok(view);
             }
             log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
         }
@@ -376,10 +378,27 @@ impl<T: DdsType + Plain> DataReader<T> {
     ///
     /// *Cost*: one copy and no allocation for what [`DataReader::take_view`] shows in place.
     pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
-        let Some(view) = self.take_view()? else { return Ok(None) };
-        if let Some(data) = view.data() {
-            bytemuck::bytes_of_mut(into).copy_from_slice(bytemuck::bytes_of(data));
+        let mut copy = |data: &T| bytemuck::bytes_of_mut(into).copy_from_slice(bytemuck::bytes_of(data));
+        loop {
+            let (mut info, mut view) = (None, None);
+            let taken = self.executor.take_next(&self.door, |taken| {
+                let in_place = taken.info.valid_data && taken.payload.len() <= DECODED_AT_ONCE;
+                match taut_cdr::view(taken.payload) {
+                    Ok(data) if in_place => {
+                        copy(data);
+                        info = Some(*taken.info);
+                    }
+                    _ => view = View::of(taken),
+                }
+            });
+            if let Some(view) = view {
+                view.data().map(&mut copy);
+                return Ok(Some(view.info));
+            }
+            if taken.is_none() || info.is_some() {
+                return Ok(info);
+            }
+            log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
         }
-        Ok(Some(view.info))
     }
 }

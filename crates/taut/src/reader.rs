@@ -39,7 +39,7 @@ pub struct DataReader<T> {
 }
 
 /// Decodes what the cache hands out; `None` if the bytes are no sample of the type.
-fn decode<T: DdsType>(payload: &[u8], kind: PayloadKind, info: SampleInfo) -> Option<Sample<T>> {
+fn decode<T: DdsType>(payload: &[u8], kind: PayloadKind, &info: &SampleInfo) -> Option<Sample<T>> {
     if info.valid_data {
         let data = taut_cdr::from_payload(payload).ok()?;
         return Some(Sample { data: Some(data), key: None, info });
@@ -53,26 +53,30 @@ fn decode<T: DdsType>(payload: &[u8], kind: PayloadKind, info: SampleInfo) -> Op
 }
 
 fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
-    decode(&sample.payload, sample.payload_kind, sample.info)
+    decode(&sample.payload, sample.payload_kind, &sample.info)
 }
 
 /// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
 /// them out. A longer one would hold up who delivers to the reader.
-const DECODED_AT_ONCE: usize = 1_024;
+pub(crate) const DECODED_AT_ONCE: usize = 1_024;
 
 /// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
 #[inline]
 pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door) -> Option<Sample<T>> {
     loop {
-        let taken = executor.take_next(door, |taken| {
+        let (mut sample, mut large) = (None, None);
+        executor.take_next(door, |taken| {
             if taken.payload.len() <= DECODED_AT_ONCE {
-                Ok(decode(&taken.payload, taken.payload_kind, taken.info))
+                sample = decode(taken.payload, taken.payload_kind, taken.info);
             } else {
-                Err(taken.keep())
+                large = Some(taken.keep());
             }
         })?;
-        if let Some(sample) = taken.unwrap_or_else(decode_sample) {
-            return Some(sample);
+        if let Some(large) = large {
+            sample = decode_sample(large);
+        }
+        if sample.is_some() {
+            return sample;
         }
         log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
     }

@@ -126,7 +126,7 @@ impl<T: DdsType> DataWriter<T> {
             return self.executor.publish(
                 outlet,
                 write,
-                Payload::value([0, how.id()], value, pool),
+                &mut Payload::value([0, how.id()], value, pool),
                 patience,
             );
         }
@@ -138,7 +138,7 @@ impl<T: DdsType> DataWriter<T> {
             _ => taut_cdr::key_to_payload(sample, self.representation, buffer),
         };
         encoded.map_err(refused::<T>)?;
-        self.executor.publish(outlet, write, Payload::buffer(pool, slot), patience)
+        self.executor.publish(outlet, write, &mut Payload::buffer(pool, slot), patience)
     }
 
     /// Whether a write waits for room, and how long.
@@ -161,12 +161,12 @@ impl<T: DdsType> DataWriter<T> {
     pub(crate) fn publish_loan(
         &self,
         instance: InstanceHandle,
-        payload: Payload<'_>,
+        mut payload: Payload<'_>,
         timestamp: Timestamp,
     ) -> Result<()> {
         let write = new_write(ChangeKind::Alive, instance, timestamp);
         let outlet = &mut self.tools.borrow_mut().outlet;
-        self.executor.publish(outlet, write, payload, self.patience(true))
+        self.executor.publish(outlet, write, &mut payload, self.patience(true))
     }
 
     /// The instance of a sample.

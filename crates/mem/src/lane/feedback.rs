@@ -52,6 +52,12 @@ impl Feedback {
         fail::point(Point::CursorMoved);
     }
 
+    /// Tells how far it has read.
+    pub(crate) fn note_cursor(&self, position: u64) {
+        self.word(AT_CURSOR).store(position, Ordering::Release);
+        fail::point(Point::CursorMoved);
+    }
+
     /// The reader's process has ended: what it held is nobody's any more.
     pub fn abandon(&self) {
         self.abandoned.store(true, StdOrdering::Release);

@@ -35,7 +35,7 @@ use crate::sync::{AtomicU64, Ordering};
 pub use arena::{Commit, HEADROOM, LEAD, Slot};
 pub use bell::Bell;
 pub use feedback::{FEEDBACK_LEN, Feedback, LOANS};
-pub use payload::{Payload, Short};
+pub use payload::{Entry, Payload, Short};
 pub(crate) use reader::Hold;
 pub use reader::{LaneReader, Next};
 pub use writer::{LaneWriter, NoRoom, Peer};
@@ -48,8 +48,12 @@ pub type Meta = [u64; META_WORDS];
 
 const META_WORDS: usize = if cfg!(loom) { 1 } else { 5 };
 
-/// The longest payload that lies in its cell. More would make every cell a cache line longer.
-pub const INLINE: usize = INLINE_WORDS * WORD;
+/// The longest payload that lies in its cell, [`LEAD`] bytes behind a word boundary like one in a slot. More
+/// would make every cell a cache line longer.
+pub const INLINE: usize = INLINE_WORDS * WORD - LEAD;
+
+/// The bytes of a payload in front of the first word boundary of its cell: a value's header.
+pub const HEAD: usize = WORD - LEAD;
 
 /// Words of a cell: two cache lines, which a processor fetches together.
 const CELL: usize = if cfg!(loom) { 4 } else { 16 };

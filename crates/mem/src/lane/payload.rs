@@ -2,9 +2,19 @@
 
 use std::ops::{Deref, DerefMut};
 
-use super::{INLINE, INLINE_WORDS, LEAD};
+use super::{INLINE, INLINE_WORDS, LEAD, Meta};
 use crate::region::WORD;
+use crate::sync::{AtomicU64, Ordering};
 use crate::{Bytes, Pool};
+
+/// What a reader finds in a cell. Filled where it is, as it is too long to be moved for each sample.
+#[derive(Default, Debug)]
+pub struct Entry {
+    /// Its words.
+    pub meta: Meta,
+    /// Its payload.
+    pub payload: Payload,
+}
 
 /// A payload that was read.
 #[derive(Clone, Debug)]
@@ -17,32 +27,59 @@ pub enum Payload {
 
 /// At most [`INLINE`] bytes, from [`LEAD`] on, so that a value behind its header is aligned as in a slot.
 #[derive(Clone, Copy)]
-#[repr(align(8))]
 pub struct Short {
-    bytes: [u8; LEAD + INLINE],
-    len: u8,
+    words: [u64; INLINE_WORDS],
+    len: usize,
 }
 
 impl Short {
-    #[inline]
-    pub(super) fn of(words: &[u64; INLINE_WORDS], len: usize) -> Short {
-        let mut bytes = [0; LEAD + INLINE];
-        for (chunk, word) in bytes[LEAD..].chunks_exact_mut(WORD).zip(words) {
-            chunk.copy_from_slice(&word.to_le_bytes());
-        }
-        Short { bytes, len: len.min(INLINE) as u8 }
-    }
-
     /// What a [`Short`] is aligned to.
     pub const ALIGN: usize = align_of::<Short>();
 
     /// `len` zeros; `None` if they are too many.
     pub fn zeros(len: usize) -> Option<Short> {
-        (len <= INLINE).then_some(Short { bytes: [0; LEAD + INLINE], len: len as u8 })
+        (len <= INLINE).then_some(Short { words: [0; INLINE_WORDS], len })
+    }
+
+    /// Takes the words of a cell.
+    #[inline]
+    pub(super) fn fill(&mut self, words: &[AtomicU64], len: usize) {
+        for (to, word) in self.words.iter_mut().zip(words) {
+            *to = word.load(Ordering::Relaxed);
+        }
+        self.len = len.min(INLINE);
+    }
+
+    fn bytes(&self) -> &[u8; INLINE_WORDS * WORD] {
+        // SAFETY: words are bytes, as many as that, and aligned to more.
+        unsafe { &*(&raw const self.words).cast() }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8; INLINE_WORDS * WORD] {
+        // SAFETY: as above, and any bytes are words.
+        unsafe { &mut *(&raw mut self.words).cast() }
     }
 }
 
 impl Payload {
+    /// The short one in it, to be filled; what was there before is dropped.
+    #[inline]
+    pub(super) fn short_mut(&mut self) -> &mut Short {
+        self.clear();
+        match self {
+            Payload::Short(short) => short,
+            Payload::Long(_) => unreachable!("it was made a short one"),
+        }
+    }
+
+    /// Lets go of a slot.
+    #[inline]
+    pub fn clear(&mut self) {
+        if let Payload::Long(_) = self {
+            *self = Payload::default();
+        }
+    }
+
     /// A view to keep. *Cost*: a copy of what is short, into a buffer of `pool`.
     pub fn keep(self, pool: &mut Pool) -> Bytes {
         let short = match self {
@@ -62,14 +99,22 @@ impl Deref for Short {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        self.bytes.get(LEAD..LEAD + usize::from(self.len)).unwrap_or(&[])
+        self.bytes().get(LEAD..LEAD + self.len).unwrap_or(&[])
     }
 }
 
 impl DerefMut for Short {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(LEAD..LEAD + usize::from(self.len)).unwrap_or(&mut [])
+        let end = LEAD + self.len;
+        self.bytes_mut().get_mut(LEAD..end).unwrap_or(&mut [])
+    }
+}
+
+impl Default for Payload {
+    /// No bytes.
+    fn default() -> Payload {
+        Payload::Short(Short { words: [0; INLINE_WORDS], len: 0 })
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::feedback::PLACES;
 use super::{
-    AT_HEAD, CELL, DATA, Feedback, INLINE, INLINE_WORDS, LEAD, Lane, META, Meta, PAYLOAD, Payload, STAMP,
-    Short, UNIT, ready,
+    AT_HEAD, CELL, DATA, Entry, Feedback, INLINE, LEAD, Lane, META, Meta, PAYLOAD, Payload, STAMP, UNIT,
+    ready,
 };
 use crate::Bytes;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -19,12 +19,8 @@ const ATTEMPTS: usize = 4;
 pub enum Next {
     /// Nothing new, or the writer is too fast to catch: then [`LaneReader::is_ready`] still says yes.
     Empty,
-    /// A sample, and how many before it are lost.
+    /// A sample, which is now in the entry.
     Sample {
-        /// Its words.
-        meta: Meta,
-        /// Its payload.
-        payload: Payload,
         /// Samples that were overtaken before this one.
         lost: u64,
     },
@@ -96,9 +92,10 @@ impl LaneReader {
         (there && self.is_current()).then_some(meta)
     }
 
-    /// The next sample. The writer learns of the progress by [`LaneReader::publish`].
+    /// The next sample, put into `entry`; without one nothing can be said of what is in there. The writer
+    /// learns of the progress by [`LaneReader::publish`].
     #[inline]
-    pub fn poll(&mut self) -> Next {
+    pub fn poll(&mut self, entry: &mut Entry) -> Next {
         for _ in 0..ATTEMPTS {
             let cell = self.shared.lane.cell(self.position);
             let stamp = cell[STAMP].load(Ordering::Acquire);
@@ -109,16 +106,16 @@ impl LaneReader {
                 self.catch_up();
                 continue;
             }
-            let meta = words_of(cell);
+            entry.meta = words_of(cell);
             let payload = cell[PAYLOAD].load(Ordering::Relaxed);
             let found = match payload >> 32 {
-                0 => self.inline(cell, payload as usize),
-                name => self.slot(name as usize - 1, payload as u32 as usize),
+                0 => self.inline(cell, payload as usize, &mut entry.payload),
+                name => self.slot(name as usize - 1, payload as u32 as usize, &mut entry.payload),
             };
             match found {
-                Found::Payload(payload) => {
+                Found::Payload => {
                     self.position = self.position.wrapping_add(1);
-                    return Next::Sample { meta, payload, lost: std::mem::take(&mut self.lost) };
+                    return Next::Sample { lost: std::mem::take(&mut self.lost) };
                 }
                 Found::Overtaken => {}
                 Found::Broken => return Next::Broken,
@@ -141,6 +138,13 @@ impl LaneReader {
         self.published = self.position;
         self.shared.feedback.set_cursor(self.position);
         self.shared.lane.is_awaited()
+    }
+
+    /// The same for a reader that may be overtaken, which no writer waits for. *Cost*: one store.
+    #[inline]
+    pub fn publish_unawaited(&mut self) {
+        self.published = self.position;
+        self.shared.feedback.note_cursor(self.position);
     }
 
     /// Goes on with the oldest cell that is not about to be overtaken too.
@@ -168,16 +172,16 @@ impl LaneReader {
     }
 
     #[inline]
-    fn inline(&self, cell: &[AtomicU64; CELL], len: usize) -> Found {
-        let words: [u64; INLINE_WORDS] = std::array::from_fn(|at| cell[DATA + at].load(Ordering::Relaxed));
+    fn inline(&self, cell: &[AtomicU64; CELL], len: usize, into: &mut Payload) -> Found {
+        into.short_mut().fill(&cell[DATA..], len);
         match self.is_current() {
             false => Found::Overtaken,
             true if len > INLINE => Found::Broken,
-            true => Found::Payload(Payload::Short(Short::of(&words, len))),
+            true => Found::Payload,
         }
     }
 
-    fn slot(&mut self, unit: usize, len: usize) -> Found {
+    fn slot(&mut self, unit: usize, len: usize, into: &mut Payload) -> Found {
         let lane = &self.shared.lane;
         let start = Lane::arena_start(lane.cells as usize);
         let offset = unit.saturating_mul(UNIT).saturating_sub(LEAD);
@@ -193,22 +197,24 @@ impl LaneReader {
             return Found::Overtaken;
         }
         if loan.is_none() {
-            let copied = self.copy(offset, len);
+            let copied = self.copy(offset, len, into);
             feedback.release(place);
             return copied;
         }
         self.hint = place;
         self.shared.views[place].store(1, Ordering::Relaxed);
         let hold = Hold { shared: Arc::clone(&self.shared), offset, len: len as u32, place: place as u16 };
-        Found::Payload(Payload::Long(Bytes::held(hold)))
+        *into = Payload::Long(Bytes::held(hold));
+        Found::Payload
     }
 
-    fn copy(&self, offset: usize, len: usize) -> Found {
-        match self.shared.lane.region.copy_bytes(offset, len) {
-            None => Found::Broken,
-            Some(bytes) if self.is_current() => Found::Payload(Payload::Long(Bytes::from(bytes))),
-            Some(_) => Found::Overtaken,
+    fn copy(&self, offset: usize, len: usize, into: &mut Payload) -> Found {
+        let Some(bytes) = self.shared.lane.region.copy_bytes(offset, len) else { return Found::Broken };
+        if !self.is_current() {
+            return Found::Overtaken;
         }
+        *into = Payload::Long(Bytes::from(bytes));
+        Found::Payload
     }
 }
 
@@ -227,7 +233,7 @@ fn words_of(cell: &[AtomicU64; CELL]) -> Meta {
 }
 
 enum Found {
-    Payload(Payload),
+    Payload,
     Overtaken,
     Broken,
 }

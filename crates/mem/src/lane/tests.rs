@@ -56,8 +56,9 @@ fn push_small(writer: &mut LaneWriter, n: u64, len: usize) -> bool {
 
 /// A sample that must be there, with how many were lost before it.
 fn take(reader: &mut LaneReader) -> (Meta, Bytes, u64) {
-    match reader.poll() {
-        Next::Sample { meta, payload, lost } => (meta, payload.into(), lost),
+    let mut entry = Entry::default();
+    match reader.poll(&mut entry) {
+        Next::Sample { lost } => (entry.meta, entry.payload.into(), lost),
         other => panic!("no sample but {other:?}"),
     }
 }
@@ -72,7 +73,7 @@ fn inline_payloads_of_every_length() {
         assert!(reader.is_ready() && writer.lane().last() == meta(n)[0]);
         let (got, payload, lost) = take(&mut reader);
         assert_eq!((got, &*payload, lost), (meta(n), &content(n, len)[..], 0));
-        assert!(matches!(reader.poll(), Next::Empty) && !reader.is_ready());
+        assert!(matches!(reader.poll(&mut Entry::default()), Next::Empty) && !reader.is_ready());
         assert!(!reader.publish(), "the writer does not wait");
     }
     assert_eq!(writer.push(&meta(0), &[0; INLINE + 1]), Err(NoRoom));
@@ -272,7 +273,9 @@ fn best_effort_readers_are_overtaken_before_a_claim_fails() {
         }
         let mut next = 0;
         while reader.is_ready() {
-            let Next::Sample { meta: got, payload, lost } = reader.poll() else { continue };
+            let mut entry = Entry::default();
+            let Next::Sample { lost } = reader.poll(&mut entry) else { continue };
+            let Entry { meta: got, payload } = entry;
             next += lost;
             assert_eq!((got, &*payload), (meta(next), &content(next, SMALL)[..]), "{slots} slots");
             next += 1;
@@ -410,8 +413,10 @@ fn a_writer_that_is_mad_is_survived() {
         let mut held = Vec::new();
         for _ in 0..20 {
             scramble(&lane.region, cells, reader.position(), &mut random);
-            match reader.poll() {
-                Next::Sample { payload, .. } => {
+            let mut entry = Entry::default();
+            match reader.poll(&mut entry) {
+                Next::Sample { .. } => {
+                    let payload = entry.payload;
                     assert!(payload.len() <= lane.region.len(), "seed {seed}");
                     samples += 1;
                     held.push(payload);
@@ -456,8 +461,9 @@ fn payloads_that_are_not_in_the_arena_break_the_lane() {
             lane.cell(0)[PAYLOAD].store(name << 32 | len as u64, Ordering::Relaxed);
             lane.stamp(0).store(ready(0), Ordering::Relaxed);
             let mut reader = LaneReader::attach(Arc::new(lane), peer(true).feedback, copies);
-            match reader.poll() {
-                Next::Sample { payload, .. } => assert!(is_sound && payload.len() == len, "{name} {len}"),
+            let mut entry = Entry::default();
+            match reader.poll(&mut entry) {
+                Next::Sample { .. } => assert!(is_sound && entry.payload.len() == len, "{name} {len}"),
                 found => assert!(!is_sound && matches!(found, Next::Broken), "{name} {len}: {found:?}"),
             }
         }
@@ -472,8 +478,9 @@ fn a_copy_is_whole_or_refused() {
     lane.cell(0)[PAYLOAD].store(unit << 32 | 20, Ordering::Relaxed);
     lane.stamp(0).store(ready(0), Ordering::Relaxed);
     let mut reader = LaneReader::attach(Arc::new(lane), peer(true).feedback, true);
-    match reader.poll() {
-        Next::Sample { payload, .. } => assert_eq!(payload.len(), 20),
+    let mut entry = Entry::default();
+    match reader.poll(&mut entry) {
+        Next::Sample { .. } => assert_eq!(entry.payload.len(), 20),
         other => assert!(matches!(other, Next::Broken)),
     }
 }
@@ -505,7 +512,7 @@ fn a_closed_lane_can_be_read_to_its_end() {
     drop(writer);
     assert!(reader.lane().is_closed());
     assert_eq!(&*take(&mut reader).1, b"last");
-    assert!(matches!(reader.poll(), Next::Empty));
+    assert!(matches!(reader.poll(&mut Entry::default()), Next::Empty));
 }
 
 #[test]

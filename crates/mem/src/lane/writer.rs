@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::arena::{Arena, Commit, Look, Slot};
 use super::{
-    AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, DATA, Feedback, INLINE, Lane, META, Meta, PAYLOAD, STAMP, ready,
+    AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, DATA, Feedback, HEAD, INLINE, LEAD, Lane, META, Meta, PAYLOAD,
+    STAMP, ready,
 };
 use crate::fail::{self, Point};
 use crate::region::WORD;
@@ -112,19 +113,35 @@ impl LaneWriter {
     /// *Errors*: [`NoRoom`], or a payload that is too long.
     #[inline]
     pub fn push(&mut self, meta: &Meta, payload: &[u8]) -> Result<(), NoRoom> {
-        if payload.len() > INLINE || !self.has_room() {
+        let (first, value) = payload.split_at(payload.len().min(HEAD));
+        let mut head = [0; HEAD];
+        head[..first.len()].copy_from_slice(first);
+        self.push_value(meta, head, value, payload.len())
+    }
+
+    /// Writes a sample of `len` bytes: a value behind its header, and zeros. No byte of them is moved but
+    /// from the value's words into the cell's.
+    #[inline]
+    pub fn push_value(
+        &mut self,
+        meta: &Meta,
+        head: [u8; HEAD],
+        value: &[u8],
+        len: usize,
+    ) -> Result<(), NoRoom> {
+        if len > INLINE || value.len() > INLINE - HEAD || !self.has_room() {
             return Err(NoRoom);
         }
         let cell = self.open_cell();
-        let (words, rest) = payload.as_chunks::<WORD>();
-        let mut last = [0; WORD];
-        last[..rest.len()].copy_from_slice(rest);
-        let words = words.iter().chain((!rest.is_empty()).then_some(&last));
-        for (to, bytes) in cell[DATA..].iter().zip(words) {
-            to.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+        let (words, rest) = value.as_chunks::<WORD>();
+        let rest = (!rest.is_empty()).then(|| word_of(rest, 0));
+        let words = words.iter().map(|bytes| u64::from_ne_bytes(*bytes)).chain(rest);
+        cell[DATA].store(word_of(&head, LEAD), Ordering::Relaxed);
+        for (to, word) in cell[DATA + 1..].iter().zip(words) {
+            to.store(word, Ordering::Relaxed);
         }
         fail::point(Point::CellFilled);
-        self.close_cell(meta, payload.len() as u64);
+        self.close_cell(meta, len as u64);
         Ok(())
     }
 
@@ -184,6 +201,12 @@ impl Drop for LaneWriter {
     fn drop(&mut self) {
         self.lane.header(AT_CLOSED).store(1, Ordering::Release);
     }
+}
+
+/// A word of zeros but for a few bytes from `at` on.
+#[inline]
+fn word_of(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)) << (8 * at))
 }
 
 /// The least of the reliable readers' cursors. A reader that claims to be ahead or long overtaken is as if
