@@ -34,6 +34,7 @@ pub struct TypeAttributes {
 /// What stands in `#[dds(..)]` on a member or variant.
 #[derive(Default)]
 pub struct MemberAttributes {
+    pub name: Option<String>,
     pub key: bool,
     pub id: Option<u32>,
     pub optional: bool,
@@ -227,7 +228,7 @@ impl MemberAttributes {
                     self.default_label = Some(meta.value()?.parse()?);
                 }
             }
-            "name" => drop(meta.value()?.parse::<LitStr>()?),
+            "name" => self.name = Some(meta.value()?.parse::<LitStr>()?.value()),
             _ => {
                 return Err(meta.error(
                     "unknown word; a member takes key, id, optional, external, bound, must_understand, base, \

@@ -25,6 +25,11 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
         return Err(Error::new_spanned(ident, "an enumeration has at least one literal"));
     };
     let literals: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
+    let names = data.variants.iter().map(|variant| {
+        let name = MemberAttributes::parse(&variant.attrs)?.name;
+        Ok(name.unwrap_or_else(|| variant.ident.to_string().trim_start_matches("r#").to_owned()))
+    });
+    let names = names.collect::<Result<Vec<String>>>()?;
     let dds_type = attributes.dds_type(input, attributes.extensibility_or_final(), quote!(false));
     Ok(quote! {
         #dds_type
@@ -46,6 +51,14 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
                 Err(#krate::CdrError::InvalidEnum)
             }
             fn initial() -> Self { Self::#initial }
+            fn field_kind(path: &[#krate::Step]) -> Option<#krate::FieldKind> {
+                const LITERALS: &[(&str, i64)] = &[#((#names, #ident::#literals as i64),)*];
+                path.is_empty().then_some(#krate::FieldKind::Enumeration(LITERALS))
+            }
+            fn field(&self, path: &[#krate::Step]) -> Option<#krate::FieldValue<'_>> {
+                let value = match self { #(Self::#literals => Self::#literals as i64,)* };
+                path.is_empty().then_some(#krate::FieldValue::Integer(i128::from(value)))
+            }
             fn key_size(size: #krate::KeySize, bounds: &[usize]) -> #krate::KeySize {
                 <#wire as #krate::Cdr>::key_size(size, bounds)
             }

@@ -7,6 +7,16 @@ use syn::{Member, Type};
 use crate::attributes::Extensibility;
 use crate::structure::{Field, Structure};
 
+impl Field {
+    /// Its name in the standard's sense.
+    fn name(&self) -> String {
+        self.attributes.name.clone().unwrap_or_else(|| match &self.member {
+            Member::Named(ident) => ident.to_string().trim_start_matches("r#").to_owned(),
+            Member::Unnamed(index) => index.index.to_string(),
+        })
+    }
+}
+
 impl Structure<'_> {
     /// Code that refuses `value` (an expression of a reference) when it exceeds the member's bounds.
     fn check(&self, field: &Field, value: TokenStream) -> TokenStream {
@@ -98,6 +108,40 @@ impl Structure<'_> {
             None => quote!(Ok(false)),
         };
         quote!(#(#fields)* #rest)
+    }
+
+    /// What a way that starts with a member's name leads to.
+    pub fn field_access(&self) -> TokenStream {
+        let krate = self.krate;
+        let names: Vec<String> = self.fields.iter().map(Field::name).collect();
+        let types = self.fields.iter().map(|field| &field.ty);
+        let values = self.fields.iter().map(|Field { member, optional, .. }| {
+            let member = if *optional { quote!(self.#member.as_ref()?) } else { quote!(&self.#member) };
+            quote!(#krate::Cdr::field(#member, rest))
+        });
+        let (base_kind, base_value) = match &self.base {
+            Some((member, base)) => (
+                quote!(<#base as #krate::Cdr>::field_kind(path)),
+                quote!(#krate::Cdr::field(&self.#member, path)),
+            ),
+            None => (quote!(None), quote!(None)),
+        };
+        quote! {
+            fn field_kind(path: &[#krate::Step]) -> Option<#krate::FieldKind> {
+                let (#krate::Step::Member(name), rest) = path.split_first()? else { return None };
+                match name.as_str() {
+                    #(#names => <#types as #krate::Cdr>::field_kind(rest),)*
+                    _ => #base_kind,
+                }
+            }
+            fn field(&self, path: &[#krate::Step]) -> Option<#krate::FieldValue<'_>> {
+                let (#krate::Step::Member(name), rest) = path.split_first()? else { return None };
+                match name.as_str() {
+                    #(#names => #values,)*
+                    _ => #base_value,
+                }
+            }
+        }
     }
 
     /// Runs `step` over the key members, or over all if there are none, the base's first.

@@ -206,6 +206,7 @@ impl<'a> Structure<'a> {
             if *optional { quote!(#member: None) } else { quote!(#member: #krate::Cdr::initial()) }
         });
         let (coding, plain_items) = if plain { self.plain_coding() } else { (self.coding(), quote!()) };
+        let fields = self.field_access();
         let decode_key = if self.mutable() {
             quote! {
                 let mut value = <Self as #krate::Cdr>::initial();
@@ -234,6 +235,7 @@ impl<'a> Structure<'a> {
                     out.structure(#extensibility, |out| #krate::Members::encode_key_members(self, out))
                 }
                 fn decode_key(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode_key }
+                #fields
                 fn key_size(size: #krate::KeySize, _bounds: &[usize]) -> #krate::KeySize {
                     <Self as #krate::Members>::key_members_size(size)
                 }

@@ -26,7 +26,8 @@ impl TopicSpec {
     }
 
     fn type_support(&self) -> TypeSupport {
-        TypeSupport { type_name: self.type_name.clone(), key_hash: self.keyed.then_some(key_hash as _) }
+        let key_hash = self.keyed.then_some(key_hash as _);
+        TypeSupport { type_name: self.type_name.clone(), key_hash, filter: None }
     }
 }
 

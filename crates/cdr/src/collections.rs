@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
-use crate::{Cdr, CdrError, Decoder, Encoder, KeySize, Result};
+use crate::field::element;
+use crate::{Cdr, CdrError, Decoder, Encoder, FieldKind, FieldValue, KeySize, Result, Step};
 
 fn within(length: usize, bounds: &[usize]) -> Result<()> {
     match bounds.first() {
@@ -87,6 +88,14 @@ impl<T: Cdr> Cdr for Vec<T> {
         }
     }
 
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        element(path).and_then(|(_, rest)| T::field_kind(rest))
+    }
+
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        element(path).and_then(|(at, rest)| self.get(at)?.field(rest))
+    }
+
     fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
         within(self.len(), bounds)?;
         let rest = inner(bounds);
@@ -135,6 +144,14 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
         // An inner array has no delimiter of its own; counting one errs to the side of the MD5 for
         // arrays of arrays of structures only, which no 16-byte key can hold next to two delimiters.
         repeat::<T>(size.header(T::ELEMENT_PRIMITIVE), N, bounds)
+    }
+
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        element(path).filter(|(at, _)| *at < N).and_then(|(_, rest)| T::field_kind(rest))
+    }
+
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        element(path).and_then(|(at, rest)| self.get(at)?.field(rest))
     }
 
     fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
@@ -270,6 +287,12 @@ impl<T: Cdr> Cdr for Box<T> {
     }
     fn key_size(size: KeySize, bounds: &[usize]) -> KeySize {
         T::key_size(size, bounds)
+    }
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        T::field_kind(path)
+    }
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        T::field(self, path)
     }
     fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
         T::check_bounds(self, bounds)

@@ -41,6 +41,7 @@ mod collections;
 mod decoder;
 mod encoder;
 mod error;
+mod field;
 mod key;
 mod payload;
 mod plain;
@@ -53,6 +54,7 @@ pub use bytemuck;
 pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use error::{CdrError, Result};
+pub use field::{FieldKind, FieldValue, Step};
 pub use key::{KeyHasher, KeySize, key_hash, key_hash_of_payload};
 pub use payload::{
     Encapsulation, from_key_payload, from_payload, key_to_payload, key_to_payload_in, to_payload,

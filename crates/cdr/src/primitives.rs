@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::{Cdr, CdrError, Decoder, Encoder, KeySize, Result};
+use crate::{Cdr, CdrError, Decoder, Encoder, FieldKind, FieldValue, KeySize, Result, Step};
 
 /// IDL `char`: one byte, in whatever character set the peers agree on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
@@ -30,8 +30,13 @@ fn fill<T: Pod, const N: usize>(values: &mut [T], bytes: &[u8], native: bool) {
     }
 }
 
+const INTEGER: Option<FieldKind> = Some(FieldKind::Integer);
+const FLOAT: Option<FieldKind> = Some(FieldKind::Float);
+const CHARACTER: Option<FieldKind> = Some(FieldKind::Character);
+const NOTHING: Option<FieldKind> = None;
+
 macro_rules! primitives {
-    ($($type:ty, $bytes:literal, $code:literal, $plain:literal, $zero:expr, |$v:ident| $to:expr, |$b:ident| $from:expr;)*) => {$(
+    ($($type:ty, $bytes:literal, $code:literal, $plain:literal, $zero:expr, |$v:ident| $to:expr, |$b:ident| $from:expr, $kind:expr, |$f:ident| $value:expr;)*) => {$(
         impl Cdr for $type {
             const PRIMITIVE: bool = true;
             const MIN_SIZE: usize = $bytes;
@@ -60,6 +65,13 @@ macro_rules! primitives {
             }
             fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
                 size.primitive($bytes)
+            }
+            fn field_kind(path: &[Step]) -> Option<FieldKind> {
+                $kind.filter(|_| path.is_empty())
+            }
+            fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+                let $f = *self;
+                $value.filter(|_| path.is_empty())
             }
             fn encode_slice(slice: &[Self], out: &mut Encoder<'_>) -> Result<()> {
                 out.put_all::<$bytes>(bytemuck::cast_slice(slice));
@@ -95,19 +107,19 @@ macro_rules! primitives {
 }
 
 primitives! {
-    u8, 1, 0, true, 0, |v| [v], |b| b[0];
-    i8, 1, 0, true, 0, |v| v.to_ne_bytes(), |b| i8::from_ne_bytes(b);
-    u16, 2, 1, true, 0, |v| v.to_ne_bytes(), |b| u16::from_ne_bytes(b);
-    i16, 2, 1, true, 0, |v| v.to_ne_bytes(), |b| i16::from_ne_bytes(b);
-    u32, 4, 2, true, 0, |v| v.to_ne_bytes(), |b| u32::from_ne_bytes(b);
-    i32, 4, 2, true, 0, |v| v.to_ne_bytes(), |b| i32::from_ne_bytes(b);
-    u64, 8, 3, true, 0, |v| v.to_ne_bytes(), |b| u64::from_ne_bytes(b);
-    i64, 8, 3, true, 0, |v| v.to_ne_bytes(), |b| i64::from_ne_bytes(b);
-    f32, 4, 2, true, 0.0, |v| v.to_ne_bytes(), |b| f32::from_ne_bytes(b);
-    f64, 8, 3, true, 0.0, |v| v.to_ne_bytes(), |b| f64::from_ne_bytes(b);
-    Char, 1, 0, true, Char(0), |v| [v.0], |b| Char(b[0]);
-    WChar, 2, 1, true, WChar(0), |v| v.0.to_ne_bytes(), |b| WChar(u16::from_ne_bytes(b));
-    LongDouble, 16, 4, false, LongDouble(0), |v| v.0.to_ne_bytes(), |b| LongDouble(u128::from_ne_bytes(b));
+    u8, 1, 0, true, 0, |v| [v], |b| b[0], INTEGER, |f| Some(FieldValue::Integer(f.into()));
+    i8, 1, 0, true, 0, |v| v.to_ne_bytes(), |b| i8::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
+    u16, 2, 1, true, 0, |v| v.to_ne_bytes(), |b| u16::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
+    i16, 2, 1, true, 0, |v| v.to_ne_bytes(), |b| i16::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
+    u32, 4, 2, true, 0, |v| v.to_ne_bytes(), |b| u32::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
+    i32, 4, 2, true, 0, |v| v.to_ne_bytes(), |b| i32::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
+    u64, 8, 3, true, 0, |v| v.to_ne_bytes(), |b| u64::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
+    i64, 8, 3, true, 0, |v| v.to_ne_bytes(), |b| i64::from_ne_bytes(b), INTEGER, |f| Some(FieldValue::Integer(f.into()));
+    f32, 4, 2, true, 0.0, |v| v.to_ne_bytes(), |b| f32::from_ne_bytes(b), FLOAT, |f| Some(FieldValue::Float(f.into()));
+    f64, 8, 3, true, 0.0, |v| v.to_ne_bytes(), |b| f64::from_ne_bytes(b), FLOAT, |f| Some(FieldValue::Float(f));
+    Char, 1, 0, true, Char(0), |v| [v.0], |b| Char(b[0]), CHARACTER, |f| Some(FieldValue::Character(f.0.into()));
+    WChar, 2, 1, true, WChar(0), |v| v.0.to_ne_bytes(), |b| WChar(u16::from_ne_bytes(b)), CHARACTER, |f| char::from_u32(f.0.into()).map(FieldValue::Character);
+    LongDouble, 16, 4, false, LongDouble(0), |v| v.0.to_ne_bytes(), |b| LongDouble(u128::from_ne_bytes(b)), NOTHING, |_f| None::<FieldValue<'_>>;
 }
 
 fn boolean(byte: u8) -> Result<bool> {
@@ -138,6 +150,12 @@ impl Cdr for bool {
     }
     fn key_size(size: KeySize, _bounds: &[usize]) -> KeySize {
         size.primitive(1)
+    }
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        path.is_empty().then_some(FieldKind::Boolean)
+    }
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        path.is_empty().then_some(FieldValue::Boolean(*self))
     }
     fn encode_slice(slice: &[Self], out: &mut Encoder<'_>) -> Result<()> {
         out.put_all::<1>(bytemuck::cast_slice(slice));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use crate::{Cdr, CdrError, Decoder, Encoder, KeySize, Result};
+use crate::{Cdr, CdrError, Decoder, Encoder, FieldKind, FieldValue, KeySize, Result, Step};
 
 /// IDL `wstring`: held as UTF-8, sent as UTF-16 code units after their length in bytes, without terminator.
 ///
@@ -113,6 +113,14 @@ impl Cdr for String {
         }
     }
 
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        path.is_empty().then_some(FieldKind::String)
+    }
+
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        path.is_empty().then_some(FieldValue::String(self))
+    }
+
     fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
         within(self.len(), bounds)
     }
@@ -157,6 +165,14 @@ impl Cdr for WString {
             Some(&bound) if bound != 0 => size.primitive(4).bytes(bound.saturating_mul(2)),
             _ => size.unbounded(),
         }
+    }
+
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        path.is_empty().then_some(FieldKind::String)
+    }
+
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        path.is_empty().then_some(FieldValue::String(self))
     }
 
     fn check_bounds(&self, bounds: &[usize]) -> Result<()> {

@@ -2,7 +2,7 @@
 //!
 //! XTypes 1.3 §7.2 (type system). `derive(DdsType)` writes the implementations.
 
-use crate::{CdrError, Decoder, Encoder, KeySize, Result};
+use crate::{CdrError, Decoder, Encoder, FieldKind, FieldValue, KeySize, Result, Step};
 
 /// The version of the encoding rules. *Source*: XTypes 1.3 §7.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +78,15 @@ pub trait Cdr: Sized {
     }
     /// Adds the greatest size of the key form to `size`. `bounds` are those of the member, outermost first.
     fn key_size(size: KeySize, bounds: &[usize]) -> KeySize;
+    /// What the member is that `path` leads to; `None` if there is none or if it cannot be compared.
+    fn field_kind(_path: &[Step]) -> Option<FieldKind> {
+        None
+    }
+    /// The value of that member; `None` if this value has none: it is an optional member that is absent, an
+    /// element behind the last.
+    fn field(&self, _path: &[Step]) -> Option<FieldValue<'_>> {
+        None
+    }
     /// Refuses a value that exceeds the bounds, outermost first; 0 is unbounded.
     fn check_bounds(&self, _bounds: &[usize]) -> Result<()> {
         Ok(())

@@ -8,6 +8,7 @@ pub mod cell;
 mod due;
 mod entities;
 mod events;
+mod filter;
 mod instance;
 mod instance_state;
 mod list;
@@ -29,6 +30,7 @@ mod status;
 mod type_support;
 
 pub use entities::{DataReader, DataWriter, Entity};
+pub use filter::{Expression, Filter, MAX_EXPRESSION, MAX_PARAMETERS};
 pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
 pub use participant::{DomainParticipant, Endpoint, Match, Write};
 pub use reader_cache::{
@@ -43,4 +45,4 @@ pub use status::{
     RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedReason,
     SampleRejectedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
-pub use type_support::{KeyHash, TypeSupport};
+pub use type_support::{ContentFilter, KeyHash, TypeSupport};

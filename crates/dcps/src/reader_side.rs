@@ -14,7 +14,7 @@ use crate::cell::{self, Head};
 use crate::reader_cache::{Insert, ReaderCache};
 use crate::sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
-use crate::type_support::{KeyHash, TypeSupport};
+use crate::type_support::{ContentFilter, KeyHash, TypeSupport};
 
 /// Where the sides of a participant's readers are, so that their owners reach them without it.
 pub trait Doors: Send {
@@ -79,7 +79,7 @@ impl Source {
     }
 
     /// Is the lane's next sample one with data that nothing comes before? Who may be overtaken cannot say.
-    fn is_sure(&self) -> bool {
+    fn shows_next(&self) -> bool {
         let next = || self.lane.peek().map(|meta| Head::of(&meta));
         let is_sure = |head: Head| head.number == self.next && head.kind == ChangeKind::Alive;
         self.reliable && self.is_ready() && next().is_some_and(is_sure)
@@ -168,6 +168,7 @@ pub struct ReaderSide {
     /// Writers that it is matched with.
     pub matched: usize,
     key_hash: Option<KeyHash>,
+    filter: Option<ContentFilter>,
     reliable: bool,
     /// Buffers for short payloads that stay in the cache.
     short: Pool,
@@ -195,6 +196,7 @@ impl ReaderSide {
             broken: Vec::new(),
             matched: 0,
             key_hash: type_support.key_hash,
+            filter: type_support.filter.clone(),
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             short: Pool::new(INLINE, SHORT_BUFFERS),
             blocked: false,
@@ -239,9 +241,9 @@ impl ReaderSide {
 
     /// Is there a sample that was not read, as far as that can be said without looking through the lanes? If
     /// one is in a lane it is left there, from where [`ReaderSide::pass_next`] takes it.
-    pub fn is_sure(&self) -> bool {
-        let passes = || self.key_hash.is_none() && self.cache.may_pass();
-        self.cache.unread_count() > 0 || (passes() && self.sources.iter().any(Source::is_sure))
+    pub fn shows_unread(&self) -> bool {
+        let passes = || self.key_hash.is_none() && self.filter.is_none() && self.cache.may_pass();
+        self.cache.unread_count() > 0 || (passes() && self.sources.iter().any(Source::shows_next))
     }
 
     /// Does the writer of a lane wait for room?
@@ -405,6 +407,11 @@ impl ReaderSide {
     /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.
     fn insert(&mut self, now: Time, strength: i32, offered: &mut Option<CacheChange>) -> StatusMask {
         let Some(change) = offered else { return StatusMask::NONE };
+        let filter = self.filter.as_ref().filter(|_| change.kind == ChangeKind::Alive);
+        if filter.is_some_and(|filter| !filter.passes(&change.payload)) {
+            *offered = None;
+            return StatusMask::NONE;
+        }
         let Some(instance) = self.instance_of(change) else {
             self.undecodable = self.undecodable.saturating_add(1);
             *offered = None;
@@ -477,7 +484,8 @@ impl ReaderSide {
             None => Some(InstanceHandle::NIL),
             Some(key_hash) => key_hash(&self.entry.payload, false),
         };
-        let passes = follows && last && head.kind == ChangeKind::Alive;
+        let is_wanted = || self.filter.as_ref().is_none_or(|filter| filter.passes(&self.entry.payload));
+        let passes = follows && last && head.kind == ChangeKind::Alive && is_wanted();
         let passed = instance.filter(|_| passes).is_some_and(|instance| {
             self.cache.pass(instance, (source.writer, source.handle), &head, &mut self.info)
         });

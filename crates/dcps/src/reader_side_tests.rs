@@ -16,7 +16,7 @@ const CELLS: usize = 4;
 
 /// A reader's side that reads the lane of each of so many writers, all of them waiting for room.
 fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
-    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None };
+    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
     let mut qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
     // Writers wait for reliable readers only.
     qos.reliability.kind = taut_qos::ReliabilityKind::Reliable;

@@ -1,10 +1,38 @@
 //! What is known of a user's type below the public API: its name and how to find a key in its bytes.
 
+use std::fmt;
+use std::sync::Arc;
+
 use taut_base::InstanceHandle;
 
 /// Finds the instance in a payload; the flag says that the payload is a serialized key. `None` if the
 /// bytes are not a sample of the type.
 pub type KeyHash = fn(payload: &[u8], key_only: bool) -> Option<InstanceHandle>;
+
+/// Which samples a reader lets in, by their payloads. One that is no sample of the type is let in, for who
+/// decodes it to tell.
+#[derive(Clone)]
+pub struct ContentFilter(Arc<Passes>);
+
+type Passes = dyn Fn(&[u8]) -> bool + Send + Sync;
+
+impl ContentFilter {
+    /// A filter that asks `passes`.
+    pub fn new(passes: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> ContentFilter {
+        ContentFilter(Arc::new(passes))
+    }
+
+    /// Does a sample with this payload pass?
+    pub fn passes(&self, payload: &[u8]) -> bool {
+        (self.0)(payload)
+    }
+}
+
+impl fmt::Debug for ContentFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContentFilter")
+    }
+}
 
 /// A type, erased. Made by the public API from the user's type.
 #[derive(Clone, Debug)]
@@ -13,4 +41,6 @@ pub struct TypeSupport {
     pub type_name: String,
     /// How to find the instance; `None` for a type without a key.
     pub key_hash: Option<KeyHash>,
+    /// Which samples a reader of it lets in; all without one.
+    pub filter: Option<ContentFilter>,
 }

@@ -17,6 +17,15 @@ use crate::outlet::Outlet;
 use crate::payload::Payload;
 use crate::waiting::ends;
 
+/// What a write does that finds no room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// What is oldest makes room.
+    KeepLast,
+    /// It waits for its readers for so long, or not at all.
+    KeepAll(Option<Duration>),
+}
+
 impl Executor {
     /// The door of a reader that was just created.
     pub fn door(&self, index: ReaderIndex) -> Option<Arc<Door>> {
@@ -130,8 +139,7 @@ impl Executor {
         self.inner.doors.unwatch(door);
     }
 
-    /// Writes. `write` is complete but for payload and number. A KEEP_ALL writer waits up to `wait` for its
-    /// readers; a KEEP_LAST writer for nobody.
+    /// Writes. `write` is complete but for payload and number.
     ///
     /// *Errors*: [`Error::Timeout`]; a buffer of the pool then goes back there, a loan is given back.
     /// *Cost*: see [`Outlet`].
@@ -141,9 +149,9 @@ impl Executor {
         outlet: &mut Outlet,
         mut write: Write,
         payload: &mut Payload<'_>,
-        (keep_all, wait): (bool, Option<Duration>),
+        patience: Patience,
     ) -> Result<()> {
-        if keep_all
+        if let Patience::KeepAll(wait) = patience
             && !outlet.may_write()
             && let Err(error) = wait.ok_or(Error::Timeout).and_then(|wait| self.wait_for_room(outlet, wait))
         {
@@ -155,7 +163,7 @@ impl Executor {
             outlet.commit(&write, payload);
             return Ok(());
         }
-        self.publish_beside(outlet, write, payload, (keep_all, wait))
+        self.publish_beside(outlet, write, payload, patience)
     }
 
     /// The same for a change that the protocol is to see, too.
@@ -164,11 +172,11 @@ impl Executor {
         outlet: &mut Outlet,
         mut write: Write,
         payload: &mut Payload<'_>,
-        (keep_all, wait): (bool, Option<Duration>),
+        patience: Patience,
     ) -> Result<()> {
         write.number = Some(outlet.next_number());
         write.payload = payload.share();
-        if let Err(error) = self.give(outlet.index, write.clone(), keep_all, wait) {
+        if let Err(error) = self.give(outlet.index, write.clone(), patience) {
             payload.drop_into(outlet);
             return Err(error);
         }
@@ -189,14 +197,15 @@ impl Executor {
     }
 
     /// Gives a change to the protocol.
-    fn give(&self, index: WriterIndex, write: Write, keep_all: bool, wait: Option<Duration>) -> Result<()> {
-        if !keep_all || wait.is_none() {
-            return self.inner.write(index, write, !keep_all).map_err(|_| Error::Timeout);
-        }
+    fn give(&self, index: WriterIndex, write: Write, patience: Patience) -> Result<()> {
+        let Patience::KeepAll(Some(wait)) = patience else {
+            let may_queue = patience == Patience::KeepLast;
+            return self.inner.write(index, write, may_queue).map_err(|_| Error::Timeout);
+        };
         if self.inner.write(index, write.clone(), false).is_ok() {
             return Ok(());
         }
-        let written = self.inner.wait(wait.and_then(ends), |participant, now| {
+        let written = self.inner.wait(ends(wait), |participant, now| {
             participant.write(now, index, write.clone()).is_ok().then_some(())
         });
         written.ok_or(Error::Timeout)

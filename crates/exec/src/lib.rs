@@ -25,6 +25,7 @@ mod ringer;
 mod role;
 mod waiting;
 
+pub use access::Patience;
 pub use clock::{monotonic_now, wall_clock_now};
 pub use config::{DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, ExecutorConfig};
 pub use door::Door;

@@ -100,7 +100,7 @@ impl Executor {
         self.watch(door);
         let inner = &self.inner;
         let found = inner.wait(until, |participant, now| {
-            if door.side().is_sure() {
+            if door.side().shows_unread() {
                 return Some(());
             }
             if participant.pull(now, door.index) {
@@ -118,7 +118,7 @@ impl Executor {
     /// Is there a sample to take?
     fn has_unread(&self, door: &Door) -> bool {
         let mut side = door.side();
-        if side.is_sure() {
+        if side.shows_unread() {
             return true;
         }
         if !side.is_ready() {

@@ -10,6 +10,7 @@ pub(crate) fn type_support<T: DdsType>(type_name: &str) -> TypeSupport {
     TypeSupport {
         type_name: type_name.to_owned(),
         key_hash: if T::HAS_KEY { Some(key_hash_of::<T>) } else { None },
+        filter: None,
     }
 }
 

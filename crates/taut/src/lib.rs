@@ -33,6 +33,7 @@
 mod builtin;
 mod builtin_reader;
 mod config;
+mod content_filtered_topic;
 mod erase;
 mod loan;
 mod participant;
@@ -44,6 +45,7 @@ mod writer;
 pub use builtin::{EndpointKind, EndpointSummary, LocalMatch, ParticipantSummary};
 pub use builtin_reader::{BuiltinData, BuiltinReader, BuiltinSample};
 pub use config::{Config, Driver, Setting};
+pub use content_filtered_topic::ContentFilteredTopic;
 pub use loan::{Loan, LoanBytes, LoanSequence, View};
 pub use participant::{DomainParticipant, Publisher, Subscriber};
 pub use reader::{DataReader, Sample};

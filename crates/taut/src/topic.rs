@@ -4,11 +4,11 @@ use std::marker::PhantomData;
 
 use taut_base::Result;
 use taut_cdr::DdsType;
-use taut_dcps::Endpoint;
+use taut_dcps::{ContentFilter, Endpoint};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, Qos, SubscriberQos, TopicQos};
 
 use crate::erase::type_support;
-use crate::{DataReader, DataWriter, DomainParticipant};
+use crate::{ContentFilteredTopic, DataReader, DataWriter, DomainParticipant};
 
 /// A topic of a participant.
 pub struct Topic<T> {
@@ -92,10 +92,32 @@ impl<T: DdsType> Topic<T> {
 
     /// A reader. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
     pub fn reader(&self, qos: impl Into<ReaderQos>) -> Result<DataReader<T>> {
+        self.reader_of(qos, None)
+    }
+
+    pub(crate) fn reader_of(
+        &self,
+        qos: impl Into<ReaderQos>,
+        filter: Option<ContentFilter>,
+    ) -> Result<DataReader<T>> {
         let ReaderQos { qos, subscriber } = qos.into();
         qos.check()?;
         subscriber.check()?;
-        Ok(DataReader::new(self, self.endpoint(qos, subscriber)))
+        let mut endpoint = self.endpoint(qos, subscriber);
+        endpoint.type_support.filter = filter;
+        Ok(DataReader::new(self, endpoint))
+    }
+
+    /// The samples of this topic for which `expression` holds, with `%0`, `%1` … standing for `parameters`.
+    ///
+    /// *Errors*: [`crate::Error::BadParameter`] with what is wrong with the expression or a parameter.
+    pub fn filtered(
+        &self,
+        name: &str,
+        expression: &str,
+        parameters: &[&str],
+    ) -> Result<ContentFilteredTopic<'_, T>> {
+        ContentFilteredTopic::new(self, name, expression, parameters)
     }
 
     fn endpoint<Qos, Group>(&self, qos: Qos, group: Group) -> Endpoint<Qos, Group> {

@@ -10,7 +10,7 @@ use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     StatusMask, Write,
 };
-use taut_exec::{Executor, Outlet, Payload, wall_clock_now};
+use taut_exec::{Executor, Outlet, Patience, Payload, wall_clock_now};
 use taut_mem::lane::Slot;
 use taut_mem::{Bytes, Pool};
 use taut_qos::{DataWriterQos, History, PublisherQos, ReliabilityKind};
@@ -35,7 +35,8 @@ const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
 /// readers' acknowledgements.
 ///
 /// Belongs to one thread at a time: it can be sent, not shared. *Cost*: of a write, no allocation once
-/// warm, one lock (the participant's token) and one system call for each destination.
+/// warm; to readers of this machine no lock and no system call unless one sleeps; over the network one lock
+/// (the participant's token) and one system call for each destination.
 pub struct DataWriter<T> {
     executor: Arc<Executor>,
     index: WriterIndex,
@@ -141,10 +142,11 @@ impl<T: DdsType> DataWriter<T> {
         self.executor.publish(outlet, write, &mut Payload::buffer(pool, slot), patience)
     }
 
-    /// Whether a write waits for room, and how long.
-    fn patience(&self, may_wait: bool) -> (bool, Option<Duration>) {
-        let keep_all = matches!(self.qos.history, History::KeepAll);
-        (keep_all, may_wait.then_some(self.qos.reliability.max_blocking_time))
+    fn patience(&self, may_wait: bool) -> Patience {
+        match self.qos.history {
+            History::KeepAll => Patience::KeepAll(may_wait.then_some(self.qos.reliability.max_blocking_time)),
+            _ => Patience::KeepLast,
+        }
     }
 
     /// Memory for a payload of so many bytes.
