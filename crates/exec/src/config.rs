@@ -53,7 +53,7 @@ pub struct ExecutorConfig {
     pub local_directory: Option<PathBuf>,
     /// Groups whose processes may share memory with this one, beside those of the same user.
     pub local_groups: Vec<u32>,
-    /// How long a wait for what lanes bring looks before it sleeps.
+    /// How long a wait looks before it sleeps.
     pub spin: Duration,
 }
 

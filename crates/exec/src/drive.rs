@@ -15,6 +15,7 @@ use taut_rtps::TxClass;
 use crate::executor::{AWAKE, Core, Inner, WAKE};
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
+use crate::waiting::AT_PORT;
 
 /// Sockets that can be ready at once, and the eventfd.
 const READY: usize = 8;
@@ -102,7 +103,7 @@ impl Inner {
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
         busy |= self.role.is_wanted();
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
-        let ready = self.wait_ready(if busy { Some(0) } else { left_ns(now, wake_at) });
+        let ready = if busy { self.wait_ready(Some(0)) } else { self.look_and_wait(now, wake_at) };
         self.sleeps_until.store(AWAKE, Ordering::SeqCst);
         if watched {
             self.bell.disarm();
@@ -117,6 +118,20 @@ impl Inner {
             }
         }
         readable
+    }
+
+    /// Looks for a while, if that has helped of late: who is not asleep need not be woken, which takes the
+    /// machine longer than a datagram takes to come. Then sleeps.
+    fn look_and_wait(&self, now: Time, wake_at: Time) -> Readable {
+        let mut ready = Readable::default();
+        let look = || {
+            ready = self.wait_ready(Some(0));
+            ready.count > 0
+        };
+        if self.port_spin.look(self.spin, Some(wake_at), &AT_PORT, look) {
+            return ready;
+        }
+        self.wait_ready(left_ns(now, wake_at))
     }
 
     /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.

@@ -24,6 +24,7 @@ use crate::jobs::{Accounts, JobClass, JobReport};
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::role::{Claim, Role};
+use crate::waiting::Spin;
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
 const QUEUE: usize = 256;
@@ -35,7 +36,6 @@ pub(crate) const WAKE: u64 = u64::MAX;
 /// Drives one participant.
 pub struct Executor {
     pub(crate) inner: Arc<Inner>,
-    pub(crate) spin: Duration,
     background: Option<JoinHandle<()>>,
 }
 
@@ -76,6 +76,10 @@ pub(crate) struct Inner {
     pub bell: Arc<Bell>,
     /// May it use lanes?
     pub local: bool,
+    /// How long a wait looks before it sleeps.
+    pub spin: Duration,
+    /// Whether the driver looks at the port before it sleeps there.
+    pub port_spin: Spin,
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
     writes: ArrayQueue<(WriterIndex, Write)>,
@@ -155,6 +159,8 @@ impl Executor {
             neighbours,
             prefix,
             local: config.local,
+            spin: config.spin,
+            port_spin: Spin::default(),
             core: Mutex::new(Core {
                 participant,
                 port,
@@ -186,7 +192,7 @@ impl Executor {
             Driver::Threaded => Some(background::spawn(&inner)?),
         };
         *inner.background_thread.lock() = background.as_ref().map(|handle| handle.thread().clone());
-        Ok(Executor { inner, spin: config.spin, background })
+        Ok(Executor { inner, background })
     }
 
     /// Runs `call` with the participant and sends what came of it, all from this thread.

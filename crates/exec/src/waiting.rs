@@ -25,6 +25,9 @@ const FOR_SAMPLE: Pace = Pace { looks: 8, pauses: 1 };
 /// Who waits for room is served well with some more of it: each look takes the reader's cache line away.
 const FOR_ROOM: Pace = Pace { looks: 1, pauses: 32 };
 
+/// A look at the port is a system call.
+pub(crate) const AT_PORT: Pace = Pace { looks: 2, pauses: 0 };
+
 /// Waits without a look after looks in vain, at most. Lower and one who waits for what never comes at once,
 /// as on a single core, looks in vain more often; higher and it takes longer to see that things have changed.
 const LONGEST_PAUSE: u32 = 1_023;
@@ -89,7 +92,7 @@ pub fn ends(wait: Duration) -> Option<Time> {
 impl Executor {
     /// Waits until a reader has a sample that was not read. `false` when `until` has passed.
     pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
-        if door.has_lanes() && door.spin.look(self.spin, until, &FOR_SAMPLE, || self.has_unread(door)) {
+        if door.has_lanes() && door.spin.look(self.inner.spin, until, &FOR_SAMPLE, || self.has_unread(door)) {
             return true;
         }
         if self.is_threaded()
@@ -190,7 +193,7 @@ impl Executor {
         }
         let until = ends(wait);
         let spin = std::mem::take(&mut outlet.spin);
-        let found = spin.look(self.spin, until, &FOR_ROOM, || ready(outlet));
+        let found = spin.look(self.inner.spin, until, &FOR_ROOM, || ready(outlet));
         outlet.spin = spin;
         if found {
             return Ok(());

@@ -58,8 +58,8 @@ pub struct Config {
     /// Groups whose processes may share memory with this one, beside those of the same user. What they
     /// write is copied before it is looked at.
     pub local_groups: Vec<u32>,
-    /// How long a wait for samples of this machine, or for room for them, looks before it sleeps. It looks as
-    /// long as that finds something: what comes at long intervals, or needs this thread's processor to be
+    /// How long a wait for samples, or for room for them, looks before it sleeps. It looks as long as that
+    /// finds something: what comes at long intervals, or needs this thread's processor to be
     /// written, is slept for.
     pub spin: Duration,
     /// Who drives the participant while nobody waits.
