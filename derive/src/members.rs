@@ -82,6 +82,29 @@ impl Structure<'_> {
         quote!(Ok(Self { #(#base,)* #(#fields,)* }))
     }
 
+    /// The members of a final or appendable structure, into this one.
+    pub fn decode_members_into(&self) -> TokenStream {
+        let krate = self.krate;
+        let base = self
+            .base
+            .iter()
+            .map(|(member, _)| quote!(#krate::Members::decode_members_into(&mut self.#member, input)?;));
+        let fields = self.fields.iter().map(|field| {
+            let Field { member, id, optional, .. } = field;
+            let check = self.check(field, quote!(&self.#member));
+            let read = match (self.extensibility, optional) {
+                (Extensibility::Appendable, false) => quote!(input.appended_into(&mut self.#member)?),
+                (Extensibility::Appendable, true) => {
+                    quote!(self.#member = if input.trimmed() { None } else { input.optional(#id)? })
+                }
+                (_, false) => quote!(#krate::Cdr::decode_into(&mut self.#member, input)?),
+                (_, true) => quote!(self.#member = input.optional(#id)?),
+            };
+            quote!(#read; #check)
+        });
+        quote!(#(#base)* #(#fields)*)
+    }
+
     pub fn decode_member(&self) -> TokenStream {
         let krate = self.krate;
         if !self.mutable() {

@@ -169,6 +169,15 @@ impl<'a> Structure<'a> {
             if field.optional { quote!(1) } else { quote!(<#ty as #krate::Cdr>::MIN_SIZE) }
         });
         let (encode, decode) = (self.encode_members(), self.decode_members());
+        let into = (!self.mutable()).then(|| {
+            let into = self.decode_members_into();
+            quote! {
+                fn decode_members_into(&mut self, input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
+                    #into
+                    Ok(())
+                }
+            }
+        });
         let (member, key_size) = (self.decode_member(), self.key_size());
         let (encode_key, decode_key) = (self.encode_key(), self.decode_key());
         quote! {
@@ -181,6 +190,7 @@ impl<'a> Structure<'a> {
                     Ok(())
                 }
                 #[inline] fn decode_members(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
+                #into
                 fn decode_member(&mut self, id: u32, key: bool, input: &mut #krate::Decoder<'_>)
                     -> #krate::Result<bool> { #member }
                 fn encode_key_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
@@ -250,11 +260,19 @@ impl<'a> Structure<'a> {
         } else {
             quote!(input.structure(#extensibility, |input| #krate::Members::decode_members(input)))
         };
+        let into = (!self.mutable()).then(|| {
+            quote! {
+                fn decode_into(&mut self, input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
+                    input.structure(#extensibility, |input| #krate::Members::decode_members_into(self, input))
+                }
+            }
+        });
         quote! {
             #[inline] fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 out.structure(#extensibility, |out| #krate::Members::encode_members(self, out))
             }
             #[inline] fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
+            #into
         }
     }
 
@@ -270,6 +288,9 @@ impl<'a> Structure<'a> {
                 #krate::put_plain(self, out)
             }
             #[inline] fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #krate::take_plain(input) }
+            #[inline] fn decode_into(&mut self, input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
+                #krate::take_plain_into(self, input)
+            }
             fn encode_slice(slice: &[Self], out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 #krate::put_plain_slice(slice, out)
             }

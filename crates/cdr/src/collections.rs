@@ -56,6 +56,26 @@ impl<T: Cdr> Cdr for Vec<T> {
         })
     }
 
+    fn decode_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        input.collection(T::PRIMITIVE, |input| {
+            let count = input.take_count(T::MIN_SIZE)?;
+            if T::PRIMITIVE {
+                self.resize_with(count, T::initial);
+                return T::decode_slice(input, self);
+            }
+            self.truncate(count);
+            self.iter_mut().try_for_each(|value| value.decode_into(input))?;
+            if self.capacity() < count {
+                let mut rest = T::decode_vec(input, count.saturating_sub(self.len()))?;
+                self.append(&mut rest);
+            }
+            while self.len() < count {
+                self.push(T::decode(input)?);
+            }
+            Ok(())
+        })
+    }
+
     fn initial() -> Self {
         Vec::new()
     }
@@ -123,6 +143,11 @@ impl<T: Cdr, const N: usize> Cdr for [T; N] {
             return Err(CdrError::EndOfData);
         }
         input.collection(T::ELEMENT_PRIMITIVE, T::decode_array)
+    }
+
+    #[inline]
+    fn decode_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        input.collection(T::ELEMENT_PRIMITIVE, |input| self.decode_flat(input))
     }
 
     #[inline]
@@ -275,6 +300,9 @@ impl<T: Cdr> Cdr for Box<T> {
     }
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
         T::decode(input).map(Box::new)
+    }
+    fn decode_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        T::decode_into(self, input)
     }
     fn initial() -> Self {
         Box::new(T::initial())

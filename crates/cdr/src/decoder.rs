@@ -289,6 +289,15 @@ impl<'a> Decoder<'a> {
         if self.trimmed() { Ok(T::initial()) } else { T::decode(self) }
     }
 
+    /// Reads the next member of an appendable structure into `value`, or gives it its initial value if it was not sent.
+    pub fn appended_into<T: Cdr>(&mut self, value: &mut T) -> Result<()> {
+        if self.trimmed() {
+            *value = T::initial();
+            return Ok(());
+        }
+        value.decode_into(self)
+    }
+
     /// Reads an optional member of a final or appendable structure.
     pub fn optional<T: Cdr>(&mut self, id: u32) -> Result<Option<T>> {
         if self.representation == Representation::Xcdr2 {

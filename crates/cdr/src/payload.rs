@@ -140,6 +140,15 @@ pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
     T::decode(&mut open::<T>(payload)?)
 }
 
+/// Reads a serialized sample into a value, whose strings and sequences keep their memory.
+///
+/// *Cost*: allocates for what has grown only. *Errors*: as [`from_payload`]; `into` then holds some of what was
+/// read.
+#[inline]
+pub fn from_payload_into<T: DdsType>(payload: &[u8], into: &mut T) -> Result<()> {
+    into.decode_into(&mut open::<T>(payload)?)
+}
+
 /// Reads a serialized key; members outside of the key take their initial value.
 pub fn from_key_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
     let mut input = open::<T>(payload)?;

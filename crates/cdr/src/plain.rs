@@ -45,6 +45,19 @@ pub fn take_plain<T: Plain>(input: &mut Decoder<'_>) -> Result<T> {
     input.take_bytes(size_of::<T>()).map(bytemuck::pod_read_unaligned)
 }
 
+/// Reads a plain value into this one.
+#[doc(hidden)]
+#[inline]
+pub fn take_plain_into<T: Plain>(value: &mut T, input: &mut Decoder<'_>) -> Result<()> {
+    if !input.is_native() || !input.starts_plain(T::FIRST_ALIGN, align_of::<T>()) {
+        *value = T::decode_members(input)?;
+        return Ok(());
+    }
+    input.align(T::FIRST_ALIGN);
+    bytemuck::bytes_of_mut(value).copy_from_slice(input.take_bytes(size_of::<T>())?);
+    Ok(())
+}
+
 /// Reads `count` plain values.
 #[doc(hidden)]
 pub fn take_plain_vec<T: Plain>(input: &mut Decoder<'_>, count: usize) -> Result<Vec<T>> {

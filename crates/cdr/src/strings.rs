@@ -75,6 +75,17 @@ fn has_nul(text: &[u8]) -> bool {
     }
 }
 
+/// The characters of a string where they lie.
+fn text<'a>(input: &mut Decoder<'a>) -> Result<&'a str> {
+    let length = input.take_length()?;
+    // Some implementations send a length of 0 for an empty string, without its terminator.
+    let Some((terminator, text)) = input.take_bytes(length)?.split_last() else { return Ok("") };
+    if *terminator != 0 || has_nul(text) {
+        return Err(CdrError::InvalidString);
+    }
+    std::str::from_utf8(text).map_err(|_| CdrError::InvalidString)
+}
+
 impl Cdr for String {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = 5;
@@ -91,15 +102,14 @@ impl Cdr for String {
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {
-        let length = input.take_length()?;
-        // Some implementations send a length of 0 for an empty string, without its terminator.
-        let Some((terminator, text)) = input.take_bytes(length)?.split_last() else {
-            return Ok(String::new());
-        };
-        if *terminator != 0 || has_nul(text) {
-            return Err(CdrError::InvalidString);
-        }
-        std::str::from_utf8(text).map(str::to_owned).map_err(|_| CdrError::InvalidString)
+        text(input).map(str::to_owned)
+    }
+
+    fn decode_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        let text = text(input)?;
+        self.clear();
+        self.push_str(text);
+        Ok(())
     }
 
     fn initial() -> Self {

@@ -61,6 +61,12 @@ pub trait Cdr: Sized {
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()>;
     /// Reads a value.
     fn decode(input: &mut Decoder<'_>) -> Result<Self>;
+    /// Reads a value into this one, whose strings and sequences keep their memory. After an error it holds some
+    /// of what was read.
+    fn decode_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        *self = Self::decode(input)?;
+        Ok(())
+    }
     /// The value of a member that the sender did not send. *Source*: XTypes 1.3 §7.2.2.4.4.4.7.
     fn initial() -> Self;
     /// An array of initial values.
@@ -115,7 +121,7 @@ pub trait Cdr: Sized {
     }
     /// Reads as many elements as the slice has.
     fn decode_slice(input: &mut Decoder<'_>, slice: &mut [Self]) -> Result<()> {
-        slice.iter_mut().try_for_each(|slot| Self::decode(input).map(|value| *slot = value))
+        slice.iter_mut().try_for_each(|value| value.decode_into(input))
     }
     /// Writes an array's elements without a delimiter of their own; other types as ever.
     fn encode_flat(&self, out: &mut Encoder<'_>) -> Result<()> {
@@ -167,6 +173,11 @@ pub trait Members: DdsType {
     fn encode_members(&self, out: &mut Encoder<'_>) -> Result<()>;
     /// Reads the members of a final or appendable structure.
     fn decode_members(input: &mut Decoder<'_>) -> Result<Self>;
+    /// Reads the members of a final or appendable structure into this one.
+    fn decode_members_into(&mut self, input: &mut Decoder<'_>) -> Result<()> {
+        *self = Self::decode_members(input)?;
+        Ok(())
+    }
     /// Reads the member with this id; false if there is none.
     fn decode_member(&mut self, id: u32, key: bool, input: &mut Decoder<'_>) -> Result<bool>;
     /// Writes the key members (all members if there are none).

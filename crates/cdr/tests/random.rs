@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use taut_base::Rng;
 use taut_cdr::{
     Char, DdsType as Type, Endian, LongDouble, Representation, WChar, WString, from_key_payload,
-    from_payload, key_hash, key_hash_of_payload, key_to_payload_in, to_payload_in,
+    from_payload, from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in, to_payload_in,
 };
 use taut_derive::DdsType;
 
@@ -145,12 +145,17 @@ const WAYS: [(Representation, Endian); 4] = [
 
 #[test]
 fn values_come_back() {
+    let mut kept = all(&mut Rng::new(9_999));
     for seed in 0..2_000 {
         let value = all(&mut Rng::new(seed));
         for (representation, endian) in WAYS {
             let (mut data, mut key) = (vec![0; 4], Vec::new());
             to_payload_in(&value, representation, endian, &mut data).unwrap();
             assert_eq!(from_payload::<All>(&data[4..]).as_ref(), Ok(&value), "seed {seed}");
+            from_payload_into(&data[4..], &mut kept).unwrap();
+            assert_eq!(kept, value, "into another value, seed {seed}");
+            // Not the same again, but the value of another seed.
+            kept = all(&mut Rng::new(seed * 7));
             let hash = key_hash(&value, representation);
             key_to_payload_in(&value, representation, endian, &mut key).unwrap();
             assert_eq!(key_hash_of_payload::<All>(&key, true), hash, "seed {seed}");
@@ -163,8 +168,12 @@ fn values_come_back() {
 }
 
 /// Reads the bytes as a sample and as a key; what is read can be written and read again.
-fn digest<T: Type>(bytes: &[u8]) -> u32 {
+fn digest<T: Type + PartialEq + std::fmt::Debug>(bytes: &[u8], mut into: T) -> u32 {
     let mut good = 0;
+    let read = from_payload_into(bytes, &mut into);
+    // NaN is not equal to itself.
+    let text = |value: &T| format!("{value:?}");
+    assert_eq!(read.map(|()| text(&into)), from_payload::<T>(bytes).map(|value| text(&value)));
     for value in [from_payload::<T>(bytes), from_key_payload::<T>(bytes)].into_iter().flatten() {
         let mut again = Vec::new();
         if to_payload_in(&value, Representation::Xcdr2, Endian::Big, &mut again).is_ok() {
@@ -196,7 +205,8 @@ fn damaged_bytes_never_panic() {
                 _ => drop(data.splice(at..at, (0..rng.below(5)).map(|n| n as u8))),
             }
         }
-        good += digest::<Loose>(&data) + digest::<All>(&data) + digest::<Leaf>(&data);
+        let (one, two, three) = (loose(&mut rng, 1), all(&mut rng), leaf(&mut rng));
+        good += digest::<Loose>(&data, one) + digest::<All>(&data, two) + digest::<Leaf>(&data, three);
     }
     assert!(good > 1_000, "the damage should leave some samples readable: {good}");
 }
@@ -213,8 +223,8 @@ fn random_bytes_never_panic() {
         if let [high, low, ..] = &mut data[..] {
             (*high, *low) = (0, ids[(round % 10) as usize]);
         }
-        digest::<Loose>(&data);
-        digest::<All>(&data);
-        digest::<Leaf>(&data);
+        digest::<Loose>(&data, loose(&mut rng, 1));
+        digest::<All>(&data, all(&mut rng));
+        digest::<Leaf>(&data, leaf(&mut rng));
     }
 }

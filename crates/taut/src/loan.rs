@@ -14,7 +14,6 @@ use taut_exec::{Payload, wall_clock_now};
 use taut_mem::lane::{Short, Slot};
 
 use crate::erase::refused;
-use crate::reader::DECODED_AT_ONCE;
 use crate::{DataReader, DataWriter};
 
 /// Bytes of the encapsulation header. *Source*: RTPS 2.5 §10.2.
@@ -372,33 +371,5 @@ impl<T: DdsType + Plain> DataReader<T> {
             log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
         }
         Ok(None)
-    }
-
-    /// Takes the next sample into memory of the caller, which keeps what it has if the sample has no data.
-    ///
-    /// *Cost*: one copy and no allocation for what [`DataReader::take_view`] shows in place.
-    pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
-        let mut copy = |data: &T| bytemuck::bytes_of_mut(into).copy_from_slice(bytemuck::bytes_of(data));
-        loop {
-            let (mut info, mut view) = (None, None);
-            let taken = self.executor.take_next(&self.door, |taken| {
-                let in_place = taken.info.valid_data && taken.payload.len() <= DECODED_AT_ONCE;
-                match taut_cdr::view(taken.payload) {
-                    Ok(data) if in_place => {
-                        copy(data);
-                        info = Some(*taken.info);
-                    }
-                    _ => view = View::of(taken),
-                }
-            });
-            if let Some(view) = view {
-                view.data().map(&mut copy);
-                return Ok(Some(view.info));
-            }
-            if taken.is_none() || info.is_some() {
-                return Ok(info);
-            }
-            log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
-        }
     }
 }

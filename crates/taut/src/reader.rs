@@ -58,7 +58,7 @@ fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
 
 /// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
 /// them out. A longer one would hold up who delivers to the reader.
-pub(crate) const DECODED_AT_ONCE: usize = 1_024;
+const DECODED_AT_ONCE: usize = 1_024;
 
 /// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
 #[inline]
@@ -97,6 +97,34 @@ impl<T: DdsType> DataReader<T> {
     /// Takes the next sample, if there is one.
     pub fn take_next(&self) -> Result<Option<Sample<T>>> {
         Ok(take_next(&self.executor, &self.door))
+    }
+
+    /// Takes the next sample into a value, whose strings and sequences keep their memory. It keeps what it has
+    /// if the sample has no data.
+    ///
+    /// *Cost*: one copy; allocates for what has grown only.
+    pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
+        let mut decode = |payload: &[u8], info: &SampleInfo| {
+            let decoded = !info.valid_data || taut_cdr::from_payload_into(payload, into).is_ok();
+            decoded.then_some(*info)
+        };
+        loop {
+            let (mut info, mut large) = (None, None);
+            let taken = self.executor.take_next(&self.door, |taken| {
+                if taken.payload.len() <= DECODED_AT_ONCE {
+                    info = decode(taken.payload, taken.info);
+                } else {
+                    large = Some(taken.keep());
+                }
+            });
+            if let Some(large) = large {
+                info = decode(&large.payload, &large.info);
+            }
+            if taken.is_none() || info.is_some() {
+                return Ok(info);
+            }
+            log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
+        }
     }
 
     /// Takes all samples.

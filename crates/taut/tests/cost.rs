@@ -1,6 +1,7 @@
 //! What a sample costs on each path once all is warm: allocations, datagrams, tokens. One test in a binary
 //! of its own, since it counts the allocations of the whole process. `docs/write-to-take.md` shows the table.
 
+use std::cell::RefCell;
 use std::process::{Child, Command};
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos};
@@ -9,11 +10,17 @@ use taut_mem::CountingAllocator;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-#[derive(DdsType, Clone, Copy)]
+/// With members that have memory of their own.
+#[derive(DdsType)]
 #[dds(final)]
-struct Fixed {
+struct Reading {
     seq: u64,
-    numbers: [u64; 7],
+    sensor: String,
+    numbers: Vec<u64>,
+}
+
+fn reading() -> Reading {
+    Reading { seq: 0, sensor: "boiler 3".into(), numbers: vec![1; 3] }
 }
 
 const DOMAIN: u32 = 63;
@@ -25,8 +32,10 @@ const SOON: Duration = Duration::from_secs(10);
 
 struct Side {
     participant: DomainParticipant,
-    writer: DataWriter<Fixed>,
-    reader: DataReader<Fixed>,
+    writer: DataWriter<Reading>,
+    reader: DataReader<Reading>,
+    out: RefCell<Reading>,
+    taken: RefCell<Reading>,
 }
 
 /// The way of a sample.
@@ -60,30 +69,34 @@ impl Side {
         let reader = participant.topic(reads).unwrap().reader(Qos::default().reliable()).unwrap();
         writer.wait_matched(SOON).unwrap();
         reader.wait_matched(SOON).unwrap();
-        Side { participant, writer, reader }
+        let (out, taken) = (RefCell::new(reading()), RefCell::new(reading()));
+        Side { participant, writer, reader, out, taken }
     }
 
-    fn receive(&self) -> Fixed {
+    /// Waits for a sample and gives its number.
+    fn receive(&self) -> u64 {
         loop {
-            match self.reader.take_next().unwrap() {
-                Some(sample) => return sample.data.unwrap(),
+            let mut taken = self.taken.borrow_mut();
+            match self.reader.take_into(&mut taken).unwrap() {
+                Some(_) => return taken.seq,
                 None => self.reader.wait(SOON).unwrap(),
             }
         }
     }
 
     fn round_trip(&self, seq: u64) {
-        self.writer.write(&Fixed { seq, numbers: [seq; 7] }).unwrap();
-        assert_eq!(self.receive().seq, seq);
+        self.out.borrow_mut().seq = seq;
+        self.writer.write(&self.out.borrow()).unwrap();
+        assert_eq!(self.receive(), seq);
     }
 }
 
 fn echo(path: Path) {
     let side = Side::new(path, "Pong", "Ping");
     loop {
-        let sample = side.receive();
-        side.writer.write(&sample).unwrap();
-        if sample.seq == LAST {
+        let seq = side.receive();
+        side.writer.write(&side.taken.borrow()).unwrap();
+        if seq == LAST {
             return side.writer.wait_for_acknowledgments(SOON).unwrap();
         }
     }

@@ -27,11 +27,38 @@ pub fn cdr<T: Payload>(
     encode: impl Fn(&T, &mut Vec<u8>) -> Result<(), Stop>,
     decode: impl Fn(&[u8]) -> Result<T, Stop>,
 ) -> Result<Value, Stop> {
+    let is_intact = |bytes: &[u8]| Ok(decode(bytes)?.intact(options.size));
+    batches(options, control, encode, is_intact, |bytes| decoded(&decode(bytes)))
+}
+
+/// The same with a `decode` that reads into the sample that it read into before.
+pub fn cdr_into<T: Payload>(
+    options: &Options,
+    control: &Control,
+    encode: impl Fn(&T, &mut Vec<u8>) -> Result<(), Stop>,
+    decode: impl Fn(&[u8], &mut T) -> Result<(), Stop>,
+) -> Result<Value, Stop> {
+    let mut into = T::sized(options.size);
+    let is_intact = |bytes: &[u8]| {
+        let mut into = T::sized(options.size);
+        decode(bytes, &mut into)?;
+        Ok(into.intact(options.size))
+    };
+    batches(options, control, encode, is_intact, |bytes| decode(bytes, black_box(&mut into)))
+}
+
+fn batches<T: Payload>(
+    options: &Options,
+    control: &Control,
+    encode: impl Fn(&T, &mut Vec<u8>) -> Result<(), Stop>,
+    is_intact: impl Fn(&[u8]) -> Result<bool, Stop>,
+    mut decode: impl FnMut(&[u8]) -> Result<(), Stop>,
+) -> Result<Value, Stop> {
     let mut table = Table::new(options.count);
     let sample = T::sized(options.size);
     let mut encoded = Vec::new();
     encode(&sample, &mut encoded)?;
-    if !decode(&encoded)?.intact(options.size) {
+    if !is_intact(&encoded)? {
         return Err(Stop::Failed("what was decoded is not what was encoded".into()));
     }
     control.ready("spin");
@@ -43,7 +70,7 @@ pub fn cdr<T: Payload>(
         }
         let middle_ns = now_ns();
         for _ in 0..BATCH {
-            decoded(&decode(black_box(&encoded)))?;
+            decode(black_box(&encoded))?;
         }
         if let Some(record) = table.get_mut(batch) {
             *record = [middle_ns - start_ns, now_ns() - middle_ns, 0];
