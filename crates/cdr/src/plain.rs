@@ -50,11 +50,18 @@ pub fn take_plain<T: Plain>(input: &mut Decoder<'_>) -> Result<T> {
 #[inline]
 pub fn take_plain_into<T: Plain>(value: &mut T, input: &mut Decoder<'_>) -> Result<()> {
     if !input.is_native() || !input.starts_plain(T::FIRST_ALIGN, align_of::<T>()) {
-        *value = T::decode_members(input)?;
-        return Ok(());
+        return take_members_into(value, input);
     }
     input.align(T::FIRST_ALIGN);
     bytemuck::bytes_of_mut(value).copy_from_slice(input.take_bytes(size_of::<T>())?);
+    Ok(())
+}
+
+/// By a value on the stack, of which only its callers have to have room.
+#[cold]
+#[inline(never)]
+fn take_members_into<T: Plain>(value: &mut T, input: &mut Decoder<'_>) -> Result<()> {
+    *value = T::decode_members(input)?;
     Ok(())
 }
 
@@ -150,5 +157,24 @@ mod tests {
             assert_eq!(take_plain_boxed::<Pair>(payload).as_deref(), Ok(&pair));
             assert!(take_plain_boxed::<Pair>(&payload[..payload.len() - 1]).is_err());
         }
+    }
+
+    #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    #[dds(final, plain, crate = crate)]
+    #[repr(C)]
+    struct Large {
+        bytes: [u8; 8 << 20],
+    }
+
+    #[test]
+    fn a_large_value_is_read_into_its_place_without_one_on_the_stack() {
+        let payload = [[0, 7, 0, 0].as_slice(), &vec![5; 8 << 20]].concat();
+        let small_stack = std::thread::Builder::new().stack_size(512 << 10);
+        let thread = small_stack.spawn(move || {
+            let mut into = bytemuck::allocation::zeroed_box::<Large>();
+            crate::from_payload_into(&payload, &mut *into).unwrap();
+            into.bytes.iter().all(|byte| *byte == 5)
+        });
+        assert!(thread.unwrap().join().unwrap());
     }
 }
