@@ -189,7 +189,7 @@ impl Executor {
     ///
     /// *Errors*: [`Error::OutOfResources`] when the readers hold all that there is.
     pub fn loan(&self, outlet: &mut Outlet, len: usize) -> Result<LaneSlot> {
-        outlet.loan(len, self.inner.neighbours.own.is_some()).ok_or_else(|| {
+        outlet.loan(len, self.inner.lane_memory()).ok_or_else(|| {
             Error::OutOfResources(format!(
                 "no memory to lend for a sample of {len} B: the readers hold what there is, or the machine is full"
             ))

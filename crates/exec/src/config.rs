@@ -55,6 +55,17 @@ pub struct ExecutorConfig {
     pub local_groups: Vec<u32>,
     /// How long a wait looks before it sleeps.
     pub spin: Duration,
+    /// What is done for the lanes of its writers beforehand.
+    pub lanes: LaneMemory,
+}
+
+/// What is done for a lane in shared memory when it is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LaneMemory {
+    /// Bytes of its arena to take and to enter into the page table.
+    pub prefault: usize,
+    /// Is it kept from being swapped out?
+    pub lock: bool,
 }
 
 impl Default for ExecutorConfig {
@@ -72,6 +83,7 @@ impl Default for ExecutorConfig {
             local_directory: None,
             local_groups: Vec::new(),
             spin: DEFAULT_SPIN,
+            lanes: LaneMemory::default(),
         }
     }
 }

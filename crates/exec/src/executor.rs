@@ -17,7 +17,7 @@ use taut_rtps::{Full, TxClass, WriterIndex};
 
 use crate::background;
 use crate::clock::monotonic_now;
-use crate::config::{Driver, ExecutorConfig};
+use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::door::{Table, TableDoors};
 use crate::hooks::{Hooks, Listener};
 use crate::jobs::{Accounts, JobClass, JobReport};
@@ -78,6 +78,7 @@ pub(crate) struct Inner {
     pub local: bool,
     /// How long a wait looks before it sleeps.
     pub spin: Duration,
+    lanes: LaneMemory,
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
     pub neighbours: Neighbours,
@@ -160,6 +161,7 @@ impl Executor {
             prefix,
             local: config.local,
             spin: config.spin,
+            lanes: config.lanes,
             port_spin: Spin::default(),
             core: Mutex::new(Core {
                 participant,
@@ -270,6 +272,11 @@ impl Drop for Executor {
 }
 
 impl Inner {
+    /// How lanes are made in memory that other processes can see; `None` where there is none.
+    pub fn lane_memory(&self) -> Option<LaneMemory> {
+        self.neighbours.own.is_some().then_some(self.lanes)
+    }
+
     fn stats(&self) -> Stats {
         let core = self.token();
         let local = [

@@ -139,7 +139,7 @@ impl Inner {
         let Some(me) = self.me.upgrade().filter(|me| me.local) else { return };
         let Some(index) = self.token().participant.core().local_writer(writer) else { return };
         let route = self.joins.route(index);
-        let lane = route.lane(self.neighbours.own.is_some());
+        let lane = route.lane(self.lane_memory());
         let from = From::Here { route, ringer: Ringer::of(&me), index };
         other.consider(reader, Offer { writer, lane, from });
     }
@@ -160,7 +160,7 @@ impl Inner {
     pub fn offer_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid) {
         let Some(index) = self.token().participant.core().local_writer(writer) else { return };
         let route = self.joins.route(index);
-        let lane = route.lane(true);
+        let lane = route.lane(self.lane_memory());
         drop(lane);
         neighbour.note_pair(writer, reader);
         fail::point(Point::BeforeOffer);

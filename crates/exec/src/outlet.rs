@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
-use taut_base::{Guid, SequenceNumber};
+use taut_base::{Guid, Result, SequenceNumber};
 use taut_dcps::{Write, cell};
 use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
 use taut_port_shm::Memory;
 use taut_rtps::{Link, WriterIndex};
 
+use crate::config::LaneMemory;
 use crate::payload::{Payload, Place};
 use crate::ringer::Ringer;
 use crate::waiting::Spin;
@@ -29,10 +30,28 @@ const ARENA: usize = 1 << 30;
 /// The same where there is no shared memory.
 const HEAP_ARENA: usize = 64 << 20;
 
-/// Memory for a lane that other processes can see, its cells there to be written.
-fn shared_memory() -> Option<Memory> {
+/// From how many bytes on memory that is taken at once is to be huge pages: one of them.
+const HUGE: usize = 2 << 20;
+
+/// Memory for a lane that other processes can see, its cells there to be written. What is asked for beyond
+/// that and cannot be had is told, and done without.
+fn shared_memory(how: LaneMemory) -> Option<Memory> {
+    let tell = |done: Result<()>| {
+        if let Err(error) = done {
+            log::warn!("{error}");
+        }
+    };
     let memory = Memory::create("lane", Lane::size(CELLS, ARENA)).ok()?;
+    if how.prefault >= HUGE {
+        tell(memory.advise_huge());
+    }
     memory.commit(0, Lane::size(CELLS, 0)).ok()?;
+    if how.lock {
+        tell(memory.lock());
+    }
+    if how.prefault > 0 {
+        tell(memory.prefault(0, Lane::size(CELLS, how.prefault.min(ARENA))));
+    }
     Some(memory)
 }
 
@@ -54,14 +73,14 @@ struct Ends {
 }
 
 impl Route {
-    /// The lane; made when there is none, in memory that other processes can see if `shared` and the
+    /// The lane; made when there is none, in memory that other processes can see if it is said `how` and the
     /// machine has any.
-    pub fn lane(&self, shared: bool) -> Arc<Lane> {
+    pub fn lane(&self, how: Option<LaneMemory>) -> Arc<Lane> {
         let mut ends = self.ends.lock();
         if let Some(lane) = &ends.lane {
             return Arc::clone(lane);
         }
-        let memory = shared.then(shared_memory).flatten();
+        let memory = how.and_then(shared_memory);
         let (region, commit): (Region, Commit) = match &memory {
             Some(memory) => {
                 let pages = memory.clone();
@@ -248,9 +267,9 @@ impl Outlet {
     }
 
     /// Memory for a payload; the lane is made if there is none.
-    pub(crate) fn loan(&mut self, len: usize, shared: bool) -> Option<Slot> {
+    pub(crate) fn loan(&mut self, len: usize, how: Option<LaneMemory>) -> Option<Slot> {
         if self.lane.is_none() {
-            self.route.lane(shared);
+            self.route.lane(how);
             self.version = u64::MAX;
         }
         self.refresh();

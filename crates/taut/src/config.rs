@@ -6,7 +6,7 @@ mod settings;
 use std::path::{Path, PathBuf};
 
 use taut_base::{Duration, Result};
-use taut_exec::ExecutorConfig;
+use taut_exec::{ExecutorConfig, LaneMemory};
 use taut_port_udp::{Multicast, UdpConfig};
 use taut_rtps::MulticastChoice;
 
@@ -62,6 +62,12 @@ pub struct Config {
     /// finds something: what comes at long intervals, or needs this thread's processor to be
     /// written, is slept for.
     pub spin: Duration,
+    /// Bytes for large samples that each writer with a reader on this machine takes at once. From 2 MiB on it
+    /// asks for huge pages. What cannot be had is told in the log.
+    pub prefault: usize,
+    /// Keep what is shared with readers on this machine from being swapped out. If that is not allowed it is
+    /// told in the log.
+    pub lock_memory: bool,
     /// Who drives the participant while nobody waits.
     pub driver: Driver,
 }
@@ -84,6 +90,8 @@ impl Default for Config {
             local_directory: None,
             local_groups: Vec::new(),
             spin: taut_exec::DEFAULT_SPIN,
+            prefault: 0,
+            lock_memory: false,
             driver: Driver::Threaded,
         }
     }
@@ -143,6 +151,7 @@ impl Config {
             local_directory: self.local_directory.clone(),
             local_groups: self.local_groups.clone(),
             spin: self.spin,
+            lanes: LaneMemory { prefault: self.prefault, lock: self.lock_memory },
         }
     }
 }

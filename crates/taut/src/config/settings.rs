@@ -121,12 +121,32 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "spin",
         allowed: "a time, as `20us`; `0us` for never",
-        meaning: "How long a wait for samples of this machine, or for room for them, looks before it sleeps, as long as looks find something.",
+        meaning: "How long a wait for samples, or for room for them, looks before it sleeps, as long as looks find something.",
         set: Set::One(|config, text| {
             config.spin = span(text)?;
             Some(())
         }),
         get: |config| format!("\"{}\"", config.spin),
+    },
+    Row {
+        name: "prefault",
+        allowed: "a number of bytes up to 1073741824; `0` for none",
+        meaning: "Memory for large samples that each writer with a reader on this machine takes at once, so that none is waited for later. From 2097152 on it asks for huge pages.",
+        set: Set::One(|config, text| {
+            config.prefault = text.parse().ok().filter(|bytes| *bytes <= 1 << 30)?;
+            Some(())
+        }),
+        get: |config| config.prefault.to_string(),
+    },
+    Row {
+        name: "lock_memory",
+        allowed: "`true` or `false`",
+        meaning: "Keep the memory that is shared with readers on this machine from being swapped out. Needs a limit of locked memory (`ulimit -l`) above 1 GiB for each writer, or CAP_IPC_LOCK.",
+        set: Set::One(|config, text| {
+            config.lock_memory = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.lock_memory.to_string(),
     },
     Row {
         name: "name",
