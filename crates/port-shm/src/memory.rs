@@ -89,10 +89,8 @@ impl Memory {
     /// more than 2 MiB; the kernel clears the pages.
     pub fn commit(&self, at: usize, len: usize) -> Result<()> {
         let end = self.checked_end(at, len)?;
-        let Shared { name, fd, headroom, .. } = &*self.shared;
-        headroom.check(len as u64).map_err(|shortage| {
-            Error::OutOfResources(format!("{name}: {len} B more cannot be had: {shortage}"))
-        })?;
+        let Shared { name, fd, .. } = &*self.shared;
+        self.check_headroom(len)?;
         for start in (at..end).step_by(CHUNK) {
             allocate(fd.as_fd(), start, CHUNK.min(end.saturating_sub(start)))
                 .map_err(|errno| refused(format!("fallocate {name}, {len} B at {at}"), errno))?;
@@ -101,21 +99,32 @@ impl Memory {
         Ok(())
     }
 
-    /// Enters the pages of a committed range into the page table, so that the first write to each costs
-    /// no page fault.
+    /// Commits a range and enters its pages into the page table, so that the first write to each costs no
+    /// page fault.
     ///
-    /// *Errors*: as [`Memory::commit`]; Linux before 5.14 cannot.
+    /// *Errors*: as [`Memory::commit`]; Linux before 5.14 cannot enter them.
     pub fn prefault(&self, at: usize, len: usize) -> Result<()> {
-        self.commit(at, len)?;
+        self.checked_end(at, len)?;
+        self.check_headroom(len)?;
         let start = at.checked_div(page_size()).unwrap_or_default().saturating_mul(page_size());
+        // Before it is committed: advice counts for pages that come through the mapping only.
         let populated = self.shared.mapping.populate(start, at.saturating_add(len).saturating_sub(start));
+        self.commit(at, len)?;
         populated.map_err(|errno| match errno {
             Errno::INVAL => Error::Unsupported("prefault: Linux 5.14 or later is needed".into()),
             _ => refused(format!("prefault {}", self.shared.name), errno),
         })
     }
 
-    /// Asks for huge pages, which save misses of the TLB in large samples. Before the first commit.
+    fn check_headroom(&self, len: usize) -> Result<()> {
+        let Shared { name, headroom, .. } = &*self.shared;
+        headroom.check(len as u64).map_err(|shortage| {
+            Error::OutOfResources(format!("{name}: {len} B more cannot be had: {shortage}"))
+        })
+    }
+
+    /// Asks for huge pages, which save misses of the TLB in large samples: for what is prefaulted after. Where
+    /// the machine gives them to all, all of it has them.
     ///
     /// *Errors*: `UNSUPPORTED` where the machine gives none to shared memory, with what to set.
     pub fn advise_huge(&self) -> Result<()> {
