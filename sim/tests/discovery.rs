@@ -44,6 +44,43 @@ fn a_qos_mismatch_is_told_on_both_sides_with_both_values() {
     }
 }
 
+/// Changes that the writers of a node hold, the built-in ones among them.
+fn held(pair: &mut Pair, node: usize) -> usize {
+    let of = |p: &mut taut_dcps::DomainParticipant| {
+        (0..64).filter_map(|at| p.core().writer(taut_rtps::WriterIndex(at))).map(|w| w.changes_held()).sum()
+    };
+    pair.network.on(node, |p, _| of(p)).unwrap()
+}
+
+#[test]
+fn endpoints_that_come_and_go_leave_nothing_unless_somebody_was_lost() {
+    for loses in [false, true] {
+        let mut pair = short_leases(3).with_loss(0.1);
+        pair.writer(durable());
+        let come_and_go = |pair: &mut Pair| {
+            for _ in 0..50 {
+                let at = pair.reader(durable());
+                let index = pair.readers[at].index;
+                pair.run_until_matched();
+                pair.network.on(1, |p, now| p.delete_reader(now, index));
+                pair.readers.clear();
+            }
+            pair.run_for(second().times(5));
+        };
+        pair.run_for(second());
+        if loses {
+            pair.cut();
+            pair.run_for(second().times(30));
+            pair.mend();
+            pair.run_for(second().times(30));
+        }
+        let before = held(&mut pair, 1);
+        come_and_go(&mut pair);
+        let left = held(&mut pair, 1) - before;
+        assert_eq!(left, if loses { 50 } else { 0 }, "loses: {loses}");
+    }
+}
+
 #[test]
 fn partitions_and_types_separate() {
     let mut pair = Pair::new(2);

@@ -232,6 +232,11 @@ impl Participant {
     pub(crate) fn on_lease_timer(&mut self, now: Time, at: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peers.get(&prefix) else { return };
         if peer.lease_until <= now {
+            for index in [self.builtin.publications_writer, self.builtin.subscriptions_writer] {
+                if let Some(writer) = self.writers.get_mut(index.0) {
+                    writer.keep_gone();
+                }
+            }
             self.remove_peer(prefix, false);
         } else if peer.lease_until > at {
             self.timers.set(peer.lease_until, Timer::Lease(prefix));

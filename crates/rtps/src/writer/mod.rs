@@ -97,6 +97,9 @@ pub struct Writer {
     /// Some reader reads the lane.
     has_lane_readers: bool,
     history: HistoryCache,
+    /// Changes by which a built-in writer tells that an endpoint is gone: they go when all know. `None` once
+    /// somebody was lost who may come back and not know.
+    gone: Option<VecDeque<SequenceNumber>>,
     proxies: BTreeMap<Guid, ReaderProxy>,
     /// Proxies that are owed something, each at most once.
     owed: VecDeque<Guid>,
@@ -152,6 +155,7 @@ impl Writer {
             keep_all: matches!(history, History::KeepAll),
             max_samples: max_samples.map_or(usize::MAX, |max| max as usize),
             history: HistoryCache::new(history, keyed),
+            gone: Some(VecDeque::new()),
             proxies: BTreeMap::new(),
             owed: VecDeque::new(),
             route: Vec::new(),
@@ -222,6 +226,10 @@ impl Writer {
         });
         if self.route.is_empty() {
             self.sent = self.last;
+        }
+        if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
+            self.gone.iter_mut().for_each(|gone| gone.push_back(self.last));
+            self.forget_acknowledged();
         }
         self.skip_lane();
         self.update_link();
@@ -410,6 +418,11 @@ impl Writer {
         }
     }
 
+    /// How many changes it holds.
+    pub fn changes_held(&self) -> usize {
+        self.history.len()
+    }
+
     /// Has every reliable reader acknowledged all changes?
     pub fn is_acknowledged(&self) -> bool {
         self.acked_by_all() >= self.last
@@ -422,11 +435,24 @@ impl Writer {
         remote.chain(local).min().unwrap_or(self.last).min(self.last)
     }
 
-    /// A volatile writer keeps only what somebody may still ask for.
+    /// A volatile writer keeps only what somebody may still ask for. A built-in one keeps that an endpoint is
+    /// gone until all have heard it: who comes later never knew it.
     pub fn forget_acknowledged(&mut self) {
-        if !self.durable {
-            self.history.remove_through(self.acked_by_all().min(self.sent));
+        let acked = self.acked_by_all().min(self.sent);
+        if let Some(gone) = &mut self.gone {
+            while let Some(number) = gone.pop_front_if(|number| *number <= acked) {
+                self.history.remove(number);
+            }
         }
+        if !self.durable {
+            self.history.remove_through(acked);
+        }
+    }
+
+    /// A participant was lost that may come back, and that may know endpoints of this one which are gone then:
+    /// from now on the changes that tell it are kept.
+    pub(crate) fn keep_gone(&mut self) {
+        self.gone = None;
     }
 
     /// Readers of this participant have been given what they can take.
