@@ -440,7 +440,8 @@ impl Writer {
     pub fn forget_acknowledged(&mut self) {
         let acked = self.acked_by_all().min(self.sent);
         if let Some(gone) = &mut self.gone {
-            while let Some(number) = gone.pop_front_if(|number| *number <= acked) {
+            while let Some(number) = gone.front().copied().filter(|number| *number <= acked) {
+                gone.pop_front();
                 self.history.remove(number);
             }
         }
