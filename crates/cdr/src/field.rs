@@ -14,7 +14,7 @@ pub enum Step {
 pub enum FieldKind {
     /// `bool`.
     Boolean,
-    /// All integers, and bit masks.
+    /// All integers.
     Integer,
     /// `f32` and `f64`.
     Float,

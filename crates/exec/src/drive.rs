@@ -12,6 +12,7 @@ use taut_dcps::DomainParticipant;
 use taut_port::Traffic;
 use taut_rtps::TxClass;
 
+use crate::clock::monotonic_now;
 use crate::executor::{AWAKE, Core, Inner, WAKE};
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
@@ -128,10 +129,11 @@ impl Inner {
             ready = self.wait_ready(Some(0));
             ready.count > 0
         };
-        if self.port_spin.look(self.spin, Some(wake_at), &AT_PORT, look) {
+        if wake_at > now && self.port_spin.look(self.spin, Some(wake_at), &AT_PORT, look) {
             return ready;
         }
-        self.wait_ready(left_ns(now, wake_at))
+        // A look in vain has taken some of the time.
+        self.wait_ready(left_ns(monotonic_now(), wake_at))
     }
 
     /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.

@@ -40,7 +40,8 @@ pub fn cdr_into<T: Payload>(
 ) -> Result<Value, Stop> {
     let mut into = T::sized(options.size);
     let is_intact = |bytes: &[u8]| {
-        let mut into = T::sized(options.size);
+        // One that is not intact before.
+        let mut into = T::sized(0);
         decode(bytes, &mut into)?;
         Ok(into.intact(options.size))
     };
