@@ -81,7 +81,9 @@ trim() { sed 's/^ *//; s/ *$//' <<<"$1"; }
 
 has_netns=$(scripts/in-netns.sh --check && echo yes || echo no)
 passed=0 failed=0
-summary="" left_out=""
+summary="" left_out="" ends=""
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
 for wanted in "$@"; do
     steps | grep -q "^$wanted " || { echo "test.sh: there is no step $wanted" >&2; exit 2; }
 done
@@ -96,10 +98,12 @@ while IFS='|' read -r name needs limit about command <&3; do
     else
         printf '\n=== %s: %s\n' "$name" "$command"
         start=$SECONDS
-        if run_step "$needs" "$limit" "$command" </dev/null; then
+        if run_step "$needs" "$limit" "$command" </dev/null 2>&1 | tee "$output"; then
             result=passed passed=$((passed + 1))
         else
             result=FAILED failed=$((failed + 1))
+            # Who sees only the end of the output is told as well.
+            ends+=$'\n'"The end of $name:"$'\n'$(tail -n 25 "$output" | cut -c 1-400)$'\n'
         fi
         seconds=$((SECONDS - start))
         printf '=== %s %s after %s s\n' "$name" "$result" "$seconds"
@@ -107,7 +111,7 @@ while IFS='|' read -r name needs limit about command <&3; do
     summary+=$(printf '%-14s %-9s %5s s' "$name" "$result" "$seconds")$'\n'
 done 3< <(steps)
 
-printf '\n%s' "$summary"
+printf '%s\n%s' "$ends" "$summary"
 if [ -n "$left_out" ]; then
     printf '\nLeft out:\n%s' "$left_out"
     [ "${CI:-}" != true ] || echo "CI=true: what is left out counts as failed."
