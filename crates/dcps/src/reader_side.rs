@@ -278,11 +278,12 @@ impl ReaderSide {
 
     /// Takes what is in the lanes if a take wants to see it. What a KEEP_ALL reader has not taken yet comes
     /// first anyway: what follows it is left where it lies, and is [passed on](ReaderSide::pass_next) from there.
-    pub fn refill(&mut self, now: Time) -> Pulled {
-        if self.cache.unread_count() > 0 && self.cache.keeps_order() {
+    /// Asks for the time only if it needs to know.
+    pub fn refill(&mut self, now: impl FnOnce() -> Time) -> Pulled {
+        if self.sources.is_empty() || (self.cache.unread_count() > 0 && self.cache.keeps_order()) {
             Pulled::default()
         } else {
-            self.pull(now)
+            self.pull(now())
         }
     }
 
@@ -454,9 +455,17 @@ impl ReaderSide {
         self.cache.take_next()
     }
 
-    /// Takes the next sample that was not read before, and gives it to `out`.
-    pub fn take_next_with<R>(&mut self, now: Time, out: impl FnOnce(Taken<'_>) -> R) -> Option<R> {
-        let Sample { payload, payload_kind, info } = self.take_next(now)?;
+    /// Takes the next sample that was not read before, and gives it to `out`. Asks for the time only if it needs
+    /// to know.
+    pub fn take_next_with<R>(
+        &mut self,
+        now: impl FnOnce() -> Time,
+        out: impl FnOnce(Taken<'_>) -> R,
+    ) -> Option<R> {
+        if self.cache.next_timeout().is_some() {
+            self.cache.on_timeout(now());
+        }
+        let Sample { payload, payload_kind, info } = self.cache.take_next()?;
         let payload = &mut Payload::Long(payload);
         Some(out(Taken { payload, payload_kind, info: &info, short: &mut self.short }))
     }

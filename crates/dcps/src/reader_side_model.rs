@@ -69,8 +69,8 @@ impl Reader {
                 Passed::On(sample) => return Some(sample),
                 Passed::Nothing => return None,
                 Passed::Not(keep) => {
-                    self.side.refill(NOW);
-                    self.side.take_next_with(NOW, keep)
+                    self.side.refill(|| NOW);
+                    self.side.take_next_with(|| NOW, keep)
                 }
             }
         } else {
@@ -78,7 +78,7 @@ impl Reader {
             self.side.take_next(NOW)
         };
         if taken.is_some() && self.side.is_stalled() {
-            self.side.refill(NOW);
+            self.side.refill(|| NOW);
         }
         if taken.is_some() && self.side.take_blocked() {
             self.deliver();

@@ -33,9 +33,9 @@ impl Executor {
     }
 
     /// The outlet of a writer that was just created; `limit` is its RESOURCE_LIMITS max_samples.
-    pub fn outlet(&self, index: WriterIndex, limit: Option<u32>) -> Option<Outlet> {
+    pub fn outlet(&self, index: WriterIndex, limit: Option<u32>, latency_budget: Duration) -> Option<Outlet> {
         let link = self.inner.token().participant.core().writer(index).map(|writer| Arc::clone(&writer.link));
-        Some(Outlet::new(index, link?, self.inner.joins.route(index), limit))
+        Some(Outlet::new(index, link?, self.inner.joins.route(index), limit, latency_budget))
     }
 
     /// Forgets where a writer's lane leads.
@@ -56,9 +56,8 @@ impl Executor {
             }
             Passed::Nothing => None,
             Passed::Not(out) => {
-                let now = monotonic_now();
-                pulled.add(side.refill(now));
-                let taken = side.take_next_with(now, out);
+                pulled.add(side.refill(monotonic_now));
+                let taken = side.take_next_with(monotonic_now, out);
                 self.leave(door, side, pulled, taken.is_some());
                 taken
             }
@@ -116,7 +115,7 @@ impl Executor {
     ) {
         let blocked = taken && side.take_blocked();
         if taken && side.is_stalled() {
-            pulled.add(side.refill(monotonic_now()));
+            pulled.add(side.refill(monotonic_now));
         }
         self.inner.doors.note_broken(door.index, &mut side);
         drop(side);
@@ -176,7 +175,7 @@ impl Executor {
     ) -> Result<()> {
         write.number = Some(outlet.next_number());
         write.payload = payload.share();
-        if let Err(error) = self.give(outlet.index, write.clone(), patience) {
+        if let Err(error) = self.give(outlet, write.clone(), patience) {
             payload.drop_into(outlet);
             return Err(error);
         }
@@ -197,17 +196,20 @@ impl Executor {
     }
 
     /// Gives a change to the protocol.
-    fn give(&self, index: WriterIndex, write: Write, patience: Patience) -> Result<()> {
+    fn give(&self, outlet: &mut Outlet, write: Write, patience: Patience) -> Result<()> {
+        let Outlet { index, burst, .. } = outlet;
         let Patience::KeepAll(Some(wait)) = patience else {
             let may_queue = patience == Patience::KeepLast;
-            return self.inner.write(index, write, may_queue).map_err(|_| Error::Timeout);
+            return self.inner.write(*index, write, burst, may_queue).map_err(|_| Error::Timeout);
         };
-        if self.inner.write(index, write.clone(), false).is_ok() {
+        if self.inner.write(*index, write.clone(), burst, false).is_ok() {
             return Ok(());
         }
-        let written = self.inner.wait(ends(wait), |participant, now| {
-            participant.write(now, index, write.clone()).is_ok().then_some(())
+        let written = self.inner.wait_behind(ends(wait), |participant, now| {
+            participant.write(now, *index, write.clone()).is_ok().then_some(())
         });
+        // It was no pause of the caller's.
+        burst.end(monotonic_now());
         written.ok_or(Error::Timeout)
     }
 

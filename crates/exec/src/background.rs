@@ -24,13 +24,13 @@ fn run(inner: &Inner) {
             while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_wanted() {
                 inner.drive_once(None);
             }
-            inner.role.release();
+            inner.release_role();
         }
         stand_by(inner);
     }
 }
 
-/// Waits until nobody has driven for a while. While users come and go it looks now and then, [`GRACE`];
+/// Waits until nobody has driven for a while, or it is called. While users come and go it looks now and then, [`GRACE`];
 /// while one user's wait goes on it sleeps until that user wakes it.
 fn stand_by(inner: &Inner) {
     let mut seen = None;
@@ -38,7 +38,7 @@ fn stand_by(inner: &Inner) {
     while !inner.closing.load(Ordering::SeqCst) {
         let look = inner.role.look();
         let (free, user, _) = look;
-        if seen == Some(look) && free && !inner.role.is_wanted() {
+        if free && !inner.role.is_wanted() && (seen == Some(look) || inner.role.is_called()) {
             return;
         }
         if seen == Some(look) && user {

@@ -195,8 +195,24 @@ impl Table {
     }
 }
 
-/// The table as the participant sees it.
-pub(crate) struct TableDoors(pub Arc<Table>);
+/// The table as the participant sees it. Only it changes the table, so it may remember a door.
+pub(crate) struct TableDoors {
+    table: Arc<Table>,
+    last: Option<Arc<Door>>,
+}
+
+impl TableDoors {
+    pub fn new(table: Arc<Table>) -> TableDoors {
+        TableDoors { table, last: None }
+    }
+
+    /// Finds the door of a reader, which most often is that of the last time.
+    fn remember(&mut self, index: ReaderIndex) {
+        if self.last.as_ref().is_none_or(|door| door.index != index) {
+            self.last = self.table.get(index);
+        }
+    }
+}
 
 impl Doors for TableDoors {
     fn set(&mut self, index: ReaderIndex, side: Option<ReaderSide>) {
@@ -211,28 +227,30 @@ impl Doors for TableDoors {
                 bell: Arc::new(Bell::of_process()),
             })
         });
-        let mut doors = self.0.doors.lock();
+        self.last = None;
+        let mut doors = self.table.doors.lock();
         let at = index.0 as usize;
         if doors.len() <= at {
             doors.resize(at + 1, None);
         }
         if let Some(old) = std::mem::replace(&mut doors[at], door) {
-            self.0.lanes.fetch_sub(old.writers.lock().len(), Ordering::SeqCst);
-            self.0.watchers.fetch_sub(old.watchers.load(Ordering::SeqCst), Ordering::SeqCst);
+            self.table.lanes.fetch_sub(old.writers.lock().len(), Ordering::SeqCst);
+            self.table.watchers.fetch_sub(old.watchers.load(Ordering::SeqCst), Ordering::SeqCst);
         }
     }
 
     fn look(&self, index: ReaderIndex, call: &mut dyn FnMut(&ReaderSide)) {
-        if let Some(door) = self.0.get(index) {
+        if let Some(door) = self.table.get(index) {
             call(&door.side());
         }
     }
 
     fn with(&mut self, index: ReaderIndex, call: &mut dyn FnMut(&mut ReaderSide)) {
-        if let Some(door) = self.0.get(index) {
+        self.remember(index);
+        if let Some(door) = &self.last {
             let mut side = door.side();
             call(&mut side);
-            self.0.note_broken(index, &mut side);
+            self.table.note_broken(index, &mut side);
             let awaited = side.take_awaited();
             drop(side);
             if awaited {

@@ -71,9 +71,7 @@ impl Inner {
     }
 
     fn stop_driving<R>(&self, mut core: MutexGuard<'_, Core>, found: Option<R>) -> Option<R> {
-        if core.participant.has_work(TxClass::Discovery) {
-            self.send(&mut core, TxClass::Discovery);
-        }
+        self.send(&mut core, TxClass::Discovery);
         self.give_back(core);
         found
     }
@@ -88,12 +86,9 @@ impl Inner {
 
     /// Gives the token back and waits for the port, a timer or a kick.
     fn sleep(&self, mut core: MutexGuard<'_, Core>, now: Time, until: Option<Time>) -> Readable {
-        let next = core.participant.next_timeout().unwrap_or(Time::NEVER);
-        let wake_at = next.min(until.unwrap_or(Time::NEVER));
-        if core.participant.has_work(TxClass::Discovery) {
-            self.send(&mut core, TxClass::Discovery);
-        }
-        let mut busy = core.participant.has_work(TxClass::Discovery) || core.participant.has_news();
+        let wake_at = core.next_timeout().min(until.unwrap_or(Time::NEVER));
+        self.send(&mut core, TxClass::Discovery);
+        let mut busy = core.has_work(TxClass::Discovery) || core.participant.has_news();
         self.sleeps_until.store(wake_at.0, Ordering::SeqCst);
         self.give_back(core);
         let watched = self.doors.is_watched();

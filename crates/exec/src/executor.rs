@@ -8,14 +8,16 @@ use crossbeam_queue::ArrayQueue;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::{Mutex, MutexGuard};
-use taut_base::{Duration, Error, GuidPrefix, Result, SequenceNumber, Time};
+use taut_base::{Duration, Error, GuidPrefix, Result, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask, Write};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
 use taut_port_udp::UdpPort;
+use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
 use crate::background;
+use crate::burst::{Burst, Held};
 use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::door::{Table, TableDoors};
@@ -48,12 +50,38 @@ pub(crate) struct Core {
     pub panics: u64,
     /// The last reading of the clock by a holder of the token.
     pub now: Time,
+    /// Fresh changes that wait for company.
+    pub held: Held,
 }
 
 impl Core {
+    fn new(participant: DomainParticipant, port: UdpPort) -> Core {
+        let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
+        Core { participant, port, accounts, panics: 0, now, held }
+    }
+
     /// Reads the clock: what follows happens now.
     pub fn read_clock(&mut self) {
         self.now = monotonic_now();
+    }
+
+    /// When the driver has to do something.
+    pub fn next_timeout(&self) -> Time {
+        self.participant.next_timeout().unwrap_or(Time::NEVER).min(self.held.until)
+    }
+
+    /// Is there something to be sent now of class `lowest` or above?
+    pub fn has_work(&self, lowest: TxClass) -> bool {
+        self.participant.has_work(self.lowest_now(lowest))
+    }
+
+    /// While fresh changes wait for company, nothing from their class on is sent.
+    fn lowest_now(&self, lowest: TxClass) -> TxClass {
+        if self.held.until == Time::NEVER || self.held.until <= self.now {
+            lowest
+        } else {
+            lowest.min(TxClass::Repair)
+        }
     }
 
     /// Runs one step of a class from the last reading of the clock to the next, and accounts for it.
@@ -85,6 +113,8 @@ pub(crate) struct Inner {
     pub prefix: GuidPrefix,
     writes: ArrayQueue<(WriterIndex, Write)>,
     pub role: Role,
+    /// Fresh changes wait for company.
+    holds: AtomicBool,
     hooks: Hooks,
     pub epoll: Epoll,
     pub wake: EventFd,
@@ -130,7 +160,7 @@ impl Executor {
     pub fn start(config: &ExecutorConfig) -> Result<Executor> {
         let port = UdpPort::open(&config.udp)?;
         let doors = Arc::new(Table::new(config.driver == Driver::Inline));
-        let held = Box::new(TableDoors(Arc::clone(&doors)));
+        let held = Box::new(TableDoors::new(Arc::clone(&doors)));
         let mut about = config.participant(&port)?;
         let prefix = about.guid_prefix;
         let neighbours = Neighbours::open(config, prefix);
@@ -163,15 +193,10 @@ impl Executor {
             spin: config.spin,
             lanes: config.lanes,
             port_spin: Spin::default(),
-            core: Mutex::new(Core {
-                participant,
-                port,
-                accounts: Accounts::default(),
-                panics: 0,
-                now: monotonic_now(),
-            }),
+            core: Mutex::new(Core::new(participant, port)),
             writes: ArrayQueue::new(QUEUE),
             role: Role::default(),
+            holds: AtomicBool::new(false),
             hooks: Hooks::default(),
             epoll,
             wake,
@@ -325,6 +350,7 @@ impl Inner {
         self.run_writes(&mut core);
         let now = core.now;
         let result = call(&mut core.participant, now);
+        self.release(&mut core);
         self.send(&mut core, TxClass::Discovery);
         self.give_back(core);
         result
@@ -335,9 +361,7 @@ impl Inner {
         self.run_writes(&mut core);
         let now = core.now;
         let result = call(&mut core.participant, now);
-        if core.participant.has_work(TxClass::Discovery) {
-            self.send(&mut core, TxClass::Discovery);
-        }
+        self.send(&mut core, TxClass::Discovery);
         self.give_back(core);
         result
     }
@@ -346,7 +370,13 @@ impl Inner {
     /// holder of the token if it is taken, so that the caller waits for nobody.
     ///
     /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers.
-    pub fn write(&self, writer: WriterIndex, write: Write, may_queue: bool) -> std::result::Result<(), Full> {
+    pub fn write(
+        &self,
+        writer: WriterIndex,
+        write: Write,
+        burst: &mut Burst,
+        may_queue: bool,
+    ) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
             Some(core) => core,
             None if may_queue => match self.writes.push((writer, write)) {
@@ -355,11 +385,11 @@ impl Inner {
                     self.help();
                     return Ok(());
                 }
-                Err((writer, write)) => return self.write_now(self.token(), writer, write).map(|_| ()),
+                Err((writer, write)) => return self.write_now(self.token(), writer, write, burst),
             },
             None => self.token(),
         };
-        self.write_now(core, writer, write).map(|_| ())
+        self.write_now(core, writer, write, burst)
     }
 
     fn write_now(
@@ -367,14 +397,50 @@ impl Inner {
         mut core: MutexGuard<'_, Core>,
         writer: WriterIndex,
         write: Write,
-    ) -> std::result::Result<SequenceNumber, Full> {
+        burst: &mut Burst,
+    ) -> std::result::Result<(), Full> {
         core.read_clock();
         self.run_writes(&mut core);
         let now = core.now;
+        let until = burst.begin(now);
+        let len = write.payload.len();
+        let may_wait = until > now && write.kind == ChangeKind::Alive;
         let outcome = core.participant.write(now, writer, write);
+        // What waits is what fills the window.
+        if outcome.is_err() || !may_wait || !self.hold(&mut core, until, len, burst) {
+            self.release(&mut core);
+        }
         self.send(&mut core, TxClass::Data);
+        burst.end(core.now);
         self.give_back(core);
-        outcome
+        outcome.map(|_| ())
+    }
+
+    /// A fresh change of `len` bytes waits for company until then. `false` if it is to be sent now.
+    fn hold(&self, core: &mut Core, until: Time, len: usize, burst: &Burst) -> bool {
+        if !core.held.add(len) || !core.participant.has_work(TxClass::Data) {
+            return false;
+        }
+        if core.held.until == Time::NEVER {
+            self.holds.store(true, Ordering::SeqCst);
+            // Who gives the role back looks after that for what is held.
+            if !self.role.is_taken() {
+                if burst.goes_on() {
+                    self.call_background();
+                }
+                return false;
+            }
+            core.held.until = until;
+        }
+        core.held.until > core.now
+    }
+
+    /// What waits for company is to be sent with the next that is.
+    fn release(&self, core: &mut Core) {
+        if self.holds.load(Ordering::Relaxed) {
+            self.holds.store(false, Ordering::Relaxed);
+        }
+        core.held = Held::NOTHING;
     }
 
     /// Runs what others have left for the holder of the token.
@@ -403,9 +469,14 @@ impl Inner {
         }
     }
 
+    /// Sends what is to be sent now of class `lowest` and above.
     pub fn send(&self, core: &mut Core, lowest: TxClass) {
+        let lowest = core.lowest_now(lowest);
         if !core.participant.has_work(lowest) {
             return;
+        }
+        if lowest >= TxClass::Data {
+            self.release(core);
         }
         let class = if lowest <= TxClass::Data { JobClass::SendUser } else { JobClass::SendMeta };
         core.run(class, |core, budget| {
@@ -436,8 +507,8 @@ impl Inner {
         }
         let more_news = core.participant.has_news();
         let matches: Vec<_> = std::iter::from_fn(|| core.participant.poll_match()).collect();
-        let more_work = core.participant.has_work(TxClass::Discovery);
-        let next = core.participant.next_timeout().unwrap_or(Time::NEVER);
+        let more_work = core.has_work(TxClass::Discovery);
+        let next = core.next_timeout();
         MutexGuard::unlock_fair(core);
         // Pairs with the driver's store: it looks for work and news after it has said that it sleeps.
         let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
@@ -510,10 +581,53 @@ impl Inner {
         }
     }
 
+    /// The same for a writer: the background thread is to go on driving, as the next burst needs it.
+    pub fn wait_behind<R>(
+        &self,
+        until: Option<Time>,
+        mut ready: impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
+    ) -> Option<R> {
+        if self.background_thread.lock().is_none() {
+            return self.wait(until, ready);
+        }
+        loop {
+            let seen = self.role.start_following();
+            let found = self.look(&mut ready);
+            let now = monotonic_now();
+            let ends = found.is_some() || until.is_some_and(|until| until <= now);
+            if !ends {
+                self.call_background();
+                self.role.follow_news(seen, self.instant(until, now));
+            }
+            self.role.stop_following();
+            if ends {
+                return found;
+            }
+        }
+    }
+
     pub fn release_role(&self) {
-        if self.role.release()
-            && let Some(thread) = self.background_thread.lock().as_ref()
-        {
+        if self.role.release() {
+            self.unpark_background();
+        }
+        if self.holds.load(Ordering::SeqCst) {
+            // Nobody may drive now who would send it.
+            let mut core = self.enter();
+            self.release(&mut core);
+            self.send(&mut core, TxClass::Data);
+            self.give_back(core);
+        }
+    }
+
+    /// Has the background thread drive if nobody does.
+    fn call_background(&self) {
+        if self.role.call_background() {
+            self.unpark_background();
+        }
+    }
+
+    fn unpark_background(&self) {
+        if let Some(thread) = self.background_thread.lock().as_ref() {
             thread.unpark();
         }
     }

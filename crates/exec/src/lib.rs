@@ -9,6 +9,7 @@
 
 mod access;
 mod background;
+mod burst;
 mod clock;
 mod config;
 mod door;

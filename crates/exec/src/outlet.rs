@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
-use taut_base::{Guid, Result, SequenceNumber};
+use taut_base::{Duration, Guid, Result, SequenceNumber};
 use taut_dcps::{Write, cell};
 use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
 use taut_port_shm::Memory;
 use taut_rtps::{Link, WriterIndex};
 
+use crate::burst::Burst;
 use crate::config::LaneMemory;
 use crate::payload::{Payload, Place};
 use crate::ringer::Ringer;
@@ -139,10 +140,17 @@ pub struct Outlet {
     limit: u64,
     waits: bool,
     pub(crate) spin: Spin,
+    pub(crate) burst: Burst,
 }
 
 impl Outlet {
-    pub(crate) fn new(index: WriterIndex, link: Arc<Link>, route: Arc<Route>, limit: Option<u32>) -> Outlet {
+    pub(crate) fn new(
+        index: WriterIndex,
+        link: Arc<Link>,
+        route: Arc<Route>,
+        limit: Option<u32>,
+        latency_budget: Duration,
+    ) -> Outlet {
         Outlet {
             index,
             link,
@@ -157,6 +165,7 @@ impl Outlet {
             limit: limit.map_or(u64::MAX, u64::from),
             waits: false,
             spin: Spin::default(),
+            burst: Burst::new(latency_budget),
         }
     }
 

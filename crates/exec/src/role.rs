@@ -29,6 +29,8 @@ pub(crate) struct Role {
     changes: AtomicU32,
     /// The background thread sleeps until it is woken.
     pub parked: AtomicBool,
+    /// It is to take the role as soon as that is free.
+    called: AtomicBool,
     /// Raised with all news; followers wait for it to change.
     epoch: Mutex<u64>,
     news: Condvar,
@@ -63,6 +65,21 @@ impl Role {
     pub fn claim_background(&self) -> bool {
         self.wanted.load(Ordering::SeqCst) == 0
             && self.state.compare_exchange(FREE, BACKGROUND, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Does anybody have it?
+    pub fn is_taken(&self) -> bool {
+        self.state.load(Ordering::SeqCst) != FREE
+    }
+
+    /// Has the background thread take the role if it is free. Returns whether to wake it for that.
+    pub fn call_background(&self) -> bool {
+        !self.is_taken() && !self.called.swap(true, Ordering::SeqCst)
+    }
+
+    /// Was the background thread called since the last time?
+    pub fn is_called(&self) -> bool {
+        self.called.swap(false, Ordering::SeqCst)
     }
 
     /// Is a thread of the user waiting for the background thread to step aside?
@@ -114,6 +131,21 @@ impl Role {
             }
         }
         drop(epoch);
+    }
+
+    /// Waits for news after `seen`, at most until `until`.
+    pub fn follow_news(&self, seen: u64, until: Option<std::time::Instant>) {
+        let mut epoch = self.epoch.lock();
+        while *epoch == seen {
+            match until {
+                Some(until) => {
+                    if self.news.wait_until(&mut epoch, until).timed_out() {
+                        break;
+                    }
+                }
+                None => self.news.wait(&mut epoch),
+            }
+        }
     }
 
     /// The same for a thread that wants the role from the background thread.

@@ -3,11 +3,12 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::lane::Hold;
+use crate::lane::{Hold, INLINE};
 
-/// A part of an immutable buffer: a shared buffer of the heap, or a slot of a lane's arena.
+/// A part of an immutable buffer: a shared buffer of the heap, or a slot of a lane's arena. What is short
+/// enough for a lane's cell lies in the view itself.
 ///
-/// *Cost*: clone and drop are at most two atomic adds; slicing copies nothing.
+/// *Cost*: clone and drop are at most two atomic adds; only what is short is copied.
 #[derive(Clone, Default)]
 pub struct Bytes(Kind);
 
@@ -15,6 +16,10 @@ pub struct Bytes(Kind);
 enum Kind {
     #[default]
     Empty,
+    Short {
+        len: u8,
+        bytes: Word,
+    },
     Heap {
         buffer: Arc<Vec<u8>>,
         start: usize,
@@ -22,6 +27,14 @@ enum Kind {
     },
     Held(Hold),
 }
+
+/// A payload's header is four bytes: with the mark of its kind before it, a value behind it starts at a word.
+#[derive(Clone)]
+#[repr(align(4))]
+struct Word([u8; INLINE]);
+
+const _: () =
+    assert!(size_of::<Bytes>() == INLINE + 4, "what a short view has besides its bytes is one word");
 
 impl Bytes {
     /// No bytes; allocates nothing.
@@ -38,17 +51,30 @@ impl Bytes {
         Bytes(Kind::Held(slot))
     }
 
-    /// A copy of `bytes` in a buffer of its own. *Cost*: two allocations and a copy.
+    /// A copy of `bytes` in a buffer of its own. *Cost*: two allocations and a copy; no allocation for what is
+    /// short.
     pub fn copy_from(bytes: &[u8]) -> Bytes {
-        Bytes::from(bytes.to_vec())
+        Bytes::short(bytes).unwrap_or_else(|| Bytes::from(bytes.to_vec()))
+    }
+
+    /// A copy of what is short enough to lie in the view.
+    pub(crate) fn short(from: &[u8]) -> Option<Bytes> {
+        let mut bytes = [0; INLINE];
+        bytes.get_mut(..from.len())?.copy_from_slice(from);
+        Some(Bytes(Kind::Short { len: from.len() as u8, bytes: Word(bytes) }))
     }
 
     /// The bytes of `range` of this view; the range is cut to what there is.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Bytes {
+        if let Kind::Short { len, .. } = &self.0 {
+            let end = range.end.min(usize::from(*len));
+            let part = self.get(range.start.min(end)..end).unwrap_or(&[]);
+            return Bytes::short(part).unwrap_or_default();
+        }
         let mut view = self.clone();
         match &mut view.0 {
-            Kind::Empty => {}
+            Kind::Empty | Kind::Short { .. } => {}
             Kind::Heap { start, end, .. } => {
                 let end_of_view = *end;
                 *end = start.saturating_add(range.end).min(end_of_view);
@@ -75,6 +101,7 @@ impl Bytes {
     pub fn pinned(&self) -> usize {
         match &self.0 {
             Kind::Empty => 0,
+            Kind::Short { len, .. } => usize::from(*len),
             Kind::Heap { buffer, .. } => buffer.capacity(),
             Kind::Held(slot) => slot.len(),
         }
@@ -87,6 +114,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Kind::Empty => &[],
+            Kind::Short { len, bytes } => bytes.0.get(..usize::from(*len)).unwrap_or(&[]),
             Kind::Heap { buffer, start, end } => buffer.get(*start..*end).unwrap_or(&[]),
             #[cfg(not(loom))]
             Kind::Held(slot) => slot.bytes(),
@@ -138,8 +166,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_short_lies_in_its_view() {
+        let long: Vec<u8> = (0..=INLINE as u8).collect();
+        assert!(Bytes::short(&long).is_none());
+        let short = Bytes::copy_from(&long[1..]);
+        assert_eq!((&*short, short.pinned()), (&long[1..], INLINE));
+        assert_eq!((short.as_ptr() as usize + 4) % 8, 0, "a value behind the header starts at a word");
+        assert_eq!(&*short.slice(3..6), &[4, 5, 6]);
+        assert_eq!(short.slice_of(&short[2..9]).unwrap(), short.slice(2..9));
+        assert_eq!((short.slice(60..100).len(), short.slice(70..80).len()), (8, 0));
+    }
+
+    #[test]
     fn views_of_views() {
-        let all = Bytes::from((0..10).collect::<Vec<u8>>());
+        for all in
+            [Bytes::from((0..10).collect::<Vec<u8>>()), Bytes::copy_from(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])]
+        {
+            looks_right(&all);
+        }
+    }
+
+    fn looks_right(all: &Bytes) {
         let mid = all.slice(2..8);
         assert_eq!(&*mid.slice(1..3), &[3, 4]);
         assert_eq!(&*mid.slice(4..100), &[6, 7]);

@@ -71,7 +71,14 @@ impl Pool {
 
     /// Gives a buffer back that was not shared. *Cost*: none; the next claim gets it.
     pub fn give_back(&mut self, slot: Slot) {
-        self.spare = Some(slot).filter(|slot| slot.capacity() <= self.largest);
+        if slot.capacity() > self.largest {
+            return;
+        }
+        if let Some(other) = self.spare.replace(slot)
+            && self.shared.len() < self.keep
+        {
+            self.shared.push_back(other.0);
+        }
     }
 
     /// Ends the writing: a view of the whole content.
@@ -80,8 +87,13 @@ impl Pool {
         self.share_prefix(slot, len)
     }
 
-    /// Ends the writing: a view of the first `len` bytes, the rest stays for the next use.
+    /// Ends the writing: a view of the first `len` bytes, the rest stays for the next use. What is short is
+    /// copied, and the next claim gets the buffer.
     pub fn share_prefix(&mut self, slot: Slot, len: usize) -> Bytes {
+        if let Some(short) = Bytes::short(slot.get(..len).unwrap_or(&slot)) {
+            self.give_back(slot);
+            return short;
+        }
         if self.shared.len() < self.keep && slot.capacity() <= self.largest {
             self.shared.push_back(Arc::clone(&slot.0));
         }
@@ -122,17 +134,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_short_takes_no_buffer() {
+        let mut pool = Pool::new(16, 8);
+        let short: Vec<_> = (0..10u8)
+            .map(|n| {
+                let mut slot = pool.claim();
+                slot.clear();
+                slot.push(n);
+                pool.share(slot)
+            })
+            .collect();
+        assert_eq!((&*short[9], pool.allocated()), (&[9][..], 1));
+        for _ in 0..3 {
+            let slots: Vec<_> = (0..3).map(|_| pool.claim()).collect();
+            slots.into_iter().for_each(|slot| drop(pool.share(slot)));
+        }
+        assert_eq!(pool.allocated(), 3);
+    }
+
+    #[test]
     fn a_warm_pool_allocates_nothing() {
-        let mut pool = Pool::new(64, 8);
+        let mut pool = Pool::new(256, 8);
         let mut history = VecDeque::new();
         for n in 0..1_000u32 {
             let mut slot = pool.claim();
             slot.clear();
-            slot.extend_from_slice(&n.to_le_bytes());
+            slot.extend_from_slice(&n.to_le_bytes().repeat(50));
             history.push_back(pool.share(slot));
             if history.len() > 3 {
                 let oldest = history.pop_front().unwrap();
-                assert_eq!(&*oldest, &(n - 3).to_le_bytes(), "a held view is never overwritten");
+                assert_eq!(&*oldest, (n - 3).to_le_bytes().repeat(50), "a held view is never overwritten");
             }
         }
         assert_eq!(pool.allocated(), 4);

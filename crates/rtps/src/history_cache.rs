@@ -8,6 +8,8 @@ use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
 use taut_qos::History;
 
+use crate::limits;
+
 /// What a change does to its instance. *Source*: RTPS 2.5 §8.2.3 ChangeKind_t, §9.6.4.9 StatusInfo_t.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChangeKind {
@@ -77,6 +79,8 @@ pub struct HistoryCache {
     live_bytes: usize,
     /// Per instance the numbers it still has, oldest first; only kept where KEEP_LAST needs it.
     instances: BTreeMap<InstanceHandle, VecDeque<SequenceNumber>>,
+    /// Numbers that KEEP_LAST no longer keeps on a keyed topic, and that may have to be sent first.
+    over: VecDeque<SequenceNumber>,
     /// KEEP_LAST's depth.
     depth: Option<usize>,
     keyed: bool,
@@ -94,6 +98,7 @@ impl HistoryCache {
             live: 0,
             live_bytes: 0,
             instances: BTreeMap::new(),
+            over: VecDeque::new(),
             depth,
             keyed,
         }
@@ -119,27 +124,39 @@ impl HistoryCache {
         self.entries.front().map(|entry| entry.number)
     }
 
-    /// Adds the newest change and evicts what KEEP_LAST does not keep.
+    /// Adds the newest change. What KEEP_LAST then no longer keeps goes with [`HistoryCache::evict`].
     pub fn insert(&mut self, change: CacheChange) {
         let number = change.sequence_number;
         let instance = change.instance.unwrap_or_default();
         self.live = self.live.saturating_add(1);
         self.live_bytes = self.live_bytes.saturating_add(change.payload.len());
         self.entries.push_back(Entry { number, change: Some(change) });
+        let Some(depth) = self.depth.filter(|_| self.keyed) else { return };
+        let numbers = self.instances.entry(instance).or_default();
+        numbers.push_back(number);
+        if numbers.len() > depth {
+            self.over.extend(numbers.pop_front());
+        }
+    }
+
+    /// Drops what KEEP_LAST does not keep, as far as it has been sent: changes that were written faster than
+    /// they could be sent are sent once all the same, up to [`limits::UNSENT_CHANGES`] of them.
+    pub fn evict(&mut self, sent: SequenceNumber) {
         let Some(depth) = self.depth else { return };
-        if !self.keyed {
-            while self.live > depth {
-                let Some(first) = self.first() else { break };
-                self.remove(first);
+        if self.keyed {
+            while let Some(first) = self.over.front().copied()
+                && (first <= sent || self.over.len() > limits::UNSENT_CHANGES)
+            {
+                self.over.pop_front();
+                self.remove_entry(first);
             }
             return;
         }
-        let numbers = self.instances.entry(instance).or_default();
-        numbers.push_back(number);
-        if numbers.len() > depth
-            && let Some(oldest) = numbers.pop_front()
+        while self.live > depth
+            && let Some(first) = self.first()
+            && (first <= sent || self.live > depth.saturating_add(limits::UNSENT_CHANGES))
         {
-            self.remove_entry(oldest);
+            self.remove(first);
         }
     }
 
@@ -212,25 +229,54 @@ mod tests {
         }
     }
 
+    fn inserted(mut cache: HistoryCache, changes: impl Iterator<Item = (i64, u8)>) -> HistoryCache {
+        for (number, instance) in changes {
+            cache.insert(change(number, instance));
+            cache.evict(SequenceNumber(number));
+        }
+        cache
+    }
+
     fn numbers(cache: &HistoryCache) -> Vec<i64> {
         cache.from(SequenceNumber(0)).map(|change| change.sequence_number.0).collect()
     }
 
     #[test]
     fn keep_last_without_a_key_counts_all() {
-        let mut cache = HistoryCache::new(History::KeepLast(3), false);
-        (1..=10).for_each(|n| cache.insert(change(n, n as u8)));
+        let cache = HistoryCache::new(History::KeepLast(3), false);
+        let cache = inserted(cache, (1..=10).map(|n| (n, n as u8)));
         assert_eq!((numbers(&cache), cache.bytes()), (vec![8, 9, 10], 24));
     }
 
     #[test]
     fn keep_last_counts_per_instance() {
-        let mut cache = HistoryCache::new(History::KeepLast(1), true);
-        cache.insert(change(1, 1));
-        (2..=1_000).for_each(|n| cache.insert(change(n, 2)));
+        let cache = HistoryCache::new(History::KeepLast(1), true);
+        let cache = inserted(cache, (1..=1_000).map(|n| (n, if n == 1 { 1 } else { 2 })));
         assert_eq!(numbers(&cache), [1, 1_000]);
         assert!(cache.entries.len() < 80, "holes are compacted: {}", cache.entries.len());
         assert!(cache.get(SequenceNumber(1)).is_some() && cache.get(SequenceNumber(500)).is_none());
+    }
+
+    #[test]
+    fn what_was_not_sent_stays_for_a_while() {
+        for keyed in [false, true] {
+            let mut cache = HistoryCache::new(History::KeepLast(1), keyed);
+            let kept = limits::UNSENT_CHANGES as i64 + 1;
+            for number in 1..=kept {
+                cache.insert(change(number, 1));
+                cache.evict(SequenceNumber(0));
+            }
+            assert_eq!(cache.len() as i64, kept);
+            cache.evict(SequenceNumber(3));
+            assert_eq!((cache.first(), cache.len() as i64), (Some(SequenceNumber(4)), kept - 3));
+            for number in kept + 1..=kept + 4 {
+                cache.insert(change(number, 1));
+                cache.evict(SequenceNumber(0));
+            }
+            assert_eq!((cache.first(), cache.len() as i64), (Some(SequenceNumber(5)), kept));
+            cache.evict(SequenceNumber(kept + 4));
+            assert_eq!(numbers(&cache), [kept + 4]);
+        }
     }
 
     #[test]

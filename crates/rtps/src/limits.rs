@@ -18,16 +18,25 @@ pub const SAMPLE_BUFFER_SIZE: usize = 16 << 20;
 /// Parts of one datagram that are gathered; Linux takes 1,024 (UIO_MAXIOV), a stack array holds these.
 pub const MESSAGE_PARTS: usize = 64;
 
-/// Unacknowledged changes that a KEEP_ALL writer may have under way. Higher overruns the receive
-/// buffer of a peer (a small datagram takes about 0.8 kB of the kernel's account), lower stalls.
-pub const WINDOW_CHANGES: usize = 1_024;
+/// Unacknowledged changes that a KEEP_ALL writer may have under way. Higher holds more of the processor's cache
+/// than there is, lower stalls.
+pub const WINDOW_CHANGES: usize = 4_096;
+/// The same in datagrams. Higher overruns the receive buffer of a peer (a small datagram takes about 0.8 kB of
+/// the kernel's account), lower stalls.
+pub const WINDOW_DATAGRAMS: usize = 1_024;
 /// The same in bytes; at least one change is always let through.
 pub const WINDOW_BYTES: usize = 16 << 20;
 /// A heartbeat asks for an acknowledgement once this many changes are out since the last that did:
 /// a quarter of the window, so that the window never closes on a peer that keeps up.
 pub const ACK_EVERY_CHANGES: usize = WINDOW_CHANGES / 4;
+/// The same in datagrams.
+pub const ACK_EVERY_DATAGRAMS: usize = WINDOW_DATAGRAMS / 4;
 /// The same in bytes.
 pub const ACK_EVERY_BYTES: usize = WINDOW_BYTES / 16;
+
+/// Changes that KEEP_LAST no longer keeps and that wait to be sent once. Lower drops what a burst has written
+/// before the port had a chance, higher holds more of a burst that it cannot carry.
+pub const UNSENT_CHANGES: usize = 1_024;
 
 /// First heartbeat after the last write that nobody has acknowledged: while a stream goes on, those
 /// that ride behind its data are enough. Lower disturbs a stream with pauses, higher lets a lost last

@@ -66,7 +66,7 @@ impl<T: DdsType> DataWriter<T> {
             let index = participant.create_writer(now, endpoint);
             (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
         });
-        let outlet = executor.outlet(index, qos.resource_limits.max_samples);
+        let outlet = executor.outlet(index, qos.resource_limits.max_samples, qos.latency_budget);
         let outlet = outlet.expect("invariant: the writer was just created");
         let pool = Pool::new(POOL.0, POOL.1);
         let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet });

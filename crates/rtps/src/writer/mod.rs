@@ -119,6 +119,9 @@ pub struct Writer {
     answered: bool,
     unasked_changes: usize,
     unasked_bytes: usize,
+    unasked_datagrams: usize,
+    /// For each datagram of fresh changes that is not acknowledged the last change that was out then.
+    under_way: VecDeque<SequenceNumber>,
     /// Somebody waits for acknowledgements: ask for them with the next heartbeat.
     hurry: bool,
     /// Somebody waited when this was the last change, and the readers were asked.
@@ -170,6 +173,8 @@ impl Writer {
             answered: false,
             unasked_changes: 0,
             unasked_bytes: 0,
+            unasked_datagrams: 0,
+            under_way: VecDeque::new(),
             hurry: false,
             hurried: SequenceNumber::ZERO,
         }
@@ -190,7 +195,9 @@ impl Writer {
             return true;
         }
         // A durable history also holds what is acknowledged: then only the number tells.
-        unacked < limits::WINDOW_CHANGES && (self.durable || self.history.bytes() < limits::WINDOW_BYTES)
+        unacked < limits::WINDOW_CHANGES
+            && self.under_way.len() < limits::WINDOW_DATAGRAMS
+            && (self.durable || self.history.bytes() < limits::WINDOW_BYTES)
     }
 
     /// Adds a change. *Errors*: [`Full`] if it has to wait for acknowledgements.
@@ -227,6 +234,7 @@ impl Writer {
         if self.route.is_empty() {
             self.sent = self.last;
         }
+        self.history.evict(self.sent);
         if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
             self.gone.iter_mut().for_each(|gone| gone.push_back(self.last));
             self.forget_acknowledged();
@@ -367,9 +375,14 @@ impl Writer {
         }
         self.owe_heartbeats(self.sent);
         // All that is out is asked for now: only later changes call a timer back that has backed off.
-        (self.unasked_changes, self.unasked_bytes) = (0, 0);
+        self.forget_unasked();
         self.heartbeat_at = now + self.heartbeat_interval;
         self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
+    }
+
+    /// All that is out is asked for now.
+    fn forget_unasked(&mut self) {
+        (self.unasked_changes, self.unasked_bytes, self.unasked_datagrams) = (0, 0, 0);
     }
 
     /// The time for a heartbeat timer, if what is sent and not acknowledged needs an earlier one
@@ -447,6 +460,9 @@ impl Writer {
         }
         if !self.durable {
             self.history.remove_through(acked);
+        }
+        while self.under_way.front().is_some_and(|last| *last <= acked) {
+            self.under_way.pop_front();
         }
     }
 

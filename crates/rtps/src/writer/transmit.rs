@@ -17,39 +17,52 @@ impl Writer {
         if self.route.is_empty() {
             self.sent = self.last;
         }
-        let mut done = true;
-        while self.sent < self.last {
-            if tx.budget == 0 {
-                done = false;
-                break;
-            }
-            let Some(change) = self.history.from(self.sent.next()).next() else {
-                self.sent = self.last;
-                break;
-            };
-            let number = change.sequence_number;
-            if change.payload.len() > limits::FRAGMENT_SIZE {
-                tx.flush(&self.route);
-                // KEEP_LAST may have dropped the change that was under way.
-                let next = if self.fragment.0 == number { self.fragment.1 } else { 1 };
-                let mut job = FragmentJob { number, next, only: None };
-                let sent_all = send_fragments(tx, change, EntityId::UNKNOWN, &mut job, &self.route);
-                self.fragment = (number, job.next);
-                if !sent_all {
-                    done = false;
-                    break;
-                }
-            } else {
-                tx.make_room(change.payload.len(), &self.route);
-                tx.message.data(EntityId::UNKNOWN, change);
-            }
-            self.sent = number;
-        }
+        let sent_before = tx.sent;
+        let done = self.push_fresh(tx);
         self.piggyback_heartbeat(tx);
         tx.flush(&self.route);
+        self.note_under_way(tx.sent.saturating_sub(sent_before));
+        self.history.evict(self.sent);
         self.forget_acknowledged();
         self.update_link();
         done
+    }
+
+    /// The fresh changes themselves; the last message stays open.
+    fn push_fresh(&mut self, tx: &mut Tx<'_>) -> bool {
+        let Writer { history, sent, last, fragment, route, .. } = self;
+        for change in history.from(sent.next()) {
+            if tx.budget == 0 {
+                return false;
+            }
+            let number = change.sequence_number;
+            if change.payload.len() > limits::FRAGMENT_SIZE {
+                tx.flush(route);
+                // KEEP_LAST may have dropped the change that was under way.
+                let next = if fragment.0 == number { fragment.1 } else { 1 };
+                let mut job = FragmentJob { number, next, only: None };
+                let sent_all = send_fragments(tx, change, EntityId::UNKNOWN, &mut job, route);
+                *fragment = (number, job.next);
+                if !sent_all {
+                    return false;
+                }
+            } else {
+                tx.make_room(change.payload.len(), route);
+                tx.message.data(EntityId::UNKNOWN, change);
+            }
+            *sent = number;
+        }
+        // What is not held any more is not sent.
+        *sent = *last;
+        true
+    }
+
+    /// So many datagrams have left.
+    fn note_under_way(&mut self, datagrams: usize) {
+        if self.keep_all {
+            self.unasked_datagrams = self.unasked_datagrams.saturating_add(datagrams);
+            self.under_way.extend(std::iter::repeat_n(self.sent, datagrams));
+        }
     }
 
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
@@ -62,11 +75,13 @@ impl Writer {
         }
         let ask = self.hurry
             || self.unasked_changes >= limits::ACK_EVERY_CHANGES.min(self.max_samples.div_ceil(2))
+            || self.unasked_datagrams >= limits::ACK_EVERY_DATAGRAMS
             || self.unasked_bytes >= limits::ACK_EVERY_BYTES;
         self.pushed_at = tx.now;
         if ask {
             self.asked_at = tx.now;
-            (self.unasked_changes, self.unasked_bytes, self.hurry) = (0, 0, false);
+            self.hurry = false;
+            self.forget_unasked();
         }
         let heartbeat = self.contents().heartbeat(EntityId::UNKNOWN, !ask, SequenceNumber::FIRST);
         tx.message.heartbeat(&heartbeat);

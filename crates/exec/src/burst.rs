@@ -1,0 +1,120 @@
+//! When the samples of a burst share datagrams.
+//!
+//! A sample that is written alone is sent at once. Who writes one after the other without a pause keeps the
+//! port busy: from some point on a sample waits for those behind it, until a datagram is full, and no longer
+//! than half as long as the burst has lasted. LATENCY_BUDGET allows every sample to wait that long. What waits
+//! when the burst ends is sent by the driver. See docs/adr/0008-bursts.md.
+
+use taut_base::{Duration, Time};
+
+/// A write that begins so soon after the last has ended belongs to its burst. Lower and a sample that takes some
+/// time to encode is taken for one that is alone, higher and so is an answer to one that has been sent.
+const AT_ONCE: Duration = Duration::from_micros(2);
+
+/// So many samples of a burst are sent at once. Lower holds up bursts that are over soon, higher sends more
+/// datagrams for a stream that stops now and then.
+const FIRST: u32 = 16;
+
+/// The longest that a burst's sample waits. Lower wakes the driver more often, higher keeps the last sample of a
+/// long burst longer.
+const LONGEST: Duration = Duration::from_micros(100);
+
+/// The longest that LATENCY_BUDGET is used for: a budget is a permission, not a wish.
+const LONGEST_BUDGET: Duration = Duration::from_millis(10);
+
+/// The bytes that fill a datagram, and what a sample takes of them besides its payload.
+const FULL: usize = 60_000;
+const HEADERS: usize = 40;
+
+/// The writes of one writer, in the hands of its owner.
+pub(crate) struct Burst {
+    began: Time,
+    ended: Time,
+    run: u32,
+    budget: Duration,
+}
+
+impl Burst {
+    /// Of a writer with this LATENCY_BUDGET.
+    pub fn new(budget: Duration) -> Burst {
+        Burst { began: Time(0), ended: Time(i64::MIN), run: 0, budget: budget.min(LONGEST_BUDGET) }
+    }
+
+    /// A write begins. Returns until when its sample may wait.
+    pub fn begin(&mut self, now: Time) -> Time {
+        if self.ended + AT_ONCE < now {
+            (self.began, self.run) = (now, 0);
+        }
+        self.run = self.run.saturating_add(1);
+        let lasted = now.since(self.began);
+        let earned = if self.goes_on() { Duration(lasted.0 / 2).min(LONGEST) } else { Duration::ZERO };
+        now + earned.max(self.budget)
+    }
+
+    /// Is it one, by now?
+    pub fn goes_on(&self) -> bool {
+        self.run > FIRST
+    }
+
+    /// It ends.
+    pub fn end(&mut self, now: Time) {
+        self.ended = now;
+    }
+}
+
+/// The samples that wait.
+pub(crate) struct Held {
+    /// Until when; `NEVER` if none does.
+    pub until: Time,
+    bytes: usize,
+}
+
+impl Held {
+    pub const NOTHING: Held = Held { until: Time::NEVER, bytes: 0 };
+
+    /// One more. Returns whether there is room for others beside it.
+    pub fn add(&mut self, len: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(len).saturating_add(HEADERS);
+        self.bytes < FULL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For how long the samples of writes at these times, in nanoseconds, may wait.
+    fn waits(burst: &mut Burst, times: impl Iterator<Item = i64>) -> Vec<i64> {
+        let one = |at: i64| {
+            let until = burst.begin(Time(at));
+            burst.end(Time(at));
+            until.since(Time(at)).0
+        };
+        times.map(one).collect()
+    }
+
+    #[test]
+    fn only_a_burst_waits_and_never_long() {
+        let mut burst = Burst::new(Duration::ZERO);
+        let alone = waits(&mut burst, (0..100).map(|n| n * 2_001));
+        assert!(alone.iter().all(|wait| *wait == 0), "{alone:?}");
+        let quick = waits(&mut burst, (0..1_000).map(|n| 1_000_000 + n * 1_000));
+        assert!(quick[..16].iter().all(|wait| *wait == 0));
+        assert_eq!((quick[16], quick[100], quick[999]), (8_000, 50_000, 100_000));
+        assert_eq!(waits(&mut burst, [3_000_000].into_iter()), [0], "a pause ends it");
+    }
+
+    #[test]
+    fn a_budget_is_a_permission() {
+        let mut burst = Burst::new(Duration::from_micros(30));
+        assert_eq!(waits(&mut burst, [0, 1_000_000].into_iter()), [30_000, 30_000]);
+        let mut patient = Burst::new(Duration::INFINITE);
+        assert_eq!(waits(&mut patient, [0].into_iter()), [10_000_000]);
+    }
+
+    #[test]
+    fn a_datagram_is_full_at_some_point() {
+        let mut held = Held::NOTHING;
+        assert_eq!(std::iter::from_fn(|| held.add(36).then_some(())).count(), 789);
+    }
+}

@@ -1,0 +1,105 @@
+//! Samples of a burst share datagrams, and the last of them is not left behind.
+
+use std::time::Instant;
+
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos};
+
+const LIMIT: Duration = Duration::from_secs(20);
+/// Long enough that a hundred writes fit in on any machine.
+const BUDGET: Duration = Duration::from_millis(8);
+const COUNT: u32 = 100;
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Count {
+    n: u32,
+}
+
+struct Pair {
+    out: DomainParticipant,
+    _inward: DomainParticipant,
+    writer: DataWriter<Count>,
+    reader: DataReader<Count>,
+}
+
+/// Two participants that meet over the network.
+fn pair(domain_id: u32, qos: &Qos) -> Pair {
+    let config = Config { domain_id, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+    let open = || DomainParticipant::with_config(&config).unwrap();
+    let (out, inward) = (open(), open());
+    let writer = out.topic("Burst").unwrap().writer(qos.clone()).unwrap();
+    let reader = inward.topic("Burst").unwrap().reader(qos.clone()).unwrap();
+    writer.wait_matched(LIMIT).unwrap();
+    reader.wait_matched(LIMIT).unwrap();
+    Pair { out, _inward: inward, writer, reader }
+}
+
+impl Pair {
+    fn write_all(&self) {
+        (0..COUNT).for_each(|n| self.writer.write(&Count { n }).unwrap());
+    }
+
+    fn take_all(&self) -> Vec<u32> {
+        let mut taken = Vec::new();
+        while taken.len() < COUNT as usize {
+            match self.reader.take_next().unwrap() {
+                Some(sample) => taken.extend(sample.data.map(|data| data.n)),
+                None => self.reader.wait(LIMIT).unwrap(),
+            }
+        }
+        taken
+    }
+
+    /// Writes until a sample is left for those behind it: somebody has to drive for that, and the background
+    /// thread leaves the driving for a while to a thread that has waited.
+    fn await_driver(&self) {
+        let until = Instant::now() + LIMIT.into();
+        while Instant::now() < until {
+            let before = self.datagrams();
+            self.writer.write(&Count { n: 0 }).unwrap();
+            let waits = self.datagrams() == before;
+            self.reader.wait(LIMIT).unwrap();
+            self.reader.take_next().unwrap();
+            if waits {
+                return;
+            }
+        }
+        panic!("nobody drives");
+    }
+
+    fn datagrams(&self) -> u64 {
+        self.out.stats().port.datagrams_out
+    }
+}
+
+#[test]
+fn a_latency_budget_lets_samples_share_a_datagram() {
+    let pair = pair(83, &Qos::default().reliable().keep_all().latency_budget(BUDGET));
+    pair.await_driver();
+    let before = pair.datagrams();
+    pair.write_all();
+    // Nothing follows: what waits is sent by the driver.
+    assert_eq!(pair.take_all(), Vec::from_iter(0..COUNT));
+    let sent = pair.datagrams() - before;
+    assert!(sent <= u64::from(COUNT / 2), "{sent} datagrams");
+}
+
+#[test]
+fn what_keep_last_drops_is_sent_once_all_the_same() {
+    let qos = Qos::default().reliable().keep_last(1).latency_budget(BUDGET);
+    let pair = pair(84, &qos.clone());
+    let all = pair._inward.topic::<Count>("Burst").unwrap().reader(qos.keep_all()).unwrap();
+    all.wait_matched(LIMIT).unwrap();
+    pair.writer.wait_matched_count(2, LIMIT).unwrap();
+    pair.write_all();
+    let pair = Pair { reader: all, ..pair };
+    assert_eq!(pair.take_all(), Vec::from_iter(0..COUNT));
+}
+
+#[test]
+fn who_waits_for_acknowledgements_does_not_wait_for_the_budget() {
+    let pair = pair(85, &Qos::default().reliable().keep_all().latency_budget(Duration::INFINITE));
+    pair.write_all();
+    pair.writer.wait_for_acknowledgments(LIMIT).unwrap();
+    assert_eq!(pair.take_all(), Vec::from_iter(0..COUNT));
+}
