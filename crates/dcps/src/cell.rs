@@ -8,7 +8,7 @@ use taut_mem::Bytes;
 use taut_mem::lane::Meta;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
-use crate::participant::Write;
+use taut_rtps::NewChange as Write;
 
 /// No source timestamp.
 const NONE: u64 = u64::MAX;

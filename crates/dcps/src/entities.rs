@@ -2,8 +2,7 @@
 
 use taut_base::{Guid, SequenceNumber, Time};
 use taut_qos::{DataReaderQos, DataWriterQos};
-use taut_rtps::history_cache::CacheChange;
-use taut_rtps::{ReaderIndex, Sink, WriterIndex};
+use taut_rtps::{Offer, ReaderIndex, Sink, WriterIndex};
 
 use crate::reader_side::{Doors, ReaderSide};
 use crate::status::{
@@ -155,15 +154,17 @@ impl Readers {
 }
 
 impl Sink for Readers {
-    fn deliver(&mut self, index: ReaderIndex, strength: i32, change: CacheChange) -> Result<(), CacheChange> {
-        let (now, mut news, mut change) = (self.now, StatusMask::NONE, Some(change));
-        self.doors.with(index, &mut |side| news = side.deliver(now, strength, &mut change));
+    fn deliver(&mut self, index: ReaderIndex, strength: i32, offer: &mut Offer) {
+        let (now, mut news, mut is_there) = (self.now, StatusMask::NONE, false);
+        self.doors.with(index, &mut |side| {
+            news = side.deliver(now, strength, offer);
+            is_there = true;
+        });
         if news != StatusMask::NONE {
             self.news.add(Entity::Reader(index), news);
         }
-        match change.filter(|_| self.get(index).is_some()) {
-            Some(change) => Err(change),
-            None => Ok(()),
+        if !is_there {
+            *offer = None;
         }
     }
 

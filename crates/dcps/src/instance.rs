@@ -284,7 +284,7 @@ impl InstanceTable {
     fn remove(&mut self, index: u32) {
         self.leave_idle(index);
         self.purge.cancel(index);
-        let instance = self.slab.remove(index);
-        self.by_handle.remove(&instance.handle);
+        self.by_handle.remove(&self.slab[index].handle);
+        self.slab.remove(index);
     }
 }

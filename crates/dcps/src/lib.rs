@@ -32,7 +32,7 @@ mod type_support;
 pub use entities::{DataReader, DataWriter, Entity};
 pub use filter::{Expression, Filter, MAX_EXPRESSION, MAX_PARAMETERS};
 pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
-pub use participant::{DomainParticipant, Endpoint, Match, Write};
+pub use participant::{DomainParticipant, Endpoint, Match};
 pub use reader_cache::{
     DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,
 };
@@ -45,4 +45,5 @@ pub use status::{
     RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedReason,
     SampleRejectedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
+pub use taut_rtps::NewChange as Write;
 pub use type_support::{ContentFilter, KeyHash, TypeSupport};

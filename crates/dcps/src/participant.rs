@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{Guid, GuidPrefix, InstanceHandle, SequenceNumber, Time, Timestamp};
-use taut_mem::Bytes;
+use taut_base::{Guid, GuidPrefix, SequenceNumber, Time};
 use taut_mem::lane::LaneReader;
 use taut_port::{Frame, Port};
 use taut_qos::{
     DataReaderQos, DataWriterQos, EndpointQos, History, PublisherQos, ReliabilityKind, SubscriberQos,
     TopicQos,
 };
-use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{
     Config, EndpointConfig, Full, NewChange, Participant, Progress, ReaderIndex, TxClass, WriterIndex,
 };
@@ -62,23 +60,6 @@ pub struct Endpoint<Qos, Group> {
     pub qos: Qos,
     /// The QoS of its publisher or subscriber.
     pub group: Group,
-}
-
-/// What a write is about.
-#[derive(Clone, Debug)]
-pub struct Write {
-    /// What it does to the instance.
-    pub kind: ChangeKind,
-    /// The instance; NIL on a topic without a key.
-    pub instance: InstanceHandle,
-    /// The writer's clock.
-    pub source_timestamp: Option<Timestamp>,
-    /// Encapsulation header and serialized data or key.
-    pub payload: Bytes,
-    /// Its number, if the writer's owner counts; the next one if not.
-    pub number: Option<SequenceNumber>,
-    /// It also goes through the writer's lane.
-    pub in_lane: bool,
 }
 
 impl DomainParticipant {
@@ -246,11 +227,9 @@ impl DomainParticipant {
 
     /// Writes. *Errors*: [`Full`] if KEEP_ALL has to wait for readers; the writer has news of no
     /// kind ([`StatusMask::NONE`]) when it may try again.
-    pub fn write(&mut self, now: Time, index: WriterIndex, write: Write) -> Result<SequenceNumber, Full> {
+    pub fn write(&mut self, now: Time, index: WriterIndex, write: NewChange) -> Result<SequenceNumber, Full> {
         self.readers.now = now;
-        let Write { kind, instance, source_timestamp, payload, number, in_lane } = write;
-        let change = NewChange { kind, instance, source_timestamp, payload, number, in_lane };
-        let outcome = self.core.write(now, index, change, &mut self.readers);
+        let outcome = self.core.write(now, index, write, &mut self.readers);
         self.handle_events(now);
         outcome
     }

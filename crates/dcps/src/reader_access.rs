@@ -160,13 +160,17 @@ impl ReaderCache {
     }
 
     fn take_one(&mut self, chosen: &Selected) -> Sample {
-        let entry = self.remove(chosen.id);
+        let entry = &mut self.samples[chosen.id];
         let instance = self.instances.at_mut(chosen.instance);
         if self.by_source && entry.valid() {
             instance.taken = source_order(&entry.change).max(instance.taken);
         }
-        let info = info(&entry, instance, chosen);
-        Sample { payload: entry.change.payload, payload_kind: entry.payload_kind, info }
+        let payload = std::mem::take(&mut entry.change.payload);
+        let sample =
+            Sample { payload, payload_kind: entry.payload_kind, info: info(entry, instance, chosen) };
+        self.bytes -= sample.payload.len();
+        self.remove(chosen.id);
+        sample
     }
 
     /// Notes that the application has seen the instances of what was selected, and gives the number.

@@ -121,7 +121,7 @@ pub struct ReaderCache {
     lifespans: Due,
     /// Samples with data, and the bytes of all.
     data_count: usize,
-    bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl ReaderCache {
@@ -210,14 +210,16 @@ impl ReaderCache {
     /// read or take if [`ReaderCache::next_timeout`] has passed; otherwise it does nothing.
     pub fn on_timeout(&mut self, now: Time) {
         while let Some(id) = self.lifespans.pop(now) {
-            let entry = self.remove(id);
-            self.instances.settle(entry.instance);
+            let index = self.remove(id);
+            self.instances.settle(index);
         }
         while let Some(index) = self.instances.purge.pop(now) {
             loop {
                 match self.instances.at(index).samples.head {
                     NIL => break,
-                    id => drop(self.remove(id)),
+                    id => {
+                        self.remove(id);
+                    }
                 }
             }
             self.instances.settle(index);
@@ -374,10 +376,11 @@ impl ReaderCache {
         id
     }
 
-    /// Takes a sample out of all orders; the caller settles its instance.
-    pub(crate) fn remove(&mut self, id: u32) -> Entry {
-        let entry = self.samples.remove(id);
-        let instance = self.instances.at_mut(entry.instance);
+    /// Drops a sample. Gives its instance, which the caller settles.
+    pub(crate) fn remove(&mut self, id: u32) -> u32 {
+        let entry = &self.samples[id];
+        let index = entry.instance;
+        let instance = self.instances.at_mut(index);
         instance.data_count -= usize::from(entry.valid());
         if instance.marker == id {
             instance.marker = NIL;
@@ -388,7 +391,8 @@ impl ReaderCache {
         self.unread -= usize::from(!entry.read);
         self.data_count -= usize::from(entry.valid());
         self.bytes -= entry.change.payload.len();
-        entry
+        self.samples.remove(id);
+        index
     }
 
     /// Drops the oldest sample with data if there are more than KEEP_LAST keeps.

@@ -7,8 +7,8 @@ use taut_base::{Guid, InstanceHandle, SequenceNumber, Time};
 use taut_mem::Pool;
 use taut_mem::lane::{Entry, INLINE, LaneReader, Next, Payload};
 use taut_qos::{DataReaderQos, ReliabilityKind};
-use taut_rtps::ReaderIndex;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
+use taut_rtps::{Offer, ReaderIndex};
 
 use crate::cell::{self, Head};
 use crate::reader_cache::{Insert, ReaderCache};
@@ -345,12 +345,7 @@ impl ReaderSide {
     }
 
     /// Takes a change from the protocol, after what its writer's lane holds before it. What has no room stays.
-    pub(crate) fn deliver(
-        &mut self,
-        now: Time,
-        strength: i32,
-        change: &mut Option<CacheChange>,
-    ) -> StatusMask {
+    pub(crate) fn deliver(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
         let Some((writer, number)) = change.as_ref().map(|one| (one.writer_guid, one.sequence_number)) else {
             return StatusMask::NONE;
         };
@@ -377,7 +372,7 @@ impl ReaderSide {
         news | pulled.news
     }
 
-    fn deliver_one(&mut self, now: Time, strength: i32, change: &mut Option<CacheChange>) -> StatusMask {
+    fn deliver_one(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
         let news = self.insert(now, strength, change);
         self.blocked |= change.is_some();
         news
@@ -406,7 +401,7 @@ impl ReaderSide {
     }
 
     /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.
-    fn insert(&mut self, now: Time, strength: i32, offered: &mut Option<CacheChange>) -> StatusMask {
+    fn insert(&mut self, now: Time, strength: i32, offered: &mut Offer) -> StatusMask {
         let Some(change) = offered else { return StatusMask::NONE };
         let filter = self.filter.as_ref().filter(|_| change.kind == ChangeKind::Alive);
         if filter.is_some_and(|filter| !filter.passes(&change.payload)) {

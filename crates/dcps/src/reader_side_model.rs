@@ -10,11 +10,11 @@ use taut_mem::{Bytes, Region};
 use taut_qos::{DataReaderQos, History, Reliability, ReliabilityKind};
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
-use crate::participant::Write;
 use crate::reader_cache_tests::{handle, writer};
 use crate::reader_side::{Passed, Pulled, ReaderSide};
 use crate::sample_info::{Sample, SampleInfo};
 use crate::{TypeSupport, cell};
+use taut_rtps::NewChange as Write;
 
 const CELLS: usize = 4;
 const NOW: Time = Time(1);

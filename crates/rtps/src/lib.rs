@@ -43,7 +43,7 @@ pub use counters::Counters;
 pub use event::Event;
 pub use history_cache::{CacheChange, ChangeKind, HistoryCache};
 pub use participant::{Config, EndpointConfig, Interface, Participant, Progress, Sink};
-pub use reader::{Reader, WriterProxy};
+pub use reader::{Offer, Reader, WriterProxy};
 pub use schedule::TxClass;
 pub use writer::{Full, Link, MulticastChoice, NewChange, ReaderProxy, Writer};
 

@@ -9,6 +9,7 @@ use crate::counters::bump;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::participant::{Participant, Sink};
+use crate::reader::Offer;
 use crate::schedule::{TxClass, Work};
 use crate::timers::Timer;
 use crate::writer::NewChange;
@@ -33,9 +34,7 @@ pub(crate) struct Liveliness {
 struct Nowhere;
 
 impl Sink for Nowhere {
-    fn deliver(&mut self, _: ReaderIndex, _: i32, _: CacheChange) -> Result<(), CacheChange> {
-        Ok(())
-    }
+    fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
 }
 
 impl Participant {

@@ -18,7 +18,7 @@ use crate::history_cache::CacheChange;
 use crate::limits;
 use crate::liveliness::Liveliness;
 use crate::message::{Message, Tx};
-use crate::reader::Reader;
+use crate::reader::{Offer, Reader};
 use crate::schedule::{Schedule, TxClass, Work};
 use crate::table::Table;
 use crate::timers::{Timer, Timers};
@@ -87,10 +87,9 @@ pub struct EndpointConfig {
 /// Where a reader's changes go.
 pub trait Sink {
     /// Takes a change for a reader, in the order of its writer. `strength` is the writer's
-    /// OWNERSHIP_STRENGTH. An `Err` gives the change back: there is no room, offer it again after
+    /// OWNERSHIP_STRENGTH. What is left in the offer has found no room: offer it again after
     /// [`Participant::on_room`]; for a best-effort writer it is lost.
-    fn deliver(&mut self, reader: ReaderIndex, strength: i32, change: CacheChange)
-    -> Result<(), CacheChange>;
+    fn deliver(&mut self, reader: ReaderIndex, strength: i32, offer: &mut Offer);
 
     /// Gives a reader what its lane from a writer holds, as far as it follows on what came through the
     /// protocol, which has all below `expected`. Returns below which number all has come now.
@@ -391,7 +390,9 @@ impl Participant {
             while let Some(change) = writer.undelivered(at).cloned() {
                 let number = change.sequence_number;
                 let Some(local) = writer.local.get_mut(at) else { break };
-                if sink.deliver(local.reader, strength, change).is_err() && local.reliable {
+                let mut offer = Some(change);
+                sink.deliver(local.reader, strength, &mut offer);
+                if offer.is_some() && local.reliable {
                     bump(&mut self.counters.refused_by_cache);
                     break;
                 }
@@ -414,7 +415,7 @@ impl Participant {
         for (guid, proxy) in &mut reader.proxies {
             if proxy.is_blocked() {
                 let strength = proxy.strength;
-                proxy.deliver_pending(&mut |change| sink.deliver(index, strength, change));
+                proxy.deliver_pending(&mut |offer| sink.deliver(index, strength, offer));
                 proxy.ack_due = true;
                 woken.push(*guid);
             }

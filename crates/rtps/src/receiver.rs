@@ -125,7 +125,7 @@ impl Participant {
                 return bump(&mut rx.counters.duplicates);
             }
             let payload = kept.get_or_insert_with(|| keep(rx.pool, &frame.bytes, payload)).clone();
-            let change = CacheChange {
+            let mut offer = Some(CacheChange {
                 kind,
                 writer_guid: writer,
                 sequence_number: data.writer_sn,
@@ -133,9 +133,9 @@ impl Participant {
                 source_timestamp: source.timestamp,
                 time: now,
                 payload,
-            };
+            });
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
-                proxy.on_change(change, deliver)
+                proxy.on_change(&mut offer, deliver)
             });
             pass_lane(reader.index, proxy, sink);
             rx.note_lost(reader.index, lost);
@@ -186,7 +186,7 @@ impl Participant {
             let finished = assembly.finish(rx.samples);
             proxy.note_arrival(now);
             let Some((payload, kind, inline, source_timestamp)) = finished else { return };
-            let change = CacheChange {
+            let mut offer = Some(CacheChange {
                 kind,
                 writer_guid: writer,
                 sequence_number: number,
@@ -194,9 +194,9 @@ impl Participant {
                 source_timestamp,
                 time: now,
                 payload,
-            };
+            });
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
-                proxy.on_change(change, deliver)
+                proxy.on_change(&mut offer, deliver)
             });
             pass_lane(reader.index, proxy, sink);
             rx.note_lost(reader.index, lost);
@@ -330,17 +330,13 @@ impl Rx<'_> {
         step: impl FnOnce(crate::reader::Deliver<'_>) -> R,
     ) -> R {
         if writer.entity.is_builtin() {
-            return step(&mut |change| {
-                self.inbox.push_back(change);
-                Ok(())
-            });
+            return step(&mut |offer| self.inbox.extend(offer.take()));
         }
-        step(&mut |change| {
-            let outcome = sink.deliver(reader, strength, change);
-            if outcome.is_err() {
+        step(&mut |offer| {
+            sink.deliver(reader, strength, offer);
+            if offer.is_some() {
                 bump(&mut self.counters.refused_by_cache);
             }
-            outcome
         })
     }
 

@@ -6,8 +6,7 @@ use taut_base::{Duration, EntityId, GuidPrefix, Locator, ProtocolVersion, Sequen
 use taut_mem::Bytes;
 use taut_port::{Frame, Traffic};
 use taut_rtps::discovery::ParticipantData;
-use taut_rtps::history_cache::CacheChange;
-use taut_rtps::{Config, MulticastChoice, Participant, ReaderIndex, Sink};
+use taut_rtps::{Config, MulticastChoice, Offer, Participant, ReaderIndex, Sink};
 use taut_wire::{DataHeader, Endian, InfoSource, PayloadKind, write_info_dst, write_message_header};
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -17,9 +16,7 @@ const ADDRESS: Locator = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410);
 struct Nowhere;
 
 impl Sink for Nowhere {
-    fn deliver(&mut self, _: ReaderIndex, _: i32, _: CacheChange) -> Result<(), CacheChange> {
-        Ok(())
-    }
+    fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
 }
 
 fn participant() -> Participant {

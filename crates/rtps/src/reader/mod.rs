@@ -17,7 +17,7 @@ use crate::{ReaderIndex, WriterIndex};
 
 pub use reassembly::{Assembly, FragmentInfo};
 pub(crate) use writer_proxy::is_newer;
-pub use writer_proxy::{Deliver, WriterProxy};
+pub use writer_proxy::{Deliver, Offer, WriterProxy};
 
 /// One reader.
 pub struct Reader {
@@ -194,7 +194,7 @@ mod tests {
             liveliness_flag: false,
             group_info: None,
         };
-        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut |_| Ok(()));
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut |_| {});
         reader
     }
 
@@ -212,7 +212,7 @@ mod tests {
             time: now,
             payload: Bytes::new(),
         };
-        proxy(reader).on_change(change, &mut |_| Ok(()));
+        proxy(reader).on_change(&mut Some(change), &mut |offer| *offer = None);
     }
 
     /// Sends what is due. Returns how many datagrams that took.

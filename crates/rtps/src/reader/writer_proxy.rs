@@ -14,11 +14,11 @@ use crate::history_cache::CacheChange;
 use crate::intervals::IntervalSet;
 use crate::limits;
 
-/// A change that found no place, given back.
-pub type Refused = CacheChange;
+/// A change on its way: who has room for it takes it. It is handed on by reference, as it is large.
+pub type Offer = Option<CacheChange>;
 
-/// Where delivered changes go; an `Err` gives the change back because there is no room for it.
-pub type Deliver<'a> = &'a mut dyn FnMut(CacheChange) -> Result<(), Refused>;
+/// Where delivered changes go; what is left in the offer has found no room.
+pub type Deliver<'a> = &'a mut dyn FnMut(&mut Offer);
 
 /// What a reader keeps about one matched writer.
 pub struct WriterProxy {
@@ -99,9 +99,11 @@ impl WriterProxy {
 
     /// A change has arrived. Delivers it and what it completes, in order. Returns how many changes
     /// were lost before it (best effort only: a reliable reader waits for them).
-    pub fn on_change(&mut self, change: CacheChange, deliver: Deliver<'_>) -> u64 {
-        let number = change.sequence_number;
-        self.note_arrival(change.time);
+    pub fn on_change(&mut self, offer: &mut Offer, deliver: Deliver<'_>) -> u64 {
+        let Some((number, time)) = offer.as_ref().map(|change| (change.sequence_number, change.time)) else {
+            return 0;
+        };
+        self.note_arrival(time);
         self.assemblies.remove(&number);
         if !self.reliable {
             // What was written before this side listened is not lost.
@@ -110,7 +112,7 @@ impl WriterProxy {
             self.next = number.next();
             self.assemblies.retain(|assembled, _| *assembled > number);
             // Best effort: what finds no place is gone, and the cache has counted it.
-            drop(deliver(change));
+            deliver(offer);
             return u64::try_from(lost).unwrap_or(0);
         }
         self.last_available = self.last_available.max(number);
@@ -118,12 +120,15 @@ impl WriterProxy {
             self.asked = self.asked.saturating_sub(1);
         }
         if number == self.next {
-            match deliver(change) {
-                Ok(()) => self.next = number.next(),
-                Err(change) => drop(self.pending.insert(number, change)),
+            deliver(offer);
+            match offer.take() {
+                None => self.next = number.next(),
+                Some(change) => drop(self.pending.insert(number, change)),
             }
             self.deliver_pending(deliver);
-        } else if self.pending.len() < limits::PENDING_CHANGES {
+        } else if self.pending.len() < limits::PENDING_CHANGES
+            && let Some(change) = offer.take()
+        {
             self.pending.insert(number, change);
         }
         0
@@ -139,8 +144,15 @@ impl WriterProxy {
     pub fn deliver_pending(&mut self, deliver: Deliver<'_>) {
         loop {
             self.next = self.irrelevant.pass(self.next);
-            let Some(change) = self.pending.remove(&self.next) else { return };
-            if let Err(change) = deliver(change) {
+            if self.pending.is_empty() {
+                return;
+            }
+            let mut offer = self.pending.remove(&self.next);
+            if offer.is_none() {
+                return;
+            }
+            deliver(&mut offer);
+            if let Some(change) = offer {
                 self.pending.insert(self.next, change);
                 return;
             }
