@@ -135,6 +135,11 @@ impl DomainParticipant {
         !self.readers.news.is_empty()
     }
 
+    /// Is there nothing to tell: no line for the log, no news, no match that came or went?
+    pub fn is_quiet(&self) -> bool {
+        self.log.is_empty() && !self.has_news() && !self.has_matches()
+    }
+
     /// The next match that came or went.
     pub fn poll_match(&mut self) -> Option<Match> {
         self.matches.as_mut()?.pop_front()

@@ -15,9 +15,19 @@ const AT_ONCE: Duration = Duration::from_micros(2);
 /// datagrams for a stream that stops now and then.
 const FIRST: u32 = 16;
 
+/// A pause that may not be the writer's own: the system took its processor away. The burst goes on after it, once
+/// a few samples have come as quickly as before. Lower takes more bursts for ended, higher more answers for part
+/// of a burst.
+const INTERRUPTED: Duration = Duration::from_micros(50);
+const FIRST_AGAIN: u32 = 2;
+
 /// The longest that a burst's sample waits. Lower wakes the driver more often, higher keeps the last sample of a
 /// long burst longer.
-const LONGEST: Duration = Duration::from_micros(100);
+pub(crate) const LONGEST: Duration = Duration::from_micros(200);
+
+/// How much later than that the driver sends it. A writer that goes on does so itself: lower and the driver is in
+/// its way, higher and the end of a burst waits longer.
+const SLACK: Duration = Duration::from_micros(10);
 
 /// The longest that LATENCY_BUDGET is used for: a budget is a permission, not a wish.
 const LONGEST_BUDGET: Duration = Duration::from_millis(10);
@@ -42,8 +52,10 @@ impl Burst {
 
     /// A write begins. Returns until when its sample may wait.
     pub fn begin(&mut self, now: Time) -> Time {
-        if self.ended + AT_ONCE < now {
+        if self.ended + INTERRUPTED < now {
             (self.began, self.run) = (now, 0);
+        } else if self.ended + AT_ONCE < now {
+            self.run = self.run.min(FIRST - FIRST_AGAIN);
         }
         self.run = self.run.saturating_add(1);
         let lasted = now.since(self.began);
@@ -60,6 +72,11 @@ impl Burst {
     pub fn end(&mut self, now: Time) {
         self.ended = now;
     }
+}
+
+/// When the driver sends what may wait until then.
+pub(crate) fn due(until: Time) -> Time {
+    until + SLACK
 }
 
 /// The samples that wait.
@@ -100,7 +117,10 @@ mod tests {
         assert!(alone.iter().all(|wait| *wait == 0), "{alone:?}");
         let quick = waits(&mut burst, (0..1_000).map(|n| 1_000_000 + n * 1_000));
         assert!(quick[..16].iter().all(|wait| *wait == 0));
-        assert_eq!((quick[16], quick[100], quick[999]), (8_000, 50_000, 100_000));
+        assert_eq!((quick[16], quick[100], quick[999]), (8_000, 50_000, 200_000));
+        let again = waits(&mut burst, (0..4).map(|n| 2_020_000 + n * 1_000));
+        assert_eq!(again[..2], [0, 0], "after an interruption it looks as if it were over");
+        assert_eq!(again[2..], [200_000, 200_000]);
         assert_eq!(waits(&mut burst, [3_000_000].into_iter()), [0], "a pause ends it");
     }
 

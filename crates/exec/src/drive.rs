@@ -12,6 +12,7 @@ use taut_dcps::DomainParticipant;
 use taut_port::Traffic;
 use taut_rtps::TxClass;
 
+use crate::burst;
 use crate::clock::monotonic_now;
 use crate::executor::{AWAKE, Core, Inner, WAKE};
 use crate::jobs::JobClass;
@@ -127,8 +128,26 @@ impl Inner {
         if wake_at > now && self.port_spin.look(self.spin, Some(wake_at), &AT_PORT, look) {
             return ready;
         }
-        // A look in vain has taken some of the time.
-        self.wait_ready(left_ns(monotonic_now(), wake_at))
+        loop {
+            // A look in vain has taken some of the time, and so has a sleep that ends without a reason.
+            let now = monotonic_now();
+            let due = burst::due(self.held_until());
+            if now >= wake_at || now >= due {
+                return self.wait_ready(Some(0));
+            }
+            // Most often a writer has sent what waited, and goes on: others wait now, or will at once.
+            let streams = self.streams.swap(false, Ordering::SeqCst);
+            let next = wake_at.min(if streams { due.min(now + burst::LONGEST) } else { due });
+            self.looks_at.store(next.0, Ordering::SeqCst);
+            // Who began to hold something before the store has kicked nobody.
+            if burst::due(self.held_until()) < next {
+                continue;
+            }
+            let ready = self.wait_ready(left_ns(now, next));
+            if ready.count > 0 {
+                return ready;
+            }
+        }
     }
 
     /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.

@@ -17,7 +17,7 @@ use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
 use crate::background;
-use crate::burst::{Burst, Held};
+use crate::burst::{self, Burst, Held};
 use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::door::{Table, TableDoors};
@@ -65,9 +65,9 @@ impl Core {
         self.now = monotonic_now();
     }
 
-    /// When the driver has to do something.
+    /// When the next timer is due.
     pub fn next_timeout(&self) -> Time {
-        self.participant.next_timeout().unwrap_or(Time::NEVER).min(self.held.until)
+        self.participant.next_timeout().unwrap_or(Time::NEVER)
     }
 
     /// Is there something to be sent now of class `lowest` or above?
@@ -113,13 +113,17 @@ pub(crate) struct Inner {
     pub prefix: GuidPrefix,
     writes: ArrayQueue<(WriterIndex, Write)>,
     pub role: Role,
-    /// Fresh changes wait for company.
-    holds: AtomicBool,
+    /// Until when fresh changes wait for company, as the token's holder has it.
+    held_until: AtomicI64,
+    /// Some were since the driver looked last.
+    pub streams: AtomicBool,
     hooks: Hooks,
     pub epoll: Epoll,
     pub wake: EventFd,
-    /// Until when the driver sleeps; [`AWAKE`] while it does not.
+    /// Until when the driver sleeps, as far as it knows of timers; [`AWAKE`] while it does not sleep.
     pub sleeps_until: AtomicI64,
+    /// When it looks, asleep or not, whether what waits for company has waited long enough.
+    pub looks_at: AtomicI64,
     pub closing: AtomicBool,
     background_thread: Mutex<Option<std::thread::Thread>>,
     tokens: AtomicU64,
@@ -196,11 +200,13 @@ impl Executor {
             core: Mutex::new(Core::new(participant, port)),
             writes: ArrayQueue::new(QUEUE),
             role: Role::default(),
-            holds: AtomicBool::new(false),
+            held_until: AtomicI64::new(Time::NEVER.0),
+            streams: AtomicBool::new(false),
             hooks: Hooks::default(),
             epoll,
             wake,
             sleeps_until: AtomicI64::new(AWAKE),
+            looks_at: AtomicI64::new(Time::NEVER.0),
             closing: AtomicBool::new(false),
             background_thread: Mutex::new(None),
             tokens: AtomicU64::new(0),
@@ -385,11 +391,18 @@ impl Inner {
                     self.help();
                     return Ok(());
                 }
-                Err((writer, write)) => return self.write_now(self.token(), writer, write, burst),
+                Err((writer, write)) => return self.write_now(self.token_in(burst), writer, write, burst),
             },
-            None => self.token(),
+            None => self.token_in(burst),
         };
         self.write_now(core, writer, write, burst)
+    }
+
+    /// The token, for which a burst may have to wait: that is no pause of its own.
+    fn token_in(&self, burst: &mut Burst) -> MutexGuard<'_, Core> {
+        let core = self.token();
+        burst.end(monotonic_now());
+        core
     }
 
     fn write_now(
@@ -412,7 +425,9 @@ impl Inner {
         }
         self.send(&mut core, TxClass::Data);
         burst.end(core.now);
-        self.give_back(core);
+        if self.give_back(core) {
+            burst.end(monotonic_now());
+        }
         outcome.map(|_| ())
     }
 
@@ -422,7 +437,7 @@ impl Inner {
             return false;
         }
         if core.held.until == Time::NEVER {
-            self.holds.store(true, Ordering::SeqCst);
+            self.held_until.store(until.0, Ordering::SeqCst);
             // Who gives the role back looks after that for what is held.
             if !self.role.is_taken() {
                 if burst.goes_on() {
@@ -431,14 +446,20 @@ impl Inner {
                 return false;
             }
             core.held.until = until;
+            self.streams.store(true, Ordering::Relaxed);
         }
         core.held.until > core.now
     }
 
+    /// Until when fresh changes wait, if somebody does not just change it.
+    pub fn held_until(&self) -> Time {
+        Time(self.held_until.load(Ordering::SeqCst))
+    }
+
     /// What waits for company is to be sent with the next that is.
     fn release(&self, core: &mut Core) {
-        if self.holds.load(Ordering::Relaxed) {
-            self.holds.store(false, Ordering::Relaxed);
+        if self.held_until() != Time::NEVER {
+            self.held_until.store(Time::NEVER.0, Ordering::SeqCst);
         }
         core.held = Held::NOTHING;
     }
@@ -484,17 +505,29 @@ impl Inner {
         });
     }
 
-    /// Gives the token back and tells of the news; then looks once more for what others have left.
-    pub fn give_back(&self, core: MutexGuard<'_, Core>) {
-        self.finish(core);
+    /// Gives the token back and tells of the news; then looks once more for what others have left. Returns
+    /// whether that took its time, as somebody was woken or told.
+    pub fn give_back(&self, core: MutexGuard<'_, Core>) -> bool {
+        let busy = self.finish(core);
         // Pairs with the fence in help.
         fence(Ordering::SeqCst);
         if !self.writes.is_empty() {
             self.help();
         }
+        busy
     }
 
-    fn finish(&self, mut core: MutexGuard<'_, Core>) {
+    fn finish(&self, core: MutexGuard<'_, Core>) -> bool {
+        if core.participant.is_quiet() {
+            return self.let_go(core, false);
+        }
+        self.tell(core);
+        true
+    }
+
+    /// Gives the token back with all that there is to tell.
+    #[cold]
+    fn tell(&self, mut core: MutexGuard<'_, Core>) {
         while let Some(line) = core.participant.poll_log() {
             log::warn!("{line}");
         }
@@ -507,16 +540,8 @@ impl Inner {
         }
         let more_news = core.participant.has_news();
         let matches: Vec<_> = std::iter::from_fn(|| core.participant.poll_match()).collect();
-        let more_work = core.has_work(TxClass::Discovery);
-        let next = core.next_timeout();
-        MutexGuard::unlock_fair(core);
-        // Pairs with the driver's store: it looks for work and news after it has said that it sleeps.
-        let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
-        if sleeps_until != AWAKE && (count > 0 || more_work || next.0 < sleeps_until) {
-            self.kick();
-        }
+        self.let_go(core, count > 0);
         self.join(matches);
-        self.leave_broken();
         if count == 0 {
             return;
         }
@@ -532,13 +557,29 @@ impl Inner {
         }
     }
 
-    /// Wakes the driver if it sleeps.
-    pub fn kick(&self) {
-        if self.sleeps_until.swap(AWAKE, Ordering::SeqCst) != AWAKE {
+    /// Unlocks, and wakes the driver if there is something for it. Returns whether it did.
+    fn let_go(&self, core: MutexGuard<'_, Core>, news: bool) -> bool {
+        let more_work = core.has_work(TxClass::Discovery);
+        let (next, held_until) = (core.next_timeout(), core.held.until);
+        MutexGuard::unlock_fair(core);
+        // Pairs with the driver's store: it looks for work and news after it has said that it sleeps.
+        let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
+        let looks_at = || self.looks_at.load(Ordering::SeqCst);
+        let is_late = || next.0 < sleeps_until || burst::due(held_until).0 < looks_at();
+        let kicked = sleeps_until != AWAKE && (news || more_work || is_late()) && self.kick();
+        self.leave_broken();
+        kicked
+    }
+
+    /// Wakes the driver if it sleeps. Returns whether it did.
+    pub fn kick(&self) -> bool {
+        let sleeps = self.sleeps_until.swap(AWAKE, Ordering::SeqCst) != AWAKE;
+        if sleeps {
             self.kicks.fetch_add(1, Ordering::Relaxed);
             // It fails only if the counter is about to overflow, and then it is not 0: good enough.
             let _ = self.wake.write(1);
         }
+        sleeps
     }
 
     /// Somebody beside the token has something for whoever waits here.
@@ -570,7 +611,7 @@ impl Inner {
             if !ends {
                 let until = self.instant(until, now);
                 match claim {
-                    Claim::Background => self.role.follow_wanting(seen, until, || self.kick()),
+                    Claim::Background => self.role.follow_wanting(seen, until, || _ = self.kick()),
                     _ => self.role.follow(seen, until, || {}),
                 }
             }
@@ -610,7 +651,7 @@ impl Inner {
         if self.role.release() {
             self.unpark_background();
         }
-        if self.holds.load(Ordering::SeqCst) {
+        if self.held_until() != Time::NEVER {
             // Nobody may drive now who would send it.
             let mut core = self.enter();
             self.release(&mut core);

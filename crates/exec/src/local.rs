@@ -304,7 +304,8 @@ impl Inner {
                 offers.insert((offer.writer, reader), offer);
             }
             drop(offers);
-            return self.give_back(core);
+            self.give_back(core);
+            return;
         }
         match offer.from {
             From::Here { route, ringer, index } => {
@@ -330,7 +331,8 @@ impl Inner {
         let participant = &core.participant;
         let door = participant.core().local_reader(reader).and_then(|index| self.doors.get(index));
         let (Some(feedback), Some(me), Some(door)) = (feedback, self.me.upgrade(), door) else {
-            return self.give_back(core);
+            self.give_back(core);
+            return;
         };
         let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
         // The writer's owner learns of the reader before that reads.
