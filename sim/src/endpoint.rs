@@ -151,10 +151,11 @@ impl Network {
     ) -> Result<SequenceNumber, Full> {
         let instance = if writer.keyed { instance(key) } else { Default::default() };
         let source_timestamp = Some(stamp(self.now()));
-        let write = Write { kind, instance, source_timestamp, payload, number: None, in_lane: false };
+        let mut write = Write { kind, instance, source_timestamp, payload, number: None, in_lane: false };
         let index = writer.index;
-        let number =
-            self.on(writer.node, |participant, now| participant.write(now, index, write)).ok_or(Full)??;
+        let number = self
+            .on(writer.node, |participant, now| participant.write(now, index, &mut write))
+            .ok_or(Full)??;
         writer.written += 1;
         assert_eq!(number.0.cast_unsigned(), writer.written, "a write that succeeds takes the next number");
         Ok(number)

@@ -230,9 +230,14 @@ impl DomainParticipant {
         self.core.leave();
     }
 
-    /// Writes. *Errors*: [`Full`] if KEEP_ALL has to wait for readers; the writer has news of no
+    /// Writes a change, whose payload it takes. *Errors*: [`Full`], with the change as it was, if KEEP_ALL has to wait for readers; the writer has news of no
     /// kind ([`StatusMask::NONE`]) when it may try again.
-    pub fn write(&mut self, now: Time, index: WriterIndex, write: NewChange) -> Result<SequenceNumber, Full> {
+    pub fn write(
+        &mut self,
+        now: Time,
+        index: WriterIndex,
+        write: &mut NewChange,
+    ) -> Result<SequenceNumber, Full> {
         self.readers.now = now;
         let outcome = self.core.write(now, index, write, &mut self.readers);
         self.handle_events(now);

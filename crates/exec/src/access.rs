@@ -175,7 +175,7 @@ impl Executor {
     ) -> Result<()> {
         write.number = Some(outlet.next_number());
         write.payload = payload.share();
-        if let Err(error) = self.give(outlet, write.clone(), patience) {
+        if let Err(error) = self.give(outlet, &mut write, patience) {
             payload.drop_into(outlet);
             return Err(error);
         }
@@ -196,17 +196,17 @@ impl Executor {
     }
 
     /// Gives a change to the protocol.
-    fn give(&self, outlet: &mut Outlet, write: Write, patience: Patience) -> Result<()> {
+    fn give(&self, outlet: &mut Outlet, write: &mut Write, patience: Patience) -> Result<()> {
         let Outlet { index, burst, .. } = outlet;
         let Patience::KeepAll(Some(wait)) = patience else {
             let may_queue = patience == Patience::KeepLast;
             return self.inner.write(*index, write, burst, may_queue).map_err(|_| Error::Timeout);
         };
-        if self.inner.write(*index, write.clone(), burst, false).is_ok() {
+        if self.inner.write(*index, write, burst, false).is_ok() {
             return Ok(());
         }
         let written = self.inner.wait_behind(ends(wait), |participant, now| {
-            participant.write(now, *index, write.clone()).is_ok().then_some(())
+            participant.write(now, *index, write).is_ok().then_some(())
         });
         // It was no pause of the caller's.
         burst.end(monotonic_now());

@@ -379,23 +379,33 @@ impl Inner {
     pub fn write(
         &self,
         writer: WriterIndex,
-        write: Write,
+        write: &mut Write,
         burst: &mut Burst,
         may_queue: bool,
     ) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
             Some(core) => core,
-            None if may_queue => match self.writes.push((writer, write)) {
-                Ok(()) => {
-                    self.queued.fetch_add(1, Ordering::Relaxed);
-                    self.help();
-                    return Ok(());
-                }
-                Err((writer, write)) => return self.write_now(self.token_in(burst), writer, write, burst),
-            },
+            None if may_queue && self.queue(writer, write) => return Ok(()),
             None => self.token_in(burst),
         };
         self.write_now(core, writer, write, burst)
+    }
+
+    /// Leaves a change to the holder of the token. `false` if the queue is full.
+    fn queue(&self, writer: WriterIndex, write: &mut Write) -> bool {
+        let payload = std::mem::take(&mut write.payload);
+        let left = self.writes.push((writer, Write { payload, ..*write }));
+        match left {
+            Ok(()) => {
+                self.queued.fetch_add(1, Ordering::Relaxed);
+                self.help();
+                true
+            }
+            Err((_, left)) => {
+                write.payload = left.payload;
+                false
+            }
+        }
     }
 
     /// The token, for which a burst may have to wait: that is no pause of its own.
@@ -409,7 +419,7 @@ impl Inner {
         &self,
         mut core: MutexGuard<'_, Core>,
         writer: WriterIndex,
-        write: Write,
+        write: &mut Write,
         burst: &mut Burst,
     ) -> std::result::Result<(), Full> {
         core.read_clock();
@@ -470,9 +480,9 @@ impl Inner {
             return;
         }
         core.run(JobClass::Writes, |core, budget| {
-            for (writer, write) in std::iter::from_fn(|| self.writes.pop()).take(budget) {
+            for (writer, mut write) in std::iter::from_fn(|| self.writes.pop()).take(budget) {
                 // Only writers that always have room queue their changes.
-                let _ = core.participant.write(core.now, writer, write);
+                let _ = core.participant.write(core.now, writer, &mut write);
             }
         });
     }

@@ -1,6 +1,6 @@
 //! A payload on its way into the lane, to the protocol, or to both.
 
-use taut_mem::lane::{HEAD, LaneWriter, Meta, Slot};
+use taut_mem::lane::{HEAD, INLINE, LaneWriter, Meta, Slot};
 use taut_mem::{Bytes, Pool};
 
 use crate::outlet::Outlet;
@@ -97,6 +97,12 @@ impl<'a> Payload<'a> {
         let bytes = match &mut self.at {
             At::Buffer(pool, buffer) => buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default(),
             At::Shared(bytes) => return bytes.clone(),
+            At::Value { header, value, .. } if self.len <= INLINE => {
+                let (mut bytes, end) = ([0; INLINE], HEADER + value.len());
+                bytes[..HEADER].copy_from_slice(header);
+                bytes[HEADER..end].copy_from_slice(value);
+                return Bytes::copy_from(&bytes[..self.len]);
+            }
             At::Value { header, value, pool } => {
                 let mut buffer = pool.claim();
                 let content: &mut Vec<u8> = &mut buffer;

@@ -58,7 +58,7 @@ impl Bytes {
     }
 
     /// A copy of what is short enough to lie in the view.
-    pub(crate) fn short(from: &[u8]) -> Option<Bytes> {
+    pub fn short(from: &[u8]) -> Option<Bytes> {
         let mut bytes = [0; INLINE];
         bytes.get_mut(..from.len())?.copy_from_slice(from);
         Some(Bytes(Kind::Short { len: from.len() as u8, bytes: Word(bytes) }))

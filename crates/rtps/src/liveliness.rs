@@ -89,7 +89,7 @@ impl Participant {
         let mut instance = [0; 16];
         let key = self.config.guid_prefix.0.into_iter().chain(kind);
         instance.iter_mut().zip(key).for_each(|(to, from)| *to = from);
-        let change = NewChange {
+        let mut change = NewChange {
             kind: ChangeKind::Alive,
             instance: InstanceHandle(instance),
             source_timestamp: None,
@@ -98,7 +98,7 @@ impl Participant {
             in_lane: false,
         };
         // KEEP_LAST always has room.
-        let _ = self.write(now, self.builtin.message_writer, change, &mut Nowhere);
+        let _ = self.write(now, self.builtin.message_writer, &mut change, &mut Nowhere);
     }
 
     /// The application says that a writer, or with MANUAL_BY_PARTICIPANT all of them, is alive.

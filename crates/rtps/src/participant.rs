@@ -357,13 +357,13 @@ impl Participant {
         key
     }
 
-    /// Writes a change. *Errors*: [`Full`] if KEEP_ALL has to wait for readers first;
-    /// [`Event::Acknowledged`] tells when to try again.
+    /// Writes a change, whose payload it takes. *Errors*: [`Full`] if KEEP_ALL has to wait for readers first;
+    /// the change is as it was then, and [`Event::Acknowledged`] tells when to try again.
     pub fn write(
         &mut self,
         now: Time,
         index: WriterIndex,
-        change: NewChange,
+        change: &mut NewChange,
         sink: &mut dyn Sink,
     ) -> Result<SequenceNumber, Full> {
         let writer = self.writers.get_mut(index.0).ok_or(Full)?;

@@ -376,13 +376,13 @@ fn key_kind(inline: &InlineQos) -> ChangeKind {
 
 /// A view of the frame, or a copy if the view would hold far more memory than it shows.
 fn keep(pool: &mut Pool, frame: &Bytes, part: &[u8]) -> Bytes {
+    if let Some(short) = Bytes::short(part) {
+        return short;
+    }
     if part.len().saturating_mul(KEEP_SHARE) >= frame.pinned()
         && let Some(view) = frame.slice_of(part)
     {
         return view;
-    }
-    if part.is_empty() {
-        return Bytes::new();
     }
     let mut slot = pool.claim();
     slot.clear();

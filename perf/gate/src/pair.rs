@@ -78,7 +78,7 @@ impl<Index> Side<Index> {
 impl Side<WriterIndex> {
     /// Writes a sample and sends it.
     pub fn write(&mut self, n: u64, payload: Bytes, port: &mut Outgoing) {
-        let write = Write {
+        let mut write = Write {
             kind: ChangeKind::Alive,
             instance: Default::default(),
             source_timestamp: Some(Timestamp::from_unix_ns(n.cast_signed())),
@@ -86,7 +86,7 @@ impl Side<WriterIndex> {
             number: None,
             in_lane: false,
         };
-        self.participant.write(self.now, self.index, write).expect("the writer has room");
+        self.participant.write(self.now, self.index, &mut write).expect("the writer has room");
         self.transmit(port);
     }
 

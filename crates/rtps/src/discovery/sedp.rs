@@ -197,7 +197,7 @@ impl Participant {
         } else {
             self.builtin.subscriptions_writer
         };
-        let change = NewChange {
+        let mut change = NewChange {
             kind,
             instance: guid.into(),
             source_timestamp: None,
@@ -206,7 +206,7 @@ impl Participant {
             in_lane: false,
         };
         // KEEP_LAST always has room.
-        let _ = self.write(now, writer, change, sink);
+        let _ = self.write(now, writer, &mut change, sink);
     }
 
     /// Handles what has come for the built-in readers.

@@ -200,8 +200,9 @@ impl Writer {
             && (self.durable || self.history.bytes() < limits::WINDOW_BYTES)
     }
 
-    /// Adds a change. *Errors*: [`Full`] if it has to wait for acknowledgements.
-    pub fn write(&mut self, now: Time, new: NewChange) -> Result<SequenceNumber, Full> {
+    /// Adds a change, whose payload it takes. *Errors*: [`Full`] if it has to wait for acknowledgements; it is
+    /// as it was then.
+    pub fn write(&mut self, now: Time, new: &mut NewChange) -> Result<SequenceNumber, Full> {
         self.catch_up();
         if !self.has_room() {
             self.hurry = true;
@@ -229,7 +230,7 @@ impl Writer {
             instance: Some(new.instance),
             source_timestamp: new.source_timestamp,
             time: now,
-            payload: new.payload,
+            payload: std::mem::take(&mut new.payload),
         });
         if self.route.is_empty() {
             self.sent = self.last;

@@ -229,7 +229,7 @@ mod tests {
         let mut writer =
             Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
         writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
-        let change = NewChange {
+        let mut change = NewChange {
             kind: ChangeKind::Alive,
             instance: InstanceHandle::NIL,
             source_timestamp: None,
@@ -237,7 +237,7 @@ mod tests {
             number: None,
             in_lane: false,
         };
-        writer.write(Time(0), change).unwrap();
+        writer.write(Time(0), &mut change).unwrap();
         assert_eq!(heartbeats(&mut writer, Writer::push), [], "the change alone");
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
 
