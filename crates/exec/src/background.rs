@@ -2,20 +2,36 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use taut_base::{Error, Result};
 
 use crate::executor::Inner;
 use crate::role::GRACE;
+use crate::scheduling::Scheduling;
 
 /// Starts the thread.
-pub(crate) fn spawn(inner: &Arc<Inner>) -> Result<JoinHandle<()>> {
-    let inner = Arc::clone(inner);
+///
+/// *Errors*: there is none to be had, or none as it is to be scheduled.
+pub(crate) fn spawn(inner: &Arc<Inner>, scheduling: &Scheduling) -> Result<JoinHandle<()>> {
+    let (inner, scheduling) = (Arc::clone(inner), scheduling.clone());
+    let (tell, told) = sync_channel(1);
     let builder = std::thread::Builder::new().name("taut".into());
-    builder.spawn(move || run(&inner)).map_err(|error| {
+    let thread = builder.spawn(move || {
+        let outcome = scheduling.apply();
+        let goes_on = outcome.is_ok();
+        // Whoever starts it waits to hear it.
+        let _ = tell.send(outcome);
+        if goes_on {
+            run(&inner);
+        }
+    });
+    let thread = thread.map_err(|error| {
         Error::Error(format!("no thread: {error}; raise the limit (ulimit -u) or use the inline driver"))
-    })
+    })?;
+    told.recv().unwrap_or(Ok(()))?;
+    Ok(thread)
 }
 
 fn run(inner: &Inner) {

@@ -7,6 +7,7 @@ use taut_base::{Duration, Error, GuidPrefix, Locator, Result};
 use taut_port_udp::{PortMapping, UdpConfig, UdpPort};
 use taut_rtps::{Config, Interface, MulticastChoice};
 
+use crate::scheduling::Scheduling;
 use crate::waiting::DEFAULT_SPIN;
 
 /// How long peers remember a silent participant. Lower forgets one that is only slow, higher keeps
@@ -46,6 +47,8 @@ pub struct ExecutorConfig {
     pub announcement_period: Duration,
     /// Who drives.
     pub driver: Driver,
+    /// What the driver's thread asks of the scheduler.
+    pub scheduling: Scheduling,
     /// Samples for readers of this machine go past the network.
     pub local: bool,
     /// Where participants of other containers are met: a directory that all of them mount. `None`: by
@@ -79,6 +82,7 @@ impl Default for ExecutorConfig {
             lease_duration: DEFAULT_LEASE_DURATION,
             announcement_period: DEFAULT_ANNOUNCEMENT_PERIOD,
             driver: Driver::Threaded,
+            scheduling: Scheduling::default(),
             local: true,
             local_directory: None,
             local_groups: Vec::new(),

@@ -180,8 +180,11 @@ impl Inner {
         self.send(&mut core, TxClass::Data);
         Inner::let_others(&mut core);
         self.run_writes(&mut core);
-        if core.participant.next_timeout().is_some_and(|at| at <= core.now) {
+        let due = core.next_timeout();
+        if due <= core.now {
+            let ready = std::mem::replace(&mut core.ready, due);
             core.run(JobClass::Timers, |core, _| core.participant.on_timeout(core.now));
+            core.ready = ready;
             self.send(&mut core, TxClass::Data);
             Inner::let_others(&mut core);
         }

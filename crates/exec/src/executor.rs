@@ -22,7 +22,7 @@ use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::door::{Table, TableDoors};
 use crate::hooks::{Hooks, Listener};
-use crate::jobs::{Accounts, JobClass, JobReport};
+use crate::jobs::{Accounts, JobClass, LatencyReport};
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::role::{Claim, Role};
@@ -52,17 +52,25 @@ pub(crate) struct Core {
     pub now: Time,
     /// Fresh changes that wait for company.
     pub held: Held,
+    /// Since when what its holder does could have been done.
+    pub ready: Time,
 }
 
 impl Core {
     fn new(participant: DomainParticipant, port: UdpPort) -> Core {
         let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
-        Core { participant, port, accounts, panics: 0, now, held }
+        Core { participant, port, accounts, panics: 0, now, held, ready: now }
     }
 
     /// Reads the clock: what follows happens now.
     pub fn read_clock(&mut self) {
         self.now = monotonic_now();
+    }
+
+    /// The same for one who has just got the token, and was kept waiting for it from then on, if at all.
+    fn enter(&mut self, since: Option<Time>) {
+        self.read_clock();
+        self.ready = since.unwrap_or(self.now);
     }
 
     /// When the next timer is due.
@@ -88,10 +96,10 @@ impl Core {
     ///
     /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
     pub fn run<R>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> R) -> R {
-        let start = self.now;
+        let (start, ready) = (self.now, self.ready);
         let result = step(self, class.budget());
         self.read_clock();
-        self.accounts.note(class, self.now.since(start).into());
+        self.accounts.note(class, start.since(ready).into(), self.now.since(start).into());
         result
     }
 }
@@ -146,8 +154,6 @@ pub struct Stats {
     pub queued_writes: u64,
     /// How often a sleeping driver was woken.
     pub kicks: u64,
-    /// Steps and the longest of each class.
-    pub jobs: [(JobClass, JobReport); JobClass::ALL.len()],
     /// The port's counts.
     pub port: taut_port_udp::Stats,
     /// Datagrams whose handling panicked: 0, or there is a defect to report.
@@ -162,6 +168,10 @@ impl Executor {
     /// *Errors*: what the operating system refuses, an interface or a peer that does not exist, with
     /// the remedy in the text.
     pub fn start(config: &ExecutorConfig) -> Result<Executor> {
+        if config.driver == Driver::Inline && config.scheduling.is_any() {
+            let text = "driver_priority, driver_cpus: the inline driver has no thread; they are for your own";
+            return Err(Error::BadParameter(text.into()));
+        }
         let port = UdpPort::open(&config.udp)?;
         let doors = Arc::new(Table::new(config.driver == Driver::Inline));
         let held = Box::new(TableDoors::new(Arc::clone(&doors)));
@@ -222,7 +232,7 @@ impl Executor {
         inner.with(|participant, now| participant.on_timeout(now));
         let background = match config.driver {
             Driver::Inline => None,
-            Driver::Threaded => Some(background::spawn(&inner)?),
+            Driver::Threaded => Some(background::spawn(&inner, &config.scheduling)?),
         };
         *inner.background_thread.lock() = background.as_ref().map(|handle| handle.thread().clone());
         Ok(Executor { inner, background })
@@ -276,6 +286,11 @@ impl Executor {
         self.background.is_some()
     }
 
+    /// Where the time of its steps has gone so far. *Cost*: the token, and some tens of microseconds.
+    pub fn latency_report(&self) -> LatencyReport {
+        self.inner.token().accounts.report()
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         self.inner.stats()
@@ -321,7 +336,6 @@ impl Inner {
             contended: self.contended.load(Ordering::Relaxed),
             queued_writes: self.queued.load(Ordering::Relaxed),
             kicks: self.kicks.load(Ordering::Relaxed),
-            jobs: core.accounts.reports(),
             port: core.port.stats(),
             panics: core.panics,
             refused,
@@ -329,17 +343,24 @@ impl Inner {
     }
 
     pub fn token(&self) -> MutexGuard<'_, Core> {
+        self.await_token().0
+    }
+
+    /// The token, and since when it was waited for if it was not free.
+    fn await_token(&self) -> (MutexGuard<'_, Core>, Option<Time>) {
         self.tokens.fetch_add(1, Ordering::Relaxed);
-        self.core.try_lock().unwrap_or_else(|| {
-            self.contended.fetch_add(1, Ordering::Relaxed);
-            self.core.lock()
-        })
+        if let Some(core) = self.core.try_lock() {
+            return (core, None);
+        }
+        self.contended.fetch_add(1, Ordering::Relaxed);
+        let since = monotonic_now();
+        (self.core.lock(), Some(since))
     }
 
     /// The token, with the clock read.
     pub fn enter(&self) -> MutexGuard<'_, Core> {
-        let mut core = self.token();
-        core.read_clock();
+        let (mut core, since) = self.await_token();
+        core.enter(since);
         core
     }
 
@@ -384,7 +405,10 @@ impl Inner {
         may_queue: bool,
     ) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
-            Some(core) => core,
+            Some(mut core) => {
+                core.enter(None);
+                core
+            }
             None if may_queue && self.queue(writer, write) => return Ok(()),
             None => self.token_in(burst),
         };
@@ -410,8 +434,8 @@ impl Inner {
 
     /// The token, for which a burst may have to wait: that is no pause of its own.
     fn token_in(&self, burst: &mut Burst) -> MutexGuard<'_, Core> {
-        let core = self.token();
-        burst.end(monotonic_now());
+        let core = self.enter();
+        burst.end(core.now);
         core
     }
 
@@ -422,7 +446,6 @@ impl Inner {
         write: &mut Write,
         burst: &mut Burst,
     ) -> std::result::Result<(), Full> {
-        core.read_clock();
         self.run_writes(&mut core);
         let now = core.now;
         let until = burst.begin(now);
@@ -493,7 +516,7 @@ impl Inner {
         fence(Ordering::SeqCst);
         while !self.writes.is_empty() {
             let Some(mut core) = self.try_token() else { return };
-            core.read_clock();
+            core.enter(None);
             self.run_writes(&mut core);
             self.send(&mut core, TxClass::Data);
             self.finish(core);

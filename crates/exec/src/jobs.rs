@@ -1,6 +1,9 @@
-//! Job classes, their order and budgets, and how long the longest step of each took.
+//! Job classes, their order and budgets, and what becomes of their time: how long steps wait and run.
 
+use std::fmt;
 use std::time::Duration;
+
+use hdrhistogram::Histogram;
 
 /// A class of middleware work, highest first. DESIGN's order; classes whose work does not exist yet
 /// have no entry.
@@ -43,37 +46,238 @@ impl JobClass {
             JobClass::SendMeta => 32,
         }
     }
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            JobClass::Writes => "writes",
+            JobClass::ReceiveUser => "receive_user",
+            JobClass::SendUser => "send_user",
+            JobClass::Timers => "timers",
+            JobClass::ReceiveMeta => "receive_meta",
+            JobClass::SendMeta => "send_meta",
+        }
+    }
 }
 
-/// What is known of one class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct JobReport {
-    /// Steps run.
-    pub steps: u64,
-    /// The longest of them: with the longest step of the other classes it bounds the waiting of a job.
+/// How times are spread; all 0 if there were none. Each but the longest is at most a tenth too high.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Spread {
+    /// Half of the times are below.
+    pub p50: Duration,
+    /// 99 of 100 are.
+    pub p99: Duration,
+    /// 999 of 1,000 are.
+    pub p999: Duration,
+    /// The longest of all.
     pub longest: Duration,
 }
 
+/// The shares of [`Spread`], as Prometheus names them.
+const QUANTILES: [(&str, f64); 3] = [("0.5", 0.5), ("0.99", 0.99), ("0.999", 0.999)];
+
+/// What is known of one class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobReport {
+    /// Which.
+    pub class: JobClass,
+    /// Steps run.
+    pub steps: u64,
+    /// From when a step could have begun to when it did: who needed the token was kept waiting by another step,
+    /// or a step of a higher class came first.
+    pub waiting: Spread,
+    /// From its begin to its end.
+    pub running: Spread,
+}
+
+/// Where the time of a participant has gone, and the bounds that follow from it.
+///
+/// *Source*: worst-case response times of non-preemptive fixed-priority scheduling: a step waits for at most one
+/// step that has begun, of whatever class, and for those of the classes above its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LatencyReport {
+    /// The classes, highest first.
+    pub classes: [JobReport; JobClass::ALL.len()],
+}
+
+impl LatencyReport {
+    /// The class of the longest step so far, and that step's time.
+    pub fn longest_step(&self) -> (JobClass, Duration) {
+        let longest = self.classes.iter().max_by_key(|of| of.running.longest);
+        longest.map_or((JobClass::Writes, Duration::ZERO), |of| (of.class, of.running.longest))
+    }
+
+    /// The longest that a step of this class waits, going by the longest steps so far: for one of any class that
+    /// has begun, and one of each class above. It holds where a thread that wants to run does; it is never below
+    /// what was seen, as when the system has given the processor to others.
+    pub fn bound(&self, class: JobClass) -> Duration {
+        let above = self.classes.iter().filter(|of| of.class < class).map(|of| of.running.longest);
+        let seen = self.classes.iter().find(|of| of.class == class).map(|of| of.waiting.longest);
+        (self.longest_step().1 + above.sum::<Duration>()).max(seen.unwrap_or_default())
+    }
+
+    /// The report as Prometheus reads it (text format 0.0.4). *Units*: seconds.
+    pub fn prometheus(&self) -> String {
+        let (mut steps, mut waits) = (String::new(), String::new());
+        for of in &self.classes {
+            summary(&mut steps, "taut_step_seconds", of, &of.running);
+            summary(&mut waits, "taut_wait_seconds", of, &of.waiting);
+        }
+        let bounds = self.classes.iter().map(|of| {
+            format!(
+                "taut_wait_bound_seconds{{class=\"{}\"}} {}\n",
+                of.class.name(),
+                self.bound(of.class).as_secs_f64()
+            )
+        });
+        format!(
+            "# HELP taut_step_seconds How long steps of the executor ran.\n# TYPE taut_step_seconds summary\n{steps}\
+             # HELP taut_wait_seconds How long they waited before.\n# TYPE taut_wait_seconds summary\n{waits}\
+             # HELP taut_wait_bound_seconds What a step waits at most, by the longest steps so far.\n\
+             # TYPE taut_wait_bound_seconds gauge\n{}",
+            bounds.collect::<String>()
+        )
+    }
+}
+
+fn summary(out: &mut String, name: &str, of: &JobReport, spread: &Spread) {
+    let class = of.class.name();
+    let times = [spread.p50, spread.p99, spread.p999];
+    for ((quantile, _), time) in QUANTILES.iter().zip(times) {
+        let seconds = time.as_secs_f64();
+        out.push_str(&format!("{name}{{class=\"{class}\",quantile=\"{quantile}\"}} {seconds}\n"));
+    }
+    out.push_str(&format!("{name}_count{{class=\"{class}\"}} {}\n", of.steps));
+}
+
+/// A table, in microseconds.
+impl fmt::Display for LatencyReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e6);
+        writeln!(
+            f,
+            "{:<13}{:>9}  {:>8}{:>8}{:>9}  {:>8}{:>8}{:>9}  {:>9}",
+            "us", "steps", "runs p50", "p99", "longest", "waits p50", "p99", "longest", "at most"
+        )?;
+        for of in &self.classes {
+            let (runs, waits) = (of.running, of.waiting);
+            writeln!(
+                f,
+                "{:<13}{:>9}  {:>8}{:>8}{:>9}  {:>9}{:>8}{:>9}  {:>9}",
+                of.class.name(),
+                of.steps,
+                us(runs.p50),
+                us(runs.p99),
+                us(runs.longest),
+                us(waits.p50),
+                us(waits.p99),
+                us(waits.longest),
+                us(self.bound(of.class))
+            )?;
+        }
+        let (class, longest) = self.longest_step();
+        write!(f, "longest step: {}, {} us", class.name(), us(longest))
+    }
+}
+
+/// The times of one class. The longest is kept as it was, the others to one digit.
+struct Times {
+    histogram: Histogram<u32>,
+    longest: Duration,
+}
+
+/// Longer ones count as this long among the others. *Units*: ns.
+const LONGEST_NS: u64 = 10_000_000_000;
+
+impl Default for Times {
+    fn default() -> Times {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 1);
+        Times { histogram: histogram.expect("invariant: these bounds are allowed"), longest: Duration::ZERO }
+    }
+}
+
+impl Times {
+    fn note(&mut self, time: Duration) {
+        self.histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(LONGEST_NS));
+        self.longest = self.longest.max(time);
+    }
+
+    fn spread(&self) -> Spread {
+        let [p50, p99, p999] = QUANTILES.map(|(_, share)| {
+            Duration::from_nanos(self.histogram.value_at_quantile(share)).min(self.longest)
+        });
+        Spread { p50, p99, p999, longest: self.longest }
+    }
+}
+
 /// The accounts of all classes.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Accounts {
-    reports: [JobReport; JobClass::ALL.len()],
+    classes: [(Times, Times); JobClass::ALL.len()],
 }
 
 impl Accounts {
-    /// Accounts for one step of a class.
-    pub fn note(&mut self, class: JobClass, took: Duration) {
-        if let Some(report) = self.reports.get_mut(class as usize) {
-            report.steps += 1;
-            report.longest = report.longest.max(took);
+    /// Accounts for one step of a class. *Cost*: two counts.
+    pub fn note(&mut self, class: JobClass, waited: Duration, ran: Duration) {
+        if let Some((waiting, running)) = self.classes.get_mut(class as usize) {
+            waiting.note(waited);
+            running.note(ran);
         }
     }
 
-    pub fn reports(&self) -> [(JobClass, JobReport); JobClass::ALL.len()] {
-        let mut all = JobClass::ALL.map(|class| (class, JobReport::default()));
-        for ((_, to), from) in all.iter_mut().zip(self.reports) {
-            *to = from;
+    pub fn report(&self) -> LatencyReport {
+        let of = |class: JobClass| {
+            let (waiting, running) = &self.classes[class as usize];
+            let (steps, waiting, running) = (running.histogram.len(), waiting.spread(), running.spread());
+            JobReport { class, steps, waiting, running }
+        };
+        LatencyReport { classes: JobClass::ALL.map(of) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: Duration = Duration::from_micros(1);
+
+    fn report() -> LatencyReport {
+        let mut accounts = Accounts::default();
+        for n in 1..=1_000 {
+            accounts.note(JobClass::ReceiveUser, n * US, 2 * n * US);
         }
-        all
+        accounts.note(JobClass::Timers, US, 5_000 * US);
+        accounts.note(JobClass::ReceiveMeta, 20_000 * US, US);
+        accounts.report()
+    }
+
+    #[test]
+    fn a_step_waits_for_one_that_has_begun_and_for_those_above() {
+        let report = report();
+        assert_eq!(report.longest_step(), (JobClass::Timers, 5_000 * US));
+        assert_eq!(report.bound(JobClass::ReceiveUser), 5_000 * US);
+        assert_eq!(report.bound(JobClass::SendUser), 7_000 * US);
+        assert_eq!(report.bound(JobClass::SendMeta), 12_001 * US);
+        assert_eq!(report.bound(JobClass::ReceiveMeta), 20_000 * US, "not below what was seen");
+    }
+
+    #[test]
+    fn times_are_spread_as_they_came() {
+        let JobReport { steps, waiting, running, .. } = report().classes[1];
+        assert_eq!((steps, waiting.longest, running.longest), (1_000, 1_000 * US, 2_000 * US));
+        let near = |time: Duration, us: u32| time >= us * US && time <= us * US * 11 / 10;
+        assert!(near(waiting.p50, 500) && near(running.p50, 1_000), "{waiting:?} {running:?}");
+        assert!(near(waiting.p99, 990) || waiting.p99 == waiting.longest);
+    }
+
+    #[test]
+    fn prometheus_reads_seconds() {
+        let text = report().prometheus();
+        assert!(text.contains("taut_step_seconds_count{class=\"receive_user\"} 1000\n"), "{text}");
+        assert!(text.contains("taut_wait_bound_seconds{class=\"send_user\"} 0.007\n"), "{text}");
+        let line = |line: &str| {
+            line.starts_with('#') || line.rsplit_once(' ').is_some_and(|(_, n)| n.parse::<f64>().is_ok())
+        };
+        assert!(text.lines().all(line), "{text}");
     }
 }

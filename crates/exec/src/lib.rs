@@ -24,6 +24,7 @@ mod path;
 mod payload;
 mod ringer;
 mod role;
+mod scheduling;
 mod waiting;
 
 pub use access::Patience;
@@ -32,8 +33,9 @@ pub use config::{DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, Ex
 pub use door::Door;
 pub use executor::{Executor, Stats};
 pub use hooks::Listener;
-pub use jobs::{JobClass, JobReport};
+pub use jobs::{JobClass, JobReport, LatencyReport, Spread};
 pub use outlet::Outlet;
 pub use path::SamplePath;
 pub use payload::Payload;
+pub use scheduling::Scheduling;
 pub use waiting::{DEFAULT_SPIN, ends};

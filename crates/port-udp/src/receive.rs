@@ -32,10 +32,22 @@ const QUIET_AFTER: u8 = 8;
 /// more wait for each datagram at the beginning of a stream, lower gives the gain away.
 const QUIET_READS: u8 = 16;
 
+/// So many bytes of a datagram count as one more of the budget: what is packed with samples takes longer than a
+/// small one. Lower ends a burst of fragments sooner, at the price of a wait each time; higher has a step take
+/// milliseconds.
+const WEIGHED: usize = 8 << 10;
+
+/// What a datagram takes of the budget.
+fn weight(len: usize) -> usize {
+    1 + len / WEIGHED
+}
+
 /// A socket, and how it has been used of late.
 struct Receiving {
     socket: UdpSocket,
     traffic: Traffic,
+    /// What its last datagram took of the budget.
+    weight: usize,
     /// Bursts in a row of at most one datagram, and reads since then.
     lone: u8,
 }
@@ -66,6 +78,7 @@ impl Receiver {
             sockets.extend(of_traffic.into_iter().flatten().map(|socket| Receiving {
                 socket,
                 traffic,
+                weight: 1,
                 lone: 0,
             }));
             TrafficSockets { first, last: sockets.len(), turn: first }
@@ -94,24 +107,30 @@ impl Receiver {
         }
     }
 
-    /// One burst of one socket, at most `limit`. Returns how many and whether more may wait.
+    /// One burst of one socket, as many as are likely to take no more than `left` of the budget, but one at least.
+    /// Returns how many, what is left then, and whether more may wait.
     fn burst(
         &mut self,
         index: usize,
-        limit: usize,
+        left: usize,
         stats: &mut Stats,
         sink: &mut dyn FnMut(Frame),
-    ) -> (usize, bool) {
-        let want = self.burst.min(limit);
+    ) -> (usize, usize, bool) {
+        let Some(from) = self.sockets.get(index) else { return (0, left, false) };
+        let want = self.burst.min((left / from.weight).max(1));
         self.make_ready(want);
-        let Some(from) = self.sockets.get_mut(index) else { return (0, false) };
+        let Some(from) = self.sockets.get_mut(index) else { return (0, left, false) };
         let first = self.ready.len() - want;
         let mut heads = [Head::NONE; BURST];
         let result = sys::receive_burst(from.socket.as_fd(), &mut self.ready[first..], &mut heads);
         let taken = counted(result, stats).unwrap_or(0);
         from.lone = if taken > 1 { 0 } else { from.lone.saturating_add(1) };
+        from.weight =
+            taken.checked_sub(1).and_then(|last| heads.get(last)).map_or(1, |head| weight(head.len));
         let traffic = from.traffic;
+        let mut left = left;
         for head in heads.iter().take(taken) {
+            left = left.saturating_sub(weight(head.len));
             self.deliver(traffic, *head, stats, sink);
         }
         let full = taken == want;
@@ -120,7 +139,7 @@ impl Receiver {
         } else if taken < self.burst / 2 {
             self.burst = FIRST_BURST;
         }
-        (taken, full)
+        (taken, left, full)
     }
 
     /// The datagram in the last buffer of those ready.
@@ -166,10 +185,10 @@ impl Receiver {
         {
             return taken;
         }
-        let mut total = 0;
-        while total < budget {
-            let (taken, more) = self.burst(index, budget - total, stats, sink);
-            total += taken;
+        let (mut total, mut left) = (0, budget);
+        while left > 0 {
+            let (taken, rest, more) = self.burst(index, left, stats, sink);
+            (total, left) = (total + taken, rest);
             if !more {
                 break;
             }
@@ -186,10 +205,10 @@ impl Receiver {
         sink: &mut dyn FnMut(Frame),
     ) -> usize {
         let TrafficSockets { first, last, mut turn } = *self.traffic(traffic);
-        let (mut total, mut empty) = (0, 0);
-        while total < budget && empty < last - first {
-            let (taken, more) = self.burst(turn, budget - total, stats, sink);
-            total += taken;
+        let (mut total, mut left, mut empty) = (0, budget, 0);
+        while left > 0 && empty < last - first {
+            let (taken, rest, more) = self.burst(turn, left, stats, sink);
+            (total, left) = (total + taken, rest);
             empty = if more { 0 } else { empty + 1 };
             turn = if turn + 1 < last { turn + 1 } else { first };
         }
@@ -220,7 +239,7 @@ fn counted<T>(result: io::Result<T>, stats: &mut Stats) -> Option<T> {
 }
 
 impl UdpPort {
-    /// Takes at most `budget` datagrams of the one socket that [`UdpPort::fds`] gave `index`, for a
+    /// Takes at most `budget` datagrams, of which a large one counts as several, of the one socket that [`UdpPort::fds`] gave `index`, for a
     /// driver that knows by a level-triggered wait which is readable. Returns how many. Unlike
     /// with [`Receive::receive`] some may be left: the next wait reports them at once.
     ///

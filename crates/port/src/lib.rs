@@ -50,7 +50,7 @@ pub trait Port {
 /// The receiving side, as a driver sees it.
 pub trait Receive {
     /// Takes at most `budget` datagrams that have arrived of `traffic`, without waiting, and gives
-    /// each to `sink`. Returns how many; fewer than `budget` means that none is left.
+    /// each to `sink`; a port may count a large one as several. Returns how many; none means that none is left.
     fn receive(&mut self, traffic: Traffic, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize;
 }
 

@@ -6,7 +6,7 @@ mod settings;
 use std::path::{Path, PathBuf};
 
 use taut_base::{Duration, Result};
-use taut_exec::{ExecutorConfig, LaneMemory};
+use taut_exec::{ExecutorConfig, LaneMemory, Scheduling};
 use taut_port_udp::{Multicast, UdpConfig};
 use taut_rtps::MulticastChoice;
 
@@ -68,6 +68,11 @@ pub struct Config {
     /// Keep what is shared with readers on this machine from being swapped out. If that is not allowed it is
     /// told in the log.
     pub lock_memory: bool,
+    /// SCHED_FIFO priority of the driver's thread, 1 to 99; 0: none. What is refused is said when the participant
+    /// is made.
+    pub driver_priority: u8,
+    /// The processors that the driver's thread runs on; none named: all that the process may use.
+    pub driver_cpus: Vec<usize>,
     /// Who drives the participant while nobody waits.
     pub driver: Driver,
 }
@@ -92,6 +97,8 @@ impl Default for Config {
             spin: taut_exec::DEFAULT_SPIN,
             prefault: 0,
             lock_memory: false,
+            driver_priority: 0,
+            driver_cpus: Vec::new(),
             driver: Driver::Threaded,
         }
     }
@@ -151,6 +158,10 @@ impl Config {
             local_directory: self.local_directory.clone(),
             local_groups: self.local_groups.clone(),
             spin: self.spin,
+            scheduling: Scheduling {
+                priority: (self.driver_priority > 0).then_some(self.driver_priority),
+                cpus: self.driver_cpus.clone(),
+            },
             lanes: LaneMemory { prefault: self.prefault, lock: self.lock_memory },
         }
     }

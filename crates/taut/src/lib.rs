@@ -66,7 +66,7 @@ pub use taut_dcps::{
     SubscriptionMatchedStatus, ViewState, ViewStateMask,
 };
 pub use taut_derive::DdsType;
-pub use taut_exec::{JobClass, JobReport, SamplePath, Stats, wall_clock_now};
+pub use taut_exec::{JobClass, JobReport, LatencyReport, SamplePath, Spread, Stats, wall_clock_now};
 pub use taut_qos as qos;
 pub use taut_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, DomainParticipantQos, DurabilityKind, History,
@@ -77,3 +77,8 @@ pub use taut_qos::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
+
+/// The programs of the manual run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/real-time.md")]
+pub struct RealTime;

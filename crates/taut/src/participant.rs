@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, Result, Time};
 use taut_cdr::DdsType;
-use taut_exec::{Executor, Stats, ends, monotonic_now};
+use taut_exec::{Executor, LatencyReport, Stats, ends, monotonic_now};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 
 use crate::config::Config;
@@ -82,7 +82,13 @@ impl DomainParticipant {
         self.executor.run_once(Some(monotonic_now() + timeout));
     }
 
-    /// What the participant has done: tokens, system calls, refused input, longest steps.
+    /// Where the time of the participant's work has gone: how long its steps waited and ran, class by class,
+    /// the longest of them, and what follows from that for the next.
+    pub fn latency_report(&self) -> LatencyReport {
+        self.executor.latency_report()
+    }
+
+    /// What the participant has done: tokens, system calls, refused input.
     pub fn stats(&self) -> Stats {
         self.executor.stats()
     }

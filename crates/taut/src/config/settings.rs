@@ -2,6 +2,8 @@
 //!
 //! Owns names, texts and parsers. Reads no file and no environment; `load` does and calls it.
 
+use std::str::FromStr;
+
 use taut_base::Duration;
 
 use super::Config;
@@ -110,13 +112,10 @@ pub(super) const TABLE: &[Row] = &[
         allowed: "numbers of groups, as `20, 1000`",
         meaning: "Groups whose processes may share memory with this one, beside those of the same user. What they write is copied before it is looked at.",
         set: Set::List(|config, list| {
-            config.local_groups = list.iter().map(|group| group.parse().ok()).collect::<Option<_>>()?;
+            config.local_groups = numbers(&list)?;
             Some(())
         }),
-        get: |config| {
-            let groups: Vec<String> = config.local_groups.iter().map(u32::to_string).collect();
-            format!("{groups:?}")
-        },
+        get: |config| shown(&config.local_groups),
     },
     Row {
         name: "spin",
@@ -127,6 +126,26 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| format!("\"{}\"", config.spin),
+    },
+    Row {
+        name: "driver_priority",
+        allowed: "a number from 1 to 99; `0` for none",
+        meaning: "Run the driver's thread under SCHED_FIFO at this priority, before all threads without one. Needs `ulimit -r` of at least that, or CAP_SYS_NICE.",
+        set: Set::One(|config, text| {
+            config.driver_priority = text.parse().ok().filter(|priority| *priority <= 99)?;
+            Some(())
+        }),
+        get: |config| config.driver_priority.to_string(),
+    },
+    Row {
+        name: "driver_cpus",
+        allowed: "numbers of processors, as `2, 3`",
+        meaning: "The processors that the driver's thread runs on; none named: all that the process may use.",
+        set: Set::List(|config, list| {
+            config.driver_cpus = numbers(&list)?;
+            Some(())
+        }),
+        get: |config| shown(&config.driver_cpus),
     },
     Row {
         name: "prefault",
@@ -199,6 +218,16 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| config.receive_buffer.to_string(),
     },
 ];
+
+/// A list of numbers.
+fn numbers<N: FromStr>(list: &[String]) -> Option<Vec<N>> {
+    list.iter().map(|number| number.parse().ok()).collect()
+}
+
+/// The same as the file takes it.
+fn shown<N: ToString>(list: &[N]) -> String {
+    format!("{:?}", list.iter().map(N::to_string).collect::<Vec<_>>())
+}
 
 /// A number with its unit; at most a year, which is more than any timer of the protocol wants.
 fn duration(text: &str) -> Option<Duration> {

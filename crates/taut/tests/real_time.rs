@@ -1,0 +1,93 @@
+//! What the driver's thread asks of the scheduler, and where a participant's time goes.
+
+use std::fs::read_to_string;
+
+use taut::{Config, DdsType, DomainParticipant, Driver, Duration, Error, JobClass, Qos};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Count {
+    n: u32,
+}
+
+fn config() -> Config {
+    Config { domain_id: 86, interfaces: vec!["lo".into()], local: false, ..Config::default() }
+}
+
+/// What the kernel says of each thread of this process that is called `taut`.
+fn drivers(file: &str) -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| task.path());
+    let ours = tasks.filter(|task| read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "taut"));
+    ours.filter_map(|task| read_to_string(task.join(file)).ok()).collect()
+}
+
+/// The fields of /proc/PID/stat from the third on.
+fn stat(line: &str) -> Vec<&str> {
+    line.rsplit_once(") ").unwrap().1.split(' ').collect()
+}
+
+#[test]
+fn the_driver_gets_what_it_asks_for_or_says_how_to_get_it() {
+    let wanted = Config { driver_priority: 7, driver_cpus: vec![0], ..config() };
+    match DomainParticipant::with_config(&wanted) {
+        Ok(_participant) => {
+            // rt_priority and policy, fields 40 and 41; SCHED_FIFO is 1.
+            let is_fifo = |line: &String| stat(line)[37..39] == ["7", "1"];
+            assert!(drivers("stat").iter().any(is_fifo), "{:?}", drivers("stat"));
+            let is_pinned = |status: &String| status.contains("Cpus_allowed_list:\t0\n");
+            assert!(drivers("status").iter().any(is_pinned));
+        }
+        Err(Error::Error(text)) => assert!(text.contains("EPERM") && text.contains("ulimit -r 7"), "{text}"),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refused = |config: Config| match DomainParticipant::with_config(&config).err() {
+        Some(Error::BadParameter(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(Config { driver_cpus: vec![1 << 20], ..config() }).contains("1048576 is no processor"));
+    assert!(refused(Config { driver_priority: 100, ..config() }).contains("1 to 99"));
+    let inline = Config { driver_priority: 7, driver: Driver::Inline, ..config() };
+    assert!(refused(inline).contains("has no thread"));
+    // A processor that there could be and is not.
+    match DomainParticipant::with_config(&Config { driver_cpus: vec![1_000], ..config() }).err() {
+        Some(Error::Error(text)) => assert!(text.contains("Cpus_allowed_list"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn where_the_time_goes() {
+    let (out, inward) = (
+        DomainParticipant::with_config(&config()).unwrap(),
+        DomainParticipant::with_config(&config()).unwrap(),
+    );
+    let qos = Qos::default().reliable().keep_all();
+    let writer = out.topic::<Count>("Time").unwrap().writer(qos.clone()).unwrap();
+    let reader = inward.topic::<Count>("Time").unwrap().reader(qos).unwrap();
+    writer.wait_matched(LIMIT).unwrap();
+    reader.wait_matched(LIMIT).unwrap();
+    for n in 0..100 {
+        writer.write(&Count { n }).unwrap();
+        reader.wait(LIMIT).unwrap();
+        assert_eq!(reader.take_next().unwrap().unwrap().data.unwrap().n, n);
+    }
+    let (sent, received) = (out.latency_report(), inward.latency_report());
+    let of =
+        |report: &taut::LatencyReport, class| report.classes.iter().find(|of| of.class == class).copied();
+    let (send, receive) =
+        (of(&sent, JobClass::SendUser).unwrap(), of(&received, JobClass::ReceiveUser).unwrap());
+    assert!(send.steps >= 100 && receive.steps >= 100, "{sent}\n{received}");
+    for one in [send, receive] {
+        assert!(one.running.p50 > std::time::Duration::ZERO && one.running.p50 <= one.running.longest);
+    }
+    let (_, longest) = received.longest_step();
+    assert!(received.classes.iter().all(|of| of.running.longest <= longest));
+    assert!(received.bound(JobClass::SendMeta) >= longest + receive.running.longest);
+    assert!(received.to_string().contains("receive_user"), "{received}");
+}
