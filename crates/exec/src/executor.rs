@@ -99,7 +99,7 @@ impl Core {
         let (start, ready) = (self.now, self.ready);
         let result = step(self, class.budget());
         self.read_clock();
-        self.accounts.note(class, start.since(ready).into(), self.now.since(start).into());
+        self.accounts.note(class, start.since(ready), self.now.since(start));
         result
     }
 }

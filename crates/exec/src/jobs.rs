@@ -182,8 +182,10 @@ impl fmt::Display for LatencyReport {
 
 /// The times of one class. The longest is kept as it was, the others to one digit.
 struct Times {
+    /// Most steps do not wait.
+    zeros: u64,
     histogram: Histogram<u32>,
-    longest: Duration,
+    longest_ns: u64,
 }
 
 /// Longer ones count as this long among the others. *Units*: ns.
@@ -192,21 +194,38 @@ const LONGEST_NS: u64 = 10_000_000_000;
 impl Default for Times {
     fn default() -> Times {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 1);
-        Times { histogram: histogram.expect("invariant: these bounds are allowed"), longest: Duration::ZERO }
+        let histogram = histogram.expect("invariant: these bounds are allowed");
+        Times { zeros: 0, histogram, longest_ns: 0 }
     }
 }
 
 impl Times {
-    fn note(&mut self, time: Duration) {
-        self.histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(LONGEST_NS));
-        self.longest = self.longest.max(time);
+    fn note(&mut self, ns: u64) {
+        if ns == 0 {
+            self.zeros += 1;
+            return;
+        }
+        self.histogram.saturating_record(ns);
+        self.longest_ns = self.longest_ns.max(ns);
+    }
+
+    fn len(&self) -> u64 {
+        self.zeros + self.histogram.len()
     }
 
     fn spread(&self) -> Spread {
-        let [p50, p99, p999] = QUANTILES.map(|(_, share)| {
-            Duration::from_nanos(self.histogram.value_at_quantile(share)).min(self.longest)
-        });
-        Spread { p50, p99, p999, longest: self.longest }
+        let [p50, p99, p999] = QUANTILES.map(|(_, share)| self.quantile(share));
+        Spread { p50, p99, p999, longest: Duration::from_nanos(self.longest_ns) }
+    }
+
+    /// This share of the times is not above.
+    fn quantile(&self, share: f64) -> Duration {
+        let others = share * self.len() as f64 - self.zeros as f64;
+        if others <= 0.0 {
+            return Duration::ZERO;
+        }
+        let among = others / self.histogram.len() as f64;
+        Duration::from_nanos(self.histogram.value_at_quantile(among).min(self.longest_ns))
     }
 }
 
@@ -218,17 +237,17 @@ pub(crate) struct Accounts {
 
 impl Accounts {
     /// Accounts for one step of a class. *Cost*: two counts.
-    pub fn note(&mut self, class: JobClass, waited: Duration, ran: Duration) {
+    pub fn note(&mut self, class: JobClass, waited: taut_base::Duration, ran: taut_base::Duration) {
         if let Some((waiting, running)) = self.classes.get_mut(class as usize) {
-            waiting.note(waited);
-            running.note(ran);
+            waiting.note(waited.0.max(0).unsigned_abs());
+            running.note(ran.0.max(0).unsigned_abs());
         }
     }
 
     pub fn report(&self) -> LatencyReport {
         let of = |class: JobClass| {
             let (waiting, running) = &self.classes[class as usize];
-            let (steps, waiting, running) = (running.histogram.len(), waiting.spread(), running.spread());
+            let (steps, waiting, running) = (running.len(), waiting.spread(), running.spread());
             JobReport { class, steps, waiting, running }
         };
         LatencyReport { classes: JobClass::ALL.map(of) }
@@ -242,12 +261,13 @@ mod tests {
     const US: Duration = Duration::from_micros(1);
 
     fn report() -> LatencyReport {
+        let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         for n in 1..=1_000 {
-            accounts.note(JobClass::ReceiveUser, n * US, 2 * n * US);
+            accounts.note(JobClass::ReceiveUser, us(n), us(2 * n));
         }
-        accounts.note(JobClass::Timers, US, 5_000 * US);
-        accounts.note(JobClass::ReceiveMeta, 20_000 * US, US);
+        accounts.note(JobClass::Timers, us(1), us(5_000));
+        accounts.note(JobClass::ReceiveMeta, us(20_000), us(1));
         accounts.report()
     }
 
@@ -268,6 +288,16 @@ mod tests {
         let near = |time: Duration, us: u32| time >= us * US && time <= us * US * 11 / 10;
         assert!(near(waiting.p50, 500) && near(running.p50, 1_000), "{waiting:?} {running:?}");
         assert!(near(waiting.p99, 990) || waiting.p99 == waiting.longest);
+    }
+
+    #[test]
+    fn most_steps_do_not_wait() {
+        let mut times = Times::default();
+        (0..990).for_each(|_| times.note(0));
+        (0..10).for_each(|_| times.note(50_000));
+        let Spread { p50, p99, p999, longest } = times.spread();
+        assert_eq!((p50, p99, longest), (Duration::ZERO, Duration::ZERO, 50 * US));
+        assert!(p999 > 45 * US, "{p999:?}");
     }
 
     #[test]
