@@ -205,6 +205,7 @@ impl Executor {
         if self.inner.write(*index, write, burst, false).is_ok() {
             return Ok(());
         }
+        self.may_wait()?;
         let written = self.inner.wait_behind(ends(wait), |participant, now| {
             participant.write(now, *index, write).is_ok().then_some(())
         });

@@ -262,8 +262,32 @@ impl Executor {
 
     /// Handles what has arrived and is due, sends what is to be sent, waits at most until `until` for
     /// something to do. For the inline driver.
-    pub fn run_once(&self, until: Option<Time>) {
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
+    pub fn run_once(&self, until: Option<Time>) -> Result<()> {
+        self.may_wait()?;
+        let refused = |text: &str| Err(Error::PreconditionNotMet(text.into()));
+        if self.is_threaded() {
+            return refused("a background thread drives: run_once is for Driver::Inline");
+        }
+        if self.inner.role.claim() != Claim::Taken {
+            return refused("another thread drives: it is in run_once, too, or waits for samples");
+        }
         self.inner.drive_once(until);
+        self.inner.release_role();
+        Ok(())
+    }
+
+    /// May the calling thread wait for this participant? What it waits for could not come while it runs a
+    /// listener.
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`].
+    pub fn may_wait(&self) -> Result<()> {
+        if self.inner.hooks.is_telling() {
+            let text = "a listener cannot wait: it runs on the thread that brings what it would wait for;                         do so in a thread of your own, or use a call that does not wait";
+            return Err(Error::PreconditionNotMet(text.into()));
+        }
+        Ok(())
     }
 
     /// Sets or takes away the listener of an entity. Returns whether it had one.

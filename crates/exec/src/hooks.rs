@@ -1,5 +1,6 @@
 //! Who is told of an entity's news: listeners and wakers. Called without the token.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -10,6 +11,28 @@ use taut_dcps::{Entity, StatusMask};
 
 /// Called with the kinds of news of its entity, by whichever thread drives; one call at a time.
 pub type Listener = Box<dyn FnMut(StatusMask) + Send>;
+
+thread_local! {
+    /// Whose listener this thread runs: the address of its hooks, 0 for none.
+    static TELLS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While it lives the thread runs a listener.
+struct Telling {
+    before: usize,
+}
+
+impl Telling {
+    fn of(hooks: &Hooks) -> Telling {
+        Telling { before: TELLS.replace(hooks.address()) }
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        TELLS.set(self.before);
+    }
+}
 
 struct ListenerCell {
     pending: AtomicU32,
@@ -62,6 +85,15 @@ impl Hooks {
         });
     }
 
+    /// Does the calling thread run one of these listeners?
+    pub fn is_telling(&self) -> bool {
+        TELLS.get() == self.address()
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     /// Forgets an entity.
     pub fn remove(&self, entity: Entity) {
         drop(self.change(entity, std::mem::take));
@@ -89,6 +121,7 @@ impl Hooks {
         };
         wakers.into_iter().for_each(Waker::wake);
         if let Some(listener) = listener.filter(|_| kinds != StatusMask::NONE) {
+            let _telling = Telling::of(self);
             listener.tell(kinds);
         }
     }

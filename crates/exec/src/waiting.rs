@@ -172,6 +172,7 @@ impl Executor {
     ///
     /// *Errors*: [`Error::Timeout`].
     pub fn wait_for_acknowledgments(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
+        self.may_wait()?;
         let index = outlet.index;
         let until = ends(wait);
         self.inner.with(|participant, now| participant.ask_for_acknowledgements(now, index));
@@ -191,6 +192,7 @@ impl Executor {
         if ready(outlet) {
             return Ok(());
         }
+        self.may_wait()?;
         let until = ends(wait);
         let spin = std::mem::take(&mut outlet.spin);
         let found = spin.look(self.inner.spin, until, &FOR_ROOM, || ready(outlet));

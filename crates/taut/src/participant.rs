@@ -78,8 +78,10 @@ impl DomainParticipant {
     }
 
     /// With [`crate::Driver::Inline`]: handles what has arrived and is due; waits at most `timeout` for it.
-    pub fn run_once(&self, timeout: Duration) {
-        self.executor.run_once(Some(monotonic_now() + timeout));
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
+    pub fn run_once(&self, timeout: Duration) -> Result<()> {
+        self.executor.run_once(Some(monotonic_now() + timeout))
     }
 
     /// Where the time of the participant's work has gone: how long its steps waited and ran, class by class,
@@ -100,6 +102,7 @@ pub(crate) fn wait_for(
     timeout: Duration,
     mut ready: impl FnMut(&mut taut_dcps::DomainParticipant, Time) -> bool,
 ) -> Result<()> {
+    executor.may_wait()?;
     executor
         .wait(ends(timeout), |participant, now| ready(participant, now).then_some(()))
         .ok_or(Error::Timeout)

@@ -154,8 +154,9 @@ impl<T: DdsType> DataReader<T> {
     /// Waits until there is a sample that was not read. It looks for up to `Config::spin` first, if samples come
     /// from this machine; then this thread drives the participant while it sleeps.
     ///
-    /// *Errors*: [`crate::Error::Timeout`].
+    /// *Errors*: [`crate::Error::Timeout`]; [`crate::Error::PreconditionNotMet`] from a listener.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
+        self.executor.may_wait()?;
         if self.executor.wait_unread(&self.door, ends(timeout.into())) { Ok(()) } else { Err(Error::Timeout) }
     }
 

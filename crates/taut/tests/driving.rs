@@ -1,5 +1,6 @@
 //! Who drives: listeners, waiting threads, streams; and what a program is told.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
@@ -52,6 +53,54 @@ fn a_listener_hears_while_nobody_waits() {
     }
     let all: Vec<u32> = (0..100).map(|_| heard.recv_timeout(SOON.into()).unwrap()).collect();
     assert_eq!(all, (0..100).collect::<Vec<_>>());
+}
+
+/// Does the text of a refusal say this?
+fn refuses<T>(outcome: &Result<T, Error>, says: &str) -> bool {
+    matches!(outcome, Err(Error::PreconditionNotMet(text)) if text.contains(says))
+}
+
+#[test]
+fn a_listener_that_waits_is_told_that_it_cannot() {
+    let (a, b) = (participant(88), participant(88));
+    let (writer, reader) = pair(&a, &b, "Waits", &reliable());
+    let (back, _other) = pair(&b, &a, "Back", &reliable());
+    let silent = b.topic::<Number>("Silent").unwrap().reader(reliable()).unwrap();
+    let (send, heard) = mpsc::channel();
+    reader.set_listener(move |_| {
+        let outcomes = [
+            silent.wait(SOON),
+            silent.wait_matched(SOON),
+            back.write(&Number { value: 1 }).and_then(|()| back.wait_for_acknowledgments(SOON)),
+        ];
+        // It hears more than once: of the match, and of the sample.
+        let _ = send.send(outcomes);
+    });
+    writer.write(&Number { value: 1 }).unwrap();
+    let outcomes = heard.recv_timeout(SOON.into()).unwrap();
+    assert!(outcomes.iter().all(|outcome| refuses(outcome, "a listener cannot wait")), "{outcomes:?}");
+    reader.wait(SOON).unwrap();
+}
+
+#[test]
+fn only_one_thread_drives() {
+    let threaded = participant(89);
+    assert!(refuses(&threaded.run_once(Duration::ZERO), "Driver::Inline"));
+    let inline = Config { driver: Driver::Inline, ..config(89) };
+    let inline = DomainParticipant::with_config(&inline).unwrap();
+    let (refused, until) = (AtomicBool::new(false), Instant::now() + SOON.into());
+    let drive = || {
+        while !refused.load(Ordering::SeqCst) && Instant::now() < until {
+            let outcome = inline.run_once(Duration::from_millis(1));
+            refused.fetch_or(refuses(&outcome, "another thread"), Ordering::SeqCst);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(drive);
+        drive();
+    });
+    assert!(refused.load(Ordering::SeqCst), "two threads drove at once");
+    inline.run_once(Duration::ZERO).unwrap();
 }
 
 /// Waits until nothing happens for longer than there is between two announcements of who has just started:

@@ -30,8 +30,8 @@ fn the_inline_driver_makes_no_thread_and_works_when_called() {
     while writer.publication_matched_status().current_count == 0
         || reader.subscription_matched_status().current_count == 0
     {
-        a.run_once(Duration::from_millis(1));
-        b.run_once(Duration::from_millis(1));
+        a.run_once(Duration::from_millis(1)).unwrap();
+        b.run_once(Duration::from_millis(1)).unwrap();
         assert!(Instant::now() < until, "no match");
     }
     writer.write(&Number { value: 3 }).unwrap();

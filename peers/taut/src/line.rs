@@ -79,7 +79,7 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
                 return Ok(Some(found));
             }
             if self.drives {
-                self.participant.run_once(taut::Duration::ZERO);
+                self.participant.run_once(taut::Duration::ZERO)?;
                 return Ok(take(reader)?);
             }
             if self.spin {

@@ -60,7 +60,9 @@ fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<Plain64> {
 fn drive(participants: &[&DomainParticipant], span: std::time::Duration) {
     let start = std::time::Instant::now();
     while start.elapsed() < span {
-        participants.iter().for_each(|participant| participant.run_once(Duration::from_millis(1)));
+        participants.iter().for_each(|participant| {
+            participant.run_once(Duration::from_millis(1)).expect("one thread drives")
+        });
     }
 }
 
@@ -100,7 +102,7 @@ impl End {
     fn receive(&self) -> Plain64 {
         let mut sample = None;
         while sample.is_none() {
-            self.participant.run_once(Duration::from_secs(5));
+            self.participant.run_once(Duration::from_secs(5)).expect("one thread drives");
             sample = self.reader.take_next().expect("take");
         }
         sample.and_then(|sample| sample.data).expect("it has data")
