@@ -1,6 +1,6 @@
 //! The token and what happens around it: writes, waits, news.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
@@ -125,6 +125,8 @@ pub(crate) struct Inner {
     held_until: AtomicI64,
     /// Some were since the driver looked last.
     pub streams: AtomicBool,
+    /// Threads that run listeners: as long as one does, the driver may be one that takes its time.
+    telling: AtomicUsize,
     hooks: Hooks,
     pub epoll: Epoll,
     pub wake: EventFd,
@@ -212,6 +214,7 @@ impl Executor {
             role: Role::default(),
             held_until: AtomicI64::new(Time::NEVER.0),
             streams: AtomicBool::new(false),
+            telling: AtomicUsize::new(0),
             hooks: Hooks::default(),
             epoll,
             wake,
@@ -490,7 +493,8 @@ impl Inner {
 
     /// A fresh change of `len` bytes waits for company until then. `false` if it is to be sent now.
     fn hold(&self, core: &mut Core, until: Time, len: usize, burst: &Burst) -> bool {
-        if !core.held.add(len) || !core.participant.has_work(TxClass::Data) {
+        let nobody_sends = self.telling.load(Ordering::SeqCst) > 0;
+        if nobody_sends || !core.held.add(len) || !core.participant.has_work(TxClass::Data) {
             return false;
         }
         if core.held.until == Time::NEVER {
@@ -597,20 +601,35 @@ impl Inner {
         }
         let more_news = core.participant.has_news();
         let matches: Vec<_> = std::iter::from_fn(|| core.participant.poll_match()).collect();
+        let tells = self.hooks.is_any();
+        if tells {
+            // With the token: from here on no sample is left to who may be busy with a listener.
+            self.telling.fetch_add(1, Ordering::SeqCst);
+            self.release(&mut core);
+            self.send(&mut core, TxClass::Data);
+        }
         self.let_go(core, count > 0);
         self.join(matches);
-        if count == 0 {
+        self.tell_of(news.iter().take(count));
+        if tells {
+            self.telling.fetch_sub(1, Ordering::SeqCst);
+        }
+        if more_news {
+            self.finish(self.token());
+        }
+    }
+
+    /// Tells who waits for news, and runs the listeners.
+    fn tell_of<'a>(&self, news: impl ExactSizeIterator<Item = &'a (Entity, StatusMask)>) {
+        if news.len() == 0 {
             return;
         }
         if self.role.has_followers() {
             self.role.tell_followers();
         }
-        for (entity, kinds) in news.into_iter().take(count) {
-            self.doors.wake(entity);
-            self.hooks.tell(entity, kinds);
-        }
-        if more_news {
-            self.finish(self.token());
+        for (entity, kinds) in news {
+            self.doors.wake(*entity);
+            self.hooks.tell(*entity, *kinds);
         }
     }
 

@@ -85,6 +85,11 @@ impl Hooks {
         });
     }
 
+    /// Is there a listener or a waker?
+    pub fn is_any(&self) -> bool {
+        self.count.load(Ordering::SeqCst) > 0
+    }
+
     /// Does the calling thread run one of these listeners?
     pub fn is_telling(&self) -> bool {
         TELLS.get() == self.address()
@@ -112,7 +117,7 @@ impl Hooks {
 
     /// Tells those who want to know of an entity's news.
     pub fn tell(&self, entity: Entity, kinds: StatusMask) {
-        if self.count.load(Ordering::SeqCst) == 0 {
+        if !self.is_any() {
             return;
         }
         let (listener, wakers) = match self.hooks.lock().get_mut(&entity) {

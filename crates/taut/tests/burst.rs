@@ -1,5 +1,6 @@
 //! Samples of a burst share datagrams, and the last of them is not left behind.
 
+use std::sync::mpsc;
 use std::time::Instant;
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos};
@@ -94,6 +95,28 @@ fn what_keep_last_drops_is_sent_once_all_the_same() {
     pair.write_all();
     let pair = Pair { reader: all, ..pair };
     assert_eq!(pair.take_all(), Vec::from_iter(0..COUNT));
+}
+
+#[test]
+fn nothing_waits_for_a_listener_that_takes_its_time() {
+    let pair = pair(91, &Qos::default().reliable().keep_all().latency_budget(BUDGET));
+    let (enter, entered) = mpsc::channel();
+    let (leave, left) = mpsc::channel::<()>();
+    // The driver of the writer's participant runs a listener that ends only when it is told to.
+    let back = pair._inward.topic::<Count>("Back").unwrap().writer(Qos::default().reliable()).unwrap();
+    let heard = pair.out.topic::<Count>("Back").unwrap().reader(Qos::default().reliable()).unwrap();
+    heard.on_data_available(move |_| {
+        enter.send(()).unwrap();
+        let _ = left.recv();
+    });
+    heard.wait_matched(LIMIT).unwrap();
+    back.wait_matched(LIMIT).unwrap();
+    pair.await_driver();
+    back.write(&Count { n: 0 }).unwrap();
+    entered.recv_timeout(LIMIT.into()).unwrap();
+    pair.write_all();
+    assert_eq!(pair.take_all(), Vec::from_iter(0..COUNT));
+    drop(leave);
 }
 
 #[test]
