@@ -136,9 +136,9 @@ impl Inner {
                 return self.wait_ready(Some(0));
             }
             // Most often a writer has sent what waited, and goes on: others wait now, or will at once.
-            let streams = self.streams.swap(false, Ordering::SeqCst);
+            let streams = self.holding.streams.swap(false, Ordering::SeqCst);
             let next = wake_at.min(if streams { due.min(now + burst::LONGEST) } else { due });
-            self.looks_at.store(next.0, Ordering::SeqCst);
+            self.holding.looks_at.store(next.0, Ordering::SeqCst);
             // Who began to hold something before the store has kicked nobody.
             if burst::due(self.held_until()) < next {
                 continue;

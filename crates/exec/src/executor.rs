@@ -1,6 +1,6 @@
 //! The token and what happens around it: writes, waits, news.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
@@ -17,7 +17,7 @@ use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
 use crate::background;
-use crate::burst::{self, Burst, Held};
+use crate::burst::{self, Burst, Held, Holding};
 use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::door::{Table, TableDoors};
@@ -121,19 +121,13 @@ pub(crate) struct Inner {
     pub prefix: GuidPrefix,
     writes: ArrayQueue<(WriterIndex, Write)>,
     pub role: Role,
-    /// Until when fresh changes wait for company, as the token's holder has it.
-    held_until: AtomicI64,
-    /// Some were since the driver looked last.
-    pub streams: AtomicBool,
-    /// Threads that run listeners: as long as one does, the driver may be one that takes its time.
-    telling: AtomicUsize,
+    /// What its threads tell each other of samples that wait.
+    pub holding: Holding,
     hooks: Hooks,
     pub epoll: Epoll,
     pub wake: EventFd,
     /// Until when the driver sleeps, as far as it knows of timers; [`AWAKE`] while it does not sleep.
     pub sleeps_until: AtomicI64,
-    /// When it looks, asleep or not, whether what waits for company has waited long enough.
-    pub looks_at: AtomicI64,
     pub closing: AtomicBool,
     background_thread: Mutex<Option<std::thread::Thread>>,
     tokens: AtomicU64,
@@ -212,14 +206,11 @@ impl Executor {
             core: Mutex::new(Core::new(participant, port)),
             writes: ArrayQueue::new(QUEUE),
             role: Role::default(),
-            held_until: AtomicI64::new(Time::NEVER.0),
-            streams: AtomicBool::new(false),
-            telling: AtomicUsize::new(0),
+            holding: Holding::default(),
             hooks: Hooks::default(),
             epoll,
             wake,
             sleeps_until: AtomicI64::new(AWAKE),
-            looks_at: AtomicI64::new(Time::NEVER.0),
             closing: AtomicBool::new(false),
             background_thread: Mutex::new(None),
             tokens: AtomicU64::new(0),
@@ -493,12 +484,12 @@ impl Inner {
 
     /// A fresh change of `len` bytes waits for company until then. `false` if it is to be sent now.
     fn hold(&self, core: &mut Core, until: Time, len: usize, burst: &Burst) -> bool {
-        let nobody_sends = self.telling.load(Ordering::SeqCst) > 0;
+        let nobody_sends = self.holding.telling.load(Ordering::SeqCst) > 0;
         if nobody_sends || !core.held.add(len) || !core.participant.has_work(TxClass::Data) {
             return false;
         }
         if core.held.until == Time::NEVER {
-            self.held_until.store(until.0, Ordering::SeqCst);
+            self.holding.until.store(until.0, Ordering::SeqCst);
             // Who gives the role back looks after that for what is held.
             if !self.role.is_taken() {
                 if burst.goes_on() {
@@ -507,20 +498,20 @@ impl Inner {
                 return false;
             }
             core.held.until = until;
-            self.streams.store(true, Ordering::Relaxed);
+            self.holding.streams.store(true, Ordering::Relaxed);
         }
         core.held.until > core.now
     }
 
     /// Until when fresh changes wait, if somebody does not just change it.
     pub fn held_until(&self) -> Time {
-        Time(self.held_until.load(Ordering::SeqCst))
+        Time(self.holding.until.load(Ordering::SeqCst))
     }
 
     /// What waits for company is to be sent with the next that is.
     fn release(&self, core: &mut Core) {
         if self.held_until() != Time::NEVER {
-            self.held_until.store(Time::NEVER.0, Ordering::SeqCst);
+            self.holding.until.store(Time::NEVER.0, Ordering::SeqCst);
         }
         core.held = Held::NOTHING;
     }
@@ -604,7 +595,7 @@ impl Inner {
         let tells = self.hooks.is_any();
         if tells {
             // With the token: from here on no sample is left to who may be busy with a listener.
-            self.telling.fetch_add(1, Ordering::SeqCst);
+            self.holding.telling.fetch_add(1, Ordering::SeqCst);
             self.release(&mut core);
             self.send(&mut core, TxClass::Data);
         }
@@ -612,7 +603,7 @@ impl Inner {
         self.join(matches);
         self.tell_of(news.iter().take(count));
         if tells {
-            self.telling.fetch_sub(1, Ordering::SeqCst);
+            self.holding.telling.fetch_sub(1, Ordering::SeqCst);
         }
         if more_news {
             self.finish(self.token());
@@ -640,7 +631,7 @@ impl Inner {
         MutexGuard::unlock_fair(core);
         // Pairs with the driver's store: it looks for work and news after it has said that it sleeps.
         let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
-        let looks_at = || self.looks_at.load(Ordering::SeqCst);
+        let looks_at = || self.holding.looks_at.load(Ordering::SeqCst);
         let is_late = || next.0 < sleeps_until || burst::due(held_until).0 < looks_at();
         let kicked = sleeps_until != AWAKE && (news || more_work || is_late()) && self.kick();
         self.leave_broken();
