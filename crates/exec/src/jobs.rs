@@ -181,6 +181,7 @@ impl fmt::Display for LatencyReport {
 }
 
 /// The times of one class. The longest is kept as it was, the others to one digit.
+#[derive(Clone)]
 struct Times {
     /// Most steps do not wait.
     zeros: u64,
@@ -230,7 +231,7 @@ impl Times {
 }
 
 /// The accounts of all classes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Accounts {
     classes: [(Times, Times); JobClass::ALL.len()],
 }
