@@ -17,7 +17,7 @@ pub struct Arguments {
 pub enum Command {
     /// Measure.
     #[command(flatten)]
-    Measure(Workload),
+    Measure(Box<Workload>),
     /// Make a page to look at of one run or several
     Report(ReportArguments),
     /// Say what is better, worse or noise between two runs; exit code 1 if anything is worse
@@ -138,6 +138,12 @@ pub struct Options {
     /// Run the processes with SCHED_FIFO of this priority
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
+    /// Between two networks over a link with Ethernet's MTU, rather than over loopback
+    #[arg(long)]
+    pub link: bool,
+    /// Such a link that loses so many of its packets at each end
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub loss: Option<f64>,
     /// RELIABILITY, where the workload does not prescribe it
     #[arg(long, value_name = "KIND")]
     pub reliability: Option<Reliability>,
@@ -248,6 +254,11 @@ fn size(text: &str) -> Result<u64, String> {
 fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| (0.01..=1e6).contains(number));
     number.ok_or_else(|| "use seconds from 0.01 to 1000000, as 2.5".to_string())
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| (0.1..=50.0).contains(number));
+    number.ok_or_else(|| "use percent from 0.1 to 50, as 2 or 0.5".to_string())
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -29,6 +29,7 @@ pub struct Bench {
     cores: usize,
     loopback: Network,
     link: OnceCell<Result<Network, String>>,
+    loss_permille: Cell<u32>,
 }
 
 impl Bench {
@@ -47,6 +48,7 @@ impl Bench {
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             loopback: Network::Loopback,
             link: OnceCell::new(),
+            loss_permille: Cell::new(0),
         })
     }
 
@@ -86,6 +88,12 @@ impl Bench {
             return Ok(&self.loopback);
         }
         let link = self.link.get_or_init(Network::link);
-        link.as_ref().map_err(|reason| Trouble::Absent(format!("no link between two networks: {reason}")))
+        let link = link
+            .as_ref()
+            .map_err(|reason| Trouble::Absent(format!("no link between two networks: {reason}")))?;
+        if self.loss_permille.replace(case.loss_permille) != case.loss_permille {
+            link.lose(case.loss_permille).map_err(|reason| Trouble::Absent(format!("no loss: {reason}")))?;
+        }
+        Ok(link)
     }
 }

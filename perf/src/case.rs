@@ -34,6 +34,8 @@ pub struct Case {
     pub flood_cpu: Option<usize>,
     /// Does it need a link between two networks, whatever the transport?
     pub link: bool,
+    /// How many of 1,000 packets that link loses.
+    pub loss_permille: u32,
     /// The open loop's period; 0 is a closed loop.
     pub period_ns: u64,
     /// Samples before measuring.
@@ -79,6 +81,7 @@ impl Case {
             fifo: None,
             flood_cpu: None,
             link: false,
+            loss_permille: 0,
             period_ns: 0,
             warmup: if size < LARGE { 200 } else { 20 },
             count: 2_000,
@@ -126,6 +129,13 @@ impl Case {
             self.pin = options.pin;
         }
         self.fifo = options.fifo.or(self.fifo);
+        self.link |= options.link || options.loss.is_some();
+        if let Some(percent) = options.loss {
+            self.loss_permille = (percent * 10.0).round() as u32;
+            self.add_label(&format!("loss {percent} %"));
+        } else if options.link {
+            self.add_label("link");
+        }
         self.reliable = options.reliability.map_or(self.reliable, |kind| kind == Reliability::Reliable);
         self
     }
@@ -134,6 +144,13 @@ impl Case {
     pub fn label(mut self, label: impl Into<String>) -> Case {
         self.label = label.into();
         self
+    }
+
+    fn add_label(&mut self, label: &str) {
+        if !self.label.is_empty() {
+            self.label.push(' ');
+        }
+        self.label.push_str(label);
     }
 
     /// Samples per second that are asked for; 0 is as fast as possible.

@@ -88,6 +88,25 @@ impl Network {
         }
     }
 
+    /// From now on so many of 1,000 packets of UDP are lost on their way in at each end. What one call has sent
+    /// is then cut into packets before it is on the link, as on a wire, so that each is lost by itself.
+    pub fn lose(&self, permille: u32) -> Result<(), String> {
+        self.at_both_ends("nft add table netdev perf")?;
+        self.at_both_ends("nft delete table netdev perf")?;
+        self.at_both_ends(&format!(
+            "ip link set DEV gso_max_segs {}",
+            if permille > 0 { 1 } else { 65_535 }
+        ))?;
+        if permille > 0 {
+            self.at_both_ends("nft add table netdev perf")?;
+            let hook = "{ type filter hook ingress device DEV priority 0; }";
+            self.at_both_ends(&format!("nft add chain netdev perf in {hook}"))?;
+            let share = format!("numgen random mod 1000 < {permille}");
+            self.at_both_ends(&format!("nft add rule netdev perf in ip protocol udp {share} drop"))?;
+        }
+        Ok(())
+    }
+
     /// Runs a command of the system at each end, `DEV` in it replaced by the end's interface.
     pub fn at_both_ends(&self, command: &str) -> Result<(), String> {
         for (side, interface) in [(Side::Near, INTERFACES[0]), (Side::Far, INTERFACES[1])] {

@@ -44,6 +44,8 @@ pub struct NodeOptions {
     pub service: Duration,
     /// Datagrams that wait to be handled; more are lost.
     pub receive_buffer: usize,
+    /// The largest datagram that its network takes in one piece. *Units*: bytes.
+    pub path_size: usize,
 }
 
 impl Default for NodeOptions {
@@ -56,6 +58,7 @@ impl Default for NodeOptions {
             multicast_discovery: true,
             service: Duration::ZERO,
             receive_buffer: usize::MAX,
+            path_size: usize::MAX,
         }
     }
 }
@@ -148,13 +151,19 @@ pub struct Network {
 }
 
 /// Collects what a participant sends in one step.
-#[derive(Default)]
-struct Outbox(Vec<(Locator, Bytes)>);
+struct Outbox {
+    sent: Vec<(Locator, Bytes)>,
+    path_size: usize,
+}
 
 impl Port for Outbox {
     fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
         let datagram = Bytes::from(parts.concat());
-        self.0.extend(to.iter().map(|locator| (*locator, datagram.clone())));
+        self.sent.extend(to.iter().map(|locator| (*locator, datagram.clone())));
+    }
+
+    fn path_size(&mut self, _: &Locator) -> usize {
+        self.path_size
     }
 
     fn flush(&mut self) {}
@@ -401,10 +410,13 @@ impl Network {
         let local = self.local_now(node);
         for step in 0.. {
             assert!(step < STEPS, "node {node} has sent {STEPS} bursts at one point in time");
+            let path_size = self.nodes[node].options.path_size;
             let Some(participant) = &mut self.nodes[node].participant else { return };
-            let mut outbox = Outbox::default();
+            let mut outbox = Outbox { sent: Vec::new(), path_size };
             let progress = participant.poll_transmit(local, &mut outbox, TxClass::Discovery, BUDGET);
-            for (to, bytes) in outbox.0 {
+            for (to, bytes) in outbox.sent {
+                let is_meta = to == META_GROUP || node_of(&to).is_some_and(|(_, of)| of == Traffic::Meta);
+                assert!(is_meta || bytes.len() <= path_size, "{} B on a path of {path_size}", bytes.len());
                 self.send(node, to, bytes);
             }
             if !progress.more {

@@ -73,6 +73,11 @@ impl Plan {
                     _ => MulticastChoice::Auto,
                 },
                 multicast_discovery,
+                path_size: match rng.below(4) {
+                    0 => 1_472,
+                    1 => between(rng, 640, 9_000) as usize,
+                    _ => usize::MAX,
+                },
                 ..NodeOptions::default()
             }
         });

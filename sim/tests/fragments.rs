@@ -2,7 +2,7 @@
 
 use taut_base::Duration;
 use taut_qos::Qos;
-use taut_sim::{Faults, Pair};
+use taut_sim::{Faults, NodeOptions, Pair};
 
 #[test]
 fn large_samples_arrive_whole_under_loss() {
@@ -24,6 +24,39 @@ fn large_samples_arrive_whole_under_loss() {
             assert_eq!(pair.take_numbers(), [1, 2, 3], "{size} B, loss {loss}, seed {seed}");
         }
     }
+}
+
+/// The network asserts that no datagram of samples is larger than the path.
+#[test]
+fn fragments_are_as_large_as_the_path_takes() {
+    for (path_size, seed) in [(1_472, 0), (8_972, 1), (640, 2)] {
+        let narrow = NodeOptions { path_size, ..NodeOptions::default() };
+        let mut pair = Pair::with_options(seed, narrow, NodeOptions::default()).with_loss(0.05);
+        pair.reader(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all());
+        pair.run_until_matched();
+        let sizes = [40, path_size - 200, path_size - 120, path_size, 4 * path_size, 300_000];
+        for size in sizes {
+            pair.write(1, size as u32).unwrap();
+        }
+        pair.run_for(Duration::from_secs(20));
+        assert_eq!(pair.take_numbers(), (1..=6).collect::<Vec<_>>(), "path of {path_size}");
+    }
+}
+
+/// What was written before anybody read is cut for the path of the first reader.
+#[test]
+fn history_is_cut_for_the_path_too() {
+    let narrow = NodeOptions { path_size: 1_472, ..NodeOptions::default() };
+    let mut pair = Pair::with_options(3, narrow, NodeOptions::default()).with_loss(0.05);
+    let qos = Qos::default().reliable().keep_all().transient_local();
+    pair.writer(qos.clone());
+    for _ in 0..10 {
+        pair.write(1, 50_000).unwrap();
+    }
+    pair.reader(qos);
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(pair.take_numbers(), (1..=10).collect::<Vec<_>>());
 }
 
 #[test]

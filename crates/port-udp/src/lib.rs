@@ -18,6 +18,7 @@
 
 mod config;
 mod interface;
+mod path_size;
 mod port;
 mod receive;
 mod send;

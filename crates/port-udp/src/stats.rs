@@ -61,6 +61,8 @@ pub struct Stats {
     pub receive_calls: u64,
     /// Sending syscalls, those that failed included.
     pub send_calls: u64,
+    /// Rows of datagrams that the kernel would not cut: sent one by one.
+    pub rows_refused: u64,
     /// Datagrams of more parts than one call gathers: copied together first.
     pub sends_copied: u64,
     /// Sends that had to wait for room in the send buffer.

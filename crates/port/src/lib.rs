@@ -43,8 +43,45 @@ pub trait Port {
     /// may stay in the port until [`Port::flush`].
     fn send(&mut self, to: &[Locator], parts: &[&[u8]]);
 
+    /// Sends `parts` as a row of datagrams of `each` bytes, the last one of what is left, to each of `to`.
+    /// Where one datagram ends and the next begins does not depend on where parts do.
+    ///
+    /// A port that can give the row to the system in one call does; the others send one after the other.
+    fn send_row(&mut self, to: &[Locator], parts: &[&[u8]], each: usize) {
+        split(parts, each, |datagram| self.send(to, datagram));
+    }
+
+    /// Bytes of the largest datagram that reaches `to` without being cut in pieces on the way, as far as
+    /// the port knows: a datagram in pieces is lost when one of them is.
+    fn path_size(&mut self, to: &Locator) -> usize {
+        let _ = to;
+        usize::MAX
+    }
+
     /// Hands over all that [`Port::send`] has collected.
     fn flush(&mut self);
+}
+
+/// Calls with the parts of each datagram of a row. See [`Port::send_row`].
+pub fn split(parts: &[&[u8]], each: usize, mut call: impl FnMut(&[&[u8]])) {
+    let mut datagram: Vec<&[u8]> = Vec::with_capacity(parts.len());
+    let mut room = each.max(1);
+    for part in parts {
+        let mut rest = *part;
+        while let Some((now, later)) = rest.split_at_checked(room) {
+            datagram.push(now);
+            call(&datagram);
+            datagram.clear();
+            (rest, room) = (later, each.max(1));
+        }
+        if !rest.is_empty() {
+            room = room.saturating_sub(rest.len());
+            datagram.push(rest);
+        }
+    }
+    if !datagram.is_empty() {
+        call(&datagram);
+    }
 }
 
 /// The receiving side, as a driver sees it.
@@ -74,5 +111,22 @@ impl fmt::Display for PortError {
 impl std::error::Error for PortError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_row_is_cut_where_its_datagrams_end() {
+        let mut port = Loopback::new();
+        let to = [Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)];
+        port.send_row(&to, &[b"ab", b"cdefg", b"", b"hijk"], 3);
+        let datagrams: Vec<_> = std::iter::from_fn(|| port.take()).map(|(_, bytes)| bytes.to_vec()).collect();
+        assert_eq!(datagrams, [&b"abc"[..], b"def", b"ghi", b"jk"]);
+        port.send_row(&to, &[b"abcdef"], 3);
+        assert_eq!(port.len(), 2, "nothing behind the last");
     }
 }

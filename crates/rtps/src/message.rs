@@ -19,9 +19,15 @@ use crate::limits;
 
 /// Taut writes little-endian, whatever the machine: one order to test.
 const ENDIAN: Endian = Endian::Little;
-/// Room that the headers around one payload can take: INFO_TS 12, DATA 24, inline QoS up to 32,
-/// heartbeat 32, padding; a GAP with its set 64.
-const HEADROOM: usize = 256;
+/// Bytes of a message's header, of INFO_TS and of DATA up to its inline QoS.
+const HEADER: usize = 20;
+const INFO_TS: usize = 12;
+const DATA: usize = 24;
+/// More than the headers around a payload take: INFO_TS 12, DATA 24, inline QoS up to 32, padding up to 17.
+const HEADROOM: usize = 128;
+/// Bytes of a HEARTBEAT, and at most of a submessage with a set of numbers.
+pub const HEARTBEAT: usize = 32;
+pub const NUMBERS: usize = 80;
 
 /// Bytes that a serialized key takes at least. Fast DDS 2.x takes a shorter one, encapsulation header and
 /// all, for the key hash, even behind PID_KEY_HASH, and then knows no such instance.
@@ -41,17 +47,34 @@ enum Part {
     Payload(Bytes),
 }
 
-/// A message under construction. *Cost*: no allocation once warm; only small payloads are copied.
+/// A message under construction, behind those that leave in the same row of datagrams.
+/// *Cost*: no allocation once warm; only small payloads are copied.
 pub struct Message {
     header: Header,
     scratch: Vec<u8>,
     parts: Vec<Part>,
     inline: Vec<u8>,
+    /// Bytes of all of it.
     size: usize,
+    /// Bytes that a datagram may have.
+    limit: usize,
+    row: Row,
     /// Is there more than the INFO submessages that only say how to read the rest?
     substance: bool,
     destination: Option<GuidPrefix>,
     timestamp: Option<Timestamp>,
+}
+
+/// The messages before the one under construction: datagrams of one size.
+#[derive(Default)]
+struct Row {
+    datagrams: usize,
+    /// Bytes of each.
+    each: usize,
+    /// Bytes of all, and where they end in the scratch buffer and among the parts.
+    size: usize,
+    scratch: usize,
+    parts: usize,
 }
 
 impl Message {
@@ -63,6 +86,8 @@ impl Message {
             parts: Vec::with_capacity(limits::MESSAGE_PARTS),
             inline: Vec::with_capacity(64),
             size: 0,
+            limit: limits::MESSAGE_SIZE,
+            row: Row::default(),
             substance: false,
             destination: None,
             timestamp: None,
@@ -73,15 +98,79 @@ impl Message {
         self.scratch.clear();
         self.parts.clear();
         self.size = 0;
+        if self.row.datagrams > 0 {
+            self.row = Row::default();
+        }
+        self.begin();
+    }
+
+    /// What follows is a message of its own.
+    fn begin(&mut self) {
         self.substance = false;
         self.destination = None;
         self.timestamp = None;
     }
 
-    /// Is there room for `payload` bytes more, with their headers?
-    pub fn fits(&self, payload: usize) -> bool {
+    /// From now on, whoever sends, a datagram gets no larger than this, unless one submessage is.
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes.min(limits::MESSAGE_SIZE);
+    }
+
+    /// Is there plenty of room for a payload and its headers?
+    #[inline]
+    fn is_roomy(&self, payload: usize) -> bool {
         let size = self.size.saturating_add(payload).saturating_add(HEADROOM);
-        size <= limits::MESSAGE_SIZE && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
+        self.row.datagrams == 0
+            && size <= self.limit
+            && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
+    }
+
+    /// Is there room for `bytes` more?
+    fn fits(&self, bytes: usize) -> bool {
+        let limit = if self.row.datagrams > 0 { self.row.each } else { self.limit };
+        let before = self.size.saturating_sub(self.row.size);
+        let header = if before == 0 { HEADER } else { 0 };
+        let size = before.saturating_add(header).saturating_add(bytes);
+        size <= limit && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
+    }
+
+    /// Bytes that a DATA takes in this place.
+    fn data_size(&self, change: &CacheChange) -> usize {
+        let info = if self.timestamp == change.source_timestamp { 0 } else { INFO_TS };
+        let payload = change.payload.len().saturating_add(padding(change));
+        info.saturating_add(DATA).saturating_add(inline_qos_size(change)).saturating_add(payload)
+    }
+
+    /// Ends the message as a datagram of a row, in which the next one follows. `false` if it cannot.
+    fn end_in_row(&mut self) -> bool {
+        let bytes = self.size.saturating_sub(self.row.size);
+        let each = if self.row.datagrams > 0 { self.row.each } else { bytes };
+        let Some(missing) = each.checked_sub(bytes).filter(|missing| missing.is_multiple_of(4)) else {
+            return false;
+        };
+        let has_room = self.size.saturating_add(missing).saturating_add(each) <= limits::MESSAGE_SIZE
+            && self.parts.len().saturating_add(4) <= limits::MESSAGE_PARTS
+            && self.row.datagrams.saturating_add(1) < limits::ROW;
+        if !has_room || !self.substance || !bytes.is_multiple_of(4) || bytes > self.limit {
+            return false;
+        }
+        if let Some(words) = (missing / 4).checked_sub(1) {
+            self.append(|out| taut_wire::write_pad(out, ENDIAN, u16::try_from(words).unwrap_or(u16::MAX)));
+        }
+        let datagrams = self.row.datagrams.saturating_add(1);
+        let (scratch, parts) = (self.scratch.len(), self.parts.len());
+        self.row = Row { datagrams, each, size: self.size, scratch, parts };
+        self.begin();
+        true
+    }
+
+    /// Takes back what only says how to read what has not followed.
+    fn drop_introduction(&mut self) {
+        self.parts.truncate(self.row.parts);
+        self.size = self.row.size;
+        if let Some(Part::Scratch(last)) = self.parts.last_mut() {
+            last.end = last.end.min(self.row.scratch);
+        }
     }
 
     fn submessage(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
@@ -92,7 +181,7 @@ impl Message {
     /// Appends to the scratch buffer, after the message's header if this is the first submessage.
     fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.scratch.len();
-        if self.size == 0 {
+        if self.size == self.row.size {
             self.header.write(&mut self.scratch);
         }
         write(&mut self.scratch);
@@ -160,19 +249,25 @@ impl Message {
     }
 
     /// One fragment of a change, from 1. Returns whether something may follow it in the message.
-    pub fn data_frag(&mut self, reader_id: EntityId, change: &CacheChange, number: FragmentNumber) -> bool {
+    pub fn data_frag(
+        &mut self,
+        reader_id: EntityId,
+        change: &CacheChange,
+        number: FragmentNumber,
+        fragment_size: usize,
+    ) -> bool {
         self.dated(change.source_timestamp);
         self.encode_inline_qos(change);
         let inline = std::mem::take(&mut self.inline);
-        let start = (number.saturating_sub(1) as usize).saturating_mul(limits::FRAGMENT_SIZE);
-        let part = change.payload.slice(start..start.saturating_add(limits::FRAGMENT_SIZE));
+        let start = (number.saturating_sub(1) as usize).saturating_mul(fragment_size);
+        let part = change.payload.slice(start..start.saturating_add(fragment_size));
         let header = DataFragHeader {
             reader_id,
             writer_id: change.writer_guid.entity,
             writer_sn: change.sequence_number,
             fragment_starting_num: number,
             fragments_in_submessage: 1,
-            fragment_size: u16::try_from(limits::FRAGMENT_SIZE).unwrap_or(u16::MAX),
+            fragment_size: u16::try_from(fragment_size).unwrap_or(u16::MAX),
             sample_size: u32::try_from(change.payload.len()).unwrap_or(u32::MAX),
             key: payload_kind(change) == PayloadKind::Key,
         };
@@ -219,7 +314,11 @@ impl Message {
                 Part::Payload(bytes) => bytes,
             };
         }
-        port.send(to, parts.get(..self.parts.len()).unwrap_or(&[]));
+        let parts = parts.get(..self.parts.len()).unwrap_or(&[]);
+        match self.row.datagrams {
+            0 => port.send(to, parts),
+            _ => port.send_row(to, parts, self.row.each),
+        }
     }
 }
 
@@ -229,6 +328,18 @@ fn padding(change: &CacheChange) -> usize {
     let length = change.payload.len();
     let least = if payload_kind(change) == PayloadKind::Key { KEY_PAYLOAD_MIN } else { 0 };
     length.max(least).next_multiple_of(4).saturating_sub(length)
+}
+
+/// Bytes of [`Message::encode_inline_qos`]'s work.
+fn inline_qos_size(change: &CacheChange) -> usize {
+    let has_key_hash = change.instance.is_some() && change.writer_guid.entity.is_keyed();
+    // PID_KEY_HASH takes 20, PID_STATUS_INFO 8, the sentinel behind them 4.
+    match (has_key_hash, change.kind == ChangeKind::Alive) {
+        (false, true) => 0,
+        (true, true) => 24,
+        (false, false) => 12,
+        (true, false) => 32,
+    }
 }
 
 fn payload_kind(change: &CacheChange) -> PayloadKind {
@@ -247,7 +358,7 @@ pub struct Tx<'a> {
     pub port: &'a mut dyn Port,
     /// The message under construction.
     pub message: &'a mut Message,
-    /// Datagrams left.
+    /// Calls of the port left, one for each destination.
     pub budget: usize,
     /// Datagrams sent.
     pub sent: usize,
@@ -256,16 +367,34 @@ pub struct Tx<'a> {
 impl Tx<'_> {
     /// Sends what the message holds, if anything.
     pub fn flush(&mut self, to: &[Locator]) {
-        if self.message.substance && !to.is_empty() {
+        let mut datagrams = self.message.row.datagrams;
+        if self.message.substance {
+            datagrams = datagrams.saturating_add(1);
+        } else if datagrams > 0 {
+            self.message.drop_introduction();
+        }
+        if datagrams > 0 && !to.is_empty() {
             self.message.send(self.port, to);
-            self.sent = self.sent.saturating_add(to.len());
+            self.sent = self.sent.saturating_add(to.len().saturating_mul(datagrams));
             self.budget = self.budget.saturating_sub(to.len());
         }
         self.message.clear();
     }
 
-    /// Sends what the message holds and starts one for the same participant.
+    /// Ends the message and starts one for the same participant; what has ended leaves now or together with
+    /// those that follow.
     pub fn next_message(&mut self, to: &[Locator]) {
+        let destination = self.message.destination;
+        if !self.message.end_in_row() {
+            self.flush(to);
+        }
+        if let Some(prefix) = destination {
+            self.message.directed(prefix);
+        }
+    }
+
+    /// Sends what the message holds and starts one for the same participant.
+    pub fn send_all(&mut self, to: &[Locator]) {
         let destination = self.message.destination;
         self.flush(to);
         if let Some(prefix) = destination {
@@ -273,11 +402,32 @@ impl Tx<'_> {
         }
     }
 
-    /// Makes room for `payload` bytes and their headers, by sending what is there.
-    pub fn make_room(&mut self, payload: usize, to: &[Locator]) {
-        if !self.message.fits(payload) {
-            self.next_message(to);
+    /// Makes room for `bytes` of a submessage.
+    #[inline]
+    pub fn make_room(&mut self, bytes: usize, to: &[Locator]) {
+        if !self.message.is_roomy(bytes) {
+            self.make_room_for(|_| bytes, to);
         }
+    }
+
+    /// Makes room for a submessage whose size depends on what is before it.
+    fn make_room_for(&mut self, size: impl Fn(&Message) -> usize, to: &[Locator]) {
+        if !self.message.fits(size(self.message)) {
+            self.next_message(to);
+            // What is larger than the datagrams of a row does not go with them.
+            if !self.message.fits(size(self.message)) {
+                self.send_all(to);
+            }
+        }
+    }
+
+    /// A DATA, behind what is in the message if there is room.
+    #[inline]
+    pub fn data(&mut self, reader_id: EntityId, change: &CacheChange, to: &[Locator]) {
+        if !self.message.is_roomy(change.payload.len()) {
+            self.make_room_for(|message| message.data_size(change), to);
+        }
+        self.message.data(reader_id, change);
     }
 }
 
@@ -316,5 +466,130 @@ mod tests {
         });
         let Some(Payload::Key(sent)) = data.map(|data| data.payload) else { panic!("no key was sent") };
         assert!(sent.starts_with(&key) && sent.len() > 16, "{sent:?}");
+    }
+
+    /// Notes what it is given as rows.
+    #[derive(Default)]
+    struct Rows {
+        /// The size of each of the datagrams of a row, and of all of it; alone 0.
+        rows: Vec<(usize, usize)>,
+        split: Loopback,
+    }
+
+    impl Port for Rows {
+        fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
+            self.rows.push((0, parts.iter().map(|part| part.len()).sum()));
+            self.split.send(to, parts);
+        }
+
+        fn send_row(&mut self, to: &[Locator], parts: &[&[u8]], each: usize) {
+            self.rows.push((each, parts.iter().map(|part| part.len()).sum()));
+            self.split.send_row(to, parts, each);
+        }
+
+        fn flush(&mut self) {}
+    }
+
+    fn change(number: i64, len: usize) -> CacheChange {
+        CacheChange {
+            kind: ChangeKind::Alive,
+            writer_guid: Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false)),
+            sequence_number: SequenceNumber(number),
+            instance: None,
+            source_timestamp: Some(Timestamp::from_unix_ns(7)),
+            time: Time(0),
+            payload: Bytes::from(vec![number as u8; len]),
+        }
+    }
+
+    /// Sends changes of these sizes with datagrams of at most 1,472 B. Returns the rows, and the sizes of the
+    /// changes that are in each datagram.
+    fn rows_of(sizes: &[usize]) -> (Vec<(usize, usize)>, Vec<Vec<usize>>) {
+        let prefix = GuidPrefix([1; 12]);
+        let header = Header { version: ProtocolVersion::RTPS_2_5, vendor: VendorId::UNKNOWN, prefix };
+        let (mut port, mut message) = (Rows::default(), Message::new(header));
+        let to = [Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)];
+        message.set_limit(1_472);
+        let mut tx = Tx { now: Time(0), port: &mut port, message: &mut message, budget: 99, sent: 0 };
+        tx.message.directed(prefix);
+        for (number, size) in (1..).zip(sizes) {
+            tx.data(EntityId::UNKNOWN, &change(number, *size), &to);
+        }
+        tx.flush(&to);
+        let sent = tx.sent;
+        let datagrams: Vec<_> = std::iter::from_fn(|| port.split.take())
+            .map(|(_, datagram)| {
+                let (_, rest) = Header::parse(&datagram).unwrap();
+                let mut directed = 0;
+                let changes = Submessages::new(rest).filter_map(|submessage| match submessage.unwrap() {
+                    Submessage::Data(taut_wire::Data { payload: Payload::Data(bytes), .. }) => {
+                        assert_eq!(directed, 1, "each datagram says for whom it is");
+                        Some(bytes.len())
+                    }
+                    Submessage::InfoDestination(_) => {
+                        directed += 1;
+                        None
+                    }
+                    _ => None,
+                });
+                changes.collect::<Vec<_>>()
+            })
+            .collect();
+        assert_eq!(sent, datagrams.len());
+        (port.rows, datagrams)
+    }
+
+    #[test]
+    fn the_size_of_a_change_is_known_before() {
+        for (keyed, kind, len) in [
+            (false, ChangeKind::Alive, 100),
+            (false, ChangeKind::Alive, 3_001),
+            (true, ChangeKind::Alive, 17),
+            (true, ChangeKind::NotAliveDisposed, 8),
+            (true, ChangeKind::NotAliveUnregistered, 0),
+            (false, ChangeKind::NotAliveUnregistered, 0),
+        ] {
+            let mut change = change(1, len);
+            change.kind = kind;
+            change.instance = keyed.then_some(InstanceHandle([0; 16]));
+            change.writer_guid.entity = EntityId::user(1, true, keyed);
+            let prefix = change.writer_guid.prefix;
+            let mut message = Message::new(Header {
+                version: ProtocolVersion::RTPS_2_5,
+                vendor: VendorId::UNKNOWN,
+                prefix,
+            });
+            let mut before = HEADER;
+            for _ in 0..2 {
+                let expected = before + message.data_size(&change);
+                message.data(EntityId::UNKNOWN, &change);
+                assert_eq!(message.size, expected, "keyed {keyed}, {kind:?}, {len} B");
+                before = expected;
+            }
+        }
+    }
+
+    #[test]
+    fn small_changes_leave_in_rows_of_equal_datagrams() {
+        let (rows, datagrams) = rows_of(&[100; 30]);
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        assert!(rows[0].0 <= 1_472 && rows[0].0 > 1_200, "{rows:?}");
+        assert_eq!(datagrams.concat(), [100; 30]);
+        let (rows, datagrams) = rows_of(&[600, 80, 600, 600, 40, 600, 600]);
+        assert_eq!((rows.len(), datagrams.concat().len()), (1, 7), "padded: {rows:?}, {datagrams:?}");
+        let (rows, datagrams) = rows_of(&[1_000; 100]);
+        assert!(rows.len() < 5 && rows.iter().all(|(_, all)| *all <= limits::MESSAGE_SIZE), "{rows:?}");
+        assert_eq!(datagrams.len(), 100);
+    }
+
+    #[test]
+    fn what_is_larger_than_a_row_s_datagrams_goes_alone() {
+        let (rows, datagrams) = rows_of(&[1_000, 1_000, 3_000, 1_000, 200]);
+        assert_eq!(datagrams.concat(), [1_000, 1_000, 3_000, 1_000, 200]);
+        let alone = rows.iter().find(|(_, all)| *all > 3_000);
+        assert!(alone.is_some_and(|(each, all)| *each == 0 && *all < 3_100), "{rows:?}");
+        // The first datagram of a row decides: the second is larger than it, and within the limit.
+        let (rows, datagrams) = rows_of(&[300, 1_300, 1_300]);
+        assert_eq!(datagrams.concat(), [300, 1_300, 1_300], "{rows:?}");
     }
 }

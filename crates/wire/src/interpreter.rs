@@ -35,7 +35,7 @@ pub fn write_info_dst(out: &mut Vec<u8>, endian: Endian, prefix: GuidPrefix) {
 }
 
 /// Appends PAD with `words` times 4 bytes of nothing.
-pub fn write_pad(out: &mut Vec<u8>, endian: Endian, words: u8) {
+pub fn write_pad(out: &mut Vec<u8>, endian: Endian, words: u16) {
     write_submessage(out, endian, SubmessageKind::PAD, 0, |body| {
         (0..words).for_each(|_| body.put_u32(0));
     });

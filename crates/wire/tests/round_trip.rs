@@ -11,7 +11,7 @@ use taut_wire::{
 };
 
 /// Writes back what was read, in the byte order of the original.
-fn rewrite(submessage: &Submessage<'_>, out: &mut Vec<u8>, endian: Endian, pad_words: u8) {
+fn rewrite(submessage: &Submessage<'_>, out: &mut Vec<u8>, endian: Endian, pad_words: u16) {
     match submessage {
         Submessage::Data(data) => rewrite_data(data, out, endian),
         Submessage::DataFrag(frag) => rewrite_frag(frag, out, endian),
@@ -74,7 +74,7 @@ fn every_kind_in_both_byte_orders() {
                 // A PAD of no words has no successor that could tell its length.
                 assert_eq!(read.len(), 1, "round {round} kind {kind} {endian:?}");
                 let mut again = Vec::new();
-                let pad_words = (bytes.len() / 4 - 1) as u8;
+                let pad_words = (bytes.len() / 4 - 1) as u16;
                 rewrite(&read[0], &mut again, endian, pad_words);
                 assert_eq!(again, bytes, "round {round} kind {kind} {endian:?}");
             }

@@ -12,7 +12,7 @@ use taut_base::{EntityId, Guid, GuidPrefix, Time};
 use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
-use crate::message::Tx;
+use crate::message::{NUMBERS, Tx};
 use crate::{ReaderIndex, WriterIndex};
 
 pub use reassembly::{Assembly, FragmentInfo};
@@ -123,7 +123,7 @@ impl Reader {
             tx.message.directed(guid.prefix);
             for (writer_sn, fragment_number_state) in proxy.ask_fragments(tx.now) {
                 let count = next_count();
-                tx.make_room(0, &proxy.locators);
+                tx.make_room(NUMBERS, &proxy.locators);
                 tx.message.nack_frag(&NackFrag {
                     reader_id,
                     writer_id,
@@ -137,7 +137,7 @@ impl Reader {
                 // Before the first heartbeat it asks for one; later only what is missing wants an answer.
                 let final_flag = proxy.has_heard() && reader_sn_state.is_empty();
                 let count = next_count();
-                tx.make_room(0, &proxy.locators);
+                tx.make_room(NUMBERS, &proxy.locators);
                 tx.message.acknack(&AckNack { reader_id, writer_id, reader_sn_state, count, final_flag });
             }
             tx.flush(&proxy.locators);

@@ -7,6 +7,7 @@
 
 mod lane;
 mod link;
+mod path;
 mod reader_proxy;
 mod repair;
 mod route;
@@ -23,7 +24,10 @@ use taut_qos::{DurabilityKind, EndpointQos, History, LivelinessKind, Reliability
 
 use crate::history_cache::{CacheChange, ChangeKind, HistoryCache};
 use crate::limits;
+use crate::message::Tx;
 use crate::{ReaderIndex, WriterIndex};
+
+use path::PathSizes;
 
 pub use link::Link;
 pub use reader_proxy::{Owed, ReaderProxy};
@@ -105,6 +109,7 @@ pub struct Writer {
     owed: VecDeque<Guid>,
     /// Where fresh changes go: one datagram reaches as many readers as it can.
     route: Vec<taut_base::Locator>,
+    paths: PathSizes,
     multicast: MulticastChoice,
     last: SequenceNumber,
     sent: SequenceNumber,
@@ -162,6 +167,7 @@ impl Writer {
             proxies: BTreeMap::new(),
             owed: VecDeque::new(),
             route: Vec::new(),
+            paths: PathSizes::new(!guid.entity.is_builtin()),
             multicast,
             last: SequenceNumber::ZERO,
             sent: SequenceNumber::ZERO,
@@ -505,5 +511,27 @@ impl Writer {
     fn update_route(&mut self) {
         let listening = self.proxies.values().filter(|proxy| proxy.lane_from.is_none());
         self.route = route::cover(listening, self.multicast);
+        self.paths.forget();
+    }
+
+    /// How large datagrams and fragments to the readers may be.
+    #[inline]
+    fn learn_paths(&mut self, tx: &mut Tx<'_>) {
+        if !self.paths.are_known() {
+            self.ask_for_paths(tx);
+        }
+        tx.message.set_limit(self.paths.datagram());
+    }
+
+    /// After a change of the readers.
+    #[cold]
+    fn ask_for_paths(&mut self, tx: &mut Tx<'_>) {
+        let Writer { route, proxies, paths, history, fragment, sent, .. } = self;
+        let unicast = proxies.values().flat_map(|proxy| &proxy.unicast);
+        if let Some(smallest) = route.iter().chain(unicast).map(|to| tx.port.path_size(to)).min() {
+            // Of a change that is half out the rest has the same size.
+            let from = (*sent).max(fragment.0).next();
+            paths.learn(smallest, from, history.first());
+        }
     }
 }

@@ -4,16 +4,18 @@
 use taut_base::{EntityId, SequenceNumber, SequenceNumberSet};
 use taut_wire::{Gap, Heartbeat};
 
+use super::path::PathSizes;
 use super::transmit::send_fragments;
 use super::{Owed, ReaderProxy, Writer};
 use crate::history_cache::{CacheChange, HistoryCache};
 use crate::limits;
-use crate::message::Tx;
+use crate::message::{HEARTBEAT, NUMBERS, Tx};
 
 /// What a writer holds, beside its proxies.
 pub(super) struct Contents<'a> {
     writer_id: EntityId,
     history: &'a HistoryCache,
+    paths: &'a PathSizes,
     sent: SequenceNumber,
     off_lane: SequenceNumber,
     count: &'a mut i32,
@@ -22,22 +24,23 @@ pub(super) struct Contents<'a> {
 impl Writer {
     /// What this writer holds.
     pub(super) fn contents(&mut self) -> Contents<'_> {
-        let Writer { guid, history, sent, off_lane, heartbeat_count, .. } = self;
+        let Writer { guid, history, paths, sent, off_lane, heartbeat_count, .. } = self;
         let (sent, off_lane) = (*sent, *off_lane);
-        Contents { writer_id: guid.entity, history, sent, off_lane, count: heartbeat_count }
+        Contents { writer_id: guid.entity, history, paths, sent, off_lane, count: heartbeat_count }
     }
 
     /// Sends what single readers are owed. Returns whether all is out.
     pub fn repair(&mut self, tx: &mut Tx<'_>) -> bool {
         self.catch_up();
+        self.learn_paths(tx);
         while let Some(guid) = self.owed.front() {
             if tx.budget == 0 {
                 return false;
             }
-            let Writer { guid: own, history, sent, off_lane, heartbeat_count, proxies, .. } = self;
+            let Writer { guid: own, history, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
             let (sent, off_lane) = (*sent, *off_lane);
             let mut contents =
-                Contents { writer_id: own.entity, history, sent, off_lane, count: heartbeat_count };
+                Contents { writer_id: own.entity, history, paths, sent, off_lane, count: heartbeat_count };
             let done = proxies.get_mut(guid).is_none_or(|proxy| contents.repair(tx, proxy));
             if done {
                 self.owed.pop_front();
@@ -85,7 +88,7 @@ impl Contents<'_> {
             Owed::Requested(set) => self.send_requested(tx, proxy, &set),
             Owed::Replay(from, to) => {
                 for change in self.history.from(from).take_while(|change| change.sequence_number <= to) {
-                    send_to_one(tx, change, proxy);
+                    self.send_to_one(tx, change, proxy);
                 }
             }
         }
@@ -101,18 +104,27 @@ impl Contents<'_> {
                 heartbeat.last_sn = heartbeat.last_sn.min(from.prev().max(self.off_lane));
                 heartbeat.first_sn = heartbeat.first_sn.min(heartbeat.last_sn.next());
             }
-            tx.make_room(0, &proxy.unicast);
+            tx.make_room(HEARTBEAT, &proxy.unicast);
             tx.message.heartbeat(&heartbeat);
         }
         tx.flush(&proxy.unicast);
         done
     }
 
+    /// Puts a change into the message for one reader, or notes its fragments for later.
+    fn send_to_one(&self, tx: &mut Tx<'_>, change: &CacheChange, proxy: &mut ReaderProxy) {
+        if self.paths.fragment_size(change).is_some() {
+            proxy.owe_fragments(change.sequence_number, None);
+            return;
+        }
+        tx.data(proxy.guid.entity, change, &proxy.unicast);
+    }
+
     fn send_requested(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy, set: &SequenceNumberSet) {
         let mut gap = GapBuilder::default();
         for number in set.iter().take_while(|number| *number <= self.sent) {
             match self.history.get(number).filter(|_| number >= proxy.first_relevant) {
-                Some(change) => send_to_one(tx, change, proxy),
+                Some(change) => self.send_to_one(tx, change, proxy),
                 None => gap.add(number),
             }
         }
@@ -123,8 +135,9 @@ impl Contents<'_> {
         while let Some(job) = proxy.fragments.front_mut() {
             match self.history.get(job.number).filter(|_| job.number >= proxy.first_relevant) {
                 Some(change) => {
-                    tx.next_message(&proxy.unicast);
-                    if !send_fragments(tx, change, proxy.guid.entity, job, &proxy.unicast) {
+                    tx.send_all(&proxy.unicast);
+                    let size = self.paths.fragment_size(change).unwrap_or(limits::FRAGMENT_SIZE);
+                    if !send_fragments(tx, change, size, proxy.guid.entity, job, &proxy.unicast) {
                         return false;
                     }
                 }
@@ -138,16 +151,6 @@ impl Contents<'_> {
         }
         true
     }
-}
-
-/// Puts a change into the message for one reader, or notes its fragments for later.
-fn send_to_one(tx: &mut Tx<'_>, change: &CacheChange, proxy: &mut ReaderProxy) {
-    if change.payload.len() > limits::FRAGMENT_SIZE {
-        proxy.owe_fragments(change.sequence_number, None);
-        return;
-    }
-    tx.make_room(change.payload.len(), &proxy.unicast);
-    tx.message.data(proxy.guid.entity, change);
 }
 
 /// Collects numbers that are gone into as few GAPs as fit. RTPS 2.5 §8.3.8.5.
@@ -174,7 +177,7 @@ impl GapBuilder {
     fn send(self, tx: &mut Tx<'_>, proxy: &ReaderProxy, writer_id: EntityId) {
         let Some((gap_start, gap_list)) = self.gap else { return };
         let reader_id = proxy.guid.entity;
-        tx.make_room(0, &proxy.unicast);
+        tx.make_room(NUMBERS, &proxy.unicast);
         tx.message.gap(&Gap {
             reader_id,
             writer_id,

@@ -7,13 +7,14 @@ use super::Writer;
 use super::reader_proxy::FragmentJob;
 use crate::history_cache::CacheChange;
 use crate::limits;
-use crate::message::Tx;
+use crate::message::{HEARTBEAT, Tx};
 
 impl Writer {
     /// Sends fresh changes to all readers. Returns whether all are out; `false` when the budget
     /// is used up.
     pub fn push(&mut self, tx: &mut Tx<'_>) -> bool {
         self.catch_up();
+        self.learn_paths(tx);
         if self.route.is_empty() {
             self.sent = self.last;
         }
@@ -30,25 +31,24 @@ impl Writer {
 
     /// The fresh changes themselves; the last message stays open.
     fn push_fresh(&mut self, tx: &mut Tx<'_>) -> bool {
-        let Writer { history, sent, last, fragment, route, .. } = self;
+        let Writer { history, sent, last, fragment, route, paths, .. } = self;
         for change in history.from(sent.next()) {
             if tx.budget == 0 {
                 return false;
             }
             let number = change.sequence_number;
-            if change.payload.len() > limits::FRAGMENT_SIZE {
+            if let Some(size) = paths.fragment_size(change) {
                 tx.flush(route);
                 // KEEP_LAST may have dropped the change that was under way.
                 let next = if fragment.0 == number { fragment.1 } else { 1 };
                 let mut job = FragmentJob { number, next, only: None };
-                let sent_all = send_fragments(tx, change, EntityId::UNKNOWN, &mut job, route);
+                let sent_all = send_fragments(tx, change, size, EntityId::UNKNOWN, &mut job, route);
                 *fragment = (number, job.next);
                 if !sent_all {
                     return false;
                 }
             } else {
-                tx.make_room(change.payload.len(), route);
-                tx.message.data(EntityId::UNKNOWN, change);
+                tx.data(EntityId::UNKNOWN, change, route);
             }
             *sent = number;
         }
@@ -84,6 +84,7 @@ impl Writer {
             self.forget_unasked();
         }
         let heartbeat = self.contents().heartbeat(EntityId::UNKNOWN, !ask, SequenceNumber::FIRST);
+        tx.make_room(HEARTBEAT, &self.route);
         tx.message.heartbeat(&heartbeat);
     }
 
@@ -96,22 +97,23 @@ impl Writer {
     }
 }
 
-/// Sends the fragments of a job, one datagram each, as far as the budget goes; the last one may stay
-/// in the message.
+/// Sends the fragments of a job, of `size` bytes and one datagram each, as far as the budget goes; the last ones
+/// may stay in the message.
 pub(super) fn send_fragments(
     tx: &mut Tx<'_>,
     change: &CacheChange,
+    size: usize,
     reader_id: EntityId,
     job: &mut FragmentJob,
     to: &[taut_base::Locator],
 ) -> bool {
-    let total = u32::try_from(change.payload.len().div_ceil(limits::FRAGMENT_SIZE)).unwrap_or(u32::MAX);
+    let total = u32::try_from(change.payload.len().div_ceil(size.max(1))).unwrap_or(u32::MAX);
     loop {
         if tx.budget == 0 {
             return false;
         }
         let Some(number) = job.take_next(total) else { return true };
-        let aligned = tx.message.data_frag(reader_id, change, number);
+        let aligned = tx.message.data_frag(reader_id, change, number, size);
         // The last one leaves with the heartbeat that follows it.
         if number < total || !aligned {
             tx.next_message(to);

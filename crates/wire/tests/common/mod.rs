@@ -137,7 +137,7 @@ pub fn write_kind(kind: u64, rng: &mut Rng, out: &mut Vec<u8>, endian: Endian) {
     let (reader_id, writer_id, count) = (entity(rng), entity(rng), rng.next_u64() as i32);
     match kind {
         0 => header_extension(rng, out, endian),
-        1 => write_pad(out, endian, rng.below(3) as u8),
+        1 => write_pad(out, endian, rng.below(3) as u16),
         2 => data(rng, out, endian),
         3 => data_frag(rng, out, endian),
         4 => heartbeat(rng).write(out, endian),

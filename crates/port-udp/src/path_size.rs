@@ -1,0 +1,74 @@
+//! The largest datagram that the way to an address takes in one piece, as the kernel's routes have it: the
+//! interface's MTU, or less where a router has said so.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use nix::sys::socket::{getsockopt, sockopt};
+use socket2::{Domain, Protocol, Socket, Type};
+use taut_base::Locator;
+
+use crate::Interface;
+
+/// What IPv4 and UDP put in front of a datagram's payload.
+const HEADERS: usize = 28;
+
+/// The payload of the largest datagram there is.
+const LARGEST: usize = 65_507;
+
+/// Where the kernel does not tell: what Ethernet takes.
+const USUAL: usize = 1_500 - HEADERS;
+
+/// Addresses that are remembered. Lower asks again more often, higher holds what peers have made up.
+const KNOWN: usize = 1_024;
+
+/// The paths that were asked for.
+pub(crate) struct PathSizes {
+    /// Where multicast leaves.
+    multicast: Vec<Ipv4Addr>,
+    known: BTreeMap<Ipv4Addr, usize>,
+}
+
+impl PathSizes {
+    pub(crate) fn new(interfaces: &[Interface]) -> PathSizes {
+        let multicast = interfaces.iter().filter(|i| i.multicast).map(|i| i.address).collect();
+        PathSizes { multicast, known: BTreeMap::new() }
+    }
+
+    /// A path has become narrower: ask again.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    pub(crate) fn of(&mut self, to: &Locator) -> usize {
+        let Some(SocketAddr::V4(to)) = to.socket_addr() else { return LARGEST };
+        if let Some(size) = self.known.get(to.ip()) {
+            return *size;
+        }
+        let size = if to.ip().is_multicast() {
+            self.multicast.iter().map(|from| usual(ask(to, Some(from)))).min().unwrap_or(LARGEST)
+        } else {
+            usual(ask(to, None))
+        };
+        if self.known.len() >= KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(*to.ip(), size);
+        size
+    }
+}
+
+fn usual(asked: io::Result<usize>) -> usize {
+    asked.map_or(USUAL, |mtu| mtu.saturating_sub(HEADERS).min(LARGEST))
+}
+
+/// The MTU of the route to an address; to a group, of the one from an address of ours.
+fn ask(to: SocketAddrV4, from: Option<&Ipv4Addr>) -> io::Result<usize> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    if let Some(from) = from {
+        socket.set_multicast_if_v4(from)?;
+    }
+    socket.connect(&to.into())?;
+    Ok(usize::try_from(getsockopt(&socket, sockopt::IpMtu)?).unwrap_or(0))
+}

@@ -1,0 +1,91 @@
+//! How large a writer's datagrams and fragments are: as large as gets through to all of its readers in one
+//! piece, since a datagram that the network cuts is lost with any of its pieces. RTPS 2.5 §8.4.14.1 (large data).
+
+use std::collections::VecDeque;
+
+use taut_base::SequenceNumber;
+
+use crate::history_cache::CacheChange;
+use crate::limits;
+
+/// The sizes of one writer. A change keeps the size of its fragments for good: readers ask for them by number.
+pub(super) struct PathSizes {
+    datagram: usize,
+    known: bool,
+    /// Some reader has been sent to.
+    used: bool,
+    may_fragment: bool,
+    /// From which change on which size, in order; the first is for all before the second.
+    fragments: VecDeque<(SequenceNumber, usize)>,
+    /// The smallest of them.
+    smallest: usize,
+}
+
+impl PathSizes {
+    /// No reader is known. A writer that does not fragment below the largest datagram is of discovery, whose
+    /// data some peers take only whole.
+    pub fn new(may_fragment: bool) -> PathSizes {
+        let fragments = VecDeque::from([(SequenceNumber::ZERO, limits::FRAGMENT_SIZE)]);
+        PathSizes {
+            datagram: limits::MESSAGE_SIZE,
+            known: true,
+            used: false,
+            may_fragment,
+            fragments,
+            smallest: limits::FRAGMENT_SIZE,
+        }
+    }
+
+    /// The readers have changed.
+    pub fn forget(&mut self) {
+        self.known = false;
+    }
+
+    pub fn are_known(&self) -> bool {
+        self.known
+    }
+
+    /// The smallest of the paths takes datagrams of this size; changes below `from` may be out, and there is
+    /// none below `first`.
+    pub fn learn(&mut self, datagram: usize, from: SequenceNumber, first: Option<SequenceNumber>) {
+        self.known = true;
+        let smallest = limits::FRAGMENT_SIZE_MIN.saturating_add(limits::FRAGMENT_HEADERS);
+        self.datagram = datagram.clamp(smallest, limits::MESSAGE_SIZE);
+        let first = first.unwrap_or(from);
+        while self.fragments.get(1).is_some_and(|(next, _)| *next <= first) {
+            self.fragments.pop_front();
+        }
+        let size = (self.datagram.saturating_sub(limits::FRAGMENT_HEADERS) & !7).min(limits::FRAGMENT_SIZE);
+        if !self.may_fragment || self.fragments.back().is_some_and(|(_, last)| *last == size) {
+            self.used = true;
+            return;
+        }
+        if !self.used || first >= from {
+            self.fragments.clear();
+        }
+        self.used = true;
+        self.fragments.push_back((from, size));
+        self.smallest = self.fragments.iter().map(|(_, size)| *size).min().unwrap_or(size);
+    }
+
+    /// Bytes of a datagram.
+    pub fn datagram(&self) -> usize {
+        self.datagram
+    }
+
+    /// The size of a change's fragments; `None` if it goes in one piece.
+    #[inline]
+    pub fn fragment_size(&self, change: &CacheChange) -> Option<usize> {
+        if change.payload.len() <= self.smallest { None } else { self.look_up(change) }
+    }
+
+    #[cold]
+    fn look_up(&self, change: &CacheChange) -> Option<usize> {
+        let mut sizes = self.fragments.iter().rev();
+        let size = match sizes.find(|(from, _)| *from <= change.sequence_number) {
+            Some((_, size)) => *size,
+            None => self.fragments.front().map_or(limits::FRAGMENT_SIZE, |(_, size)| *size),
+        };
+        (change.payload.len() > size).then_some(size)
+    }
+}
