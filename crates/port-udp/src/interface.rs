@@ -65,8 +65,15 @@ impl Listed {
     }
 }
 
-/// The interfaces to use, `asked` being names and addresses, or nothing for all that are usable.
-pub(crate) fn find(asked: &[String]) -> Result<Vec<Interface>> {
+/// The interfaces that a participant uses, `asked` being names and addresses, or nothing for all that are usable.
+///
+/// *Errors*: [`Error::BadParameter`] for one that there is not or that cannot be used, [`Error::Error`] where none
+/// can; the text has the remedy. *Cost*: a list of all interfaces from the kernel.
+///
+/// ```
+/// assert!(taut_port_udp::interfaces(&["lo".into()]).unwrap().iter().all(|interface| interface.loopback));
+/// ```
+pub fn interfaces(asked: &[String]) -> Result<Vec<Interface>> {
     let mut chosen = choose(&list()?, asked)?;
     for interface in &mut chosen {
         interface.index = nix::net::if_::if_nametoindex(interface.name.as_str())

@@ -27,6 +27,6 @@ mod stats;
 mod sys;
 
 pub use config::{Multicast, PortMapping, UdpConfig};
-pub use interface::{Interface, MAX_INTERFACES};
+pub use interface::{Interface, MAX_INTERFACES, interfaces};
 pub use port::{Source, UdpPort};
 pub use stats::{ErrnoCounts, Stats};

@@ -61,7 +61,7 @@ impl UdpPort {
     /// `Error` for what the operating system refused. Each text has the remedy.
     pub fn open(config: &UdpConfig) -> Result<UdpPort> {
         config.check()?;
-        let mut interfaces = crate::interface::find(&config.interfaces)?;
+        let mut interfaces = crate::interface::interfaces(&config.interfaces)?;
         if config.multicast == Multicast::Never {
             interfaces.iter_mut().for_each(|interface| interface.multicast = false);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use taut_base::{Duration, Result};
 use taut_exec::{ExecutorConfig, LaneMemory, Scheduling};
-use taut_port_udp::{Multicast, UdpConfig};
+use taut_port_udp::{Interface, Multicast, UdpConfig};
 use taut_rtps::MulticastChoice;
 
 pub use taut_exec::Driver;
@@ -132,6 +132,20 @@ impl Config {
             meaning: row.meaning,
         };
         settings::TABLE.iter().map(row).collect()
+    }
+
+    /// The addresses that a participant with these settings uses, with their network interfaces.
+    ///
+    /// *Errors*: [`taut_base::Error::BadParameter`] for an interface that there is not or that cannot be used,
+    /// [`taut_base::Error::Error`] where none can; the text has the remedy.
+    ///
+    /// ```
+    /// let config = taut::Config { interfaces: vec!["lo".into()], ..taut::Config::default() };
+    /// assert_eq!(config.network_interfaces()?[0].name, "lo");
+    /// # Ok::<(), taut::Error>(())
+    /// ```
+    pub fn network_interfaces(&self) -> Result<Vec<Interface>> {
+        taut_port_udp::interfaces(&self.interfaces)
     }
 
     pub(crate) fn executor(&self) -> ExecutorConfig {

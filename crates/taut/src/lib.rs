@@ -67,6 +67,7 @@ pub use taut_dcps::{
 };
 pub use taut_derive::DdsType;
 pub use taut_exec::{JobClass, JobReport, LatencyReport, SamplePath, Spread, Stats, wall_clock_now};
+pub use taut_port_udp::Interface;
 pub use taut_qos as qos;
 pub use taut_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, DomainParticipantQos, DurabilityKind, History,

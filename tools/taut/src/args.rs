@@ -55,12 +55,35 @@ pub enum Command {
     Demo(DemoArguments),
     /// Measure any DDS against the physical limit of this machine, and show it
     Perf(taut_perf::Arguments),
+    /// Say what of this machine keeps a DDS from its bound on latency or from being found, and how to mend it
+    ///
+    /// Looks at scheduling, power saving, interrupts, memory, sockets, multicast and the firewall, and sends
+    /// itself a datagram on each interface in use; none leaves the machine. Some checks need root. Ends with 2 if
+    /// something is harmful, with 1 if the system refused a change.
+    Doctor(DoctorArguments),
     /// Print the settings that are in force
     Config {
         /// Print each setting as a JSON object
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What `doctor` is to do besides looking.
+#[derive(Args)]
+pub struct DoctorArguments {
+    /// Print each finding and each change as a JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Measure the real-time throttle too: a thread spins under SCHED_FIFO for 1.1 s
+    #[arg(long)]
+    pub measure: bool,
+    /// Mend what can be mended until the next reboot, by values in /proc/sys and /sys
+    #[arg(long)]
+    pub fix: bool,
+    /// Put back what --fix has changed
+    #[arg(long, conflicts_with_all = ["fix", "measure"])]
+    pub undo: bool,
 }
 
 /// Where the domain is.

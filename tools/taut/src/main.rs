@@ -1,4 +1,4 @@
-//! The `taut` command: publish, subscribe, look at a domain, show a demo.
+//! The `taut` command: publish, subscribe, look at a domain and at the machine, show a demo.
 //!
 //! Uses the public API of `taut` only, and the benchmark, which uses no part of Taut. Data goes to stdout, everything else to stderr. Ends with 0 when
 //! it has done what it was asked, 1 when the system failed it, 2 when what it was asked is wrong, 3 when
@@ -8,6 +8,7 @@
 mod args;
 mod config;
 mod demo;
+mod doctor;
 mod failure;
 mod list;
 mod output;
@@ -52,6 +53,7 @@ fn run(arguments: &Arguments) -> Result<End, Failure> {
         Command::Ls { seconds, json } => list::run(&arguments.network, *seconds, *json),
         Command::Demo(options) => demo::run(&arguments.network, options),
         Command::Perf(options) => perf(options),
+        Command::Doctor(options) => doctor::run(&arguments.network, options),
         Command::Config { json } => config::run(&arguments.network, *json),
     }
 }

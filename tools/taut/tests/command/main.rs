@@ -2,5 +2,6 @@
 
 mod bad_input;
 mod common;
+mod doctor;
 mod list_and_demo;
 mod publish_subscribe;

@@ -1,0 +1,302 @@
+//! The rules of nftables, walked as the kernel walks them (nft(8), libnftables-json(5)).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::packet::{Direction, Packet, Sets};
+
+/// Chains that lead into each other: the kernel's own bound of jumps.
+const JUMPS: usize = 16;
+/// Rules that one packet is held against. Above it the rest is taken for conditions that are not known: chains
+/// that lead to each other many times over would take for ever.
+const RULES: usize = 20_000;
+
+/// What becomes of a packet that does not simply pass, with the place.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fate {
+    Dropped(String),
+    /// That hangs on what is not known: who sends it, how often.
+    PerhapsDropped(String),
+}
+
+/// All chains, by family, table and name in one text, as a person writes them.
+#[derive(Default)]
+pub struct Ruleset {
+    chains: BTreeMap<String, Chain>,
+    /// Of each family and table.
+    sets: BTreeMap<String, Sets>,
+}
+
+#[derive(Default)]
+struct Chain {
+    table: String,
+    /// Where packets enter it; `None`: by jumps only.
+    hook: Option<Direction>,
+    drops: bool,
+    rules: Vec<Vec<Value>>,
+}
+
+/// How a chain was left.
+enum Way {
+    Accepted,
+    Dropped(String),
+    /// It had nothing to say.
+    Through,
+}
+
+/// What may have happened on the way.
+#[derive(Default)]
+struct Doubt {
+    accepted: bool,
+    dropped: Option<String>,
+    rules: usize,
+}
+
+fn word<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Ruleset {
+    /// What `nft -j list ruleset` prints; what is not known is left out.
+    pub fn parse(listed: &Value) -> Ruleset {
+        let mut ruleset = Ruleset::default();
+        for object in listed.get("nftables").and_then(Value::as_array).into_iter().flatten() {
+            if let Some(chain) = object.get("chain") {
+                ruleset.add_chain(chain);
+            } else if let Some(rule) = object.get("rule") {
+                let expressions = rule.get("expr").and_then(Value::as_array).cloned().unwrap_or_default();
+                let chain = format!("{} {}", table(rule), word(rule, "chain"));
+                ruleset.chains.entry(chain).or_default().rules.push(expressions);
+            } else if let Some(set) = object.get("set").or_else(|| object.get("map")) {
+                let elements = set.get("elem").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
+                ruleset.sets.entry(table(set)).or_default().insert(word(set, "name").to_owned(), elements);
+            }
+        }
+        ruleset
+    }
+
+    fn add_chain(&mut self, chain: &Value) {
+        // Of other families no packet of IPv4 goes through.
+        if !matches!(word(chain, "family"), "ip" | "inet") {
+            return;
+        }
+        let hook = match word(chain, "hook") {
+            "prerouting" | "input" => Some(Direction::In),
+            "output" | "postrouting" => Some(Direction::Out),
+            _ => None,
+        };
+        let table = table(chain);
+        let entry = self.chains.entry(format!("{table} {}", word(chain, "name"))).or_default();
+        *entry = Chain {
+            table,
+            hook,
+            drops: word(chain, "policy") == "drop",
+            rules: std::mem::take(&mut entry.rules),
+        };
+    }
+
+    /// The chains in which a packet is lost, or may be.
+    pub fn fates(&self, packet: &Packet<'_>) -> Vec<(&str, Fate)> {
+        let entered = self.chains.iter().filter(|(_, chain)| chain.hook == Some(packet.direction));
+        entered.filter_map(|(name, chain)| Some((name.as_str(), self.fate(name, chain, packet)?))).collect()
+    }
+
+    fn fate(&self, name: &str, chain: &Chain, packet: &Packet<'_>) -> Option<Fate> {
+        let mut doubt = Doubt::default();
+        let lost = match self.walk(name, packet, true, 0, &mut doubt) {
+            Way::Accepted => None,
+            Way::Dropped(place) => Some(place),
+            Way::Through => chain.drops.then(|| format!("the policy of {name}")),
+        };
+        match lost {
+            Some(place) if doubt.accepted => Some(Fate::PerhapsDropped(place)),
+            Some(place) => Some(Fate::Dropped(place)),
+            None => doubt.dropped.map(Fate::PerhapsDropped),
+        }
+    }
+
+    /// `sure`: the packet is certainly here.
+    fn walk(&self, name: &str, packet: &Packet<'_>, sure: bool, depth: usize, doubt: &mut Doubt) -> Way {
+        let Some(chain) = self.chains.get(name).filter(|_| depth < JUMPS) else { return Way::Through };
+        let none = Sets::new();
+        let sets = self.sets.get(&chain.table).unwrap_or(&none);
+        for (at, rule) in chain.rules.iter().enumerate() {
+            doubt.rules += 1;
+            let place = format!("rule {} of {name}", at + 1);
+            let verdicts = verdicts(rule, packet, sets);
+            for (verdict, certain) in verdicts {
+                let sure = sure && certain && doubt.rules < RULES;
+                let target = |value: &Value| format!("{} {}", chain.table, word(value, "target"));
+                let way = match verdict.iter().next() {
+                    Some((kind, _)) if kind == "accept" => Way::Accepted,
+                    Some((kind, _)) if kind == "drop" || kind == "reject" => Way::Dropped(place.clone()),
+                    Some((kind, to)) if (kind == "jump" || kind == "goto") && doubt.rules < RULES => {
+                        let way = self.walk(&target(to), packet, sure, depth + 1, doubt);
+                        if kind == "goto" && sure && matches!(way, Way::Through) {
+                            return Way::Through;
+                        }
+                        way
+                    }
+                    Some((kind, _)) if kind == "return" && sure => return Way::Through,
+                    _ => Way::Through,
+                };
+                match way {
+                    Way::Through => {}
+                    way if sure => return way,
+                    Way::Accepted => doubt.accepted = true,
+                    Way::Dropped(place) => {
+                        doubt.dropped.get_or_insert(place);
+                    }
+                }
+            }
+        }
+        Way::Through
+    }
+}
+
+fn table(object: &Value) -> String {
+    format!("{} {}", word(object, "family"), word(object, "table"))
+}
+
+/// What a rule does with a packet, and whether it certainly does.
+fn verdicts(rule: &[Value], packet: &Packet<'_>, sets: &Sets) -> Vec<(Map<String, Value>, bool)> {
+    let mut sure = true;
+    for expression in rule.iter().filter_map(Value::as_object) {
+        let Some((kind, inner)) = expression.iter().next() else { continue };
+        match kind.as_str() {
+            "match" => match packet.matches(inner, sets) {
+                Some(true) => {}
+                Some(false) => return Vec::new(),
+                None => sure = false,
+            },
+            // Not so often, not so many; a condition that only iptables knows.
+            "limit" | "ct count" | "quota" | "xt" => sure = false,
+            "accept" | "drop" | "reject" | "return" | "jump" | "goto" => {
+                return vec![(expression.clone(), sure)];
+            }
+            "vmap" => return mapped(inner, packet, sets, sure),
+            _ => {}
+        }
+    }
+    Vec::new()
+}
+
+/// The verdicts of a map that a packet has, or may have.
+fn mapped(vmap: &Value, packet: &Packet<'_>, sets: &Sets, sure: bool) -> Vec<(Map<String, Value>, bool)> {
+    let Some(key) = vmap.get("key") else { return Vec::new() };
+    let named = vmap.get("data").and_then(Value::as_str).and_then(|name| sets.get(name.strip_prefix('@')?));
+    let data = named.or_else(|| vmap.get("data").map(|data| data.get("set").unwrap_or(data)));
+    let mut found = Vec::new();
+    for pair in data.and_then(Value::as_array).into_iter().flatten() {
+        let Some([element, verdict]) = pair.as_array().map(Vec::as_slice) else { continue };
+        let Some(verdict) = verdict.as_object() else { continue };
+        match packet.is_key(key, element, sets) {
+            Some(true) => {
+                found.push((verdict.clone(), sure));
+                break;
+            }
+            Some(false) => {}
+            None => found.push((verdict.clone(), false)),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn port(right: Value) -> Value {
+        json!({"match": {"op": "==", "left": {"payload": {"protocol": "udp", "field": "dport"}}, "right": right}})
+    }
+
+    fn source() -> Value {
+        json!({"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "saddr"}}, "right": "192.0.2.1"}})
+    }
+
+    /// What becomes of a datagram to port 7400 in a chain with these rules, and in another one that it may lead to.
+    fn fate(policy: &str, rules: &[Value], other: &[Value]) -> Option<Fate> {
+        let chain = |name: &str| json!({"family": "ip", "table": "t", "name": name});
+        let mut base = chain("in");
+        base["hook"] = "input".into();
+        base["policy"] = policy.into();
+        let mut all = vec![json!({"chain": base}), json!({"chain": chain("other")})];
+        for (name, rules) in [("in", rules), ("other", other)] {
+            let rule =
+                |expr: &Value| json!({"rule": {"family": "ip", "table": "t", "chain": name, "expr": expr}});
+            all.extend(rules.iter().map(rule));
+        }
+        let ruleset = Ruleset::parse(&json!({"nftables": all}));
+        let to = Ipv4Addr::new(239, 255, 0, 1);
+        let packet = Packet { direction: Direction::In, interface: "eth0", to, port: 7_400 };
+        let mut fates = ruleset.fates(&packet);
+        assert!(fates.len() <= 1);
+        fates.pop().map(|(_, fate)| fate)
+    }
+
+    fn dropped(place: &str) -> Option<Fate> {
+        Some(Fate::Dropped(format!("{place} of ip t in")))
+    }
+
+    fn perhaps(place: &str) -> Option<Fate> {
+        Some(Fate::PerhapsDropped(format!("{place} of ip t in")))
+    }
+
+    #[test]
+    fn the_first_verdict_counts() {
+        let (drop, accept) =
+            (json!([port(json!(7_400)), {"drop": null}]), json!([port(json!(7_400)), {"accept": null}]));
+        assert_eq!(fate("accept", std::slice::from_ref(&drop), &[]), dropped("rule 1"));
+        assert_eq!(fate("accept", &[accept.clone(), drop.clone()], &[]), None);
+        assert_eq!(fate("drop", &[json!([{"counter": null}]), accept], &[]), None);
+        assert_eq!(fate("drop", &[], &[]), dropped("the policy"));
+        assert_eq!(fate("accept", &[json!([port(json!(53)), {"drop": null}])], &[]), None);
+        assert_eq!(fate("accept", &[json!([{"reject": {"type": "icmp"}}])], &[]), dropped("rule 1"));
+    }
+
+    #[test]
+    fn what_hangs_on_the_sender() {
+        let (drop, accept) = (json!([source(), {"drop": null}]), json!([source(), {"accept": null}]));
+        assert_eq!(fate("accept", std::slice::from_ref(&drop), &[]), perhaps("rule 1"));
+        assert_eq!(fate("drop", std::slice::from_ref(&accept), &[]), perhaps("the policy"));
+        assert_eq!(
+            fate("accept", &[json!([{"limit": {"rate": 1}}, {"drop": null}])], &[]),
+            perhaps("rule 1")
+        );
+        assert_eq!(fate("accept", &[json!([{"accept": null}]), drop], &[]), None);
+    }
+
+    #[test]
+    fn other_chains() {
+        let (jump, go) = (json!([{"jump": {"target": "other"}}]), json!([{"goto": {"target": "other"}}]));
+        let (drop, accept, back) =
+            (json!([{"drop": null}]), json!([{"accept": null}]), json!([{"return": null}]));
+        let lost = Some(Fate::Dropped("rule 1 of ip t other".to_owned()));
+        assert_eq!(fate("accept", std::slice::from_ref(&jump), std::slice::from_ref(&drop)), lost);
+        assert_eq!(fate("drop", std::slice::from_ref(&jump), std::slice::from_ref(&accept)), None);
+        assert_eq!(fate("accept", &[jump.clone(), drop.clone()], &[back.clone(), accept]), dropped("rule 2"));
+        assert_eq!(fate("accept", &[go, drop.clone()], &[back]), None, "goto does not come back");
+        let perhaps = Some(Fate::PerhapsDropped("rule 1 of ip t other".to_owned()));
+        assert_eq!(fate("accept", &[json!([source(), {"jump": {"target": "other"}}])], &[drop]), perhaps);
+        let circle = vec![jump.clone(); 3];
+        assert_eq!(fate("accept", &circle, &circle), None, "it ends");
+    }
+
+    #[test]
+    fn maps_of_verdicts() {
+        let state = |verdict: &str| {
+            let pairs = json!([["established", {"accept": null}], ["new", {verdict: null}], ["invalid", {"drop": null}]]);
+            json!([{"vmap": {"key": {"ct": {"key": "state"}}, "data": {"set": pairs}}}])
+        };
+        assert_eq!(fate("accept", &[state("drop")], &[]), dropped("rule 1"));
+        assert_eq!(fate("drop", &[state("accept")], &[]), None);
+        let sender = json!([{"vmap": {"key": {"payload": {"protocol": "ip", "field": "saddr"}},
+                                      "data": {"set": [["192.0.2.1", {"drop": null}]]}}}]);
+        assert_eq!(fate("accept", &[sender], &[]), perhaps("rule 1"));
+    }
+}

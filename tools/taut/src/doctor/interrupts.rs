@@ -1,0 +1,141 @@
+//! Where the interrupts of the interfaces in use are handled, and who moves them about.
+
+use std::collections::BTreeSet;
+
+use super::finding::{Finding, Lasts, Mend};
+use super::system::{System, cpu_list};
+
+/// All checks of this module; `cpus` are the driver's by the configuration, `interfaces` those in use.
+pub fn check(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Vec<Finding> {
+    vec![affinity(system, interfaces, cpus), balancer(system, cpus)]
+}
+
+/// The numbers of the interrupts of an interface: those of its device, else those that bear its name.
+fn interrupts_of(system: &System, interface: &str) -> Vec<String> {
+    let device = format!("/sys/class/net/{interface}/device");
+    // Of a virtual device they belong to the bus device that it hangs on.
+    for directory in ["msi_irqs", "../msi_irqs"] {
+        if let Ok(numbers) = system.names(&format!("{device}/{directory}"))
+            && !numbers.is_empty()
+        {
+            return numbers;
+        }
+    }
+    let table = system.text("/proc/interrupts").unwrap_or_default();
+    let named = |line: &&str| {
+        let words = line.split_whitespace();
+        words.flat_map(|word| word.split([',', '-'])).any(|word| word == interface)
+    };
+    let number = |line: &str| line.split_once(':').map(|(number, _)| number.trim().to_owned());
+    table.lines().filter(named).filter_map(number).collect()
+}
+
+fn affinity(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Finding {
+    let name = "interrupts";
+    let mut seen = Vec::new();
+    let mut disturbing = Vec::new();
+    for interface in interfaces {
+        for interrupt in interrupts_of(system, interface) {
+            let path = format!("/proc/irq/{interrupt}/effective_affinity_list");
+            let Ok(handled) = system.text(&path) else { continue };
+            if cpu_list(&handled).iter().any(|cpu| cpus.contains(cpu)) {
+                disturbing.push(interrupt.clone());
+            }
+            seen.push(format!("{interface} {interrupt} on {handled}"));
+        }
+    }
+    if seen.is_empty() {
+        return Finding::good(name, "the interfaces in use have none");
+    }
+    let seen = seen.join(", ");
+    if disturbing.is_empty() {
+        return Finding::good(name, seen);
+    }
+    let others = elsewhere(system, cpus);
+    let files: Vec<String> =
+        disturbing.iter().map(|interrupt| format!("/proc/irq/{interrupt}/smp_affinity_list")).collect();
+    let mend = Mend::by_hand(
+        format!("echo {others} | tee {}", files.join(" ")),
+        Lasts::UntilReboot,
+        "the same with the processors that are shown here",
+    );
+    let cost = format!(
+        "they are handled on processors of driver_cpus ({cpus:?}), and the driver waits for as long as a burst of \
+         them takes"
+    );
+    Finding::worth_changing(name, seen, cost).mend(mend)
+}
+
+/// The processors that are not the driver's.
+fn elsewhere(system: &System, cpus: &[usize]) -> String {
+    let online = system.text("/sys/devices/system/cpu/online").unwrap_or_default();
+    let others: Vec<String> =
+        cpu_list(&online).iter().filter(|cpu| !cpus.contains(cpu)).map(usize::to_string).collect();
+    if others.is_empty() { "0".to_owned() } else { others.join(",") }
+}
+
+fn balancer(system: &System, cpus: &[usize]) -> Finding {
+    let name = "irqbalance";
+    let processes = match system.names("/proc") {
+        Ok(names) => names,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let runs = processes
+        .iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .any(|pid| system.text(&format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "irqbalance"));
+    if !runs {
+        return Finding::good(name, "does not run");
+    }
+    if cpus.is_empty() {
+        return Finding::good(name, "runs; driver_cpus keeps no processor for the driver");
+    }
+    let cost = "it moves interrupts to the driver's processors again, whatever was set";
+    let mend = Mend::by_hand(
+        "systemctl disable --now irqbalance",
+        Lasts::ForGood,
+        "systemctl enable --now irqbalance",
+    );
+    Finding::worth_changing(name, "runs", cost).mend(mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::super::system::tests::tree;
+    use super::*;
+
+    const TABLE: &str = "            CPU0  CPU1\n 24:   0   0   PCI-MSIX-0000:00:01.0  0-edge  eth0-rx-0\n \
+                         25:   0   0   PCI-MSIX-0000:00:01.0  1-edge   eth01-rx-0\n";
+
+    #[test]
+    fn interrupts_on_the_drivers_processors() {
+        let (_directory, system) = tree(&[
+            ("/proc/interrupts", TABLE),
+            ("/proc/irq/24/effective_affinity_list", "1\n"),
+            ("/proc/irq/25/effective_affinity_list", "0\n"),
+            ("/sys/devices/system/cpu/online", "0-3\n"),
+        ]);
+        let of = |cpus: &[usize]| affinity(&system, &BTreeSet::from(["eth0"]), cpus);
+        assert_eq!((of(&[0]).state, of(&[0]).seen), (State::Good, "eth0 24 on 1".to_owned()));
+        let found = of(&[1, 2]);
+        assert_eq!(found.mend.unwrap().command, "echo 0,3 | tee /proc/irq/24/smp_affinity_list");
+        assert_eq!(affinity(&system, &BTreeSet::from(["lo"]), &[1]).state, State::Good);
+    }
+
+    #[test]
+    fn those_of_the_device_behind_the_interface() {
+        let (_directory, system) = tree(&[
+            ("/sys/class/net/eth0/device/msi_irqs/41", "msix"),
+            ("/proc/irq/41/effective_affinity_list", "0\n"),
+        ]);
+        assert_eq!(affinity(&system, &BTreeSet::from(["eth0"]), &[]).seen, "eth0 41 on 0");
+    }
+
+    #[test]
+    fn who_moves_them() {
+        let (_directory, system) = tree(&[("/proc/17/comm", "irqbalance\n"), ("/proc/sys/a", "")]);
+        assert_eq!(balancer(&system, &[]).state, State::Good);
+        assert_eq!(balancer(&system, &[1]).state, State::WorthChanging);
+    }
+}

@@ -1,0 +1,218 @@
+//! What may make a thread wait for memory: swap, page faults, limits of what may be locked.
+
+use super::finding::{Finding, Lasts, Mend, Write};
+use super::system::{System, bytes};
+
+const PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
+/// From how many bytes of `prefault` on Taut asks for huge pages.
+const HUGE: usize = 2 << 20;
+/// What a writer with a reader on this machine locks at most with `lock_memory`.
+const LOCKED: u64 = 1 << 30;
+/// The bit of CAP_IPC_LOCK in a set of capabilities (linux/capability.h).
+const CAP_IPC_LOCK: u32 = 14;
+
+/// All checks of this module; `lock_memory` and `prefault` are those of the configuration.
+pub fn check(system: &System, lock_memory: bool, prefault: usize) -> Vec<Finding> {
+    vec![
+        locked(system, lock_memory),
+        swap(system, lock_memory),
+        overcommit(system),
+        huge_pages(system),
+        shared_huge_pages(system, prefault),
+    ]
+}
+
+fn locked(system: &System, asked: bool) -> Finding {
+    let name = "locked memory";
+    let limits = match system.text("/proc/self/limits") {
+        Ok(limits) => limits,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let Some(limit) = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")) else {
+        return Finding::not_looked(name, "/proc/self/limits has no line of locked memory");
+    };
+    // Not a number: unlimited.
+    let limit: Option<u64> = limit.split_whitespace().next().and_then(|word| word.parse().ok());
+    let allowed = if has(system, CAP_IPC_LOCK) { None } else { limit };
+    let Some(limit) = allowed else { return Finding::good(name, "unlimited for this user") };
+    let seen = format!("mlock: at most {}", bytes(limit));
+    if limit >= LOCKED {
+        return Finding::good(name, seen);
+    }
+    if !asked {
+        return Finding::good(name, format!("{seen}; lock_memory is off and needs none"));
+    }
+    let mend = Mend::by_hand(
+        "echo \"$USER - memlock unlimited\" | sudo tee /etc/security/limits.d/taut-mem.conf",
+        Lasts::FromNextLogin,
+        "sudo rm /etc/security/limits.d/taut-mem.conf",
+    );
+    let cost = format!(
+        "lock_memory wants up to {} for each writer and is refused: its memory may be swapped out, and whoever \
+         touches it next waits for the disk",
+        bytes(LOCKED)
+    );
+    Finding::harmful(name, seen, cost).mend(mend)
+}
+
+/// Does this process have a capability?
+fn has(system: &System, capability: u32) -> bool {
+    let status = system.text("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> capability & 1 == 1)
+}
+
+fn swap(system: &System, lock_memory: bool) -> Finding {
+    let name = "swap";
+    let table = match system.text("/proc/swaps") {
+        Ok(table) => table,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let column = |at: usize| -> u64 {
+        let of_line = |line: &str| line.split_whitespace().nth(at)?.parse::<u64>().ok();
+        table.lines().skip(1).filter_map(of_line).sum::<u64>() * 1024
+    };
+    let (size, used) = (column(2), column(3));
+    if size == 0 {
+        return Finding::good(name, "none");
+    }
+    let seen = format!("{} of {} used", bytes(used), bytes(size));
+    if lock_memory {
+        return Finding::good(name, format!("{seen}; lock_memory keeps what readers share out of it"));
+    }
+    let cost =
+        "memory that was not used for a while may have to be read from the disk: milliseconds for one sample";
+    Finding::worth_changing(name, seen, cost).mend(Mend::by_hand(
+        "swapoff --all",
+        Lasts::UntilReboot,
+        "swapon --all",
+    ))
+}
+
+fn overcommit(system: &System) -> Finding {
+    let name = "promised memory";
+    let policy: u8 = match system.number("/proc/sys/vm/overcommit_memory") {
+        Ok(policy) => policy,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    if policy != 2 {
+        return Finding::good(name, format!("vm.overcommit_memory = {policy}: counted when it is used"));
+    }
+    let left = system.text("/proc/meminfo").ok().and_then(|text| {
+        let of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        Some(of("CommitLimit:")?.saturating_sub(of("Committed_AS:")?) * 1024)
+    });
+    let left = left.map_or_else(String::new, |left| format!(", {} left to promise", bytes(left)));
+    let cost = "memory is refused that would never be used: threads' stacks and the allocator's reserve count in full";
+    Finding::worth_changing(name, format!("vm.overcommit_memory = 2{left}"), cost).mend(Mend::by_hand(
+        "sysctl -w vm.overcommit_memory=0",
+        Lasts::UntilReboot,
+        "sysctl -w vm.overcommit_memory=2",
+    ))
+}
+
+fn huge_pages(system: &System) -> Finding {
+    let name = "transparent huge pages";
+    let path = format!("{PAGES}/enabled");
+    match system.value(&path) {
+        Err(unseen) if unseen.is_absent() => Finding::good(name, "not in this kernel"),
+        Err(unseen) => Finding::not_looked(name, unseen),
+        Ok(value) if value == "always" => {
+            let write = Write { path: path.clone(), value: "madvise".to_owned(), of_namespace: false };
+            let cost = "any page fault may collect and clear 2 MiB while a thread waits for it, and khugepaged moves memory \
+                        that is in use";
+            Finding::worth_changing(name, value, cost)
+                .mend(Mend::writes(format!("echo madvise > {path}"), vec![write]))
+        }
+        Ok(value) => Finding::good(name, value),
+    }
+}
+
+fn shared_huge_pages(system: &System, prefault: usize) -> Finding {
+    let name = "shared huge pages";
+    let path = format!("{PAGES}/shmem_enabled");
+    let value = match system.value(&path) {
+        Ok(value) => value,
+        Err(unseen) if unseen.is_absent() => return Finding::good(name, "not in this kernel"),
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    if !matches!(value.as_str(), "never" | "deny") {
+        return Finding::good(name, value);
+    }
+    if prefault < HUGE {
+        return Finding::good(
+            name,
+            format!("{value}; prefault is below {} and asks for none", bytes(HUGE as u64)),
+        );
+    }
+    let write = Write { path: path.clone(), value: "advise".to_owned(), of_namespace: false };
+    let cost = "prefault gets pages of 4 KiB: samples of megabytes cost more misses of the TLB";
+    Finding::worth_changing(name, value, cost)
+        .mend(Mend::writes(format!("echo advise > {path}"), vec![write]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::super::system::tests::tree;
+    use super::*;
+
+    fn limits(limit: &str, capabilities: &str, asked: bool) -> Finding {
+        let limits =
+            format!("Limit   Soft Limit  Hard Limit  Units\nMax locked memory   {limit}   {limit}   bytes\n");
+        let status = format!("Name:\ttaut\nCapEff:\t{capabilities}\n");
+        let (_directory, system) = tree(&[("/proc/self/limits", &limits), ("/proc/self/status", &status)]);
+        locked(&system, asked)
+    }
+
+    #[test]
+    fn memory_that_may_be_locked() {
+        assert_eq!(limits("unlimited", "0", true).state, State::Good);
+        assert_eq!(limits("8388608", "0", false).state, State::Good);
+        assert_eq!(limits("8388608", "0000000000004000", true).state, State::Good, "CAP_IPC_LOCK");
+        let found = limits("8388608", "0000000000002000", true);
+        assert_eq!((found.state, found.seen.as_str()), (State::Harmful, "mlock: at most 8 MiB"));
+    }
+
+    #[test]
+    fn memory_on_a_disk() {
+        let head = "Filename Type Size Used Priority\n";
+        let (_directory, none) = tree(&[("/proc/swaps", head)]);
+        assert_eq!(swap(&none, false).state, State::Good);
+        let (_directory, some) =
+            tree(&[("/proc/swaps", &format!("{head}/dev/sda2 partition 2048 1024 -2\n"))]);
+        let found = swap(&some, false);
+        assert_eq!((found.state, found.seen.as_str()), (State::WorthChanging, "1 MiB of 2 MiB used"));
+        assert_eq!(swap(&some, true).state, State::Good);
+    }
+
+    #[test]
+    fn memory_that_is_promised() {
+        let of = |policy: &str| {
+            let meminfo = "CommitLimit:  3072 kB\nCommitted_AS:  1024 kB\n";
+            let (_directory, system) =
+                tree(&[("/proc/sys/vm/overcommit_memory", policy), ("/proc/meminfo", meminfo)]);
+            overcommit(&system)
+        };
+        assert_eq!(of("0").state, State::Good);
+        assert_eq!(of("2").seen, "vm.overcommit_memory = 2, 2 MiB left to promise");
+    }
+
+    #[test]
+    fn pages() {
+        let (enabled, shared) = (format!("{PAGES}/enabled"), format!("{PAGES}/shmem_enabled"));
+        let of = |value: &str| {
+            let (_directory, system) = tree(&[(&enabled, value), (&shared, "always advise [never] deny\n")]);
+            (huge_pages(&system), shared_huge_pages(&system, 0), shared_huge_pages(&system, HUGE))
+        };
+        assert_eq!(of("[always] madvise never").0.mend.unwrap().writes[0].value, "madvise");
+        let (found, unasked, asked) = of("always [madvise] never");
+        assert_eq!(
+            [found.state, unasked.state, asked.state],
+            [State::Good, State::Good, State::WorthChanging]
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! `taut doctor`: what of this machine keeps a DDS from its bound on latency, or from being found, and how to mend
+//! that.
+//!
+//! Looks at files of the kernel, at the rules of the firewall, and tries what can be tried. Each check is a function
+//! of what was read. Changes nothing unless asked to; then values in /proc/sys and /sys only.
+
+mod finding;
+mod firewall;
+mod fix;
+mod groups;
+mod interrupts;
+mod measure;
+mod memory;
+mod multicast;
+mod power;
+mod probe;
+mod scheduling;
+mod sockets;
+mod system;
+mod text;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use taut::Config;
+
+use crate::args::{DoctorArguments, Network};
+use crate::failure::{End, Failure};
+use crate::output;
+use finding::{Finding, Lasts, State};
+use fix::{Change, Ledger};
+use multicast::Link;
+use system::System;
+
+/// The exit code for a machine on which something is harmful: its set-up is wrong.
+const HARMFUL: u8 = 2;
+
+/// Findings with the family that each belongs to.
+type Findings = Vec<(&'static str, Finding)>;
+
+/// Runs the command.
+pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure> {
+    let system = System::host();
+    if options.undo {
+        let changes = ledger(&system)?.undo(&system)?;
+        if changes.is_empty() && !options.json {
+            output::line("nothing to undo")?;
+        }
+        print_changes(&changes, options.json)?;
+        return ended(&changes, &[]);
+    }
+    let config = network.config()?;
+    let (links, mut findings) = look(&system, &config, options.measure);
+    let mut changes = Vec::new();
+    if options.fix {
+        changes = apply(&system, &findings)?;
+        if changes.is_empty() && !options.json {
+            output::line("nothing that --fix could mend")?;
+        }
+        print_changes(&changes, options.json)?;
+        findings = look(&system, &config, options.measure).1;
+    }
+    if options.json {
+        for (family, finding) in &findings {
+            output::json(&object(family, finding))?;
+        }
+    } else {
+        if options.fix {
+            output::line("")?;
+        }
+        let page = text::page(config.domain_id, &in_use(&links), &findings, text::Look::of_stdout());
+        output::line(page.trim_end())?;
+    }
+    ended(&changes, &findings)
+}
+
+/// 1 if the system refused a change, 2 if something harmful is left.
+fn ended(changes: &[Change], findings: &[(&'static str, Finding)]) -> Result<End, Failure> {
+    let refused = changes.iter().filter(|change| change.refused).count();
+    if refused > 0 {
+        return Err(Failure::System(format!("{refused} of {} values could not be changed", changes.len())));
+    }
+    let harmful = findings.iter().any(|(_, finding)| finding.state == State::Harmful);
+    Ok(if harmful { End::Code(HARMFUL) } else { End::Done })
+}
+
+/// All checks, in the order of their families.
+fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings) {
+    let (links, none) = match config.network_interfaces() {
+        Ok(interfaces) => (probe::links(&interfaces), None),
+        Err(error) => {
+            let cost = "no participant can be made";
+            (Vec::new(), Some(Finding::harmful("network interfaces", error.to_string(), cost)))
+        }
+    };
+    let names: BTreeSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
+    let cpus = &config.driver_cpus;
+    let priority = config.driver_priority.max(1);
+    let tried = scheduling::Tried {
+        priority,
+        fifo: measure::fifo(priority),
+        stall: measure.then(measure::stall),
+        clock_ns: measure::clock_ns(),
+    };
+    let rules = firewall::rules();
+    let rules = rules.as_ref().map_err(String::as_str);
+    let port = probe::first_port(config.domain_id);
+    let families = [
+        ("multicast", none.into_iter().collect()),
+        ("multicast", multicast::check(system, &links, config.multicast, &config.initial_peers)),
+        ("firewall", firewall::check(system, rules, &links, port)),
+        ("self-test", probe::check(&links, config.domain_id, config.multicast)),
+        ("sockets", sockets::check(system, config.receive_buffer as u64)),
+        ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
+        ("power", power::check(system, &measure::waking())),
+        ("interrupts", interrupts::check(system, &names, cpus)),
+        ("groups", groups::check(system)),
+        ("memory", memory::check(system, config.lock_memory, config.prefault)),
+    ];
+    let findings = families.into_iter().flat_map(|(family, findings)| {
+        let named = move |finding| (family, finding);
+        findings.into_iter().map(named).collect::<Vec<_>>()
+    });
+    (links, findings.collect())
+}
+
+/// The interfaces with their addresses.
+fn in_use(links: &[Link]) -> String {
+    let shown: Vec<String> = links.iter().map(|link| format!("{} ({})", link.name, link.address)).collect();
+    if shown.is_empty() { "no interface".to_owned() } else { shown.join(", ") }
+}
+
+fn ledger(system: &System) -> Result<Ledger, Failure> {
+    let namespace = std::fs::read_link("/proc/self/ns/net").map_err(|error| {
+        Failure::System(format!(
+            "readlink /proc/self/ns/net: {error}; mount /proc, values belong to a namespace"
+        ))
+    })?;
+    Ledger::open(fix::directory(fix::is_root(system))?, namespace.to_string_lossy().into_owned())
+}
+
+/// Writes what the findings ask for.
+fn apply(system: &System, findings: &Findings) -> Result<Vec<Change>, Failure> {
+    let mends = findings.iter().filter_map(|(_, finding)| finding.mend.as_ref());
+    let writes: Vec<_> = mends.flat_map(|mend| &mend.writes).collect();
+    if writes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut ledger = ledger(system)?;
+    Ok(writes.into_iter().map(|write| ledger.apply(system, write)).collect())
+}
+
+fn print_changes(changes: &[Change], json: bool) -> Result<(), Failure> {
+    if json {
+        for change in changes {
+            output::json(&json!({
+                "kind": "change",
+                "path": change.path,
+                "from": change.from,
+                "to": change.to,
+                "left": change.left,
+            }))?;
+        }
+        return Ok(());
+    }
+    for line in text::changes(changes) {
+        output::line(&line)?;
+    }
+    Ok(())
+}
+
+fn object(family: &str, finding: &Finding) -> Value {
+    let mend = finding.mend.as_ref().map(|mend| {
+        json!({
+            "command": mend.command,
+            "fix": !mend.writes.is_empty(),
+            "survives_reboot": mend.lasts != Lasts::UntilReboot,
+            "can_be_undone": mend.can_be_undone(),
+            "undo": if mend.writes.is_empty() { mend.undo.as_str() } else { "taut doctor --undo" },
+        })
+    });
+    json!({
+        "kind": "finding",
+        "family": family,
+        "name": finding.name,
+        "state": finding.state.name(),
+        "seen": finding.seen,
+        "cost": finding.cost,
+        "mend": mend,
+    })
+}

@@ -1,0 +1,288 @@
+//! Being found: multicast on each interface in use, its route, what the kernel takes from where.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use super::finding::{Finding, Lasts, Mend, sysctl_path};
+use super::system::System;
+
+/// The group of discovery (RTPS 2.5 §9.6.1.4.1).
+pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+/// Bytes of the largest datagram that Taut sends (a fragment of 64,000 B and its headers).
+const DATAGRAM: u32 = 64_064;
+/// The smallest packet that every IPv4 host takes (RFC 791 §3.1): below it headers are most of what is sent.
+const SMALLEST: u32 = 576;
+
+/// An address in use, with its interface.
+#[derive(Clone, Debug)]
+pub struct Link {
+    pub name: String,
+    pub index: u32,
+    pub address: Ipv4Addr,
+    pub loopback: bool,
+    /// Does the kernel flag it as capable of multicast?
+    pub flagged: bool,
+    /// Bytes of a packet, or why they are not known.
+    pub mtu: Result<u32, String>,
+}
+
+impl Link {
+    /// Does Taut use multicast on it? Linux carries it on loopback without the flag.
+    pub fn carries_multicast(&self) -> bool {
+        self.flagged || self.loopback
+    }
+}
+
+/// All checks of this module; `peers` are those that the configuration names.
+pub fn check(system: &System, links: &[Link], multicast: bool, peers: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut names = BTreeSet::new();
+    let first = |link: &&Link| names.insert(link.name.clone());
+    let once: Vec<&Link> = links.iter().filter(first).collect();
+    if multicast {
+        findings.extend(once.iter().map(|link| flag(link)));
+        findings.push(memberships(system, once.len()));
+        findings.push(route(system, links));
+    } else {
+        findings.push(without(peers));
+    }
+    findings.extend(once.iter().map(|link| reverse_path(system, link, once.len())));
+    findings.extend(once.iter().map(|link| packets(link)));
+    findings
+}
+
+fn without(peers: &[String]) -> Finding {
+    let name = "multicast";
+    if !peers.is_empty() {
+        return Finding::good(
+            name,
+            format!("off in the configuration, which names peers: {}", peers.join(", ")),
+        );
+    }
+    let cost = "this machine is found only by hosts that name it as a peer";
+    Finding::worth_changing(name, "off in the configuration, which names no peer", cost).mend(Mend::by_hand(
+        "set multicast = true, or peer = [\"HOST\"], in taut.toml",
+        Lasts::ForGood,
+        "set it back",
+    ))
+}
+
+fn flag(link: &Link) -> Finding {
+    let name = format!("multicast on {}", link.name);
+    if link.flagged {
+        return Finding::good(&name, "on");
+    }
+    let mend = Mend::by_hand(
+        format!("ip link set {} multicast on", link.name),
+        Lasts::UntilReboot,
+        format!("ip link set {} multicast off", link.name),
+    );
+    if link.loopback {
+        let cost =
+            "Taut uses it all the same; other vendors' participants of this host may not be found on it";
+        return Finding::worth_changing(&name, "off", cost).mend(mend);
+    }
+    let cost = "nobody is found there, and nobody finds this machine, except by peer";
+    Finding::harmful(&name, "off", cost).mend(mend)
+}
+
+/// A socket joins the group once on each interface.
+fn memberships(system: &System, needed: usize) -> Finding {
+    let name = "multicast memberships";
+    let most: usize = match system.number("/proc/sys/net/ipv4/igmp_max_memberships") {
+        Ok(most) => most,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let seen = format!("{most} for a socket, {needed} needed");
+    if most >= needed {
+        return Finding::good(name, seen);
+    }
+    /// The kernel's own default.
+    const USUAL: usize = 20;
+    let cost = "setsockopt IP_ADD_MEMBERSHIP is refused on the interfaces beyond, where nobody is found then";
+    Finding::harmful(name, seen, cost).mend(Mend::sysctl(
+        "net.ipv4.igmp_max_memberships",
+        needed.max(USUAL),
+        true,
+    ))
+}
+
+fn route(system: &System, links: &[Link]) -> Finding {
+    let name = "multicast route";
+    let table = match system.text("/proc/net/route") {
+        Ok(table) => table,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    if let Some((interface, length)) = route_to(&table, GROUP) {
+        let how = if length == 0 { ", the default route" } else { "" };
+        return Finding::good(name, format!("{GROUP} goes by {interface}{how}"));
+    }
+    let Some(link) = links.iter().find(|link| link.carries_multicast()) else {
+        return Finding::not_looked(name, "no interface in use carries multicast");
+    };
+    let cost = "Taut names the interface and needs none; a program that does not cannot send to the group";
+    Finding::worth_changing(name, format!("none to {GROUP}"), cost).mend(Mend::by_hand(
+        format!("ip route add 224.0.0.0/4 dev {}", link.name),
+        Lasts::UntilReboot,
+        format!("ip route del 224.0.0.0/4 dev {}", link.name),
+    ))
+}
+
+/// The interface and the length of the prefix of the narrowest route, in the form of /proc/net/route: numbers in
+/// hexadecimal, addresses in the order of this machine's bytes.
+fn route_to(table: &str, to: Ipv4Addr) -> Option<(String, u32)> {
+    /// RTF_UP (linux/route.h).
+    const UP: u32 = 1;
+    let to = u32::from_ne_bytes(to.octets());
+    let of_line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |at: usize| u32::from_str_radix(words.get(at).copied()?, 16).ok();
+        let (destination, flags, mask) = (number(1)?, number(3)?, number(7)?);
+        let fits = flags & UP != 0 && to & mask == destination;
+        fits.then(|| (words[0].to_owned(), mask.count_ones()))
+    };
+    table.lines().skip(1).filter_map(of_line).max_by_key(|(_, length)| *length)
+}
+
+fn reverse_path(system: &System, link: &Link, links: usize) -> Finding {
+    let name = format!("reverse path on {}", link.name);
+    let key = |interface: &str| format!("net.ipv4.conf.{}.rp_filter", interface.replace('.', "/"));
+    let of = |interface: &str| system.number::<u8>(&sysctl_path(&key(interface)));
+    let filter = match (of("all"), of(&link.name)) {
+        (Ok(all), Ok(own)) => all.max(own),
+        (Err(unseen), _) | (_, Err(unseen)) => return Finding::not_looked(&name, unseen),
+    };
+    match filter {
+        1 if links > 1 => Finding::worth_changing(
+            &name,
+            "strict (rp_filter = 1)",
+            "what a host sends that this machine would answer by another interface is dropped without a word",
+        )
+        .mend(Mend::by_hand(
+            format!("sysctl -w {}=2", key(&link.name)),
+            Lasts::UntilReboot,
+            format!("sysctl -w {}={}", key(&link.name), of(&link.name).unwrap_or(0)),
+        )),
+        1 => Finding::good(&name, "strict, with one interface in use"),
+        2 => Finding::good(&name, "loose"),
+        _ => Finding::good(&name, "not checked"),
+    }
+}
+
+fn packets(link: &Link) -> Finding {
+    let name = format!("packets on {}", link.name);
+    /// Bytes of an IPv4 header.
+    const HEADER: u32 = 20;
+    match &link.mtu {
+        Err(why) => Finding::not_looked(&name, why),
+        Ok(mtu) if *mtu < SMALLEST => Finding::worth_changing(
+            &name,
+            format!("{mtu} B"),
+            "headers are most of what is sent, and a large sample goes in hundreds of packets",
+        )
+        .mend(Mend::by_hand(
+            format!("ip link set {} mtu 1500", link.name),
+            Lasts::UntilReboot,
+            format!("ip link set {} mtu {mtu}", link.name),
+        )),
+        Ok(mtu) => {
+            let packets = DATAGRAM.div_ceil(mtu.saturating_sub(HEADER).max(1));
+            Finding::good(&name, format!("{mtu} B: 64 kB of a sample go in {packets}"))
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::super::finding::State;
+    use super::super::system::tests::tree;
+    use super::*;
+
+    pub fn link(name: &str) -> Link {
+        Link {
+            name: name.to_owned(),
+            index: 2,
+            address: Ipv4Addr::new(192, 0, 2, 2),
+            loopback: name == "lo",
+            flagged: true,
+            mtu: Ok(1_500),
+        }
+    }
+
+    #[test]
+    fn the_flag_of_an_interface() {
+        assert_eq!(flag(&link("eth0")).state, State::Good);
+        let found = flag(&Link { flagged: false, ..link("eth0") });
+        assert_eq!(found.state, State::Harmful);
+        assert_eq!(found.mend.unwrap().command, "ip link set eth0 multicast on");
+        assert_eq!(flag(&Link { flagged: false, ..link("lo") }).state, State::WorthChanging);
+    }
+
+    #[test]
+    fn each_interface_counts_once() {
+        let (_directory, system) = tree(&[("/proc/sys/net/ipv4/igmp_max_memberships", "1\n")]);
+        let of = |links: &[Link]| {
+            let found = check(&system, links, true, &[]);
+            found.into_iter().find(|finding| finding.name == "multicast memberships").unwrap()
+        };
+        let second = Link { address: Ipv4Addr::new(192, 0, 2, 3), ..link("eth0") };
+        assert_eq!(of(&[link("eth0"), second]).state, State::Good);
+        let found = of(&[link("eth0"), link("eth1")]);
+        assert_eq!((found.state, found.seen.as_str()), (State::Harmful, "1 for a socket, 2 needed"));
+        assert_eq!(found.mend.unwrap().writes[0].value, "20");
+    }
+
+    #[test]
+    fn no_multicast_at_all() {
+        let (_directory, system) = tree(&[]);
+        let of = |peers: &[String]| check(&system, &[], false, peers).remove(0).state;
+        assert_eq!(of(&[]), State::WorthChanging);
+        assert_eq!(of(&["robot".to_owned()]), State::Good);
+    }
+
+    const HEAD: &str = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n";
+
+    /// A route as the kernel shows it here.
+    fn shown(interface: &str, to: [u8; 4], mask: [u8; 4]) -> String {
+        let (to, mask) = (u32::from_ne_bytes(to), u32::from_ne_bytes(mask));
+        format!("{interface} {to:08X} 00000000 0001 0 0 0 {mask:08X} 0 0 0\n")
+    }
+
+    #[test]
+    fn the_route_to_the_group() {
+        let network = shown("eth0", [192, 0, 2, 0], [255, 255, 255, 0]);
+        let default = shown("eth0", [0; 4], [0; 4]);
+        let group = shown("eth1", [224, 0, 0, 0], [240, 0, 0, 0]);
+        let of = |table: &str| route_to(table, GROUP);
+        assert_eq!(of(&format!("{HEAD}{network}")), None);
+        assert_eq!(of(&format!("{HEAD}{network}{default}")), Some(("eth0".to_owned(), 0)));
+        assert_eq!(of(&format!("{HEAD}{group}{default}")), Some(("eth1".to_owned(), 4)));
+        let (_directory, system) = tree(&[("/proc/net/route", &format!("{HEAD}{network}"))]);
+        let found = route(&system, &[link("eth0")]);
+        assert_eq!(found.mend.unwrap().command, "ip route add 224.0.0.0/4 dev eth0");
+    }
+
+    #[test]
+    fn strict_reverse_paths() {
+        let conf = "/proc/sys/net/ipv4/conf";
+        let of = |all: &str, own: &str, links| {
+            let (all_path, own_path) = (format!("{conf}/all/rp_filter"), format!("{conf}/eth0.7/rp_filter"));
+            let (_directory, system) = tree(&[(&all_path, all), (&own_path, own)]);
+            reverse_path(&system, &link("eth0.7"), links)
+        };
+        assert_eq!(of("0", "0", 2).state, State::Good);
+        assert_eq!(of("0", "1", 1).state, State::Good);
+        assert_eq!(of("2", "1", 2).state, State::Good, "the higher one counts");
+        let mend = of("1", "0", 2).mend.unwrap();
+        assert_eq!(mend.command, "sysctl -w net.ipv4.conf.eth0/7.rp_filter=2");
+        assert_eq!(mend.undo, "sysctl -w net.ipv4.conf.eth0/7.rp_filter=0");
+    }
+
+    #[test]
+    fn sizes_of_packets() {
+        let of = |mtu| packets(&Link { mtu: Ok(mtu), ..link("eth0") });
+        assert_eq!(of(1_500).seen, "1500 B: 64 kB of a sample go in 44");
+        assert_eq!(of(65_536).seen, "65536 B: 64 kB of a sample go in 1");
+        assert_eq!(of(400).state, State::WorthChanging);
+    }
+}

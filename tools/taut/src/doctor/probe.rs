@@ -1,0 +1,175 @@
+//! What is asked of the machine itself: the interfaces in use, and whether datagrams come back.
+//!
+//! A datagram of the self-test is an RTPS header with nothing behind it, which participants that hear it pass over.
+//! It never leaves the machine: its time to live is 0.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::time::{Duration, Instant};
+
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::{getsockopt, sockopt::IpMtu};
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
+use taut::Interface;
+
+use super::finding::{Finding, Lasts, Mend};
+use super::multicast::{GROUP, Link};
+
+/// How long a datagram may take on its way inside of this machine. Lower and a busy machine seems to drop it;
+/// higher and each interface that drops costs its user that long.
+const LIMIT: Duration = Duration::from_millis(200);
+/// Participants of a host and a domain whose ports are given by the standard: an index up to 119.
+const PARTICIPANTS: u16 = 120;
+
+/// The addresses in use, with what the kernel says of their interfaces.
+pub fn links(interfaces: &[Interface]) -> Vec<Link> {
+    let flagged: BTreeSet<String> = nix::ifaddrs::getifaddrs()
+        .map(|all| {
+            let flagged = all.filter(|one| one.flags.contains(InterfaceFlags::IFF_MULTICAST));
+            flagged.map(|one| one.interface_name).collect()
+        })
+        .unwrap_or_default();
+    let link = |interface: &Interface| Link {
+        name: interface.name.clone(),
+        index: interface.index,
+        address: interface.address,
+        loopback: interface.loopback,
+        flagged: flagged.contains(&interface.name),
+        mtu: mtu(interface).map_err(|error| format!("getsockopt IP_MTU: {error}")),
+    };
+    interfaces.iter().map(link).collect()
+}
+
+/// Bytes of a packet on an interface, from a socket that would send to the group by it.
+fn mtu(interface: &Interface) -> io::Result<u32> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    socket.bind(&SocketAddrV4::new(interface.address, 0).into())?;
+    socket.set_multicast_if_v4(&interface.address)?;
+    socket.connect(&SocketAddrV4::new(GROUP, 9).into())?;
+    Ok(u32::try_from(getsockopt(&socket, IpMtu)?).unwrap_or(0))
+}
+
+/// The first port of a domain, that of discovery by multicast: RTPS 2.5 §9.6.1.1, with the default parameters.
+pub fn first_port(domain_id: u32) -> u16 {
+    u16::try_from(7_400 + 250 * domain_id).unwrap_or(u16::MAX)
+}
+
+/// Sends datagrams to the domain's ports on each interface in use, and waits for them.
+pub fn check(links: &[Link], domain_id: u32, multicast: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for link in links {
+        if multicast && link.carries_multicast() {
+            findings.push(finding(link, "multicast", to_group(link, first_port(domain_id))));
+        }
+        findings.push(finding(link, "unicast", to_address(link, first_port(domain_id))));
+    }
+    findings
+}
+
+fn finding(link: &Link, kind: &str, took: Result<(SocketAddrV4, Duration), String>) -> Finding {
+    let name = format!("{kind} test on {}", link.name);
+    match took {
+        Ok((to, took)) => Finding::good(&name, format!("to {to}, back after {} us", took.as_micros())),
+        Err(why) => {
+            let cost = if kind == "multicast" {
+                "participants do not find each other by multicast on this interface, nor get samples by it"
+            } else {
+                "no sample and no acknowledgement arrives there"
+            };
+            let command = "nft list ruleset   # or iptables-save: look for a drop of these ports";
+            Finding::harmful(&name, why, cost).mend(Mend::by_hand(command, Lasts::UntilReboot, ""))
+        }
+    }
+}
+
+/// To the port of discovery, which participants share; to a free one if somebody has it for himself.
+fn to_group(link: &Link, port: u16) -> Result<(SocketAddrV4, Duration), String> {
+    let open = |port: u16| -> io::Result<UdpSocket> {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddrV4::new(GROUP, port).into())?;
+        Ok(socket.into())
+    };
+    let receiver =
+        open(port).or_else(|_| open(0)).map_err(|error| format!("bind {GROUP}:{port}: {error}"))?;
+    let interface = InterfaceIndexOrAddress::Index(link.index);
+    socket2::SockRef::from(&receiver)
+        .join_multicast_v4_n(&GROUP, &interface)
+        .map_err(|error| format!("setsockopt IP_ADD_MEMBERSHIP {GROUP}: {error}"))?;
+    round(link, &receiver, GROUP)
+}
+
+/// To the first port of a participant that is free.
+fn to_address(link: &Link, port: u16) -> Result<(SocketAddrV4, Duration), String> {
+    let own = (0..PARTICIPANTS).filter_map(|index| port.checked_add(10 + 2 * index));
+    let bind = |port| UdpSocket::bind((link.address, port));
+    let receiver = own.map(bind).find_map(Result::ok).map_or_else(|| bind(0), Ok);
+    let receiver = receiver.map_err(|error| format!("bind {}: {error}", link.address))?;
+    round(link, &receiver, link.address)
+}
+
+/// One datagram from the interface to the port of `receiver` at `to`: how long it took.
+fn round(link: &Link, receiver: &UdpSocket, to: Ipv4Addr) -> Result<(SocketAddrV4, Duration), String> {
+    let call = |name: &'static str| move |error: io::Error| format!("{name}: {error}");
+    let port = receiver.local_addr().map_err(call("getsockname"))?.port();
+    let to = SocketAddrV4::new(to, port);
+    let sender = UdpSocket::bind((link.address, 0)).map_err(call("bind"))?;
+    sender.set_multicast_ttl_v4(0).map_err(call("setsockopt IP_MULTICAST_TTL"))?;
+    socket2::SockRef::from(&sender)
+        .set_multicast_if_v4(&link.address)
+        .map_err(call("setsockopt IP_MULTICAST_IF"))?;
+    let own = sender.local_addr().map_err(call("getsockname"))?;
+    let begin = Instant::now();
+    sender.send_to(&header(port), to).map_err(|error| format!("sendto {to}: {error}"))?;
+    let mut bytes = [0; 64];
+    loop {
+        let left = LIMIT.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return Err(format!("to {to}: not back within {} ms", LIMIT.as_millis()));
+        }
+        receiver.set_read_timeout(Some(left)).map_err(call("setsockopt SO_RCVTIMEO"))?;
+        // Others may send to this port too, and a time that is over is told by the loop.
+        if receiver.recv_from(&mut bytes).is_ok_and(|(_, from)| from == own) {
+            return Ok((to, begin.elapsed()));
+        }
+    }
+}
+
+/// RTPS 2.5 §8.3.3.1: protocol, version, a vendor that there is not, and a prefix of nobody.
+fn header(port: u16) -> [u8; 20] {
+    let mut header = *b"RTPS\x02\x05\x00\x00taut doctor.";
+    header[18..].copy_from_slice(&port.to_be_bytes());
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::*;
+
+    #[test]
+    fn datagrams_come_back_on_loopback() {
+        let config = taut::Config { interfaces: vec!["lo".to_owned()], ..taut::Config::default() };
+        let links = links(&config.network_interfaces().unwrap());
+        assert_eq!(
+            (links[0].index, links[0].mtu.as_ref().is_ok_and(|mtu| *mtu > 1_500)),
+            (1, true),
+            "{links:?}"
+        );
+        let findings = check(&links, 173, true);
+        assert_eq!(findings.len(), 2);
+        assert!(findings.iter().all(|finding| finding.state == State::Good), "{findings:?}");
+        assert!(findings[0].seen.starts_with("to 239.255.0.1:50650, back after"), "{findings:?}");
+    }
+
+    #[test]
+    fn an_interface_that_there_is_not() {
+        let gone = super::super::multicast::tests::link("eth0");
+        let findings = check(&[Link { address: Ipv4Addr::new(203, 0, 113, 9), ..gone }], 173, false);
+        assert!(
+            findings[0].state == State::Harmful && findings[0].seen.starts_with("bind 203.0.113.9"),
+            "{findings:?}"
+        );
+    }
+}

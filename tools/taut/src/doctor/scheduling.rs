@@ -1,0 +1,263 @@
+//! Who may run before whom, where, and by which clock: real-time priority, the kernel's throttle, processors of
+//! one's own.
+
+use std::time::Duration;
+
+use super::finding::{Finding, Lasts, Mend};
+use super::groups;
+use super::system::{System, cpu_list};
+
+const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
+const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server";
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
+/// Where a user is given a priority.
+const LIMITS: &str = "/etc/security/limits.d/taut.conf";
+/// The priority to allow where none is asked for: in the middle, so that there is room for more and less urgent.
+const USUAL_PRIORITY: u8 = 50;
+/// What a group without any is to have of each second under SCHED_FIFO. Lower stops its threads sooner; higher leaves
+/// less for other groups, whose shares add up to at most that of the group above.
+const GROUP_RUNTIME_US: u32 = 50_000;
+/// Above this time a look at the clock is a system call or a slow device's register.
+const SLOW_CLOCK_NS: u64 = 200;
+
+/// What was tried or measured besides.
+pub struct Tried {
+    /// The priority that was tried.
+    pub priority: u8,
+    /// Did the system give SCHED_FIFO at `priority`? Otherwise the call and why not.
+    pub fifo: Result<(), String>,
+    /// The longest pause of a thread that spun under SCHED_FIFO for a second; `None`: not measured.
+    pub stall: Option<Result<Duration, String>>,
+    /// Nanoseconds of one look at the clock.
+    pub clock_ns: u64,
+}
+
+/// All checks of this module; `priority` and `cpus` are what the configuration asks for the driver's thread.
+pub fn check(system: &System, priority: u8, cpus: &[usize], tried: &Tried) -> Vec<Finding> {
+    vec![
+        real_time(system, priority, tried),
+        throttle(system, tried),
+        isolation(system, cpus),
+        clock(system, tried.clock_ns),
+    ]
+}
+
+fn real_time(system: &System, asked: u8, tried: &Tried) -> Finding {
+    let name = "real-time priority";
+    let why = match &tried.fifo {
+        Ok(()) => return Finding::good(name, format!("SCHED_FIFO {} is granted", tried.priority)),
+        Err(why) => why,
+    };
+    let mend = match groups::without_real_time(system) {
+        Some(file) => {
+            let command = format!("echo {GROUP_RUNTIME_US} > {file}");
+            Mend::by_hand(command, Lasts::UntilReboot, format!("echo 0 > {file}"))
+        }
+        None => {
+            let granted = if asked > 0 { asked } else { USUAL_PRIORITY };
+            let command = format!("echo \"$USER - rtprio {granted}\" | sudo tee {LIMITS}");
+            Mend::by_hand(command, Lasts::FromNextLogin, format!("sudo rm {LIMITS}"))
+        }
+    };
+    if asked > 0 {
+        let cost = format!("driver_priority = {asked} is refused: no participant can be made");
+        return Finding::harmful(name, why, cost).mend(mend);
+    }
+    let cost = "the driver's thread waits for other threads of this machine, for milliseconds if they are busy; with \
+                the privilege driver_priority runs it first";
+    Finding::worth_changing(name, why, cost).mend(mend)
+}
+
+fn throttle(system: &System, tried: &Tried) -> Finding {
+    let name = "real-time throttle";
+    let (runtime, period) = match (system.number::<i64>(RUNTIME), system.number::<i64>(PERIOD)) {
+        (Ok(runtime), Ok(period)) => (runtime, period),
+        (Err(unseen), _) | (_, Err(unseen)) => return Finding::not_looked(name, unseen),
+    };
+    let measured = match &tried.stall {
+        None => "; --measure tells how long here".to_owned(),
+        Some(Ok(stall)) => format!("; measured here: {:.1} ms", stall.as_secs_f64() * 1e3),
+        Some(Err(why)) => format!("; not measured: {why}"),
+    };
+    let limited = runtime >= 0 && runtime < period;
+    let server = fair_server(system);
+    let (what, command, undo) = match server {
+        Some(ns) if ns > 0 => (
+            format!("the fair server takes {} ms of each second for threads that wait", ns / 1_000_000),
+            format!("echo 0 | tee {FAIR_SERVER}/cpu*/runtime"),
+            format!("echo {ns} | tee {FAIR_SERVER}/cpu*/runtime"),
+        ),
+        _ if limited => (
+            format!("{} ms of each {} ms are kept for others", (period - runtime) / 1_000, period / 1_000),
+            "sysctl -w kernel.sched_rt_runtime_us=-1".to_owned(),
+            format!("sysctl -w kernel.sched_rt_runtime_us={runtime}"),
+        ),
+        _ => return Finding::good(name, format!("none{measured}")),
+    };
+    let cost = "a thread of yours that polls under SCHED_FIFO without sleep is stopped for that long; Taut's own \
+                driver sleeps and is not. Without the throttle such a thread can take its processor for ever: \
+                give it one of its own first (isolcpus)";
+    let mend = Mend::by_hand(command, Lasts::UntilReboot, undo);
+    Finding::worth_changing(name, format!("{what}{measured}"), cost).mend(mend)
+}
+
+/// Nanoseconds of each second that the fair server takes; `None` on a kernel without one. Where its file cannot be
+/// read, as without debugfs, it is what the kernel gives it at first.
+fn fair_server(system: &System) -> Option<u64> {
+    const AT_FIRST_NS: u64 = 50_000_000;
+    let told = system.number(&format!("{FAIR_SERVER}/cpu0/runtime")).ok();
+    told.or_else(|| has_fair_server(&system.text("/proc/sys/kernel/osrelease").ok()?).then_some(AT_FIRST_NS))
+}
+
+/// Linux 6.12 brought it.
+fn has_fair_server(release: &str) -> bool {
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or(0));
+    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (major, minor) >= (6, 12)
+}
+
+fn isolation(system: &System, asked: &[usize]) -> Finding {
+    let name = "processors of its own";
+    let isolated = match system.text("/sys/devices/system/cpu/isolated") {
+        Ok(text) => text,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let ticks_off = system.text("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    let listed = |text: &str| if cpu_list(text).is_empty() { "none".to_owned() } else { text.to_owned() };
+    let seen = format!("isolated: {}, without ticks: {}", listed(&isolated), listed(&ticks_off));
+    if asked.is_empty() {
+        return Finding::good(name, format!("driver_cpus asks for none; {seen}"));
+    }
+    let isolated = cpu_list(&isolated);
+    let shared: Vec<String> =
+        asked.iter().filter(|cpu| !isolated.contains(cpu)).map(usize::to_string).collect();
+    if shared.is_empty() {
+        return Finding::good(name, seen);
+    }
+    let shared = shared.join(",");
+    let cost =
+        format!("other threads and the kernel's own work run on {shared}, where driver_cpus puts the driver");
+    let command =
+        format!("add isolcpus={shared} nohz_full={shared} to the kernel's command line, and reboot");
+    let mend = Mend::by_hand(command, Lasts::ForGood, "take it out again, and reboot");
+    Finding::worth_changing(name, seen, cost).mend(mend)
+}
+
+fn clock(system: &System, read_ns: u64) -> Finding {
+    let name = "clock";
+    let source = match system.text(&format!("{CLOCK}/current_clocksource")) {
+        Ok(source) => source,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let seen = format!("{source}, {read_ns} ns a look");
+    if read_ns < SLOW_CLOCK_NS {
+        return Finding::good(name, seen);
+    }
+    let cost = "each step looks at the clock several times, and waits that long each time";
+    let found = Finding::worth_changing(name, seen, cost);
+    let available = system.text(&format!("{CLOCK}/available_clocksource")).unwrap_or_default();
+    if source == "tsc" || !available.split_whitespace().any(|word| word == "tsc") {
+        return found;
+    }
+    found.mend(Mend::by_hand(
+        format!("echo tsc > {CLOCK}/current_clocksource"),
+        Lasts::UntilReboot,
+        format!("echo {source} > {CLOCK}/current_clocksource"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::super::system::tests::tree;
+    use super::*;
+
+    fn tried() -> Tried {
+        Tried { priority: 1, fifo: Ok(()), stall: None, clock_ns: 25 }
+    }
+
+    #[test]
+    fn a_priority_that_is_refused() {
+        let (_directory, system) = tree(&[]);
+        let refused = Tried { fifo: Err("sched_setscheduler SCHED_FIFO 50: EPERM".to_owned()), ..tried() };
+        assert_eq!(real_time(&system, 0, &tried()).state, State::Good);
+        assert_eq!(real_time(&system, 0, &refused).state, State::WorthChanging);
+        let found = real_time(&system, 50, &Tried { priority: 50, ..refused });
+        assert!(found.state == State::Harmful && found.seen.contains("SCHED_FIFO 50: EPERM"), "{found:?}");
+    }
+
+    #[test]
+    fn a_group_without_real_time() {
+        let file = "/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us";
+        let mount = "30 28 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+        let of = |runtime: &str| {
+            let files = [
+                ("/proc/self/cgroup", "2:cpu,cpuacct:/a\n"),
+                ("/proc/self/mountinfo", mount),
+                (file, runtime),
+            ];
+            let (_directory, system) = tree(&files);
+            real_time(&system, 0, &Tried { fifo: Err("EPERM".to_owned()), ..tried() }).mend.unwrap().command
+        };
+        assert_eq!(of("0\n"), format!("echo 50000 > {file}"));
+        assert!(of("950000\n").contains("rtprio"), "the privilege is what is missing");
+    }
+
+    #[test]
+    fn the_throttle_of_older_kernels() {
+        let of = |runtime: &str, stall| {
+            let (_directory, system) = tree(&[(RUNTIME, runtime), (PERIOD, "1000000")]);
+            throttle(&system, &Tried { stall, ..tried() })
+        };
+        let found = of("950000", Some(Ok(Duration::from_micros(49_900))));
+        assert_eq!(found.seen, "50 ms of each 1000 ms are kept for others; measured here: 49.9 ms");
+        let mend = found.mend.unwrap();
+        assert_eq!(mend.undo, "sysctl -w kernel.sched_rt_runtime_us=950000");
+        assert!(mend.writes.is_empty(), "a loop without sleep could hold the machine for ever");
+        assert_eq!(of("-1", None).state, State::Good);
+        assert_eq!(of("1000000", None).state, State::Good);
+    }
+
+    #[test]
+    fn the_fair_server_of_newer_ones() {
+        let server = format!("{FAIR_SERVER}/cpu0/runtime");
+        let of = |files: &[(&str, &str)]| {
+            let all = [&[(RUNTIME, "-1"), (PERIOD, "1000000")], files].concat();
+            let (_directory, system) = tree(&all);
+            throttle(&system, &tried())
+        };
+        let found = of(&[(&server, "30000000")]);
+        assert!(found.seen.starts_with("the fair server takes 30 ms of each second"), "{found:?}");
+        assert!(found.mend.unwrap().undo.starts_with("echo 30000000 | tee "));
+        assert_eq!(of(&[(&server, "0")]).state, State::Good);
+        let release = "/proc/sys/kernel/osrelease";
+        assert!(of(&[(release, "6.12.0-rt\n")]).seen.starts_with("the fair server takes 50 ms"));
+        assert_eq!(of(&[(release, "6.8.0-45-generic\n")]).state, State::Good);
+        assert_eq!(of(&[(release, "5.15.0\n")]).state, State::Good);
+        assert_eq!(of(&[(release, "7.0.0\n")]).state, State::WorthChanging);
+    }
+
+    #[test]
+    fn processors_that_others_use_too() {
+        let (_directory, system) = tree(&[("/sys/devices/system/cpu/isolated", "2-3\n")]);
+        assert_eq!(isolation(&system, &[]).state, State::Good);
+        assert_eq!(isolation(&system, &[2, 3]).state, State::Good);
+        let found = isolation(&system, &[1, 2]);
+        assert!(found.mend.unwrap().command.contains("isolcpus=1 "), "{}", found.cost);
+    }
+
+    #[test]
+    fn a_slow_clock() {
+        let of = |source: &str| {
+            let (current, available) =
+                (format!("{CLOCK}/current_clocksource"), format!("{CLOCK}/available_clocksource"));
+            let (_directory, system) = tree(&[(&current, source), (&available, "tsc hpet ")]);
+            (clock(&system, 25), clock(&system, 900))
+        };
+        assert_eq!(of("hpet").0.state, State::Good);
+        assert!(of("hpet").1.mend.unwrap().command.starts_with("echo tsc > "));
+        assert!(of("tsc").1.mend.is_none() && of("tsc").1.state == State::WorthChanging);
+    }
+}

@@ -1,0 +1,185 @@
+//! Room for what arrives and for what is sent: socket buffers, the backlog of processors, IP fragments.
+
+use super::finding::{Finding, Mend};
+use super::system::{System, bytes};
+
+/// What Taut asks for each sending socket, in bytes.
+const SEND_BUFFER: u64 = 4 << 20;
+/// What the kernel counts for a datagram of 64 kB that has arrived, with its own accounts. A buffer below it
+/// takes no such datagram behind another one.
+const LARGE_DATAGRAM: u64 = 2 * 65_536;
+/// The kernel's own default for IP fragments that wait for the rest, in bytes. Lower keeps fewer datagrams that
+/// arrive at the same time; higher lets lost fragments hold more memory for half a minute each.
+const FRAGMENTS: u64 = 4 << 20;
+/// How long the backlog of a processor should be once datagrams were lost there: what a receive buffer of 4 MiB
+/// holds of small ones. Higher holds memory that nobody reads in time.
+const BACKLOG: u64 = 5_000;
+
+/// All checks of this module; `receive_buffer` is what the configuration asks for.
+pub fn check(system: &System, receive_buffer: u64) -> Vec<Finding> {
+    vec![receive(system, receive_buffer), send(system), backlog(system), fragments(system)]
+}
+
+fn receive(system: &System, asked: u64) -> Finding {
+    let name = "receive buffer";
+    let most: u64 = match system.number("/proc/sys/net/core/rmem_max") {
+        Ok(most) => most,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let lost = counter(system, "Udp", "RcvbufErrors");
+    let seen = match lost {
+        Some(lost) if lost > 0 => {
+            format!("{} of {} asked for; {lost} datagrams found no room so far", bytes(most), bytes(asked))
+        }
+        _ => format!("{} of {} asked for", bytes(most), bytes(asked)),
+    };
+    if most >= asked {
+        return Finding::good(name, seen);
+    }
+    let mend = Mend::sysctl("net.core.rmem_max", asked, false);
+    let cost = "what comes while the reader is busy is lost and asked for again, a round trip later; best effort \
+                does not get it at all";
+    if most < LARGE_DATAGRAM || lost.is_some_and(|lost| lost > 0) {
+        return Finding::harmful(name, seen, cost).mend(mend);
+    }
+    Finding::worth_changing(name, seen, cost).mend(mend)
+}
+
+fn send(system: &System) -> Finding {
+    let name = "send buffer";
+    match system.number::<u64>("/proc/sys/net/core/wmem_max") {
+        Err(unseen) => Finding::not_looked(name, unseen),
+        Ok(most) if most >= SEND_BUFFER => Finding::good(name, bytes(most)),
+        Ok(most) => Finding::worth_changing(
+            name,
+            format!("{} of {} asked for", bytes(most), bytes(SEND_BUFFER)),
+            "a burst above it waits for the network interface, and what is more urgent waits behind it",
+        )
+        .mend(Mend::sysctl("net.core.wmem_max", SEND_BUFFER, false)),
+    }
+}
+
+fn backlog(system: &System) -> Finding {
+    let name = "backlog of processors";
+    let most: u64 = match system.number("/proc/sys/net/core/netdev_max_backlog") {
+        Ok(most) => most,
+        Err(unseen) if unseen.is_absent() => {
+            return Finding::not_looked(
+                name,
+                "net.core.netdev_max_backlog is in the host's network namespace only",
+            );
+        }
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let dropped = system.text("/proc/net/softnet_stat").map_or(0, |text| dropped(&text));
+    let seen = format!("{most} packets each, {dropped} dropped so far");
+    if dropped == 0 || most >= BACKLOG {
+        return Finding::good(name, seen);
+    }
+    let cost = "packets that come faster than a processor takes them are lost before any socket sees them";
+    Finding::worth_changing(name, seen, cost).mend(Mend::sysctl(
+        "net.core.netdev_max_backlog",
+        BACKLOG,
+        false,
+    ))
+}
+
+/// The second column, in hexadecimal, of each processor's line.
+fn dropped(softnet_stat: &str) -> u64 {
+    let of_line = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
+    softnet_stat.lines().filter_map(of_line).sum()
+}
+
+fn fragments(system: &System) -> Finding {
+    let name = "IP fragments";
+    let most: u64 = match system.number("/proc/sys/net/ipv4/ipfrag_high_thresh") {
+        Ok(most) => most,
+        Err(unseen) => return Finding::not_looked(name, unseen),
+    };
+    let failed = counter(system, "Ip", "ReasmFails").unwrap_or(0);
+    let failures =
+        if failed > 0 { format!(", {failed} datagrams not put together so far") } else { String::new() };
+    let seen = format!("room for {}{failures}", bytes(most));
+    if most >= FRAGMENTS {
+        return Finding::good(name, seen);
+    }
+    let mend = Mend::sysctl("net.ipv4.ipfrag_high_thresh", FRAGMENTS, true);
+    if most < LARGE_DATAGRAM {
+        let cost = "a large sample goes in datagrams of 64 kB, of which not one can be put together";
+        return Finding::harmful(name, seen, cost).mend(mend);
+    }
+    let cost = format!(
+        "{} datagrams of 64 kB can be put together at a time; of a large sample, or of several writers, some are \
+         lost and asked for again",
+        most / LARGE_DATAGRAM
+    );
+    Finding::worth_changing(name, seen, cost).mend(mend)
+}
+
+/// A counter of the network namespace: a line of names, and one of values.
+fn counter(system: &System, protocol: &str, name: &str) -> Option<u64> {
+    let text = system.text("/proc/net/snmp").ok()?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'));
+    let at = lines.next()?.split_whitespace().position(|word| word == name)?;
+    lines.next()?.split_whitespace().nth(at)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::super::system::tests::tree;
+    use super::*;
+
+    const SNMP: &str = "Ip: Forwarding ReasmFails\nIp: 1 3\nUdp: InDatagrams RcvbufErrors\nUdp: 9 LOST\n\
+                        UdpLite: InDatagrams RcvbufErrors\nUdpLite: 0 77\n";
+
+    fn states(rmem: &str, lost: &str) -> (State, String) {
+        let (_directory, system) =
+            tree(&[("/proc/sys/net/core/rmem_max", rmem), ("/proc/net/snmp", &SNMP.replace("LOST", lost))]);
+        let found = receive(&system, 4 << 20);
+        (found.state, found.seen)
+    }
+
+    #[test]
+    fn too_small_a_receive_buffer_and_what_it_has_lost() {
+        assert_eq!(states("4194304", "5").0, State::Good);
+        assert_eq!(states("212992", "0"), (State::WorthChanging, "208 KiB of 4 MiB asked for".to_owned()));
+        let (state, seen) = states("212992", "5");
+        assert!(state == State::Harmful && seen.contains("5 datagrams"), "{seen}");
+        assert_eq!(states("65536", "0").0, State::Harmful);
+    }
+
+    #[test]
+    fn the_fix_asks_for_what_the_configuration_does() {
+        let (_directory, system) = tree(&[("/proc/sys/net/core/rmem_max", "212992")]);
+        let mend = receive(&system, 1 << 20).mend.unwrap();
+        assert_eq!(mend.command, "sysctl -w net.core.rmem_max=1048576");
+        assert_eq!(receive(&system, 1 << 16).state, State::Good);
+    }
+
+    #[test]
+    fn a_backlog_matters_once_it_was_full() {
+        let of = |stat: &str| {
+            let (_directory, system) =
+                tree(&[("/proc/sys/net/core/netdev_max_backlog", "1000"), ("/proc/net/softnet_stat", stat)]);
+            backlog(&system)
+        };
+        assert_eq!(of("0a 00 01\n0b 00 00\n").state, State::Good);
+        let full = of("0a 0000000f 01\n0b 00000010 00\n");
+        assert!(full.state == State::WorthChanging && full.seen.contains("31 dropped"), "{full:?}");
+        assert_eq!(backlog(&tree(&[]).1).state, State::NotLooked);
+    }
+
+    #[test]
+    fn room_for_fragments() {
+        let of = |most: &str| {
+            let files = [("/proc/sys/net/ipv4/ipfrag_high_thresh", most), ("/proc/net/snmp", SNMP)];
+            let (_directory, system) = tree(&files);
+            fragments(&system)
+        };
+        assert_eq!(of("4194304").state, State::Good);
+        assert!(of("1048576").cost.starts_with("8 datagrams"));
+        assert_eq!(of("100000").state, State::Harmful);
+        assert!(of("100000").seen.ends_with("3 datagrams not put together so far"));
+    }
+}

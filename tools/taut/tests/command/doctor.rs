@@ -1,0 +1,260 @@
+//! `doctor`, in networks of its own: each test that changes something has a namespace with a /run that goes with it,
+//! and a /sys that cannot be written, so that the machine stays as it is.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{Ended, bare, objects, run, taut};
+
+/// Two interfaces and nothing else; `$taut` is the command. Ends with the first line that fails.
+const NETWORK: &str = "set -eu
+mount -t tmpfs tmpfs /run
+mount -o bind,ro /sys /sys
+ip link set lo up
+ip link add dds0 type veth peer name dds1
+ip address add 198.18.0.1/24 dev dds0
+ip link set dds0 up
+ip link set dds1 up
+";
+
+/// Runs lines of a shell in namespaces of their own; `None` where they cannot be made, as for a user who is not root.
+fn in_namespace(lines: &str) -> Option<Ended> {
+    let inside = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--mount", "sh", "-c", script]).env("taut", env!("CARGO_BIN_EXE_taut"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TAUT_")) {
+            command.env_remove(name);
+        }
+        command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").current_dir("/");
+        Ended::from(command.output().unwrap())
+    };
+    let possible = inside(NETWORK).code == Some(0);
+    if !possible {
+        println!("left out: it needs root, to make a network namespace");
+    }
+    possible.then(|| inside(&format!("{NETWORK}{lines}")))
+}
+
+/// The finding of this name among the lines of `doctor --json`.
+fn finding(text: &str, name: &str) -> Value {
+    let found =
+        objects(text).into_iter().find(|object| object["kind"] == "finding" && object["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {text}"))
+}
+
+#[test]
+fn loopback_carries_datagrams() {
+    let ended = run(taut(183, "doctor --json"));
+    assert!(ended.stderr.is_empty(), "{}", ended.stderr);
+    for name in ["multicast test on lo", "unicast test on lo"] {
+        assert_eq!(finding(&ended.stdout, name)["state"], "good", "{}", ended.stdout);
+    }
+    let harmful = objects(&ended.stdout).iter().any(|object| object["state"] == "harmful");
+    assert_eq!(ended.code, Some(if harmful { 2 } else { 0 }), "{}", ended.stdout);
+}
+
+#[test]
+fn a_page_of_a_hundred_columns() {
+    let mut command = taut(184, "doctor");
+    // What is asked for and refused is told in the longest lines.
+    command.env("TAUT_DRIVER_PRIORITY", "50").env("TAUT_LOCK_MEMORY", "true").env("TAUT_DRIVER_CPUS", "0");
+    let ended = run(command);
+    assert!(ended.stdout.starts_with("Domain 184 on lo (127.0.0.1): "), "{}", ended.stdout);
+    assert!(!ended.stdout.contains('\x1b'), "no terminal, no colours");
+    for line in ended.stdout.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn a_port_that_is_dropped() {
+    let Some(ended) = in_namespace(
+        "nft add table inet t
+nft add chain inet t in '{ type filter hook input priority 0; policy accept; }'
+nft add rule inet t in udp dport 7400 drop
+$taut --interface dds0 doctor --json || echo \"code $?\" >&2
+$taut --interface dds0 --domain 1 doctor --json >&2",
+    ) else {
+        return;
+    };
+    assert!(ended.stderr.starts_with("code 2\n"), "{}", ended.stderr);
+    let firewall = finding(&ended.stdout, "firewall");
+    assert_eq!(firewall["state"], "harmful");
+    assert_eq!(firewall["seen"], "rule 1 of inet t in drops UDP 7400 on dds0");
+    assert_eq!(firewall["mend"]["command"], "nft insert rule inet t in udp dport 7400-7649 accept");
+    assert_eq!(firewall["mend"]["fix"], false);
+    let lost = finding(&ended.stdout, "multicast test on dds0");
+    assert_eq!(
+        (&lost["state"], &lost["seen"]),
+        (&"harmful".into(), &"to 239.255.0.1:7400: not back within 200 ms".into())
+    );
+    assert_eq!(finding(&ended.stdout, "unicast test on dds0")["state"], "good");
+    let other_domain = ended.stderr.split_once('\n').unwrap().1;
+    assert_eq!(finding(other_domain, "firewall")["state"], "good", "{other_domain}");
+}
+
+/// The command that is shown mends it.
+#[test]
+fn what_is_shown_helps() {
+    let Some(ended) = in_namespace(
+        "nft add table inet t
+nft add chain inet t in '{ type filter hook input priority 0; policy drop; }'
+ip link set dds0 multicast off
+nft insert rule inet t in udp dport 7400-7649 accept
+ip link set dds0 multicast on
+$taut --interface dds0 doctor --json",
+    ) else {
+        return;
+    };
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(finding(&ended.stdout, "firewall")["state"], "good");
+    assert_eq!(finding(&ended.stdout, "multicast test on dds0")["state"], "good");
+}
+
+#[test]
+fn multicast_that_is_off() {
+    let Some(ended) = in_namespace(
+        "ip link set dds0 multicast off
+$taut doctor --json || true",
+    ) else {
+        return;
+    };
+    let found = finding(&ended.stdout, "multicast on dds0");
+    assert_eq!((&found["state"], &found["seen"]), (&"harmful".into(), &"off".into()));
+    assert_eq!(found["mend"]["command"], "ip link set dds0 multicast on");
+}
+
+#[test]
+fn a_fix_is_taken_back() {
+    let Some(ended) = in_namespace(
+        "value() { cat /proc/sys/net/ipv4/igmp_max_memberships; }
+echo 0 > /proc/sys/net/ipv4/igmp_max_memberships
+$taut --interface dds0 doctor > /dev/null || echo \"code $?\"
+$taut --interface dds0 doctor --fix --json > /run/fix || true
+grep change /run/fix | grep igmp
+value
+ls /run/taut
+$taut doctor --undo
+value
+ls /run/taut
+$taut doctor --undo
+echo 0 > /proc/sys/net/ipv4/igmp_max_memberships
+$taut --interface dds0 doctor --fix > /dev/null || true
+echo 7 > /proc/sys/net/ipv4/igmp_max_memberships
+$taut doctor --undo
+value",
+    ) else {
+        return;
+    };
+    let path = "/proc/sys/net/ipv4/igmp_max_memberships";
+    let wanted = format!(
+        "code 2\n{{\"kind\":\"change\",\"path\":\"{path}\",\"from\":\"0\",\"to\":\"20\",\"left\":null}}\n20\n\
+         doctor.json\ndoctor.lock\n{path}: 20 -> 0\n0\ndoctor.lock\nnothing to undo\n\
+         {path}: left as it is: somebody has set it to 7 since\n7\n"
+    );
+    assert_eq!((ended.stdout, ended.stderr.as_str()), (wanted, ""));
+}
+
+#[test]
+fn another_network_keeps_its_value() {
+    let Some(ended) = in_namespace(
+        "echo 0 > /proc/sys/net/ipv4/igmp_max_memberships
+$taut --interface dds0 doctor --fix > /dev/null || true
+unshare --net $taut doctor --undo
+cat /proc/sys/net/ipv4/igmp_max_memberships
+$taut doctor --undo",
+    ) else {
+        return;
+    };
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let path = "/proc/sys/net/ipv4/igmp_max_memberships";
+    assert!(
+        lines[0].starts_with(&format!("{path}: left as it is: it belongs to the network namespace net:["))
+    );
+    assert_eq!(lines[1..], ["20", &format!("{path}: 20 -> 0")]);
+}
+
+/// Without the rights of root each check says what it lacks, and none fails.
+#[test]
+fn a_user_without_privileges() {
+    let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    if !Command::new("setpriv").args(nobody).arg("true").status().is_ok_and(|status| status.success()) {
+        println!("left out: it needs root and setpriv");
+        return;
+    }
+    // The user may not enter the directory that the command was built in.
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = directory.path().join("taut");
+    std::fs::copy(env!("CARGO_BIN_EXE_taut"), &program).unwrap();
+    let as_nobody = |arguments: &str, runtime: Option<&Path>| {
+        let plain = bare(arguments);
+        let mut command = Command::new("setpriv");
+        command.args(nobody).arg(&program).args(plain.get_args()).current_dir("/");
+        for (name, value) in plain.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        match runtime {
+            Some(runtime) => command.env("XDG_RUNTIME_DIR", runtime),
+            None => command.env_remove("XDG_RUNTIME_DIR"),
+        };
+        command
+    };
+    let ended = run(as_nobody("doctor --json --measure --interface lo", None));
+    assert!(matches!(ended.code, Some(0 | 2)) && ended.stderr.is_empty(), "{}", ended.stderr);
+    let firewall = finding(&ended.stdout, "firewall");
+    assert_eq!(firewall["state"], "not_looked", "{firewall}");
+    assert!(firewall["seen"].as_str().unwrap().contains("nft"), "{firewall}");
+    let waking = finding(&ended.stdout, "waking a thread");
+    assert_eq!(waking["state"], "not_looked", "{waking}");
+    assert!(waking["seen"].as_str().unwrap().contains("open /dev/cpu_dma_latency: "), "{waking}");
+    let priority = finding(&ended.stdout, "real-time priority");
+    assert!(
+        priority["seen"].as_str().unwrap().starts_with("sched_setscheduler SCHED_FIFO 1: "),
+        "{priority}"
+    );
+    let throttle = finding(&ended.stdout, "real-time throttle");
+    assert!(throttle["seen"].as_str().unwrap().contains("not measured: sched_setscheduler"), "{throttle}");
+    for name in ["multicast test on lo", "unicast test on lo"] {
+        assert_eq!(finding(&ended.stdout, name)["state"], "good", "{name} needs no privilege");
+    }
+
+    let undo = run(as_nobody("doctor --undo", None));
+    assert_eq!((undo.code, undo.stdout.as_str()), (Some(2), ""));
+    assert!(undo.stderr.contains("XDG_RUNTIME_DIR is not set; use `sudo taut doctor"), "{}", undo.stderr);
+    let runtime = directory.path().join("run");
+    std::fs::create_dir(&runtime).unwrap();
+    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let undo = run(as_nobody("doctor --undo", Some(&runtime)));
+    assert_eq!((undo.code, undo.stdout.as_str()), (Some(0), "nothing to undo\n"), "{}", undo.stderr);
+}
+
+/// What may not be written is said with the call, and nothing else is changed for it.
+#[test]
+fn a_refused_fix() {
+    let Some(ended) = in_namespace(
+        "mount -o bind,ro /proc/sys /proc/sys
+$taut --interface dds0 --config /run/taut.toml doctor --fix --json > /dev/null || true
+echo 'receive_buffer = 1073741824' > /run/taut.toml
+$taut --interface dds0 --config /run/taut.toml doctor --fix --json || echo \"code $?\"
+ls /run/taut",
+    ) else {
+        return;
+    };
+    let change =
+        ended.stdout.lines().find(|line| line.contains("rmem_max") && line.contains("change")).unwrap();
+    let change: Value = serde_json::from_str(change).unwrap();
+    let why = change["left"].as_str().unwrap();
+    assert!(
+        why.starts_with("write /proc/sys/net/core/rmem_max: Read-only file system (os error 30); "),
+        "{why}"
+    );
+    assert!(ended.stdout.ends_with("code 1\ndoctor.lock\n"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("values could not be changed"), "{}", ended.stderr);
+}
