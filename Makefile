@@ -19,7 +19,7 @@ test: ## All tests; without root those that need none
 	@scripts/setup.sh test
 	@scripts/test.sh
 
-test-mem: ## The lanes of shared memory under loom and the sanitizers
+test-mem: ## What threads and processes share, under loom and the sanitizers
 	@scripts/check-rust.sh
 	@scripts/test-mem.sh
 

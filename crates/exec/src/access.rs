@@ -34,7 +34,9 @@ impl Executor {
 
     /// The outlet of a writer that was just created; `limit` is its RESOURCE_LIMITS max_samples.
     pub fn outlet(&self, index: WriterIndex, limit: Option<u32>, latency_budget: Duration) -> Option<Outlet> {
-        let link = self.inner.token().participant.core().writer(index).map(|writer| Arc::clone(&writer.link));
+        let link = self
+            .inner
+            .peek(|core| core.participant.core().writer(index).map(|writer| Arc::clone(&writer.link)));
         Some(Outlet::new(index, link?, self.inner.joins.route(index), limit, latency_budget))
     }
 
@@ -216,6 +218,8 @@ impl Executor {
 
     /// Has everybody acknowledged all that was written?
     pub fn is_acknowledged(&self, outlet: &mut Outlet) -> bool {
-        outlet.is_read() && self.inner.token().participant.is_acknowledged(outlet.index)
+        let index = outlet.index;
+        // What was left to the token's holder is written, too.
+        outlet.is_read() && self.inner.look(|participant, _| participant.is_acknowledged(index))
     }
 }

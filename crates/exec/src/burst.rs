@@ -5,8 +5,6 @@
 //! than half as long as the burst has lasted. LATENCY_BUDGET allows every sample to wait that long. What waits
 //! when the burst ends is sent by the driver. See docs/adr/0008-bursts.md.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
-
 use taut_base::{Duration, Time};
 
 /// A write that begins so soon after the last has ended belongs to its burst. Lower and a sample that takes some
@@ -95,26 +93,6 @@ impl Held {
     pub fn add(&mut self, len: usize) -> bool {
         self.bytes = self.bytes.saturating_add(len).saturating_add(HEADERS);
         self.bytes < FULL
-    }
-}
-
-/// What the threads of a participant tell each other of samples that wait.
-pub(crate) struct Holding {
-    /// Until when they do, as the token's holder has it; `NEVER` if none does.
-    pub until: AtomicI64,
-    /// Some did since the driver looked last.
-    pub streams: AtomicBool,
-    /// When the driver looks next, asleep or not, whether they have waited long enough.
-    pub looks_at: AtomicI64,
-    /// Threads that run listeners: as long as one does, the driver may be one that takes its time.
-    pub telling: AtomicUsize,
-}
-
-impl Default for Holding {
-    fn default() -> Holding {
-        let never = || AtomicI64::new(Time::NEVER.0);
-        let (streams, telling) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Holding { until: never(), streams, looks_at: never(), telling }
     }
 }
 

@@ -12,15 +12,19 @@ use taut_dcps::DomainParticipant;
 use taut_port::Traffic;
 use taut_rtps::TxClass;
 
-use crate::burst;
 use crate::clock::monotonic_now;
-use crate::executor::{AWAKE, Core, Inner, WAKE};
+use crate::executor::{Core, Inner, WAKE};
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
 use crate::waiting::AT_PORT;
 
 /// Sockets that can be ready at once, and the eventfd.
 const READY: usize = 8;
+
+/// How often the token's holder looks whether a thread that does not sleep yet has taken it, in one pause of the
+/// processor each. Lower than the time that a thread takes from one try to the next and it waits for one step more;
+/// higher and a thread that the system has stopped just then holds up the driver.
+const LOOKS: usize = 100;
 
 /// What a wait has found.
 #[derive(Clone, Copy, Default)]
@@ -51,7 +55,7 @@ impl Inner {
     ) -> Option<R> {
         let mut core = self.enter();
         loop {
-            self.run_writes(&mut core);
+            self.give_way(&mut core);
             let now = core.now;
             let found = ready(&mut core.participant, now);
             if found.is_some() || until.is_some_and(|until| until <= now) {
@@ -61,6 +65,7 @@ impl Inner {
             if readable.count == 0 {
                 // Rung, most likely by the writer whose sample is waited for: that comes before all else.
                 core = self.enter();
+                self.give_way(&mut core);
                 let now = core.now;
                 if let Some(found) = ready(&mut core.participant, now) {
                     return self.stop_driving(core, Some(found));
@@ -79,7 +84,8 @@ impl Inner {
 
     /// One wait and the jobs that follow from it, whoever has the role.
     pub fn drive_once(&self, until: Option<Time>) {
-        let core = self.enter();
+        let mut core = self.enter();
+        self.give_way(&mut core);
         let now = core.now;
         let readable = self.sleep(core, now, until);
         self.give_back(self.step(&readable));
@@ -90,7 +96,7 @@ impl Inner {
         let wake_at = core.next_timeout().min(until.unwrap_or(Time::NEVER));
         self.send(&mut core, TxClass::Discovery);
         let mut busy = core.has_work(TxClass::Discovery) || core.participant.has_news();
-        self.sleeps_until.store(wake_at.0, Ordering::SeqCst);
+        self.holding.fall_asleep(wake_at);
         self.give_back(core);
         let watched = self.doors.is_watched();
         if watched {
@@ -101,7 +107,7 @@ impl Inner {
         busy |= self.role.is_wanted();
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let ready = if busy { self.wait_ready(Some(0)) } else { self.look_and_wait(now, wake_at) };
-        self.sleeps_until.store(AWAKE, Ordering::SeqCst);
+        self.holding.wake();
         if watched {
             self.bell.disarm();
         }
@@ -131,18 +137,7 @@ impl Inner {
         loop {
             // A look in vain has taken some of the time, and so has a sleep that ends without a reason.
             let now = monotonic_now();
-            let due = burst::due(self.held_until());
-            if now >= wake_at || now >= due {
-                return self.wait_ready(Some(0));
-            }
-            // Most often a writer has sent what waited, and goes on: others wait now, or will at once.
-            let streams = self.holding.streams.swap(false, Ordering::SeqCst);
-            let next = wake_at.min(if streams { due.min(now + burst::LONGEST) } else { due });
-            self.holding.looks_at.store(next.0, Ordering::SeqCst);
-            // Who began to hold something before the store has kicked nobody.
-            if burst::due(self.held_until()) < next {
-                continue;
-            }
+            let Some(next) = self.holding.next_look(now, wake_at) else { return self.wait_ready(Some(0)) };
             let ready = self.wait_ready(left_ns(now, next));
             if ready.count > 0 {
                 return ready;
@@ -169,8 +164,8 @@ impl Inner {
         ready
     }
 
-    /// Runs the jobs that are due, highest class first. Between two of them whoever waits for the
-    /// token gets it. The caller has it in the end and gives it back, which tells the news.
+    /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the
+    /// token in the end and gives it back, which tells the news.
     fn step(&self, readable: &Readable) -> MutexGuard<'_, Core> {
         readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
         let mut core = self.enter();
@@ -178,28 +173,48 @@ impl Inner {
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Traffic::User);
         self.send(&mut core, TxClass::Data);
-        Inner::let_others(&mut core);
-        self.run_writes(&mut core);
+        self.give_way(&mut core);
         let due = core.next_timeout();
         if due <= core.now {
             let ready = std::mem::replace(&mut core.ready, due);
-            core.run(JobClass::Timers, |core, _| core.participant.on_timeout(core.now));
+            self.run(&mut core, JobClass::Timers, |core, _| {
+                core.participant.on_timeout(core.now);
+                1
+            });
             core.ready = ready;
             self.send(&mut core, TxClass::Data);
-            Inner::let_others(&mut core);
+            self.give_way(&mut core);
         }
         self.receive(&mut core, readable, Traffic::Meta);
         self.send(&mut core, TxClass::Discovery);
         core
     }
 
-    /// Whoever waits for the token gets it; what others did meanwhile is no part of our next step.
-    fn let_others(core: &mut MutexGuard<'_, Core>) {
-        MutexGuard::bump(core);
-        core.read_clock();
+    /// Between two steps: whoever waits for the token gets it, and what was left for its holder is run and sent.
+    /// So a write waits for one step that has begun and for no other, but those of writes.
+    fn give_way(&self, core: &mut MutexGuard<'_, Core>) {
+        self.let_others(core);
+        if self.writes.is_any() {
+            self.run_writes(core);
+            self.send(core, TxClass::Data);
+        }
     }
 
-    fn receive(&self, core: &mut Core, readable: &Readable, traffic: Traffic) {
+    /// Whoever waits for the token gets it; what others did meanwhile is no part of our next step.
+    pub fn let_others(&self, core: &mut MutexGuard<'_, Core>) {
+        let asking = self.asking.load(Ordering::SeqCst);
+        if asking > 0 {
+            // Who sleeps for it is handed it. Who does not yet, or is about to try, finds it free.
+            let took_it = || self.asking.load(Ordering::SeqCst) < asking;
+            let wait = || (0..LOOKS).take_while(|_| !took_it()).for_each(|_| std::hint::spin_loop());
+            MutexGuard::unlocked_fair(core, wait);
+            core.read_clock();
+        }
+        core.accounts.note_offered();
+    }
+
+    /// Each source is a step, and others come first between two of them.
+    fn receive(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable, traffic: Traffic) {
         let class = match traffic {
             Traffic::User => JobClass::ReceiveUser,
             Traffic::Meta => JobClass::ReceiveMeta,
@@ -208,15 +223,16 @@ impl Inner {
             if core.port.traffic(index) != Some(traffic) {
                 continue;
             }
-            core.run(class, |core, budget| {
+            self.run(core, class, |core, budget| {
                 let Core { participant, port, panics, now, .. } = core;
                 port.receive_from(index, budget, &mut |frame| {
                     // Nothing that arrives may end the process. The core has no panic to catch: this is
                     // the backstop of rule R11, and its count is 0.
                     let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(*now, &frame)));
                     *panics += u64::from(handled.is_err());
-                });
+                })
             });
+            self.give_way(core);
         }
     }
 }

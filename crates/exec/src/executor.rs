@@ -1,10 +1,9 @@
 //! The token and what happens around it: writes, waits, news.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-use crossbeam_queue::ArrayQueue;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::{Mutex, MutexGuard};
@@ -17,19 +16,21 @@ use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
 use crate::background;
-use crate::burst::{self, Burst, Held, Holding};
+use crate::burst::{Burst, Held};
 use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::door::{Table, TableDoors};
+use crate::holding::Holding;
 use crate::hooks::{Hooks, Listener};
 use crate::jobs::{Accounts, JobClass, LatencyReport};
+use crate::left::Left;
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::role::{Claim, Role};
 use crate::waiting::Spin;
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
-const QUEUE: usize = 256;
+pub(crate) const QUEUE: usize = 256;
 /// News handed out in one go, on the stack.
 const NEWS: usize = 8;
 /// The epoll datum of the eventfd; sockets have their small indices.
@@ -71,6 +72,7 @@ impl Core {
     fn enter(&mut self, since: Option<Time>) {
         self.read_clock();
         self.ready = since.unwrap_or(self.now);
+        self.accounts.note_offered();
     }
 
     /// When the next timer is due.
@@ -95,18 +97,21 @@ impl Core {
     /// Runs one step of a class from the last reading of the clock to the next, and accounts for it.
     ///
     /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
-    pub fn run<R>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> R) -> R {
+    ///
+    /// `step` returns how much it did.
+    fn run(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> usize) {
         let (start, ready) = (self.now, self.ready);
-        let result = step(self, class.budget());
+        let done = step(self, class.budget());
         self.read_clock();
-        self.accounts.note(class, start.since(ready), self.now.since(start));
-        result
+        self.accounts.note(class, (start.since(ready), self.now.since(start)), done);
     }
 }
 
 pub(crate) struct Inner {
     pub me: Weak<Inner>,
     core: Mutex<Core>,
+    /// Threads that wait for it.
+    pub asking: AtomicUsize,
     pub doors: Arc<Table>,
     pub joins: Joins,
     pub bell: Arc<Bell>,
@@ -119,25 +124,20 @@ pub(crate) struct Inner {
     pub port_spin: Spin,
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
-    writes: ArrayQueue<(WriterIndex, Write)>,
+    pub writes: Left<(WriterIndex, Write)>,
     pub role: Role,
     /// What its threads tell each other of samples that wait.
     pub holding: Holding,
     hooks: Hooks,
     pub epoll: Epoll,
     pub wake: EventFd,
-    /// Until when the driver sleeps, as far as it knows of timers; [`AWAKE`] while it does not sleep.
-    pub sleeps_until: AtomicI64,
     pub closing: AtomicBool,
     background_thread: Mutex<Option<std::thread::Thread>>,
     tokens: AtomicU64,
-    contended: AtomicU64,
-    queued: AtomicU64,
+    pub contended: AtomicU64,
+    pub queued: AtomicU64,
     kicks: AtomicU64,
 }
-
-/// The driver does not sleep.
-pub(crate) const AWAKE: i64 = i64::MIN;
 
 /// What an executor has done.
 #[derive(Clone, Debug)]
@@ -204,13 +204,13 @@ impl Executor {
             lanes: config.lanes,
             port_spin: Spin::default(),
             core: Mutex::new(Core::new(participant, port)),
-            writes: ArrayQueue::new(QUEUE),
+            asking: AtomicUsize::new(0),
+            writes: Left::new(QUEUE),
             role: Role::default(),
             holding: Holding::default(),
             hooks: Hooks::default(),
             epoll,
             wake,
-            sleeps_until: AtomicI64::new(AWAKE),
             closing: AtomicBool::new(false),
             background_thread: Mutex::new(None),
             tokens: AtomicU64::new(0),
@@ -306,7 +306,7 @@ impl Executor {
 
     /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 20 kB; the rest without it.
     pub fn latency_report(&self) -> LatencyReport {
-        let accounts = self.inner.token().accounts.clone();
+        let accounts = self.inner.peek(|core| core.accounts.clone());
         accounts.report()
     }
 
@@ -343,26 +343,31 @@ impl Inner {
     }
 
     fn stats(&self) -> Stats {
-        let core = self.token();
         let local = [
             ("local_doubts", self.neighbours.doubts.load(Ordering::Relaxed)),
             ("broken_lanes", self.doors.broken_lanes()),
         ];
-        let mut refused = core.participant.core().counters().named();
+        let (mut refused, port, panics) =
+            self.peek(|core| (core.participant.core().counters().named(), core.port.stats(), core.panics));
         refused.extend(local.into_iter().filter(|(_, count)| *count > 0));
         Stats {
             tokens: self.tokens.load(Ordering::Relaxed),
             contended: self.contended.load(Ordering::Relaxed),
             queued_writes: self.queued.load(Ordering::Relaxed),
             kicks: self.kicks.load(Ordering::Relaxed),
-            port: core.port.stats(),
-            panics: core.panics,
+            port,
+            panics,
             refused,
         }
     }
 
-    pub fn token(&self) -> MutexGuard<'_, Core> {
-        self.await_token().0
+    /// Looks, and leaves all as it is; what others have left for the token's holder meanwhile is run then.
+    pub fn peek<R>(&self, look: impl FnOnce(&Core) -> R) -> R {
+        let core = self.await_token().0;
+        let result = look(&core);
+        drop(core);
+        self.help();
+        result
     }
 
     /// The token, and since when it was waited for if it was not free.
@@ -373,7 +378,19 @@ impl Inner {
         }
         self.contended.fetch_add(1, Ordering::Relaxed);
         let since = monotonic_now();
-        (self.core.lock(), Some(since))
+        self.asking.fetch_add(1, Ordering::SeqCst);
+        let core = self.core.lock();
+        self.asking.fetch_sub(1, Ordering::SeqCst);
+        (core, Some(since))
+    }
+
+    /// Runs one step, and counts how many of them nobody could come between.
+    pub fn run(&self, core: &mut Core, class: JobClass, step: impl FnOnce(&mut Core, usize) -> usize) {
+        core.run(class, step);
+        if class.gives_way() {
+            let wanted = self.asking.load(Ordering::SeqCst) > 0;
+            core.accounts.note_ahead(wanted, self.writes.is_any());
+        }
     }
 
     /// The token, with the clock read.
@@ -402,7 +419,7 @@ impl Inner {
         result
     }
 
-    fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
+    pub fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
         let mut core = self.enter();
         self.run_writes(&mut core);
         let now = core.now;
@@ -437,7 +454,7 @@ impl Inner {
     /// Leaves a change to the holder of the token. `false` if the queue is full.
     fn queue(&self, writer: WriterIndex, write: &mut Write) -> bool {
         let payload = std::mem::take(&mut write.payload);
-        let left = self.writes.push((writer, Write { payload, ..*write }));
+        let left = self.writes.leave((writer, Write { payload, ..*write }));
         match left {
             Ok(()) => {
                 self.queued.fetch_add(1, Ordering::Relaxed);
@@ -485,63 +502,54 @@ impl Inner {
 
     /// A fresh change of `len` bytes waits for company until then. `false` if it is to be sent now.
     fn hold(&self, core: &mut Core, until: Time, len: usize, burst: &Burst) -> bool {
-        let nobody_sends = self.holding.telling.load(Ordering::SeqCst) > 0;
+        let nobody_sends = self.holding.is_telling();
         let fresh = core.participant.has_work(TxClass::Data) && !core.participant.has_work(TxClass::Critical);
         if nobody_sends || !fresh || !core.held.add(len) {
             return false;
         }
-        if core.held.until == Time::NEVER {
-            self.holding.until.store(until.0, Ordering::SeqCst);
-            // Who gives the role back looks after that for what is held.
-            if !self.role.is_taken() {
-                if burst.goes_on() {
-                    self.call_background();
-                }
-                return false;
+        if !self.holding.hold(&mut core.held, until, &self.role) {
+            if burst.goes_on() {
+                self.call_background();
             }
-            core.held.until = until;
-            self.holding.streams.store(true, Ordering::Relaxed);
+            return false;
         }
         core.held.until > core.now
     }
 
-    /// Until when fresh changes wait, if somebody does not just change it.
-    pub fn held_until(&self) -> Time {
-        Time(self.holding.until.load(Ordering::SeqCst))
-    }
-
     /// What waits for company is to be sent with the next that is.
     fn release(&self, core: &mut Core) {
-        if self.held_until() != Time::NEVER {
-            self.holding.until.store(Time::NEVER.0, Ordering::SeqCst);
-        }
-        core.held = Held::NOTHING;
+        self.holding.release(&mut core.held);
     }
 
-    /// Runs what others have left for the holder of the token.
-    pub fn run_writes(&self, core: &mut Core) {
-        if self.writes.is_empty() {
-            return;
-        }
-        core.run(JobClass::Writes, |core, budget| {
-            for (writer, mut write) in std::iter::from_fn(|| self.writes.pop()).take(budget) {
-                // Only writers that always have room queue their changes.
-                let _ = core.participant.write(core.now, writer, &mut write);
+    /// Runs what others have left for the holder of the token. Whoever waits for it gets it between two shares.
+    pub fn run_writes(&self, core: &mut MutexGuard<'_, Core>) {
+        let mut begun = false;
+        self.writes.run(JobClass::Writes.budget(), |writes| {
+            if std::mem::replace(&mut begun, true) {
+                self.let_others(core);
             }
+            self.run(core, JobClass::Writes, |core, _| {
+                let mut count = 0;
+                for (writer, mut write) in writes {
+                    // Only writers that always have room leave their changes.
+                    let _ = core.participant.write(core.now, writer, &mut write);
+                    count += 1;
+                }
+                count
+            });
         });
+        core.accounts.note_run();
     }
 
-    /// After a push into the queue: whoever holds the token runs it, or this thread does.
+    /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
     fn help(&self) {
-        // Pairs with the fence in give_back: either the holder sees the write or we get the token.
-        fence(Ordering::SeqCst);
-        while !self.writes.is_empty() {
-            let Some(mut core) = self.try_token() else { return };
+        let serve = |mut core: MutexGuard<'_, Core>| {
             core.enter(None);
             self.run_writes(&mut core);
             self.send(&mut core, TxClass::Data);
             self.finish(core);
-        }
+        };
+        self.writes.help(|| self.try_token(), serve);
     }
 
     /// Sends what is to be sent now of class `lowest` and above.
@@ -554,8 +562,8 @@ impl Inner {
             self.release(core);
         }
         let class = if lowest <= TxClass::Data { JobClass::SendUser } else { JobClass::SendMeta };
-        core.run(class, |core, budget| {
-            core.participant.poll_transmit(core.now, &mut core.port, lowest, budget);
+        self.run(core, class, |core, budget| {
+            core.participant.poll_transmit(core.now, &mut core.port, lowest, budget).sent
         });
     }
 
@@ -563,11 +571,7 @@ impl Inner {
     /// whether that took its time, as somebody was woken or told.
     pub fn give_back(&self, core: MutexGuard<'_, Core>) -> bool {
         let busy = self.finish(core);
-        // Pairs with the fence in help.
-        fence(Ordering::SeqCst);
-        if !self.writes.is_empty() {
-            self.help();
-        }
+        self.help();
         busy
     }
 
@@ -594,21 +598,17 @@ impl Inner {
         }
         let more_news = core.participant.has_news();
         let matches: Vec<_> = std::iter::from_fn(|| core.participant.poll_match()).collect();
-        let tells = self.hooks.is_any();
-        if tells {
-            // With the token: from here on no sample is left to who may be busy with a listener.
-            self.holding.telling.fetch_add(1, Ordering::SeqCst);
+        let telling = self.hooks.is_any().then(|| self.holding.tell());
+        if telling.is_some() {
             self.release(&mut core);
             self.send(&mut core, TxClass::Data);
         }
         self.let_go(core, count > 0);
         self.join(matches);
         self.tell_of(news.iter().take(count));
-        if tells {
-            self.holding.telling.fetch_sub(1, Ordering::SeqCst);
-        }
+        drop(telling);
         if more_news {
-            self.finish(self.token());
+            self.finish(self.await_token().0);
         }
     }
 
@@ -631,18 +631,14 @@ impl Inner {
         let more_work = core.has_work(TxClass::Discovery);
         let (next, held_until) = (core.next_timeout(), core.held.until);
         MutexGuard::unlock_fair(core);
-        // Pairs with the driver's store: it looks for work and news after it has said that it sleeps.
-        let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
-        let looks_at = || self.holding.looks_at.load(Ordering::SeqCst);
-        let is_late = || next.0 < sleeps_until || burst::due(held_until).0 < looks_at();
-        let kicked = sleeps_until != AWAKE && (news || more_work || is_late()) && self.kick();
+        let kicked = self.holding.oversleeps(news || more_work, next, held_until) && self.kick();
         self.leave_broken();
         kicked
     }
 
     /// Wakes the driver if it sleeps. Returns whether it did.
     pub fn kick(&self) -> bool {
-        let sleeps = self.sleeps_until.swap(AWAKE, Ordering::SeqCst) != AWAKE;
+        let sleeps = self.holding.rouse();
         if sleeps {
             self.kicks.fetch_add(1, Ordering::Relaxed);
             // It fails only if the counter is about to overflow, and then it is not 0: good enough.
@@ -720,7 +716,7 @@ impl Inner {
         if self.role.release() {
             self.unpark_background();
         }
-        if self.held_until() != Time::NEVER {
+        if self.holding.until() != Time::NEVER {
             // Nobody may drive now who would send it.
             let mut core = self.enter();
             self.release(&mut core);

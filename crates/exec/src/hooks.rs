@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::Waker;
@@ -9,7 +10,8 @@ use std::task::Waker;
 use parking_lot::Mutex;
 use taut_dcps::{Entity, StatusMask};
 
-/// Called with the kinds of news of its entity, by whichever thread drives; one call at a time.
+/// Called with the kinds of news of its entity, by whichever thread drives; one call at a time, and none after one
+/// that panics.
 pub type Listener = Box<dyn FnMut(StatusMask) + Send>;
 
 thread_local! {
@@ -40,13 +42,19 @@ struct ListenerCell {
 }
 
 impl ListenerCell {
-    /// Calls the listener, unless it is running: then that call goes on with these kinds.
+    /// Calls the listener, unless it is running: then that call goes on with these kinds. One that panics ends
+    /// neither the thread that drives nor the call that happens to bring the news: it is called no more.
     fn tell(&self, kinds: StatusMask) {
         self.pending.fetch_or(kinds.0, Ordering::SeqCst);
         while self.pending.load(Ordering::SeqCst) != 0 {
             let Some(mut call) = self.call.try_lock() else { return };
             while let kinds @ 1.. = self.pending.swap(0, Ordering::SeqCst) {
-                call(StatusMask(kinds));
+                if catch_unwind(AssertUnwindSafe(|| call(StatusMask(kinds)))).is_err() {
+                    log::error!("a listener has panicked, and is called no more");
+                    let broken = std::mem::replace(&mut *call, Box::new(|_| ()));
+                    // It may own entities, and what it left of them may panic again.
+                    let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+                }
             }
         }
     }

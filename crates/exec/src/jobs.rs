@@ -47,6 +47,11 @@ impl JobClass {
         }
     }
 
+    /// Does it let a write come first that is made while it runs?
+    pub(crate) const fn gives_way(self) -> bool {
+        !matches!(self, JobClass::Writes | JobClass::SendUser)
+    }
+
     /// Its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,6 +88,9 @@ pub struct JobReport {
     pub class: JobClass,
     /// Steps run.
     pub steps: u64,
+    /// The most that one of them did. *Units*: those of the budget, which a message that was begun may exceed: it is
+    /// finished, and goes to all of its destinations.
+    pub most: usize,
     /// From when a step could have begun to when it did: who needed the token was kept waiting by another step,
     /// or a step of a higher class came first.
     pub waiting: Spread,
@@ -98,6 +106,9 @@ pub struct JobReport {
 pub struct LatencyReport {
     /// The classes, highest first.
     pub classes: [JobReport; JobClass::ALL.len()],
+    /// The most steps that ran, one after another and none of them a write or a send of user data, while a thread
+    /// wanted the token or its write was left for the holder: 1 is the step that had begun by then.
+    pub steps_ahead: u64,
 }
 
 impl LatencyReport {
@@ -134,8 +145,11 @@ impl LatencyReport {
             "# HELP taut_step_seconds How long steps of the executor ran.\n# TYPE taut_step_seconds summary\n{steps}\
              # HELP taut_wait_seconds How long they waited before.\n# TYPE taut_wait_seconds summary\n{waits}\
              # HELP taut_wait_bound_seconds What a step waits at most, by the longest steps so far.\n\
-             # TYPE taut_wait_bound_seconds gauge\n{}",
-            bounds.collect::<String>()
+             # TYPE taut_wait_bound_seconds gauge\n{}\
+             # HELP taut_steps_ahead Other steps that ran while a write waited, at most.\n\
+             # TYPE taut_steps_ahead gauge\ntaut_steps_ahead {}\n",
+            bounds.collect::<String>(),
+            self.steps_ahead
         )
     }
 }
@@ -176,7 +190,13 @@ impl fmt::Display for LatencyReport {
             )?;
         }
         let (class, longest) = self.longest_step();
-        write!(f, "longest step: {}, {} us", class.name(), us(longest))
+        let ahead = self.steps_ahead;
+        write!(
+            f,
+            "longest step: {}, {} us; other steps before a write: {ahead} at most",
+            class.name(),
+            us(longest)
+        )
     }
 }
 
@@ -234,24 +254,62 @@ impl Times {
 #[derive(Clone, Default)]
 pub(crate) struct Accounts {
     classes: [(Times, Times); JobClass::ALL.len()],
+    most: [usize; JobClass::ALL.len()],
+    ahead: Ahead,
+}
+
+/// Steps that gave way to nobody, one after another.
+#[derive(Clone, Default)]
+struct Ahead {
+    /// While a thread wanted the token.
+    of_threads: u64,
+    /// While writes were left to its holder.
+    of_writes: u64,
+    most: u64,
 }
 
 impl Accounts {
-    /// Accounts for one step of a class. *Cost*: two counts.
-    pub fn note(&mut self, class: JobClass, waited: taut_base::Duration, ran: taut_base::Duration) {
+    /// Accounts for one step of a class, which did so much. *Cost*: two counts.
+    pub fn note(
+        &mut self,
+        class: JobClass,
+        (waited, ran): (taut_base::Duration, taut_base::Duration),
+        done: usize,
+    ) {
         if let Some((waiting, running)) = self.classes.get_mut(class as usize) {
             waiting.note(waited.0.max(0).unsigned_abs());
             running.note(ran.0.max(0).unsigned_abs());
         }
+        if let Some(most) = self.most.get_mut(class as usize) {
+            *most = done.max(*most);
+        }
+    }
+
+    /// At the end of a step that gives way: does a thread want the token, is a write left to its holder?
+    pub fn note_ahead(&mut self, wanted: bool, left: bool) {
+        let Ahead { of_threads, of_writes, most } = &mut self.ahead;
+        *of_threads = if wanted { *of_threads + 1 } else { 0 };
+        *of_writes = if left { *of_writes + 1 } else { 0 };
+        *most = (*of_threads).max(*of_writes).max(*most);
+    }
+
+    /// Threads could have the token.
+    pub fn note_offered(&mut self) {
+        self.ahead.of_threads = 0;
+    }
+
+    /// What was left has been run.
+    pub fn note_run(&mut self) {
+        self.ahead.of_writes = 0;
     }
 
     pub fn report(&self) -> LatencyReport {
         let of = |class: JobClass| {
             let (waiting, running) = &self.classes[class as usize];
             let (steps, waiting, running) = (running.len(), waiting.spread(), running.spread());
-            JobReport { class, steps, waiting, running }
+            JobReport { class, steps, most: self.most[class as usize], waiting, running }
         };
-        LatencyReport { classes: JobClass::ALL.map(of) }
+        LatencyReport { classes: JobClass::ALL.map(of), steps_ahead: self.ahead.most }
     }
 }
 
@@ -265,10 +323,10 @@ mod tests {
         let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         for n in 1..=1_000 {
-            accounts.note(JobClass::ReceiveUser, us(n), us(2 * n));
+            accounts.note(JobClass::ReceiveUser, (us(n), us(2 * n)), 1);
         }
-        accounts.note(JobClass::Timers, us(1), us(5_000));
-        accounts.note(JobClass::ReceiveMeta, us(20_000), us(1));
+        accounts.note(JobClass::Timers, (us(1), us(5_000)), 1);
+        accounts.note(JobClass::ReceiveMeta, (us(20_000), us(1)), 7);
         accounts.report()
     }
 
@@ -289,6 +347,25 @@ mod tests {
         let near = |time: Duration, us: u32| time >= us * US && time <= us * US * 11 / 10;
         assert!(near(waiting.p50, 500) && near(running.p50, 1_000), "{waiting:?} {running:?}");
         assert!(near(waiting.p99, 990) || waiting.p99 == waiting.longest);
+    }
+
+    #[test]
+    fn steps_are_ahead_of_who_could_not_come_between() {
+        let mut accounts = Accounts::default();
+        let mut most = |wanted, left, offers: fn(&mut Accounts)| {
+            accounts.note_ahead(wanted, left);
+            offers(&mut accounts);
+            accounts.report().steps_ahead
+        };
+        assert_eq!(most(false, false, |_| {}), 0, "nobody waits");
+        assert_eq!(most(true, false, Accounts::note_offered), 1, "for the step that had begun");
+        assert_eq!(most(true, false, Accounts::note_run), 1);
+        assert_eq!(most(true, true, Accounts::note_run), 2, "it was not offered");
+        assert_eq!(most(true, true, Accounts::note_offered), 3);
+        assert_eq!(
+            [most(false, true, |_| {}), most(false, true, |_| {}), most(false, true, |_| {})],
+            [3, 3, 4]
+        );
     }
 
     #[test]

@@ -15,8 +15,12 @@ mod config;
 mod door;
 mod drive;
 mod executor;
+#[cfg(test)]
+mod executor_tests;
+mod holding;
 mod hooks;
 mod jobs;
+mod left;
 mod local;
 mod neighbours;
 mod outlet;
@@ -25,6 +29,7 @@ mod payload;
 mod ringer;
 mod role;
 mod scheduling;
+mod sync;
 mod waiting;
 
 pub use access::Patience;

@@ -129,15 +129,20 @@ impl Inner {
     /// Is it a participant of another process of this host, that shares memory?
     fn is_neighbour(&self, prefix: GuidPrefix) -> bool {
         let Some(own) = &self.neighbours.own else { return false };
-        let core = self.token();
-        let peer = core.participant.core().database().peer(prefix);
-        let mut properties = peer.into_iter().flat_map(|peer| &peer.data.properties);
-        properties.any(|(name, value)| name == HOST_PROPERTY && *value == own.host)
+        self.peek(|core| {
+            let peer = core.participant.core().database().peer(prefix);
+            let mut properties = peer.into_iter().flat_map(|peer| &peer.data.properties);
+            properties.any(|(name, value)| name == HOST_PROPERTY && *value == own.host)
+        })
+    }
+
+    fn local_writer(&self, writer: Guid) -> Option<WriterIndex> {
+        self.peek(|core| core.participant.core().local_writer(writer))
     }
 
     fn offer_here(&self, other: &Inner, writer: Guid, reader: Guid) {
         let Some(me) = self.me.upgrade().filter(|me| me.local) else { return };
-        let Some(index) = self.token().participant.core().local_writer(writer) else { return };
+        let Some(index) = self.local_writer(writer) else { return };
         let route = self.joins.route(index);
         let lane = route.lane(self.lane_memory());
         let from = From::Here { route, ringer: Ringer::of(&me), index };
@@ -158,7 +163,7 @@ impl Inner {
 
     /// Offers the lane of a local writer to a neighbour's reader.
     pub fn offer_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid) {
-        let Some(index) = self.token().participant.core().local_writer(writer) else { return };
+        let Some(index) = self.local_writer(writer) else { return };
         let route = self.joins.route(index);
         let lane = route.lane(self.lane_memory());
         drop(lane);
@@ -175,8 +180,7 @@ impl Inner {
 
     /// A neighbour's reader is ready to attach, and this is its feedback.
     pub fn on_accept(&self, from: &Arc<Neighbour>, writer: Guid, reader: Guid, feedback: Arc<Feedback>) {
-        let added = {
-            let core = self.token();
+        let added = self.peek(|core| {
             let participant = &core.participant;
             participant.core().local_writer(writer).zip(Ringer::of_neighbour(from)).map(|(index, ringer)| {
                 let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
@@ -185,7 +189,7 @@ impl Inner {
                 fail::point(Point::RouteAdded);
                 index
             })
-        };
+        });
         match added {
             // The pair is no longer matched, or never was: nobody would take the reader away again.
             Some(index) if !from.has_pair(writer, reader) => self.joins.route(index).remove(reader),
@@ -263,7 +267,7 @@ impl Inner {
     /// Leaves the lanes whose writers broke their rules: what these write comes by UDP again.
     pub fn leave_broken(&self) {
         for (index, writer) in self.doors.take_broken() {
-            let reader = self.token().participant.core().reader(index).map(|reader| reader.guid);
+            let reader = self.peek(|core| core.participant.core().reader(index).map(|reader| reader.guid));
             if let Some(reader) = reader {
                 self.neighbours.doubt();
                 self.leave_lane(writer, reader);
@@ -273,7 +277,7 @@ impl Inner {
 
     /// A local writer and a reader no longer match.
     fn withdraw(&self, writer: Guid, reader: Guid) {
-        let index = self.token().participant.core().local_writer(writer);
+        let index = self.local_writer(writer);
         if let Some(index) = index {
             self.joins.route(index).remove(reader);
         }
@@ -285,7 +289,7 @@ impl Inner {
     /// A writer and a local reader no longer match.
     fn forget(&self, writer: Guid, reader: Guid) {
         self.joins.offers.lock().remove(&(writer, reader));
-        let index = self.token().participant.core().local_reader(reader);
+        let index = self.peek(|core| core.participant.core().local_reader(reader));
         if let Some(door) = index.and_then(|index| self.doors.get(index)) {
             self.doors.remove_writer(&door, writer);
         }

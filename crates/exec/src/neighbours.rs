@@ -463,7 +463,7 @@ impl Inner {
         drop(known);
         for one in parted {
             let name = one.name();
-            let lives = |prefix| self.token().participant.core().database().peer(prefix).is_some();
+            let lives = |prefix| self.peek(|core| core.participant.core().database().peer(prefix).is_some());
             if !name.is_some_and(lives) {
                 self.drop_neighbour(&one);
             }

@@ -84,11 +84,10 @@ impl Inner {
             // Without a lane the protocol puts samples into the caches of its own readers.
             return Some(SamplePath::Process);
         }
-        let (writer, reader) = {
-            let core = self.token();
+        let (writer, reader) = self.peek(|core| {
             let core = core.participant.core();
             (core.local_writer(local), core.local_reader(local))
-        };
+        });
         let is_here = match (writer, reader) {
             (Some(index), _) => self.joins.route(index).is_here(remote),
             (_, Some(index)) => self.doors.get(index)?.is_here(remote),
@@ -133,16 +132,17 @@ impl Inner {
     }
 
     fn announced(&self, remote: GuidPrefix) -> Option<Announced> {
-        let core = self.token();
-        let peer = core.participant.core().database().peer(remote)?;
-        let value = |name: &str| {
-            let found = peer.data.properties.iter().find(|(key, _)| key == name);
-            found.map(|(_, value)| value.clone())
-        };
-        Some(Announced {
-            host: value(HOST_PROPERTY),
-            is_taut: value("taut.version").is_some(),
-            pid: value("taut.pid").and_then(|pid| pid.parse().ok()),
+        self.peek(|core| {
+            let peer = core.participant.core().database().peer(remote)?;
+            let value = |name: &str| {
+                let found = peer.data.properties.iter().find(|(key, _)| key == name);
+                found.map(|(_, value)| value.clone())
+            };
+            Some(Announced {
+                host: value(HOST_PROPERTY),
+                is_taut: value("taut.version").is_some(),
+                pid: value("taut.pid").and_then(|pid| pid.parse().ok()),
+            })
         })
     }
 }

@@ -4,9 +4,7 @@
 //! wait to the next without a system call: the background thread looks from time to time, [`GRACE`],
 //! whether the role is still in use, and sleeps for good while a user's wait goes on.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering};
 
 /// How often the background thread looks whether a user who has stopped waiting comes back: at first,
 /// and, doubled with each look that finds the user active, at most. It takes over after a look that finds

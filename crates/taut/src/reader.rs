@@ -181,6 +181,7 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// Calls `listener` with each sample that arrives, on the thread that drives: do not wait in it.
+    /// One that panics is called no more; the log says so.
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
         let executor = Arc::downgrade(&self.executor);
         let door = Arc::clone(&self.door);

@@ -55,6 +55,24 @@ fn a_listener_hears_while_nobody_waits() {
     assert_eq!(all, (0..100).collect::<Vec<_>>());
 }
 
+#[test]
+fn a_listener_that_panics_stops_nobody() {
+    let (a, b) = (participant(95), participant(95));
+    let (broken, breaks) = pair(&a, &b, "Breaks", &reliable());
+    let (writer, reader) = pair(&a, &b, "Goes on", &reliable());
+    let (send, heard) = mpsc::channel();
+    let also = send.clone();
+    breaks.on_data_available(move |_| {
+        also.send(0).unwrap();
+        panic!("on purpose");
+    });
+    broken.write(&Number { value: 1 }).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(0));
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    writer.write(&Number { value: 2 }).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(2), "nobody drives any more");
+}
+
 /// Does the text of a refusal say this?
 fn refuses<T>(outcome: &Result<T, Error>, says: &str) -> bool {
     matches!(outcome, Err(Error::PreconditionNotMet(text)) if text.contains(says))

@@ -1,0 +1,209 @@
+//! Samples that wait for company: whoever drives sends them, no later than they are due, and is woken for that if
+//! it sleeps, once.
+
+use std::sync::Arc;
+
+use loom::sync::Mutex;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+use taut_base::{Duration, Time};
+
+use crate::burst::{Held, due};
+use crate::explore;
+use crate::holding::Holding;
+use crate::role::{Claim, Role};
+
+const START: Time = Time(1_000_000);
+/// How long samples may wait.
+const WAIT: Duration = Duration::from_micros(50);
+
+/// What the token protects: as much of a participant as there is to hold.
+struct Core {
+    held: Held,
+    /// When samples that are not sent were written.
+    unsent: Vec<Time>,
+}
+
+/// The executor, as far as samples that wait go.
+struct Model {
+    core: Mutex<Core>,
+    holding: Holding,
+    role: Role,
+    /// The eventfd.
+    rung: Mutex<bool>,
+    slept: AtomicUsize,
+    woken: AtomicUsize,
+}
+
+impl Model {
+    fn new() -> Arc<Model> {
+        Arc::new(Model {
+            core: Mutex::new(Core { held: Held::NOTHING, unsent: Vec::new() }),
+            holding: Holding::default(),
+            role: Role::default(),
+            rung: Mutex::new(false),
+            slept: AtomicUsize::new(0),
+            woken: AtomicUsize::new(0),
+        })
+    }
+
+    fn send(&self, core: &mut Core) {
+        self.holding.release(&mut core.held);
+        core.unsent.clear();
+    }
+
+    /// Gives the token back. As `Inner::let_go` has it; no timer is due.
+    fn let_go(&self, core: loom::sync::MutexGuard<'_, Core>) {
+        let held_until = core.held.until;
+        drop(core);
+        if self.holding.oversleeps(false, Time::NEVER, held_until) && self.holding.rouse() {
+            self.woken.fetch_add(1, Ordering::Relaxed);
+            *self.rung.lock().unwrap() = true;
+        }
+    }
+
+    /// As `Inner::write_now` has it, for a sample of a burst.
+    fn write(&self, now: Time) {
+        let mut core = self.core.lock().unwrap();
+        core.unsent.push(now);
+        let waits = !self.holding.is_telling() && self.holding.hold(&mut core.held, now + WAIT, &self.role);
+        if !waits || core.held.until <= now {
+            self.send(&mut core);
+        }
+        self.let_go(core);
+    }
+
+    /// A step of the driver, and the begin of its sleep. Returns until when it sleeps, `None` if not at all.
+    fn step(&self, now: Time) -> Option<Time> {
+        self.holding.wake();
+        let mut core = self.core.lock().unwrap();
+        if core.held.until <= now {
+            self.send(&mut core);
+        }
+        self.holding.fall_asleep(Time::NEVER);
+        self.slept.fetch_add(1, Ordering::Relaxed);
+        self.let_go(core);
+        self.holding.next_look(now, Time::NEVER)
+    }
+
+    /// Was the driver woken?
+    fn hears(&self) -> bool {
+        std::mem::take(&mut *self.rung.lock().unwrap())
+    }
+
+    /// Drives on alone until the driver would sleep for ever, with a clock that goes where it sleeps to.
+    fn finish(&self, mut now: Time, mut asleep: Option<Time>) {
+        for _ in 0..10 {
+            now = match asleep {
+                _ if self.hears() => now,
+                Some(Time::NEVER) => break,
+                Some(until) => until,
+                None => now,
+            };
+            for written in &self.core.lock().unwrap().unsent {
+                assert!(now <= due(*written + WAIT), "written {written:?}, not sent {now:?}");
+            }
+            asleep = self.step(now);
+        }
+        assert_eq!(asleep, Some(Time::NEVER), "the driver comes to rest");
+        assert_eq!(self.core.lock().unwrap().unsent, [], "and sends all before");
+        let (woken, slept) = (self.woken.load(Ordering::Relaxed), self.slept.load(Ordering::Relaxed));
+        assert!(woken <= slept, "woken {woken} times from {slept} sleeps");
+    }
+}
+
+/// Writes at these times, after the start, while a driver makes so many steps, one after each sleep that ends.
+fn writes_and_sleeps(writes: &'static [i64], steps: usize) {
+    explore(move || {
+        let model = Model::new();
+        assert_eq!(model.role.claim(), Claim::Taken);
+        let driver = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || {
+                let mut asleep = model.step(START);
+                for _ in 1..steps {
+                    if asleep.is_none() || model.hears() {
+                        asleep = model.step(START);
+                    }
+                }
+                asleep
+            })
+        };
+        writes.iter().for_each(|us| model.write(START + Duration::from_micros(*us)));
+        let asleep = driver.join().unwrap();
+        model.finish(START, asleep);
+    });
+}
+
+#[test]
+fn no_sample_waits_for_a_driver_that_sleeps_on() {
+    writes_and_sleeps(&[0], 2);
+}
+
+#[test]
+fn none_of_a_stream_does() {
+    // The first has waited long enough when the second comes, which sends it and goes on; then a third waits.
+    writes_and_sleeps(&[0, 60, 61], 2);
+}
+
+#[test]
+fn one_wake_is_enough_for_two_samples() {
+    explore(|| {
+        let model = Model::new();
+        assert_eq!(model.role.claim(), Claim::Taken);
+        let asleep = model.step(START);
+        let other = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || model.write(START))
+        };
+        model.write(START);
+        other.join().unwrap();
+        assert_eq!(model.woken.load(Ordering::Relaxed), 1);
+        model.finish(START, asleep);
+    });
+}
+
+#[test]
+fn who_stops_driving_leaves_nothing() {
+    explore(|| {
+        let model = Model::new();
+        assert_eq!(model.role.claim(), Claim::Taken);
+        let driver = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || {
+                // As `Inner::release_role` has it.
+                model.role.release();
+                if model.holding.until() != Time::NEVER {
+                    let mut core = model.core.lock().unwrap();
+                    model.send(&mut core);
+                    model.let_go(core);
+                }
+            })
+        };
+        model.write(START);
+        model.write(START);
+        driver.join().unwrap();
+        assert_eq!(model.core.lock().unwrap().unsent, [], "nobody drives");
+    });
+}
+
+#[test]
+fn nothing_waits_for_a_driver_that_runs_a_listener() {
+    explore(|| {
+        let model = Model::new();
+        assert_eq!(model.role.claim(), Claim::Taken);
+        let writer = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || (0..2).for_each(|_| model.write(START)))
+        };
+        let mut core = model.core.lock().unwrap();
+        // As `Inner::tell` has it.
+        let telling = model.holding.tell();
+        model.send(&mut core);
+        model.let_go(core);
+        // The listener takes until the writer is done.
+        writer.join().unwrap();
+        assert_eq!(model.core.lock().unwrap().unsent, []);
+        drop(telling);
+    });
+}

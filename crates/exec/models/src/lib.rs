@@ -1,0 +1,33 @@
+//! What the executor's threads tell each other, under loom: short programs of writers and drivers, run in every
+//! order that threads and the memory model allow.
+//!
+//! `scripts/test-mem.sh loom` runs them; without `--cfg loom` the crate is empty. It is one of its own so that
+//! only these few files of crates/exec are built with loom's atomics, [`sync`], in place of the machine's.
+#![cfg(all(loom, test))]
+#![forbid(unsafe_code)]
+// The files have more to them than the models use.
+#![allow(unused)]
+
+#[path = "../../src/burst.rs"]
+mod burst;
+#[path = "../../src/holding.rs"]
+mod holding;
+#[path = "../../src/left.rs"]
+mod left;
+#[path = "../../src/role.rs"]
+mod role;
+mod sync;
+
+mod held_samples;
+mod left_writes;
+
+/// How often loom takes the processor from a thread that could go on, if `LOOM_MAX_PREEMPTIONS` does not say.
+/// One more multiplies the time by about ten; with fewer, models miss faults that were put in.
+const PREEMPTIONS: usize = 4;
+
+fn explore(program: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+    builder.max_branches = 20_000;
+    builder.check(program);
+}

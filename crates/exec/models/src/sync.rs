@@ -1,0 +1,154 @@
+//! In place of crates/exec/src/sync.rs: the same with loom's atomics.
+//!
+//! To loom an access with SeqCst is one with AcqRel, and only fences are in one order with each other: so each
+//! such access stands between two fences here.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+pub(crate) use loom::sync::MutexGuard;
+pub(crate) use loom::sync::atomic::{Ordering, fence};
+
+fn in_order<R>(ordering: Ordering, access: impl FnOnce() -> R) -> R {
+    let fenced = ordering == Ordering::SeqCst;
+    let fence_if = || fenced.then(|| fence(Ordering::SeqCst));
+    fence_if();
+    let result = access();
+    fence_if();
+    result
+}
+
+macro_rules! atomics {
+    ($($name:ident: $value:ty),*) => {$(
+        #[derive(Default)]
+        pub(crate) struct $name(loom::sync::atomic::$name);
+
+        impl $name {
+            pub fn new(value: $value) -> $name {
+                $name(loom::sync::atomic::$name::new(value))
+            }
+
+            pub fn load(&self, ordering: Ordering) -> $value {
+                in_order(ordering, || self.0.load(ordering))
+            }
+
+            pub fn store(&self, value: $value, ordering: Ordering) {
+                in_order(ordering, || self.0.store(value, ordering));
+            }
+
+            pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
+                in_order(ordering, || self.0.swap(value, ordering))
+            }
+
+            pub fn compare_exchange(
+                &self,
+                from: $value,
+                to: $value,
+                ordering: Ordering,
+                failed: Ordering,
+            ) -> Result<$value, $value> {
+                in_order(ordering, || self.0.compare_exchange(from, to, ordering, failed))
+            }
+        }
+    )*};
+}
+
+macro_rules! counts {
+    ($($name:ident: $value:ty),*) => {$(
+        impl $name {
+            pub fn fetch_add(&self, more: $value, ordering: Ordering) -> $value {
+                in_order(ordering, || self.0.fetch_add(more, ordering))
+            }
+
+            pub fn fetch_sub(&self, less: $value, ordering: Ordering) -> $value {
+                in_order(ordering, || self.0.fetch_sub(less, ordering))
+            }
+        }
+    )*};
+}
+
+atomics!(AtomicBool: bool, AtomicI64: i64, AtomicU32: u32, AtomicUsize: usize);
+counts!(AtomicU32: u32, AtomicUsize: usize);
+
+/// As parking_lot has it.
+#[derive(Default)]
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap()
+    }
+}
+
+/// As parking_lot has it. No model waits here.
+#[derive(Default)]
+pub(crate) struct Condvar(loom::sync::Condvar);
+
+pub(crate) struct TimedOut;
+
+impl TimedOut {
+    pub fn timed_out(&self) -> bool {
+        unreachable!("no model waits")
+    }
+}
+
+impl Condvar {
+    pub fn wait<T>(&self, _: &mut MutexGuard<'_, T>) {
+        unreachable!("no model waits")
+    }
+
+    pub fn wait_until<T>(&self, _: &mut MutexGuard<'_, T>, _: Instant) -> TimedOut {
+        unreachable!("no model waits")
+    }
+
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// The queue as crossbeam has it: its two ends are all that threads synchronise by. What lies between them is not
+/// loom's to reorder.
+pub(crate) struct ArrayQueue<W> {
+    room: usize,
+    head: loom::sync::atomic::AtomicUsize,
+    tail: loom::sync::atomic::AtomicUsize,
+    content: std::sync::Mutex<VecDeque<W>>,
+}
+
+impl<W> ArrayQueue<W> {
+    pub fn new(room: usize) -> ArrayQueue<W> {
+        let end = || loom::sync::atomic::AtomicUsize::new(0);
+        let (head, tail) = (end(), end());
+        ArrayQueue { room, head, tail, content: std::sync::Mutex::default() }
+    }
+
+    pub fn push(&self, write: W) -> Result<(), W> {
+        let mut content = self.content.lock().unwrap();
+        if content.len() == self.room {
+            return Err(write);
+        }
+        content.push_back(write);
+        drop(content);
+        self.tail.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Only the token's holder does.
+    pub fn pop(&self) -> Option<W> {
+        if self.is_empty() {
+            return None;
+        }
+        let write = self.content.lock().unwrap().pop_front();
+        self.head.fetch_add(1, Ordering::SeqCst);
+        write
+    }
+
+    pub fn len(&self) -> usize {
+        let head = self.head.load(Ordering::SeqCst);
+        self.tail.load(Ordering::SeqCst).saturating_sub(head)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,108 @@
+//! What the executor does for several threads at once.
+
+use std::sync::atomic::Ordering;
+
+use taut_dcps::{Endpoint, Entity, Selection, TypeSupport, Write};
+use taut_mem::Bytes;
+use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
+use taut_rtps::history_cache::ChangeKind;
+use taut_rtps::{ReaderIndex, WriterIndex};
+
+use crate::executor::QUEUE;
+use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
+
+fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
+    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
+    let (topic_qos, group) = (TopicQos::default(), Group::default());
+    Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
+}
+
+/// A participant with a writer and a reader that the protocol joins, and nobody who drives.
+fn executor() -> (Executor, WriterIndex, ReaderIndex) {
+    let udp = taut_port_udp::UdpConfig { domain_id: 93, interfaces: vec!["lo".into()], ..Default::default() };
+    let config = ExecutorConfig { udp, local: false, driver: Driver::Inline, ..ExecutorConfig::default() };
+    let executor = Executor::start(&config).unwrap();
+    let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
+    let (writer, reader) = executor.with(|participant, now| {
+        let reader = participant.create_reader(now, endpoint::<_, SubscriberQos>(reads));
+        (participant.create_writer(now, endpoint::<_, PublisherQos>(DataWriterQos::default())), reader)
+    });
+    (executor, writer, reader)
+}
+
+fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
+    let write = Write {
+        kind: ChangeKind::Alive,
+        instance: Default::default(),
+        source_timestamp: None,
+        payload: Bytes::new(),
+        number: None,
+        in_lane: false,
+    };
+    let bytes = n.to_le_bytes();
+    executor.publish(outlet, write, &mut Payload::short(&bytes), Patience::KeepLast).unwrap();
+}
+
+fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
+    let (door, mut taken) = (executor.door(reader).unwrap(), Vec::new());
+    executor.take(&door, &Selection::ANY, |sample| {
+        taken.push(u32::from_le_bytes(sample.payload[..].try_into().unwrap()));
+    });
+    taken
+}
+
+#[test]
+fn what_a_writer_has_left_comes_before_what_it_writes_next() {
+    let (executor, writer, reader) = executor();
+    let mut outlet = executor.outlet(writer, None, Default::default()).unwrap();
+    let written = QUEUE as u32 + 1;
+    std::thread::scope(|scope| {
+        executor.with(|_, _| {
+            // As long as this thread holds the token the other leaves what there is room for, then waits.
+            let contended = executor.inner.contended.load(Ordering::SeqCst);
+            scope.spawn(|| (0..written).for_each(|n| write(&executor, &mut outlet, n)));
+            while executor.inner.contended.load(Ordering::SeqCst) == contended {
+                std::thread::yield_now();
+            }
+            assert_eq!(executor.inner.queued.load(Ordering::SeqCst), QUEUE as u64);
+        });
+    });
+    assert_eq!(take(&executor, reader), Vec::from_iter(0..written));
+}
+
+#[test]
+fn what_is_left_is_not_acknowledged_before_it_is_run() {
+    let (executor, writer, reader) = executor();
+    let mut outlet = executor.outlet(writer, None, Default::default()).unwrap();
+    let token = executor.inner.enter();
+    write(&executor, &mut outlet, 7);
+    // Its holder has let go, and not yet looked for what was left.
+    drop(token);
+    assert!(executor.is_acknowledged(&mut outlet));
+    assert_eq!(take(&executor, reader), [7]);
+}
+
+#[test]
+fn who_only_looks_runs_what_is_left() {
+    let (executor, writer, reader) = executor();
+    let mut outlet = executor.outlet(writer, None, Default::default()).unwrap();
+    executor.inner.peek(|_| write(&executor, &mut outlet, 7));
+    assert_eq!(take(&executor, reader), [7]);
+}
+
+#[test]
+fn a_listener_that_panics_is_called_no_more_and_nobody_waits_for_it() {
+    let (executor, writer, reader) = executor();
+    let mut outlet = executor.outlet(writer, None, Default::default()).unwrap();
+    let (send, calls) = std::sync::mpsc::channel();
+    let panics = move |_| {
+        send.send(()).unwrap();
+        panic!("on purpose");
+    };
+    executor.set_listener(Entity::Reader(reader), Some(Box::new(panics)));
+    (1..=2).for_each(|n| write(&executor, &mut outlet, n));
+    assert_eq!(calls.try_iter().count(), 1);
+    assert!(!executor.inner.holding.is_telling(), "samples of a burst may wait again");
+    assert!(executor.may_wait().is_ok(), "the thread runs a listener no more");
+    assert_eq!(take(&executor, reader), [1, 2]);
+}

@@ -1,0 +1,135 @@
+//! What the threads of a participant tell each other of samples that wait for company, and of who will send them.
+//!
+//! A writer that holds a sample back relies on a driver, which is to look no later than the sample is due, asleep
+//! or not. Each of the two first says what it is about to do and then looks at what the other has said: so either
+//! the driver sleeps no longer than that, or the writer wakes it. crates/exec/models tries this in every order
+//! that threads and the memory model allow.
+
+use taut_base::Time;
+
+use crate::burst::{self, Held};
+use crate::role::Role;
+use crate::sync::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+/// The driver does not sleep.
+const AWAKE: i64 = i64::MIN;
+
+/// What they tell each other.
+pub(crate) struct Holding {
+    /// Until when samples wait, as the token's holder has it; `NEVER` if none does.
+    until: AtomicI64,
+    /// Some did since the driver looked last.
+    streams: AtomicBool,
+    /// Until when the driver sleeps, as far as it knows of timers; [`AWAKE`] while it does not sleep.
+    sleeps_until: AtomicI64,
+    /// When it looks next, asleep or not, whether samples have waited long enough.
+    looks_at: AtomicI64,
+    /// Threads that run listeners: as long as one does, the driver may be one that takes its time.
+    telling: AtomicUsize,
+}
+
+impl Default for Holding {
+    fn default() -> Holding {
+        let at = |time: i64| AtomicI64::new(time);
+        let (streams, telling) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let (until, looks_at) = (at(Time::NEVER.0), at(Time::NEVER.0));
+        Holding { until, streams, sleeps_until: at(AWAKE), looks_at, telling }
+    }
+}
+
+/// While it lives a thread runs listeners.
+pub(crate) struct Telling<'a>(&'a Holding);
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        self.0.telling.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The side of who has the token and something to send.
+impl Holding {
+    /// A sample waits until then, or as long as those before it. `false` if nobody drives who would send it: what
+    /// waits is to be sent now.
+    pub fn hold(&self, held: &mut Held, until: Time, role: &Role) -> bool {
+        if held.until == Time::NEVER {
+            self.until.store(until.0, Ordering::SeqCst);
+            // Who gives the role back looks after that for what is held.
+            if !role.is_taken() {
+                return false;
+            }
+            held.until = until;
+            self.streams.store(true, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// What waits is sent with the next that is.
+    pub fn release(&self, held: &mut Held) {
+        if self.until() != Time::NEVER {
+            self.until.store(Time::NEVER.0, Ordering::SeqCst);
+        }
+        *held = Held::NOTHING;
+    }
+
+    /// Until when samples wait, if somebody does not just change it.
+    pub fn until(&self) -> Time {
+        Time(self.until.load(Ordering::SeqCst))
+    }
+
+    /// The calling thread is about to run listeners. It has the token: from here on no sample is left to who may
+    /// be busy with them; what waits is the caller's to send.
+    pub fn tell(&self) -> Telling<'_> {
+        self.telling.fetch_add(1, Ordering::SeqCst);
+        Telling(self)
+    }
+
+    /// Does a thread run listeners?
+    pub fn is_telling(&self) -> bool {
+        self.telling.load(Ordering::SeqCst) > 0
+    }
+
+    /// After the token was given back: does the driver sleep, and for too long for a timer that is due `next` or
+    /// for what is held until then? With `urgent` any sleep is.
+    pub fn oversleeps(&self, urgent: bool, next: Time, held_until: Time) -> bool {
+        // Pairs with the driver's store: it looks for work and news after it has said that it sleeps.
+        let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
+        let looks_at = || self.looks_at.load(Ordering::SeqCst);
+        sleeps_until != AWAKE && (urgent || next.0 < sleeps_until || burst::due(held_until).0 < looks_at())
+    }
+
+    /// The driver is to be woken. Returns whether the caller is to do it: it sleeps, and nobody else does.
+    pub fn rouse(&self) -> bool {
+        self.sleeps_until.swap(AWAKE, Ordering::SeqCst) != AWAKE
+    }
+}
+
+/// The driver's side.
+impl Holding {
+    /// With the token: it sleeps from now on, and knows of nothing to do until then.
+    pub fn fall_asleep(&self, until: Time) {
+        self.sleeps_until.store(until.0, Ordering::SeqCst);
+    }
+
+    /// It is awake.
+    pub fn wake(&self) {
+        self.sleeps_until.store(AWAKE, Ordering::SeqCst);
+    }
+
+    /// Until when it may sleep that wants to until `wake_at`, to look again then; `None` if not at all.
+    pub fn next_look(&self, now: Time, wake_at: Time) -> Option<Time> {
+        loop {
+            let due = burst::due(self.until());
+            if now >= wake_at || now >= due {
+                return None;
+            }
+            // Most often a writer has sent what waited, and goes on: others wait now, or will at once.
+            let streams = self.streams.swap(false, Ordering::SeqCst);
+            let next = wake_at.min(if streams { due.min(now + burst::LONGEST) } else { due });
+            self.looks_at.store(next.0, Ordering::SeqCst);
+            // Who began to hold something before the store has woken nobody.
+            if burst::due(self.until()) >= next {
+                return Some(next);
+            }
+        }
+    }
+}

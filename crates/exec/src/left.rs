@@ -1,0 +1,56 @@
+//! Writes that are left to the holder of the token.
+//!
+//! Who finds the token taken leaves its write here and goes on; the holder runs it before it lets go, or looks
+//! once more when it has. crates/exec/models tries this in every order that threads and the memory model allow.
+
+use crate::sync::{ArrayQueue, Ordering, fence};
+
+/// The queue of them, in the order in which they were left.
+pub(crate) struct Left<W> {
+    queue: ArrayQueue<W>,
+}
+
+impl<W> Left<W> {
+    /// With room for so many.
+    pub fn new(room: usize) -> Left<W> {
+        Left { queue: ArrayQueue::new(room) }
+    }
+
+    /// Leaves a write. The caller then calls [`Left::help`].
+    ///
+    /// *Errors*: the write, if there is no room.
+    pub fn leave(&self, write: W) -> Result<(), W> {
+        self.queue.push(write)
+    }
+
+    /// Is one left?
+    pub fn is_any(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// After a write was left, and after the token was given back: whoever has the token runs what is left, or
+    /// this thread does, by `serve`, with what `take` gets.
+    pub fn help<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T)) {
+        loop {
+            // Pairs with itself: of one who leaves a write and one who lets go, be it of what it took here, either
+            // the first gets the token or the second sees the write.
+            fence(Ordering::SeqCst);
+            if !self.is_any() {
+                return;
+            }
+            let Some(token) = take() else { return };
+            serve(token);
+        }
+    }
+
+    /// With the token: all that was left before, in shares of at most `budget`, each to be run in a step. So what
+    /// the holder itself does comes after what its thread has left here.
+    pub fn run(&self, budget: usize, mut step: impl FnMut(&mut dyn Iterator<Item = W>)) {
+        let mut left = self.queue.len();
+        while left > 0 {
+            let share = left.min(budget);
+            step(&mut std::iter::from_fn(|| self.queue.pop()).take(share));
+            left -= share;
+        }
+    }
+}
