@@ -60,6 +60,8 @@ pub struct ExecutorConfig {
     pub spin: Duration,
     /// What is done for the lanes of its writers beforehand.
     pub lanes: LaneMemory,
+    /// A step that runs for longer makes a flight record.
+    pub longest_step: Option<Duration>,
 }
 
 /// What is done for a lane in shared memory when it is made.
@@ -88,6 +90,7 @@ impl Default for ExecutorConfig {
             local_groups: Vec::new(),
             spin: DEFAULT_SPIN,
             lanes: LaneMemory::default(),
+            longest_step: None,
         }
     }
 }

@@ -179,6 +179,7 @@ impl Inner {
             let ready = std::mem::replace(&mut core.ready, due);
             self.run(&mut core, JobClass::Timers, |core, _| {
                 core.participant.on_timeout(core.now);
+                core.look_at_reports();
                 1
             });
             core.ready = ready;

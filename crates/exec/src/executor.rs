@@ -26,20 +26,22 @@ use crate::jobs::{Accounts, JobClass, LatencyReport};
 use crate::left::Left;
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
+use crate::recorder::{Activity, FlightRecord, RecordCause, Recorder};
+use crate::reports::{Reports, Schedule};
 use crate::role::{Claim, Role};
 use crate::waiting::Spin;
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
 pub(crate) const QUEUE: usize = 256;
-/// News handed out in one go, on the stack.
-const NEWS: usize = 8;
 /// The epoll datum of the eventfd; sockets have their small indices.
 pub(crate) const WAKE: u64 = u64::MAX;
 
 /// Drives one participant.
 pub struct Executor {
     pub(crate) inner: Arc<Inner>,
-    background: Option<JoinHandle<()>>,
+    pub(crate) background: Option<JoinHandle<()>>,
+    /// It shares the participant with the executor that started it, and does not end it.
+    pub(crate) is_guest: bool,
 }
 
 /// What the token protects.
@@ -47,6 +49,8 @@ pub(crate) struct Core {
     pub participant: DomainParticipant,
     pub port: UdpPort,
     pub accounts: Accounts,
+    pub recorder: Recorder,
+    pub reports: Schedule,
     /// Datagrams whose handling panicked.
     pub panics: u64,
     /// The last reading of the clock by a holder of the token.
@@ -58,9 +62,10 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    fn new(participant: DomainParticipant, port: UdpPort) -> Core {
+    fn new(participant: DomainParticipant, port: UdpPort, recorder: Recorder) -> Core {
         let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
-        Core { participant, port, accounts, panics: 0, now, held, ready: now }
+        let reports = Schedule::default();
+        Core { participant, port, accounts, recorder, reports, panics: 0, now, held, ready: now }
     }
 
     /// Reads the clock: what follows happens now.
@@ -77,7 +82,7 @@ impl Core {
 
     /// When the next timer is due.
     pub fn next_timeout(&self) -> Time {
-        self.participant.next_timeout().unwrap_or(Time::NEVER)
+        self.participant.next_timeout().unwrap_or(Time::NEVER).min(self.reports.at)
     }
 
     /// Is there something to be sent now of class `lowest` or above?
@@ -94,16 +99,38 @@ impl Core {
         }
     }
 
-    /// Runs one step of a class from the last reading of the clock to the next, and accounts for it.
+    /// Runs one step of a class, which says how much it did, from the last reading of the clock to the next, and
+    /// accounts for it.
     ///
     /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
-    ///
-    /// `step` returns how much it did.
     fn run(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> usize) {
         let (start, ready) = (self.now, self.ready);
         let done = step(self, class.budget());
         self.read_clock();
-        self.accounts.note(class, (start.since(ready), self.now.since(start)), done);
+        let (waited, ran) = (start.since(ready), self.now.since(start));
+        self.accounts.note(class, (waited, ran), done);
+        if self.recorder.note(Activity::Step(class), start, waited, ran, done) {
+            self.record(RecordCause::LongStep(Activity::Step(class)));
+        }
+    }
+
+    /// Has the flight recorder make a record, to be told with the next news.
+    pub fn record(&mut self, cause: RecordCause) {
+        if self.recorder.make(self.now, cause) {
+            self.participant.tell(Entity::Participant, StatusMask::NONE);
+        }
+    }
+
+    /// The same for an entity that has missed a deadline.
+    pub fn record_missed_deadline(&mut self, entity: Entity) {
+        let core = self.participant.core();
+        let guid = match entity {
+            Entity::Reader(index) => core.reader(index).map(|reader| reader.guid),
+            Entity::Writer(index) => core.writer(index).map(|writer| writer.guid),
+            Entity::Participant => None,
+        };
+        let topic = guid.and_then(|guid| core.topic_of(guid.entity)).unwrap_or_default().to_owned();
+        self.recorder.make(self.now, RecordCause::DeadlineMissed { topic });
     }
 }
 
@@ -128,7 +155,8 @@ pub(crate) struct Inner {
     pub role: Role,
     /// What its threads tell each other of samples that wait.
     pub holding: Holding,
-    hooks: Hooks,
+    pub hooks: Hooks,
+    pub reports: Reports,
     pub epoll: Epoll,
     pub wake: EventFd,
     pub closing: AtomicBool,
@@ -203,12 +231,13 @@ impl Executor {
             spin: config.spin,
             lanes: config.lanes,
             port_spin: Spin::default(),
-            core: Mutex::new(Core::new(participant, port)),
+            core: Mutex::new(Core::new(participant, port, Recorder::new(config.longest_step))),
             asking: AtomicUsize::new(0),
             writes: Left::new(QUEUE),
             role: Role::default(),
             holding: Holding::default(),
             hooks: Hooks::default(),
+            reports: Reports::default(),
             epoll,
             wake,
             closing: AtomicBool::new(false),
@@ -229,7 +258,7 @@ impl Executor {
             Driver::Threaded => Some(background::spawn(&inner, &config.scheduling)?),
         };
         *inner.background_thread.lock() = background.as_ref().map(|handle| handle.thread().clone());
-        Ok(Executor { inner, background })
+        Ok(Executor { inner, background, is_guest: false })
     }
 
     /// Runs `call` with the participant and sends what came of it, all from this thread.
@@ -310,6 +339,17 @@ impl Executor {
         accounts.report()
     }
 
+    /// The same, and how long the longest step of each class took since the last call of this.
+    pub fn take_latency_report(&self) -> (LatencyReport, [std::time::Duration; JobClass::ALL.len()]) {
+        let (accounts, recent) = self.inner.peek(|core| (core.accounts.clone(), core.accounts.take_recent()));
+        (accounts.report(), recent)
+    }
+
+    /// The steps before a deadline was missed, or something ran for too long, the last time.
+    pub fn flight_record(&self) -> Option<Arc<FlightRecord>> {
+        self.inner.peek(|core| core.recorder.kept())
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         self.inner.stats()
@@ -317,6 +357,7 @@ impl Executor {
 
     /// Says goodbye to the peers and ends the background thread.
     fn close(&mut self) {
+        self.inner.reports.close();
         local::unregister(self.inner.prefix);
         self.inner.with(|participant, _| participant.leave());
         self.inner.closing.store(true, Ordering::SeqCst);
@@ -332,7 +373,9 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        self.close();
+        if !self.is_guest {
+            self.close();
+        }
     }
 }
 
@@ -348,7 +391,7 @@ impl Inner {
             ("broken_lanes", self.doors.broken_lanes()),
         ];
         let (mut refused, port, panics) =
-            self.peek(|core| (core.participant.core().counters().named(), core.port.stats(), core.panics));
+            self.peek(|core| (core.participant.core().counters().refused(), core.port.stats(), core.panics));
         refused.extend(local.into_iter().filter(|(_, count)| *count > 0));
         Stats {
             tokens: self.tokens.load(Ordering::Relaxed),
@@ -361,17 +404,17 @@ impl Inner {
         }
     }
 
-    /// Looks, and leaves all as it is; what others have left for the token's holder meanwhile is run then.
-    pub fn peek<R>(&self, look: impl FnOnce(&Core) -> R) -> R {
-        let core = self.await_token().0;
-        let result = look(&core);
+    /// Looks; what others have left for the token's holder meanwhile is run then.
+    pub fn peek<R>(&self, look: impl FnOnce(&mut Core) -> R) -> R {
+        let mut core = self.await_token().0;
+        let result = look(&mut core);
         drop(core);
         self.help();
         result
     }
 
     /// The token, and since when it was waited for if it was not free.
-    fn await_token(&self) -> (MutexGuard<'_, Core>, Option<Time>) {
+    pub fn await_token(&self) -> (MutexGuard<'_, Core>, Option<Time>) {
         self.tokens.fetch_add(1, Ordering::Relaxed);
         if let Some(core) = self.core.try_lock() {
             return (core, None);
@@ -517,7 +560,7 @@ impl Inner {
     }
 
     /// What waits for company is to be sent with the next that is.
-    fn release(&self, core: &mut Core) {
+    pub fn release(&self, core: &mut Core) {
         self.holding.release(&mut core.held);
     }
 
@@ -575,7 +618,7 @@ impl Inner {
         busy
     }
 
-    fn finish(&self, core: MutexGuard<'_, Core>) -> bool {
+    pub fn finish(&self, core: MutexGuard<'_, Core>) -> bool {
         if core.participant.is_quiet() {
             return self.let_go(core, false);
         }
@@ -583,51 +626,8 @@ impl Inner {
         true
     }
 
-    /// Gives the token back with all that there is to tell.
-    #[cold]
-    fn tell(&self, mut core: MutexGuard<'_, Core>) {
-        while let Some(line) = core.participant.poll_log() {
-            log::warn!("{line}");
-        }
-        let mut news = [(Entity::Participant, StatusMask::NONE); NEWS];
-        let mut count = 0;
-        for slot in &mut news {
-            let Some(one) = core.participant.poll_news() else { break };
-            *slot = one;
-            count += 1;
-        }
-        let more_news = core.participant.has_news();
-        let matches: Vec<_> = std::iter::from_fn(|| core.participant.poll_match()).collect();
-        let telling = self.hooks.is_any().then(|| self.holding.tell());
-        if telling.is_some() {
-            self.release(&mut core);
-            self.send(&mut core, TxClass::Data);
-        }
-        self.let_go(core, count > 0);
-        self.join(matches);
-        self.tell_of(news.iter().take(count));
-        drop(telling);
-        if more_news {
-            self.finish(self.await_token().0);
-        }
-    }
-
-    /// Tells who waits for news, and runs the listeners.
-    fn tell_of<'a>(&self, news: impl ExactSizeIterator<Item = &'a (Entity, StatusMask)>) {
-        if news.len() == 0 {
-            return;
-        }
-        if self.role.has_followers() {
-            self.role.tell_followers();
-        }
-        for (entity, kinds) in news {
-            self.doors.wake(*entity);
-            self.hooks.tell(*entity, *kinds);
-        }
-    }
-
     /// Unlocks, and wakes the driver if there is something for it. Returns whether it did.
-    fn let_go(&self, core: MutexGuard<'_, Core>, news: bool) -> bool {
+    pub fn let_go(&self, core: MutexGuard<'_, Core>, news: bool) -> bool {
         let more_work = core.has_work(TxClass::Discovery);
         let (next, held_until) = (core.next_timeout(), core.held.until);
         MutexGuard::unlock_fair(core);

@@ -96,6 +96,8 @@ pub struct JobReport {
     pub waiting: Spread,
     /// From its begin to its end.
     pub running: Spread,
+    /// The same of all steps together.
+    pub busy: Duration,
 }
 
 /// Where the time of a participant has gone, and the bounds that follow from it.
@@ -206,7 +208,10 @@ struct Times {
     /// Most steps do not wait.
     zeros: u64,
     histogram: Histogram<u32>,
+    /// The longest before the last [`Times::take_recent`], and since.
     longest_ns: u64,
+    recent_ns: u64,
+    total_ns: u64,
 }
 
 /// Longer ones count as this long among the others. *Units*: ns.
@@ -216,7 +221,7 @@ impl Default for Times {
     fn default() -> Times {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 1);
         let histogram = histogram.expect("invariant: these bounds are allowed");
-        Times { zeros: 0, histogram, longest_ns: 0 }
+        Times { zeros: 0, histogram, longest_ns: 0, recent_ns: 0, total_ns: 0 }
     }
 }
 
@@ -227,7 +232,18 @@ impl Times {
             return;
         }
         self.histogram.saturating_record(ns);
-        self.longest_ns = self.longest_ns.max(ns);
+        self.recent_ns = self.recent_ns.max(ns);
+        self.total_ns += ns;
+    }
+
+    fn longest(&self) -> u64 {
+        self.longest_ns.max(self.recent_ns)
+    }
+
+    /// The longest since the last call of this.
+    fn take_recent(&mut self) -> Duration {
+        self.longest_ns = self.longest();
+        Duration::from_nanos(std::mem::take(&mut self.recent_ns))
     }
 
     fn len(&self) -> u64 {
@@ -236,7 +252,7 @@ impl Times {
 
     fn spread(&self) -> Spread {
         let [p50, p99, p999] = QUANTILES.map(|(_, share)| self.quantile(share));
-        Spread { p50, p99, p999, longest: Duration::from_nanos(self.longest_ns) }
+        Spread { p50, p99, p999, longest: Duration::from_nanos(self.longest()) }
     }
 
     /// This share of the times is not above.
@@ -246,7 +262,7 @@ impl Times {
             return Duration::ZERO;
         }
         let among = others / self.histogram.len() as f64;
-        Duration::from_nanos(self.histogram.value_at_quantile(among).min(self.longest_ns))
+        Duration::from_nanos(self.histogram.value_at_quantile(among).min(self.longest()))
     }
 }
 
@@ -303,11 +319,17 @@ impl Accounts {
         self.ahead.of_writes = 0;
     }
 
+    /// How long the longest step of each class took since the last call of this.
+    pub fn take_recent(&mut self) -> [Duration; JobClass::ALL.len()] {
+        self.classes.each_mut().map(|(_, running)| running.take_recent())
+    }
+
     pub fn report(&self) -> LatencyReport {
         let of = |class: JobClass| {
             let (waiting, running) = &self.classes[class as usize];
-            let (steps, waiting, running) = (running.len(), waiting.spread(), running.spread());
-            JobReport { class, steps, most: self.most[class as usize], waiting, running }
+            let (steps, busy) = (running.len(), Duration::from_nanos(running.total_ns));
+            let (most, waiting, running) = (self.most[class as usize], waiting.spread(), running.spread());
+            JobReport { class, steps, most, waiting, running, busy }
         };
         LatencyReport { classes: JobClass::ALL.map(of), steps_ahead: self.ahead.most }
     }
@@ -366,6 +388,21 @@ mod tests {
             [most(false, true, |_| {}), most(false, true, |_| {}), most(false, true, |_| {})],
             [3, 3, 4]
         );
+    }
+
+    #[test]
+    fn the_longest_is_told_since_the_last_look_too() {
+        let us = taut_base::Duration::from_micros;
+        let mut accounts = Accounts::default();
+        let mut recent = |times: &[i64]| {
+            times.iter().for_each(|n| accounts.note(JobClass::SendUser, (us(0), us(*n)), 1));
+            let recent = accounts.take_recent()[2];
+            let JobReport { running, busy, .. } = accounts.report().classes[2];
+            (recent, running.longest, busy)
+        };
+        assert_eq!(recent(&[5, 9, 7]), (9 * US, 9 * US, 21 * US));
+        assert_eq!(recent(&[3]), (3 * US, 9 * US, 24 * US));
+        assert_eq!(recent(&[]), (Duration::ZERO, 9 * US, 24 * US));
     }
 
     #[test]

@@ -59,7 +59,17 @@ counters! {
     too_many_events,
 }
 
+/// What comes in the normal course, whoever the peers are.
+const NORMAL: [&str; 4] = ["messages", "reflected", "not_for_us", "duplicates"];
+
 impl Counters {
+    /// Every count of what was refused that is not 0, by name.
+    pub fn refused(&self) -> Vec<(&'static str, u64)> {
+        let mut counts = self.named();
+        counts.retain(|(name, _)| !NORMAL.contains(name));
+        counts
+    }
+
     /// Counts bytes that were refused.
     pub fn malformed(&mut self, reason: WireError) {
         if let Some(count) = self.malformed.get_mut(reason.index()) {
@@ -76,4 +86,19 @@ impl Counters {
 /// One more; counts do not wrap.
 pub(crate) fn bump(count: &mut u64) {
     *count = count.saturating_add(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_in_the_normal_course_is_not_refused() {
+        let mut counters = Counters::default();
+        (counters.messages, counters.reflected, counters.not_for_us, counters.duplicates) = (1, 2, 3, 4);
+        assert_eq!((counters.named().len(), counters.refused()), (4, vec![]));
+        counters.foreign_guid = 5;
+        counters.malformed(WireError::ALL[0]);
+        assert_eq!(counters.refused(), [("foreign_guid", 5), (WireError::ALL[0].name(), 1)]);
+    }
 }

@@ -73,6 +73,11 @@ pub struct Config {
     pub driver_priority: u8,
     /// The processors that the driver's thread runs on; none named: all that the process may use.
     pub driver_cpus: Vec<usize>,
+    /// A step that runs for longer, or a listener, makes a flight record; 0: none does. *Units*: any; steps take
+    /// some microseconds.
+    pub flight_recorder_step: Duration,
+    /// Report response times to whoever asks for them: see [`crate::REPORT_TOPIC`].
+    pub report: bool,
     /// Who drives the participant while nobody waits.
     pub driver: Driver,
 }
@@ -99,6 +104,8 @@ impl Default for Config {
             lock_memory: false,
             driver_priority: 0,
             driver_cpus: Vec::new(),
+            flight_recorder_step: Duration::ZERO,
+            report: true,
             driver: Driver::Threaded,
         }
     }
@@ -177,6 +184,7 @@ impl Config {
                 cpus: self.driver_cpus.clone(),
             },
             lanes: LaneMemory { prefault: self.prefault, lock: self.lock_memory },
+            longest_step: Some(self.flight_recorder_step).filter(|longest| *longest > Duration::ZERO),
         }
     }
 }

@@ -38,6 +38,7 @@ mod erase;
 mod loan;
 mod participant;
 mod reader;
+mod report;
 mod stream;
 mod topic;
 mod writer;
@@ -49,6 +50,7 @@ pub use content_filtered_topic::ContentFilteredTopic;
 pub use loan::{Loan, LoanBytes, LoanSequence, View};
 pub use participant::{DomainParticipant, Publisher, Subscriber};
 pub use reader::{DataReader, Sample};
+pub use report::{ClassReport, ParticipantReport, REPORT_TOPIC, SpreadReport};
 pub use stream::Samples;
 pub use topic::{ReaderQos, Topic, WriterQos};
 pub use writer::DataWriter;
@@ -66,7 +68,10 @@ pub use taut_dcps::{
     SubscriptionMatchedStatus, ViewState, ViewStateMask,
 };
 pub use taut_derive::DdsType;
-pub use taut_exec::{JobClass, JobReport, LatencyReport, SamplePath, Spread, Stats, wall_clock_now};
+pub use taut_exec::{
+    Activity, FlightRecord, JobClass, JobReport, LatencyReport, RecordCause, RecordedStep, SamplePath,
+    Spread, Stats, wall_clock_now,
+};
 pub use taut_port_udp::Interface;
 pub use taut_qos as qos;
 pub use taut_qos::{

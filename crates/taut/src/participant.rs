@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, Result, Time};
 use taut_cdr::DdsType;
-use taut_exec::{Executor, LatencyReport, Stats, ends, monotonic_now};
+use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, ends, monotonic_now};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 
 use crate::config::Config;
+use crate::report;
 use crate::topic::Topic;
 use crate::{DataReader, DataWriter, ReaderQos, WriterQos};
 
@@ -33,7 +34,11 @@ impl DomainParticipant {
 
     /// Joins a domain.
     pub fn with_config(config: &Config) -> Result<DomainParticipant> {
-        Ok(DomainParticipant { executor: Arc::new(Executor::start(&config.executor())?) })
+        let executor = Executor::start(&config.executor())?;
+        if config.report {
+            report::install(&executor);
+        }
+        Ok(DomainParticipant { executor: Arc::new(executor) })
     }
 
     /// A topic with default QoS.
@@ -88,6 +93,13 @@ impl DomainParticipant {
     /// the longest of them, and what follows from that for the next.
     pub fn latency_report(&self) -> LatencyReport {
         self.executor.latency_report()
+    }
+
+    /// The last 256 steps before a deadline was missed the last time, or before something had run for longer than
+    /// [`Config::flight_recorder_step`]; `None` if neither has happened. It is made at most once a second, and told
+    /// in the log.
+    pub fn flight_record(&self) -> Option<FlightRecord> {
+        self.executor.flight_record().map(Arc::unwrap_or_clone)
     }
 
     /// What the participant has done: tokens, system calls, refused input.

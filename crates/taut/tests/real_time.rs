@@ -1,8 +1,11 @@
 //! What the driver's thread asks of the scheduler, and where a participant's time goes.
 
 use std::fs::read_to_string;
+use std::sync::mpsc;
 
-use taut::{Config, DdsType, DomainParticipant, Driver, Duration, Error, JobClass, Qos};
+use taut::{
+    Activity, Config, DdsType, DomainParticipant, Driver, Duration, Error, JobClass, Qos, RecordCause,
+};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -90,4 +93,42 @@ fn where_the_time_goes() {
     assert!(received.classes.iter().all(|of| of.running.longest <= longest));
     assert!(received.bound(JobClass::SendMeta) >= longest + receive.running.longest);
     assert!(received.to_string().contains("receive_user"), "{received}");
+}
+
+#[test]
+fn a_listener_that_takes_its_time_is_in_the_flight_record() {
+    const SLEEP: std::time::Duration = std::time::Duration::from_millis(60);
+    let patient = Config { flight_recorder_step: Duration::from_millis(50), ..config() };
+    let participant = DomainParticipant::with_config(&patient).unwrap();
+    let topic = participant.topic::<Count>("Slow").unwrap();
+    let reader = topic.reader(Qos::default().reliable()).unwrap();
+    let (heard, told) = mpsc::channel();
+    reader.on_data_available(move |sample| {
+        std::thread::sleep(SLEEP);
+        heard.send(sample.data.unwrap().n).unwrap();
+    });
+    let other = DomainParticipant::with_config(&config()).unwrap();
+    let writer = other.topic::<Count>("Slow").unwrap().writer(Qos::default().reliable()).unwrap();
+    writer.wait_matched(LIMIT).unwrap();
+    assert_eq!(participant.flight_record(), None, "no step takes so long");
+    writer.write(&Count { n: 1 }).unwrap();
+    assert_eq!(told.recv_timeout(LIMIT.into()), Ok(1));
+    let end = std::time::Instant::now() + LIMIT.into();
+    let record = loop {
+        match participant.flight_record() {
+            Some(record) => break record,
+            None => assert!(std::time::Instant::now() < end, "no record"),
+        }
+    };
+    assert_eq!(record.cause, RecordCause::LongStep(Activity::Listeners));
+    let longest = record.longest().unwrap();
+    assert_eq!(longest.activity, Activity::Listeners, "{record}");
+    assert!(longest.ran >= SLEEP, "{record}");
+    let before = record.steps.iter().rev().nth(1).unwrap();
+    assert!(
+        record.steps.iter().any(|step| step.activity == Activity::Step(JobClass::ReceiveUser)),
+        "{record}"
+    );
+    assert!(before.began_before >= longest.began_before, "{record}");
+    assert!(record.to_string().contains("listeners"), "{record}");
 }

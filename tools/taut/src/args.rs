@@ -9,6 +9,7 @@ use taut::{Config, DomainParticipant};
 
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
+use crate::top::TopArguments;
 
 pub use qos::QosArguments;
 
@@ -46,6 +47,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show the response times of every Taut participant of a domain, second by second
+    Top(TopArguments),
     /// Show this machine's telemetry on its way between two processes
     ///
     /// One process publishes CPU, memory, load and network counters at 100 Hz, a second one subscribes and
@@ -136,11 +139,16 @@ impl Network {
 
     /// Joins the domain; `role` is its name for people, unless the user gave one.
     pub fn join(&self, role: &str) -> Result<DomainParticipant, Failure> {
+        Ok(DomainParticipant::with_config(&self.config_as(role)?)?)
+    }
+
+    /// The settings of a participant with this name for people, unless the user gave one.
+    pub fn config_as(&self, role: &str) -> Result<Config, Failure> {
         let mut config = self.config()?;
         if config.name.is_empty() {
             config.name = format!("taut {role}");
         }
-        Ok(DomainParticipant::with_config(&config)?)
+        Ok(config)
     }
 }
 

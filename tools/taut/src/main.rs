@@ -12,9 +12,11 @@ mod doctor;
 mod failure;
 mod list;
 mod output;
+mod picture;
 mod publish;
 mod stop;
 mod subscribe;
+mod top;
 mod types;
 
 use std::io::Write;
@@ -51,6 +53,7 @@ fn run(arguments: &Arguments) -> Result<End, Failure> {
         Command::Pub(options) => publish::run(&arguments.network, options),
         Command::Sub(options) => subscribe::run(&arguments.network, options),
         Command::Ls { seconds, json } => list::run(&arguments.network, *seconds, *json),
+        Command::Top(options) => top::run(&arguments.network, options),
         Command::Demo(options) => demo::run(&arguments.network, options),
         Command::Perf(options) => perf(options),
         Command::Doctor(options) => doctor::run(&arguments.network, options),

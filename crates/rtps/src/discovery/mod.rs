@@ -115,6 +115,11 @@ impl Database {
         self.endpoints.get(&guid)
     }
 
+    /// Has a topic a reader in another participant?
+    pub fn is_read(&self, topic_name: &str) -> bool {
+        self.by_topic.get(topic_name).is_some_and(|guids| guids.iter().any(|guid| guid.entity.is_reader()))
+    }
+
     /// What a local endpoint is matched with.
     pub fn matches(&self, local: EntityId) -> impl Iterator<Item = Guid> + '_ {
         let from = (local, Guid::UNKNOWN);

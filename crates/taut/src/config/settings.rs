@@ -125,7 +125,7 @@ pub(super) const TABLE: &[Row] = &[
             config.spin = span(text)?;
             Some(())
         }),
-        get: |config| format!("\"{}\"", config.spin),
+        get: |config| written(config.spin),
     },
     Row {
         name: "driver_priority",
@@ -166,6 +166,26 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| config.lock_memory.to_string(),
+    },
+    Row {
+        name: "flight_recorder_step",
+        allowed: "a time, as `500us`; `0us` for none",
+        meaning: "A step or a listener that runs for longer has the steps before it told in the log and kept for `flight_record()`, once a second at most.",
+        set: Set::One(|config, text| {
+            config.flight_recorder_step = span(text)?;
+            Some(())
+        }),
+        get: |config| written(config.flight_recorder_step),
+    },
+    Row {
+        name: "report",
+        allowed: "`true` or `false`",
+        meaning: "Report response times once a second while somebody in the domain asks for them, as `taut top` does.",
+        set: Set::One(|config, text| {
+            config.report = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.report.to_string(),
     },
     Row {
         name: "name",
@@ -247,6 +267,11 @@ fn span(text: &str) -> Option<Duration> {
     };
     let span = unit.times(number.parse().ok()?);
     (span <= Duration::from_secs(365 * 86_400)).then_some(span)
+}
+
+/// The same as the file takes it.
+fn written(span: Duration) -> String {
+    if span == Duration::ZERO { "\"0us\"".into() } else { format!("\"{span}\"") }
 }
 
 /// The name that is meant by one that is not known: like it, or with a word of it too many or missing.

@@ -2,20 +2,21 @@
 //! terminal is.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 
 use super::peers::Running;
 use super::tally::{Origin, Row, Tally};
 use crate::output::{self, escaped};
+use crate::picture::Picture;
 
 /// Quantiles of the latency that are shown: the middle, the slow, the slowest.
 const QUANTILES: [f64; 3] = [0.5, 0.99, 1.0];
 /// The width of a bar.
 const BAR: usize = 8;
+/// The heading's place in the picture.
+const HEADING: usize = 3;
 /// Lines of a picture that are no rows of the table.
 const FRAME: usize = 6;
-/// A terminal that does not say how large it is.
-const SIZE: (usize, usize) = (80, 24);
 
 /// What a picture shows.
 pub struct Shown<'a> {
@@ -23,25 +24,22 @@ pub struct Shown<'a> {
     pub watched: &'a [Running],
 }
 
-/// Where the pictures go. Gives the terminal back when dropped.
+/// Where the pictures go.
 pub struct Screen {
     domain_id: u32,
     seconds: u64,
-    live: bool,
-    styled: bool,
-    /// Lines of the last picture.
-    height: usize,
+    /// On a terminal.
+    picture: Option<Picture>,
 }
 
 impl Screen {
     pub fn new(domain_id: u32, seconds: u64, live: bool) -> Screen {
-        let styled = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Screen { domain_id, seconds, live, styled, height: 0 }
+        Screen { domain_id, seconds, picture: live.then(|| Picture::new(HEADING)) }
     }
 
     /// Is a table drawn?
     pub fn is_live(&self) -> bool {
-        self.live
+        self.picture.is_some()
     }
 
     /// Draws the next picture, or prints the next line.
@@ -50,11 +48,10 @@ impl Screen {
         let elapsed = begin.elapsed().as_secs().min(self.seconds);
         let title = self.title(elapsed);
         let figures = figures(shown.tally);
-        if !self.live {
+        let Some(picture) = &mut self.picture else {
             return output::line(&format!("{title}  {figures}"));
-        }
-        let (width, height) = terminal_size::terminal_size()
-            .map_or(SIZE, |(width, height)| (usize::from(width.0), usize::from(height.0)));
+        };
+        let (width, height) = Picture::size();
         let mut lines = vec![title, figures, String::new()];
         let rows = table(shown);
         let room = height.saturating_sub(FRAME).max(1);
@@ -63,47 +60,11 @@ impl Screen {
         if hidden > 0 {
             lines.push(format!("… {hidden} more"));
         }
-        self.draw(&lines, width)
+        picture.draw(&lines, width)
     }
 
     fn title(&self, elapsed: u64) -> String {
         format!("taut demo  domain {}  {elapsed:>2} of {} s", self.domain_id, self.seconds)
-    }
-
-    fn draw(&mut self, lines: &[String], width: usize) -> io::Result<()> {
-        let mut picture = String::from("\x1b[?25l");
-        if self.height > 0 {
-            let _ = write!(picture, "\x1b[{}A\r", self.height);
-        }
-        for (index, line) in lines.iter().enumerate() {
-            let cut: String = line.chars().take(width).collect();
-            match (self.styled, index) {
-                (true, 0) => {
-                    let _ = writeln!(picture, "\x1b[1m{cut}\x1b[0m\x1b[K");
-                }
-                (true, 3) => {
-                    let _ = writeln!(picture, "\x1b[2m{cut}\x1b[0m\x1b[K");
-                }
-                _ => {
-                    let _ = writeln!(picture, "{cut}\x1b[K");
-                }
-            }
-        }
-        picture.push_str("\x1b[J");
-        self.height = lines.len();
-        let mut out = io::stdout().lock();
-        out.write_all(picture.as_bytes())?;
-        out.flush()
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        if self.live {
-            // A terminal that is gone needs no cursor.
-            let _ = io::stdout().write_all(b"\x1b[?25h");
-            let _ = io::stdout().flush();
-        }
     }
 }
 

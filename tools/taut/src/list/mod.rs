@@ -18,6 +18,7 @@ use crate::output;
 use crate::stop::{self, Until};
 
 pub use matching::Pair;
+pub use text::title;
 
 /// All that is known of a domain, in the order it is shown.
 pub struct Domain {

@@ -95,7 +95,7 @@ fn write_participant(page: &mut String, participant: &ParticipantSummary) {
 
 /// What a participant calls itself, else its program, and its process id, so that two of one program
 /// can be told apart.
-fn title(participant: &ParticipantSummary) -> String {
+pub fn title(participant: &ParticipantSummary) -> String {
     let (_, process, pid) = place(participant);
     let name = Some(participant.name.as_str()).filter(|name| !name.is_empty()).or(process);
     match (name, pid) {

@@ -29,7 +29,7 @@ fn wrong_arguments() {
         ("--domain 233 ls", "0..=232"),
         ("ls --seconds nan", "use a number from 0"),
         ("demo --seconds 0", "1..=86400"),
-        ("list", "unknown command \"list\": use pub, sub, ls, demo, perf, doctor, config"),
+        ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, config"),
     ] {
         let line = refusal(bare(arguments));
         assert!(line.contains(says), "{arguments}: {line}");

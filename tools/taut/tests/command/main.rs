@@ -5,3 +5,4 @@ mod common;
 mod doctor;
 mod list_and_demo;
 mod publish_subscribe;
+mod top;

@@ -1,0 +1,115 @@
+//! What the holder of the token tells when it gives it back: news to who waits, listeners, joins, the log.
+//!
+//! Nothing of the user's is called with the token.
+
+use std::sync::Arc;
+
+use parking_lot::MutexGuard;
+use taut_base::{Duration, Time};
+use taut_dcps::{Entity, StatusMask};
+use taut_rtps::TxClass;
+
+use crate::clock::monotonic_now;
+use crate::executor::{Core, Inner};
+use crate::recorder::{self, Activity, FlightRecord, RecordCause};
+use crate::reports::Task;
+
+/// News handed out in one go, on the stack.
+const NEWS: usize = 8;
+
+/// What comes with the news now and then.
+struct Rare {
+    record: Option<Arc<FlightRecord>>,
+    report: Option<Task>,
+}
+
+impl Core {
+    /// After news of the participant itself, or of a missed deadline.
+    #[cold]
+    fn look_for_rare<'a>(&mut self, news: impl Iterator<Item = &'a (Entity, StatusMask)>) -> Rare {
+        for (entity, kinds) in news {
+            if recorder::is_missed_deadline(*kinds) {
+                self.record_missed_deadline(*entity);
+            }
+        }
+        self.reports.notice(self.now, &self.participant);
+        Rare { record: self.recorder.take_fresh(), report: self.reports.take_task() }
+    }
+}
+
+impl Inner {
+    /// Gives the token back with all that there is to tell.
+    #[cold]
+    pub fn tell(&self, mut core: MutexGuard<'_, Core>) {
+        while let Some(line) = core.participant.poll_log() {
+            log::warn!("{line}");
+        }
+        let mut news = [(Entity::Participant, StatusMask::NONE); NEWS];
+        let (mut count, mut kinds, mut has_own) = (0, StatusMask::NONE, false);
+        for slot in &mut news {
+            let Some(one) = core.participant.poll_news() else { break };
+            has_own |= one.0 == Entity::Participant;
+            kinds = kinds | one.1;
+            *slot = one;
+            count += 1;
+        }
+        let rare = has_own || recorder::is_missed_deadline(kinds);
+        let rare = rare.then(|| core.look_for_rare(news.iter().take(count)));
+        let more_news = core.participant.has_news();
+        let matches: Vec<_> = std::iter::from_fn(|| core.participant.poll_match()).collect();
+        let tells = self.hooks.is_any();
+        let is_busy = tells || rare.as_ref().is_some_and(|rare| rare.report.is_some());
+        // With the token: from here on no sample is left to who may be busy with a listener or a report.
+        let telling = is_busy.then(|| self.holding.tell());
+        if telling.is_some() {
+            self.release(&mut core);
+            self.send(&mut core, TxClass::Data);
+        }
+        // Most of the time there is nothing between the last step and the listeners.
+        let began = (matches.is_empty() && rare.is_none()).then_some(core.now);
+        self.let_go(core, count > 0);
+        self.join(matches);
+        if let Some(record) = rare.as_ref().and_then(|rare| rare.record.as_ref()) {
+            log::warn!("{}", record.for_log());
+        }
+        let began = tells.then(|| began.unwrap_or_else(monotonic_now));
+        self.tell_of(news.iter().take(count));
+        if let Some(began) = began {
+            self.note_listeners(began);
+        }
+        if let Some(task) = rare.and_then(|rare| rare.report) {
+            self.report(task);
+        }
+        drop(telling);
+        if more_news {
+            self.finish(self.await_token().0);
+        }
+    }
+
+    /// Listeners have run since then.
+    fn note_listeners(&self, began: Time) {
+        let ran = monotonic_now().since(began);
+        if ran < recorder::LONG_LISTENERS {
+            return;
+        }
+        let mut core = self.enter();
+        if core.recorder.note(Activity::Listeners, began, Duration::ZERO, ran, 0) {
+            core.record(RecordCause::LongStep(Activity::Listeners));
+        }
+        self.finish(core);
+    }
+
+    /// Tells who waits for news, and runs the listeners.
+    fn tell_of<'a>(&self, news: impl ExactSizeIterator<Item = &'a (Entity, StatusMask)>) {
+        if news.len() == 0 {
+            return;
+        }
+        if self.role.has_followers() {
+            self.role.tell_followers();
+        }
+        for (entity, kinds) in news {
+            self.doors.wake(*entity);
+            self.hooks.tell(*entity, *kinds);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! `taut top`: the response times of every Taut participant of a domain, second by second.
+//!
+//! Makes a reader of the reports' topic, which has the participants report; leaves itself out.
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use taut::{
+    ClassReport, DataReader, DomainParticipant, ParticipantReport, ParticipantSummary, Qos, REPORT_TOPIC,
+};
+
+use crate::args::Network;
+use crate::failure::{End, Failure};
+use crate::list::{place, vendor};
+use crate::output;
+use crate::picture::Picture;
+use crate::stop::{self, Until};
+
+/// The time between two pictures, which is that between two reports of a participant. *Units*: s.
+const PERIOD: f64 = 1.0;
+/// Reports that may come in that time: two, and some that were held up.
+const DEPTH: u32 = 8;
+/// A participant that was not heard for so long is silent: its reports are lost, or nobody drives it. Lower and one
+/// lost datagram looks like silence, higher and silence is seen later.
+const SILENT: Duration = Duration::from_millis(2_500);
+
+/// What `top` takes.
+#[derive(Args)]
+pub struct TopArguments {
+    /// End after so many pictures [default: until Ctrl-C]
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Show every class of the participants whose name, host, process id or GUID prefix begins with this
+    #[arg(long, value_name = "PREFIX")]
+    participant: Option<String>,
+    /// Print a JSON object for each participant and second
+    #[arg(long)]
+    json: bool,
+}
+
+/// One participant.
+pub struct Row {
+    about: ParticipantSummary,
+    /// When it was first seen, and heard last.
+    found: Instant,
+    heard: Option<Instant>,
+    /// The last report, and the last that came before the picture was drawn.
+    newest: Option<ParticipantReport>,
+    before: Option<ParticipantReport>,
+    /// Its longest step since the picture before.
+    longest: Option<(String, u64)>,
+}
+
+/// What has changed between two reports.
+pub struct Rates {
+    pub steps: f64,
+    /// The share of a processor that steps took.
+    pub busy: f64,
+    pub datagrams_in: f64,
+    pub datagrams_out: f64,
+    pub refused: f64,
+}
+
+impl Row {
+    fn new(about: ParticipantSummary) -> Row {
+        Row { about, found: Instant::now(), heard: None, newest: None, before: None, longest: None }
+    }
+
+    /// Takes the next report.
+    fn note(&mut self, report: ParticipantReport) {
+        self.heard = Some(Instant::now());
+        let longest = report.classes.iter().max_by_key(|of| of.recent_longest_ns);
+        let longest = longest.map(|of| (of.class.clone(), of.recent_longest_ns));
+        if longest.as_ref().map(|(_, ns)| *ns) > self.longest.as_ref().map(|(_, ns)| *ns) {
+            self.longest = longest;
+        }
+        self.newest = Some(report);
+    }
+
+    /// Per second, between the last picture and this one.
+    fn rates(&self) -> Option<Rates> {
+        let (old, new) = (self.before.as_ref()?, self.newest.as_ref()?);
+        let span = new.monotonic_ns.checked_sub(old.monotonic_ns).filter(|span| *span > 0)? as f64 / 1e9;
+        let rate = |count: fn(&ParticipantReport) -> u64| count(new).saturating_sub(count(old)) as f64 / span;
+        Some(Rates {
+            steps: rate(|report| sum(report, |of| of.steps)),
+            busy: rate(|report| sum(report, |of| of.busy_ns)) / 1e9,
+            datagrams_in: rate(|report| report.datagrams_in),
+            datagrams_out: rate(|report| report.datagrams_out),
+            refused: rate(|report| report.refused),
+        })
+    }
+
+    /// For how long nothing was heard of it, if that is too long.
+    fn silence(&self) -> Option<Duration> {
+        Some(self.heard.unwrap_or(self.found).elapsed()).filter(|silence| *silence >= SILENT)
+    }
+
+    /// Is it meant by what the user has typed?
+    fn is_meant(&self, wanted: &str) -> bool {
+        let (host, process, pid) = place(&self.about);
+        let prefix = self.about.guid.prefix.to_string();
+        let names = [Some(self.about.name.as_str()), host, process, pid, Some(prefix.as_str())];
+        names.into_iter().flatten().any(|name| name.starts_with(wanted))
+    }
+}
+
+/// Of all classes; a peer may say what it likes.
+fn sum(report: &ParticipantReport, of: fn(&ClassReport) -> u64) -> u64 {
+    report.classes.iter().map(of).fold(0, u64::saturating_add)
+}
+
+/// All that was heard so far.
+#[derive(Default)]
+pub struct Domain {
+    pub domain_id: u32,
+    /// By GUID.
+    rows: BTreeMap<[u8; 16], Row>,
+}
+
+impl Domain {
+    /// Learns who is there and what they have reported since the last time.
+    fn look(
+        &mut self,
+        participant: &DomainParticipant,
+        reader: &DataReader<ParticipantReport>,
+    ) -> taut::Result<()> {
+        let there = participant.discovered_participants().into_iter();
+        let there: BTreeMap<_, _> = there
+            .filter(|about| !about.own && vendor(about).starts_with("Taut "))
+            .map(|about| (about.guid.to_bytes(), about))
+            .collect();
+        self.rows.retain(|guid, _| there.contains_key(guid));
+        for (guid, about) in there {
+            let row = self.rows.entry(guid).or_insert_with(|| Row::new(about.clone()));
+            row.about = about;
+        }
+        for report in reader.take()?.into_iter().filter_map(|sample| sample.data) {
+            if let Some(row) = self.rows.get_mut(&report.participant) {
+                row.note(report);
+            }
+        }
+        Ok(())
+    }
+
+    /// A picture was drawn: what comes is for the next.
+    fn start_anew(&mut self) {
+        for row in self.rows.values_mut() {
+            row.before.clone_from(&row.newest);
+            row.longest = None;
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(network: &Network, arguments: &TopArguments) -> Result<End, Failure> {
+    let mut config = network.config_as("top")?;
+    // It would only tell of itself.
+    config.report = false;
+    let participant = DomainParticipant::with_config(&config)?;
+    let topic = participant.topic::<ParticipantReport>(REPORT_TOPIC)?;
+    let reader = topic.reader(Qos::default().best_effort().keep_last(DEPTH))?;
+    let is_live = !arguments.json && std::io::stdout().is_terminal();
+    let mut picture = is_live.then(|| Picture::new(table::HEADING));
+    let mut domain = Domain { domain_id: config.domain_id, ..Domain::default() };
+    let mut drawn = 0;
+    while !stop::requested() && arguments.count.is_none_or(|count| drawn < count) {
+        stop::sleep(Until::after(Some(PERIOD)));
+        if stop::requested() {
+            break;
+        }
+        domain.look(&participant, &reader)?;
+        if arguments.json {
+            for line in table::objects(&domain, arguments.participant.as_deref()) {
+                output::json(&line)?;
+            }
+        } else {
+            show(&domain, arguments.participant.as_deref(), &mut picture)?;
+        }
+        domain.start_anew();
+        drawn += 1;
+    }
+    Ok(End::Done)
+}
+
+fn show(domain: &Domain, wanted: Option<&str>, picture: &mut Option<Picture>) -> Result<(), Failure> {
+    let mut lines = match wanted {
+        Some(wanted) => table::details(domain, wanted),
+        None => table::lines(domain),
+    };
+    let Some(picture) = picture else {
+        lines.push(String::new());
+        return Ok(output::line(lines.join("\n").trim_end_matches('\n'))?);
+    };
+    let (width, height) = Picture::size();
+    // The last line of the terminal is where the cursor stays.
+    let room = height.saturating_sub(1).max(1);
+    if lines.len() > room {
+        let hidden = lines.len() - room + 1;
+        lines.truncate(room - 1);
+        lines.push(format!("… {hidden} more"));
+    }
+    Ok(picture.draw(&lines, width)?)
+}

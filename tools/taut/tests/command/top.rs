@@ -1,0 +1,91 @@
+//! `top`.
+
+use serde_json::Value;
+
+use crate::common::{Running, run, taut};
+
+/// Lines within which everybody has been heard.
+const LINES: usize = 100;
+
+/// A `pub` that has written its first sample.
+fn publisher(domain: u32) -> Running {
+    let mut publisher =
+        Running::start(taut(domain, "pub shapes --no-wait --reliability best-effort --json --rate 100"));
+    assert!(publisher.line().contains("BLUE"));
+    publisher
+}
+
+#[test]
+fn figures_come_from_programs_that_run_already() {
+    let domain = 186;
+    let publisher = publisher(domain);
+    let mut far = taut(domain, "sub shapes --reliability best-effort");
+    far.env("TAUT_LOCAL", "false");
+    let mut far = Running::start(far);
+    assert!(far.line().starts_with("BLUE"));
+    let mut silent = taut(domain, "sub shapes --reliability best-effort");
+    silent.env("TAUT_REPORT", "false");
+    let mut silent = Running::start(silent);
+    assert!(silent.line().starts_with("BLUE"));
+
+    let mut top = Running::start(taut(domain, "top --json"));
+    let [publisher_pid, far_pid, silent_pid] =
+        [&publisher, &far, &silent].map(|running| Value::from(running.pid().to_string()));
+    let (mut writes, mut reads, mut silence) = (Value::Null, Value::Null, Value::Null);
+    let mut lines = 0;
+    while writes.is_null() || reads.is_null() || silence.is_null() {
+        let line: Value = serde_json::from_str(&top.line()).unwrap();
+        lines += 1;
+        assert!(lines < LINES, "after {lines} lines: {writes} {reads} {silence}");
+        let figures = &line["steps_per_s"];
+        match &line["pid"] {
+            pid if *pid == publisher_pid && figures.is_f64() => writes = line,
+            pid if *pid == far_pid && figures.is_f64() => reads = line,
+            pid if *pid == silent_pid => {
+                assert!(figures.is_null() && line["classes"].is_null(), "{line}");
+                silence = line["silent_s"].clone();
+            }
+            _ => {}
+        }
+    }
+    let figure = |line: &Value, name: &str| line[name].as_f64().unwrap_or_else(|| panic!("{name}: {line}"));
+    assert!(figure(&writes, "datagrams_out_per_s") > 10.0 && figure(&reads, "datagrams_in_per_s") > 10.0);
+    for line in [&writes, &reads] {
+        let busy = figure(line, "busy");
+        assert!(busy > 0.0 && busy < 1.0 && figure(line, "steps_per_s") > 10.0, "{line}");
+        assert!(figure(line, "bound_ns") > 0.0 && figure(line, "longest_ns") > 0.0, "{line}");
+        assert_eq!((&line["silent_s"], line["classes"].as_array().unwrap().len()), (&Value::Null, 6));
+    }
+    top.signal("INT");
+    assert_eq!(top.end().code, Some(0));
+}
+
+#[test]
+fn pictures_are_lines_without_a_terminal() {
+    let domain = 187;
+    let publisher = publisher(domain);
+    let ended = run(taut(domain, "top --count 2"));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let heads = lines.iter().filter(|line| **line == "taut top  domain 187  1 participant of Taut").count();
+    assert_eq!(heads, 2, "{}", ended.stdout);
+    assert!(lines[1].starts_with("participant ") && lines[1].ends_with(" refused/s"), "{}", ended.stdout);
+    let name = format!("taut pub [{}] ", publisher.pid());
+    assert!(lines[2].starts_with(&name), "{}", ended.stdout);
+    assert!(!ended.stdout.contains('\x1b'), "nothing for a terminal");
+
+    let mut details = Running::start(taut(domain, &format!("top --participant {}", publisher.pid())));
+    let lines: Vec<String> =
+        (0..LINES).map(|_| details.line()).take_while(|l| !l.starts_with("longest step: ")).collect();
+    assert!(lines.len() < LINES && lines.iter().any(|line| line.starts_with("receive_user ")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with(&name)), "{lines:?}");
+    let nobody = run(taut(domain, "top --count 1 --participant nobody")).stdout;
+    assert!(nobody.ends_with("none of them begins with nobody\n"), "{nobody}");
+}
+
+#[test]
+fn an_empty_domain() {
+    let ended = run(taut(188, "top --count 1"));
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stdout.starts_with("taut top  domain 188  0 participants of Taut\n"), "{}", ended.stdout);
+}
