@@ -12,7 +12,7 @@ use taut_base::{Duration, GuidPrefix, Locator, Rng, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
 use taut_mem::Bytes;
 use taut_port::{Frame, Port, Traffic};
-use taut_rtps::{Config, Interface, MulticastChoice, TxClass};
+use taut_rtps::{Addresses, Config, Interface, MulticastChoice, TxClass};
 
 use crate::faults::Faults;
 use crate::tally::Tally;
@@ -78,6 +78,8 @@ pub struct Node {
     /// Datagrams handled.
     pub received: u64,
     prefix: GuidPrefix,
+    /// How often it has moved: each time its address is another one.
+    moves: u8,
     wake_at: Time,
     busy_until: Time,
 }
@@ -169,27 +171,33 @@ impl Port for Outbox {
     fn flush(&mut self) {}
 }
 
-/// The address of a node's discovery.
+/// The port of discovery.
+const META_PORT: u16 = 7410;
+/// The port of samples.
+const USER_PORT: u16 = 7411;
+
+/// The address of a node's discovery, as long as it has not moved.
 pub fn meta_locator(node: usize) -> Locator {
-    Locator::udp_v4(address(node), 7410)
+    Locator::udp_v4(address(node, 0), META_PORT)
 }
 
-/// The address of a node's samples.
+/// The address of a node's samples, as long as it has not moved.
 pub fn user_locator(node: usize) -> Locator {
-    Locator::udp_v4(address(node), 7411)
+    Locator::udp_v4(address(node, 0), USER_PORT)
 }
 
-fn address(node: usize) -> Ipv4Addr {
+fn address(node: usize, moves: u8) -> Ipv4Addr {
     let [_, _, high, low] = u32::try_from(node + 1).unwrap_or(u32::MAX).to_be_bytes();
-    Ipv4Addr::new(10, 0, high, low)
+    Ipv4Addr::new(10, moves, high, low)
 }
 
-fn node_of(locator: &Locator) -> Option<(usize, Traffic)> {
-    let [.., 10, 0, high, low] = locator.address else { return None };
+/// Which node an address belongs to, and after how many moves of it.
+fn node_of(locator: &Locator) -> Option<(usize, u8, Traffic)> {
+    let [.., 10, moves, high, low] = locator.address else { return None };
     let node = (usize::from(high) << 8 | usize::from(low)).checked_sub(1)?;
-    match locator.port {
-        7410 => Some((node, Traffic::Meta)),
-        7411 => Some((node, Traffic::User)),
+    match u16::try_from(locator.port) {
+        Ok(META_PORT) => Some((node, moves, Traffic::Meta)),
+        Ok(USER_PORT) => Some((node, moves, Traffic::User)),
         _ => None,
     }
 }
@@ -236,6 +244,7 @@ impl Network {
             timeouts: 0,
             received: 0,
             prefix: GuidPrefix::UNKNOWN,
+            moves: 0,
             wake_at: Time::NEVER,
             busy_until: Time(0),
         });
@@ -268,12 +277,8 @@ impl Network {
             properties: Vec::new(),
             lease_duration: options.lease,
             announcement_period: options.announcement_period,
-            metatraffic_unicast: vec![meta_locator(node)],
-            metatraffic_multicast: if options.multicast_discovery { vec![META_GROUP] } else { Vec::new() },
-            default_unicast: vec![user_locator(node)],
-            default_multicast: vec![USER_GROUP],
+            addresses: self.addresses(node),
             initial_peers: peers.map(meta_locator).collect(),
-            interfaces: vec![Interface { address: address(node), prefix_len: 8 }],
             multicast: options.multicast,
         };
         self.say(node, "starts");
@@ -283,6 +288,29 @@ impl Network {
         place.prefix = guid_prefix;
         place.wake_at = Time::NEVER;
         self.settle(node);
+    }
+
+    fn addresses(&self, node: usize) -> Addresses {
+        let Node { options, moves, .. } = &self.nodes[node];
+        let address = address(node, *moves);
+        Addresses {
+            metatraffic_unicast: vec![Locator::udp_v4(address, META_PORT)],
+            metatraffic_multicast: if options.multicast_discovery { vec![META_GROUP] } else { Vec::new() },
+            default_unicast: vec![Locator::udp_v4(address, USER_PORT)],
+            default_multicast: vec![USER_GROUP],
+            interfaces: vec![Interface { address: address.into(), prefix_len: 8 }],
+        }
+    }
+
+    /// Gives a node another address. What is sent to the old one is lost from now on; `tell` its participant, or
+    /// let it believe that it still has the old one.
+    pub fn move_away(&mut self, node: usize, tell: bool) {
+        self.say(node, "moves");
+        self.nodes[node].moves += 1;
+        if tell {
+            let addresses = self.addresses(node);
+            self.on(node, |participant, now| participant.set_addresses(now, addresses));
+        }
     }
 
     /// Stops a participant without a word.
@@ -415,7 +443,7 @@ impl Network {
             let mut outbox = Outbox { sent: Vec::new(), path_size };
             let progress = participant.poll_transmit(local, &mut outbox, TxClass::Discovery, BUDGET);
             for (to, bytes) in outbox.sent {
-                let is_meta = to == META_GROUP || node_of(&to).is_some_and(|(_, of)| of == Traffic::Meta);
+                let is_meta = to == META_GROUP || node_of(&to).is_some_and(|(_, _, of)| of == Traffic::Meta);
                 assert!(is_meta || bytes.len() <= path_size, "{} B on a path of {path_size}", bytes.len());
                 self.send(node, to, bytes);
             }
@@ -458,8 +486,8 @@ impl Network {
             for node in 0..self.nodes.len() {
                 self.carry(from, node, traffic, bytes.clone());
             }
-        } else if let Some((node, traffic)) = node_of(&to)
-            && node < self.nodes.len()
+        } else if let Some((node, moves, traffic)) = node_of(&to)
+            && self.nodes.get(node).is_some_and(|node| node.moves == moves)
         {
             self.carry(from, node, traffic, bytes);
         }
@@ -481,7 +509,8 @@ impl Network {
                 bytes = faults.flip(&mut self.rng, &bytes);
             }
             let Some(at) = self.queue_up(to, self.now + delay) else { continue };
-            let source = if traffic == Traffic::Meta { meta_locator(from) } else { user_locator(from) };
+            let port = if traffic == Traffic::Meta { META_PORT } else { USER_PORT };
+            let source = Locator::udp_v4(address(from, self.nodes[from].moves), port);
             self.push(at, What::Arrive { to, traffic, source, bytes: bytes.clone() });
         }
     }

@@ -10,7 +10,8 @@ use taut_qos::{
     TopicQos,
 };
 use taut_rtps::{
-    Config, EndpointConfig, Full, NewChange, Participant, Progress, ReaderIndex, TxClass, WriterIndex,
+    Addresses, Config, EndpointConfig, Full, NewChange, Participant, Progress, ReaderIndex, TxClass,
+    WriterIndex,
 };
 
 use crate::entities::{DataReader, DataWriter, Entity, Readers};
@@ -228,6 +229,13 @@ impl DomainParticipant {
     /// Tells everybody that this participant leaves; transmit what that takes before the end.
     pub fn leave(&mut self) {
         self.core.leave();
+    }
+
+    /// This participant is reached elsewhere from now on: all are told at once.
+    pub fn set_addresses(&mut self, now: Time, addresses: Addresses) {
+        self.readers.now = now;
+        self.core.set_addresses(now, addresses, &mut self.readers);
+        self.handle_events(now);
     }
 
     /// Writes a change, whose payload it takes. *Errors*: [`Full`], with the change as it was, if KEEP_ALL has to wait for readers; the writer has news of no

@@ -1,12 +1,12 @@
 //! What an executor and its participant are told when they start.
 
-use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
-use taut_base::{Duration, Error, GuidPrefix, Locator, Result};
-use taut_port_udp::{PortMapping, UdpConfig, UdpPort};
-use taut_rtps::{Config, Interface, MulticastChoice};
+use taut_base::{Duration, Error, GuidPrefix, Result};
+use taut_port_udp::{UdpConfig, UdpPort};
+use taut_rtps::{Addresses, Config, Interface, MulticastChoice};
 
+use crate::peers;
 use crate::scheduling::Scheduling;
 use crate::waiting::DEFAULT_SPIN;
 
@@ -15,8 +15,6 @@ use crate::waiting::DEFAULT_SPIN;
 pub const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(10);
 /// The time between announcements: three in a lease.
 pub const DEFAULT_ANNOUNCEMENT_PERIOD: Duration = Duration::from_secs(3);
-/// Participants per host that an initial peer without a port is asked for, by index.
-const INITIAL_PEER_INDEXES: u32 = 10;
 
 /// Who drives the participant when no thread of the user waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,7 +31,7 @@ pub enum Driver {
 pub struct ExecutorConfig {
     /// Domain, interfaces, ports, buffers.
     pub udp: UdpConfig,
-    /// Hosts to announce to besides multicast: `host` or `host:port`.
+    /// Hosts to announce to besides multicast: `host`, `host:port`, `[address]:port`.
     pub initial_peers: Vec<String>,
     /// When writers use multicast.
     pub multicast: MulticastChoice,
@@ -97,8 +95,7 @@ impl Default for ExecutorConfig {
 
 impl ExecutorConfig {
     /// The participant's configuration, once its port is open.
-    pub(crate) fn participant(&self, port: &UdpPort) -> Result<Config> {
-        let interfaces = port.interfaces().iter();
+    pub(crate) fn participant(&self, port: &mut UdpPort) -> Result<Config> {
         let properties = [
             ("taut.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("taut.host", host_name()),
@@ -113,43 +110,24 @@ impl ExecutorConfig {
             properties: properties.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             lease_duration: self.lease_duration,
             announcement_period: self.announcement_period,
-            metatraffic_unicast: port.metatraffic_unicast().to_vec(),
-            metatraffic_multicast: port.metatraffic_multicast().to_vec(),
-            default_unicast: port.user_unicast().to_vec(),
-            default_multicast: port.user_multicast().to_vec(),
-            initial_peers: self.resolve_peers()?,
-            interfaces: interfaces
-                .map(|own| Interface { address: own.address, prefix_len: own.prefix_len })
-                .collect(),
+            addresses: addresses(port),
+            initial_peers: peers::resolve(&self.initial_peers, &self.udp, port)?,
             multicast: self.multicast,
         })
     }
+}
 
-    fn resolve_peers(&self) -> Result<Vec<Locator>> {
-        let mut locators = Vec::new();
-        for peer in &self.initial_peers {
-            let with_port = peer.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-            let host = if with_port { peer.clone() } else { format!("{peer}:0") };
-            let found = host.to_socket_addrs().map_err(|error| {
-                Error::BadParameter(format!(
-                    "initial peer {peer:?} is not known: {error}; give an address, as 192.168.1.7 or 192.168.1.7:7410"
-                ))
-            })?;
-            for mut address in found.filter(|address| address.is_ipv4()) {
-                if with_port {
-                    locators.push(address.into());
-                    continue;
-                }
-                let mapping: &PortMapping = &self.udp.ports;
-                for index in 0..INITIAL_PEER_INDEXES {
-                    if let Some((metatraffic, _)) = mapping.unicast(self.udp.domain_id, index) {
-                        address.set_port(metatraffic);
-                        locators.push(address.into());
-                    }
-                }
-            }
-        }
-        Ok(locators)
+/// Where the participant of a port is reached.
+pub(crate) fn addresses(port: &UdpPort) -> Addresses {
+    let interfaces = port.interfaces().iter();
+    Addresses {
+        metatraffic_unicast: port.metatraffic_unicast().to_vec(),
+        metatraffic_multicast: port.metatraffic_multicast().to_vec(),
+        default_unicast: port.user_unicast().to_vec(),
+        default_multicast: port.user_multicast().to_vec(),
+        interfaces: interfaces
+            .map(|own| Interface { address: own.address, prefix_len: own.prefix_len })
+            .collect(),
     }
 }
 

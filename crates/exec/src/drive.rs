@@ -16,6 +16,7 @@ use crate::clock::monotonic_now;
 use crate::executor::{Core, Inner, WAKE};
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
+use crate::network::NETWORK;
 use crate::waiting::AT_PORT;
 
 /// Sockets that can be ready at once, and the eventfd.
@@ -31,6 +32,8 @@ const LOOKS: usize = 100;
 struct Readable {
     sources: [u64; READY],
     count: usize,
+    /// Interfaces have changed.
+    network: bool,
 }
 
 impl Readable {
@@ -117,6 +120,7 @@ impl Inner {
                 // A neighbour may have rung for what a thread waits for that does not drive.
                 WAKE if self.role.has_followers() => self.role.tell_followers(),
                 WAKE => {}
+                NETWORK => readable.network = true,
                 _ => readable.push(source),
             }
         }
@@ -169,6 +173,9 @@ impl Inner {
     fn step(&self, readable: &Readable) -> MutexGuard<'_, Core> {
         readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
         let mut core = self.enter();
+        if readable.network {
+            core.hear_network();
+        }
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Traffic::User);
@@ -178,6 +185,7 @@ impl Inner {
         if due <= core.now {
             let ready = std::mem::replace(&mut core.ready, due);
             self.run(&mut core, JobClass::Timers, |core, _| {
+                core.follow_network();
                 core.participant.on_timeout(core.now);
                 core.look_at_reports();
                 1

@@ -26,6 +26,7 @@ use crate::jobs::{Accounts, JobClass, LatencyReport};
 use crate::left::Left;
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
+use crate::network::{NETWORK, tell_of_buffers};
 use crate::recorder::{Activity, FlightRecord, RecordCause, Recorder};
 use crate::reports::{Reports, Schedule};
 use crate::role::{Claim, Role};
@@ -59,13 +60,16 @@ pub(crate) struct Core {
     pub held: Held,
     /// Since when what its holder does could have been done.
     pub ready: Time,
+    /// When to look which interfaces there are now; `NEVER` while nothing has changed.
+    pub follow_at: Time,
 }
 
 impl Core {
     fn new(participant: DomainParticipant, port: UdpPort, recorder: Recorder) -> Core {
         let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
         let reports = Schedule::default();
-        Core { participant, port, accounts, recorder, reports, panics: 0, now, held, ready: now }
+        let follow_at = Time::NEVER;
+        Core { participant, port, accounts, recorder, reports, panics: 0, now, held, ready: now, follow_at }
     }
 
     /// Reads the clock: what follows happens now.
@@ -82,7 +86,7 @@ impl Core {
 
     /// When the next timer is due.
     pub fn next_timeout(&self) -> Time {
-        self.participant.next_timeout().unwrap_or(Time::NEVER).min(self.reports.at)
+        self.participant.next_timeout().unwrap_or(Time::NEVER).min(self.reports.at).min(self.follow_at)
     }
 
     /// Is there something to be sent now of class `lowest` or above?
@@ -196,30 +200,20 @@ impl Executor {
             let text = "driver_priority, driver_cpus: the inline driver has no thread; they are for your own";
             return Err(Error::BadParameter(text.into()));
         }
-        let port = UdpPort::open(&config.udp)?;
+        let mut port = UdpPort::open(&config.udp)?;
+        tell_of_buffers(config.udp.receive_buffer, port.receive_buffer());
         let doors = Arc::new(Table::new(config.driver == Driver::Inline));
         let held = Box::new(TableDoors::new(Arc::clone(&doors)));
-        let mut about = config.participant(&port)?;
+        let mut about = config.participant(&mut port)?;
         let prefix = about.guid_prefix;
         let neighbours = Neighbours::open(config, prefix);
         about.properties.extend(neighbours.own.iter().map(Own::property));
         let participant = DomainParticipant::with_doors(about, held);
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
-        let os = |call: &str, errno: nix::Error| {
+        let (epoll, wake) = watch(&port).map_err(|(call, errno)| {
             Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
-        };
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| os("epoll_create", e))?;
-        let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
-            .map_err(|e| os("eventfd", e))?;
-        for source in port.fds() {
-            epoll
-                .add(source.fd, EpollEvent::new(EpollFlags::EPOLLIN, source.index as u64))
-                .map_err(|e| os("epoll_ctl", e))?;
-        }
-        // Each write is an edge of its own, so that nobody has to read the eventfd.
-        let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        epoll.add(&wake, EpollEvent::new(edge, WAKE)).map_err(|e| os("epoll_ctl", e))?;
+        })?;
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
             doors,
@@ -377,6 +371,21 @@ impl Drop for Executor {
             self.close();
         }
     }
+}
+
+/// What the driver waits at: the port's descriptors, and an eventfd to wake it.
+fn watch(port: &UdpPort) -> std::result::Result<(Epoll, EventFd), (&'static str, nix::Error)> {
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|errno| ("epoll_create", errno))?;
+    let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+    let wake = EventFd::from_value_and_flags(0, flags).map_err(|errno| ("eventfd", errno))?;
+    let sources = port.fds().map(|source| (source.fd, source.index as u64));
+    for (fd, datum) in sources.chain(port.watch().map(|fd| (fd, NETWORK))) {
+        epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(|errno| ("epoll_ctl", errno))?;
+    }
+    // Each write is an edge of its own, so that nobody has to read the eventfd.
+    let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+    epoll.add(&wake, EpollEvent::new(edge, WAKE)).map_err(|errno| ("epoll_ctl", errno))?;
+    Ok((epoll, wake))
 }
 
 impl Inner {

@@ -1,11 +1,15 @@
 //! What a caller may choose, and the port numbers that follow. RTPS 2.5 §9.6.1.1-§9.6.1.3.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use taut_base::{Error, Result};
 
 /// The group of discovery and of user multicast. RTPS 2.5 §9.6.1.4.1.
 pub(crate) const DEFAULT_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+
+/// The same over IPv6, of which RTPS 2.5 says nothing: the group of Cyclone DDS, ff02::ffff:239.255.0.1. It is of
+/// the link: routers do not pass it on, as they do not pass on that of IPv4.
+pub(crate) const DEFAULT_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 
 /// The last participant index: 120 pairs of unicast ports fill what is left below the ports of
 /// the next domain (`d1 + PG * 119 + 1 < DG`). Higher, and two domains would share ports.
@@ -19,6 +23,19 @@ pub enum Multicast {
     Auto,
     /// Neither joined nor sent: peers are found by their addresses.
     Never,
+}
+
+/// Whether IPv6 is used beside IPv4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ipv6 {
+    /// Where there is no IPv4 when the port is opened: no interface beside loopback has an address of it, or one
+    /// that was asked for has not.
+    #[default]
+    Auto,
+    /// On every chosen interface that has an address of it.
+    On,
+    /// Never.
+    Off,
 }
 
 /// What a UDP port is opened with.
@@ -35,8 +52,10 @@ pub struct UdpConfig {
     /// The participant index that decides the unicast ports; `None` takes the first that is free,
     /// and ports of the kernel's choice once all are taken. *Range*: 0 to 119.
     pub participant_index: Option<u32>,
-    /// Names or IPv4 addresses of interfaces; empty for all that are usable.
+    /// Names or addresses of interfaces; empty for all that are usable.
     pub interfaces: Vec<String>,
+    /// Whether to use IPv6.
+    pub ipv6: Ipv6,
     /// Whether to use multicast.
     pub multicast: Multicast,
     /// How port numbers follow from the domain and the participant index.
@@ -58,6 +77,7 @@ impl Default for UdpConfig {
             domain_id: 0,
             participant_index: None,
             interfaces: Vec::new(),
+            ipv6: Ipv6::Auto,
             multicast: Multicast::Auto,
             ports: PortMapping::default(),
             receive_buffer: 4 << 20,

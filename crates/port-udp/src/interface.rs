@@ -1,10 +1,11 @@
 //! Which interfaces there are, and which of them a participant uses.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use nix::net::if_::InterfaceFlags;
 use taut_base::{Error, Result};
 
+use crate::config::Ipv6;
 use crate::socket::refused;
 
 /// The most addresses one participant uses. More would not fit what peers accept of one
@@ -19,8 +20,8 @@ pub struct Interface {
     pub name: String,
     /// The kernel's number of it.
     pub index: u32,
-    /// Its address.
-    pub address: Ipv4Addr,
+    /// Its address. One of IPv6 is of the link only if the interface has no other.
+    pub address: IpAddr,
     /// Bits of the address that name the network.
     pub prefix_len: u8,
     /// Is it the host itself?
@@ -33,7 +34,7 @@ pub struct Interface {
 #[derive(Clone, Debug)]
 struct Listed {
     name: String,
-    address: Option<Ipv4Addr>,
+    address: Option<IpAddr>,
     prefix_len: u8,
     flags: InterfaceFlags,
 }
@@ -71,26 +72,102 @@ impl Listed {
 /// can; the text has the remedy. *Cost*: a list of all interfaces from the kernel.
 ///
 /// ```
-/// assert!(taut_port_udp::interfaces(&["lo".into()]).unwrap().iter().all(|interface| interface.loopback));
+/// use taut_port_udp::Ipv6;
+/// let found = taut_port_udp::interfaces(&["lo".into()], Ipv6::Off).unwrap();
+/// assert!(found.iter().all(|interface| interface.loopback));
 /// ```
-pub fn interfaces(asked: &[String]) -> Result<Vec<Interface>> {
-    let mut chosen = choose(&list()?, asked)?;
+pub fn interfaces(asked: &[String], ipv6: Ipv6) -> Result<Vec<Interface>> {
+    find(asked, ipv6).map(|(found, _)| found)
+}
+
+/// The interfaces to use, as configured, and whether IPv6 is among what is used.
+pub(crate) fn find(asked: &[String], ipv6: Ipv6) -> Result<(Vec<Interface>, bool)> {
+    let all = list()?;
+    let v6 = uses_v6(&all, asked, ipv6);
+    Ok((number(choose(&of_kinds(all, v6, !asked.is_empty()), asked)?)?, v6))
+}
+
+/// The same once they have changed: of those asked for the ones that are there now.
+pub(crate) fn find_again(asked: &[String], v6: bool) -> Result<Vec<Interface>> {
+    let all = of_kinds(list()?, v6, !asked.is_empty());
+    let is_there = |wanted: &&String| choose(&all, std::slice::from_ref(*wanted)).is_ok();
+    let there: Vec<String> = asked.iter().filter(is_there).cloned().collect();
+    let asked = if there.is_empty() { asked } else { &there };
+    number(choose(&all, asked)?)
+}
+
+/// Is IPv6 to be used? See [`Ipv6`]. Every interface that is up has an address of the link: that one calls for IPv6
+/// only where the interface was asked for.
+fn uses_v6(all: &[Listed], asked: &[String], ipv6: Ipv6) -> bool {
+    let v4 = || of_kinds(all.to_vec(), false, false);
+    match ipv6 {
+        Ipv6::On => true,
+        Ipv6::Off => false,
+        Ipv6::Auto if asked.is_empty() => {
+            let is_far = |listed: &&Listed| listed.usable().is_some_and(|own| !own.loopback);
+            let has = |ip: IpAddr| ip.is_ipv6() && !is_of_link(ip);
+            v4().iter().filter(is_far).count() == 0
+                && all.iter().filter(is_far).any(|listed| listed.address.is_some_and(has))
+        }
+        Ipv6::Auto => choose(&v4(), asked).is_err() && choose(all, asked).is_ok(),
+    }
+}
+
+/// Without the addresses of IPv6 if that is not used, and otherwise without those of the link where an interface has
+/// others or was not asked for; IPv4 comes first.
+fn of_kinds(mut all: Vec<Listed>, v6: bool, asked: bool) -> Vec<Listed> {
+    let is_wide = |listed: &Listed| listed.address.is_some_and(|ip| ip.is_ipv6() && !is_of_link(ip));
+    let wide: Vec<String> = all.iter().filter(|of| is_wide(of)).map(|of| of.name.clone()).collect();
+    for listed in &mut all {
+        let is_left_out =
+            |ip: &IpAddr| ip.is_ipv6() && (!v6 || is_of_link(*ip) && (!asked || wide.contains(&listed.name)));
+        listed.address = listed.address.filter(|ip| !is_left_out(ip));
+    }
+    all.sort_by_key(|listed| listed.address.is_some_and(|ip| ip.is_ipv6()));
+    all
+}
+
+/// Is it an address that means something on one link only?
+pub(crate) fn is_of_link(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+/// Gives them their numbers. An address of IPv6 that cannot be used yet, as the kernel still asks whether another
+/// host has it, is left out: the kernel tells when it can.
+fn number(mut chosen: Vec<Interface>) -> Result<Vec<Interface>> {
     for interface in &mut chosen {
         interface.index = nix::net::if_::if_nametoindex(interface.name.as_str())
             .map_err(|errno| refused(format!("if_nametoindex {}", interface.name), errno.into()))?;
     }
+    chosen.retain(|own| own.address.is_ipv4() || UdpSocket::bind(own.socket_addr()).is_ok());
     Ok(chosen)
+}
+
+impl Interface {
+    /// Port 0 of its address, with the link if it is one of that.
+    pub(crate) fn socket_addr(&self) -> SocketAddr {
+        match self.address {
+            IpAddr::V6(v6) if is_of_link(self.address) => SocketAddrV6::new(v6, 0, 0, self.index).into(),
+            address => SocketAddr::new(address, 0),
+        }
+    }
 }
 
 fn list() -> Result<Vec<Listed>> {
     let all = nix::ifaddrs::getifaddrs().map_err(|errno| refused("getifaddrs".into(), errno.into()))?;
-    let ip = |address: Option<nix::sys::socket::SockaddrStorage>| {
-        address.and_then(|address| address.as_sockaddr_in().map(|v4| v4.ip()))
+    let ip = |address: Option<nix::sys::socket::SockaddrStorage>| -> Option<IpAddr> {
+        let address = address?;
+        let v4 = address.as_sockaddr_in().map(|v4| v4.ip().into());
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| v6.ip().into()))
+    };
+    let bits = |mask: IpAddr| match mask {
+        IpAddr::V4(v4) => v4.to_bits().leading_ones(),
+        IpAddr::V6(v6) => v6.to_bits().leading_ones(),
     };
     Ok(all
         .map(|entry| Listed {
             address: ip(entry.address),
-            prefix_len: ip(entry.netmask).map_or(32, |mask| mask.to_bits().leading_ones() as u8),
+            prefix_len: ip(entry.netmask).map_or(u8::MAX, |mask| bits(mask) as u8),
             name: entry.interface_name,
             flags: entry.flags,
         })
@@ -131,7 +208,7 @@ fn choose_usable(all: &[Listed]) -> Result<Vec<Interface>> {
     }
     if chosen.is_empty() {
         return Err(Error::Error(format!(
-            "no usable network interface: none is up and has an IPv4 address ({}); `ip link set lo up` is \
+            "no usable network interface: none is up and has an address of a kind that is used ({}); `ip link set lo up` is \
              enough for participants of this host",
             names(all)
         )));
@@ -147,13 +224,13 @@ fn unusable(all: &[Listed], matching: &[&Listed], wanted: &str) -> Error {
             format!("network interface {wanted} is down: `ip link set {} up`, or choose another", found.name)
         }
         Some(found) => format!(
-            "network interface {wanted} has no IPv4 address: `ip addr add ADDRESS dev {}`, or choose another",
+            "network interface {wanted} has no address of a kind that is used: `ip addr add ADDRESS dev {}`, or choose another",
             found.name
         ),
     })
 }
 
-/// Every interface once, with its IPv4 addresses.
+/// Every interface once, with its addresses.
 fn names(all: &[Listed]) -> String {
     let mut names: Vec<String> = Vec::new();
     for listed in all {
@@ -174,7 +251,7 @@ mod tests {
     use super::*;
 
     fn listed(name: &str, address: Option<[u8; 4]>, flags: InterfaceFlags) -> Listed {
-        Listed { name: name.into(), address: address.map(Ipv4Addr::from), prefix_len: 24, flags }
+        Listed { name: name.into(), address: address.map(IpAddr::from), prefix_len: 24, flags }
     }
 
     fn host() -> Vec<Listed> {
@@ -215,7 +292,7 @@ mod tests {
         assert!(text("eth7").contains("choose of lo (127.0.0.1), eth0 (192.0.2.2)"), "{}", text("eth7"));
         assert!(text("down0").contains("ip link set down0 up"));
         assert!(text("198.51.100.9").contains("ip link set down0 up"));
-        assert!(text("bare0").contains("no IPv4 address"));
+        assert!(text("bare0").contains("no address of a kind that is used"));
     }
 
     #[test]
@@ -224,5 +301,47 @@ mod tests {
         let many: Vec<Listed> = (0..20).map(|n| listed("eth0", Some([10, 0, 0, n]), up)).collect();
         assert_eq!(choose(&many, &[]).unwrap().len(), MAX_INTERFACES);
         assert!(choose(&many, &["eth0".into()]).unwrap_err().to_string().contains("at most 16"));
+    }
+
+    fn listed_v6(name: &str, address: &str, flags: InterfaceFlags) -> Listed {
+        Listed { name: name.into(), address: Some(address.parse().unwrap()), prefix_len: 64, flags }
+    }
+
+    #[test]
+    fn ipv6_where_there_is_nothing_else_or_where_asked() {
+        let (up, multicast) = (InterfaceFlags::IFF_UP, InterfaceFlags::IFF_MULTICAST);
+        let far = || listed_v6("eth0", "fd00:1::2", up | multicast);
+        let link = |name| listed_v6(name, "fe80::2", up | multicast);
+        let uses = |all: &[Listed], asked: &[&str], ipv6| {
+            uses_v6(all, &asked.iter().map(|s| s.to_string()).collect::<Vec<_>>(), ipv6)
+        };
+        let both: Vec<Listed> = host().into_iter().chain([far(), link("eth0")]).collect();
+        assert!(!uses(&both, &[], Ipv6::Auto) && uses(&both, &[], Ipv6::On));
+        assert!(!uses(&both, &["eth0"], Ipv6::Auto) && uses(&both, &["fd00:1::2"], Ipv6::Auto));
+        let only = [host()[1].clone(), far(), link("eth0"), link("eth1")];
+        assert!(uses(&only, &[], Ipv6::Auto) && !uses(&only, &[], Ipv6::Off));
+        assert!(!uses(&only, &["lo"], Ipv6::Auto), "it has IPv4");
+        let links = [host()[1].clone(), link("veth1")];
+        assert!(!uses(&links, &[], Ipv6::Auto), "every interface has one of the link");
+        assert!(uses(&links, &["veth1"], Ipv6::Auto));
+    }
+
+    #[test]
+    fn addresses_of_the_link_only_where_asked_and_there_are_no_others() {
+        let up = InterfaceFlags::IFF_UP;
+        let all = vec![
+            listed_v6("eth0", "fe80::2", up),
+            listed_v6("eth0", "fd00:1::2", up),
+            listed_v6("eth1", "fe80::3", up),
+            listed("eth2", Some([192, 0, 2, 2]), up),
+        ];
+        let addresses = |v6, asked: &[&str]| {
+            let names: Vec<String> = asked.iter().map(|s| s.to_string()).collect();
+            let chosen = choose(&of_kinds(all.clone(), v6, !asked.is_empty()), &names).unwrap();
+            chosen.into_iter().map(|own| own.address.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(addresses(true, &["eth0", "eth1", "eth2"]), ["fd00:1::2", "fe80::3", "192.0.2.2"]);
+        assert_eq!(addresses(true, &[]), ["192.0.2.2", "fd00:1::2"]);
+        assert_eq!(addresses(false, &[]), ["192.0.2.2"]);
     }
 }

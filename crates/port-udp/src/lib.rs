@@ -2,14 +2,21 @@
 //!
 //! Owns the sockets and the buffers that are received into. Must never look into a datagram, wait
 //! for one, or start a thread: a driver polls the descriptors of [`UdpPort::fds`] and then pulls.
-//! RTPS 2.5 §9.6.1 (which ports a participant has) and §9.6.1.4 (the multicast group); IPv4 only.
+//! RTPS 2.5 §9.6.1 (which ports a participant has) and §9.6.1.4 (the multicast group).
 //! The executor opens it and drives it; the core sees it as [`taut_port::Port`].
 //!
 //! # Which addresses
-//! Without a choice a participant uses every interface that is up and has an IPv4 address, and the
-//! loopback interface only if there is no other. Asked for loopback only, it cannot be reached
+//! Without a choice a participant uses every interface that is up and has an address, and the
+//! loopback interface only if there is no other. IPv6 has sockets of its own beside those of IPv4, at the
+//! same ports; they are opened only if IPv6 is used ([`Ipv6`]). Asked for loopback only, it cannot be reached
 //! from outside of the host: its unicast sockets are then bound to 127.0.0.1. Otherwise they are
 //! bound to every address, because peers on the same host may shorten the way to 127.0.0.1.
+//!
+//! # When interfaces change
+//! A participant follows them: [`UdpPort::watch`] is readable when the kernel says that an interface or
+//! an address came or went, and [`UdpPort::follow`] then finds the interfaces again, joins and leaves the
+//! groups and changes the locators. Its sockets stay the same. One that was asked for loopback only does
+//! not follow: nothing changes there.
 //!
 //! # How many syscalls
 //! One `recvmmsg` takes a burst of one socket and tells by a short count that none is left; a
@@ -17,16 +24,22 @@
 //! way a driver pays `epoll_wait`, one receive and one send for each round of a ping-pong.
 
 mod config;
+mod ends;
+mod follow;
+mod group;
 mod interface;
+mod netlink;
 mod path_size;
 mod port;
 mod receive;
+mod receive_v6;
 mod send;
+mod send_v6;
 mod socket;
 mod stats;
 mod sys;
 
-pub use config::{Multicast, PortMapping, UdpConfig};
+pub use config::{Ipv6, Multicast, PortMapping, UdpConfig};
 pub use interface::{Interface, MAX_INTERFACES, interfaces};
 pub use port::{Source, UdpPort};
 pub use stats::{ErrnoCounts, Stats};

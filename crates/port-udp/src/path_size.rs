@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -20,6 +20,9 @@ const LARGEST: usize = 65_507;
 /// Where the kernel does not tell: what Ethernet takes.
 const USUAL: usize = 1_500 - HEADERS;
 
+/// What IPv6 gets through everywhere: its smallest MTU of 1,280 without the headers.
+const OVER_V6: usize = 1_280 - 48;
+
 /// Addresses that are remembered. Lower asks again more often, higher holds what peers have made up.
 const KNOWN: usize = 1_024;
 
@@ -32,7 +35,11 @@ pub(crate) struct PathSizes {
 
 impl PathSizes {
     pub(crate) fn new(interfaces: &[Interface]) -> PathSizes {
-        let multicast = interfaces.iter().filter(|i| i.multicast).map(|i| i.address).collect();
+        let v4 = |own: &Interface| match own.address {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        };
+        let multicast = interfaces.iter().filter(|own| own.multicast).filter_map(v4).collect();
         PathSizes { multicast, known: BTreeMap::new() }
     }
 
@@ -42,7 +49,11 @@ impl PathSizes {
     }
 
     pub(crate) fn of(&mut self, to: &Locator) -> usize {
-        let Some(SocketAddr::V4(to)) = to.socket_addr() else { return LARGEST };
+        let to = match to.socket_addr() {
+            Some(SocketAddr::V4(to)) => to,
+            Some(SocketAddr::V6(_)) => return OVER_V6,
+            None => return LARGEST,
+        };
         if let Some(size) = self.known.get(to.ip()) {
             return *size;
         }

@@ -1,16 +1,17 @@
 //! The port of one participant: opened whole, then asked for its addresses and descriptors.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::SockRef;
 use taut_base::{Locator, Result};
 use taut_port::Traffic;
 
-use crate::config::DEFAULT_GROUP;
+use crate::ends::{Ends, Opening};
+use crate::netlink::Watch;
 use crate::receive::Receiver;
 use crate::send::Sender;
-use crate::socket::{self, refused};
+use crate::socket::{self, Unicast};
 use crate::stats::Stats;
 use crate::sys;
 use crate::{Interface, Multicast, UdpConfig};
@@ -35,12 +36,15 @@ pub struct UdpPort {
     pub(crate) receiver: Receiver,
     pub(crate) sender: Sender,
     pub(crate) stats: Stats,
-    interfaces: Vec<Interface>,
+    pub(crate) config: UdpConfig,
+    /// Those in use.
+    pub(crate) interfaces: Vec<Interface>,
+    /// The interfaces in use may not be those that there are: the last look has failed.
+    pub(crate) stale: bool,
+    pub(crate) watch: Option<Watch>,
     participant_index: Option<u32>,
-    metatraffic_unicast: Vec<Locator>,
-    metatraffic_multicast: Vec<Locator>,
-    user_unicast: Vec<Locator>,
-    user_multicast: Vec<Locator>,
+    pub(crate) metatraffic: Ends,
+    pub(crate) user: Ends,
 }
 
 /// A descriptor to wait on: when it is readable, call [`UdpPort::receive_from`] with its index.
@@ -61,35 +65,65 @@ impl UdpPort {
     /// `Error` for what the operating system refused. Each text has the remedy.
     pub fn open(config: &UdpConfig) -> Result<UdpPort> {
         config.check()?;
-        let mut interfaces = crate::interface::interfaces(&config.interfaces)?;
+        // Before it is looked what there is, so that no change is missed. Without a watch, because a sandbox does not
+        // allow it, the interfaces stay those of the beginning.
+        let watch = Watch::open().ok();
+        let (mut interfaces, v6) = crate::interface::find(&config.interfaces, config.ipv6)?;
         if config.multicast == Multicast::Never {
             interfaces.iter_mut().for_each(|interface| interface.multicast = false);
         }
-        let unicast = socket::open_unicast(config, unicast_address(&interfaces))?;
-        let (metatraffic_port, user_port) = (port_of(&unicast.metatraffic)?, port_of(&unicast.user)?);
-        let metatraffic_group =
-            join(config, config.ports.metatraffic_multicast(config.domain_id), &mut interfaces)?;
-        let user_group = join(config, config.ports.user_multicast(config.domain_id), &mut interfaces)?;
-        let locators = |port: u16| interfaces.iter().map(|i| Locator::udp_v4(i.address, port)).collect();
-        Ok(UdpPort {
-            sender: Sender::new(config, unicast.user.try_clone().map_err(os("dup"))?, &interfaces)?,
-            participant_index: unicast.index,
-            metatraffic_unicast: locators(metatraffic_port),
-            user_unicast: locators(user_port),
-            metatraffic_multicast: metatraffic_group.iter().map(|(_, locator)| *locator).collect(),
-            user_multicast: user_group.iter().map(|(_, locator)| *locator).collect(),
-            receiver: Receiver::new(
-                [Some(unicast.user), user_group.map(|(socket, _)| socket)],
-                [Some(unicast.metatraffic), metatraffic_group.map(|(socket, _)| socket)],
-            ),
+        let is_host_only = !interfaces.is_empty() && interfaces.iter().all(|own| own.loopback);
+        let watch = watch.filter(|_| config.interfaces.is_empty() || !is_host_only);
+        let (v4_address, v6_address) = unicast_addresses(&interfaces, watch.is_some());
+        let unicast = socket::open_unicast(config, v4_address, v6.then_some(v6_address))?;
+        let sender = Sender::new(&unicast)?;
+        let Unicast { index, v4, v6 } = unicast;
+        let (v6_metatraffic, v6_user) = v6.map(|pair| (pair.metatraffic, pair.user)).unzip();
+        let (domain_id, ports) = (config.domain_id, &config.ports);
+        let opening = Opening { config, stays: watch.is_some() };
+        let port = ports.user_multicast(domain_id);
+        let (user, user_sockets) = opening.ends(0, v4.user, v6_user, port, &mut interfaces)?;
+        let (first, port) = (user_sockets.len(), ports.metatraffic_multicast(domain_id));
+        let (metatraffic, metatraffic_sockets) =
+            opening.ends(first, v4.metatraffic, v6_metatraffic, port, &mut interfaces)?;
+        let mut port = UdpPort {
+            sender,
+            participant_index: index,
+            metatraffic,
+            user,
+            receiver: Receiver::new(user_sockets, metatraffic_sockets),
+            config: config.clone(),
             interfaces,
+            stale: false,
+            watch,
             stats: Stats::default(),
-        })
+        };
+        port.locate();
+        // Now that it is known which interfaces take the groups.
+        port.sender.follow(config, &port.interfaces)?;
+        Ok(port)
+    }
+
+    /// Finds the locators anew.
+    pub(crate) fn locate(&mut self) {
+        self.metatraffic.locate(&self.interfaces);
+        self.user.locate(&self.interfaces);
+    }
+
+    /// Which interface reaches a peer whose address of IPv6 is of the link, for who knows it from elsewhere than by
+    /// hearing the peer. *Source*: RFC 4007 §6, the zone index.
+    pub fn set_link(&mut self, peer: Ipv6Addr, interface: u32) {
+        self.sender.learn_link(peer, interface);
     }
 
     /// The addresses that are used, with the network they are in.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
+    }
+
+    /// Is IPv6 used beside IPv4?
+    pub fn uses_ipv6(&self) -> bool {
+        self.sender.v6.is_some()
     }
 
     /// The index whose ports these are; `None` when all were taken and the kernel chose.
@@ -99,25 +133,25 @@ impl UdpPort {
 
     /// Where discovery reaches this participant: one for each address in use.
     pub fn metatraffic_unicast(&self) -> &[Locator] {
-        &self.metatraffic_unicast
+        self.metatraffic.unicast()
     }
 
     /// The group of discovery; empty without multicast.
     pub fn metatraffic_multicast(&self) -> &[Locator] {
-        &self.metatraffic_multicast
+        self.metatraffic.multicast()
     }
 
     /// Where samples reach this participant: one for each address in use.
     pub fn user_unicast(&self) -> &[Locator] {
-        &self.user_unicast
+        self.user.unicast()
     }
 
     /// The group of samples; empty without multicast.
     pub fn user_multicast(&self) -> &[Locator] {
-        &self.user_multicast
+        self.user.multicast()
     }
 
-    /// The descriptors to wait on; they stay the same for the life of the port.
+    /// The descriptors to wait on for datagrams; they stay the same for the life of the port.
     pub fn fds(&self) -> impl Iterator<Item = Source<'_>> + '_ {
         self.receiver.sockets().map(|(index, socket, traffic)| Source { index, fd: socket.as_fd(), traffic })
     }
@@ -152,31 +186,16 @@ impl UdpPort {
     }
 }
 
-/// Loopback only: nobody else shall reach it. Otherwise every address, as peers on this host may
-/// send to 127.0.0.1 whatever was announced.
-fn unicast_address(interfaces: &[Interface]) -> Ipv4Addr {
-    match interfaces {
-        [only] if only.loopback => only.address,
-        _ => Ipv4Addr::UNSPECIFIED,
+/// Loopback only and for ever: nobody else shall reach it. Otherwise every address, as peers on this
+/// host may send to 127.0.0.1 whatever was announced, and others may come.
+fn unicast_addresses(interfaces: &[Interface], follows: bool) -> (Ipv4Addr, Ipv6Addr) {
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for own in interfaces.iter().filter(|_| !follows && interfaces.iter().all(|own| own.loopback)) {
+        match own.address {
+            IpAddr::V4(address) => v4.push(address),
+            IpAddr::V6(address) => v6.push(address),
+        }
     }
-}
-
-fn join(
-    config: &UdpConfig,
-    port: Option<u16>,
-    interfaces: &mut [Interface],
-) -> Result<Option<(UdpSocket, Locator)>> {
-    let Some(port) = port.filter(|_| interfaces.iter().any(|interface| interface.multicast)) else {
-        return Ok(None);
-    };
-    let socket = socket::open_multicast(config, port, interfaces)?;
-    Ok(socket.map(|socket| (socket, Locator::udp_v4(DEFAULT_GROUP, port))))
-}
-
-fn port_of(socket: &UdpSocket) -> Result<u16> {
-    socket.local_addr().map(|address| address.port()).map_err(os("getsockname"))
-}
-
-fn os(call: &'static str) -> impl Fn(std::io::Error) -> taut_base::Error {
-    move |error| refused(call.into(), error)
+    let v4 = if let [only] = v4[..] { only } else { Ipv4Addr::UNSPECIFIED };
+    (v4, if let [only] = v6[..] { only } else { Ipv6Addr::UNSPECIFIED })
 }

@@ -1,7 +1,7 @@
 //! Bursts out of the sockets, into buffers that are used again.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
 use nix::sys::socket::{setsockopt, sockopt};
@@ -44,20 +44,22 @@ const WEIGHED: usize = 8 << 10;
 const FRAGMENTS: usize = 512;
 
 /// What a datagram takes of the budget.
-fn weight(len: usize) -> usize {
+pub(crate) fn weight(len: usize) -> usize {
     1 + len / WEIGHED
 }
 
 /// A socket, and how it has been used of late.
-struct Receiving {
-    socket: UdpSocket,
-    traffic: Traffic,
+pub(crate) struct Receiving {
+    pub(crate) socket: UdpSocket,
+    pub(crate) traffic: Traffic,
     /// What its last datagram took of the budget.
     weight: usize,
     /// Bursts in a row of at most one datagram, and reads since then.
     lone: u8,
     /// The kernel joins datagrams.
     joins: bool,
+    /// Its datagrams come over IPv6.
+    pub(crate) v6: bool,
 }
 
 /// The sockets of one kind of traffic, those of unicast and of multicast.
@@ -69,21 +71,25 @@ struct TrafficSockets {
 }
 
 pub(crate) struct Receiver {
-    sockets: Vec<Receiving>,
+    pub(crate) sockets: Vec<Receiving>,
     user: TrafficSockets,
     metatraffic: TrafficSockets,
     pool: Pool,
     /// Buffers for the next burst, the warmest last.
-    ready: Vec<Slot>,
+    pub(crate) ready: Vec<Slot>,
     burst: usize,
+    /// Addresses of the link that have been heard of, and on which link.
+    pub(crate) heard: Vec<(Ipv6Addr, u32)>,
 }
 
 impl Receiver {
-    pub(crate) fn new(user: [Option<UdpSocket>; 2], metatraffic: [Option<UdpSocket>; 2]) -> Receiver {
+    /// The sockets get the numbers from 0 on, in this order.
+    pub(crate) fn new(user: Vec<UdpSocket>, metatraffic: Vec<UdpSocket>) -> Receiver {
         let mut sockets = Vec::new();
-        let mut add = |traffic, of_traffic: [Option<UdpSocket>; 2]| {
+        let mut add = |traffic, of_traffic: Vec<UdpSocket>| {
             let first = sockets.len();
-            sockets.extend(of_traffic.into_iter().flatten().map(|socket| Receiving {
+            sockets.extend(of_traffic.into_iter().map(|socket| Receiving {
+                v6: socket.local_addr().is_ok_and(|address| address.is_ipv6()),
                 socket,
                 traffic,
                 weight: 1,
@@ -94,11 +100,17 @@ impl Receiver {
         };
         let (user, metatraffic) = (add(Traffic::User, user), add(Traffic::Meta, metatraffic));
         let ready = Vec::with_capacity(BURST);
-        Receiver { sockets, user, metatraffic, pool: Pool::new(SLOT, KEEP), ready, burst: FIRST_BURST }
+        let pool = Pool::new(SLOT, KEEP);
+        Receiver { sockets, user, metatraffic, pool, ready, burst: FIRST_BURST, heard: Vec::new() }
     }
 
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (usize, &UdpSocket, Traffic)> {
         self.sockets.iter().enumerate().map(|(index, of)| (index, &of.socket, of.traffic))
+    }
+
+    /// The socket with this index.
+    pub(crate) fn socket(&self, index: usize) -> Option<&UdpSocket> {
+        self.sockets.get(index).map(|of| &of.socket)
     }
 
     pub(crate) fn buffers_allocated(&self) -> u64 {
@@ -106,7 +118,7 @@ impl Receiver {
     }
 
     /// Buffers for `want` datagrams, the last ones of those ready.
-    fn make_ready(&mut self, want: usize) {
+    pub(crate) fn make_ready(&mut self, want: usize) {
         while self.ready.len() < want {
             let mut slot = self.pool.claim();
             if slot.len() < SLOT {
@@ -126,6 +138,9 @@ impl Receiver {
         sink: &mut dyn FnMut(Frame),
     ) -> (usize, usize, bool) {
         let Some(from) = self.sockets.get(index) else { return (0, left, false) };
+        if from.v6 {
+            return self.burst_v6(index, left, stats, sink);
+        }
         let want = self.burst.min((left / from.weight).max(1));
         self.make_ready(want);
         let Some(from) = self.sockets.get_mut(index) else { return (0, left, false) };
@@ -158,18 +173,31 @@ impl Receiver {
 
     /// The datagrams in the last buffer of those ready.
     fn deliver(&mut self, traffic: Traffic, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(Frame)) {
-        let Some(slot) = self.ready.pop() else { return };
-        stats.bytes_in += head.len as u64;
         let source = Locator::udp_v4(*head.source.ip(), head.source.port());
-        let bytes = self.pool.share_prefix(slot, head.len);
-        if head.len <= head.each {
+        self.deliver_from(traffic, source, (head.len, head.each), stats, sink);
+    }
+
+    /// The same from wherever they came: `len` bytes of datagrams of `each`.
+    #[inline]
+    pub(crate) fn deliver_from(
+        &mut self,
+        traffic: Traffic,
+        source: Locator,
+        (len, each): (usize, usize),
+        stats: &mut Stats,
+        sink: &mut dyn FnMut(Frame),
+    ) {
+        let Some(slot) = self.ready.pop() else { return };
+        stats.bytes_in += len as u64;
+        let bytes = self.pool.share_prefix(slot, len);
+        if len <= each {
             stats.datagrams_in += 1;
             sink(Frame { source, traffic, bytes });
             return;
         }
-        for at in (0..head.len).step_by(head.each) {
+        for at in (0..len).step_by(each) {
             stats.datagrams_in += 1;
-            sink(Frame { source, traffic, bytes: bytes.slice(at..at.saturating_add(head.each)) });
+            sink(Frame { source, traffic, bytes: bytes.slice(at..at.saturating_add(each)) });
         }
     }
 
@@ -255,7 +283,7 @@ fn are_fragments(heads: &[Head; BURST]) -> bool {
 
 /// What a call received. EAGAIN and EINTR are no errors: nothing was there, and a level-triggered
 /// wait reports what comes.
-fn counted<T>(result: io::Result<T>, stats: &mut Stats) -> Option<T> {
+pub(crate) fn counted<T>(result: io::Result<T>, stats: &mut Stats) -> Option<T> {
     stats.receive_calls += 1;
     let error = match result {
         Ok(received) => return Some(received),
@@ -275,7 +303,9 @@ impl UdpPort {
     /// *Cost*: one syscall for a burst; none more to find that it was the last. No allocation once
     /// warm, if the frames are dropped before the port has been around its buffers.
     pub fn receive_from(&mut self, index: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
-        self.receiver.drain(index, budget, &mut self.stats, sink)
+        let taken = self.receiver.drain(index, budget, &mut self.stats, sink);
+        self.learn_links();
+        taken
     }
 }
 
@@ -283,6 +313,8 @@ impl UdpPort {
 /// of that traffic.
 impl Receive for UdpPort {
     fn receive(&mut self, traffic: Traffic, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
-        self.receiver.drain_traffic(traffic, budget, &mut self.stats, sink)
+        let taken = self.receiver.drain_traffic(traffic, budget, &mut self.stats, sink);
+        self.learn_links();
+        taken
     }
 }

@@ -12,9 +12,11 @@ use taut_base::{Locator, Result};
 use taut_port::Port;
 
 use crate::path_size::PathSizes;
+use crate::send_v6::SenderV6;
+use crate::socket::{self, Unicast, refused};
 use crate::stats::Stats;
 use crate::sys::SegmentSize;
-use crate::{Interface, UdpConfig, UdpPort, socket};
+use crate::{Interface, UdpConfig, UdpPort};
 
 /// Parts of most datagrams: header, destination, timestamp, data, payload.
 const FEW_PARTS: usize = 8;
@@ -37,24 +39,35 @@ pub(crate) struct Sender {
     unicast: UdpSocket,
     /// One for each interface.
     multicast: Vec<UdpSocket>,
-    pub(crate) paths: PathSizes,
+    pub(crate) v6: Option<SenderV6>,
+    paths: PathSizes,
     /// Has no interface refused to cut a row yet?
     cuts_rows: bool,
     scratch: Vec<u8>,
 }
 
 impl Sender {
-    pub(crate) fn new(config: &UdpConfig, unicast: UdpSocket, interfaces: &[Interface]) -> Result<Sender> {
-        let mut by_index: Vec<u32> = Vec::new();
-        let mut multicast = Vec::new();
-        for interface in interfaces.iter().filter(|interface| interface.multicast) {
-            if !by_index.contains(&interface.index) {
-                by_index.push(interface.index);
-                multicast.push(socket::open_multicast_sender(config, interface)?);
-            }
+    pub(crate) fn new(unicast: &Unicast) -> Result<Sender> {
+        let copy = |socket: &UdpSocket| socket.try_clone().map_err(|error| refused("dup".into(), error));
+        let v6 = unicast.v6.as_ref().map(|pair| copy(&pair.user).map(SenderV6::new)).transpose()?;
+        Ok(Sender {
+            unicast: copy(&unicast.v4.user)?,
+            multicast: Vec::new(),
+            v6,
+            paths: PathSizes::new(&[]),
+            cuts_rows: true,
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Sends to groups by these interfaces from now on.
+    pub(crate) fn follow(&mut self, config: &UdpConfig, interfaces: &[Interface]) -> Result<()> {
+        self.multicast = open_multicast(config, interfaces.iter().filter(|own| own.address.is_ipv4()))?;
+        if let Some(v6) = &mut self.v6 {
+            v6.follow(config, interfaces)?;
         }
-        let paths = PathSizes::new(interfaces);
-        Ok(Sender { unicast, multicast, paths, cuts_rows: true, scratch: Vec::new() })
+        self.paths = PathSizes::new(interfaces);
+        Ok(())
     }
 
     pub(crate) fn send_buffer(&self) -> usize {
@@ -72,33 +85,64 @@ impl Sender {
         // One wait for all destinations together: the bound is that of the whole call.
         let mut may_wait = true;
         for locator in to {
-            let Some(address @ SocketAddr::V4(_)) = locator.socket_addr() else {
-                stats.dropped_unreachable += 1;
-                continue;
-            };
-            let sockets =
-                if locator.is_multicast() { &self.multicast } else { slice::from_ref(&self.unicast) };
-            if sockets.is_empty() {
-                stats.dropped_unreachable += 1;
-            }
-            let address = SockAddr::from(address);
-            for socket in sockets {
-                let Err(errno) = send_one(socket, &address, parts, segment, &mut may_wait, stats) else {
-                    continue;
-                };
-                match segment {
-                    None => stats.send_errors.count(errno),
-                    Some(segment) => {
-                        // The path has become narrower, or what is on it cannot cut.
-                        self.paths.forget();
-                        self.cuts_rows &= matches!(errno, libc::EINVAL | libc::EMSGSIZE);
-                        stats.rows_refused += 1;
-                        send_each(socket, &address, parts, segment.bytes(), &mut may_wait, stats);
-                    }
+            let refused = match locator.socket_addr() {
+                Some(address @ SocketAddr::V4(_)) => {
+                    let sockets =
+                        if locator.is_multicast() { &self.multicast } else { slice::from_ref(&self.unicast) };
+                    send_by(sockets, address, parts, segment, &mut may_wait, stats)
                 }
+                _ => self.send_v6(locator, parts, segment, &mut may_wait, stats),
+            };
+            if let Some(errno) = refused {
+                // The path has become narrower, or what is on it cannot cut.
+                self.paths.forget();
+                self.cuts_rows &= matches!(errno, libc::EINVAL | libc::EMSGSIZE);
             }
         }
     }
+}
+
+/// Sends by each of these sockets. Returns the number of the error for which the datagrams of a row went one by one.
+pub(crate) fn send_by(
+    sockets: &[UdpSocket],
+    to: SocketAddr,
+    parts: &[IoSlice<'_>],
+    segment: Option<&SegmentSize>,
+    may_wait: &mut bool,
+    stats: &mut Stats,
+) -> Option<i32> {
+    if sockets.is_empty() {
+        stats.dropped_unreachable += 1;
+    }
+    let (to, mut refused) = (SockAddr::from(to), None);
+    for socket in sockets {
+        let Err(errno) = send_one(socket, &to, parts, segment, may_wait, stats) else { continue };
+        match segment {
+            None => stats.send_errors.count(errno),
+            Some(segment) => {
+                refused = Some(errno);
+                stats.rows_refused += 1;
+                send_each(socket, &to, parts, segment.bytes(), may_wait, stats);
+            }
+        }
+    }
+    refused
+}
+
+/// A socket for each of these interfaces that uses multicast.
+pub(crate) fn open_multicast<'a>(
+    config: &UdpConfig,
+    interfaces: impl Iterator<Item = &'a Interface>,
+) -> Result<Vec<UdpSocket>> {
+    let mut by_index: Vec<u32> = Vec::new();
+    let mut multicast = Vec::new();
+    for interface in interfaces.filter(|interface| interface.multicast) {
+        if !by_index.contains(&interface.index) {
+            by_index.push(interface.index);
+            multicast.push(socket::open_multicast_sender(config, interface)?);
+        }
+    }
+    Ok(multicast)
 }
 
 /// Sends a row, datagram by datagram.

@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use common::{assert_silent, await_frames, await_readable, free_domain, on_loopback, open};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use socket2::SockRef;
 use taut_base::Locator;
 use taut_port::{Port, Receive, Traffic};
 use taut_port_udp::{Multicast, UdpConfig, UdpPort};
@@ -264,4 +268,25 @@ fn held_frames_are_never_written_again() {
         held.extend(await_frames(&mut port, Traffic::User, 1));
     }
     assert!(held.iter().zip(0..).all(|(frame, n): (_, u8)| *frame.bytes == [n; 100]));
+}
+
+#[test]
+fn what_is_sent_carries_its_mark() {
+    const EXPEDITED: u8 = 46;
+    let domain = free_domain();
+    let mut port = open(&UdpConfig { dscp: EXPEDITED, ..on_loopback(&domain) });
+    let heard = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    let group = Ipv4Addr::new(239, 255, 0, 1);
+    heard.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).unwrap();
+    SockRef::from(&heard).set_recv_tos_v4(true).unwrap();
+    let to = heard.local_addr().unwrap().port();
+    port.send(&[Locator::udp_v4(Ipv4Addr::LOCALHOST, to), Locator::udp_v4(group, to)], &[b"first"]);
+    for way in ["unicast", "multicast"] {
+        let (mut bytes, mut space) = ([0; 8], nix::cmsg_space!(u8));
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let fd = heard.as_raw_fd();
+        let message = recvmsg::<()>(fd, &mut parts, Some(&mut space), MsgFlags::MSG_DONTWAIT).expect(way);
+        let marks: Vec<_> = message.cmsgs().unwrap().collect();
+        assert_eq!(marks, [ControlMessageOwned::Ipv4Tos(EXPEDITED << 2)], "{way}");
+    }
 }

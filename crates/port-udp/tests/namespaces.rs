@@ -4,15 +4,19 @@
 
 mod common;
 
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{assert_silent, await_frames, open};
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sched::{CloneFlags, unshare};
-use taut_port::{Port, Traffic};
-use taut_port_udp::{UdpConfig, UdpPort};
+use taut_base::Locator;
+use taut_port::{Frame, Port, Traffic};
+use taut_port_udp::{Ipv6, UdpConfig, UdpPort};
 
 /// Runs `test` in a thread with a network namespace of its own, which ends with the thread.
 fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) -> Option<thread::JoinHandle<()>> {
@@ -120,6 +124,213 @@ fn multicast_leaves_by_every_interface() {
         port.send(&to, &[b"one way"]);
         assert_eq!(port.stats().datagrams_out, 4);
         assert_eq!(await_frames(&mut port, Traffic::Meta, 2).len(), 2, "this host hears it too");
+    });
+    for thread in [far, near].into_iter().flatten() {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+/// Waits until the kernel has told of a change, and follows it.
+fn follow(port: &mut UdpPort) -> taut_base::Result<bool> {
+    let watch = port.watch().expect("it follows");
+    let mut fds = [PollFd::new(watch, PollFlags::POLLIN)];
+    assert_eq!(
+        nix::poll::poll(&mut fds, PollTimeout::from(2_000_u16)),
+        Ok(1),
+        "the kernel tells of a change"
+    );
+    port.hear_changes();
+    port.follow()
+}
+
+fn addresses(port: &UdpPort) -> Vec<String> {
+    port.user_unicast().iter().map(|locator| locator.ip().unwrap().to_string()).collect()
+}
+
+#[test]
+fn a_port_follows_its_interfaces() {
+    let (to_far, at_far) = mpsc::channel::<Vec<Locator>>();
+    let (tell_near, far_thread) = mpsc::channel::<i32>();
+    let far = in_namespace("a_port_follows_its_interfaces", move || {
+        tell_near.send(nix::unistd::gettid().as_raw()).unwrap();
+        let mut port: Option<UdpPort> = None;
+        for to in at_far {
+            await_up("taut1");
+            let port = port.get_or_insert_with(|| open(&domain_zero(&["taut1"])));
+            port.send(&to, &[b"are you there?"]);
+            // One by the group, beside what comes back of its own.
+            let end = Instant::now() + Duration::from_secs(2);
+            let is_from_near = |frame: &Frame| frame.source.ip().unwrap().to_string() == "10.77.3.1";
+            while !await_frames(port, Traffic::Meta, 1).iter().any(is_from_near) {
+                assert!(Instant::now() < end, "nothing comes from the other side");
+            }
+        }
+    });
+    let near = in_namespace("a_port_follows_its_interfaces", move || {
+        ip("link set lo up");
+        let mut port = open(&domain_zero(&[]));
+        let fds: Vec<_> = port.fds().map(|source| source.fd.as_raw_fd()).collect();
+        assert_eq!(addresses(&port), ["127.0.0.1"]);
+        let far = far_thread.recv().unwrap();
+        let enter = format!("--net=/proc/{}/task/{far}/ns/net", std::process::id());
+        ip(&format!("link add taut1 type veth peer name taut1 netns {far}"));
+        for command in ["addr add 10.77.3.2/24 dev taut1", "link set taut1 up"] {
+            let mut child = Command::new("nsenter");
+            child.arg(&enter).arg("ip").args(command.split_whitespace());
+            assert!(child.status().expect("nsenter").success(), "{command}");
+        }
+        ip("addr add 10.77.3.1/24 dev taut1");
+        ip("link set taut1 up");
+        await_up("taut1");
+        assert!(follow(&mut port).unwrap());
+        assert_eq!(addresses(&port), ["10.77.3.1"]);
+        let group = port.metatraffic_multicast().to_vec();
+        let is_heard = |port: &mut UdpPort, what: &str| {
+            to_far.send([&group[..], port.metatraffic_unicast()].concat()).unwrap();
+            assert_eq!(
+                await_frames(port, Traffic::Meta, 2).len(),
+                2,
+                "{what}: by its address and by the group"
+            );
+            port.send(&group, &[b"yes"]);
+            assert_eq!(port.stats().send_errors.total(), 0, "{what}");
+            assert_eq!(await_frames(port, Traffic::Meta, 1).len(), 1, "{what}: this host hears it too");
+        };
+        is_heard(&mut port, "an interface that came");
+        ip("link set taut1 down");
+        ip("link set taut1 up");
+        await_up("taut1");
+        assert!(!follow(&mut port).unwrap(), "down and up: nothing to tell");
+        is_heard(&mut port, "down and up");
+        // With its last address an interface loses its memberships.
+        ip("addr del 10.77.3.1/24 dev taut1");
+        ip("addr add 10.77.3.1/24 dev taut1");
+        assert!(follow(&mut port).unwrap(), "the same address again");
+        is_heard(&mut port, "the same address again");
+        ip("addr flush dev taut1");
+        assert!(follow(&mut port).unwrap());
+        assert_eq!(addresses(&port), ["127.0.0.1"], "what is left");
+        ip("link set lo down");
+        let text = follow(&mut port).unwrap_err().to_string();
+        assert!(text.contains("no usable network interface"), "{text}");
+        assert_eq!(addresses(&port), ["127.0.0.1"], "as before");
+        ip("link set lo up");
+        assert!(follow(&mut port).unwrap(), "it is there again, and the others are told");
+        assert_eq!(port.fds().map(|source| source.fd.as_raw_fd()).collect::<Vec<_>>(), fds);
+        assert!(open(&domain_zero(&["lo"])).watch().is_none(), "nothing changes there");
+        assert!(port.follow().is_ok_and(|changed| !changed), "nothing new");
+    });
+    for thread in [far, near].into_iter().flatten() {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
+fn ipv6_alone_is_enough() {
+    let run = in_namespace("ipv6_alone_is_enough", || {
+        ip("link set lo up");
+        for n in [1, 2] {
+            ip(&format!("link add taut{n} type veth peer name end{n}"));
+            ip(&format!("link set end{n} up"));
+            ip(&format!("addr add fd00:77:{n}::1/64 dev taut{n} nodad"));
+            ip(&format!("link set taut{n} up multicast on"));
+            ip(&format!("addr add fe80::{n}/64 dev taut{n} nodad"));
+        }
+        let both = UdpConfig { ipv6: Ipv6::On, ..UdpConfig::default() };
+        let off = UdpConfig { ipv6: Ipv6::Off, ..UdpConfig::default() };
+        assert_eq!(addresses(&open(&off)), ["127.0.0.1"]);
+        let (mut a, mut b) = (open(&UdpConfig { dscp: 46, ..both }), open(&UdpConfig::default()));
+        for port in [&a, &b] {
+            assert_eq!(addresses(port), ["fd00:77:1::1", "fd00:77:2::1"]);
+            let group = port.metatraffic_multicast()[0];
+            assert_eq!(group.to_string(), "udp/[ff02::ffff:efff:1]:7400");
+        }
+        let to = [b.user_unicast(), b.metatraffic_multicast()].concat();
+        a.send(&to, &[b"over", b" IPv6"]);
+        assert_eq!((a.stats().send_errors.total(), a.stats().dropped_unreachable), (0, 0));
+        let unicast = await_frames(&mut b, Traffic::User, 2);
+        assert!(unicast.iter().all(|frame| &*frame.bytes == b"over IPv6"), "{unicast:?}");
+        let ports = |frames: &[Frame]| frames.iter().map(|frame| frame.source.port).collect::<Vec<_>>();
+        assert_eq!(
+            ports(&unicast),
+            [a.user_unicast()[0].port; 2],
+            "what is sent comes from where it is announced"
+        );
+        let multicast = await_frames(&mut b, Traffic::Meta, 2);
+        let mut sources: Vec<_> = multicast.iter().map(|f| f.source.ip().unwrap().to_string()).collect();
+        sources.sort();
+        assert_eq!(sources, ["fd00:77:1::1", "fd00:77:2::1"], "once by each interface, from its address");
+        assert_eq!(await_frames(&mut a, Traffic::Meta, 2).len(), 2);
+        // More than one burst.
+        for n in 0..40_u8 {
+            a.send(&b.user_unicast()[..1], &[&[n]]);
+        }
+        let many = await_frames(&mut b, Traffic::User, 40);
+        assert!(many.iter().map(|frame| frame.bytes[0]).eq(0..40), "in order");
+        assert_silent(&mut b, Traffic::User);
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
+fn addresses_of_the_link_lead_back_to_where_they_came_from() {
+    let (tell_near, far_thread) = mpsc::channel::<i32>();
+    let (tell_far, near_is_up) = mpsc::channel::<()>();
+    let far = in_namespace("addresses_of_the_link_lead_back_to_where_they_came_from", move || {
+        tell_near.send(nix::unistd::gettid().as_raw()).unwrap();
+        near_is_up.recv().unwrap();
+        let mut port = open(&domain_zero(&["taut2"]));
+        assert_eq!(addresses(&port), ["fe80::22"]);
+        let group = port.metatraffic_multicast().to_vec();
+        port.send(&group, &[b"hello"]);
+        assert_eq!(await_frames(&mut port, Traffic::User, 1).len(), 1, "the answer");
+        // By its interfaces the other side sends to the group, too, from addresses that lead to none of them.
+        let end = Instant::now() + Duration::from_secs(2);
+        let is_of_there = |frame: &Frame| frame.source.ip().unwrap().to_string() == "fd00:88::21";
+        while !await_frames(&mut port, Traffic::Meta, 1).iter().any(is_of_there) {
+            assert!(Instant::now() < end, "nothing comes by the group");
+        }
+    });
+    let near = in_namespace("addresses_of_the_link_lead_back_to_where_they_came_from", move || {
+        let far = far_thread.recv().unwrap();
+        let enter = format!("--net=/proc/{}/task/{far}/ns/net", std::process::id());
+        // The wrong one is first: only having heard the peer tells.
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up");
+        ip("link set taut1 addrgenmode none");
+        ip("link set taut1 up");
+        ip("addr add fe80::11/64 dev taut1 nodad");
+        ip(&format!("link add taut2 type veth peer name taut2 netns {far}"));
+        for (end, enters) in [(21, false), (22, true)] {
+            let commands = [
+                "link set taut2 addrgenmode none".to_owned(),
+                "link set taut2 up".to_owned(),
+                format!("addr add fe80::{end}/64 dev taut2 nodad"),
+            ];
+            for command in commands {
+                let mut child = if enters { Command::new("nsenter") } else { Command::new("ip") };
+                if enters {
+                    child.arg(&enter).arg("ip");
+                }
+                child.args(command.split_whitespace());
+                assert!(child.status().expect("iproute2").success(), "{command}");
+            }
+        }
+        await_up("taut2");
+        let mut port = open(&domain_zero(&["taut1", "taut2"]));
+        tell_far.send(()).unwrap();
+        let frames = await_frames(&mut port, Traffic::Meta, 1);
+        let peer = frames[0].source.ip().unwrap();
+        assert_eq!(peer.to_string(), "fe80::22");
+        port.send(&[Locator::from(SocketAddr::new(peer, 7411))], &[b"hello yourself"]);
+        assert_eq!(port.stats().send_errors.total(), 0);
+        for n in [1, 2] {
+            ip(&format!("addr add fd00:88::{n}1/128 dev taut{n} nodad"));
+        }
+        let group = port.metatraffic_multicast().to_vec();
+        open(&domain_zero(&["taut1", "taut2"])).send(&group, &[b"and to all"]);
     });
     for thread in [far, near].into_iter().flatten() {
         thread.join().expect("the test in the namespace");

@@ -51,6 +51,8 @@ counters! {
     foreign_guid,
     /// Announcements of another domain.
     foreign_domain,
+    /// Addresses in announcements of participants, of a kind that this one has no address of.
+    unusable_locators,
     /// Participants beyond the cap.
     too_many_participants,
     /// Endpoints beyond the cap.

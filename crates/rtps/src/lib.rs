@@ -42,7 +42,7 @@ mod writer;
 pub use counters::Counters;
 pub use event::Event;
 pub use history_cache::{CacheChange, ChangeKind, HistoryCache};
-pub use participant::{Config, EndpointConfig, Interface, Participant, Progress, Sink};
+pub use participant::{Addresses, Config, EndpointConfig, Interface, Participant, Progress, Sink};
 pub use reader::{Offer, Reader, WriterProxy};
 pub use schedule::TxClass;
 pub use writer::{Full, Link, MulticastChoice, NewChange, ReaderProxy, Writer};

@@ -1,7 +1,7 @@
 //! The core's whole surface: one participant, driven from outside. RTPS 2.5 §8.2.5, §8.4.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use taut_base::{
     Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId,
@@ -29,9 +29,24 @@ use crate::{ReaderIndex, WriterIndex};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interface {
     /// Its address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// The length of its network's prefix.
     pub prefix_len: u8,
+}
+
+/// Where a participant is reached, and where its host is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Addresses {
+    /// Where discovery reaches it.
+    pub metatraffic_unicast: Vec<Locator>,
+    /// Where discovery reaches all.
+    pub metatraffic_multicast: Vec<Locator>,
+    /// Where samples reach it.
+    pub default_unicast: Vec<Locator>,
+    /// Where samples reach all.
+    pub default_multicast: Vec<Locator>,
+    /// The host's addresses.
+    pub interfaces: Vec<Interface>,
 }
 
 /// What a participant is told when it is made.
@@ -51,18 +66,10 @@ pub struct Config {
     pub lease_duration: Duration,
     /// The time between announcements; at most a third of the lease.
     pub announcement_period: Duration,
-    /// Where discovery reaches it.
-    pub metatraffic_unicast: Vec<Locator>,
-    /// Where discovery reaches all.
-    pub metatraffic_multicast: Vec<Locator>,
-    /// Where samples reach it.
-    pub default_unicast: Vec<Locator>,
-    /// Where samples reach all.
-    pub default_multicast: Vec<Locator>,
+    /// Its addresses, until [`Participant::set_addresses`] gives it others.
+    pub addresses: Addresses,
     /// Hosts to announce to besides multicast.
     pub initial_peers: Vec<Locator>,
-    /// The host's addresses.
-    pub interfaces: Vec<Interface>,
     /// When writers use multicast.
     pub multicast: MulticastChoice,
 }
@@ -177,7 +184,7 @@ impl Participant {
         Guid::new(self.config.guid_prefix, EntityId::PARTICIPANT)
     }
 
-    /// What it was told when it was made.
+    /// What it was told when it was made, with the addresses of now.
     pub fn config(&self) -> &Config {
         &self.config
     }

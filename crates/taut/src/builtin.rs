@@ -102,9 +102,9 @@ impl DomainParticipant {
                 name: config.entity_name.clone(),
                 properties: config.properties.clone(),
                 user_data: config.user_data.clone(),
-                unicast: config.default_unicast.clone(),
-                multicast: config.default_multicast.clone(),
-                metatraffic: config.metatraffic_unicast.clone(),
+                unicast: config.addresses.default_unicast.clone(),
+                multicast: config.addresses.default_multicast.clone(),
+                metatraffic: config.addresses.metatraffic_unicast.clone(),
                 lease_duration: config.lease_duration,
                 own: true,
             };

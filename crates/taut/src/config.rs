@@ -11,6 +11,7 @@ use taut_port_udp::{Interface, Multicast, UdpConfig};
 use taut_rtps::MulticastChoice;
 
 pub use taut_exec::Driver;
+pub use taut_port_udp::Ipv6;
 
 /// One setting that a file and the environment can change, for people who ask what there is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +35,9 @@ pub struct Config {
     pub domain_id: u32,
     /// Interfaces by name or address; empty: all that are up.
     pub interfaces: Vec<String>,
-    /// Hosts to announce to besides multicast, as `host` or `host:port`.
+    /// Whether IPv6 is used: where there is no IPv4, everywhere, never.
+    pub ipv6: Ipv6,
+    /// Hosts to announce to besides multicast, as `host`, `host:port` or `[address]:port`.
     pub initial_peers: Vec<String>,
     /// Use multicast at all.
     pub multicast: bool,
@@ -50,6 +53,9 @@ pub struct Config {
     pub announcement_period: Duration,
     /// Bytes of the sockets' receive buffers to ask for.
     pub receive_buffer: usize,
+    /// The differentiated services code point of what is sent, for switches and routers that treat some
+    /// traffic first. *Range*: 0 (none) to 63.
+    pub dscp: u8,
     /// Hand samples to readers on this machine past the network.
     pub local: bool,
     /// Where participants of other containers are met: a directory that all of them mount; `None`: only
@@ -88,6 +94,7 @@ impl Default for Config {
         Config {
             domain_id: 0,
             interfaces: Vec::new(),
+            ipv6: Ipv6::Auto,
             initial_peers: Vec::new(),
             multicast: true,
             data_multicast: true,
@@ -96,6 +103,7 @@ impl Default for Config {
             lease_duration: taut_exec::DEFAULT_LEASE_DURATION,
             announcement_period: taut_exec::DEFAULT_ANNOUNCEMENT_PERIOD,
             receive_buffer: udp.receive_buffer,
+            dscp: udp.dscp,
             local: true,
             local_directory: None,
             local_groups: Vec::new(),
@@ -152,7 +160,7 @@ impl Config {
     /// # Ok::<(), taut::Error>(())
     /// ```
     pub fn network_interfaces(&self) -> Result<Vec<Interface>> {
-        taut_port_udp::interfaces(&self.interfaces)
+        taut_port_udp::interfaces(&self.interfaces, self.ipv6)
     }
 
     pub(crate) fn executor(&self) -> ExecutorConfig {
@@ -160,8 +168,10 @@ impl Config {
             udp: UdpConfig {
                 domain_id: self.domain_id,
                 interfaces: self.interfaces.clone(),
+                ipv6: self.ipv6,
                 multicast: if self.multicast { Multicast::Auto } else { Multicast::Never },
                 receive_buffer: self.receive_buffer,
+                dscp: self.dscp,
                 ..UdpConfig::default()
             },
             initial_peers: self.initial_peers.clone(),

@@ -38,6 +38,8 @@ pub struct ClassReport {
     pub class: String,
     /// Steps run.
     pub steps: u64,
+    /// The most that one of them did, in datagrams or changes.
+    pub most: u64,
     /// All of them together took so long.
     pub busy_ns: u64,
     /// The longest since the last report took so long.
@@ -78,6 +80,8 @@ pub struct ParticipantReport {
     pub contended: u64,
     /// Input that was refused, for all reasons together.
     pub refused: u64,
+    /// See [`LatencyReport::steps_ahead`].
+    pub steps_ahead: u64,
 }
 
 impl SpreadReport {
@@ -102,6 +106,7 @@ impl ParticipantReport {
         let classes = latency.classes.iter().zip(recent).map(|(of, recent)| ClassReport {
             class: of.class.name().into(),
             steps: of.steps,
+            most: of.most as u64,
             busy_ns: ns(of.busy),
             recent_longest_ns: ns(recent),
             waiting: SpreadReport::new(&of.waiting),
@@ -120,6 +125,7 @@ impl ParticipantReport {
             tokens: stats.tokens,
             contended: stats.contended,
             refused: stats.refused.iter().map(|(_, count)| count).sum(),
+            steps_ahead: latency.steps_ahead,
         }
     }
 
@@ -130,9 +136,10 @@ impl ParticipantReport {
             let found = self.classes.iter().find(|of| of.class == class.name()).cloned().unwrap_or_default();
             let (waiting, running) = (found.waiting.spread(), found.running.spread());
             let busy = Duration::from_nanos(found.busy_ns);
-            JobReport { class, steps: found.steps, waiting, running, busy }
+            let most = usize::try_from(found.most).unwrap_or(usize::MAX);
+            JobReport { class, steps: found.steps, most, waiting, running, busy }
         };
-        LatencyReport { classes: JobClass::ALL.map(of) }
+        LatencyReport { classes: JobClass::ALL.map(of), steps_ahead: self.steps_ahead }
     }
 }
 

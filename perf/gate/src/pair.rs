@@ -51,7 +51,7 @@ impl<Index> Side<Index> {
     fn take(pair: &mut taut_sim::Pair, node: usize, index: Index, guid: Guid) -> Side<Index> {
         let now = pair.network.local_now(node);
         let participant = pair.network.nodes[node].participant.take().expect("the node is up");
-        let locator = participant.core().config().default_unicast[0];
+        let locator = participant.core().config().addresses.default_unicast[0];
         Side { participant, now, index, guid, locator }
     }
 

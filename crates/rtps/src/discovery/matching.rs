@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taut_base::{EntityId, Guid, Locator, Time};
 use taut_qos::{DurabilityKind, ReliabilityKind, incompatible, partitions_match};
 
-use super::locators::nearest;
+use super::locators::{groups, nearest};
 use super::{EndpointData, LocalKind, Refusal};
 use crate::counters::bump;
 use crate::event::Event;
@@ -80,7 +80,7 @@ impl Participant {
         };
         let matched = self.database.matches.contains(&(local, remote));
         match (verdict, matched) {
-            (Ok(()), true) => {}
+            (Ok(()), true) => self.find_endpoint(now, local, remote),
             (Ok(()), false) => {
                 self.database.refusals.remove(&(local, remote));
                 self.database.matches.insert((local, remote));
@@ -99,15 +99,16 @@ impl Participant {
     }
 
     /// The addresses of a peer's endpoint: its own, or its participant's.
-    fn locators_of(&self, data: &EndpointData) -> (Vec<Locator>, Vec<Locator>) {
+    pub(super) fn locators_of(&self, data: &EndpointData) -> (Vec<Locator>, Vec<Locator>) {
         let Some(peer) = self.database.peer(data.guid.prefix) else { return (Vec::new(), Vec::new()) };
         let source = peer.metatraffic.first().copied().unwrap_or(Locator::INVALID);
-        let own = nearest(&data.unicast_locators, &self.config.interfaces, &source);
+        let own = nearest(&data.unicast_locators, &self.config.addresses.interfaces, &source);
+        let interfaces = &self.config.addresses.interfaces;
         let unicast = if own.is_empty() { peer.unicast.clone() } else { own };
         let multicast = if data.multicast_locators.is_empty() {
-            peer.data.default_multicast.clone()
+            groups(&peer.data.default_multicast, interfaces)
         } else {
-            data.multicast_locators.clone()
+            groups(&data.multicast_locators, interfaces)
         };
         (unicast, multicast)
     }

@@ -4,6 +4,7 @@
 //! remote ones together. Everything a peer says is checked against who said it (rule R7) and every
 //! table has a cap (rule R5).
 
+mod addresses;
 mod endpoint_data;
 mod locators;
 mod matching;
@@ -37,6 +38,8 @@ pub struct Peer {
     pub metatraffic: Vec<Locator>,
     /// Where its endpoints are reached from here, unless they say otherwise.
     pub unicast: Vec<Locator>,
+    /// Where its last announcement came from.
+    pub(crate) source: Locator,
     /// When it is forgotten.
     pub(crate) lease_until: Time,
     /// How many endpoints it has.

@@ -6,6 +6,7 @@ use taut_base::{EntityId, Guid, GuidPrefix, Time};
 use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
 
+use super::locators::groups;
 use super::{Builtin, EndpointData, Local, LocalKind, builtin_endpoint as bit};
 use crate::counters::bump;
 use crate::event::Event;
@@ -58,7 +59,7 @@ impl Participant {
     }
 
     /// The built-in endpoints of a pair of participants, as the bits in their announcements say.
-    fn builtin_pairs(&self) -> [(u32, WriterIndex, EntityId, u32, ReaderIndex, EntityId); 3] {
+    pub(super) fn builtin_pairs(&self) -> [(u32, WriterIndex, EntityId, u32, ReaderIndex, EntityId); 3] {
         let own = &self.builtin;
         [
             (
@@ -91,7 +92,7 @@ impl Participant {
     pub(crate) fn match_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peer(prefix) else { return };
         let (has, unicast) = (peer.data.builtin_endpoints, peer.metatraffic.clone());
-        let multicast = peer.data.metatraffic_multicast.clone();
+        let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses.interfaces);
         for (reads, writer, remote_reader, writes, reader, remote_writer) in self.builtin_pairs() {
             if has & reads != 0
                 && let Some(local) = self.writers.get_mut(writer.0)
@@ -149,12 +150,18 @@ impl Participant {
         let mut data = EndpointData::of(guid, &topic_name, &type_name, qos);
         // Fast DDS 2.9 has an address of its own to write to only then: two readers that leave it to their
         // participants' defaults, multicast among them, end its process.
-        data.unicast_locators.clone_from(&self.config.default_unicast);
-        let mut payload = Vec::new();
-        data.write(&mut payload);
+        data.unicast_locators.clone_from(&self.config.addresses.default_unicast);
         self.locals.insert(guid.entity, Local { data: Arc::new(data), kind });
-        self.publish(now, guid, ChangeKind::Alive, Bytes::from(payload), sink);
+        self.announce_local(now, guid.entity, sink);
         self.match_local_endpoint(now, guid.entity, sink);
+    }
+
+    /// Tells the peers of a local endpoint.
+    pub(super) fn announce_local(&mut self, now: Time, entity: EntityId, sink: &mut dyn Sink) {
+        let Some(local) = self.locals.get(&entity) else { return };
+        let mut payload = Vec::new();
+        local.data.write(&mut payload);
+        self.publish(now, local.data.guid, ChangeKind::Alive, Bytes::from(payload), sink);
     }
 
     /// Takes a local endpoint out of everything and tells the peers.

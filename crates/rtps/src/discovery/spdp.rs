@@ -4,7 +4,6 @@ use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, S
 use taut_mem::Bytes;
 use taut_wire::WireError;
 
-use super::locators::nearest;
 use super::{ParticipantData, Peer, builtin_endpoint};
 use crate::ReaderIndex;
 use crate::counters::bump;
@@ -33,7 +32,6 @@ pub(crate) struct Spdp {
 impl Spdp {
     pub fn new(config: &Config) -> Spdp {
         let guid = Guid::new(config.guid_prefix, EntityId::PARTICIPANT);
-        let everybody = config.metatraffic_multicast.iter().chain(&config.initial_peers).copied().collect();
         Spdp {
             change: CacheChange {
                 kind: ChangeKind::Alive,
@@ -44,12 +42,35 @@ impl Spdp {
                 time: Time(0),
                 payload: announcement(config),
             },
-            everybody,
+            everybody: everybody(config),
             to_everybody: false,
             newcomers: Vec::new(),
             queued: false,
             next_at: Time(i64::MIN),
             initial_left: limits::INITIAL_ANNOUNCEMENTS,
+        }
+    }
+
+    /// Has other addresses to tell from now on, to all and at once. `false` if it has left.
+    pub fn announce_anew(&mut self, now: Time, config: &Config) -> bool {
+        if self.next_at == Time::NEVER {
+            return false;
+        }
+        self.change.sequence_number = self.change.sequence_number.next();
+        self.change.payload = announcement(config);
+        self.everybody = everybody(config);
+        // The first ones after a change of the network are as likely to be lost as the very first.
+        self.initial_left = limits::INITIAL_ANNOUNCEMENTS;
+        self.next_at = now;
+        true
+    }
+
+    /// These are told directly.
+    pub fn tell(&mut self, to: &[Locator]) {
+        for locator in to {
+            if !self.newcomers.contains(locator) {
+                self.newcomers.push(*locator);
+            }
         }
     }
 
@@ -69,15 +90,20 @@ impl Spdp {
     }
 }
 
+fn everybody(config: &Config) -> Vec<Locator> {
+    config.addresses.metatraffic_multicast.iter().chain(&config.initial_peers).copied().collect()
+}
+
 /// What this participant says of itself.
 fn announcement(config: &Config) -> Bytes {
+    let addresses = config.addresses.clone();
     let data = ParticipantData {
         guid_prefix: config.guid_prefix,
         domain_id: Some(config.domain_id),
-        metatraffic_unicast: config.metatraffic_unicast.clone(),
-        metatraffic_multicast: config.metatraffic_multicast.clone(),
-        default_unicast: config.default_unicast.clone(),
-        default_multicast: config.default_multicast.clone(),
+        metatraffic_unicast: addresses.metatraffic_unicast,
+        metatraffic_multicast: addresses.metatraffic_multicast,
+        default_unicast: addresses.default_unicast,
+        default_multicast: addresses.default_multicast,
         builtin_endpoints: builtin_endpoint::PARTICIPANT_ANNOUNCER
             | builtin_endpoint::PARTICIPANT_DETECTOR
             | builtin_endpoint::PUBLICATIONS_ANNOUNCER
@@ -114,7 +140,7 @@ impl Participant {
         self.queue_announcement();
     }
 
-    fn queue_announcement(&mut self) {
+    pub(crate) fn queue_announcement(&mut self) {
         if !self.spdp.queued {
             self.spdp.queued = true;
             self.schedule.push(TxClass::Discovery, Work::Announce);
@@ -165,37 +191,34 @@ impl Participant {
         if data.domain_id.is_some_and(|domain| domain != self.config.domain_id) {
             return bump(&mut self.counters.foreign_domain);
         }
+        self.count_unusable(&data);
         self.note_peer(now, data, &source.locator);
     }
 
     fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator) {
         let prefix = data.guid_prefix;
         let lease_until = now + data.lease_duration;
-        let interfaces = &self.config.interfaces;
-        let metatraffic = match &nearest(&data.metatraffic_unicast, interfaces, source)[..] {
-            [] => data.metatraffic_multicast.clone(),
-            found => found.to_vec(),
-        };
-        let unicast = nearest(&data.default_unicast, interfaces, source);
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
             peer.lease_until = lease_until;
             if peer.data.lease_duration > data.lease_duration {
                 self.timers.set(lease_until, Timer::Lease(prefix));
             }
-            peer.data = data;
-            // New addresses serve matches to come; those that are there keep the ones they work with.
-            (peer.metatraffic, peer.unicast) = (metatraffic, unicast);
+            let regrouped = peer.data.metatraffic_multicast != data.metatraffic_multicast
+                || peer.data.default_multicast != data.default_multicast;
+            (peer.data, peer.source) = (data, *source);
+            self.find_peer(now, prefix, regrouped);
             return self.ask_again(prefix);
         }
         if self.database.peers.len() >= limits::PEERS {
             return bump(&mut self.counters.too_many_participants);
         }
+        let (metatraffic, unicast) = self.addresses_of(&data, source);
         if metatraffic.is_empty() {
             return self.counters.malformed(WireError::MissingParameter);
         }
-        self.spdp.newcomers.extend(&metatraffic);
+        self.spdp.tell(&metatraffic);
         self.queue_announcement();
-        let peer = Peer { data, metatraffic, unicast, lease_until, endpoints: 0 };
+        let peer = Peer { data, metatraffic, unicast, source: *source, lease_until, endpoints: 0 };
         self.database.peers.insert(prefix, peer);
         self.timers.set(lease_until, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
@@ -213,12 +236,7 @@ impl Participant {
         let readers: Vec<ReaderIndex> = readers.collect();
         readers.into_iter().for_each(|index| self.wake_reader(index));
         let Some(peer) = self.database.peers.get(&prefix).filter(|_| !knows_us) else { return };
-        let told = &mut self.spdp.newcomers;
-        for locator in &peer.metatraffic {
-            if !told.contains(locator) {
-                told.push(*locator);
-            }
-        }
+        self.spdp.tell(&peer.metatraffic);
         self.queue_announcement();
     }
 

@@ -8,7 +8,7 @@ mod writer_proxy;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{EntityId, Guid, GuidPrefix, Time};
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
 use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
@@ -74,6 +74,18 @@ impl Reader {
     /// A matched writer has gone.
     pub fn unmatch_writer(&mut self, guid: Guid) -> Option<WriterProxy> {
         self.proxies.remove(&guid)
+    }
+
+    /// A matched writer is reached elsewhere from now on: what it has to know goes there at once. Returns whether
+    /// that is news.
+    pub(crate) fn move_writer(&mut self, writer: Guid, to: &[Locator]) -> bool {
+        let Some(proxy) = self.proxies.get_mut(&writer).filter(|proxy| proxy.locators != to) else {
+            return false;
+        };
+        proxy.locators = to.to_vec();
+        proxy.ack_due = proxy.reliable;
+        self.queue_ack(writer);
+        true
     }
 
     /// Asks the writers of a participant again that have not answered the question of

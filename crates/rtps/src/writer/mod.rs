@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use taut_base::{
-    FragmentNumberSet, Guid, InstanceHandle, SequenceNumber, SequenceNumberSet, Time, Timestamp,
+    FragmentNumberSet, Guid, InstanceHandle, Locator, SequenceNumber, SequenceNumberSet, Time, Timestamp,
 };
 use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, LivelinessKind, ReliabilityKind};
@@ -108,7 +108,7 @@ pub struct Writer {
     /// Proxies that are owed something, each at most once.
     owed: VecDeque<Guid>,
     /// Where fresh changes go: one datagram reaches as many readers as it can.
-    route: Vec<taut_base::Locator>,
+    route: Vec<Locator>,
     paths: PathSizes,
     multicast: MulticastChoice,
     last: SequenceNumber,
@@ -275,6 +275,18 @@ impl Writer {
         self.update_route();
         self.owe(guid);
         self.update_link();
+    }
+
+    /// A matched reader is reached elsewhere from now on. What was lost on the way to where it was it learns from a
+    /// heartbeat. Returns whether that is news.
+    pub(crate) fn move_reader(&mut self, reader: Guid, unicast: &[Locator], multicast: &[Locator]) -> bool {
+        let moved = |proxy: &&mut ReaderProxy| proxy.unicast != unicast || proxy.multicast != multicast;
+        let Some(proxy) = self.proxies.get_mut(&reader).filter(moved) else { return false };
+        (proxy.unicast, proxy.multicast) = (unicast.to_vec(), multicast.to_vec());
+        proxy.heartbeat_due = proxy.reliable;
+        self.update_route();
+        self.owe(reader);
+        true
     }
 
     /// The participant of a reader has spoken, so it knows this one by now: a heartbeat for a reader that

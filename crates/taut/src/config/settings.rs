@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use taut_base::Duration;
 
-use super::Config;
+use super::{Config, Ipv6};
 
 /// One setting: `name` in the file, `TAUT_NAME` in the environment.
 pub(super) struct Row {
@@ -31,6 +31,8 @@ pub(super) enum Set {
 /// The highest domain whose ports are below 65,536 (RTPS 2.5 §9.6.2.3).
 const MAX_DOMAIN_ID: u32 = 232;
 
+const IPV6: [(&str, Ipv6); 3] = [("auto", Ipv6::Auto), ("on", Ipv6::On), ("off", Ipv6::Off)];
+
 pub(super) const TABLE: &[Row] = &[
     Row {
         name: "domain",
@@ -53,8 +55,21 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| format!("{:?}", config.interfaces),
     },
     Row {
+        name: "ipv6",
+        allowed: "`auto`, `on` or `off`",
+        meaning: "Use IPv6: `auto` where there is no IPv4, `on` beside it.",
+        set: Set::One(|config, text| {
+            config.ipv6 = IPV6.iter().find(|(name, _)| *name == text)?.1;
+            Some(())
+        }),
+        get: |config| {
+            let name = IPV6.iter().find(|(_, ipv6)| *ipv6 == config.ipv6).map(|(name, _)| *name);
+            format!("{:?}", name.unwrap_or_default())
+        },
+    },
+    Row {
         name: "peer",
-        allowed: "hosts, as `192.168.1.7`, `robot.local` or `192.168.1.7:7410`",
+        allowed: "hosts, as `192.168.1.7`, `robot.local`, `192.168.1.7:7410` or `[fd00::7]:7410`",
         meaning: "Hosts to announce to besides multicast.",
         set: Set::List(|config, list| {
             config.initial_peers = list;
@@ -236,6 +251,16 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| config.receive_buffer.to_string(),
+    },
+    Row {
+        name: "dscp",
+        allowed: "a number from 0 to 63",
+        meaning: "The differentiated services code point of all that is sent, for switches and routers that let some traffic go first, as `46` for expedited forwarding.",
+        set: Set::One(|config, text| {
+            config.dscp = text.parse().ok().filter(|dscp| *dscp <= 63)?;
+            Some(())
+        }),
+        get: |config| config.dscp.to_string(),
     },
 ];
 

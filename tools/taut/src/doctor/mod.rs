@@ -87,7 +87,11 @@ fn ended(changes: &[Change], findings: &[(&'static str, Finding)]) -> Result<End
 /// All checks, in the order of their families.
 fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings) {
     let (links, none) = match config.network_interfaces() {
-        Ok(interfaces) => (probe::links(&interfaces), None),
+        Ok(interfaces) => {
+            let v6 = interfaces.iter().any(|own| own.address.is_ipv6());
+            let unseen = || Finding::not_looked("IPv6", "only addresses of IPv4 are looked at");
+            (probe::links(&interfaces), v6.then(unseen))
+        }
         Err(error) => {
             let cost = "no participant can be made";
             (Vec::new(), Some(Finding::harmful("network interfaces", error.to_string(), cost)))

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
 
 use nix::net::if_::InterfaceFlags;
@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_millis(200);
 /// Participants of a host and a domain whose ports are given by the standard: an index up to 119.
 const PARTICIPANTS: u16 = 120;
 
-/// The addresses in use, with what the kernel says of their interfaces.
+/// The addresses of IPv4 in use, with what the kernel says of their interfaces.
 pub fn links(interfaces: &[Interface]) -> Vec<Link> {
     let flagged: BTreeSet<String> = nix::ifaddrs::getifaddrs()
         .map(|all| {
@@ -30,22 +30,25 @@ pub fn links(interfaces: &[Interface]) -> Vec<Link> {
             flagged.map(|one| one.interface_name).collect()
         })
         .unwrap_or_default();
-    let link = |interface: &Interface| Link {
-        name: interface.name.clone(),
-        index: interface.index,
-        address: interface.address,
-        loopback: interface.loopback,
-        flagged: flagged.contains(&interface.name),
-        mtu: mtu(interface).map_err(|error| format!("getsockopt IP_MTU: {error}")),
+    let link = |interface: &Interface| {
+        let IpAddr::V4(address) = interface.address else { return None };
+        Some(Link {
+            name: interface.name.clone(),
+            index: interface.index,
+            address,
+            loopback: interface.loopback,
+            flagged: flagged.contains(&interface.name),
+            mtu: mtu(address).map_err(|error| format!("getsockopt IP_MTU: {error}")),
+        })
     };
-    interfaces.iter().map(link).collect()
+    interfaces.iter().filter_map(link).collect()
 }
 
-/// Bytes of a packet on an interface, from a socket that would send to the group by it.
-fn mtu(interface: &Interface) -> io::Result<u32> {
+/// Bytes of a packet on the interface with this address, from a socket that would send to the group by it.
+fn mtu(address: Ipv4Addr) -> io::Result<u32> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-    socket.bind(&SocketAddrV4::new(interface.address, 0).into())?;
-    socket.set_multicast_if_v4(&interface.address)?;
+    socket.bind(&SocketAddrV4::new(address, 0).into())?;
+    socket.set_multicast_if_v4(&address)?;
     socket.connect(&SocketAddrV4::new(GROUP, 9).into())?;
     Ok(u32::try_from(getsockopt(&socket, IpMtu)?).unwrap_or(0))
 }

@@ -1,0 +1,79 @@
+//! Interfaces that come, go or change their addresses while the participant runs.
+//!
+//! The port hears of it and finds out what there is; the core tells the others. This decides when: changes come
+//! in groups, an interface that goes down loses its addresses one by one.
+
+use std::sync::Once;
+
+use log::Level;
+use taut_base::{Duration, Time};
+use taut_port_udp::UdpConfig;
+
+use crate::config::addresses;
+use crate::executor::Core;
+use crate::neighbours::FIRST_SOURCE;
+
+/// The epoll datum of the port's watch.
+pub(crate) const NETWORK: u64 = FIRST_SOURCE - 1;
+
+/// How long after the first of a group of changes it is looked what there is. Lower tells the others of
+/// addresses that do not last, higher lets samples go astray for longer.
+const SETTLED_AFTER: Duration = Duration::from_millis(50);
+
+/// A process says it once: its participants ask for the same.
+static CAPPED: Once = Once::new();
+
+/// Says what to do about receive buffers that the kernel has made smaller than `asked`, in bytes.
+pub(crate) fn tell_of_buffers(asked: usize, granted: usize) {
+    let Some(text) = capped(asked, granted) else { return };
+    // Most systems cap what is asked for when nobody has chosen; only who has chosen is to be warned.
+    let level = if asked == UdpConfig::default().receive_buffer { Level::Info } else { Level::Warn };
+    CAPPED.call_once(|| log::log!(level, "{text}"));
+}
+
+fn capped(asked: usize, granted: usize) -> Option<String> {
+    (granted < asked).then(|| {
+        format!(
+            "receive buffers have {granted} bytes instead of {asked}, so that more of a burst may be lost: `sysctl \
+             net.core.rmem_max={asked}` as root, or a smaller receive_buffer"
+        )
+    })
+}
+
+impl Core {
+    /// Something has changed.
+    pub fn hear_network(&mut self) {
+        self.port.hear_changes();
+        self.follow_at = self.follow_at.min(self.now + SETTLED_AFTER);
+    }
+
+    /// Looks what there is now, if it is time, and tells the others.
+    pub fn follow_network(&mut self) {
+        if self.follow_at > self.now {
+            return;
+        }
+        self.follow_at = Time::NEVER;
+        match self.port.follow() {
+            Ok(true) => {
+                let now_at: Vec<String> = self.port.user_unicast().iter().map(ToString::to_string).collect();
+                log::info!("the network has changed: reached at {} now", now_at.join(", "));
+                self.participant.set_addresses(self.now, addresses(&self.port));
+            }
+            Ok(false) => {}
+            Err(error) => log::warn!("the network has changed: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capped_buffers_have_a_remedy() {
+        assert_eq!(capped(4_096, 4_096), None);
+        assert_eq!(capped(4_096, 5_000), None);
+        let text = capped(8_192, 4_096).unwrap();
+        assert!(text.contains("4096 bytes instead of 8192") && text.contains("rmem_max=8192"), "{text}");
+    }
+}

@@ -1,0 +1,101 @@
+//! From what people write for a peer to where it is looked for.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use taut_base::{Error, Locator, Result};
+use taut_port_udp::{UdpConfig, UdpPort};
+
+/// Participants per host that an initial peer without a port is asked for, by index.
+const INITIAL_PEER_INDEXES: u32 = 10;
+
+/// Where initial peers are looked for: at the port that is named, else at those of the first participants of a host.
+/// The port is told which interface reaches a peer of the link (`[fe80::1%eth0]`).
+///
+/// *Errors*: `BadParameter` for one that is not known, or that only IPv6 reaches if that is not used.
+pub(crate) fn resolve(peers: &[String], config: &UdpConfig, port: &mut UdpPort) -> Result<Vec<Locator>> {
+    let uses_v6 = port.uses_ipv6();
+    let mut locators = Vec::new();
+    for peer in peers {
+        let (host, named) = parse(peer);
+        let found = (host, named.unwrap_or(0)).to_socket_addrs().map_err(|error| {
+            Error::BadParameter(format!(
+                "initial peer {peer:?} is not known: {error}; give an address, as 192.168.1.7, 192.168.1.7:7410 or \
+                 [fd00::7]:7410"
+            ))
+        })?;
+        for mut address in chosen(peer, found.collect(), uses_v6)? {
+            if let SocketAddr::V6(v6) = address
+                && v6.scope_id() != 0
+            {
+                port.set_link(*v6.ip(), v6.scope_id());
+            }
+            if named.is_some() {
+                locators.push(address.into());
+                continue;
+            }
+            for index in 0..INITIAL_PEER_INDEXES {
+                if let Some((metatraffic, _)) = config.ports.unicast(config.domain_id, index) {
+                    address.set_port(metatraffic);
+                    locators.push(address.into());
+                }
+            }
+        }
+    }
+    Ok(locators)
+}
+
+/// The host and the port. An address of IPv6 has a port only behind brackets.
+fn parse(peer: &str) -> (&str, Option<u16>) {
+    if let Some((host, rest)) = peer.strip_prefix('[').and_then(|inner| inner.rsplit_once(']')) {
+        return (host, rest.strip_prefix(':').and_then(|port| port.parse().ok()));
+    }
+    match peer.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') => match port.parse() {
+            Ok(port) => (host, Some(port)),
+            Err(_) => (peer, None),
+        },
+        _ => (peer, None),
+    }
+}
+
+/// Of the addresses of a peer those of IPv4, and those of IPv6 if there are no others and it is used.
+fn chosen(peer: &str, found: Vec<SocketAddr>, uses_v6: bool) -> Result<Vec<SocketAddr>> {
+    let (v4, v6): (Vec<_>, Vec<_>) = found.into_iter().partition(SocketAddr::is_ipv4);
+    match (v4.is_empty(), uses_v6) {
+        (false, _) => Ok(v4),
+        (true, true) => Ok(v6),
+        (true, false) => Err(Error::BadParameter(format!(
+            "initial peer {peer:?} is reached by IPv6 only, which this participant does not use: set ipv6 to \"on\""
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports() {
+        for (peer, host, port) in [
+            ("robot.local", "robot.local", None),
+            ("robot.local:7410", "robot.local", Some(7_410)),
+            ("192.168.1.7:7410", "192.168.1.7", Some(7_410)),
+            ("2001:db8::1", "2001:db8::1", None),
+            ("[2001:db8::1]", "2001:db8::1", None),
+            ("[2001:db8::1]:7410", "2001:db8::1", Some(7_410)),
+            ("[fe80::1%eth0]:7410", "fe80::1%eth0", Some(7_410)),
+            ("robot:x", "robot:x", None),
+        ] {
+            assert_eq!(parse(peer), (host, port), "{peer}");
+        }
+    }
+
+    #[test]
+    fn ipv4_first() {
+        let (v4, v6) = ("10.0.0.1:1".parse().unwrap(), "[fd00::1]:1".parse().unwrap());
+        assert_eq!(chosen("x", vec![v6, v4], true).unwrap(), [v4]);
+        assert_eq!(chosen("x", vec![v6], true).unwrap(), [v6]);
+        let text = chosen("x", vec![v6], false).unwrap_err().to_string();
+        assert!(text.contains("set ipv6 to \"on\""), "{text}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Follows the interfaces of the host while the port is open.
+
+use std::os::fd::BorrowedFd;
+
+use taut_base::Result;
+use taut_port::Port;
+
+use crate::netlink::Watch;
+use crate::{Multicast, UdpPort, interface};
+
+impl UdpPort {
+    /// A descriptor that is readable when interfaces have changed: then call [`UdpPort::hear_changes`], and
+    /// [`UdpPort::follow`] once it has been quiet for a while, as changes come in groups. `None` if the port does
+    /// not follow.
+    pub fn watch(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(Watch::fd)
+    }
+
+    /// Takes what the kernel has said of changes, so that [`UdpPort::watch`] is no longer readable.
+    ///
+    /// *Cost*: one syscall for each message, and one more.
+    pub fn hear_changes(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.hear();
+        }
+    }
+
+    /// Uses the interfaces that there are now. Returns whether that is another answer to who reaches the
+    /// participant where; then locators and interfaces are to be asked for again.
+    ///
+    /// *Errors*: `Error` or `BadParameter` if no interface can be used; the port stays as it was until the next
+    /// call, after the next change. *Cost*: tens of syscalls.
+    pub fn follow(&mut self) -> Result<bool> {
+        let Some(watch) = &mut self.watch else { return Ok(false) };
+        let lost = watch.take_lost();
+        // Until it has come to its end.
+        let stale = std::mem::replace(&mut self.stale, true);
+        let mut found = interface::find_again(&self.config.interfaces, self.sender.v6.is_some())?;
+        if found.is_empty() {
+            // Addresses of IPv6 that are not ready: the kernel tells when they are.
+            return Ok(false);
+        }
+        if self.config.multicast == Multicast::Never {
+            found.iter_mut().for_each(|own| own.multicast = false);
+        }
+        for ends in [&mut self.metatraffic, &mut self.user] {
+            for group in &mut ends.groups {
+                if let Some(socket) = self.receiver.socket(group.socket) {
+                    group.follow(socket, &mut found, &lost);
+                }
+            }
+        }
+        let touched = found.iter().any(|own| lost.has(own.index, own.address));
+        if stale || touched || found != self.interfaces {
+            // What is collected was meant for the senders that there are.
+            self.flush();
+            self.sender.follow(&self.config, &found)?;
+            self.interfaces = found;
+            self.locate();
+            self.stale = false;
+            return Ok(true);
+        }
+        self.stale = false;
+        Ok(false)
+    }
+}

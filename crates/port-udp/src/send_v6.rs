@@ -1,0 +1,73 @@
+//! Datagrams that leave over IPv6.
+
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::slice;
+
+use taut_base::{Locator, Result};
+
+use crate::interface::is_of_link;
+use crate::send::{Sender, open_multicast, send_by};
+use crate::stats::Stats;
+use crate::sys::SegmentSize;
+use crate::{Interface, UdpConfig};
+
+/// Peers whose links are remembered. A locator has no room for the link: it is that by which the peer was heard.
+/// Lower forgets peers of a crowded link, higher lets somebody who invents peers fill memory.
+const PEERS: usize = 4_096;
+
+pub(crate) struct SenderV6 {
+    unicast: UdpSocket,
+    /// One for each interface.
+    multicast: Vec<UdpSocket>,
+    /// By which interface peers are reached whose addresses are of the link.
+    links: BTreeMap<Ipv6Addr, u32>,
+    /// The interface for those that were never heard.
+    first_link: u32,
+}
+
+impl SenderV6 {
+    pub(crate) fn new(unicast: UdpSocket) -> SenderV6 {
+        SenderV6 { unicast, multicast: Vec::new(), links: BTreeMap::new(), first_link: 0 }
+    }
+
+    pub(crate) fn follow(&mut self, config: &UdpConfig, interfaces: &[Interface]) -> Result<()> {
+        let v6 = || interfaces.iter().filter(|own| own.address.is_ipv6());
+        self.multicast = open_multicast(config, v6())?;
+        self.first_link = v6().find(|own| !own.loopback).map_or(0, |own| own.index);
+        Ok(())
+    }
+}
+
+impl Sender {
+    /// A peer whose address is of the link is reached by this interface.
+    pub(crate) fn learn_link(&mut self, peer: Ipv6Addr, interface: u32) {
+        let Some(v6) = &mut self.v6 else { return };
+        if v6.links.len() >= PEERS && !v6.links.contains_key(&peer) {
+            v6.links.clear();
+        }
+        v6.links.insert(peer, interface);
+    }
+
+    /// Sends to what is no address of IPv4.
+    #[cold]
+    pub(crate) fn send_v6(
+        &self,
+        to: &Locator,
+        parts: &[IoSlice<'_>],
+        segment: Option<&SegmentSize>,
+        may_wait: &mut bool,
+        stats: &mut Stats,
+    ) -> Option<i32> {
+        let (Some(v6), Some(SocketAddr::V6(mut address))) = (&self.v6, to.socket_addr()) else {
+            stats.dropped_unreachable += 1;
+            return None;
+        };
+        if is_of_link((*address.ip()).into()) {
+            address.set_scope_id(v6.links.get(address.ip()).copied().unwrap_or(v6.first_link));
+        }
+        let sockets = if to.is_multicast() { &v6.multicast } else { slice::from_ref(&v6.unicast) };
+        send_by(sockets, address.into(), parts, segment, may_wait, stats)
+    }
+}

@@ -1,0 +1,134 @@
+//! Addresses that change while participants run: this one's and its peers'. RTPS 2.5 §8.5.3.2, §8.5.4.4.
+//!
+//! Owns nothing: it brings what discovery knows of addresses into the proxies, whoever has moved. Must never
+//! end a match: who moves keeps its endpoints, and what was lost on the way to the old address is repaired.
+
+use std::sync::Arc;
+
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
+
+use super::locators::{groups, is_usable, nearest};
+use super::{LocalKind, ParticipantData};
+use crate::participant::{Addresses, Participant, Sink};
+use crate::timers::Timer;
+
+impl Participant {
+    /// This participant is reached elsewhere from now on: all are told at once, and peers are looked for again
+    /// from where it is now. With the same addresses as before it only tells that it is there.
+    pub fn set_addresses(&mut self, now: Time, addresses: Addresses, sink: &mut dyn Sink) {
+        let moved = self.config.addresses.default_unicast != addresses.default_unicast;
+        self.config.addresses = addresses;
+        let peers: Vec<GuidPrefix> = self.database.peers.keys().copied().collect();
+        peers.into_iter().for_each(|prefix| self.find_peer(now, prefix, false));
+        if !self.spdp.announce_anew(now, &self.config) {
+            return;
+        }
+        let known: Vec<Locator> = self.database.peers().flat_map(|peer| &peer.metatraffic).copied().collect();
+        self.spdp.tell(&known);
+        self.queue_announcement();
+        self.timers.set(now, Timer::Announce);
+        if moved {
+            self.move_locals(now, sink);
+        }
+    }
+
+    /// Endpoints name their addresses themselves: those are told anew, too.
+    fn move_locals(&mut self, now: Time, sink: &mut dyn Sink) {
+        let locals = self.locals.iter_mut().filter(|(entity, _)| !entity.is_builtin());
+        let moved: Vec<EntityId> = locals
+            .map(|(entity, local)| {
+                let addresses = &self.config.addresses;
+                Arc::make_mut(&mut local.data).unicast_locators.clone_from(&addresses.default_unicast);
+                *entity
+            })
+            .collect();
+        moved.into_iter().for_each(|entity| self.announce_local(now, entity, sink));
+    }
+
+    /// Where a participant's discovery and its endpoints are reached from here.
+    pub(super) fn addresses_of(
+        &self,
+        data: &ParticipantData,
+        source: &Locator,
+    ) -> (Vec<Locator>, Vec<Locator>) {
+        let interfaces = &self.config.addresses.interfaces;
+        let metatraffic = match &nearest(&data.metatraffic_unicast, interfaces, source)[..] {
+            [] => groups(&data.metatraffic_multicast, interfaces),
+            found => found.to_vec(),
+        };
+        (metatraffic, nearest(&data.default_unicast, interfaces, source))
+    }
+
+    /// Counts the addresses of an announcement that lead nowhere from here.
+    pub(super) fn count_unusable(&mut self, data: &ParticipantData) {
+        let all = data.metatraffic_unicast.iter().chain(&data.default_unicast);
+        let unusable = all.filter(|locator| !is_usable(locator, &self.config.addresses.interfaces)).count();
+        let count = &mut self.counters.unusable_locators;
+        *count = count.saturating_add(u64::try_from(unusable).unwrap_or(u64::MAX));
+    }
+
+    /// Looks where a peer is reached now, by what it last said and by where this participant is, and sends what
+    /// is for it there. One that names no address that could be reached keeps those it had. `regrouped`: it has
+    /// named other groups than before.
+    pub(super) fn find_peer(&mut self, now: Time, prefix: GuidPrefix, regrouped: bool) {
+        let Some(peer) = self.database.peer(prefix) else { return };
+        let (metatraffic, unicast) = self.addresses_of(&peer.data, &peer.source);
+        let Some(peer) = self.database.peers.get_mut(&prefix).filter(|_| !metatraffic.is_empty()) else {
+            return;
+        };
+        if !regrouped && (&peer.metatraffic, &peer.unicast) == (&metatraffic, &unicast) {
+            return;
+        }
+        (peer.metatraffic, peer.unicast) = (metatraffic, unicast);
+        self.find_builtin_endpoints(now, prefix);
+        let matches = self.database.matches.iter().filter(|(_, remote)| remote.prefix == prefix);
+        let matches: Vec<(EntityId, Guid)> = matches.copied().collect();
+        matches.into_iter().for_each(|(local, remote)| self.find_endpoint(now, local, remote));
+    }
+
+    fn find_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(peer) = self.database.peer(prefix) else { return };
+        let unicast = peer.metatraffic.clone();
+        let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses.interfaces);
+        for (_, writer, remote_reader, _, reader, remote_writer) in self.builtin_pairs() {
+            self.find(now, LocalKind::Writer(writer), Guid::new(prefix, remote_reader), &unicast, &multicast);
+            self.find(now, LocalKind::Reader(reader), Guid::new(prefix, remote_writer), &unicast, &multicast);
+        }
+    }
+
+    /// Sends what is for a matched endpoint of a peer to where it is now.
+    pub(super) fn find_endpoint(&mut self, now: Time, local: EntityId, remote: Guid) {
+        let (Some(kind), Some(data)) =
+            (self.locals.get(&local).map(|local| local.kind), self.database.endpoint(remote).map(Arc::clone))
+        else {
+            return;
+        };
+        let (unicast, multicast) = self.locators_of(&data);
+        self.find(now, kind, remote, &unicast, &multicast);
+    }
+
+    fn find(
+        &mut self,
+        now: Time,
+        local: LocalKind,
+        remote: Guid,
+        unicast: &[Locator],
+        multicast: &[Locator],
+    ) {
+        match local {
+            LocalKind::Writer(index) => {
+                let writer = self.writers.get_mut(index.0);
+                if writer.is_some_and(|writer| writer.move_reader(remote, unicast, multicast)) {
+                    self.wake_writer(now, index);
+                }
+            }
+            LocalKind::Reader(index) => {
+                let to = if unicast.is_empty() { multicast } else { unicast };
+                let reader = self.readers.get_mut(index.0);
+                if reader.is_some_and(|reader| reader.move_writer(remote, to)) {
+                    self.wake_reader(index);
+                }
+            }
+        }
+    }
+}

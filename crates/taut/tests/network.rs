@@ -1,0 +1,246 @@
+//! Participants in network namespaces of their own, whose interfaces come, go and change.
+//!
+//! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
+
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CloneFlags, unshare};
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos};
+
+/// For what takes milliseconds when nothing else runs on the machine.
+const SOON: Duration = Duration::from_secs(10);
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Number {
+    value: u32,
+}
+
+/// Longer than it takes until a participant has followed a change.
+const FOLLOWED: Duration = Duration::from_millis(200);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread in a network namespace of its own, which goes with the threads and sockets in it.
+struct Host {
+    jobs: mpsc::Sender<Job>,
+    /// By which its namespace is found.
+    thread: i32,
+}
+
+impl Host {
+    /// With loopback only. `None` without root.
+    fn new() -> Option<Host> {
+        if !nix::unistd::geteuid().is_root() {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "this test needs root");
+            println!("LEFT OUT: it needs root for network namespaces");
+            return None;
+        }
+        let (jobs, queue) = mpsc::channel::<Job>();
+        thread::spawn(move || {
+            unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
+            queue.into_iter().for_each(|job| job());
+        });
+        let mut host = Host { jobs, thread: 0 };
+        host.thread = host.on(|| nix::unistd::gettid().as_raw());
+        host.ip("link set lo up");
+        Some(host)
+    }
+
+    /// Runs `call` in the namespace.
+    fn on<R: Send + 'static>(&self, call: impl FnOnce() -> R + Send + 'static) -> R {
+        let (tell, told) = mpsc::channel();
+        self.jobs.send(Box::new(move || tell.send(call()).unwrap())).expect("the host is there");
+        told.recv().expect("no panic there")
+    }
+
+    fn ip(&self, arguments: &str) {
+        let arguments = arguments.to_owned();
+        self.on(move || {
+            let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
+            assert!(status.success(), "ip {arguments}");
+        });
+    }
+
+    /// A cable to another host, of this name at both ends; the ends have no addresses and are down.
+    fn connect(&self, other: &Host, name: &str) {
+        self.ip(&format!("link add {name} type veth peer name {name} netns {}", other.thread));
+    }
+
+    fn participant(&self, config: &Config) -> DomainParticipant {
+        let config = config.clone();
+        // In this process they would not need the network.
+        self.on(move || {
+            DomainParticipant::with_config(&Config { local: false, name: "a host".into(), ..config }).unwrap()
+        })
+    }
+}
+
+/// Two hosts with a cable, both ends with addresses, 10.78.N.1 and 10.78.N.2.
+fn two_hosts(cable: &str, network: u8) -> Option<(Host, Host)> {
+    let (near, far) = (Host::new()?, Host::new()?);
+    near.connect(&far, cable);
+    set_up(&near, &far, cable, network);
+    Some((near, far))
+}
+
+fn set_up(near: &Host, far: &Host, cable: &str, network: u8) {
+    for (host, end) in [(near, 1), (far, 2)] {
+        host.ip(&format!("addr add 10.78.{network}.{end}/24 dev {cable}"));
+        host.ip(&format!("link set {cable} up"));
+    }
+}
+
+/// A writer on one host and a reader on another. They are not waited for by this thread, which is in neither
+/// namespace: participants drive themselves.
+struct Stream {
+    writer: DataWriter<Number>,
+    reader: DataReader<Number>,
+    next: u32,
+    _participants: [DomainParticipant; 2],
+}
+
+impl Stream {
+    fn new(near: &Host, far: &Host, config: &Config) -> Stream {
+        let participants = [near.participant(config), far.participant(config)];
+        let topics = participants.each_ref().map(|of| of.topic::<Number>("Moving").unwrap());
+        let qos = Qos::default().reliable().keep_last(1);
+        let writer = topics[0].writer(qos.clone()).unwrap();
+        let reader = topics[1].reader(qos).unwrap();
+        Stream { writer, reader, next: 0, _participants: participants }
+    }
+
+    /// Writes until a sample arrives that was written from now on. Returns how long that took.
+    fn flows(&mut self) -> Duration {
+        let (start, first) = (Instant::now(), self.next);
+        loop {
+            self.writer.write(&Number { value: self.next }).unwrap();
+            self.next += 1;
+            thread::sleep(Duration::from_millis(1));
+            let mut samples = self.reader.take().unwrap().into_iter();
+            if samples.any(|sample| sample.data.is_some_and(|data| data.value >= first)) {
+                return start.elapsed();
+            }
+            assert!(start.elapsed() < SOON, "nothing arrives");
+        }
+    }
+
+    /// The same, after a change of the network that has just been made.
+    fn flows_after(&mut self, what: &str) {
+        let took = self.flows();
+        // They may have come by what is about to be left: the participants look once it has been quiet.
+        thread::sleep(FOLLOWED);
+        self.flows();
+        println!("{what}: samples arrive after {} ms", took.as_millis());
+    }
+}
+
+#[test]
+fn samples_follow_an_address() {
+    let Some((near, far)) = two_hosts("cable", 1) else { return };
+    let mut stream = Stream::new(&near, &far, &Config::default());
+    stream.flows();
+    for (host, who, old, new) in
+        [(&far, "reader", 2, 3), (&near, "writer", 1, 4), (&far, "reader", 3, 5), (&near, "writer", 4, 6)]
+    {
+        host.ip(&format!("addr del 10.78.1.{old}/24 dev cable"));
+        host.ip(&format!("addr add 10.78.1.{new}/24 dev cable"));
+        stream.flows_after(&format!("another address of the {who}"));
+    }
+    // To another network: each side sends by its only interface.
+    for (host, end) in [(&near, 1), (&far, 2)] {
+        host.ip("addr flush dev cable");
+        host.ip(&format!("addr add 10.78.9.{end}/24 dev cable"));
+    }
+    stream.flows_after("another network");
+    far.ip("addr del 10.78.9.2/24 dev cable");
+    far.ip("addr add 10.78.9.2/24 dev cable");
+    stream.flows_after("the same address again");
+}
+
+#[test]
+fn samples_come_back_with_an_interface() {
+    let Some((near, far)) = two_hosts("cable", 2) else { return };
+    let mut stream =
+        Stream::new(&near, &far, &Config { interfaces: vec!["cable".into()], ..Config::default() });
+    stream.flows();
+    for host in [&near, &far] {
+        host.ip("link set cable down");
+        // Long enough that it is seen: an interface that is down for a moment makes no difference.
+        thread::sleep(Duration::from_millis(200));
+        host.ip("link set cable up");
+        stream.flows_after("down and up");
+    }
+    near.ip("link del cable");
+    thread::sleep(Duration::from_millis(200));
+    near.connect(&far, "cable");
+    set_up(&near, &far, "cable", 2);
+    stream.flows_after("pulled out and put in");
+    near.ip("link del cable");
+    near.connect(&far, "cable");
+    set_up(&near, &far, "cable", 3);
+    stream.flows_after("put in with other addresses");
+}
+
+#[test]
+fn an_interface_that_comes_later_is_used() {
+    let (Some(near), Some(far)) = (Host::new(), Host::new()) else { return };
+    let mut stream = Stream::new(&near, &far, &Config::default());
+    near.connect(&far, "first");
+    set_up(&near, &far, "first", 4);
+    stream.flows_after("the first interface");
+    near.connect(&far, "second");
+    set_up(&near, &far, "second", 5);
+    near.ip("link del first");
+    stream.flows_after("the second interface in place of the first");
+}
+
+#[test]
+fn ipv6_alone_carries_samples() {
+    let (Some(near), Some(far)) = (Host::new(), Host::new()) else { return };
+    near.connect(&far, "cable");
+    for (host, end) in [(&near, 1), (&far, 2)] {
+        host.ip("link set cable up");
+        // For a second or two it is asked whether somebody else has the address.
+        host.ip(&format!("addr add fd00:78::{end}/64 dev cable"));
+    }
+    let mut stream = Stream::new(&near, &far, &Config::default());
+    stream.flows_after("addresses that become usable");
+    far.ip("addr del fd00:78::2/64 dev cable");
+    far.ip("addr add fd00:78::3/64 dev cable nodad");
+    stream.flows_after("another address of the reader");
+    for (host, end) in [(&near, 1), (&far, 2)] {
+        host.ip(&format!("addr add 10.78.6.{end}/24 dev cable"));
+    }
+    stream.flows_after("IPv4 beside it");
+    near.ip("addr flush dev cable scope global");
+    near.ip("addr add fd00:78::7/64 dev cable nodad");
+    stream.flows_after("IPv6 alone again on one side");
+}
+
+#[test]
+fn an_address_of_the_link_is_enough() {
+    let (Some(near), Some(far)) = (Host::new(), Host::new()) else { return };
+    near.connect(&far, "cable");
+    for (host, end) in [(&near, 1), (&far, 2)] {
+        host.ip("link set cable addrgenmode none");
+        host.ip("link set cable up");
+        host.ip(&format!("addr add fe80::{end}/64 dev cable nodad"));
+    }
+    let config = Config { interfaces: vec!["cable".into()], ..Config::default() };
+    Stream::new(&near, &far, &config).flows_after("addresses of the link");
+    // Found by its address, with the interface that leads there.
+    let config = Config {
+        multicast: false,
+        initial_peers: vec!["[fe80::2%cable]".into(), "fe80::1%cable".into()],
+        ..config
+    };
+    let mut stream = Stream::new(&near, &far, &Config { domain_id: 1, ..config.clone() });
+    stream.flows_after("a peer on the link");
+    let refused = Config { domain_id: 1, interfaces: vec!["lo".into()], ..config };
+    let text = near.on(move || DomainParticipant::with_config(&refused).err().map(|error| error.to_string()));
+    assert!(text.as_ref().is_some_and(|text| text.contains("set ipv6 to \"on\"")), "{text:?}");
+}
