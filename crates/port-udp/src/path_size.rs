@@ -27,25 +27,30 @@ const OVER_V6: usize = 1_280 - 48;
 const KNOWN: usize = 1_024;
 
 /// The paths that were asked for.
+#[derive(Default)]
 pub(crate) struct PathSizes {
     /// Where multicast leaves.
     multicast: Vec<Ipv4Addr>,
     known: BTreeMap<Ipv4Addr, usize>,
+    /// How often what was known has been forgotten.
+    pub(crate) generation: u64,
 }
 
 impl PathSizes {
-    pub(crate) fn new(interfaces: &[Interface]) -> PathSizes {
+    /// By these interfaces multicast leaves from now on.
+    pub(crate) fn follow(&mut self, interfaces: &[Interface]) {
         let v4 = |own: &Interface| match own.address {
             IpAddr::V4(address) => Some(address),
             IpAddr::V6(_) => None,
         };
-        let multicast = interfaces.iter().filter(|own| own.multicast).filter_map(v4).collect();
-        PathSizes { multicast, known: BTreeMap::new() }
+        self.multicast = interfaces.iter().filter(|own| own.multicast).filter_map(v4).collect();
+        self.forget();
     }
 
-    /// A path has become narrower: ask again.
+    /// A path may have changed: ask again.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
+        self.generation += 1;
     }
 
     pub(crate) fn of(&mut self, to: &Locator) -> usize {

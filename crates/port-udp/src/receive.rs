@@ -56,8 +56,8 @@ pub(crate) struct Receiving {
     weight: usize,
     /// Bursts in a row of at most one datagram, and reads since then.
     lone: u8,
-    /// The kernel joins datagrams.
-    joins: bool,
+    /// The kernel joins datagrams; `None`: it was not asked to.
+    joins: Option<bool>,
     /// Its datagrams come over IPv6.
     pub(crate) v6: bool,
 }
@@ -94,7 +94,7 @@ impl Receiver {
                 traffic,
                 weight: 1,
                 lone: 0,
-                joins: false,
+                joins: None,
             }));
             TrafficSockets { first, last: sockets.len(), turn: first }
         };
@@ -146,15 +146,19 @@ impl Receiver {
         let Some(from) = self.sockets.get_mut(index) else { return (0, left, false) };
         let first = self.ready.len() - want;
         let mut heads = [Head::NONE; BURST];
-        let result =
-            sys::receive_burst(from.socket.as_fd(), &mut self.ready[first..], &mut heads, from.joins);
+        let result = sys::receive_burst(
+            from.socket.as_fd(),
+            &mut self.ready[first..],
+            &mut heads,
+            from.joins == Some(true),
+        );
         let taken = counted(result, stats).unwrap_or(0);
         from.lone = if taken > 1 { 0 } else { from.lone.saturating_add(1) };
         from.weight =
             taken.checked_sub(1).and_then(|last| heads.get(last)).map_or(1, |head| weight(head.len));
-        if taken == BURST && !from.joins && are_fragments(&heads) {
+        if taken == BURST && from.joins.is_none() && are_fragments(&heads) {
             // A kernel before 5.0 cannot, and is not asked again.
-            from.joins = setsockopt(&from.socket, sockopt::UdpGroSegment, &true).is_ok();
+            from.joins = Some(setsockopt(&from.socket, sockopt::UdpGroSegment, &true).is_ok());
         }
         let traffic = from.traffic;
         let mut left = left;
@@ -203,7 +207,10 @@ impl Receiver {
 
     /// One datagram of a quiet socket, or `None` if the socket is not quiet.
     fn read_quiet(&mut self, index: usize, stats: &mut Stats, sink: &mut dyn FnMut(Frame)) -> Option<usize> {
-        let from = self.sockets.get_mut(index).filter(|from| from.lone >= QUIET_AFTER && !from.joins)?;
+        let from = self
+            .sockets
+            .get_mut(index)
+            .filter(|from| from.lone >= QUIET_AFTER && from.joins != Some(true))?;
         if from.lone >= QUIET_AFTER + QUIET_READS {
             // The next burst decides: of one datagram, it makes the socket quiet again.
             from.lone = QUIET_AFTER - 1;

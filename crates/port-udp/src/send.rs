@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::slice;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{MsgHdr, SockAddr, SockRef};
 use taut_base::{Locator, Result};
 use taut_port::Port;
@@ -41,7 +42,7 @@ pub(crate) struct Sender {
     multicast: Vec<UdpSocket>,
     pub(crate) v6: Option<SenderV6>,
     paths: PathSizes,
-    /// Has no interface refused to cut a row yet?
+    /// Does the kernel cut rows, and has no interface refused to yet?
     cuts_rows: bool,
     scratch: Vec<u8>,
 }
@@ -54,8 +55,8 @@ impl Sender {
             unicast: copy(&unicast.v4.user)?,
             multicast: Vec::new(),
             v6,
-            paths: PathSizes::new(&[]),
-            cuts_rows: true,
+            paths: PathSizes::default(),
+            cuts_rows: false,
             scratch: Vec::new(),
         })
     }
@@ -66,7 +67,9 @@ impl Sender {
         if let Some(v6) = &mut self.v6 {
             v6.follow(config, interfaces)?;
         }
-        self.paths = PathSizes::new(interfaces);
+        self.paths.follow(interfaces);
+        // Kernels before 4.18 do not know it, and would send a row as one datagram.
+        self.cuts_rows = getsockopt(&self.unicast, sockopt::UdpGsoSegment).is_ok();
         Ok(())
     }
 
@@ -83,47 +86,74 @@ impl Sender {
         stats: &mut Stats,
     ) {
         // One wait for all destinations together: the bound is that of the whole call.
-        let mut may_wait = true;
+        let mut how = How { segment, cuts: self.cuts_rows, may_wait: true };
         for locator in to {
             let refused = match locator.socket_addr() {
                 Some(address @ SocketAddr::V4(_)) => {
                     let sockets =
                         if locator.is_multicast() { &self.multicast } else { slice::from_ref(&self.unicast) };
-                    send_by(sockets, address, parts, segment, &mut may_wait, stats)
+                    send_by(sockets, address, parts, &mut how, stats)
                 }
-                _ => self.send_v6(locator, parts, segment, &mut may_wait, stats),
+                _ => self.send_v6(locator, parts, &mut how, stats),
             };
-            if let Some(errno) = refused {
-                // The path has become narrower, or what is on it cannot cut.
-                self.paths.forget();
-                self.cuts_rows &= matches!(errno, libc::EINVAL | libc::EMSGSIZE);
+            match refused {
+                None => {}
+                Some(Refused::Narrow) => self.paths.forget(),
+                Some(Refused::Never) => self.cuts_rows = false,
             }
         }
     }
 }
 
-/// Sends by each of these sockets. Returns the number of the error for which the datagrams of a row went one by one.
+/// How a call of the port sends.
+pub(crate) struct How<'a> {
+    /// How long the datagrams of a row are.
+    segment: Option<&'a SegmentSize>,
+    /// Are rows cut by the kernel?
+    cuts: bool,
+    /// May it still wait for room?
+    may_wait: bool,
+}
+
+/// Why a row was not taken whole.
+pub(crate) enum Refused {
+    /// Its datagrams do not fit the path any more.
+    Narrow,
+    /// What is on the path does not cut.
+    Never,
+}
+
+/// Sends by each of these sockets. Returns why the datagrams of a row went one by one, if they did.
 pub(crate) fn send_by(
     sockets: &[UdpSocket],
     to: SocketAddr,
     parts: &[IoSlice<'_>],
-    segment: Option<&SegmentSize>,
-    may_wait: &mut bool,
+    how: &mut How<'_>,
     stats: &mut Stats,
-) -> Option<i32> {
+) -> Option<Refused> {
     if sockets.is_empty() {
         stats.dropped_unreachable += 1;
     }
     let (to, mut refused) = (SockAddr::from(to), None);
     for socket in sockets {
-        let Err(errno) = send_one(socket, &to, parts, segment, may_wait, stats) else { continue };
-        match segment {
-            None => stats.send_errors.count(errno),
-            Some(segment) => {
-                refused = Some(errno);
+        let row = how.segment.map(SegmentSize::bytes);
+        if let Some(each) = row.filter(|_| !how.cuts) {
+            send_each(socket, &to, parts, each, how, stats);
+            continue;
+        }
+        let Err(errno) = send_one(socket, &to, parts, how, stats) else { continue };
+        let reason = match errno {
+            libc::EINVAL | libc::EMSGSIZE => Some(Refused::Narrow),
+            libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT => Some(Refused::Never),
+            _ => None,
+        };
+        match (row, reason) {
+            (Some(each), Some(reason)) => {
+                refused = Some(reason);
                 stats.rows_refused += 1;
-                send_each(socket, &to, parts, segment.bytes(), may_wait, stats);
+                send_each(socket, &to, parts, each, how, stats);
             }
+            _ => stats.send_errors.count(errno),
         }
     }
     refused
@@ -151,17 +181,19 @@ fn send_each(
     to: &SockAddr,
     parts: &[IoSlice<'_>],
     each: usize,
-    may_wait: &mut bool,
+    how: &mut How<'_>,
     stats: &mut Stats,
 ) {
+    let mut alone = How { segment: None, cuts: false, may_wait: how.may_wait };
     let slices: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
     taut_port::split(&slices, each, |datagram| {
         gather::<MANY_PARTS>(datagram, |slices| {
-            if let Err(errno) = send_one(socket, to, slices, None, may_wait, stats) {
+            if let Err(errno) = send_one(socket, to, slices, &mut alone, stats) {
                 stats.send_errors.count(errno);
             }
         });
     });
+    how.may_wait = alone.may_wait;
 }
 
 /// Sends one datagram or one row; at most one retry for each reason that can pass. Returns the number of an
@@ -170,15 +202,16 @@ fn send_one(
     socket: &UdpSocket,
     to: &SockAddr,
     parts: &[IoSlice<'_>],
-    segment: Option<&SegmentSize>,
-    may_wait: &mut bool,
+    how: &mut How<'_>,
     stats: &mut Stats,
 ) -> std::result::Result<(), i32> {
+    let datagrams = |bytes: usize| how.segment.map_or(1, |segment| bytes.div_ceil(segment.bytes()) as u64);
+    let all = || datagrams(parts.iter().map(|part| part.len()).sum());
     let mut may_retry = true;
     loop {
         stats.send_calls += 1;
         let socket_ref = SockRef::from(socket);
-        let result = match (parts, segment) {
+        let result = match (parts, how.segment) {
             (_, Some(segment)) => {
                 let row = MsgHdr::new().with_addr(to).with_buffers(parts).with_control(segment.control());
                 socket_ref.sendmsg(&row, 0)
@@ -188,22 +221,22 @@ fn send_one(
         };
         let error = match result {
             Ok(bytes) => {
-                stats.datagrams_out += segment.map_or(1, |segment| bytes.div_ceil(segment.bytes())) as u64;
+                stats.datagrams_out += datagrams(bytes);
                 stats.bytes_out += bytes as u64;
                 return Ok(());
             }
             Err(error) => error,
         };
         match error.raw_os_error() {
-            Some(libc::EAGAIN) if *may_wait => {
-                *may_wait = false;
+            Some(libc::EAGAIN) if how.may_wait => {
+                how.may_wait = false;
                 stats.sends_waited += 1;
                 if wait_for_room(socket) {
                     continue;
                 }
-                stats.dropped_full += 1;
+                stats.dropped_full += all();
             }
-            Some(libc::EAGAIN) => stats.dropped_full += 1,
+            Some(libc::EAGAIN) => stats.dropped_full += all(),
             // The kernel reports what an earlier datagram met, and has not sent this one.
             Some(libc::ECONNREFUSED) if may_retry => {
                 may_retry = false;
@@ -249,7 +282,7 @@ impl Port for UdpPort {
 
     /// One syscall as well, for as many datagrams as the kernel cuts; where it cuts none, one for each.
     fn send_row(&mut self, to: &[Locator], parts: &[&[u8]], each: usize) {
-        match SegmentSize::new(each).filter(|_| self.sender.cuts_rows) {
+        match SegmentSize::new(each) {
             Some(segment) => self.send_parts(to, parts, Some(&segment)),
             None => taut_port::split(parts, each, |datagram| self.send(to, datagram)),
         }
@@ -258,6 +291,10 @@ impl Port for UdpPort {
     /// Four syscalls for an address that was not asked for lately.
     fn path_size(&mut self, to: &Locator) -> usize {
         self.sender.paths.of(to)
+    }
+
+    fn path_generation(&self) -> u64 {
+        self.sender.paths.generation
     }
 
     fn flush(&mut self) {}

@@ -8,9 +8,8 @@ use std::slice;
 use taut_base::{Locator, Result};
 
 use crate::interface::is_of_link;
-use crate::send::{Sender, open_multicast, send_by};
+use crate::send::{How, Refused, Sender, open_multicast, send_by};
 use crate::stats::Stats;
-use crate::sys::SegmentSize;
 use crate::{Interface, UdpConfig};
 
 /// Peers whose links are remembered. A locator has no room for the link: it is that by which the peer was heard.
@@ -56,10 +55,9 @@ impl Sender {
         &self,
         to: &Locator,
         parts: &[IoSlice<'_>],
-        segment: Option<&SegmentSize>,
-        may_wait: &mut bool,
+        how: &mut How<'_>,
         stats: &mut Stats,
-    ) -> Option<i32> {
+    ) -> Option<Refused> {
         let (Some(v6), Some(SocketAddr::V6(mut address))) = (&self.v6, to.socket_addr()) else {
             stats.dropped_unreachable += 1;
             return None;
@@ -68,6 +66,6 @@ impl Sender {
             address.set_scope_id(v6.links.get(address.ip()).copied().unwrap_or(v6.first_link));
         }
         let sockets = if to.is_multicast() { &v6.multicast } else { slice::from_ref(&v6.unicast) };
-        send_by(sockets, address.into(), parts, segment, may_wait, stats)
+        send_by(sockets, address.into(), parts, how, stats)
     }
 }

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{assert_silent, await_frames, open};
+use common::{assert_silent, await_frames, await_readable, open};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sched::{CloneFlags, unshare};
 use taut_base::Locator;
@@ -69,6 +69,58 @@ fn bare_loopback_without_any_route_is_enough() {
         a.send(&group, &[b"all"]);
         assert_eq!(await_frames(&mut b, Traffic::Meta, 1).len(), 1);
         assert_eq!(await_frames(&mut a, Traffic::Meta, 1).len(), 1);
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+/// Sends a row, and says what came of it and how many calls it took to send and to receive.
+fn row(port: &mut UdpPort, to: &[Locator], each: usize, datagrams: usize) -> (Vec<Frame>, u64, u64) {
+    let bytes: Vec<u8> = (0..each * (datagrams - 1) + each / 2).map(|n| (n % 251) as u8).collect();
+    // Where parts end has nothing to do with where datagrams do.
+    let parts: Vec<&[u8]> = bytes.chunks(700).collect();
+    let before = port.stats();
+    port.send_row(to, &parts, each);
+    let mut frames = Vec::new();
+    while frames.len() < datagrams {
+        let readable = await_readable(port, 2_000);
+        assert_ne!(readable, [], "{} of {datagrams} datagrams of {each} came", frames.len());
+        for index in readable {
+            port.receive_from(index, 64, &mut |frame| frames.push(frame));
+        }
+    }
+    let received: Vec<u8> = frames.iter().flat_map(|frame| frame.bytes.to_vec()).collect();
+    assert_eq!((frames.len(), received), (datagrams, bytes), "datagrams of {each}");
+    let after = port.stats();
+    assert_eq!(after.datagrams_out - before.datagrams_out, datagrams as u64);
+    assert_eq!(after.datagrams_in - before.datagrams_in, datagrams as u64);
+    (frames, after.send_calls - before.send_calls, after.receive_calls - before.receive_calls)
+}
+
+#[test]
+fn a_row_is_one_call_and_as_large_as_the_path_takes() {
+    let run = in_namespace("a_row_is_one_call_and_as_large_as_the_path_takes", || {
+        ip("link set lo up mtu 1500");
+        let mut port = open(&UdpConfig::default());
+        let (me, group) = (port.user_unicast().to_vec(), port.user_multicast().to_vec());
+        assert_eq!((port.path_size(&me[0]), port.path_size(&group[0])), (1_472, 1_472));
+
+        let (frames, sends, first) = row(&mut port, &me, 1_000, 40);
+        assert!(frames.iter().all(|frame| frame.source == me[0]));
+        assert_eq!(sends, 1);
+        assert!(first >= 4, "each datagram had a buffer of its own: {first}");
+        // The burst was full of fragments: from now on the kernel hands them over together.
+        let (_, sends, receives) = row(&mut port, &me, 1_000, 40);
+        assert_eq!((sends, receives), (1, 1), "of {first}");
+        assert_eq!(row(&mut port, &me, 1_000, 1).0.len(), 1, "one alone");
+        assert_eq!(row(&mut port, &group, 1_000, 20).1, 1);
+
+        // What does not fit the path is not cut by the kernel, and goes one by one.
+        assert_eq!(port.stats().rows_refused, 0);
+        assert_eq!(row(&mut port, &me, 2_000, 3).1, 4);
+        assert_eq!(port.stats().rows_refused, 1);
+        assert_eq!(row(&mut port, &me, 1_000, 40).1, 1, "the next one may");
     });
     if let Some(thread) = run {
         thread.join().expect("the test in the namespace");

@@ -58,6 +58,11 @@ pub trait Port {
         usize::MAX
     }
 
+    /// Another number than before says that [`Port::path_size`] may have other answers.
+    fn path_generation(&self) -> u64 {
+        0
+    }
+
     /// Hands over all that [`Port::send`] has collected.
     fn flush(&mut self);
 }

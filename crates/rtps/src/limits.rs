@@ -13,8 +13,11 @@ pub const MESSAGE_SIZE: usize = 65_000;
 pub const FRAGMENT_SIZE_MIN: usize = 512;
 /// Bytes of a datagram around a fragment: header 20, INFO_DST 16, INFO_TS 12, DATA_FRAG 36, inline QoS up to 32.
 pub const FRAGMENT_HEADERS: usize = 120;
-/// Datagrams that leave in one call: Linux cuts what it is given into at most 64 before 6.9, 128 since.
-pub const ROW: usize = 64;
+/// Datagrams that leave in one call. Linux cuts what it is given into at most 64, before 5.16 with the headers
+/// counted in; since 6.9 into 128.
+pub const ROW: usize = 63;
+/// The smallest datagram that a path is believed to need.
+pub const DATAGRAM_MIN: usize = FRAGMENT_SIZE_MIN + FRAGMENT_HEADERS;
 /// The largest sample a reader assembles. Lower refuses what peers may send; the memory is only
 /// taken as the bytes arrive (R2).
 pub const SAMPLE_SIZE: u32 = 1 << 30;

@@ -145,9 +145,9 @@ impl Message {
     fn end_in_row(&mut self) -> bool {
         let bytes = self.size.saturating_sub(self.row.size);
         let each = if self.row.datagrams > 0 { self.row.each } else { bytes };
-        let Some(missing) = each.checked_sub(bytes).filter(|missing| missing.is_multiple_of(4)) else {
-            return false;
-        };
+        // What is much shorter than those before it is not worth its padding.
+        let fits = |missing: &usize| missing.is_multiple_of(4) && *missing <= each / 4;
+        let Some(missing) = each.checked_sub(bytes).filter(fits) else { return false };
         let has_room = self.size.saturating_add(missing).saturating_add(each) <= limits::MESSAGE_SIZE
             && self.parts.len().saturating_add(4) <= limits::MESSAGE_PARTS
             && self.row.datagrams.saturating_add(1) < limits::ROW;

@@ -243,7 +243,8 @@ impl Participant {
         self.schedule.has_work(lowest)
     }
 
-    /// Sends at most about `budget` datagrams of class `lowest` or above, the highest first.
+    /// Sends what is of class `lowest` or above, the highest first, by at most about `budget` calls of the port, one
+    /// for each destination of a datagram or a row.
     pub fn poll_transmit(
         &mut self,
         now: Time,

@@ -70,6 +70,23 @@ impl Host {
         self.ip(&format!("link add {name} type veth peer name {name} netns {}", other.thread));
     }
 
+    /// From now on one of so many packets of IPv4 that come by this cable is lost. What one call has sent is cut into
+    /// packets before it is on the cable.
+    fn lose_one_of(&self, packets: u32, cable: &str) {
+        let (cable, hook) = (cable.to_owned(), "{ type filter hook ingress device");
+        self.ip(&format!("link set {cable} gso_max_segs 1"));
+        self.on(move || {
+            for rule in [
+                "add table netdev t".to_owned(),
+                format!("add chain netdev t in {hook} {cable} priority 0; }}"),
+                format!("add rule netdev t in ip protocol udp numgen inc mod {packets} == 0 drop"),
+            ] {
+                let status = Command::new("nft").args(rule.split_whitespace()).status().expect("nftables");
+                assert!(status.success(), "nft {rule}");
+            }
+        });
+    }
+
     fn participant(&self, config: &Config) -> DomainParticipant {
         let config = config.clone();
         // In this process they would not need the network.
@@ -243,4 +260,47 @@ fn an_address_of_the_link_is_enough() {
     let refused = Config { domain_id: 1, interfaces: vec!["lo".into()], ..config };
     let text = near.on(move || DomainParticipant::with_config(&refused).err().map(|error| error.to_string()));
     assert!(text.as_ref().is_some_and(|text| text.contains("set ipv6 to \"on\"")), "{text:?}");
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Picture {
+    pixels: Vec<u8>,
+}
+
+/// A datagram of 64 kB is 45 packets here: at one lost of 50 few would come through.
+#[test]
+fn large_samples_survive_lost_packets() {
+    let Some((near, far)) = two_hosts("cable", 11) else { return };
+    [&near, &far].iter().for_each(|host| host.lose_one_of(50, "cable"));
+    let participants = [near.participant(&Config::default()), far.participant(&Config::default())];
+    let topics = participants.each_ref().map(|of| of.topic::<Picture>("Pictures").unwrap());
+    let qos = Qos::default().reliable().keep_all();
+    let writer = topics[0].writer(qos.clone()).unwrap();
+    let reader = topics[1].reader(qos).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    let pictures = [100, 2_000, 300_000, 1_000_000, 1_400, 1_300].map(|len| Picture { pixels: vec![7; len] });
+    for picture in &pictures {
+        writer.write(picture).unwrap();
+    }
+    for picture in &pictures {
+        reader.wait(SOON).expect("each arrives");
+        assert_eq!(reader.take_next().unwrap().unwrap().data.as_ref(), Some(picture));
+    }
+    let port = participants[0].stats().port;
+    assert!(port.bytes_out / port.datagrams_out < 1_472, "no datagram is more than a packet: {port:?}");
+    assert!(port.send_calls < port.datagrams_out / 8, "rows of them share a call: {port:?}");
+    assert_eq!(port.rows_refused, 0);
+
+    // Nobody tells of a path that becomes narrower; it shows when the kernel refuses a row.
+    near.ip("link set cable mtu 1300");
+    for picture in [&pictures[2], &pictures[2], &pictures[3]] {
+        writer.write(picture).unwrap();
+        reader.wait(SOON).expect("each arrives");
+        assert_eq!(reader.take_next().unwrap().unwrap().data.as_ref(), Some(picture));
+    }
+    let narrow = participants[0].stats().port;
+    assert!((1..=20).contains(&narrow.rows_refused), "the first change's, until it is out: {narrow:?}");
+    let bytes = narrow.bytes_out - port.bytes_out;
+    assert!(bytes / (narrow.datagrams_out - port.datagrams_out) < 1_272 + 100, "{narrow:?}");
 }

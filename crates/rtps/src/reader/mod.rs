@@ -12,6 +12,7 @@ use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
 use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
+use crate::limits;
 use crate::message::{NUMBERS, Tx};
 use crate::{ReaderIndex, WriterIndex};
 
@@ -120,6 +121,8 @@ impl Reader {
 
     /// Sends the ACKNACKs and NACK_FRAGs that are due. Returns whether all are out.
     pub fn send_acks(&mut self, tx: &mut Tx<'_>) -> bool {
+        // They are small; which path they take nobody has asked.
+        tx.message.set_limit(limits::DATAGRAM_MIN);
         while let Some(guid) = self.acks.front().copied() {
             if tx.budget == 0 {
                 return false;

@@ -529,7 +529,7 @@ impl Writer {
     /// How large datagrams and fragments to the readers may be.
     #[inline]
     fn learn_paths(&mut self, tx: &mut Tx<'_>) {
-        if !self.paths.are_known() {
+        if !self.paths.are_known(tx.port.path_generation()) {
             self.ask_for_paths(tx);
         }
         tx.message.set_limit(self.paths.datagram());
@@ -540,10 +540,9 @@ impl Writer {
     fn ask_for_paths(&mut self, tx: &mut Tx<'_>) {
         let Writer { route, proxies, paths, history, fragment, sent, .. } = self;
         let unicast = proxies.values().flat_map(|proxy| &proxy.unicast);
-        if let Some(smallest) = route.iter().chain(unicast).map(|to| tx.port.path_size(to)).min() {
-            // Of a change that is half out the rest has the same size.
-            let from = (*sent).max(fragment.0).next();
-            paths.learn(smallest, from, history.first());
-        }
+        let smallest = route.iter().chain(unicast).map(|to| tx.port.path_size(to)).min();
+        // Of a change that is half out the rest has the same size.
+        let from = (*sent).max(fragment.0).next();
+        paths.learn(tx.port.path_generation(), smallest, from, history.first());
     }
 }

@@ -1,6 +1,7 @@
 //! How large a writer's datagrams and fragments are: as large as gets through to all of its readers in one
 //! piece, since a datagram that the network cuts is lost with any of its pieces. RTPS 2.5 §8.4.14.1 (large data).
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use taut_base::SequenceNumber;
@@ -11,9 +12,10 @@ use crate::limits;
 /// The sizes of one writer. A change keeps the size of its fragments for good: readers ask for them by number.
 pub(super) struct PathSizes {
     datagram: usize,
-    known: bool,
-    /// Some reader has been sent to.
-    used: bool,
+    /// The answers of the port that it goes by; `None` if the readers have changed since.
+    generation: Option<u64>,
+    /// Some change has been cut.
+    used: Cell<bool>,
     may_fragment: bool,
     /// From which change on which size, in order; the first is for all before the second.
     fragments: VecDeque<(SequenceNumber, usize)>,
@@ -28,8 +30,8 @@ impl PathSizes {
         let fragments = VecDeque::from([(SequenceNumber::ZERO, limits::FRAGMENT_SIZE)]);
         PathSizes {
             datagram: limits::MESSAGE_SIZE,
-            known: true,
-            used: false,
+            generation: Some(0),
+            used: Cell::new(false),
             may_fragment,
             fragments,
             smallest: limits::FRAGMENT_SIZE,
@@ -38,33 +40,44 @@ impl PathSizes {
 
     /// The readers have changed.
     pub fn forget(&mut self) {
-        self.known = false;
+        self.generation = None;
     }
 
-    pub fn are_known(&self) -> bool {
-        self.known
+    #[inline]
+    pub fn are_known(&self, generation: u64) -> bool {
+        self.generation == Some(generation)
     }
 
-    /// The smallest of the paths takes datagrams of this size; changes below `from` may be out, and there is
-    /// none below `first`.
-    pub fn learn(&mut self, datagram: usize, from: SequenceNumber, first: Option<SequenceNumber>) {
-        self.known = true;
-        let smallest = limits::FRAGMENT_SIZE_MIN.saturating_add(limits::FRAGMENT_HEADERS);
-        self.datagram = datagram.clamp(smallest, limits::MESSAGE_SIZE);
+    /// The port's answer of this generation: the smallest of the paths takes datagrams of this size, if there is a
+    /// path. Changes below `from` may be out, and there is none below `first`.
+    pub fn learn(
+        &mut self,
+        generation: u64,
+        datagram: Option<usize>,
+        from: SequenceNumber,
+        first: Option<SequenceNumber>,
+    ) {
+        self.generation = Some(generation);
+        let Some(datagram) = datagram else { return };
+        self.datagram = datagram.clamp(limits::DATAGRAM_MIN, limits::MESSAGE_SIZE);
         let first = first.unwrap_or(from);
         while self.fragments.get(1).is_some_and(|(next, _)| *next <= first) {
             self.fragments.pop_front();
         }
         let size = (self.datagram.saturating_sub(limits::FRAGMENT_HEADERS) & !7).min(limits::FRAGMENT_SIZE);
-        if !self.may_fragment || self.fragments.back().is_some_and(|(_, last)| *last == size) {
-            self.used = true;
+        if !self.may_fragment {
             return;
         }
-        if !self.used || first >= from {
+        if !self.used.get() || first >= from {
             self.fragments.clear();
         }
-        self.used = true;
-        self.fragments.push_back((from, size));
+        // No change has the sizes that there were in between.
+        while self.fragments.back().is_some_and(|(since, _)| *since >= from) {
+            self.fragments.pop_back();
+        }
+        if self.fragments.back().is_none_or(|(_, last)| *last != size) {
+            self.fragments.push_back((from, size));
+        }
         self.smallest = self.fragments.iter().map(|(_, size)| *size).min().unwrap_or(size);
     }
 
@@ -86,6 +99,8 @@ impl PathSizes {
             Some((_, size)) => *size,
             None => self.fragments.front().map_or(limits::FRAGMENT_SIZE, |(_, size)| *size),
         };
-        (change.payload.len() > size).then_some(size)
+        let is_cut = change.payload.len() > size;
+        self.used.set(self.used.get() || is_cut);
+        is_cut.then_some(size)
     }
 }

@@ -61,7 +61,9 @@ impl Writer {
     fn note_under_way(&mut self, datagrams: usize) {
         if self.keep_all {
             self.unasked_datagrams = self.unasked_datagrams.saturating_add(datagrams);
-            self.under_way.extend(std::iter::repeat_n(self.sent, datagrams));
+            // A change may be half out.
+            let last = self.sent.max(self.fragment.0);
+            self.under_way.extend(std::iter::repeat_n(last, datagrams));
         }
     }
 
