@@ -124,12 +124,19 @@ pub fn take_plain_boxed<T: Plain>(payload: &[u8]) -> Result<Box<T>> {
         return Err(CdrError::Encapsulation);
     }
     if encapsulation.endian != crate::Endian::NATIVE {
-        return crate::from_payload(payload).map(Box::new);
+        return take_members_boxed(payload);
     }
     let bytes = body.get(..size_of::<T>()).ok_or(CdrError::EndOfData)?;
     let mut value = bytemuck::allocation::zeroed_box::<T>();
     bytemuck::bytes_of_mut(&mut *value).copy_from_slice(bytes);
     Ok(value)
+}
+
+/// By a value on the stack, of which only its callers have to have room.
+#[cold]
+#[inline(never)]
+fn take_members_boxed<T: Plain>(payload: &[u8]) -> Result<Box<T>> {
+    crate::from_payload(payload).map(Box::new)
 }
 
 #[cfg(test)]
@@ -173,7 +180,8 @@ mod tests {
         let thread = small_stack.spawn(move || {
             let mut into = bytemuck::allocation::zeroed_box::<Large>();
             crate::from_payload_into(&payload, &mut *into).unwrap();
-            into.bytes.iter().all(|byte| *byte == 5)
+            let boxed = take_plain_boxed::<Large>(&payload).unwrap();
+            into.bytes.iter().chain(&boxed.bytes).all(|byte| *byte == 5)
         });
         assert!(thread.unwrap().join().unwrap());
     }

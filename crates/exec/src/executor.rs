@@ -615,7 +615,7 @@ impl Inner {
         }
         let class = if lowest <= TxClass::Data { JobClass::SendUser } else { JobClass::SendMeta };
         self.run(core, class, |core, budget| {
-            core.participant.poll_transmit(core.now, &mut core.port, lowest, budget).sent
+            core.participant.poll_transmit(core.now, &mut core.port, lowest, budget).calls
         });
     }
 

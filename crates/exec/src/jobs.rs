@@ -34,7 +34,8 @@ impl JobClass {
         JobClass::SendMeta,
     ];
 
-    /// The most one step of the class does. *Units*: writes or datagrams. Higher makes a class below
+    /// The most one step of the class does. *Units*: writes, datagrams received, calls that send (of one datagram or of
+    /// a row of them, to one destination). Higher makes a class below
     /// another wait longer; lower costs a round of the loop per burst.
     pub const fn budget(self) -> usize {
         match self {

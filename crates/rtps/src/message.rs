@@ -362,6 +362,8 @@ pub struct Tx<'a> {
     pub budget: usize,
     /// Datagrams sent.
     pub sent: usize,
+    /// Calls of the port, one for each destination.
+    pub calls: usize,
 }
 
 impl Tx<'_> {
@@ -376,6 +378,7 @@ impl Tx<'_> {
         if datagrams > 0 && !to.is_empty() {
             self.message.send(self.port, to);
             self.sent = self.sent.saturating_add(to.len().saturating_mul(datagrams));
+            self.calls = self.calls.saturating_add(to.len());
             self.budget = self.budget.saturating_sub(to.len());
         }
         self.message.clear();
@@ -510,7 +513,8 @@ mod tests {
         let (mut port, mut message) = (Rows::default(), Message::new(header));
         let to = [Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)];
         message.set_limit(1_472);
-        let mut tx = Tx { now: Time(0), port: &mut port, message: &mut message, budget: 99, sent: 0 };
+        let mut tx =
+            Tx { now: Time(0), port: &mut port, message: &mut message, budget: 99, sent: 0, calls: 0 };
         tx.message.directed(prefix);
         for (number, size) in (1..).zip(sizes) {
             tx.data(EntityId::UNKNOWN, &change(number, *size), &to);

@@ -108,8 +108,8 @@ pub trait Sink {
 /// What a transmission step has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Datagrams sent.
-    pub sent: usize,
+    /// Calls of the port, one for each destination of a datagram or a row of them.
+    pub calls: usize,
     /// There is more of the classes that were asked for.
     pub more: bool,
 }
@@ -253,7 +253,7 @@ impl Participant {
         budget: usize,
     ) -> Progress {
         let Participant { message, schedule, writers, readers, spdp, timers, .. } = self;
-        let mut tx = Tx { now, port, message, budget, sent: 0 };
+        let mut tx = Tx { now, port, message, budget, sent: 0, calls: 0 };
         while tx.budget > 0 {
             let Some((class, work)) = schedule.pop(lowest) else { break };
             let done = match work {
@@ -284,11 +284,11 @@ impl Participant {
                 schedule.push(class, work);
             }
         }
-        let sent = tx.sent;
-        if sent > 0 {
+        let calls = tx.calls;
+        if calls > 0 {
             port.flush();
         }
-        Progress { sent, more: self.schedule.has_work(lowest) }
+        Progress { calls, more: self.schedule.has_work(lowest) }
     }
 
     /// Creates a writer, announces it and matches it with the readers that are known.

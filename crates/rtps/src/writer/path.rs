@@ -76,7 +76,8 @@ impl PathSizes {
             self.fragments.pop_back();
         }
         if self.fragments.back().is_none_or(|(_, last)| *last != size) {
-            self.fragments.push_back((from, size));
+            let since = if self.fragments.is_empty() { SequenceNumber::ZERO } else { from };
+            self.fragments.push_back((since, size));
         }
         self.smallest = self.fragments.iter().map(|(_, size)| *size).min().unwrap_or(size);
     }
@@ -95,12 +96,67 @@ impl PathSizes {
     #[cold]
     fn look_up(&self, change: &CacheChange) -> Option<usize> {
         let mut sizes = self.fragments.iter().rev();
-        let size = match sizes.find(|(from, _)| *from <= change.sequence_number) {
-            Some((_, size)) => *size,
-            None => self.fragments.front().map_or(limits::FRAGMENT_SIZE, |(_, size)| *size),
-        };
+        let size = sizes.find(|(from, _)| *from <= change.sequence_number).or(self.fragments.front());
+        let size = size.map_or(limits::FRAGMENT_SIZE, |(_, size)| *size);
         let is_cut = change.payload.len() > size;
         self.used.set(self.used.get() || is_cut);
         is_cut.then_some(size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history_cache::ChangeKind;
+    use taut_base::{Guid, Time};
+    use taut_mem::Bytes;
+
+    fn large(number: i64) -> CacheChange {
+        CacheChange {
+            kind: ChangeKind::Alive,
+            writer_guid: Guid::UNKNOWN,
+            sequence_number: SequenceNumber(number),
+            instance: None,
+            source_timestamp: None,
+            time: Time(0),
+            payload: Bytes::from(vec![0; 100_000]),
+        }
+    }
+
+    /// Learns a path when the changes below `from` are out and `first` is the oldest.
+    fn learn(paths: &mut PathSizes, datagram: usize, from: i64, first: i64) {
+        paths.learn(1, Some(datagram), SequenceNumber(from), Some(SequenceNumber(first)));
+    }
+
+    #[test]
+    fn a_change_keeps_the_size_of_its_fragments() {
+        let mut paths = PathSizes::new(true);
+        learn(&mut paths, 65_507, 1, 1);
+        learn(&mut paths, 1_472, 3, 1);
+        assert_eq!(paths.fragment_size(&large(1)), Some(1_352), "none was cut before the second was learned");
+        learn(&mut paths, 65_507, 3, 1);
+        learn(&mut paths, 8_972, 5, 1);
+        let sizes = [1, 2, 3, 4, 5, 6].map(|number| paths.fragment_size(&large(number)).unwrap());
+        assert_eq!(sizes, [1_352, 1_352, 64_000, 64_000, 8_848, 8_848]);
+        assert_eq!(paths.datagram(), 8_972);
+        learn(&mut paths, 100, 7, 3);
+        assert_eq!(paths.fragment_size(&large(3)), Some(64_000));
+        assert_eq!(paths.fragment_size(&large(7)), Some(512), "a lie about a path does not make dust");
+        assert_eq!(PathSizes::new(false).fragment_size(&large(1)), Some(64_000));
+    }
+
+    #[test]
+    fn sizes_that_no_change_has_are_forgotten() {
+        let mut paths = PathSizes::new(true);
+        assert!(paths.fragment_size(&large(1)).is_some());
+        for _ in 0..1_000 {
+            learn(&mut paths, 1_472, 2, 1);
+            learn(&mut paths, 65_507, 2, 1);
+        }
+        assert!(paths.fragments.len() <= 2, "{:?}", paths.fragments);
+        for from in 3..1_000 {
+            learn(&mut paths, if from % 2 == 0 { 1_472 } else { 65_507 }, from, from - 1);
+        }
+        assert!(paths.fragments.len() <= 3, "{:?}", paths.fragments);
     }
 }

@@ -210,7 +210,8 @@ mod tests {
         let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
         let mut message = Message::new(Header { version, vendor, prefix: writer.guid.prefix });
         let mut port = Loopback::new();
-        let mut tx = Tx { now: Time(0), port: &mut port, message: &mut message, budget: 9, sent: 0 };
+        let mut tx =
+            Tx { now: Time(0), port: &mut port, message: &mut message, budget: 9, sent: 0, calls: 0 };
         assert!(step(writer, &mut tx));
         let mut found = Vec::new();
         while let Some((_, datagram)) = port.take() {
