@@ -4,7 +4,7 @@ mod common;
 
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -322,7 +322,14 @@ fn a_path_outlives_its_process_until_somebody_else_binds() {
     assert_eq!(names(), 1, "each has removed its own");
 
     // Killed between its bind and its rename.
-    drop(UnixListener::bind(of_first.with_extension("new")).unwrap());
+    let young = of_first.with_extension("new");
+    drop(UnixListener::bind(&young).unwrap());
+    // A child that another test starts just now has it open until it runs its own program.
+    let end = Instant::now() + Duration::from_secs(10);
+    while UnixStream::connect(&young).is_ok() {
+        assert!(Instant::now() < end, "nobody holds it for long");
+        std::thread::yield_now();
+    }
     drop(Listener::bind(same, Some(at)).expect("a half-made name is free too"));
     assert_eq!(names(), 1);
     assert_eq!(Connection::connect(live, Some(at)).err(), Some(ConnectError::Nobody));
