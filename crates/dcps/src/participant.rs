@@ -238,8 +238,8 @@ impl DomainParticipant {
         self.handle_events(now);
     }
 
-    /// Writes a change, whose payload it takes. *Errors*: [`Full`], with the change as it was, if KEEP_ALL has to wait for readers; the writer has news of no
-    /// kind ([`StatusMask::NONE`]) when it may try again.
+    /// Writes a change, whose payload it takes. *Errors*: [`Full`], with the change as it was, if KEEP_ALL has to wait
+    /// for readers; the writer has news of no kind ([`StatusMask::NONE`]) when it may try again.
     pub fn write(
         &mut self,
         now: Time,

@@ -303,8 +303,9 @@ pub(crate) fn counted<T>(result: io::Result<T>, stats: &mut Stats) -> Option<T> 
 }
 
 impl UdpPort {
-    /// Takes at most `budget` datagrams, of which a large one counts as several, of the one socket that [`UdpPort::fds`] gave `index`, for a
-    /// driver that knows by a level-triggered wait which is readable. Returns how many. Unlike
+    /// Takes about `budget` datagrams at most, of which a large one counts as several and what the kernel has joined
+    /// by its bytes, of the one socket that [`UdpPort::fds`] gave `index`, for a driver that knows by a
+    /// level-triggered wait which is readable. Returns how many. Unlike
     /// with [`Receive::receive`] some may be left: the next wait reports them at once.
     ///
     /// *Cost*: one syscall for a burst; none more to find that it was the last. No allocation once

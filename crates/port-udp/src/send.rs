@@ -274,7 +274,7 @@ fn join<'a>(parts: &[&[u8]], joined: &'a mut [u8]) -> &'a [u8] {
 }
 
 /// *Cost*: one syscall for each destination, and for a group one for each interface. No
-/// allocation; no copy above 512 bytes, unless there are more than 64 parts, which is counted.
+/// allocation; no copy above 512 bytes, unless there are more than 96 parts, which is counted.
 impl Port for UdpPort {
     fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
         self.send_parts(to, parts, None);

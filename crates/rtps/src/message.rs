@@ -10,8 +10,8 @@ use taut_base::{EntityId, FragmentNumber, GuidPrefix, Locator, Time, Timestamp};
 use taut_mem::Bytes;
 use taut_port::Port;
 use taut_wire::{
-    AckNack, DataFragHeader, DataHeader, Endian, Gap, Header, Heartbeat, InlineQos, NackFrag, PayloadKind,
-    StatusInfo,
+    AckNack, DataFragHeader, DataHeader, Endian, Gap, HEADER_LEN, Header, Heartbeat, InlineQos, NackFrag,
+    PayloadKind, StatusInfo,
 };
 
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -19,8 +19,7 @@ use crate::limits;
 
 /// Taut writes little-endian, whatever the machine: one order to test.
 const ENDIAN: Endian = Endian::Little;
-/// Bytes of a message's header, of INFO_TS and of DATA up to its inline QoS.
-const HEADER: usize = 20;
+/// Bytes of INFO_TS and of DATA up to its inline QoS.
 const INFO_TS: usize = 12;
 const DATA: usize = 24;
 /// More than the headers around a payload take: INFO_TS 12, DATA 24, inline QoS up to 32, padding up to 17.
@@ -116,7 +115,7 @@ impl Message {
         self.limit = bytes.min(limits::MESSAGE_SIZE);
     }
 
-    /// Is there plenty of room for a payload and its headers?
+    /// Is there plenty of room for a payload and its headers? Most often; then its size need not be counted.
     #[inline]
     fn is_roomy(&self, payload: usize) -> bool {
         let size = self.size.saturating_add(payload).saturating_add(HEADROOM);
@@ -129,7 +128,7 @@ impl Message {
     fn fits(&self, bytes: usize) -> bool {
         let limit = if self.row.datagrams > 0 { self.row.each } else { self.limit };
         let before = self.size.saturating_sub(self.row.size);
-        let header = if before == 0 { HEADER } else { 0 };
+        let header = if before == 0 { HEADER_LEN } else { 0 };
         let size = before.saturating_add(header).saturating_add(bytes);
         size <= limit && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
     }
@@ -563,7 +562,7 @@ mod tests {
                 vendor: VendorId::UNKNOWN,
                 prefix,
             });
-            let mut before = HEADER;
+            let mut before = HEADER_LEN;
             for _ in 0..2 {
                 let expected = before + message.data_size(&change);
                 message.data(EntityId::UNKNOWN, &change);

@@ -95,9 +95,8 @@ impl DomainParticipant {
         self.executor.latency_report()
     }
 
-    /// The last 256 steps before a deadline was missed the last time, or before something had run for longer than
-    /// [`Config::flight_recorder_step`]; `None` if neither has happened. It is made at most once a second, and told
-    /// in the log.
+    /// The last 256 steps before something had run for longer than [`Config::flight_recorder_step`], the last time;
+    /// `None` if nothing has. It is made at most once a second, and told in the log.
     pub fn flight_record(&self) -> Option<FlightRecord> {
         self.executor.flight_record().map(Arc::unwrap_or_clone)
     }
