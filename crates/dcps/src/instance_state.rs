@@ -17,6 +17,7 @@ impl ReaderCache {
     /// The writer has gone or is no longer alive: what only it wrote has no writers. *Cost*: O(n log n) in
     /// the instances.
     pub fn writer_gone(&mut self, now: Time, writer: Guid) {
+        self.settle_fresh();
         let mut next = self.instances.next_after(None);
         while let Some(index) = next {
             let instance = self.instances.at_mut(index);

@@ -9,6 +9,7 @@ mod due;
 mod entities;
 mod events;
 mod filter;
+mod fresh;
 mod instance;
 mod instance_state;
 mod list;

@@ -1,7 +1,7 @@
 //! Read and take: which samples, in which order, with which ranks. DCPS 1.4 §2.2.2.5.3.
 //! The half of the reader cache that the application calls, through the DataReader.
 
-use taut_base::{Duration, Guid, InstanceHandle};
+use taut_base::{Guid, InstanceHandle};
 use taut_mem::Bytes;
 
 use crate::cell::Head;
@@ -26,6 +26,7 @@ impl ReaderCache {
     /// Hands out the selected samples and keeps them; they are READ from now on. Gives their number.
     /// *Cost*: one atomic add per sample; steps over samples that are not selected.
     pub fn read(&mut self, selection: &Selection, mut out: impl FnMut(Sample)) -> usize {
+        self.settle_fresh();
         self.select(selection);
         for at in 0..self.selected.len() {
             let chosen = self.selected[at];
@@ -44,6 +45,7 @@ impl ReaderCache {
     /// Hands out the selected samples and forgets them. Gives their number.
     /// *Cost*: no copy and no atomic; steps over samples that are not selected.
     pub fn take(&mut self, selection: &Selection, mut out: impl FnMut(Sample)) -> usize {
+        self.settle_fresh();
         self.select(selection);
         for at in 0..self.selected.len() {
             let chosen = self.selected[at];
@@ -55,6 +57,9 @@ impl ReaderCache {
     /// Takes the sample that has waited longest, if it was not read before: the next of a stream.
     /// *Cost*: O(1), but for samples that were read and not taken, which it steps over.
     pub fn take_next(&mut self) -> Option<Sample> {
+        if self.fresh.len() > 0 {
+            return self.take_fresh();
+        }
         if self.unread == 0 {
             return None;
         }
@@ -80,7 +85,7 @@ impl ReaderCache {
 
     /// Does a sample that comes now and is taken at once leave no trace but in its instance?
     pub(crate) fn may_pass(&self) -> bool {
-        self.is_empty() && !self.exclusive && !self.by_source && self.minimum_separation == Duration::ZERO
+        self.passes && self.is_empty()
     }
 
     /// Tells of a sample with data what [`ReaderCache::insert`] and [`ReaderCache::take_next`] would, without
@@ -122,7 +127,8 @@ impl ReaderCache {
     }
 
     /// Is there a sample of the selection? What a ReadCondition asks.
-    pub fn contains(&self, selection: &Selection) -> bool {
+    pub fn contains(&mut self, selection: &Selection) -> bool {
+        self.settle_fresh();
         if self.unread == 0 && !selection.sample_states.contains(SampleState::Read) {
             return false;
         }

@@ -14,6 +14,7 @@ use taut_qos::{
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
 use crate::due::Due;
+use crate::fresh::Fresh;
 use crate::instance::{InstanceTable, SourceOrder};
 use crate::list::{Chain, List, NIL, Slab};
 use crate::reader_access::Selected;
@@ -97,6 +98,10 @@ pub(crate) fn source_order(change: &CacheChange) -> Option<SourceOrder> {
 /// nothing once the cache has been as full as it gets, but for an instance or a writer of it that is new.
 #[derive(Debug)]
 pub struct ReaderCache {
+    /// What waits before it, and how many may; 0 if nothing does without a look at the cache.
+    pub(crate) fresh: Fresh,
+    pub(crate) most_fresh: usize,
+    pub(crate) passes: bool,
     pub(crate) samples: Slab<Entry>,
     /// All samples in the order of arrival, and those of each instance in its order.
     pub(crate) arrival: Chain,
@@ -133,7 +138,14 @@ impl ReaderCache {
             History::KeepLast(depth) => (Some(depth.max(1) as usize), usize::MAX),
             History::KeepAll => (None, DEFAULT_MAX_SAMPLES),
         };
-        ReaderCache {
+        let (max_samples, max_samples_per_instance) = (
+            limit(limits.max_samples).unwrap_or(default_max),
+            limit(limits.max_samples_per_instance).unwrap_or(usize::MAX),
+        );
+        let mut cache = ReaderCache {
+            fresh: Fresh::default(),
+            most_fresh: depth.unwrap_or(usize::MAX).min(max_samples).min(max_samples_per_instance),
+            passes: false,
             samples: Slab::new(),
             arrival: Chain::default(),
             all: List::EMPTY,
@@ -149,12 +161,19 @@ impl ReaderCache {
             minimum_separation: qos.time_based_filter,
             lifecycle: qos.reader_data_lifecycle,
             depth,
-            max_samples: limit(limits.max_samples).unwrap_or(default_max),
-            max_samples_per_instance: limit(limits.max_samples_per_instance).unwrap_or(usize::MAX),
+            max_samples,
+            max_samples_per_instance,
             lifespans: Due::default(),
             data_count: 0,
             bytes: 0,
-        }
+        };
+        cache.note_passing();
+        cache
+    }
+
+    /// May samples be passed on without a look at those that came before them?
+    fn note_passing(&mut self) {
+        self.passes = !self.exclusive && !self.by_source && self.minimum_separation == Duration::ZERO;
     }
 
     /// Takes over the subscriber's PRESENTATION. With ordered access over more than the instance samples
@@ -166,13 +185,15 @@ impl ReaderCache {
 
     /// Takes over the policies that may change in an enabled reader.
     pub fn set_qos(&mut self, qos: &DataReaderQos) {
+        self.settle_fresh();
         self.minimum_separation = qos.time_based_filter;
         self.lifecycle = qos.reader_data_lifecycle;
+        self.note_passing();
     }
 
     /// Samples held, with and without data.
     pub fn len(&self) -> usize {
-        self.samples.len()
+        self.fresh.len() + self.samples.len()
     }
 
     /// Is nothing held?
@@ -182,7 +203,7 @@ impl ReaderCache {
 
     /// Samples that were not read before.
     pub fn unread_count(&self) -> usize {
-        self.unread
+        self.fresh.len() + self.unread
     }
 
     /// Instances that are known.
@@ -192,7 +213,8 @@ impl ReaderCache {
 
     /// Would a sample of this instance be stored? A source of a reliable KEEP_ALL reader asks before it
     /// pushes and holds the sample back if not.
-    pub fn has_room(&self, instance: InstanceHandle) -> bool {
+    pub fn has_room(&mut self, instance: InstanceHandle) -> bool {
+        self.settle_fresh();
         self.refusal(self.instances.find(instance)).is_none()
     }
 
@@ -200,6 +222,12 @@ impl ReaderCache {
     ///
     /// `strength` is its writer's OWNERSHIP_STRENGTH, `expires` the end of its LIFESPAN if it has one.
     pub fn insert(&mut self, now: Time, change: CacheChange, strength: i32, expires: Option<Time>) -> Insert {
+        let mut offer = Some(change);
+        if expires.is_none() && self.insert_fresh(&mut offer) {
+            return Insert::Stored;
+        }
+        self.settle_fresh();
+        let Some(change) = offer else { return Insert::Stored };
         match change.kind {
             ChangeKind::Alive => self.insert_data(now, change, strength, expires.unwrap_or(Time::NEVER)),
             _ => self.insert_state(now, change, strength),
@@ -231,7 +259,7 @@ impl ReaderCache {
         [self.lifespans.next(), self.instances.purge.next()].into_iter().flatten().min()
     }
 
-    fn insert_data(&mut self, now: Time, change: CacheChange, strength: i32, expires: Time) -> Insert {
+    pub(crate) fn insert_data(&mut self, now: Time, change: CacheChange, strength: i32, expires: Time) -> Insert {
         if expires <= now {
             return Insert::Ignored(IgnoredReason::Expired);
         }

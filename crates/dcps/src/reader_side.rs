@@ -414,6 +414,9 @@ impl ReaderSide {
             return StatusMask::NONE;
         };
         change.instance = Some(instance);
+        if self.cache.insert_fresh(offered) {
+            return StatusMask::DATA_AVAILABLE;
+        }
         if self.reliable && !self.cache.has_room(instance) {
             return StatusMask::NONE;
         }

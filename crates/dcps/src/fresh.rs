@@ -1,0 +1,96 @@
+//! What a take finds in the order in which it came: samples that nobody has looked at.
+//!
+//! A program that takes the next sample each time one comes needs no cache: what is known of an instance
+//! changes at the take, as it does for a sample that a lane passes on. So plain samples of instances that are
+//! alive wait here, and go into the cache only when something is asked that needs it: a selection, another
+//! order, the end of an instance. Invariant: what is here came after nothing that the cache holds.
+
+use std::collections::VecDeque;
+
+use taut_base::Time;
+use taut_rtps::history_cache::{CacheChange, ChangeKind};
+
+use crate::cell::Head;
+use crate::reader_cache::{MAX_PAYLOAD_BYTES, ReaderCache};
+use crate::sample_info::{PayloadKind, Sample, SampleInfo};
+use crate::states::InstanceState;
+
+/// The samples, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Fresh {
+    queue: VecDeque<CacheChange>,
+    bytes: usize,
+}
+
+impl Fresh {
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn push(&mut self, change: CacheChange) {
+        self.bytes = self.bytes.saturating_add(change.payload.len());
+        self.queue.push_back(change);
+    }
+
+    fn pop(&mut self) -> Option<CacheChange> {
+        let change = self.queue.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(change.payload.len());
+        Some(change)
+    }
+}
+
+impl ReaderCache {
+    /// Takes a change that only waits to be taken, if it is one and there is room for it without a look at what
+    /// its instance holds. Else it stays in the offer, for [`ReaderCache::insert`].
+    ///
+    /// *Cost*: O(1) for the instance of the last sample; allocates nothing once there have been as many.
+    pub(crate) fn insert_fresh(&mut self, offer: &mut Option<CacheChange>) -> bool {
+        let may = |change: &CacheChange| {
+            change.kind == ChangeKind::Alive
+                && self.passes
+                && self.samples.len() == 0
+                && self.fresh.len() < self.most_fresh
+                && self.fresh.bytes < MAX_PAYLOAD_BYTES
+                && self.is_alive(change)
+        };
+        if !offer.as_ref().is_some_and(may) {
+            return false;
+        }
+        if let Some(change) = offer.take() {
+            self.fresh.push(change);
+        }
+        true
+    }
+
+    fn is_alive(&self, change: &CacheChange) -> bool {
+        let found = self.instances.find(self.handle(change));
+        found.is_some_and(|index| self.instances.at(index).state == InstanceState::Alive)
+    }
+
+    /// The first of them; what [`ReaderCache::take_next`] gives.
+    pub(crate) fn take_fresh(&mut self) -> Option<Sample> {
+        let change = self.fresh.pop()?;
+        let CacheChange { writer_guid, sequence_number: number, source_timestamp, kind, .. } = change;
+        let (mut info, head) = (SampleInfo::NONE, Head { number, source_timestamp, kind });
+        let passed =
+            self.pass(self.handle(&change), (writer_guid, writer_guid.into()), &head, &mut info);
+        debug_assert!(passed, "what changes an instance settles what is fresh first");
+        Some(Sample { payload: change.payload, payload_kind: PayloadKind::Data, info })
+    }
+
+    /// Moves them into the cache, where all questions are answered.
+    #[inline]
+    pub(crate) fn settle_fresh(&mut self) {
+        if self.fresh.len() > 0 {
+            self.insert_all_fresh();
+        }
+    }
+
+    #[cold]
+    fn insert_all_fresh(&mut self) {
+        while let Some(change) = self.fresh.pop() {
+            // Only who owns an instance has a strength, and then nothing waits here.
+            self.insert_data(change.time, change, 0, Time::NEVER);
+        }
+    }
+}
