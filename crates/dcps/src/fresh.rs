@@ -72,8 +72,7 @@ impl ReaderCache {
         let change = self.fresh.pop()?;
         let CacheChange { writer_guid, sequence_number: number, source_timestamp, kind, .. } = change;
         let (mut info, head) = (SampleInfo::NONE, Head { number, source_timestamp, kind });
-        let passed =
-            self.pass(self.handle(&change), (writer_guid, writer_guid.into()), &head, &mut info);
+        let passed = self.pass(self.handle(&change), (writer_guid, writer_guid.into()), &head, &mut info);
         debug_assert!(passed, "what changes an instance settles what is fresh first");
         Some(Sample { payload: change.payload, payload_kind: PayloadKind::Data, info })
     }

@@ -259,7 +259,13 @@ impl ReaderCache {
         [self.lifespans.next(), self.instances.purge.next()].into_iter().flatten().min()
     }
 
-    pub(crate) fn insert_data(&mut self, now: Time, change: CacheChange, strength: i32, expires: Time) -> Insert {
+    pub(crate) fn insert_data(
+        &mut self,
+        now: Time,
+        change: CacheChange,
+        strength: i32,
+        expires: Time,
+    ) -> Insert {
         if expires <= now {
             return Insert::Ignored(IgnoredReason::Expired);
         }

@@ -115,11 +115,14 @@ impl Table {
         }
     }
 
+    /// Are there lanes to leave?
+    #[inline]
+    pub fn has_broken(&self) -> bool {
+        self.any_broken.load(Ordering::SeqCst)
+    }
+
     /// The lanes to leave.
     pub fn take_broken(&self) -> Vec<(ReaderIndex, Guid)> {
-        if !self.any_broken.load(Ordering::SeqCst) {
-            return Vec::new();
-        }
         self.any_broken.store(false, Ordering::SeqCst);
         std::mem::take(&mut *self.broken.lock())
     }

@@ -265,7 +265,15 @@ impl Inner {
     }
 
     /// Leaves the lanes whose writers broke their rules: what these write comes by UDP again.
+    #[inline]
     pub fn leave_broken(&self) {
+        if self.doors.has_broken() {
+            self.leave_all_broken();
+        }
+    }
+
+    #[cold]
+    fn leave_all_broken(&self) {
         for (index, writer) in self.doors.take_broken() {
             let reader = self.peek(|core| core.participant.core().reader(index).map(|reader| reader.guid));
             if let Some(reader) = reader {

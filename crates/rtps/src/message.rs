@@ -223,6 +223,9 @@ impl Message {
     /// Key hash and status of a change. RTPS 2.5 §9.6.4.8, §9.6.4.9.
     fn encode_inline_qos(&mut self, change: &CacheChange) {
         self.inline.clear();
+        if inline_qos_size(change) == 0 {
+            return;
+        }
         let key_hash = change.instance.filter(|_| change.writer_guid.entity.is_keyed());
         let status_info = StatusInfo(change.kind.status_info());
         InlineQos { key_hash, status_info, ..InlineQos::default() }.write(&mut self.inline, ENDIAN);

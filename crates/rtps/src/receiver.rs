@@ -8,8 +8,8 @@ use taut_mem::{Bytes, Pool};
 use taut_port::Frame;
 use taut_qos::LivelinessKind;
 use taut_wire::{
-    AckNack, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, InlineQos, NackFrag, ParameterList,
-    Payload, Submessage, Submessages, WireError,
+    AckNack, Data, DataFrag, Framed, Gap, Header, Heartbeat, HeartbeatFrag, InlineQos, NackFrag,
+    ParameterList, Payload, Submessage, SubmessageKind, Submessages, WireError,
 };
 
 use crate::counters::{Counters, bump};
@@ -56,16 +56,41 @@ impl Participant {
             reflected: false,
             timestamp: None,
         };
-        for submessage in Submessages::new(rest) {
-            match submessage {
-                Ok(submessage) => self.on_submessage(now, &mut source, submessage, frame, sink),
-                Err(reason) => self.counters.malformed(reason),
+        let mut submessages = Submessages::new(rest);
+        while let Some(framed) = submessages.next_framed() {
+            let handled = framed.and_then(|framed| self.on_framed(now, &mut source, framed, frame, sink));
+            if let Err(reason) = handled {
+                self.counters.malformed(reason);
+                // RTPS 2.5 §8.3.4.1: what comes before stands, what comes after is not valid.
+                break;
             }
         }
         self.handle_inbox(now);
         while let Some(index) = self.revived.pop() {
             self.check_reader_liveliness(now, index);
         }
+    }
+
+    /// What most messages consist of goes straight to where it belongs.
+    #[inline]
+    fn on_framed(
+        &mut self,
+        now: Time,
+        source: &mut Source,
+        framed: Framed<'_>,
+        frame: &Frame,
+        sink: &mut dyn Sink,
+    ) -> Result<(), WireError> {
+        let is_heard = source.for_us && !source.reflected;
+        match framed.kind() {
+            SubmessageKind::DATA if is_heard => self.on_data(now, source, &framed.data()?, frame, sink),
+            SubmessageKind::INFO_TS => source.timestamp = framed.info_timestamp()?,
+            SubmessageKind::HEARTBEAT if is_heard => {
+                self.on_heartbeat(now, source, &framed.heartbeat()?, sink);
+            }
+            _ => self.on_submessage(now, source, framed.read()?, frame, sink),
+        }
+        Ok(())
     }
 
     fn on_submessage(

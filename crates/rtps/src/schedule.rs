@@ -45,28 +45,41 @@ pub(crate) enum Work {
 #[derive(Default)]
 pub(crate) struct Schedule {
     queues: [VecDeque<Work>; TxClass::ALL.len()],
+    /// A bit for each class that has work, the lowest for the highest class: asked many times for each sample.
+    any: u8,
 }
 
 impl Schedule {
     pub fn push(&mut self, class: TxClass, work: Work) {
         if let Some(queue) = self.queues.get_mut(class as usize) {
             queue.push_back(work);
+            self.any |= bit(class);
         }
     }
 
     /// The next piece of class `lowest` or above.
     pub fn pop(&mut self, lowest: TxClass) -> Option<(TxClass, Work)> {
-        let queues = TxClass::ALL.into_iter().zip(&mut self.queues);
-        queues
-            .take_while(|(class, _)| *class <= lowest)
-            .find_map(|(class, queue)| Some((class, queue.pop_front()?)))
+        if !self.has_work(lowest) {
+            return None;
+        }
+        let class = *TxClass::ALL.get(self.any.trailing_zeros() as usize)?;
+        let queue = self.queues.get_mut(class as usize)?;
+        let work = queue.pop_front();
+        if queue.is_empty() {
+            self.any &= !bit(class);
+        }
+        Some((class, work?))
     }
 
     /// Is there work of class `lowest` or above?
+    #[inline]
     pub fn has_work(&self, lowest: TxClass) -> bool {
-        let queues = TxClass::ALL.into_iter().zip(&self.queues);
-        queues.take_while(|(class, _)| *class <= lowest).any(|(_, queue)| !queue.is_empty())
+        self.any & (bit(lowest) | bit(lowest).wrapping_sub(1)) != 0
     }
+}
+
+fn bit(class: TxClass) -> u8 {
+    1 << class as u8
 }
 
 #[cfg(test)]
@@ -82,5 +95,8 @@ mod tests {
         assert_eq!(schedule.pop(TxClass::Data).unwrap().1, Work::Push(WriterIndex(2)));
         assert_eq!(schedule.pop(TxClass::Data).unwrap().1, Work::Push(WriterIndex(1)));
         assert!(schedule.pop(TxClass::Data).is_none() && schedule.has_work(TxClass::Discovery));
+        assert!(!schedule.has_work(TxClass::Liveliness));
+        assert_eq!(schedule.pop(TxClass::Discovery).unwrap().1, Work::Announce);
+        assert!(TxClass::ALL.into_iter().all(|class| !schedule.has_work(class)));
     }
 }

@@ -2,8 +2,10 @@
 
 use taut_base::{EntityId, SequenceNumber};
 
-use crate::submessage::write_submessage_header;
-use crate::{Cursor, ENCAPSULATION_HEADER_LEN, Endian, Out, ParameterList, SubmessageKind, WireError};
+use crate::short::Short;
+use crate::{
+    Cursor, ENCAPSULATION_HEADER_LEN, Endian, ParameterList, SUBMESSAGE_HEADER_LEN, SubmessageKind, WireError,
+};
 
 const FLAG_INLINE_QOS: u8 = 0x02;
 const FLAG_DATA: u8 = 0x04;
@@ -12,6 +14,8 @@ const FLAG_NON_STANDARD: u8 = 0x10;
 
 /// readerId, writerId, writerSN: what stands between octetsToInlineQos and the inline QoS.
 const OCTETS_TO_INLINE_QOS: u16 = 16;
+/// extraFlags, octetsToInlineQos, and these.
+const DATA_FIXED: usize = 20;
 
 /// What a DATA carries, encapsulation header included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,15 +55,22 @@ pub struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    pub(crate) fn read(flags: u8, mut cursor: Cursor<'a>) -> Result<Data<'a>, WireError> {
-        let _extra_flags = cursor.u16()?;
-        let to_inline_qos = cursor.u16()?;
-        let at = cursor;
-        let reader_id = cursor.entity_id()?;
-        let writer_id = cursor.entity_id()?;
-        let writer_sn = cursor.valid_sequence_number()?;
-        let (inline_qos, cursor) =
-            read_inline_qos(flags & FLAG_INLINE_QOS != 0, at, to_inline_qos, OCTETS_TO_INLINE_QOS)?;
+    #[inline]
+    pub(crate) fn read(flags: u8, cursor: Cursor<'a>) -> Result<Data<'a>, WireError> {
+        let mut rest = cursor;
+        let mut fixed = rest.fixed::<DATA_FIXED>()?;
+        let _extra_flags = fixed.u16()?;
+        let to_inline_qos = fixed.u16()?;
+        let reader_id = fixed.entity_id()?;
+        let writer_id = fixed.entity_id()?;
+        let writer_sn = fixed.valid_sequence_number()?;
+        let (inline_qos, cursor) = if flags & FLAG_INLINE_QOS == 0 && to_inline_qos == OCTETS_TO_INLINE_QOS {
+            (None, rest)
+        } else {
+            let mut at = cursor;
+            at.bytes(4)?;
+            read_inline_qos(flags & FLAG_INLINE_QOS != 0, at, to_inline_qos, OCTETS_TO_INLINE_QOS)?
+        };
         let bytes = cursor.rest();
         let payload = match (flags & FLAG_DATA != 0, flags & FLAG_KEY != 0) {
             (false, false) => Payload::None,
@@ -150,14 +161,15 @@ impl DataHeader {
             .saturating_add(4)
             .saturating_add(inline_qos.len())
             .saturating_add(payload_len);
-        write_submessage_header(out, endian, SubmessageKind::DATA, flags | qos_flag, length);
-        let mut body = Out::new(out, endian);
-        body.put_u16(0);
-        body.put_u16(OCTETS_TO_INLINE_QOS);
-        body.put_entity_id(self.reader_id);
-        body.put_entity_id(self.writer_id);
-        body.put_sequence_number(self.writer_sn);
-        body.put_bytes(inline_qos);
+        let mut header = Short::<{ SUBMESSAGE_HEADER_LEN + DATA_FIXED }>::new(endian);
+        header.put_header(SubmessageKind::DATA, flags | qos_flag, length);
+        header.put_u16(0);
+        header.put_u16(OCTETS_TO_INLINE_QOS);
+        header.put(self.reader_id.0);
+        header.put(self.writer_id.0);
+        header.put_sequence_number(self.writer_sn);
+        header.append_to(out);
+        out.extend_from_slice(inline_qos);
         may_be_followed(length)
     }
 }

@@ -2,6 +2,7 @@
 
 use taut_base::{GuidPrefix, ProtocolVersion, VendorId};
 
+use crate::short::Short;
 use crate::{Cursor, Endian, WireError};
 
 /// The length of the header. *Units*: bytes.
@@ -26,7 +27,8 @@ impl Header {
     /// *Errors*: [`WireError::Truncated`], [`WireError::BadMagic`]; [`WireError::BadVersion`] for a
     /// major version other than 2 (RTPS 2.5 §8.3.6.3 refuses larger ones; 1.x has other submessages).
     pub fn parse(message: &[u8]) -> Result<(Header, &[u8]), WireError> {
-        let mut cursor = Cursor::new(message, Endian::Big);
+        let mut message = Cursor::new(message, Endian::Big);
+        let mut cursor = message.fixed::<HEADER_LEN>()?;
         if cursor.array()? != MAGIC {
             return Err(WireError::BadMagic);
         }
@@ -35,15 +37,17 @@ impl Header {
             return Err(WireError::BadVersion);
         }
         let header = Header { version, vendor: cursor.vendor_id()?, prefix: cursor.guid_prefix()? };
-        Ok((header, cursor.rest()))
+        Ok((header, message.rest()))
     }
 
     /// Appends the 20 bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[self.version.major, self.version.minor]);
-        out.extend_from_slice(&self.vendor.0);
-        out.extend_from_slice(&self.prefix.0);
+        let mut short = Short::<HEADER_LEN>::new(Endian::Big);
+        short.put(MAGIC);
+        short.put([self.version.major, self.version.minor]);
+        short.put(self.vendor.0);
+        short.put(self.prefix.0);
+        short.append_to(out);
     }
 }
 

@@ -2,12 +2,17 @@
 
 use taut_base::{EntityId, FragmentNumber, SequenceNumber};
 
+use crate::short::Short;
 use crate::submessage::write_submessage;
-use crate::{Cursor, Endian, Out, SubmessageKind, WireError};
+use crate::{Cursor, Endian, Out, SUBMESSAGE_HEADER_LEN, SubmessageKind, WireError};
 
 const FLAG_FINAL: u8 = 0x02;
 const FLAG_LIVELINESS: u8 = 0x04;
 const FLAG_GROUP_INFO: u8 = 0x08;
+
+/// The bytes from readerId to count, and those of the group information behind it.
+const HEARTBEAT_FIXED: usize = 28;
+const HEARTBEAT_GROUP: usize = 32;
 
 /// A digest of a set of entities of one participant. *Source*: RTPS 2.5 §9.3.2.
 pub type GroupDigest = [u8; 4];
@@ -57,13 +62,15 @@ fn check_range(first: SequenceNumber, last: SequenceNumber) -> Result<(), WireEr
 }
 
 impl Heartbeat {
+    #[inline]
     pub(crate) fn read(flags: u8, mut cursor: Cursor<'_>) -> Result<Heartbeat, WireError> {
+        let mut fixed = cursor.fixed::<HEARTBEAT_FIXED>()?;
         let heartbeat = Heartbeat {
-            reader_id: cursor.entity_id()?,
-            writer_id: cursor.entity_id()?,
-            first_sn: cursor.sequence_number()?,
-            last_sn: cursor.sequence_number()?,
-            count: cursor.i32()?,
+            reader_id: fixed.entity_id()?,
+            writer_id: fixed.entity_id()?,
+            first_sn: fixed.sequence_number()?,
+            last_sn: fixed.sequence_number()?,
+            count: fixed.i32()?,
             final_flag: flags & FLAG_FINAL != 0,
             liveliness_flag: flags & FLAG_LIVELINESS != 0,
             group_info: match flags & FLAG_GROUP_INFO {
@@ -85,16 +92,18 @@ impl Heartbeat {
         ] {
             flags |= if set { flag } else { 0 };
         }
-        write_submessage(out, endian, SubmessageKind::HEARTBEAT, flags, |body| {
-            body.put_entity_id(self.reader_id);
-            body.put_entity_id(self.writer_id);
-            body.put_sequence_number(self.first_sn);
-            body.put_sequence_number(self.last_sn);
-            body.put_i32(self.count);
-            if let Some(info) = &self.group_info {
-                info.put(body);
-            }
-        });
+        let group = if self.group_info.is_some() { HEARTBEAT_GROUP } else { 0 };
+        let mut short = Short::<{ SUBMESSAGE_HEADER_LEN + HEARTBEAT_FIXED }>::new(endian);
+        short.put_header(SubmessageKind::HEARTBEAT, flags, HEARTBEAT_FIXED.saturating_add(group));
+        short.put(self.reader_id.0);
+        short.put(self.writer_id.0);
+        short.put_sequence_number(self.first_sn);
+        short.put_sequence_number(self.last_sn);
+        short.put_u32(self.count.cast_unsigned());
+        short.append_to(out);
+        if let Some(info) = &self.group_info {
+            info.put(&mut Out::new(out, endian));
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 
 use taut_base::{GuidPrefix, Locator, LocatorKind, ProtocolVersion, Timestamp, VendorId};
 
+use crate::short::Short;
 use crate::submessage::write_submessage;
-use crate::{Cursor, Endian, Out, SubmessageKind, WireError};
+use crate::{Cursor, Endian, Out, SUBMESSAGE_HEADER_LEN, SubmessageKind, WireError};
 
 const FLAG_INVALIDATE: u8 = 0x02;
 const FLAG_MULTICAST: u8 = 0x02;
@@ -21,17 +22,22 @@ pub(crate) fn read_info_ts(flags: u8, mut cursor: Cursor<'_>) -> Result<Option<T
 
 /// Appends INFO_TS: the source timestamp of what follows; `None` takes it away.
 pub fn write_info_ts(out: &mut Vec<u8>, endian: Endian, time: Option<Timestamp>) {
-    let flags = if time.is_none() { FLAG_INVALIDATE } else { 0 };
-    write_submessage(out, endian, SubmessageKind::INFO_TS, flags, |body| {
-        if let Some(time) = time {
-            body.put_timestamp(time);
-        }
-    });
+    let Some(time) = time else {
+        return write_submessage(out, endian, SubmessageKind::INFO_TS, FLAG_INVALIDATE, |_| {});
+    };
+    let mut short = Short::<{ SUBMESSAGE_HEADER_LEN + 8 }>::new(endian);
+    short.put_header(SubmessageKind::INFO_TS, 0, 8);
+    short.put_u32(time.seconds);
+    short.put_u32(time.fraction);
+    short.append_to(out);
 }
 
 /// Appends INFO_DST: who what follows is for.
 pub fn write_info_dst(out: &mut Vec<u8>, endian: Endian, prefix: GuidPrefix) {
-    write_submessage(out, endian, SubmessageKind::INFO_DST, 0, |body| body.put_guid_prefix(prefix));
+    let mut short = Short::<{ SUBMESSAGE_HEADER_LEN + 12 }>::new(endian);
+    short.put_header(SubmessageKind::INFO_DST, 0, 12);
+    short.put(prefix.0);
+    short.append_to(out);
 }
 
 /// Appends PAD with `words` times 4 bytes of nothing.

@@ -71,6 +71,7 @@ mod interpreter;
 mod out;
 mod parameter_list;
 pub mod pid;
+mod short;
 mod submessage;
 
 pub use acknack::{AckNack, NackFrag};
@@ -90,4 +91,4 @@ pub use interpreter::{
 };
 pub use out::Out;
 pub use parameter_list::{Parameter, ParameterId, ParameterIter, ParameterList, ParameterListWriter};
-pub use submessage::{SUBMESSAGE_HEADER_LEN, Submessage, SubmessageKind, Submessages};
+pub use submessage::{Framed, SUBMESSAGE_HEADER_LEN, Submessage, SubmessageKind, Submessages};

@@ -120,14 +120,29 @@ impl<'a> Submessages<'a> {
         Submessages { rest, first: true }
     }
 
-    fn step(&mut self) -> Result<Submessage<'a>, WireError> {
+    /// The next submessage with its body as it came. What the body is must be valid all the same: after an error
+    /// in it the rest of the message is not to be read.
+    #[inline]
+    pub fn next_framed(&mut self) -> Option<Result<Framed<'a>, WireError>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let result = self.step();
+        if result.is_err() {
+            self.rest = &[];
+        }
+        Some(result)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<Framed<'a>, WireError> {
         let mut cursor = Cursor::new(self.rest, Endian::Big);
-        let (id, flags) = (SubmessageKind(cursor.u8()?), cursor.u8()?);
-        let endian = Endian::from_flags(flags);
-        let length = match (cursor.array()?, endian) {
-            (bytes, Endian::Big) => usize::from(u16::from_be_bytes(bytes)),
-            (bytes, Endian::Little) => usize::from(u16::from_le_bytes(bytes)),
-        };
+        let [id, flags, length @ ..]: [u8; SUBMESSAGE_HEADER_LEN] = cursor.array()?;
+        let (id, endian) = (SubmessageKind(id), Endian::from_flags(flags));
+        let length = usize::from(match endian {
+            Endian::Big => u16::from_be_bytes(length),
+            Endian::Little => u16::from_le_bytes(length),
+        });
         // RTPS 2.5 §9.4.5.1.3: 0 means "to the end of the message", but for PAD and INFO_TS.
         let to_the_end = length == 0 && !matches!(id, SubmessageKind::PAD | SubmessageKind::INFO_TS);
         let length = if to_the_end { cursor.remaining() } else { length };
@@ -141,7 +156,48 @@ impl<'a> Submessages<'a> {
         if id == SubmessageKind::HEADER_EXTENSION && !first {
             return Err(WireError::MisplacedHeaderExtension);
         }
-        read_body(id, flags, Cursor::new(body, endian))
+        Ok(Framed { id, flags, body: Cursor::new(body, endian) })
+    }
+}
+
+/// A submessage of which only the header was read.
+///
+/// *Cost*: what a message most often has is read from it without the detour of a [`Submessage`], which is large.
+#[derive(Clone, Copy, Debug)]
+pub struct Framed<'a> {
+    id: SubmessageKind,
+    flags: u8,
+    body: Cursor<'a>,
+}
+
+impl<'a> Framed<'a> {
+    /// Its kind.
+    #[inline]
+    pub fn kind(&self) -> SubmessageKind {
+        self.id
+    }
+
+    /// Its body as DATA.
+    #[inline]
+    pub fn data(&self) -> Result<Data<'a>, WireError> {
+        Data::read(self.flags, self.body)
+    }
+
+    /// Its body as HEARTBEAT.
+    #[inline]
+    pub fn heartbeat(&self) -> Result<Heartbeat, WireError> {
+        Heartbeat::read(self.flags, self.body)
+    }
+
+    /// Its body as INFO_TS.
+    #[inline]
+    pub fn info_timestamp(&self) -> Result<Option<Timestamp>, WireError> {
+        crate::interpreter::read_info_ts(self.flags, self.body)
+    }
+
+    /// Its body as what its kind says.
+    pub fn read(self) -> Result<Submessage<'a>, WireError> {
+        read_body(self.id, self.flags, self.body)
     }
 }
 
@@ -174,10 +230,7 @@ impl<'a> Iterator for Submessages<'a> {
     type Item = Result<Submessage<'a>, WireError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let result = self.step();
+        let result = self.next_framed()?.and_then(Framed::read);
         if result.is_err() {
             self.rest = &[];
         }
