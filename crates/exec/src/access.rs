@@ -10,7 +10,7 @@ use taut_dcps::{Entity, Passed, Pulled, ReaderSide, Sample, Selection, StatusMas
 use taut_mem::lane::Slot as LaneSlot;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
-use crate::clock::monotonic_now;
+use crate::clock::{Moment, monotonic_now};
 use crate::door::Door;
 use crate::executor::Executor;
 use crate::outlet::Outlet;
@@ -140,7 +140,7 @@ impl Executor {
         self.inner.doors.unwatch(door);
     }
 
-    /// Writes. `write` is complete but for payload and number.
+    /// Writes. `write` is complete but for payload, number and source timestamp.
     ///
     /// *Errors*: [`Error::Timeout`]; a buffer of the pool then goes back there, a loan is given back.
     /// *Cost*: see [`Outlet`].
@@ -151,13 +151,18 @@ impl Executor {
         mut write: Write,
         payload: &mut Payload<'_>,
         patience: Patience,
+        moment: Moment,
     ) -> Result<()> {
+        write.source_timestamp = Some(moment.timestamp);
+        outlet.burst.announce(moment.begun);
         if let Patience::KeepAll(wait) = patience
             && !outlet.may_write()
-            && let Err(error) = wait.ok_or(Error::Timeout).and_then(|wait| self.wait_for_room(outlet, wait))
         {
-            payload.drop_into(outlet);
-            return Err(error);
+            if let Err(error) = wait.ok_or(Error::Timeout).and_then(|wait| self.wait_for_room(outlet, wait)) {
+                payload.drop_into(outlet);
+                return Err(error);
+            }
+            outlet.burst.announce(None);
         }
         write.in_lane = outlet.has_room() && outlet.place(payload);
         if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {

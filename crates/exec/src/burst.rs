@@ -42,12 +42,30 @@ pub(crate) struct Burst {
     ended: Time,
     run: u32,
     budget: Duration,
+    /// When the present write began, if that is not long ago.
+    begun: Option<Time>,
 }
 
 impl Burst {
     /// Of a writer with this LATENCY_BUDGET.
     pub fn new(budget: Duration) -> Burst {
-        Burst { began: Time(0), ended: Time(i64::MIN), run: 0, budget: budget.min(LONGEST_BUDGET) }
+        Burst {
+            began: Time(0),
+            ended: Time(i64::MIN),
+            run: 0,
+            budget: budget.min(LONGEST_BUDGET),
+            begun: None,
+        }
+    }
+
+    /// The next write has begun then. What encoding it takes passes before [`Burst::begin`].
+    pub fn announce(&mut self, begun: Option<Time>) {
+        self.begun = begun;
+    }
+
+    /// When it began, told once: later that is long ago.
+    pub fn take_begun(&mut self) -> Option<Time> {
+        self.begun.take()
     }
 
     /// A write begins. Returns until when its sample may wait.

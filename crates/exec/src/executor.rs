@@ -34,6 +34,9 @@ use crate::waiting::Spin;
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
 pub(crate) const QUEUE: usize = 256;
+/// A payload up to this is encoded so quickly that the clock need not be read again after it. Lower reads it for more
+/// writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
+const AT_ONCE: usize = 4_096;
 /// The epoll datum of the eventfd; sockets have their small indices.
 pub(crate) const WAKE: u64 = u64::MAX;
 
@@ -81,6 +84,16 @@ impl Core {
     fn enter(&mut self, since: Option<Time>) {
         self.read_clock();
         self.ready = since.unwrap_or(self.now);
+        self.accounts.note_offered();
+    }
+
+    /// The same for one who has read the clock just before.
+    fn enter_at(&mut self, just_now: Option<Time>) {
+        match just_now {
+            Some(just_now) => self.now = self.now.max(just_now),
+            None => self.read_clock(),
+        }
+        self.ready = self.now;
         self.accounts.note_offered();
     }
 
@@ -494,7 +507,9 @@ impl Inner {
     ) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
             Some(mut core) => {
-                core.enter(None);
+                // What is long took time to encode, which is no part of a step.
+                let begun = burst.take_begun().filter(|_| write.payload.len() <= AT_ONCE);
+                core.enter_at(begun);
                 core
             }
             None if may_queue && self.queue(writer, write) => return Ok(()),

@@ -8,6 +8,7 @@ use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQo
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
+use crate::clock::Moment;
 use crate::executor::QUEUE;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
@@ -40,7 +41,7 @@ fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
         in_lane: false,
     };
     let bytes = n.to_le_bytes();
-    executor.publish(outlet, write, &mut Payload::short(&bytes), Patience::KeepLast).unwrap();
+    executor.publish(outlet, write, &mut Payload::short(&bytes), Patience::KeepLast, Moment::now()).unwrap();
 }
 
 fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {

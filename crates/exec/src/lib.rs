@@ -38,7 +38,7 @@ mod telling;
 mod waiting;
 
 pub use access::Patience;
-pub use clock::{monotonic_now, wall_clock_now};
+pub use clock::{Moment, monotonic_now, wall_clock_now};
 pub use config::{DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, ExecutorConfig, LaneMemory};
 pub use door::Door;
 pub use executor::{Executor, Stats};

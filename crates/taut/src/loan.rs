@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 use taut_base::{Error, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, Extensibility, Plain, bytemuck};
 use taut_dcps::{SampleInfo, Taken};
-use taut_exec::{Payload, wall_clock_now};
+use taut_exec::{Moment, Payload};
 use taut_mem::lane::{Short, Slot};
 
 use crate::erase::refused;
@@ -74,7 +74,7 @@ impl<'w, T: DdsType> Lent<'w, T> {
         self.memory.as_mut().and_then(|memory| memory.get_mut(HEADER..self.len)).unwrap_or_default()
     }
 
-    fn write(mut self, instance: InstanceHandle, timestamp: Timestamp) -> Result<()> {
+    fn write(mut self, instance: InstanceHandle, moment: Moment) -> Result<()> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
         let end = self.len.next_multiple_of(4);
         let padding = end - self.len;
@@ -89,7 +89,7 @@ impl<'w, T: DdsType> Lent<'w, T> {
             Memory::Slot(slot) => Payload::loan(slot, end),
             Memory::Short(ref short) => Payload::short(short),
         };
-        self.writer.publish_loan(instance, payload, timestamp)
+        self.writer.publish_loan(instance, payload, moment)
     }
 }
 
@@ -118,13 +118,14 @@ pub struct Loan<'w, T: DdsType + Plain> {
 impl<T: DdsType + Plain> Loan<'_, T> {
     /// Writes it. *Errors*: as [`DataWriter::write`]; the loan then goes back.
     pub fn write(self) -> Result<()> {
-        self.write_with_timestamp(wall_clock_now())
+        let instance = self.lent.writer.instance_of(&self)?;
+        self.lent.write(instance, Moment::now())
     }
 
     /// Writes it with a time of the caller's own.
     pub fn write_with_timestamp(self, timestamp: Timestamp) -> Result<()> {
         let instance = self.lent.writer.instance_of(&self)?;
-        self.lent.write(instance, timestamp)
+        self.lent.write(instance, timestamp.into())
     }
 }
 
@@ -157,7 +158,7 @@ impl<T: DdsType> LoanBytes<'_, T> {
         } else {
             InstanceHandle::NIL
         };
-        self.lent.write(instance, wall_clock_now())
+        self.lent.write(instance, Moment::now())
     }
 }
 
@@ -193,7 +194,7 @@ pub struct LoanSequence<'w, T: DdsType, P: Plain> {
 impl<T: DdsType, P: Plain> LoanSequence<'_, T, P> {
     /// Writes the sample. *Errors*: as [`DataWriter::write`].
     pub fn write(self) -> Result<()> {
-        self.lent.write(self.instance, wall_clock_now())
+        self.lent.write(self.instance, Moment::now())
     }
 }
 

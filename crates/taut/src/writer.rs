@@ -10,7 +10,7 @@ use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     StatusMask, Write,
 };
-use taut_exec::{Executor, Outlet, Patience, Payload, wall_clock_now};
+use taut_exec::{Executor, Moment, Outlet, Patience, Payload};
 use taut_mem::lane::Slot;
 use taut_mem::{Bytes, Pool};
 use taut_qos::{DataWriterQos, History, PublisherQos, ReliabilityKind};
@@ -77,24 +77,24 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// *Errors*: [`Error::Timeout`] after that; [`Error::BadParameter`] for a value its type forbids.
     pub fn write(&self, sample: &T) -> Result<()> {
-        self.write_with_timestamp(sample, wall_clock_now())
+        self.publish(ChangeKind::Alive, sample, Moment::now(), true)
     }
 
     /// Writes a sample with a time of the caller's own.
     pub fn write_with_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
-        self.publish(ChangeKind::Alive, sample, timestamp, true)
+        self.publish(ChangeKind::Alive, sample, timestamp.into(), true)
     }
 
     /// Writes a sample if it can do so at once. *Errors*: [`Error::Timeout`] if it would have to wait.
     pub fn try_write(&self, sample: &T) -> Result<()> {
-        self.publish(ChangeKind::Alive, sample, wall_clock_now(), false)
+        self.publish(ChangeKind::Alive, sample, Moment::now(), false)
     }
 
     /// Disposes of the instance that has the key of `key`.
     ///
     /// *Errors*: as [`DataWriter::write`]; [`Error::PreconditionNotMet`] on a topic without a key.
     pub fn dispose(&self, key: &T) -> Result<()> {
-        self.publish(ChangeKind::NotAliveDisposed, key, wall_clock_now(), true)
+        self.publish(ChangeKind::NotAliveDisposed, key, Moment::now(), true)
     }
 
     /// Says that this writer will not write the instance any more; with
@@ -105,7 +105,7 @@ impl<T: DdsType> DataWriter<T> {
         } else {
             ChangeKind::NotAliveUnregistered
         };
-        self.publish(kind, key, wall_clock_now(), true)
+        self.publish(kind, key, Moment::now(), true)
     }
 
     /// The handle of the instance that has the key of `key`. Needs nothing of the peers.
@@ -113,14 +113,14 @@ impl<T: DdsType> DataWriter<T> {
         self.instance_of(key)
     }
 
-    fn publish(&self, kind: ChangeKind, sample: &T, timestamp: Timestamp, may_wait: bool) -> Result<()> {
+    fn publish(&self, kind: ChangeKind, sample: &T, moment: Moment, may_wait: bool) -> Result<()> {
         if kind != ChangeKind::Alive && !T::HAS_KEY {
             let text = format!("{} has no key: mark one with #[dds(key)]", T::TYPE_NAME);
             return Err(Error::PreconditionNotMet(text));
         }
         let Tools { pool, hasher, outlet } = &mut *self.tools.borrow_mut();
         let instance = hasher.hash(sample, self.representation).map_err(refused::<T>)?;
-        let write = new_write(kind, instance, timestamp);
+        let write = new_write(kind, instance);
         let patience = self.patience(may_wait);
         if let Some(value) = sample.plain_bytes().filter(|_| kind == ChangeKind::Alive) {
             let how = Encapsulation::new(self.representation, Endian::NATIVE, T::EXTENSIBILITY);
@@ -129,6 +129,7 @@ impl<T: DdsType> DataWriter<T> {
                 write,
                 &mut Payload::value([0, how.id()], value, pool),
                 patience,
+                moment,
             );
         }
         let mut slot = pool.claim();
@@ -139,7 +140,7 @@ impl<T: DdsType> DataWriter<T> {
             _ => taut_cdr::key_to_payload(sample, self.representation, buffer),
         };
         encoded.map_err(refused::<T>)?;
-        self.executor.publish(outlet, write, &mut Payload::buffer(pool, slot), patience)
+        self.executor.publish(outlet, write, &mut Payload::buffer(pool, slot), patience, moment)
     }
 
     fn patience(&self, may_wait: bool) -> Patience {
@@ -164,11 +165,11 @@ impl<T: DdsType> DataWriter<T> {
         &self,
         instance: InstanceHandle,
         mut payload: Payload<'_>,
-        timestamp: Timestamp,
+        moment: Moment,
     ) -> Result<()> {
-        let write = new_write(ChangeKind::Alive, instance, timestamp);
+        let write = new_write(ChangeKind::Alive, instance);
         let outlet = &mut self.tools.borrow_mut().outlet;
-        self.executor.publish(outlet, write, &mut payload, self.patience(true))
+        self.executor.publish(outlet, write, &mut payload, self.patience(true), moment)
     }
 
     /// The instance of a sample.
@@ -241,9 +242,8 @@ impl<T: DdsType> DataWriter<T> {
     }
 }
 
-fn new_write(kind: ChangeKind, instance: InstanceHandle, timestamp: Timestamp) -> Write {
-    let source_timestamp = Some(timestamp);
-    Write { kind, instance, source_timestamp, payload: Bytes::new(), number: None, in_lane: false }
+fn new_write(kind: ChangeKind, instance: InstanceHandle) -> Write {
+    Write { kind, instance, source_timestamp: None, payload: Bytes::new(), number: None, in_lane: false }
 }
 
 impl<T> Drop for DataWriter<T> {
