@@ -151,7 +151,15 @@ impl Network {
     ) -> Result<SequenceNumber, Full> {
         let instance = if writer.keyed { instance(key) } else { Default::default() };
         let source_timestamp = Some(stamp(self.now()));
-        let mut write = Write { kind, instance, source_timestamp, payload, number: None, in_lane: false };
+        let mut write = Write {
+            kind,
+            instance,
+            source_timestamp,
+            payload,
+            number: None,
+            in_lane: false,
+            called: Time::default(),
+        };
         let index = writer.index;
         let number = self
             .on(writer.node, |participant, now| participant.write(now, index, &mut write))

@@ -1,7 +1,7 @@
 //! A change as the words that go with its payload through a lane.
 //!
-//! Words: number; source timestamp as in RTPS 2.5 §9.3.2.1, all ones without one; kind; the instance's
-//! handle in two.
+//! Words: number; source timestamp as in RTPS 2.5 §9.3.2.1, all ones without one; kind in the two lowest bits
+//! and above them when write was called, 0 if nobody wants to know; the instance's handle in two.
 
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
@@ -23,7 +23,8 @@ pub fn meta(number: SequenceNumber, write: &Write) -> Meta {
     };
     let (high, low) = halves(write.instance);
     let timestamp = write.source_timestamp.map_or(NONE, Timestamp::to_bits);
-    [number.0.cast_unsigned(), timestamp, kind, high, low]
+    let kind_and_time = kind | write.called.0.cast_unsigned() << 2;
+    [number.0.cast_unsigned(), timestamp, kind_and_time, high, low]
 }
 
 /// What the words say, but for the instance.
@@ -49,10 +50,13 @@ impl Head {
     }
 }
 
-/// The change that was written.
-pub(crate) fn change(writer_guid: Guid, time: Time, meta: &Meta, payload: Bytes) -> CacheChange {
+/// The change that was written, and is found now.
+pub(crate) fn change(writer_guid: Guid, now: Time, meta: &Meta, payload: Bytes) -> CacheChange {
     let Head { number, source_timestamp, kind } = Head::of(meta);
-    let [.., high, low] = *meta;
+    let [_, _, kind_and_time, high, low] = *meta;
+    let called = Time((kind_and_time >> 2).cast_signed());
+    // It has been there since it was written; a writer whose clock is another has not written it later than now.
+    let time = if called == Time::default() { now } else { called.min(now) };
     let instance = InstanceHandle(((u128::from(high) << 64) | u128::from(low)).to_be_bytes());
     CacheChange {
         kind,

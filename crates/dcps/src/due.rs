@@ -1,7 +1,7 @@
 //! Times at which numbered things are due: one time for each number, to be changed or taken back.
 //!
 //! A binary heap that knows where each number is, so that what is taken back leaves nothing behind.
-//! Called by the reader cache for lifespans and for the purge of finished instances.
+//! Called by the reader cache for lifespans and for the purge of finished instances, and for deadlines.
 
 use taut_base::Time;
 
@@ -19,6 +19,12 @@ impl Due {
     /// The earliest time.
     pub(crate) fn next(&self) -> Option<Time> {
         self.heap.first().map(|(at, _)| *at)
+    }
+
+    /// Is `id` there?
+    #[inline]
+    pub(crate) fn contains(&self, id: u32) -> bool {
+        self.places.get(id as usize).is_some_and(|place| *place != NIL)
     }
 
     /// Makes `id` due at `at`, whatever it was before; never if that is [`Time::NEVER`].

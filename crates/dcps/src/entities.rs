@@ -4,10 +4,13 @@ use taut_base::{Guid, SequenceNumber, Time};
 use taut_qos::{DataReaderQos, DataWriterQos};
 use taut_rtps::{Offer, ReaderIndex, Sink, WriterIndex};
 
+use crate::due::Due;
+use crate::lag::Lags;
 use crate::reader_side::{Doors, ReaderSide};
 use crate::status::{
-    LivelinessChangedStatus, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
-    RequestedIncompatibleQosStatus, StatusMask, SubscriptionMatchedStatus,
+    LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    PublicationMatchedStatus, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, StatusMask,
+    SubscriptionMatchedStatus,
 };
 use crate::type_support::TypeSupport;
 
@@ -58,6 +61,8 @@ pub struct DataReader {
     pub requested_incompatible_qos: RequestedIncompatibleQosStatus,
     /// Writers that are alive.
     pub liveliness_changed: LivelinessChangedStatus,
+    /// Instances whose samples did not come in time.
+    pub requested_deadline_missed: RequestedDeadlineMissedStatus,
 }
 
 impl DataReader {
@@ -68,6 +73,7 @@ impl DataReader {
             subscription_matched: SubscriptionMatchedStatus::default(),
             requested_incompatible_qos: RequestedIncompatibleQosStatus::default(),
             liveliness_changed: LivelinessChangedStatus::default(),
+            requested_deadline_missed: RequestedDeadlineMissedStatus::default(),
         }
     }
 }
@@ -84,6 +90,8 @@ pub struct DataWriter {
     pub offered_incompatible_qos: OfferedIncompatibleQosStatus,
     /// Promises of liveliness it broke.
     pub liveliness_lost: LivelinessLostStatus,
+    /// Instances that it did not write in time.
+    pub offered_deadline_missed: OfferedDeadlineMissedStatus,
 }
 
 impl DataWriter {
@@ -94,6 +102,7 @@ impl DataWriter {
             publication_matched: PublicationMatchedStatus::default(),
             offered_incompatible_qos: OfferedIncompatibleQosStatus::default(),
             liveliness_lost: LivelinessLostStatus::default(),
+            offered_deadline_missed: OfferedDeadlineMissedStatus::default(),
         }
     }
 }
@@ -103,13 +112,18 @@ pub(crate) struct Readers {
     slots: Vec<Option<DataReader>>,
     pub doors: Box<dyn Doors>,
     pub news: News,
+    /// When to look at their deadlines.
+    pub alarms: Due,
+    /// LATENCY_BUDGET of the writers that they are matched with.
+    pub lags: Lags,
     /// The time of the step in which changes are delivered.
     pub now: Time,
 }
 
 impl Readers {
     pub fn new(doors: Box<dyn Doors>) -> Readers {
-        Readers { slots: Vec::new(), doors, news: News::default(), now: Time::default() }
+        let (news, alarms, lags) = (News::default(), Due::default(), Lags::default());
+        Readers { slots: Vec::new(), doors, news, alarms, lags, now: Time::default() }
     }
 
     pub fn get(&self, index: ReaderIndex) -> Option<&DataReader> {
@@ -129,14 +143,28 @@ impl Readers {
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = reader;
         }
+        self.alarms.cancel(index.0);
+        self.lags.forget(|of, _| of == index);
         self.doors.set(index, side);
     }
 
     /// Runs `call` with a reader's side; nothing happens if there is none.
     pub fn at_side<R>(&mut self, index: ReaderIndex, call: impl FnOnce(&mut ReaderSide) -> R) -> Option<R> {
         let (mut call, mut result) = (Some(call), None);
-        self.doors.with(index, &mut |side| result = call.take().map(|call| call(side)));
+        let mut alarm = None;
+        self.doors.with(index, &mut |side| {
+            result = call.take().map(|call| call(side));
+            alarm = side.take_alarm();
+        });
+        self.note_alarm(index, alarm);
         result
+    }
+
+    fn note_alarm(&mut self, index: ReaderIndex, alarm: Option<Time>) {
+        if let Some(at) = alarm {
+            // What is to be done at once is due now, and no later than it is found.
+            self.alarms.set(index.0, at.max(self.now));
+        }
     }
 
     /// Runs `call` with a reader's side and tells of the news that it returns.
@@ -156,10 +184,16 @@ impl Readers {
 impl Sink for Readers {
     fn deliver(&mut self, index: ReaderIndex, strength: i32, offer: &mut Offer) {
         let (now, mut news, mut is_there) = (self.now, StatusMask::NONE, false);
+        if self.lags.are_on() && self.lags.look(now, index, offer) {
+            self.news.add(Entity::Participant, StatusMask::NONE);
+        }
+        let mut alarm = None;
         self.doors.with(index, &mut |side| {
             news = side.deliver(now, strength, offer);
+            alarm = side.take_alarm();
             is_there = true;
         });
+        self.note_alarm(index, alarm);
         if news != StatusMask::NONE {
             self.news.add(Entity::Reader(index), news);
         }

@@ -103,6 +103,7 @@ impl DomainParticipant {
         let sign = if matched { 1 } else { -1 };
         entity.liveliness_changed.count(writer, alive * sign, silent * sign);
         self.readers.at_side(reader, |side| side.matched = current);
+        self.watch_lag(reader, writer, matched);
         if !matched {
             self.readers.at_side(reader, |side| {
                 let pulled = side.pull(now);
@@ -113,6 +114,15 @@ impl DomainParticipant {
             self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
         }
         self.tell(Entity::Reader(reader), StatusMask::SUBSCRIPTION_MATCHED);
+    }
+
+    /// What a writer of this participant writes is delivered by its write.
+    fn watch_lag(&mut self, reader: ReaderIndex, writer: Guid, matched: bool) {
+        self.readers.lags.forget(|of, known| of == reader && known == writer);
+        let is_local = writer.prefix == self.core.guid().prefix;
+        if let Some(endpoint) = self.core.endpoint(writer).filter(|_| matched && !is_local) {
+            self.readers.lags.watch(reader, writer, endpoint.qos.latency_budget);
+        }
     }
 
     fn on_liveliness_changed(&mut self, now: Time, reader: ReaderIndex, writer: Guid, alive: bool) {

@@ -9,6 +9,7 @@ use std::ops::Bound;
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
 
+use crate::deadline::Deadlines;
 use crate::due::Due;
 use crate::list::{Chain, List, NIL, Slab};
 use crate::sample_info::PayloadKind;
@@ -121,6 +122,11 @@ impl Instance {
         found.is_ok()
     }
 
+    /// Its owner has missed its deadline: whoever writes next owns it (DCPS 1.4 §2.2.3.9.2).
+    pub(crate) fn disown(&mut self) {
+        self.owner = None;
+    }
+
     pub(crate) fn has_writers(&self) -> bool {
         !self.writers.is_empty()
     }
@@ -163,6 +169,8 @@ pub(crate) struct InstanceTable {
     idle_not_alive: List,
     /// When finished instances are purged.
     pub(crate) purge: Due,
+    /// When those that are alive are to have their next samples.
+    pub(crate) deadlines: Deadlines,
     /// The instance of the last sample: most often also that of the next.
     recent: u32,
     /// RESOURCE_LIMITS max_instances, if there is one.
@@ -170,7 +178,7 @@ pub(crate) struct InstanceTable {
 }
 
 impl InstanceTable {
-    pub(crate) fn new(limit: Option<usize>) -> InstanceTable {
+    pub(crate) fn new(limit: Option<usize>, deadlines: Deadlines) -> InstanceTable {
         InstanceTable {
             by_handle: BTreeMap::new(),
             slab: Slab::new(),
@@ -178,6 +186,7 @@ impl InstanceTable {
             idle_alive: List::EMPTY,
             idle_not_alive: List::EMPTY,
             purge: Due::default(),
+            deadlines,
             recent: NIL,
             limit,
         }
@@ -284,6 +293,7 @@ impl InstanceTable {
     fn remove(&mut self, index: u32) {
         self.leave_idle(index);
         self.purge.cancel(index);
+        self.deadlines.end(index);
         self.by_handle.remove(&self.slab[index].handle);
         self.slab.remove(index);
     }

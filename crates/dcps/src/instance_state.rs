@@ -23,6 +23,7 @@ impl ReaderCache {
             let instance = self.instances.at_mut(index);
             let handle = instance.handle;
             if instance.unregister(writer) {
+                self.lapse(index, now);
                 self.without_writers(now, index, || CacheChange {
                     kind: ChangeKind::NotAliveUnregistered,
                     writer_guid: writer,
@@ -51,6 +52,7 @@ impl ReaderCache {
         let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
             return Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
         };
+        self.lapse(index, change.time);
         let mut outcome = Insert::Ignored(IgnoredReason::NothingNew);
         if disposes {
             outcome = self.dispose(now, index, &change, strength);
@@ -83,6 +85,7 @@ impl ReaderCache {
             return Insert::Ignored(IgnoredReason::NothingNew);
         }
         instance.state = InstanceState::NotAliveDisposed;
+        self.instances.deadlines.end(index);
         self.instances.purge.set(index, now + self.lifecycle.autopurge_disposed_samples_delay);
         self.mark(index, change.clone())
     }
@@ -100,6 +103,7 @@ impl ReaderCache {
             return None;
         }
         instance.state = InstanceState::NotAliveNoWriters;
+        self.instances.deadlines.end(index);
         self.instances.purge.set(index, now + self.lifecycle.autopurge_nowriter_samples_delay);
         Some(self.mark(index, change()))
     }

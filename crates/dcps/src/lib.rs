@@ -5,6 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod cell;
+mod deadline;
+#[cfg(test)]
+mod deadline_tests;
 mod due;
 mod entities;
 mod events;
@@ -12,6 +15,7 @@ mod filter;
 mod fresh;
 mod instance;
 mod instance_state;
+mod lag;
 mod list;
 mod participant;
 mod reader_access;
@@ -30,9 +34,11 @@ mod states;
 mod status;
 mod type_support;
 
+pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
 pub use entities::{DataReader, DataWriter, Entity};
 pub use filter::{Expression, Filter, MAX_EXPRESSION, MAX_PARAMETERS};
 pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
+pub use lag::Late;
 pub use participant::{DomainParticipant, Endpoint, Match};
 pub use reader_cache::{
     DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{Guid, GuidPrefix, SequenceNumber, Time};
+use taut_base::{Guid, GuidPrefix, SequenceNumber, Time, Timestamp};
 use taut_mem::lane::LaneReader;
 use taut_port::{Frame, Port};
 use taut_qos::{
@@ -15,6 +15,7 @@ use taut_rtps::{
 };
 
 use crate::entities::{DataReader, DataWriter, Entity, Readers};
+use crate::lag::Late;
 use crate::reader_side::{Doors, ReaderSide};
 use crate::sample_info::{Sample, Selection};
 use crate::status::{InconsistentTopicStatus, StatusMask};
@@ -102,12 +103,35 @@ impl DomainParticipant {
     /// Handles the timers that are due.
     pub fn on_timeout(&mut self, now: Time) {
         self.core.on_timeout(now);
+        self.look_at_deadlines(now);
         self.handle_events(now);
     }
 
     /// When [`DomainParticipant::on_timeout`] is to be called; ask again after any call.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.core.next_timeout()
+        let core = self.core.next_timeout();
+        // An infinite DEADLINE has no alarm.
+        match self.readers.alarms.next() {
+            None => core,
+            Some(at) => Some(core.map_or(at, |core| core.min(at))),
+        }
+    }
+
+    /// Does what comes have to be compared with the wall clock?
+    #[inline]
+    pub fn wants_wall_clock(&self) -> bool {
+        self.readers.lags.are_on()
+    }
+
+    /// What the wall clock shows now.
+    pub fn set_wall_clock(&mut self, now: Time, wall: Timestamp) {
+        self.readers.lags.set_wall_clock(now, wall);
+    }
+
+    /// A sample that took longer than its writer's LATENCY_BUDGET, one in a second. There is news of the participant
+    /// itself then.
+    pub fn take_late(&mut self) -> Option<Late> {
+        self.readers.lags.take()
     }
 
     /// Is there something to send of class `lowest` or above?
@@ -339,6 +363,7 @@ impl DomainParticipant {
 
     /// Empties the lanes of a reader and tells of what is new. Returns whether a writer waits to hear it.
     pub fn pull(&mut self, now: Time, index: ReaderIndex) -> bool {
+        self.readers.now = now;
         let pulled = self.readers.change_side(index, |side| {
             let pulled = side.pull(now);
             (pulled.awaited, pulled.news)
@@ -356,6 +381,7 @@ impl DomainParticipant {
         writer: Guid,
         lane: LaneReader,
     ) -> Option<SequenceNumber> {
+        self.readers.now = now;
         let qos = &self.core.endpoint(writer)?.qos;
         let (strength, reliable) =
             (qos.ownership_strength, qos.reliability.kind == ReliabilityKind::Reliable);
@@ -374,6 +400,7 @@ impl DomainParticipant {
     /// A local reader no longer reads a writer's lane; what is in it is taken first, and not taken again if the
     /// protocol brings it too.
     pub fn remove_lane(&mut self, now: Time, reader: ReaderIndex, writer: Guid) {
+        self.readers.now = now;
         let next = self.readers.change_side(reader, |side| {
             let pulled = side.pull(now);
             side.note_awaited(pulled);

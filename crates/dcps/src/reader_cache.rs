@@ -13,6 +13,7 @@ use taut_qos::{
 };
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
+use crate::deadline::{Deadlines, Missed};
 use crate::due::Due;
 use crate::fresh::Fresh;
 use crate::instance::{InstanceTable, SourceOrder};
@@ -124,6 +125,10 @@ pub struct ReaderCache {
     pub(crate) max_samples: usize,
     max_samples_per_instance: usize,
     lifespans: Due,
+    /// Deadlines that were missed and not told yet.
+    missed: Missed,
+    /// There is a deadline before those that were known, or one was missed.
+    pub(crate) alarm: bool,
     /// Samples with data, and the bytes of all.
     data_count: usize,
     pub(crate) bytes: usize,
@@ -150,7 +155,7 @@ impl ReaderCache {
             arrival: Chain::default(),
             all: List::EMPTY,
             in_instance: Chain::default(),
-            instances: InstanceTable::new(limit(limits.max_instances)),
+            instances: InstanceTable::new(limit(limits.max_instances), Deadlines::new(qos.deadline)),
             unread: 0,
             by_source: qos.destination_order == DestinationOrderKind::BySourceTimestamp,
             ordered: false,
@@ -164,6 +169,8 @@ impl ReaderCache {
             max_samples,
             max_samples_per_instance,
             lifespans: Due::default(),
+            missed: Missed::default(),
+            alarm: false,
             data_count: 0,
             bytes: 0,
         };
@@ -173,7 +180,10 @@ impl ReaderCache {
 
     /// May samples be passed on without a look at those that came before them?
     fn note_passing(&mut self) {
-        self.passes = !self.exclusive && !self.by_source && self.minimum_separation == Duration::ZERO;
+        self.passes = !self.exclusive
+            && !self.by_source
+            && self.minimum_separation == Duration::ZERO
+            && !self.instances.deadlines.are_on();
     }
 
     /// Takes over the subscriber's PRESENTATION. With ordered access over more than the instance samples
@@ -218,7 +228,8 @@ impl ReaderCache {
         self.refusal(self.instances.find(instance)).is_none()
     }
 
-    /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key.
+    /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key. Its
+    /// DEADLINE goes by `change.time`.
     ///
     /// `strength` is its writer's OWNERSHIP_STRENGTH, `expires` the end of its LIFESPAN if it has one.
     pub fn insert(&mut self, now: Time, change: CacheChange, strength: i32, expires: Option<Time>) -> Insert {
@@ -271,8 +282,16 @@ impl ReaderCache {
         }
         let handle = self.handle(&change);
         let known = self.instances.find(handle);
-        if let Some(why) = known.and_then(|index| self.unwanted(now, index, &change, strength)) {
-            return Insert::Ignored(why);
+        let came = change.time;
+        if let Some(index) = known {
+            self.lapse(index, came);
+            if let Some(why) = self.unwanted(now, index, &change, strength) {
+                // Its writer has kept the deadline, and this reader wants no more of it.
+                if why == IgnoredReason::TooSoon {
+                    self.await_next(index, came);
+                }
+                return Insert::Ignored(why);
+            }
         }
         if let Some(reason) = self.refusal(known) {
             return Insert::Rejected(reason);
@@ -285,6 +304,7 @@ impl ReaderCache {
         };
         self.instances.set_recent(index);
         self.revive(index, &change);
+        self.await_next(index, came);
         if self.minimum_separation > Duration::ZERO {
             self.instances.at_mut(index).accepted = Some(now);
         }
@@ -297,6 +317,60 @@ impl ReaderCache {
             Some(_) => Insert::Replaced,
             None => Insert::Stored,
         }
+    }
+
+    /// A sample of the instance came then: when is the next to come?
+    #[inline]
+    fn await_next(&mut self, index: u32, came: Time) {
+        let deadlines = &mut self.instances.deadlines;
+        if deadlines.are_on() {
+            let before = deadlines.next();
+            deadlines.note(index, came);
+            self.alarm |= deadlines.next() < before || before.is_none();
+        }
+    }
+
+    /// Something of the instance came then: were samples to have come before?
+    #[inline]
+    pub(crate) fn lapse(&mut self, index: u32, came: Time) {
+        let deadlines = &mut self.instances.deadlines;
+        if deadlines.are_on() {
+            let missed = deadlines.lapse(index, came);
+            self.note_missed(index, missed);
+            self.alarm |= missed > 0;
+        }
+    }
+
+    fn note_missed(&mut self, index: u32, missed: u64) {
+        if missed > 0 {
+            let instance = self.instances.at_mut(index);
+            instance.disown();
+            self.missed.count(missed, instance.handle);
+        }
+    }
+
+    /// Looks which deadlines have been missed, at `budget` instances at most, which it takes from there.
+    pub(crate) fn look_at_deadlines(&mut self, now: Time, budget: &mut usize) -> Missed {
+        while *budget > 0
+            && let Some((index, missed)) = self.instances.deadlines.pop(now)
+        {
+            *budget -= 1;
+            self.note_missed(index, missed);
+        }
+        std::mem::take(&mut self.missed)
+    }
+
+    /// When to look at the deadlines.
+    pub(crate) fn next_deadline(&self) -> Time {
+        if self.missed.is_any() {
+            return Time(i64::MIN);
+        }
+        self.instances.deadlines.next().unwrap_or(Time::NEVER)
+    }
+
+    /// DEADLINE, infinite if nobody watches it.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.instances.deadlines.period()
     }
 
     /// Why a sample of a known instance is of no interest. Its writer counts as one of the instance's

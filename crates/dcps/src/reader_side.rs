@@ -11,6 +11,7 @@ use taut_rtps::history_cache::{CacheChange, ChangeKind};
 use taut_rtps::{Offer, ReaderIndex};
 
 use crate::cell::{self, Head};
+use crate::deadline::Missed;
 use crate::reader_cache::{Insert, ReaderCache};
 use crate::sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
@@ -179,6 +180,8 @@ pub struct ReaderSide {
     sources: Vec<Source>,
     /// The place of the source that is looked at first.
     turn: usize,
+    /// When its lanes are to be looked into for the sake of deadlines.
+    sweep_at: Time,
     /// What was found in a lane last, and what is known of it. They are put together here and copied once:
     /// a processor waits where it reads as one what it has just written in parts.
     entry: Entry,
@@ -203,6 +206,7 @@ impl ReaderSide {
             awaited: false,
             sources: Vec::new(),
             turn: 0,
+            sweep_at: Time::NEVER,
             entry: Entry::default(),
             info: SampleInfo::NONE,
         }
@@ -221,6 +225,36 @@ impl ReaderSide {
         let reliable = reliable && self.reliable;
         let (handle, stalled, broken) = (writer.into(), false, false);
         self.sources.push(Source { writer, handle, strength, lane, reliable, next, stalled, broken });
+        if !self.cache.deadline().is_infinite() {
+            self.sweep_at = Time(i64::MIN);
+            self.cache.alarm = true;
+        }
+    }
+
+    /// Has a deadline come up that who drives does not know of? When to look then. What the owner finds in a lane
+    /// need not be told: a look comes before the first period that begins there ends.
+    #[inline]
+    pub(crate) fn take_alarm(&mut self) -> Option<Time> {
+        std::mem::take(&mut self.cache.alarm).then(|| self.next_look())
+    }
+
+    fn next_look(&self) -> Time {
+        self.cache.next_deadline().min(self.sweep_at)
+    }
+
+    /// Looks which deadlines were missed and when to look again. What lies in a lane has come when it was written:
+    /// once in each period is often enough to find it before its instance's next sample is due.
+    pub(crate) fn look_at_deadlines(
+        &mut self,
+        now: Time,
+        budget: &mut usize,
+    ) -> ((Missed, Time), StatusMask) {
+        let pulled = self.pull(now);
+        self.note_awaited(pulled);
+        self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
+        let missed = self.cache.look_at_deadlines(now, budget);
+        self.cache.alarm = false;
+        ((missed, self.next_look()), pulled.news)
     }
 
     /// No longer reads a writer's lane. Returns the number after all that has come from the writer, if it did.
@@ -373,6 +407,10 @@ impl ReaderSide {
     }
 
     fn deliver_one(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
+        if let Some(change) = change.as_mut().filter(|_| !self.cache.deadline().is_infinite()) {
+            // It may have arrived before what it had to wait for.
+            change.time = now;
+        }
         let news = self.insert(now, strength, change);
         self.blocked |= change.is_some();
         news

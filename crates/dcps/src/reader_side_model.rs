@@ -103,8 +103,15 @@ fn write(rng: &mut Rng, number: i64, (keyed, ends): (bool, bool), readers: &mut 
     let number = SequenceNumber(number);
     let instance = if keyed { handle(key) } else { InstanceHandle::NIL };
     let in_lane = rng.chance(850) && readers.iter_mut().all(|reader| reader.lane.has_room());
-    let write =
-        Write { kind, instance, source_timestamp: None, payload: Bytes::new(), number: None, in_lane };
+    let write = Write {
+        kind,
+        instance,
+        source_timestamp: None,
+        payload: Bytes::new(),
+        number: None,
+        in_lane,
+        called: Time::default(),
+    };
     for reader in readers {
         if in_lane {
             reader.lane.push(&cell::meta(number, &write), &payload).unwrap();

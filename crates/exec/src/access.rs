@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 use taut_base::{Duration, Error, Result, Time};
-use taut_dcps::{Entity, Passed, Pulled, ReaderSide, Sample, Selection, StatusMask, Taken, Write};
+use taut_dcps::{
+    Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, Selection, StatusMask, Taken, Write,
+};
 use taut_mem::lane::Slot as LaneSlot;
+use taut_qos::DataWriterQos;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now};
@@ -15,6 +18,7 @@ use crate::door::Door;
 use crate::executor::Executor;
 use crate::outlet::Outlet;
 use crate::payload::Payload;
+use crate::promises::Promise;
 use crate::waiting::ends;
 
 /// What a write does that finds no room.
@@ -32,17 +36,23 @@ impl Executor {
         self.inner.doors.get(index)
     }
 
-    /// The outlet of a writer that was just created; `limit` is its RESOURCE_LIMITS max_samples.
-    pub fn outlet(&self, index: WriterIndex, limit: Option<u32>, latency_budget: Duration) -> Option<Outlet> {
+    /// The outlet of a writer that was just created with this QoS.
+    pub fn outlet(&self, index: WriterIndex, qos: &DataWriterQos) -> Option<Outlet> {
         let link = self
             .inner
             .peek(|core| core.participant.core().writer(index).map(|writer| Arc::clone(&writer.link)));
-        Some(Outlet::new(index, link?, self.inner.joins.route(index), limit, latency_budget))
+        let link = link?;
+        let promise = (!qos.deadline.is_infinite()).then(|| {
+            let deadlines = OfferedDeadlines::new(qos.deadline, qos.resource_limits.max_instances);
+            self.inner.promises.add(index, deadlines)
+        });
+        Some(Outlet::new(index, link, self.inner.joins.route(index), qos, promise))
     }
 
     /// Forgets where a writer's lane leads.
     pub fn remove_outlet(&self, index: WriterIndex) {
         self.inner.joins.remove_route(index);
+        self.inner.promises.remove(index);
     }
 
     /// Takes the next sample that was not read before and gives it to `out`, which is called with the
@@ -155,6 +165,9 @@ impl Executor {
     ) -> Result<()> {
         write.source_timestamp = Some(moment.timestamp);
         outlet.burst.announce(moment.begun);
+        if outlet.promise.is_some() {
+            write.called = moment.begun.unwrap_or_else(monotonic_now);
+        }
         if let Patience::KeepAll(wait) = patience
             && !outlet.may_write()
         {
@@ -167,6 +180,7 @@ impl Executor {
         write.in_lane = outlet.has_room() && outlet.place(payload);
         if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {
             outlet.commit(&write, payload);
+            self.keep_promise(outlet, &write);
             return Ok(());
         }
         self.publish_beside(outlet, write, payload, patience)
@@ -188,7 +202,26 @@ impl Executor {
         }
         outlet.note_given();
         outlet.commit(&write, payload);
+        self.keep_promise(outlet, &write);
         Ok(())
+    }
+
+    /// After a write: if its DEADLINE is watched, the next one is awaited.
+    #[inline]
+    fn keep_promise(&self, outlet: &Outlet, write: &Write) {
+        if let Some(promise) = &outlet.promise {
+            self.await_next(promise, write);
+        }
+    }
+
+    /// *Cost*: a lock.
+    #[cold]
+    pub(crate) fn await_next(&self, promise: &Promise, write: &Write) {
+        let inner = &self.inner;
+        let next = inner.promises.note(promise, write.called, write.instance, write.kind);
+        if next.is_some_and(|next| inner.holding.oversleeps(false, next, Time::NEVER)) {
+            inner.kick();
+        }
     }
 
     /// Memory to write a payload of `len` bytes in place, which readers on this machine look at there.

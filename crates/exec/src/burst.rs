@@ -2,7 +2,8 @@
 //!
 //! A sample that is written alone is sent at once. Who writes one after the other without a pause keeps the
 //! port busy: from some point on a sample waits for those behind it, until a datagram is full, and no longer
-//! than half as long as the burst has lasted. LATENCY_BUDGET allows every sample to wait that long. What waits
+//! than half as long as the burst has lasted. LATENCY_BUDGET allows every sample to wait for half of it: the rest is
+//! for its way. What waits
 //! when the burst ends is sent by the driver. See docs/adr/0008-bursts.md.
 
 use taut_base::{Duration, Time};
@@ -29,7 +30,7 @@ pub(crate) const LONGEST: Duration = Duration::from_micros(200);
 /// its way, higher and the end of a burst waits longer.
 const SLACK: Duration = Duration::from_micros(10);
 
-/// The longest that LATENCY_BUDGET is used for: a budget is a permission, not a wish.
+/// The longest wait that LATENCY_BUDGET is used for: a budget is a permission, not a wish.
 const LONGEST_BUDGET: Duration = Duration::from_millis(10);
 
 /// The bytes that fill a datagram, and what a sample takes of them besides its payload.
@@ -53,7 +54,7 @@ impl Burst {
             began: Time(0),
             ended: Time(i64::MIN),
             run: 0,
-            budget: budget.min(LONGEST_BUDGET),
+            budget: Duration(budget.0 / 2).min(LONGEST_BUDGET),
             begun: None,
         }
     }
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn a_budget_is_a_permission() {
         let mut burst = Burst::new(Duration::from_micros(30));
-        assert_eq!(waits(&mut burst, [0, 1_000_000].into_iter()), [30_000, 30_000]);
+        assert_eq!(waits(&mut burst, [0, 1_000_000].into_iter()), [15_000, 15_000]);
         let mut patient = Burst::new(Duration::INFINITE);
         assert_eq!(waits(&mut patient, [0].into_iter()), [10_000_000]);
     }

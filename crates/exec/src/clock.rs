@@ -1,6 +1,5 @@
 //! The two clocks, read here and nowhere below.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use nix::time::{ClockId, clock_gettime};
@@ -21,14 +20,11 @@ const READINGS: usize = 4;
 static DIFFERENCE: AtomicI64 = AtomicI64::new(0);
 static KNOWN_UNTIL: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// The monotonic clock. *Units*: ns since the first call in this process, from 1 s on, so that a span
-/// before the start can still be told. *Cost*: one vDSO call.
+/// The monotonic clock, the same for all processes of a machine: lanes carry it. *Units*: ns. *Cost*: one vDSO call.
 #[inline]
 pub fn monotonic_now() -> Time {
-    static START_NS: OnceLock<i64> = OnceLock::new();
     let (seconds, ns) = read(ClockId::CLOCK_MONOTONIC);
-    let now = seconds.saturating_mul(NS_PER_S).saturating_add(ns);
-    Time(now - *START_NS.get_or_init(|| now - NS_PER_S))
+    Time(seconds.saturating_mul(NS_PER_S).saturating_add(ns))
 }
 
 /// The wall clock, for source timestamps only: no timer depends on it. *Cost*: one vDSO call.

@@ -12,7 +12,7 @@ use taut_dcps::DomainParticipant;
 use taut_port::Traffic;
 use taut_rtps::TxClass;
 
-use crate::clock::monotonic_now;
+use crate::clock::{monotonic_now, wall_clock_now};
 use crate::executor::{Core, Inner, WAKE};
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
@@ -108,6 +108,8 @@ impl Inner {
         }
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
         busy |= self.role.is_wanted();
+        // Neither has who promised to write again before it was said until when the driver sleeps.
+        busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let ready = if busy { self.wait_ready(Some(0)) } else { self.look_and_wait(now, wake_at) };
         self.holding.wake();
@@ -187,6 +189,7 @@ impl Inner {
             self.run(&mut core, JobClass::Timers, |core, _| {
                 core.follow_network();
                 core.participant.on_timeout(core.now);
+                core.look_at_promises();
                 core.look_at_reports();
                 1
             });
@@ -231,6 +234,9 @@ impl Inner {
         for index in readable.iter().filter_map(|source| usize::try_from(source).ok()) {
             if core.port.traffic(index) != Some(traffic) {
                 continue;
+            }
+            if core.participant.wants_wall_clock() {
+                core.participant.set_wall_clock(monotonic_now(), wall_clock_now());
             }
             self.run(core, class, |core, budget| {
                 let Core { participant, port, panics, now, .. } = core;

@@ -8,7 +8,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::{Mutex, MutexGuard};
 use taut_base::{Duration, Error, GuidPrefix, Result, Time};
-use taut_dcps::{DomainParticipant, Entity, StatusMask, Write};
+use taut_dcps::{DomainParticipant, Entity, Late, StatusMask, Write};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
 use taut_port_udp::UdpPort;
@@ -27,6 +27,7 @@ use crate::left::Left;
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::network::{NETWORK, tell_of_buffers};
+use crate::promises::Promises;
 use crate::recorder::{Activity, FlightRecord, RecordCause, Recorder};
 use crate::reports::{Reports, Schedule};
 use crate::role::{Claim, Role};
@@ -65,6 +66,8 @@ pub(crate) struct Core {
     pub ready: Time,
     /// When to look which interfaces there are now; `NEVER` while nothing has changed.
     pub follow_at: Time,
+    /// The deadlines of its writers.
+    pub promises: Arc<Promises>,
 }
 
 impl Core {
@@ -72,7 +75,8 @@ impl Core {
         let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
         let reports = Schedule::default();
         let follow_at = Time::NEVER;
-        Core { participant, port, accounts, recorder, reports, panics: 0, now, held, ready: now, follow_at }
+        let (panics, ready, promises) = (0, now, Arc::default());
+        Core { participant, port, accounts, recorder, reports, panics, now, held, ready, follow_at, promises }
     }
 
     /// Reads the clock: what follows happens now.
@@ -99,7 +103,8 @@ impl Core {
 
     /// When the next timer is due.
     pub fn next_timeout(&self) -> Time {
-        self.participant.next_timeout().unwrap_or(Time::NEVER).min(self.reports.at).min(self.follow_at)
+        let participant = self.participant.next_timeout().unwrap_or(Time::NEVER);
+        participant.min(self.reports.at).min(self.follow_at).min(self.promises.next())
     }
 
     /// Is there something to be sent now of class `lowest` or above?
@@ -131,6 +136,12 @@ impl Core {
         }
     }
 
+    /// Tells of the deadlines that writers have missed.
+    pub fn look_at_promises(&mut self) {
+        let Core { participant, promises, .. } = self;
+        promises.look(self.now, |writer, missed| participant.note_offered_deadlines(writer, missed));
+    }
+
     /// Has the flight recorder make a record, to be told with the next news.
     pub fn record(&mut self, cause: RecordCause) {
         if self.recorder.make(self.now, cause) {
@@ -138,16 +149,27 @@ impl Core {
         }
     }
 
+    /// The same for a sample that took longer than its writer's LATENCY_BUDGET.
+    pub fn record_late(&mut self, late: Late) {
+        let topic = self.topic_of(Entity::Reader(late.reader));
+        let (took, budget) = (late.took.into(), late.budget.into());
+        self.recorder.make(self.now, RecordCause::LatencyBudgetExceeded { topic, took, budget });
+    }
+
     /// The same for an entity that has missed a deadline.
     pub fn record_missed_deadline(&mut self, entity: Entity) {
+        let topic = self.topic_of(entity);
+        self.recorder.make(self.now, RecordCause::DeadlineMissed { topic });
+    }
+
+    fn topic_of(&self, entity: Entity) -> String {
         let core = self.participant.core();
         let guid = match entity {
             Entity::Reader(index) => core.reader(index).map(|reader| reader.guid),
             Entity::Writer(index) => core.writer(index).map(|writer| writer.guid),
             Entity::Participant => None,
         };
-        let topic = guid.and_then(|guid| core.topic_of(guid.entity)).unwrap_or_default().to_owned();
-        self.recorder.make(self.now, RecordCause::DeadlineMissed { topic });
+        guid.and_then(|guid| core.topic_of(guid.entity)).unwrap_or_default().to_owned()
     }
 }
 
@@ -169,6 +191,7 @@ pub(crate) struct Inner {
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
     pub writes: Left<(WriterIndex, Write)>,
+    pub promises: Arc<Promises>,
     pub role: Role,
     /// What its threads tell each other of samples that wait.
     pub holding: Holding,
@@ -227,6 +250,7 @@ impl Executor {
         let (epoll, wake) = watch(&port).map_err(|(call, errno)| {
             Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
         })?;
+        let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
             doors,
@@ -238,7 +262,8 @@ impl Executor {
             spin: config.spin,
             lanes: config.lanes,
             port_spin: Spin::default(),
-            core: Mutex::new(Core::new(participant, port, Recorder::new(config.longest_step))),
+            promises: Arc::clone(&core.promises),
+            core: Mutex::new(core),
             asking: AtomicUsize::new(0),
             writes: Left::new(QUEUE),
             role: Role::default(),

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use taut_base::{Duration, Time};
 use taut_dcps::{Endpoint, Entity, Selection, TypeSupport, Write};
 use taut_mem::Bytes;
 use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
@@ -31,17 +32,22 @@ fn executor() -> (Executor, WriterIndex, ReaderIndex) {
     (executor, writer, reader)
 }
 
-fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
-    let write = Write {
+fn new_write() -> Write {
+    Write {
         kind: ChangeKind::Alive,
         instance: Default::default(),
         source_timestamp: None,
         payload: Bytes::new(),
         number: None,
         in_lane: false,
-    };
+        called: Time::default(),
+    }
+}
+
+fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
     let bytes = n.to_le_bytes();
-    executor.publish(outlet, write, &mut Payload::short(&bytes), Patience::KeepLast, Moment::now()).unwrap();
+    let payload = &mut Payload::short(&bytes);
+    executor.publish(outlet, new_write(), payload, Patience::KeepLast, Moment::now()).unwrap();
 }
 
 fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
@@ -55,7 +61,7 @@ fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
 #[test]
 fn what_a_writer_has_left_comes_before_what_it_writes_next() {
     let (executor, writer, reader) = executor();
-    let mut outlet = executor.outlet(writer, None, Default::default()).unwrap();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
     let written = QUEUE as u32 + 1;
     std::thread::scope(|scope| {
         executor.with(|_, _| {
@@ -74,7 +80,7 @@ fn what_a_writer_has_left_comes_before_what_it_writes_next() {
 #[test]
 fn what_is_left_is_not_acknowledged_before_it_is_run() {
     let (executor, writer, reader) = executor();
-    let mut outlet = executor.outlet(writer, None, Default::default()).unwrap();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
     let token = executor.inner.enter();
     write(&executor, &mut outlet, 7);
     // Its holder has let go, and not yet looked for what was left.
@@ -86,7 +92,7 @@ fn what_is_left_is_not_acknowledged_before_it_is_run() {
 #[test]
 fn who_only_looks_runs_what_is_left() {
     let (executor, writer, reader) = executor();
-    let mut outlet = executor.outlet(writer, None, Default::default()).unwrap();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
     executor.inner.peek(|_| write(&executor, &mut outlet, 7));
     assert_eq!(take(&executor, reader), [7]);
 }
@@ -94,7 +100,7 @@ fn who_only_looks_runs_what_is_left() {
 #[test]
 fn a_listener_that_panics_is_called_no_more_and_nobody_waits_for_it() {
     let (executor, writer, reader) = executor();
-    let mut outlet = executor.outlet(writer, None, Default::default()).unwrap();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
     let (send, calls) = std::sync::mpsc::channel();
     let panics = move |_| {
         send.send(()).unwrap();
@@ -106,4 +112,21 @@ fn a_listener_that_panics_is_called_no_more_and_nobody_waits_for_it() {
     assert!(!executor.inner.holding.is_telling(), "samples of a burst may wait again");
     assert!(executor.may_wait().is_ok(), "the thread runs a listener no more");
     assert_eq!(take(&executor, reader), [1, 2]);
+}
+
+#[test]
+fn a_first_promise_wakes_a_driver_that_would_oversleep_it() {
+    let (executor, writer, _) = executor();
+    let qos = DataWriterQos::default().deadline(Duration::from_millis(1));
+    let outlet = executor.outlet(writer, &qos).unwrap();
+    let promise = outlet.promise.as_ref().unwrap();
+    let mut write = new_write();
+    executor.inner.holding.fall_asleep(Time::NEVER);
+    for (called, kicks) in [(1, 1), (2, 1)] {
+        write.called = Time(called);
+        executor.await_next(promise, &write);
+        assert_eq!(executor.stats().kicks, kicks, "only for what is due before all that it knows");
+        executor.inner.holding.fall_asleep(Time(called) + Duration::from_millis(1));
+    }
+    executor.inner.holding.wake();
 }

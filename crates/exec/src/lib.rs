@@ -28,6 +28,7 @@ mod outlet;
 mod path;
 mod payload;
 mod peers;
+mod promises;
 mod recorder;
 mod reports;
 mod ringer;

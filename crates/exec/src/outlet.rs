@@ -8,16 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
-use taut_base::{Duration, Guid, Result, SequenceNumber};
+use taut_base::{Guid, Result, SequenceNumber};
 use taut_dcps::{Write, cell};
 use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
 use taut_port_shm::Memory;
+use taut_qos::DataWriterQos;
 use taut_rtps::{Link, WriterIndex};
 
 use crate::burst::Burst;
 use crate::config::LaneMemory;
 use crate::payload::{Payload, Place};
+use crate::promises::Promise;
 use crate::ringer::Ringer;
 use crate::waiting::Spin;
 
@@ -141,6 +143,8 @@ pub struct Outlet {
     waits: bool,
     pub(crate) spin: Spin,
     pub(crate) burst: Burst,
+    /// Its DEADLINE, if that is finite.
+    pub(crate) promise: Option<Arc<Promise>>,
 }
 
 impl Outlet {
@@ -148,8 +152,8 @@ impl Outlet {
         index: WriterIndex,
         link: Arc<Link>,
         route: Arc<Route>,
-        limit: Option<u32>,
-        latency_budget: Duration,
+        qos: &DataWriterQos,
+        promise: Option<Arc<Promise>>,
     ) -> Outlet {
         Outlet {
             index,
@@ -162,10 +166,11 @@ impl Outlet {
             last: SequenceNumber::ZERO,
             given: SequenceNumber::ZERO,
             gone: SequenceNumber::ZERO,
-            limit: limit.map_or(u64::MAX, u64::from),
+            limit: qos.resource_limits.max_samples.map_or(u64::MAX, u64::from),
             waits: false,
             spin: Spin::default(),
-            burst: Burst::new(latency_budget),
+            burst: Burst::new(qos.latency_budget),
+            promise,
         }
     }
 

@@ -69,6 +69,15 @@ pub enum RecordCause {
         /// The topic's name.
         topic: String,
     },
+    /// A sample of this topic took longer than its writer's LATENCY_BUDGET.
+    LatencyBudgetExceeded {
+        /// The topic's name.
+        topic: String,
+        /// From the write, by the writer's clock, to the delivery.
+        took: std::time::Duration,
+        /// The budget.
+        budget: std::time::Duration,
+    },
     /// Something ran for longer than the setting `flight_recorder_step` allows.
     LongStep(Activity),
 }
@@ -77,6 +86,9 @@ impl fmt::Display for RecordCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RecordCause::DeadlineMissed { topic } => write!(f, "a deadline of topic {topic} was missed"),
+            RecordCause::LatencyBudgetExceeded { topic, took, budget } => {
+                write!(f, "a sample of topic {topic} took {took:?}, its LATENCY_BUDGET is {budget:?}")
+            }
             RecordCause::LongStep(activity) => {
                 write!(f, "{} ran for longer than flight_recorder_step", activity.name())
             }

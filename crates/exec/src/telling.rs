@@ -24,13 +24,16 @@ struct Rare {
 }
 
 impl Core {
-    /// After news of the participant itself, or of a missed deadline.
+    /// After news of the participant itself, among them a sample that was late, or of a missed deadline.
     #[cold]
     fn look_for_rare<'a>(&mut self, news: impl Iterator<Item = &'a (Entity, StatusMask)>) -> Rare {
         for (entity, kinds) in news {
             if recorder::is_missed_deadline(*kinds) {
                 self.record_missed_deadline(*entity);
             }
+        }
+        if let Some(late) = self.participant.take_late() {
+            self.record_late(late);
         }
         self.reports.notice(self.now, &self.participant);
         Rare { record: self.recorder.take_fresh(), report: self.reports.take_task() }

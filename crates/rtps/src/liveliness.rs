@@ -96,6 +96,7 @@ impl Participant {
             payload: Bytes::from(payload),
             number: None,
             in_lane: false,
+            called: Time::default(),
         };
         // KEEP_LAST always has room.
         let _ = self.write(now, self.builtin.message_writer, &mut change, &mut Nowhere);

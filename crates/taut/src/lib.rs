@@ -63,9 +63,10 @@ pub use taut_cdr as cdr;
 pub use taut_cdr::{DdsType, Plain, Representation};
 pub use taut_dcps::{
     InstanceState, InstanceStateMask, LivelinessChangedStatus, LivelinessLostStatus,
-    OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedIncompatibleQosStatus, SampleInfo,
-    SampleLostStatus, SampleRejectedStatus, SampleState, SampleStateMask, Selection, StatusMask,
-    SubscriptionMatchedStatus, ViewState, ViewStateMask,
+    OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
+    RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleInfo, SampleLostStatus,
+    SampleRejectedStatus, SampleState, SampleStateMask, Selection, StatusMask, SubscriptionMatchedStatus,
+    ViewState, ViewStateMask,
 };
 pub use taut_derive::DdsType;
 pub use taut_exec::{

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use taut_base::{Duration, Error, Guid, Result};
 use taut_cdr::DdsType;
 use taut_dcps::{
-    Endpoint, Entity, LivelinessChangedStatus, PayloadKind, RequestedIncompatibleQosStatus, SampleInfo,
-    SampleLostStatus, SampleRejectedStatus, Selection, StatusMask, SubscriptionMatchedStatus,
+    Endpoint, Entity, LivelinessChangedStatus, PayloadKind, RequestedDeadlineMissedStatus,
+    RequestedIncompatibleQosStatus, SampleInfo, SampleLostStatus, SampleRejectedStatus, Selection,
+    StatusMask, SubscriptionMatchedStatus,
 };
 use taut_exec::{Door, Executor, ends};
 use taut_qos::{DataReaderQos, SubscriberQos};
@@ -216,6 +217,11 @@ impl<T: DdsType> DataReader<T> {
     /// LIVELINESS_CHANGED; its changes count from 0 again.
     pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
         self.status(|reader| reader.liveliness_changed.take())
+    }
+
+    /// REQUESTED_DEADLINE_MISSED; its changes count from 0 again.
+    pub fn requested_deadline_missed_status(&self) -> RequestedDeadlineMissedStatus {
+        self.status(|reader| reader.requested_deadline_missed.take())
     }
 
     /// SAMPLE_LOST; its changes count from 0 again.

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Timestamp};
+use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Time, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher, Representation};
 use taut_dcps::{
-    Endpoint, Entity, LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
-    StatusMask, Write,
+    Endpoint, Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    PublicationMatchedStatus, StatusMask, Write,
 };
 use taut_exec::{Executor, Moment, Outlet, Patience, Payload};
 use taut_mem::lane::Slot;
@@ -66,7 +66,7 @@ impl<T: DdsType> DataWriter<T> {
             let index = participant.create_writer(now, endpoint);
             (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
         });
-        let outlet = executor.outlet(index, qos.resource_limits.max_samples, qos.latency_budget);
+        let outlet = executor.outlet(index, &qos);
         let outlet = outlet.expect("invariant: the writer was just created");
         let pool = Pool::new(POOL.0, POOL.1);
         let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet });
@@ -217,6 +217,11 @@ impl<T: DdsType> DataWriter<T> {
         self.status(|writer| writer.liveliness_lost.take())
     }
 
+    /// OFFERED_DEADLINE_MISSED; its changes count from 0 again.
+    pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
+        self.status(|writer| writer.offered_deadline_missed.take())
+    }
+
     fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataWriter) -> S) -> S {
         self.executor.look(|participant, _| participant.writer_mut(self.index).map(take).unwrap_or_default())
     }
@@ -243,7 +248,15 @@ impl<T: DdsType> DataWriter<T> {
 }
 
 fn new_write(kind: ChangeKind, instance: InstanceHandle) -> Write {
-    Write { kind, instance, source_timestamp: None, payload: Bytes::new(), number: None, in_lane: false }
+    Write {
+        kind,
+        instance,
+        source_timestamp: None,
+        payload: Bytes::new(),
+        number: None,
+        in_lane: false,
+        called: Time::default(),
+    }
 }
 
 impl<T> Drop for DataWriter<T> {

@@ -132,3 +132,47 @@ fn a_listener_that_takes_its_time_is_in_the_flight_record() {
     assert!(before.began_before >= longest.began_before, "{record}");
     assert!(record.to_string().contains("listeners"), "{record}");
 }
+
+/// The reader's driver runs a listener while a sample comes: that is later than its writer has planned for.
+#[test]
+fn a_sample_that_took_longer_than_its_budget_makes_a_flight_record() {
+    const BUDGET: Duration = Duration::from_millis(5);
+    let qos = Qos::default().reliable().keep_all().latency_budget(BUDGET).transport_priority(1);
+    let (out, inward) = (
+        DomainParticipant::with_config(&config()).unwrap(),
+        DomainParticipant::with_config(&config()).unwrap(),
+    );
+    let writer = out.topic::<Count>("Late").unwrap().writer(qos.clone()).unwrap();
+    let reader = inward.topic::<Count>("Late").unwrap().reader(qos).unwrap();
+    let (enter, entered) = mpsc::channel();
+    let (leave, left) = mpsc::channel::<()>();
+    reader.on_data_available(move |sample| {
+        enter.send(sample.data.unwrap().n).unwrap();
+        let _ = left.recv();
+    });
+    writer.wait_matched(LIMIT).unwrap();
+    reader.wait_matched(LIMIT).unwrap();
+    for n in 0..2 {
+        writer.write(&Count { n }).unwrap();
+        assert_eq!(entered.recv_timeout(LIMIT.into()), Ok(n));
+        // Nobody receives this one until the listener is done with that.
+        writer.write(&Count { n: n + 100 }).unwrap();
+        std::thread::sleep(std::time::Duration::from(BUDGET) * 3);
+        leave.send(()).unwrap();
+        assert_eq!(entered.recv_timeout(LIMIT.into()), Ok(n + 100));
+        leave.send(()).unwrap();
+    }
+    let end = std::time::Instant::now() + LIMIT.into();
+    let record = loop {
+        match inward.flight_record() {
+            Some(record) => break record,
+            None => assert!(std::time::Instant::now() < end, "no record"),
+        }
+    };
+    let RecordCause::LatencyBudgetExceeded { topic, took, budget } = &record.cause else {
+        panic!("{record}");
+    };
+    assert_eq!((topic.as_str(), *budget), ("Late", BUDGET.into()));
+    assert!(took > budget, "{record}");
+    assert!(out.flight_record().is_none(), "its writer knows nothing of it");
+}

@@ -85,6 +85,7 @@ impl Side<WriterIndex> {
             payload,
             number: None,
             in_lane: false,
+            called: Time::default(),
         };
         self.participant.write(self.now, self.index, &mut write).expect("the writer has room");
         self.transmit(port);

@@ -211,6 +211,7 @@ impl Participant {
             payload,
             number: None,
             in_lane: false,
+            called: Time::default(),
         };
         // KEEP_LAST always has room.
         let _ = self.write(now, writer, &mut change, sink);

@@ -48,6 +48,8 @@ pub struct NewChange {
     pub number: Option<SequenceNumber>,
     /// It also goes through the writer's lane: readers that read the lane have no need of it here.
     pub in_lane: bool,
+    /// When its write was called, by the monotonic clock of the machine; 0 if nobody wants to know.
+    pub called: Time,
 }
 
 /// The history is full of changes that a reliable reader has not acknowledged.

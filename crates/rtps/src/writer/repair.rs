@@ -240,6 +240,7 @@ mod tests {
             payload: Bytes::new(),
             number: None,
             in_lane: false,
+            called: Time::default(),
         };
         writer.write(Time(0), &mut change).unwrap();
         assert_eq!(heartbeats(&mut writer, Writer::push), [], "the change alone");
