@@ -2,23 +2,68 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::sync_channel;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use taut_base::{Error, Result};
 
+use crate::config::ExecutorConfig;
 use crate::executor::Inner;
+use crate::hooks;
 use crate::role::GRACE;
-use crate::scheduling::Scheduling;
+
+/// How long the end of a participant waits for a listener that runs. Lower and more of them are still running when
+/// it is gone, higher and a listener that waits for the thread that ends the participant holds it up for longer.
+const LONGEST_LISTENER: Duration = Duration::from_secs(1);
+
+/// The thread, in the hands of who ends the participant.
+pub(crate) struct Background {
+    handle: JoinHandle<()>,
+    /// Closed by the thread's end.
+    ended: Mutex<Receiver<()>>,
+}
+
+impl Background {
+    pub fn thread(&self) -> &Thread {
+        self.handle.thread()
+    }
+
+    /// Waits for its end, which it has been told of; not from a listener, which may be what it runs or waits for, and
+    /// not for long for one.
+    pub fn end(self) {
+        self.thread().unpark();
+        if hooks::runs_listener() || self.thread().id() == thread::current().id() {
+            return;
+        }
+        match self.ended.into_inner().recv_timeout(LONGEST_LISTENER) {
+            Err(RecvTimeoutError::Timeout) => log::warn!(
+                "a participant ends while a listener of it runs, for {LONGEST_LISTENER:?} by now: it is left to itself. \
+                 Does it wait for the thread that ends the participant, as for a lock or for room in a channel?"
+            ),
+            _ => drop(self.handle.join()),
+        }
+    }
+}
 
 /// Starts the thread.
 ///
 /// *Errors*: there is none to be had, or none as it is to be scheduled.
-pub(crate) fn spawn(inner: &Arc<Inner>, scheduling: &Scheduling) -> Result<JoinHandle<()>> {
-    let (inner, scheduling) = (Arc::clone(inner), scheduling.clone());
+pub(crate) fn spawn(inner: &Arc<Inner>, config: &ExecutorConfig) -> Result<Background> {
+    let (inner, scheduling, prefault) = (Arc::clone(inner), config.scheduling.clone(), config.lock_process);
     let (tell, told) = sync_channel(1);
+    let (ends, ended) = sync_channel(0);
+    if inner.polling.has_thread() {
+        // Before there is anybody who could wait: it keeps the role.
+        inner.role.claim_background();
+    }
     let builder = std::thread::Builder::new().name("taut".into());
-    let thread = builder.spawn(move || {
+    let handle = builder.spawn(move || {
+        let _ends = ends;
+        if prefault {
+            prefault_stack();
+        }
         let outcome = scheduling.apply();
         let goes_on = outcome.is_ok();
         // Whoever starts it waits to hear it.
@@ -27,14 +72,31 @@ pub(crate) fn spawn(inner: &Arc<Inner>, scheduling: &Scheduling) -> Result<JoinH
             run(&inner);
         }
     });
-    let thread = thread.map_err(|error| {
+    let handle = handle.map_err(|error| {
         Error::Error(format!("no thread: {error}; raise the limit (ulimit -u) or use the inline driver"))
     })?;
     told.recv().unwrap_or(Ok(()))?;
-    Ok(thread)
+    Ok(Background { handle, ended: Mutex::new(ended) })
+}
+
+/// What the driver's thread needs of its stack, and as much again for listeners. Lower and a deep call costs page
+/// faults, higher takes memory for each participant.
+const STACK: usize = 256 << 10;
+
+/// Takes the memory of the calling thread's stack.
+#[inline(never)]
+fn prefault_stack() {
+    std::hint::black_box(&mut [u8::MAX; STACK]);
 }
 
 fn run(inner: &Inner) {
+    if inner.polling.has_thread() {
+        let _polls = inner.begin_polling();
+        while !inner.closing.load(Ordering::SeqCst) {
+            inner.drive_once(None);
+        }
+        return;
+    }
     while !inner.closing.load(Ordering::SeqCst) {
         if inner.role.claim_background() {
             while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_wanted() {

@@ -22,8 +22,11 @@ pub enum Driver {
     /// A background thread, which steps aside while a thread of the user waits.
     #[default]
     Threaded,
-    /// Nobody: the user calls [`crate::Executor::run_once`]; no thread is created.
+    /// Nobody: the user calls [`crate::Executor::run_once`] or [`crate::Executor::poll_while`]; no thread is created.
     Inline,
+    /// A background thread that never sleeps, and steps aside for nobody: threads of the user that wait are told by
+    /// it. It takes a processor: give it one (`cpus` of [`Scheduling`]).
+    Polling,
 }
 
 /// What an executor is told when it starts.
@@ -58,6 +61,9 @@ pub struct ExecutorConfig {
     pub spin: Duration,
     /// What is done for the lanes of its writers beforehand.
     pub lanes: LaneMemory,
+    /// All memory of the process is kept from being swapped out, and what the participant works with is taken when it
+    /// is made.
+    pub lock_process: bool,
     /// A step that runs for longer makes a flight record.
     pub longest_step: Option<Duration>,
 }
@@ -88,6 +94,7 @@ impl Default for ExecutorConfig {
             local_groups: Vec::new(),
             spin: DEFAULT_SPIN,
             lanes: LaneMemory::default(),
+            lock_process: false,
             longest_step: None,
         }
     }

@@ -13,7 +13,8 @@ use taut_port::Traffic;
 use taut_rtps::TxClass;
 
 use crate::clock::{monotonic_now, wall_clock_now};
-use crate::executor::{Core, Inner, WAKE};
+use crate::core::Core;
+use crate::executor::{Inner, WAKE};
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
 use crate::network::NETWORK;
@@ -29,7 +30,7 @@ const LOOKS: usize = 100;
 
 /// What a wait has found.
 #[derive(Clone, Copy, Default)]
-struct Readable {
+pub(crate) struct Readable {
     sources: [u64; READY],
     count: usize,
     /// Interfaces have changed.
@@ -42,6 +43,10 @@ impl Readable {
             *slot = source;
             self.count += 1;
         }
+    }
+
+    pub fn is_any(&self) -> bool {
+        self.count > 0
     }
 
     fn iter(&self) -> impl Iterator<Item = u64> + '_ {
@@ -101,7 +106,9 @@ impl Inner {
         let mut busy = core.has_work(TxClass::Discovery) || core.participant.has_news();
         self.holding.fall_asleep(wake_at);
         self.give_back(core);
-        let watched = self.doors.is_watched();
+        let polls = self.polling.is_on();
+        // Who polls looks at lanes itself.
+        let watched = !polls && self.doors.is_watched();
         if watched {
             self.bell.arm();
             busy |= self.doors.is_ready();
@@ -111,7 +118,11 @@ impl Inner {
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
-        let ready = if busy { self.wait_ready(Some(0)) } else { self.look_and_wait(now, wake_at) };
+        let ready = match busy {
+            true => self.wait_ready(Some(0)),
+            false if polls => self.poll(wake_at),
+            false => self.look_and_wait(now, wake_at),
+        };
         self.holding.wake();
         if watched {
             self.bell.disarm();
@@ -152,7 +163,7 @@ impl Inner {
     }
 
     /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.
-    fn wait_ready(&self, left_ns: Option<i64>) -> Readable {
+    pub fn wait_ready(&self, left_ns: Option<i64>) -> Readable {
         let mut ready = Readable::default();
         let mut events =
             [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; READY];

@@ -2,34 +2,35 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use parking_lot::{Mutex, MutexGuard};
 use taut_base::{Duration, Error, GuidPrefix, Result, Time};
-use taut_dcps::{DomainParticipant, Entity, Late, StatusMask, Write};
+use taut_dcps::{DomainParticipant, Entity, Write};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
 use taut_port_udp::UdpPort;
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
-use crate::background;
-use crate::burst::{Burst, Held};
+use crate::background::{self, Background};
+use crate::burst::Burst;
 use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
+use crate::core::Core;
 use crate::door::{Table, TableDoors};
 use crate::holding::Holding;
 use crate::hooks::{Hooks, Listener};
-use crate::jobs::{Accounts, JobClass, LatencyReport};
+use crate::jobs::{JobClass, LatencyReport};
 use crate::left::Left;
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::network::{NETWORK, tell_of_buffers};
+use crate::polling::Polling;
 use crate::promises::Promises;
-use crate::recorder::{Activity, FlightRecord, RecordCause, Recorder};
-use crate::reports::{Reports, Schedule};
+use crate::recorder::{FlightRecord, Recorder};
+use crate::reports::Reports;
 use crate::role::{Claim, Role};
 use crate::waiting::Spin;
 
@@ -44,133 +45,9 @@ pub(crate) const WAKE: u64 = u64::MAX;
 /// Drives one participant.
 pub struct Executor {
     pub(crate) inner: Arc<Inner>,
-    pub(crate) background: Option<JoinHandle<()>>,
+    pub(crate) background: Option<Background>,
     /// It shares the participant with the executor that started it, and does not end it.
     pub(crate) is_guest: bool,
-}
-
-/// What the token protects.
-pub(crate) struct Core {
-    pub participant: DomainParticipant,
-    pub port: UdpPort,
-    pub accounts: Accounts,
-    pub recorder: Recorder,
-    pub reports: Schedule,
-    /// Datagrams whose handling panicked.
-    pub panics: u64,
-    /// The last reading of the clock by a holder of the token.
-    pub now: Time,
-    /// Fresh changes that wait for company.
-    pub held: Held,
-    /// Since when what its holder does could have been done.
-    pub ready: Time,
-    /// When to look which interfaces there are now; `NEVER` while nothing has changed.
-    pub follow_at: Time,
-    /// The deadlines of its writers.
-    pub promises: Arc<Promises>,
-}
-
-impl Core {
-    fn new(participant: DomainParticipant, port: UdpPort, recorder: Recorder) -> Core {
-        let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
-        let reports = Schedule::default();
-        let follow_at = Time::NEVER;
-        let (panics, ready, promises) = (0, now, Arc::default());
-        Core { participant, port, accounts, recorder, reports, panics, now, held, ready, follow_at, promises }
-    }
-
-    /// Reads the clock: what follows happens now.
-    pub fn read_clock(&mut self) {
-        self.now = monotonic_now();
-    }
-
-    /// The same for one who has just got the token, and was kept waiting for it from then on, if at all.
-    fn enter(&mut self, since: Option<Time>) {
-        self.read_clock();
-        self.ready = since.unwrap_or(self.now);
-        self.accounts.note_offered();
-    }
-
-    /// The same for one who has read the clock just before.
-    fn enter_at(&mut self, just_now: Option<Time>) {
-        match just_now {
-            Some(just_now) => self.now = self.now.max(just_now),
-            None => self.read_clock(),
-        }
-        self.ready = self.now;
-        self.accounts.note_offered();
-    }
-
-    /// When the next timer is due.
-    pub fn next_timeout(&self) -> Time {
-        let participant = self.participant.next_timeout().unwrap_or(Time::NEVER);
-        participant.min(self.reports.at).min(self.follow_at).min(self.promises.next())
-    }
-
-    /// Is there something to be sent now of class `lowest` or above?
-    pub fn has_work(&self, lowest: TxClass) -> bool {
-        self.participant.has_work(self.lowest_now(lowest))
-    }
-
-    /// While fresh changes wait for company, nothing from their class on is sent.
-    fn lowest_now(&self, lowest: TxClass) -> TxClass {
-        if self.held.until == Time::NEVER || self.held.until <= self.now {
-            lowest
-        } else {
-            lowest.min(TxClass::Repair)
-        }
-    }
-
-    /// Runs one step of a class, which says how much it did, from the last reading of the clock to the next, and
-    /// accounts for it.
-    ///
-    /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
-    fn run(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> usize) {
-        let (start, ready) = (self.now, self.ready);
-        let done = step(self, class.budget());
-        self.read_clock();
-        let (waited, ran) = (start.since(ready), self.now.since(start));
-        self.accounts.note(class, (waited, ran), done);
-        if self.recorder.note(Activity::Step(class), start, waited, ran, done) {
-            self.record(RecordCause::LongStep(Activity::Step(class)));
-        }
-    }
-
-    /// Tells of the deadlines that writers have missed.
-    pub fn look_at_promises(&mut self) {
-        let Core { participant, promises, .. } = self;
-        promises.look(self.now, |writer, missed| participant.note_offered_deadlines(writer, missed));
-    }
-
-    /// Has the flight recorder make a record, to be told with the next news.
-    pub fn record(&mut self, cause: RecordCause) {
-        if self.recorder.make(self.now, cause) {
-            self.participant.tell(Entity::Participant, StatusMask::NONE);
-        }
-    }
-
-    /// The same for a sample that took longer than its writer's LATENCY_BUDGET.
-    pub fn record_late(&mut self, late: Late) {
-        let topic = self.topic_of(Entity::Reader(late.reader));
-        let (took, budget) = (late.took.into(), late.budget.into());
-        self.recorder.make(self.now, RecordCause::LatencyBudgetExceeded { topic, took, budget });
-    }
-
-    /// The same for an entity that has missed a deadline.
-    pub fn record_missed_deadline(&mut self, entity: Entity) {
-        let topic = self.topic_of(entity);
-        self.recorder.make(self.now, RecordCause::DeadlineMissed { topic });
-    }
-
-    fn topic_of(&self, entity: Entity) -> String {
-        let core = self.participant.core();
-        let guid = match entity {
-            Entity::Reader(index) => core.reader(index).map(|reader| reader.guid),
-            Entity::Writer(index) => core.writer(index).map(|writer| writer.guid),
-            Entity::Participant => None,
-        };
-        guid.and_then(|guid| core.topic_of(guid.entity)).unwrap_or_default().to_owned()
-    }
 }
 
 pub(crate) struct Inner {
@@ -193,6 +70,7 @@ pub(crate) struct Inner {
     pub writes: Left<(WriterIndex, Write)>,
     pub promises: Arc<Promises>,
     pub role: Role,
+    pub polling: Polling,
     /// What its threads tell each other of samples that wait.
     pub holding: Holding,
     pub hooks: Hooks,
@@ -233,8 +111,11 @@ impl Executor {
     /// the remedy in the text.
     pub fn start(config: &ExecutorConfig) -> Result<Executor> {
         if config.driver == Driver::Inline && config.scheduling.is_any() {
-            let text = "driver_priority, driver_cpus: the inline driver has no thread; they are for your own";
+            let text = "driver_priority, driver_deadline, driver_cpus: the inline driver has no thread; they are for your own";
             return Err(Error::BadParameter(text.into()));
+        }
+        if config.lock_process {
+            taut_port_shm::lock_process()?;
         }
         let mut port = UdpPort::open(&config.udp)?;
         tell_of_buffers(config.udp.receive_buffer, port.receive_buffer());
@@ -267,6 +148,7 @@ impl Executor {
             asking: AtomicUsize::new(0),
             writes: Left::new(QUEUE),
             role: Role::default(),
+            polling: Polling::new(config.driver == Driver::Polling),
             holding: Holding::default(),
             hooks: Hooks::default(),
             reports: Reports::default(),
@@ -285,11 +167,14 @@ impl Executor {
             let _ = inner.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, FIRST_SOURCE));
         });
         inner.with(|participant, now| participant.on_timeout(now));
+        if config.lock_process {
+            inner.prefault();
+        }
         let background = match config.driver {
             Driver::Inline => None,
-            Driver::Threaded => Some(background::spawn(&inner, &config.scheduling)?),
+            Driver::Threaded | Driver::Polling => Some(background::spawn(&inner, config)?),
         };
-        *inner.background_thread.lock() = background.as_ref().map(|handle| handle.thread().clone());
+        *inner.background_thread.lock() = background.as_ref().map(|background| background.thread().clone());
         Ok(Executor { inner, background, is_guest: false })
     }
 
@@ -339,7 +224,8 @@ impl Executor {
     /// *Errors*: [`Error::PreconditionNotMet`].
     pub fn may_wait(&self) -> Result<()> {
         if self.inner.hooks.is_telling() {
-            let text = "a listener cannot wait: it runs on the thread that brings what it would wait for;                         do so in a thread of your own, or use a call that does not wait";
+            let text = "a listener cannot wait: it runs on the thread that brings what it would wait for; \
+                        do so in a thread of your own, or use a call that does not wait";
             return Err(Error::PreconditionNotMet(text.into()));
         }
         Ok(())
@@ -394,11 +280,8 @@ impl Executor {
         self.inner.with(|participant, _| participant.leave());
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();
-        let Some(background) = self.background.take() else { return };
-        background.thread().unpark();
-        // A listener may drop the last handle: a thread cannot wait for its own end.
-        if background.thread().id() != std::thread::current().id() {
-            drop(background.join());
+        if let Some(background) = self.background.take() {
+            background.end();
         }
     }
 }
@@ -427,6 +310,14 @@ fn watch(port: &UdpPort) -> std::result::Result<(Epoll, EventFd), (&'static str,
 }
 
 impl Inner {
+    /// Takes the memory that the participant works with. What cannot be had is told, and waited for when it is used.
+    fn prefault(&self) {
+        self.peek(|core| core.port.prefault());
+        if let Err(error) = taut_port_shm::prefault_code() {
+            log::warn!("{error}");
+        }
+    }
+
     /// How lanes are made in memory that other processes can see; `None` where there is none.
     pub fn lane_memory(&self) -> Option<LaneMemory> {
         self.neighbours.own.is_some().then_some(self.lanes)
@@ -688,7 +579,7 @@ impl Inner {
     /// Wakes the driver if it sleeps. Returns whether it did.
     pub fn kick(&self) -> bool {
         let sleeps = self.holding.rouse();
-        if sleeps {
+        if sleeps && !self.polling.is_on() {
             self.kicks.fetch_add(1, Ordering::Relaxed);
             // It fails only if the counter is about to overflow, and then it is not 0: good enough.
             let _ = self.wake.write(1);
@@ -725,7 +616,9 @@ impl Inner {
             if !ends {
                 let until = self.instant(until, now);
                 match claim {
-                    Claim::Background => self.role.follow_wanting(seen, until, || _ = self.kick()),
+                    Claim::Background if !self.polling.has_thread() => {
+                        self.role.follow_wanting(seen, until, || _ = self.kick())
+                    }
                     _ => self.role.follow(seen, until, || {}),
                 }
             }

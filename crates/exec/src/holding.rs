@@ -115,6 +115,16 @@ impl Holding {
         self.sleeps_until.store(AWAKE, Ordering::SeqCst);
     }
 
+    /// It looks from now on without a pause whether samples have waited long enough: nobody is to wake it for that.
+    pub fn look_always(&self) {
+        self.looks_at.store(Time(i64::MIN).0, Ordering::SeqCst);
+    }
+
+    /// Has nobody woken it since it said that it sleeps?
+    pub fn is_asleep(&self) -> bool {
+        self.sleeps_until.load(Ordering::SeqCst) != AWAKE
+    }
+
     /// Until when it may sleep that wants to until `wake_at`, to look again then; `None` if not at all.
     pub fn next_look(&self, now: Time, wake_at: Time) -> Option<Time> {
         loop {

@@ -14,26 +14,47 @@ use taut_dcps::{Entity, StatusMask};
 /// that panics.
 pub type Listener = Box<dyn FnMut(StatusMask) + Send>;
 
+/// How many participants deep listeners may run within each other and be told apart. Lower and a listener that may
+/// wait, within listeners of so many others, is refused to; higher and there is more to look at.
+const DEEPEST: usize = 4;
+
+/// Whose listeners a thread runs, each within the one before: the addresses of their hooks.
+#[derive(Clone, Copy)]
+struct Tells {
+    of: [usize; DEEPEST],
+    depth: usize,
+}
+
 thread_local! {
-    /// Whose listener this thread runs: the address of its hooks, 0 for none.
-    static TELLS: Cell<usize> = const { Cell::new(0) };
+    /// Of this thread. Without a destructor, as a participant may end with a thread.
+    static TELLS: Cell<Tells> = const { Cell::new(Tells { of: [0; DEEPEST], depth: 0 }) };
 }
 
 /// While it lives the thread runs a listener.
-struct Telling {
-    before: usize,
-}
+struct Telling;
 
 impl Telling {
     fn of(hooks: &Hooks) -> Telling {
-        Telling { before: TELLS.replace(hooks.address()) }
+        let mut tells = TELLS.get();
+        if let Some(slot) = tells.of.get_mut(tells.depth) {
+            *slot = hooks.address();
+        }
+        tells.depth += 1;
+        TELLS.set(tells);
+        Telling
     }
 }
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        TELLS.set(self.before);
+        let tells = TELLS.get();
+        TELLS.set(Tells { depth: tells.depth - 1, ..tells });
     }
+}
+
+/// Does the calling thread run a listener, of whatever participant?
+pub(crate) fn runs_listener() -> bool {
+    TELLS.get().depth > 0
 }
 
 struct ListenerCell {
@@ -100,7 +121,8 @@ impl Hooks {
 
     /// Does the calling thread run one of these listeners?
     pub fn is_telling(&self) -> bool {
-        TELLS.get() == self.address()
+        let Tells { of, depth } = TELLS.get();
+        of.get(..depth).is_none_or(|of| of.contains(&self.address()))
     }
 
     fn address(&self) -> usize {

@@ -18,7 +18,8 @@ use taut_port_shm::{Memory, Message};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
-use crate::executor::{Core, Inner};
+use crate::core::Core;
+use crate::executor::Inner;
 use crate::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::outlet::Route;
 use crate::ringer::Ringer;

@@ -10,7 +10,7 @@ use taut_base::{Duration, Time};
 use taut_port_udp::UdpConfig;
 
 use crate::config::addresses;
-use crate::executor::Core;
+use crate::core::Core;
 use crate::neighbours::FIRST_SOURCE;
 
 /// The epoll datum of the port's watch.

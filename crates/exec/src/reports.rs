@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use taut_base::{Duration, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
 
-use crate::executor::{Core, Executor, Inner};
+use crate::core::Core;
+use crate::executor::{Executor, Inner};
 
 /// Writes one report. Lives as long as somebody reads them.
 pub type Reporter = Box<dyn FnMut() + Send>;

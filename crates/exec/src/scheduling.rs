@@ -2,9 +2,9 @@
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use taut_base::{Error, Result};
+use taut_base::{Duration, Error, Result};
 use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
+    DeadlineFlags, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
 
@@ -13,8 +13,32 @@ use thread_priority::{
 pub struct Scheduling {
     /// SCHED_FIFO at this priority, 1 to 99; `None`: as the thread that makes the participant.
     pub priority: Option<u8>,
+    /// SCHED_DEADLINE with these times, and no priority; `None`: as the thread that makes the participant.
+    pub deadline: Option<DeadlineScheduling>,
     /// The processors that it may run on; none named: all that the process may use.
     pub cpus: Vec<usize>,
+}
+
+/// The times of SCHED_DEADLINE: within `deadline` of when the thread has something to do it gets `runtime`, once in each
+/// `period`. *Range*: 2 us up to `deadline`, up to `period`, up to `period`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeadlineScheduling {
+    /// How long it may run in a period; a step that needs more waits for the next one.
+    pub runtime: Duration,
+    /// How soon it gets that.
+    pub deadline: Duration,
+    /// The time from one to the next.
+    pub period: Duration,
+}
+
+impl DeadlineScheduling {
+    /// What the kernel takes at least: 1,024 ns.
+    pub const SHORTEST: Duration = Duration::from_micros(2);
+
+    /// Are the times as the kernel has them?
+    pub fn is_possible(&self) -> bool {
+        Self::SHORTEST <= self.runtime && self.runtime <= self.deadline && self.deadline <= self.period
+    }
 }
 
 impl Scheduling {
@@ -31,7 +55,14 @@ impl Scheduling {
         if !self.cpus.is_empty() {
             self.pin()?;
         }
-        self.priority.map_or(Ok(()), set_fifo)
+        match (self.priority, self.deadline) {
+            (Some(_), Some(_)) => Err(Error::BadParameter(
+                "driver_priority, driver_deadline: a thread has either a priority or a deadline".into(),
+            )),
+            (Some(priority), None) => set_fifo(priority),
+            (None, Some(times)) => set_deadline(times),
+            (None, None) => Ok(()),
+        }
     }
 
     fn pin(&self) -> Result<()> {
@@ -69,6 +100,43 @@ fn set_fifo(priority: u8) -> Result<()> {
             "SCHED_FIFO {priority}: {why}; driver_priority has the driver's thread run before all others, which may \
              keep it waiting for milliseconds: allow it by `ulimit -r {priority}` (LimitRTPRIO={priority} for a \
              service, rtprio in limits.conf) or give CAP_SYS_NICE"
+        ))
+    })
+}
+
+fn set_deadline(times: DeadlineScheduling) -> Result<()> {
+    let DeadlineScheduling { runtime, deadline, period } = times;
+    let shown = format!("{runtime}/{deadline}/{period}");
+    if !times.is_possible() {
+        return Err(Error::BadParameter(format!(
+            "driver_deadline is {shown}: at least {}, and runtime <= deadline <= period",
+            DeadlineScheduling::SHORTEST
+        )));
+    }
+    // A thread that a listener makes could not be made otherwise: it does not inherit this.
+    let flags = DeadlineFlags::RESET_ON_FORK;
+    let wanted = ThreadPriority::Deadline {
+        runtime: runtime.into(),
+        deadline: deadline.into(),
+        period: period.into(),
+        flags,
+    };
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Deadline);
+    /// The kernel's name for the thread that calls: it takes no pthread_t here.
+    const THIS_THREAD: thread_priority::ThreadId = 0;
+    set_thread_priority_and_policy(THIS_THREAD, wanted, policy).map_err(|_| {
+        let errno = nix::Error::last();
+        let remedy = match errno {
+            nix::Error::EPERM => {
+                "give CAP_SYS_NICE (AmbientCapabilities=CAP_SYS_NICE for a service), which is the only way, and leave \
+                 driver_cpus empty: such a thread runs on all processors of its partition (cpuset)"
+            }
+            nix::Error::EBUSY => "there is no such share of the processors left: lower the runtime, or end others",
+            _ => "choose times of which the runtime is at least 2us and below the period",
+        };
+        Error::Error(format!(
+            "sched_setattr SCHED_DEADLINE {shown}: {errno}; driver_deadline has the driver's thread get its runtime \
+             within its deadline whatever else runs: {remedy}"
         ))
     })
 }

@@ -10,7 +10,8 @@ use taut_dcps::{Entity, StatusMask};
 use taut_rtps::TxClass;
 
 use crate::clock::monotonic_now;
-use crate::executor::{Core, Inner};
+use crate::core::Core;
+use crate::executor::Inner;
 use crate::recorder::{self, Activity, FlightRecord, RecordCause};
 use crate::reports::Task;
 

@@ -92,7 +92,10 @@ pub fn ends(wait: Duration) -> Option<Time> {
 impl Executor {
     /// Waits until a reader has a sample that was not read. `false` when `until` has passed.
     pub fn wait_unread(&self, door: &Door, until: Option<Time>) -> bool {
-        if door.has_lanes() && door.spin.look(self.inner.spin, until, &FOR_SAMPLE, || self.has_unread(door)) {
+        let is_served = self.inner.polling.has_thread();
+        if (is_served || door.has_lanes())
+            && door.spin.look(self.inner.spin, until, &FOR_SAMPLE, || self.has_unread(door))
+        {
             return true;
         }
         if self.is_threaded()

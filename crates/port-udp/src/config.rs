@@ -67,8 +67,11 @@ pub struct UdpConfig {
     pub send_buffer: usize,
     /// How many routers a multicast datagram may pass, plus one. *Range*: 0 (this host) to 255.
     pub ttl: u8,
-    /// The differentiated services code point of everything sent. *Range*: 0 to 63.
+    /// The differentiated services code point of everything sent, but for what `priority_marks` says. *Range*: 0 to
+    /// 63.
     pub dscp: u8,
+    /// From which TRANSPORT_PRIORITY on, above 0, which code point instead. See [`crate::MARKS`].
+    pub priority_marks: Vec<(i32, u8)>,
 }
 
 impl Default for UdpConfig {
@@ -84,6 +87,7 @@ impl Default for UdpConfig {
             send_buffer: 4 << 20,
             ttl: 1,
             dscp: 0,
+            priority_marks: crate::MARKS.to_vec(),
         }
     }
 }
@@ -107,7 +111,7 @@ impl UdpConfig {
                 self.dscp
             )));
         }
-        Ok(())
+        crate::mark::check(&self.priority_marks)
     }
 }
 

@@ -28,6 +28,7 @@ mod ends;
 mod follow;
 mod group;
 mod interface;
+mod mark;
 mod netlink;
 mod path_size;
 mod port;
@@ -41,5 +42,6 @@ mod sys;
 
 pub use config::{Ipv6, Multicast, PortMapping, UdpConfig};
 pub use interface::{Interface, MAX_INTERFACES, interfaces};
+pub use mark::MARKS;
 pub use port::{Source, UdpPort};
 pub use stats::{ErrnoCounts, Stats};

@@ -128,6 +128,13 @@ impl Receiver {
         }
     }
 
+    /// Takes the buffers of the largest burst, and their memory.
+    pub(crate) fn prefault(&mut self) {
+        self.make_ready(BURST);
+        // Zeros that nobody has written yet are memory that is not there yet.
+        self.ready.iter_mut().for_each(|slot| slot.fill(u8::MAX));
+    }
+
     /// One burst of one socket, as many as are likely to take no more than `left` of the budget, but one at least.
     /// Returns how many, what is left then, and whether more may wait.
     fn burst(

@@ -12,6 +12,7 @@ use socket2::{MsgHdr, SockAddr, SockRef};
 use taut_base::{Locator, Result};
 use taut_port::Port;
 
+use crate::mark::{Marked, mark_of};
 use crate::path_size::PathSizes;
 use crate::send_v6::SenderV6;
 use crate::socket::{self, Unicast, refused};
@@ -37,9 +38,13 @@ const FULL_WAIT_MS: u16 = 2;
 
 pub(crate) struct Sender {
     /// The user unicast socket: what we send comes from an address that we announce.
-    unicast: UdpSocket,
+    unicast: Marked,
     /// One for each interface.
-    multicast: Vec<UdpSocket>,
+    multicast: Vec<Marked>,
+    /// What is to be marked how.
+    marks: Vec<(i32, u8)>,
+    first_mark: u8,
+    mark: u8,
     pub(crate) v6: Option<SenderV6>,
     paths: PathSizes,
     /// Does the kernel cut rows, and has no interface refused to yet?
@@ -48,12 +53,18 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(unicast: &Unicast) -> Result<Sender> {
-        let copy = |socket: &UdpSocket| socket.try_clone().map_err(|error| refused("dup".into(), error));
+    pub(crate) fn new(unicast: &Unicast, config: &UdpConfig) -> Result<Sender> {
+        let copy = |socket: &UdpSocket| {
+            let copy = socket.try_clone().map_err(|error| refused("dup".into(), error))?;
+            Ok::<_, taut_base::Error>(Marked::new(copy, config.dscp))
+        };
         let v6 = unicast.v6.as_ref().map(|pair| copy(&pair.user).map(SenderV6::new)).transpose()?;
         Ok(Sender {
             unicast: copy(&unicast.v4.user)?,
             multicast: Vec::new(),
+            marks: config.priority_marks.clone(),
+            first_mark: config.dscp,
+            mark: config.dscp,
             v6,
             paths: PathSizes::default(),
             cuts_rows: false,
@@ -69,12 +80,12 @@ impl Sender {
         }
         self.paths.follow(interfaces);
         // Kernels before 4.18 do not know it, and would send a row as one datagram.
-        self.cuts_rows = getsockopt(&self.unicast, sockopt::UdpGsoSegment).is_ok();
+        self.cuts_rows = getsockopt(&self.unicast.socket, sockopt::UdpGsoSegment).is_ok();
         Ok(())
     }
 
     pub(crate) fn send_buffer(&self) -> usize {
-        SockRef::from(&self.unicast).send_buffer_size().unwrap_or(0)
+        SockRef::from(&self.unicast.socket).send_buffer_size().unwrap_or(0)
     }
 
     /// Sends what the kernel can gather, a row if `segment` says how long its datagrams are.
@@ -86,12 +97,14 @@ impl Sender {
         stats: &mut Stats,
     ) {
         // One wait for all destinations together: the bound is that of the whole call.
-        let mut how = How { segment, cuts: self.cuts_rows, may_wait: true };
+        let mut how = How { segment, cuts: self.cuts_rows, may_wait: true, mark: self.mark };
         for locator in to {
             let refused = match locator.socket_addr() {
                 Some(address @ SocketAddr::V4(_)) => {
-                    let sockets =
-                        if locator.is_multicast() { &self.multicast } else { slice::from_ref(&self.unicast) };
+                    let sockets = match locator.is_multicast() {
+                        true => &mut self.multicast[..],
+                        false => slice::from_mut(&mut self.unicast),
+                    };
                     send_by(sockets, address, parts, &mut how, stats)
                 }
                 _ => self.send_v6(locator, parts, &mut how, stats),
@@ -113,6 +126,8 @@ pub(crate) struct How<'a> {
     cuts: bool,
     /// May it still wait for room?
     may_wait: bool,
+    /// How it marks.
+    mark: u8,
 }
 
 /// Why a row was not taken whole.
@@ -125,7 +140,7 @@ pub(crate) enum Refused {
 
 /// Sends by each of these sockets. Returns why the datagrams of a row went one by one, if they did.
 pub(crate) fn send_by(
-    sockets: &[UdpSocket],
+    sockets: &mut [Marked],
     to: SocketAddr,
     parts: &[IoSlice<'_>],
     how: &mut How<'_>,
@@ -134,8 +149,9 @@ pub(crate) fn send_by(
     if sockets.is_empty() {
         stats.dropped_unreachable += 1;
     }
-    let (to, mut refused) = (SockAddr::from(to), None);
+    let (is_v4, to, mut refused) = (to.is_ipv4(), SockAddr::from(to), None);
     for socket in sockets {
+        let socket = socket.with(how.mark, is_v4);
         let row = how.segment.map(SegmentSize::bytes);
         if let Some(each) = row.filter(|_| !how.cuts) {
             send_each(socket, &to, parts, each, how, stats);
@@ -163,13 +179,13 @@ pub(crate) fn send_by(
 pub(crate) fn open_multicast<'a>(
     config: &UdpConfig,
     interfaces: impl Iterator<Item = &'a Interface>,
-) -> Result<Vec<UdpSocket>> {
+) -> Result<Vec<Marked>> {
     let mut by_index: Vec<u32> = Vec::new();
     let mut multicast = Vec::new();
     for interface in interfaces.filter(|interface| interface.multicast) {
         if !by_index.contains(&interface.index) {
             by_index.push(interface.index);
-            multicast.push(socket::open_multicast_sender(config, interface)?);
+            multicast.push(Marked::new(socket::open_multicast_sender(config, interface)?, config.dscp));
         }
     }
     Ok(multicast)
@@ -184,7 +200,7 @@ fn send_each(
     how: &mut How<'_>,
     stats: &mut Stats,
 ) {
-    let mut alone = How { segment: None, cuts: false, may_wait: how.may_wait };
+    let mut alone = How { segment: None, cuts: false, may_wait: how.may_wait, mark: how.mark };
     let slices: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
     taut_port::split(&slices, each, |datagram| {
         gather::<MANY_PARTS>(datagram, |slices| {
@@ -295,6 +311,12 @@ impl Port for UdpPort {
 
     fn path_generation(&self) -> u64 {
         self.sender.paths.generation
+    }
+
+    /// *Cost*: a syscall for each socket at its first datagram with another mark than its last.
+    fn set_priority(&mut self, priority: i32) {
+        let Sender { marks, first_mark, mark, .. } = &mut self.sender;
+        *mark = mark_of(marks, *first_mark, priority);
     }
 
     fn flush(&mut self) {}

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
-use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::slice;
 
 use taut_base::{Locator, Result};
 
 use crate::interface::is_of_link;
+use crate::mark::Marked;
 use crate::send::{How, Refused, Sender, open_multicast, send_by};
 use crate::stats::Stats;
 use crate::{Interface, UdpConfig};
@@ -17,9 +18,9 @@ use crate::{Interface, UdpConfig};
 const PEERS: usize = 4_096;
 
 pub(crate) struct SenderV6 {
-    unicast: UdpSocket,
+    unicast: Marked,
     /// One for each interface.
-    multicast: Vec<UdpSocket>,
+    multicast: Vec<Marked>,
     /// By which interface peers are reached whose addresses are of the link.
     links: BTreeMap<Ipv6Addr, u32>,
     /// The interface for those that were never heard.
@@ -27,7 +28,7 @@ pub(crate) struct SenderV6 {
 }
 
 impl SenderV6 {
-    pub(crate) fn new(unicast: UdpSocket) -> SenderV6 {
+    pub(crate) fn new(unicast: Marked) -> SenderV6 {
         SenderV6 { unicast, multicast: Vec::new(), links: BTreeMap::new(), first_link: 0 }
     }
 
@@ -52,20 +53,23 @@ impl Sender {
     /// Sends to what is no address of IPv4.
     #[cold]
     pub(crate) fn send_v6(
-        &self,
+        &mut self,
         to: &Locator,
         parts: &[IoSlice<'_>],
         how: &mut How<'_>,
         stats: &mut Stats,
     ) -> Option<Refused> {
-        let (Some(v6), Some(SocketAddr::V6(mut address))) = (&self.v6, to.socket_addr()) else {
+        let (Some(v6), Some(SocketAddr::V6(mut address))) = (&mut self.v6, to.socket_addr()) else {
             stats.dropped_unreachable += 1;
             return None;
         };
         if is_of_link((*address.ip()).into()) {
             address.set_scope_id(v6.links.get(address.ip()).copied().unwrap_or(v6.first_link));
         }
-        let sockets = if to.is_multicast() { &v6.multicast } else { slice::from_ref(&v6.unicast) };
+        let sockets = match to.is_multicast() {
+            true => &mut v6.multicast[..],
+            false => slice::from_mut(&mut v6.unicast),
+        };
         send_by(sockets, address.into(), parts, how, stats)
     }
 }

@@ -8,6 +8,7 @@ use taut_base::{Error, Result};
 use taut_port::PortError;
 
 use crate::config::LAST_PARTICIPANT_INDEX;
+use crate::mark;
 use crate::{Interface, UdpConfig};
 
 /// A pair of unicast sockets: of discovery and of samples.
@@ -58,7 +59,7 @@ fn bind_pair(
         let socket = socket(address.ip()).map_err(|error| (address, error))?;
         socket.bind(&address.into()).map_err(|error| (address, error))?;
         set_buffers(&socket, config);
-        set_mark(&socket, address.ip(), config.dscp);
+        mark::set_first(&socket, address.ip(), config.dscp);
         Ok(socket.into())
     };
     Ok(Pair { metatraffic: bind(metatraffic)?, user: bind(user)? })
@@ -118,7 +119,7 @@ pub(crate) fn open_multicast_sender(config: &UdpConfig, interface: &Interface) -
         open().map_err(|error| refused(format!("multicast by {} ({address})", interface.name), error))?;
     let _ = socket.set_send_buffer_size(config.send_buffer);
     let _ = socket.set_recv_buffer_size(0);
-    set_mark(&socket, address, config.dscp);
+    mark::set_first(&socket, address, config.dscp);
     Ok(socket.into())
 }
 
@@ -132,15 +133,6 @@ fn socket(address: IpAddr) -> io::Result<Socket> {
     }
     socket.set_nonblocking(true)?;
     Ok(socket)
-}
-
-/// A mark that a host does not allow is no reason not to talk.
-fn set_mark(socket: &Socket, address: IpAddr, dscp: u8) {
-    let tos = u32::from(dscp) << 2;
-    let _ = match address {
-        IpAddr::V4(_) => socket.set_tos_v4(tos),
-        IpAddr::V6(_) => socket.set_tclass_v6(tos),
-    };
 }
 
 /// Best effort: the kernel caps both silently, and the port reports what came of it.

@@ -272,7 +272,7 @@ fn held_frames_are_never_written_again() {
 
 #[test]
 fn what_is_sent_carries_its_mark() {
-    const EXPEDITED: u8 = 46;
+    const EXPEDITED: u8 = 44;
     let domain = free_domain();
     let mut port = open(&UdpConfig { dscp: EXPEDITED, ..on_loopback(&domain) });
     let heard = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
@@ -280,13 +280,20 @@ fn what_is_sent_carries_its_mark() {
     heard.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).unwrap();
     SockRef::from(&heard).set_recv_tos_v4(true).unwrap();
     let to = heard.local_addr().unwrap().port();
-    port.send(&[Locator::udp_v4(Ipv4Addr::LOCALHOST, to), Locator::udp_v4(group, to)], &[b"first"]);
-    for way in ["unicast", "multicast"] {
-        let (mut bytes, mut space) = ([0; 8], nix::cmsg_space!(u8));
-        let mut parts = [IoSliceMut::new(&mut bytes)];
-        let fd = heard.as_raw_fd();
-        let message = recvmsg::<()>(fd, &mut parts, Some(&mut space), MsgFlags::MSG_DONTWAIT).expect(way);
-        let marks: Vec<_> = message.cmsgs().unwrap().collect();
-        assert_eq!(marks, [ControlMessageOwned::Ipv4Tos(EXPEDITED << 2)], "{way}");
+    let to = [Locator::udp_v4(Ipv4Addr::LOCALHOST, to), Locator::udp_v4(group, to)];
+    // That of the setting, those of priorities, and that of the setting again.
+    for (priority, mark) in
+        [(0, EXPEDITED), (1, 18), (12, 34), (i32::MAX, 46), (-3, EXPEDITED), (0, EXPEDITED)]
+    {
+        port.set_priority(priority);
+        port.send(&to, &[b"first"]);
+        for way in ["unicast", "multicast"] {
+            let (mut bytes, mut space) = ([0; 8], nix::cmsg_space!(u8));
+            let mut parts = [IoSliceMut::new(&mut bytes)];
+            let fd = heard.as_raw_fd();
+            let message = recvmsg::<()>(fd, &mut parts, Some(&mut space), MsgFlags::MSG_DONTWAIT).expect(way);
+            let marks: Vec<_> = message.cmsgs().unwrap().collect();
+            assert_eq!(marks, [ControlMessageOwned::Ipv4Tos(mark << 2)], "{way}, priority {priority}");
+        }
     }
 }

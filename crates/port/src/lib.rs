@@ -63,6 +63,12 @@ pub trait Port {
         0
     }
 
+    /// What is sent from now on is of writers with this TRANSPORT_PRIORITY; 0 at first. A port that can have the
+    /// network treat it accordingly does.
+    fn set_priority(&mut self, priority: i32) {
+        let _ = priority;
+    }
+
     /// Hands over all that [`Port::send`] has collected.
     fn flush(&mut self);
 }

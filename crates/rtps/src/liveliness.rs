@@ -111,7 +111,7 @@ impl Participant {
             LivelinessKind::ManualByParticipant => self.assert_participant(now),
             LivelinessKind::ManualByTopic => {
                 self.note_manual_liveliness(now, index);
-                self.schedule.push(TxClass::Liveliness, Work::Liveliness(index));
+                self.schedule.push(TxClass::Liveliness, 0, Work::Liveliness(index));
             }
         }
     }

@@ -254,8 +254,14 @@ impl Participant {
     ) -> Progress {
         let Participant { message, schedule, writers, readers, spdp, timers, .. } = self;
         let mut tx = Tx { now, port, message, budget, sent: 0, calls: 0 };
+        let mut marked = 0;
         while tx.budget > 0 {
-            let Some((class, work)) = schedule.pop(lowest) else { break };
+            let Some((class, priority, work)) = schedule.pop(lowest) else { break };
+            if priority != marked {
+                // Each piece of work ends its message, so that no datagram holds samples of two priorities.
+                tx.port.set_priority(priority);
+                marked = priority;
+            }
             let done = match work {
                 Work::Announce => spdp.send(&mut tx),
                 Work::Acks(index) => readers.get_mut(index.0).is_none_or(|reader| {
@@ -281,8 +287,11 @@ impl Participant {
                 }),
             };
             if !done {
-                schedule.push(class, work);
+                schedule.push(class, priority, work);
             }
+        }
+        if marked != 0 {
+            tx.port.set_priority(0);
         }
         let calls = tx.calls;
         if calls > 0 {
@@ -506,7 +515,7 @@ impl Participant {
         if writer.has_owed() && !writer.repair_queued {
             writer.repair_queued = true;
             let class = if builtin { TxClass::Discovery } else { TxClass::Repair };
-            self.schedule.push(class, Work::Repair(index));
+            self.schedule.push(class, writer.priority, Work::Repair(index));
         }
         if writer.has_fresh() && !writer.push_queued {
             writer.push_queued = true;
@@ -516,7 +525,7 @@ impl Participant {
                 false if writer.priority > 0 => TxClass::Critical,
                 false => TxClass::Data,
             };
-            self.schedule.push(class, Work::Push(index));
+            self.schedule.push(class, writer.priority, Work::Push(index));
         }
         arm_heartbeat(&mut self.timers, now, writer);
     }
@@ -528,7 +537,7 @@ impl Participant {
             reader.acks_queued = true;
             let builtin = reader.guid.entity.is_builtin();
             let class = if builtin { TxClass::Discovery } else { TxClass::Repair };
-            self.schedule.push(class, Work::Acks(index));
+            self.schedule.push(class, 0, Work::Acks(index));
         }
     }
 

@@ -1,4 +1,5 @@
-//! What is to be sent, by class: the highest class first, in turn inside of a class.
+//! What is to be sent, by class: the highest class first; inside of a class by TRANSPORT_PRIORITY, the highest first,
+//! and in turn inside of that.
 //! The order is DESIGN's; the executor decides how far down a step goes.
 
 use std::collections::VecDeque;
@@ -44,31 +45,37 @@ pub(crate) enum Work {
 /// Queues of work. Each piece is in at most one, its entity keeps the mark.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    queues: [VecDeque<Work>; TxClass::ALL.len()],
+    queues: [VecDeque<(i32, Work)>; TxClass::ALL.len()],
     /// A bit for each class that has work, the lowest for the highest class: asked many times for each sample.
     any: u8,
 }
 
 impl Schedule {
-    pub fn push(&mut self, class: TxClass, work: Work) {
-        if let Some(queue) = self.queues.get_mut(class as usize) {
-            queue.push_back(work);
-            self.any |= bit(class);
+    /// Queues a piece of a writer with this TRANSPORT_PRIORITY, 0 for what is no writer's.
+    pub fn push(&mut self, class: TxClass, priority: i32, work: Work) {
+        let Some(queue) = self.queues.get_mut(class as usize) else { return };
+        self.any |= bit(class);
+        if queue.back().is_none_or(|last| last.0 >= priority) {
+            queue.push_back((priority, work));
+        } else {
+            let at = queue.iter().rposition(|other| other.0 >= priority);
+            queue.insert(at.map_or(0, |at| at.saturating_add(1)), (priority, work));
         }
     }
 
-    /// The next piece of class `lowest` or above.
-    pub fn pop(&mut self, lowest: TxClass) -> Option<(TxClass, Work)> {
+    /// The next piece of class `lowest` or above, with its priority.
+    pub fn pop(&mut self, lowest: TxClass) -> Option<(TxClass, i32, Work)> {
         if !self.has_work(lowest) {
             return None;
         }
         let class = *TxClass::ALL.get(self.any.trailing_zeros() as usize)?;
         let queue = self.queues.get_mut(class as usize)?;
-        let work = queue.pop_front();
+        let next = queue.pop_front();
         if queue.is_empty() {
             self.any &= !bit(class);
         }
-        Some((class, work?))
+        let (priority, work) = next?;
+        Some((class, priority, work))
     }
 
     /// Is there work of class `lowest` or above?
@@ -87,16 +94,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_highest_priority_first_and_equals_in_turn() {
+        let mut schedule = Schedule::default();
+        for (n, priority) in [5, 1, 9, 5, i32::MIN, 0, 9].into_iter().enumerate() {
+            schedule.push(TxClass::Critical, priority, Work::Push(WriterIndex(n as u32)));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| schedule.pop(TxClass::Critical))
+            .map(|(_, priority, work)| match work {
+                Work::Push(index) => (priority, index.0),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(order, [(9, 2), (9, 6), (5, 0), (5, 3), (1, 1), (0, 5), (i32::MIN, 4)]);
+    }
+
+    #[test]
     fn highest_first_and_not_below_the_limit() {
         let mut schedule = Schedule::default();
-        schedule.push(TxClass::Discovery, Work::Announce);
-        schedule.push(TxClass::Data, Work::Push(WriterIndex(1)));
-        schedule.push(TxClass::Critical, Work::Push(WriterIndex(2)));
-        assert_eq!(schedule.pop(TxClass::Data).unwrap().1, Work::Push(WriterIndex(2)));
-        assert_eq!(schedule.pop(TxClass::Data).unwrap().1, Work::Push(WriterIndex(1)));
+        schedule.push(TxClass::Discovery, 0, Work::Announce);
+        schedule.push(TxClass::Data, 0, Work::Push(WriterIndex(1)));
+        schedule.push(TxClass::Critical, 1, Work::Push(WriterIndex(2)));
+        assert_eq!(schedule.pop(TxClass::Data).unwrap().2, Work::Push(WriterIndex(2)));
+        assert_eq!(schedule.pop(TxClass::Data).unwrap().2, Work::Push(WriterIndex(1)));
         assert!(schedule.pop(TxClass::Data).is_none() && schedule.has_work(TxClass::Discovery));
         assert!(!schedule.has_work(TxClass::Liveliness));
-        assert_eq!(schedule.pop(TxClass::Discovery).unwrap().1, Work::Announce);
+        assert_eq!(schedule.pop(TxClass::Discovery).unwrap().2, Work::Announce);
         assert!(TxClass::ALL.into_iter().all(|class| !schedule.has_work(class)));
     }
 }

@@ -6,7 +6,7 @@ mod settings;
 use std::path::{Path, PathBuf};
 
 use taut_base::{Duration, Result};
-use taut_exec::{ExecutorConfig, LaneMemory, Scheduling};
+use taut_exec::{DeadlineScheduling, ExecutorConfig, LaneMemory, Scheduling};
 use taut_port_udp::{Interface, Multicast, UdpConfig};
 use taut_rtps::MulticastChoice;
 
@@ -56,6 +56,9 @@ pub struct Config {
     /// The differentiated services code point of what is sent, for switches and routers that treat some
     /// traffic first. *Range*: 0 (none) to 63.
     pub dscp: u8,
+    /// The code points of writers with a TRANSPORT_PRIORITY above 0, instead: from which value on, and which. Empty:
+    /// `dscp` for all.
+    pub priority_dscp: Vec<(i32, u8)>,
     /// Hand samples to readers on this machine past the network.
     pub local: bool,
     /// Where participants of other containers are met: a directory that all of them mount; `None`: only
@@ -74,9 +77,16 @@ pub struct Config {
     /// Keep what is shared with readers on this machine from being swapped out. If that is not allowed it is
     /// told in the log.
     pub lock_memory: bool,
+    /// Keep all memory of the process from being swapped out (mlockall), and take what the participant works with when
+    /// it is made: buffers, code, the stack of the driver's thread, the first samples' room in shared memory. What is
+    /// refused is said when the participant is made.
+    pub lock_process: bool,
     /// SCHED_FIFO priority of the driver's thread, 1 to 99; 0: none. What is refused is said when the participant
     /// is made.
     pub driver_priority: u8,
+    /// SCHED_DEADLINE for the driver's thread, instead of a priority. What is refused is said when the participant is
+    /// made.
+    pub driver_deadline: Option<DeadlineScheduling>,
     /// The processors that the driver's thread runs on; none named: all that the process may use.
     pub driver_cpus: Vec<usize>,
     /// A step that runs for longer, or a listener, makes a flight record; 0: none does. *Units*: any; steps take
@@ -104,13 +114,16 @@ impl Default for Config {
             announcement_period: taut_exec::DEFAULT_ANNOUNCEMENT_PERIOD,
             receive_buffer: udp.receive_buffer,
             dscp: udp.dscp,
+            priority_dscp: udp.priority_marks,
             local: true,
             local_directory: None,
             local_groups: Vec::new(),
             spin: taut_exec::DEFAULT_SPIN,
             prefault: 0,
             lock_memory: false,
+            lock_process: false,
             driver_priority: 0,
+            driver_deadline: None,
             driver_cpus: Vec::new(),
             flight_recorder_step: Duration::ZERO,
             report: true,
@@ -172,6 +185,7 @@ impl Config {
                 multicast: if self.multicast { Multicast::Auto } else { Multicast::Never },
                 receive_buffer: self.receive_buffer,
                 dscp: self.dscp,
+                priority_marks: self.priority_dscp.clone(),
                 ..UdpConfig::default()
             },
             initial_peers: self.initial_peers.clone(),
@@ -191,9 +205,15 @@ impl Config {
             spin: self.spin,
             scheduling: Scheduling {
                 priority: (self.driver_priority > 0).then_some(self.driver_priority),
+                deadline: self.driver_deadline,
                 cpus: self.driver_cpus.clone(),
             },
-            lanes: LaneMemory { prefault: self.prefault, lock: self.lock_memory },
+            // A byte of the arena is enough to take the cells before it.
+            lanes: LaneMemory {
+                prefault: self.prefault.max(usize::from(self.lock_process)),
+                lock: self.lock_memory,
+            },
+            lock_process: self.lock_process,
             longest_step: Some(self.flight_recorder_step).filter(|longest| *longest > Duration::ZERO),
         }
     }

@@ -70,8 +70,8 @@ pub use taut_dcps::{
 };
 pub use taut_derive::DdsType;
 pub use taut_exec::{
-    Activity, FlightRecord, JobClass, JobReport, LatencyReport, RecordCause, RecordedStep, SamplePath,
-    Spread, Stats, wall_clock_now,
+    Activity, DeadlineScheduling, FlightRecord, JobClass, JobReport, LatencyReport, RecordCause,
+    RecordedStep, SamplePath, Spread, Stats, wall_clock_now,
 };
 pub use taut_port_udp::Interface;
 pub use taut_qos as qos;

@@ -89,6 +89,15 @@ impl DomainParticipant {
         self.executor.run_once(Some(monotonic_now() + timeout))
     }
 
+    /// With [`crate::Driver::Inline`]: drives without a sleep as long as `goes_on` says so, which is asked at least
+    /// each 100 us while there is little to do. Threads that wait are served meanwhile. Under a real-time policy it
+    /// rests now and then, before the kernel would stop it, and says so in the log.
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
+    pub fn poll_while(&self, goes_on: impl FnMut() -> bool) -> Result<()> {
+        self.executor.poll_while(goes_on)
+    }
+
     /// Where the time of the participant's work has gone: how long its steps waited and ran, class by class,
     /// the longest of them, and what follows from that for the next.
     pub fn latency_report(&self) -> LatencyReport {

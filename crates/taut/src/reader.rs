@@ -181,7 +181,8 @@ impl<T: DdsType> DataReader<T> {
         Samples::new(self)
     }
 
-    /// Calls `listener` with each sample that arrives, on the thread that drives: do not wait in it.
+    /// Calls `listener` with each sample that arrives, on the thread that drives: do not wait in it. That may be a
+    /// thread of yours, within any call of this participant, so take no lock in it that you hold around one.
     /// One that panics is called no more; the log says so.
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
         let executor = Arc::downgrade(&self.executor);

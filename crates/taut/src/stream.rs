@@ -9,7 +9,8 @@ use taut_dcps::Entity;
 
 use crate::reader::{DataReader, Sample, take_next};
 
-/// Takes one sample after the other; never ends.
+/// Takes one sample after the other. It ends where it would wait within a listener, whose thread would have to bring
+/// what it waits for, and says so in the log; it never does elsewhere.
 pub struct Samples<'a, T> {
     reader: &'a DataReader<T>,
 }
@@ -36,7 +37,13 @@ impl<T: DdsType> Stream for Samples<'_, T> {
         executor.register_waker(Entity::Reader(*index), context.waker());
         match take_next(executor, door) {
             Some(sample) => Poll::Ready(Some(sample)),
-            None => Poll::Pending,
+            None => match executor.may_wait() {
+                Ok(()) => Poll::Pending,
+                Err(error) => {
+                    log::error!("a stream of samples ends: {error}");
+                    Poll::Ready(None)
+                }
+            },
         }
     }
 }

@@ -4,7 +4,8 @@ use std::fs::read_to_string;
 use std::sync::mpsc;
 
 use taut::{
-    Activity, Config, DdsType, DomainParticipant, Driver, Duration, Error, JobClass, Qos, RecordCause,
+    Activity, Config, DdsType, DeadlineScheduling, DomainParticipant, Driver, Duration, Error, JobClass, Qos,
+    RecordCause,
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -48,6 +49,41 @@ fn the_driver_gets_what_it_asks_for_or_says_how_to_get_it() {
 }
 
 #[test]
+fn the_driver_gets_its_deadline_or_says_how_to_get_it() {
+    let [runtime, period] = [200, 1_000].map(Duration::from_micros);
+    let times = DeadlineScheduling { runtime, deadline: period, period };
+    let wanted = Config { driver_deadline: Some(times), ..config() };
+    match DomainParticipant::with_config(&wanted) {
+        Ok(one) => {
+            // SCHED_DEADLINE is 6.
+            assert!(drivers("stat").iter().any(|line| stat(line)[38] == "6"), "{:?}", drivers("stat"));
+            // It drives, and a listener may make a thread, which does not inherit it.
+            let topic = one.topic::<Count>("Deadline").unwrap();
+            let (writer, reader) =
+                (topic.writer(Qos::default()).unwrap(), topic.reader(Qos::default()).unwrap());
+            let (send, heard) = mpsc::channel();
+            reader.on_data_available(move |sample| {
+                let send = send.clone();
+                std::thread::spawn(move || send.send(sample.data.unwrap().n).unwrap());
+            });
+            writer.wait_matched(LIMIT).unwrap();
+            writer.write(&Count { n: 3 }).unwrap();
+            assert_eq!(heard.recv_timeout(LIMIT.into()), Ok(3));
+            let pinned = Config { driver_cpus: vec![0], ..wanted };
+            if std::thread::available_parallelism().unwrap().get() > 1 {
+                let refused = DomainParticipant::with_config(&pinned).err().unwrap().to_string();
+                assert!(
+                    refused.contains("EPERM") && refused.contains("leave driver_cpus empty"),
+                    "{refused}"
+                );
+            }
+        }
+        Err(Error::Error(text)) => assert!(text.contains("EPERM") && text.contains("CAP_SYS_NICE"), "{text}"),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let refused = |config: Config| match DomainParticipant::with_config(&config).err() {
         Some(Error::BadParameter(text)) => text,
@@ -55,6 +91,12 @@ fn what_cannot_be_is_refused() {
     };
     assert!(refused(Config { driver_cpus: vec![1 << 20], ..config() }).contains("1048576 is no processor"));
     assert!(refused(Config { driver_priority: 100, ..config() }).contains("1 to 99"));
+    let ms = Duration::from_millis(1);
+    let times = DeadlineScheduling { runtime: ms, deadline: ms, period: ms };
+    let both = Config { driver_priority: 7, driver_deadline: Some(times), ..config() };
+    assert!(refused(both).contains("either a priority or a deadline"));
+    let longer = Some(DeadlineScheduling { runtime: ms.times(2), ..times });
+    assert!(refused(Config { driver_deadline: longer, ..config() }).contains("runtime <= deadline"));
     let inline = Config { driver_priority: 7, driver: Driver::Inline, ..config() };
     assert!(refused(inline).contains("has no thread"));
     // A processor that there could be and is not.

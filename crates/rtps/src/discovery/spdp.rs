@@ -143,7 +143,7 @@ impl Participant {
     pub(crate) fn queue_announcement(&mut self) {
         if !self.spdp.queued {
             self.spdp.queued = true;
-            self.schedule.push(TxClass::Discovery, Work::Announce);
+            self.schedule.push(TxClass::Discovery, 0, Work::Announce);
         }
     }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use taut_base::Duration;
 
-use super::{Config, Ipv6};
+use super::{Config, DeadlineScheduling, Driver, Ipv6};
 
 /// One setting: `name` in the file, `TAUT_NAME` in the environment.
 pub(super) struct Row {
@@ -32,6 +32,8 @@ pub(super) enum Set {
 const MAX_DOMAIN_ID: u32 = 232;
 
 const IPV6: [(&str, Ipv6); 3] = [("auto", Ipv6::Auto), ("on", Ipv6::On), ("off", Ipv6::Off)];
+
+const DRIVERS: [(&str, Driver); 2] = [("threaded", Driver::Threaded), ("polling", Driver::Polling)];
 
 pub(super) const TABLE: &[Row] = &[
     Row {
@@ -143,6 +145,19 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| written(config.spin),
     },
     Row {
+        name: "driver",
+        allowed: "`threaded` or `polling`",
+        meaning: "The thread that drives the participant while no thread of the program does: one that sleeps while there is nothing to do, or one that polls and never sleeps, which takes a processor. A program that drives the participant itself has neither.",
+        set: Set::One(|config, text| {
+            config.driver = DRIVERS.iter().find(|(name, _)| *name == text)?.1;
+            Some(())
+        }),
+        get: |config| {
+            let name = DRIVERS.iter().find(|(_, driver)| *driver == config.driver).map(|(name, _)| *name);
+            format!("{:?}", name.unwrap_or("inline"))
+        },
+    },
+    Row {
         name: "driver_priority",
         allowed: "a number from 1 to 99; `0` for none",
         meaning: "Run the driver's thread under SCHED_FIFO at this priority, before all threads without one. Needs `ulimit -r` of at least that, or CAP_SYS_NICE.",
@@ -151,6 +166,19 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| config.driver_priority.to_string(),
+    },
+    Row {
+        name: "driver_deadline",
+        allowed: "three times, as `200us/1ms/1ms`; empty for none",
+        meaning: "SCHED_DEADLINE for the driver's thread, as runtime/deadline/period: whatever else runs, it gets so much time within the deadline, once in each period. Not with `driver_priority` or `driver_cpus`. Needs CAP_SYS_NICE.",
+        set: Set::One(|config, text| {
+            config.driver_deadline = if text.is_empty() { None } else { Some(times(text)?) };
+            Some(())
+        }),
+        get: |config| {
+            let shown = |of: DeadlineScheduling| format!("\"{}/{}/{}\"", of.runtime, of.deadline, of.period);
+            config.driver_deadline.map_or_else(|| "\"\"".into(), shown)
+        },
     },
     Row {
         name: "driver_cpus",
@@ -181,6 +209,16 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| config.lock_memory.to_string(),
+    },
+    Row {
+        name: "lock_process",
+        allowed: "`true` or `false`",
+        meaning: "Keep all memory of the process from being swapped out (mlockall), and take what the participant works with when it is made: its buffers, the program's code, the stack of the driver's thread. Needs an unlimited `ulimit -l`, or CAP_IPC_LOCK.",
+        set: Set::One(|config, text| {
+            config.lock_process = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.lock_process.to_string(),
     },
     Row {
         name: "flight_recorder_step",
@@ -262,6 +300,19 @@ pub(super) const TABLE: &[Row] = &[
         }),
         get: |config| config.dscp.to_string(),
     },
+    Row {
+        name: "priority_dscp",
+        allowed: "a priority from 1 on and a number from 0 to 63 each, as `1:18, 100:46`",
+        meaning: "The code points of writers with a TRANSPORT_PRIORITY above 0: from which priority on which one. None named: `dscp` for all.",
+        set: Set::List(|config, list| {
+            config.priority_dscp = list.iter().map(|text| mark(text)).collect::<Option<_>>()?;
+            Some(())
+        }),
+        get: |config| {
+            let marks = config.priority_dscp.iter().map(|(from, mark)| format!("{from}:{mark}"));
+            shown(&marks.collect::<Vec<_>>())
+        },
+    },
 ];
 
 /// A list of numbers.
@@ -272,6 +323,21 @@ fn numbers<N: FromStr>(list: &[String]) -> Option<Vec<N>> {
 /// The same as the file takes it.
 fn shown<N: ToString>(list: &[N]) -> String {
     format!("{:?}", list.iter().map(N::to_string).collect::<Vec<_>>())
+}
+
+/// A priority and its code point.
+fn mark(text: &str) -> Option<(i32, u8)> {
+    let (from, mark) = text.split_once(':')?;
+    let (from, mark) = (from.trim().parse().ok()?, mark.trim().parse().ok()?);
+    (from >= 1 && mark <= 63).then_some((from, mark))
+}
+
+/// The times of SCHED_DEADLINE.
+fn times(text: &str) -> Option<DeadlineScheduling> {
+    let mut times = text.split('/').map(duration);
+    let (runtime, deadline, period) = (times.next()??, times.next()??, times.next()??);
+    let of = DeadlineScheduling { runtime, deadline, period };
+    (times.next().is_none() && of.is_possible()).then_some(of)
 }
 
 /// A number with its unit; at most a year, which is more than any timer of the protocol wants.
@@ -324,6 +390,30 @@ mod tests {
         {
             assert_eq!(duration(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn marks() {
+        assert_eq!(mark("100:46"), Some((100, 46)));
+        for bad in ["", "1", "0:18", "-1:18", "1:64", "1:18:2", ":", "1:"] {
+            assert_eq!(mark(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn deadlines() {
+        let [runtime, deadline, period] = [200, 800, 1_000].map(Duration::from_micros);
+        assert_eq!(times("200us/800us/1ms"), Some(DeadlineScheduling { runtime, deadline, period }));
+        for bad in
+            ["200us", "200us/1ms", "2ms/1ms/1ms", "1ms/3ms/2ms", "1us/1ms/1ms", "1ms/1ms/1ms/1ms", "/1ms/1ms"]
+        {
+            assert_eq!(times(bad), None, "{bad}");
+        }
+        let mut config = Config::default();
+        let row = TABLE.iter().find(|row| row.name == "driver_deadline").unwrap();
+        let Set::One(set) = row.set else { panic!("one value") };
+        set(&mut config, "200us/800us/1ms").unwrap();
+        assert_eq!((row.get)(&config), "\"200µs/800µs/1ms\"");
     }
 
     #[test]

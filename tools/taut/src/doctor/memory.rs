@@ -11,18 +11,27 @@ const LOCKED: u64 = 1 << 30;
 /// The bit of CAP_IPC_LOCK in a set of capabilities (linux/capability.h).
 const CAP_IPC_LOCK: u32 = 14;
 
-/// All checks of this module; `lock_memory` and `prefault` are those of the configuration.
-pub fn check(system: &System, lock_memory: bool, prefault: usize) -> Vec<Finding> {
+/// What the configuration asks to be locked.
+#[derive(Clone, Copy)]
+pub struct Locks {
+    /// What writers share with readers.
+    pub lanes: bool,
+    /// All of the process.
+    pub process: bool,
+}
+
+/// All checks of this module; `prefault` is that of the configuration.
+pub fn check(system: &System, locks: Locks, prefault: usize) -> Vec<Finding> {
     vec![
-        locked(system, lock_memory),
-        swap(system, lock_memory),
+        locked(system, locks),
+        swap(system, locks),
         overcommit(system),
         huge_pages(system),
         shared_huge_pages(system, prefault),
     ]
 }
 
-fn locked(system: &System, asked: bool) -> Finding {
+fn locked(system: &System, asked: Locks) -> Finding {
     let name = "locked memory";
     let limits = match system.text("/proc/self/limits") {
         Ok(limits) => limits,
@@ -36,17 +45,21 @@ fn locked(system: &System, asked: bool) -> Finding {
     let allowed = if has(system, CAP_IPC_LOCK) { None } else { limit };
     let Some(limit) = allowed else { return Finding::good(name, "unlimited for this user") };
     let seen = format!("mlock: at most {}", bytes(limit));
-    if limit >= LOCKED {
-        return Finding::good(name, seen);
-    }
-    if !asked {
-        return Finding::good(name, format!("{seen}; lock_memory is off and needs none"));
-    }
     let mend = Mend::by_hand(
         "echo \"$USER - memlock unlimited\" | sudo tee /etc/security/limits.d/taut-mem.conf",
         Lasts::FromNextLogin,
         "sudo rm /etc/security/limits.d/taut-mem.conf",
     );
+    if asked.process {
+        let cost = "lock_process wants it unlimited: no participant can be made, or large samples go by UDP";
+        return Finding::harmful(name, seen, cost).mend(mend);
+    }
+    if limit >= LOCKED {
+        return Finding::good(name, seen);
+    }
+    if !asked.lanes {
+        return Finding::good(name, format!("{seen}; lock_memory is off and needs none"));
+    }
     let cost = format!(
         "lock_memory wants up to {} for each writer and is refused: its memory may be swapped out, and whoever \
          touches it next waits for the disk",
@@ -56,13 +69,13 @@ fn locked(system: &System, asked: bool) -> Finding {
 }
 
 /// Does this process have a capability?
-fn has(system: &System, capability: u32) -> bool {
+pub fn has(system: &System, capability: u32) -> bool {
     let status = system.text("/proc/self/status").unwrap_or_default();
     let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> capability & 1 == 1)
 }
 
-fn swap(system: &System, lock_memory: bool) -> Finding {
+fn swap(system: &System, locks: Locks) -> Finding {
     let name = "swap";
     let table = match system.text("/proc/swaps") {
         Ok(table) => table,
@@ -77,7 +90,10 @@ fn swap(system: &System, lock_memory: bool) -> Finding {
         return Finding::good(name, "none");
     }
     let seen = format!("{} of {} used", bytes(used), bytes(size));
-    if lock_memory {
+    if locks.process {
+        return Finding::good(name, format!("{seen}; lock_process keeps the process out of it"));
+    }
+    if locks.lanes {
         return Finding::good(name, format!("{seen}; lock_memory keeps what readers share out of it"));
     }
     let cost =
@@ -160,7 +176,11 @@ mod tests {
     use super::super::system::tests::tree;
     use super::*;
 
-    fn limits(limit: &str, capabilities: &str, asked: bool) -> Finding {
+    const NONE: Locks = Locks { lanes: false, process: false };
+    const LANES: Locks = Locks { lanes: true, process: false };
+    const PROCESS: Locks = Locks { lanes: false, process: true };
+
+    fn limits(limit: &str, capabilities: &str, asked: Locks) -> Finding {
         let limits =
             format!("Limit   Soft Limit  Hard Limit  Units\nMax locked memory   {limit}   {limit}   bytes\n");
         let status = format!("Name:\ttaut\nCapEff:\t{capabilities}\n");
@@ -170,23 +190,25 @@ mod tests {
 
     #[test]
     fn memory_that_may_be_locked() {
-        assert_eq!(limits("unlimited", "0", true).state, State::Good);
-        assert_eq!(limits("8388608", "0", false).state, State::Good);
-        assert_eq!(limits("8388608", "0000000000004000", true).state, State::Good, "CAP_IPC_LOCK");
-        let found = limits("8388608", "0000000000002000", true);
+        assert_eq!(limits("unlimited", "0", LANES).state, State::Good);
+        assert_eq!(limits("8388608", "0", NONE).state, State::Good);
+        assert_eq!(limits("8388608", "0000000000004000", PROCESS).state, State::Good, "CAP_IPC_LOCK");
+        let found = limits("8388608", "0000000000002000", LANES);
         assert_eq!((found.state, found.seen.as_str()), (State::Harmful, "mlock: at most 8 MiB"));
+        assert_eq!(limits("4294967296", "0", LANES).state, State::Good);
+        assert_eq!(limits("4294967296", "0", PROCESS).state, State::Harmful);
     }
 
     #[test]
     fn memory_on_a_disk() {
         let head = "Filename Type Size Used Priority\n";
         let (_directory, none) = tree(&[("/proc/swaps", head)]);
-        assert_eq!(swap(&none, false).state, State::Good);
+        assert_eq!(swap(&none, NONE).state, State::Good);
         let (_directory, some) =
             tree(&[("/proc/swaps", &format!("{head}/dev/sda2 partition 2048 1024 -2\n"))]);
-        let found = swap(&some, false);
+        let found = swap(&some, NONE);
         assert_eq!((found.state, found.seen.as_str()), (State::WorthChanging, "1 MiB of 2 MiB used"));
-        assert_eq!(swap(&some, true).state, State::Good);
+        assert_eq!([LANES, PROCESS].map(|locks| swap(&some, locks).state), [State::Good, State::Good]);
     }
 
     #[test]

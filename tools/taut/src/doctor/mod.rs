@@ -109,6 +109,8 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     let rules = firewall::rules();
     let rules = rules.as_ref().map_err(String::as_str);
     let port = probe::first_port(config.domain_id);
+    let locks = memory::Locks { lanes: config.lock_memory, process: config.lock_process };
+    let deadline = config.driver_deadline.is_some();
     let families = [
         ("multicast", none.into_iter().collect()),
         ("multicast", multicast::check(system, &links, config.multicast, &config.initial_peers)),
@@ -116,10 +118,11 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("self-test", probe::check(&links, config.domain_id, config.multicast)),
         ("sockets", sockets::check(system, config.receive_buffer as u64)),
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
+        ("scheduling", scheduling::deadline(system, deadline).into_iter().collect()),
         ("power", power::check(system, &measure::waking())),
         ("interrupts", interrupts::check(system, &names, cpus)),
         ("groups", groups::check(system)),
-        ("memory", memory::check(system, config.lock_memory, config.prefault)),
+        ("memory", memory::check(system, locks, config.prefault)),
     ];
     let findings = families.into_iter().flat_map(|(family, findings)| {
         let named = move |finding| (family, finding);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::finding::{Finding, Lasts, Mend};
-use super::groups;
 use super::system::{System, cpu_list};
+use super::{groups, memory};
 
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
@@ -67,6 +67,26 @@ fn real_time(system: &System, asked: u8, tried: &Tried) -> Finding {
     let cost = "the driver's thread waits for other threads of this machine, for milliseconds if they are busy; with \
                 the privilege driver_priority runs it first";
     Finding::worth_changing(name, why, cost).mend(mend)
+}
+
+/// What SCHED_DEADLINE needs, if the configuration asks for it.
+pub fn deadline(system: &System, asked: bool) -> Option<Finding> {
+    /// The bit of CAP_SYS_NICE in a set of capabilities (linux/capability.h).
+    const CAP_SYS_NICE: u32 = 23;
+    let name = "deadline of the driver";
+    if !asked {
+        return None;
+    }
+    if memory::has(system, CAP_SYS_NICE) {
+        return Some(Finding::good(name, "SCHED_DEADLINE: this user has CAP_SYS_NICE"));
+    }
+    let cost = "driver_deadline is refused: no participant can be made";
+    let mend = Mend::by_hand(
+        "setcap cap_sys_nice=ep PROGRAM   # AmbientCapabilities=CAP_SYS_NICE for a service",
+        Lasts::ForGood,
+        "setcap -r PROGRAM",
+    );
+    Some(Finding::harmful(name, "SCHED_DEADLINE needs CAP_SYS_NICE", cost).mend(mend))
 }
 
 fn throttle(system: &System, tried: &Tried) -> Finding {
@@ -186,6 +206,17 @@ mod tests {
         assert_eq!(real_time(&system, 0, &refused).state, State::WorthChanging);
         let found = real_time(&system, 50, &Tried { priority: 50, ..refused });
         assert!(found.state == State::Harmful && found.seen.contains("SCHED_FIFO 50: EPERM"), "{found:?}");
+    }
+
+    #[test]
+    fn a_deadline_that_is_refused() {
+        let of = |capabilities: &str, asked| {
+            let (_directory, system) = tree(&[("/proc/self/status", &format!("CapEff:\t{capabilities}\n"))]);
+            deadline(&system, asked).map(|found| found.state)
+        };
+        assert_eq!(of("0", false), None);
+        assert_eq!(of("0000000000800000", true), Some(State::Good));
+        assert_eq!(of("0000000000004000", true), Some(State::Harmful));
     }
 
     #[test]

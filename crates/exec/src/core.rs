@@ -1,0 +1,141 @@
+//! What the token of a participant protects: its state machine, its port, and the account of what is done with it.
+//!
+//! Owns the time of a step: the clock is read when the token is got and when a step ends. Must never wait.
+
+use std::sync::Arc;
+
+use taut_base::Time;
+use taut_dcps::{DomainParticipant, Entity, Late, StatusMask};
+use taut_port_udp::UdpPort;
+use taut_rtps::TxClass;
+
+use crate::burst::Held;
+use crate::clock::monotonic_now;
+use crate::jobs::{Accounts, JobClass};
+use crate::promises::Promises;
+use crate::recorder::{Activity, RecordCause, Recorder};
+use crate::reports::Schedule;
+
+/// What the token protects.
+pub(crate) struct Core {
+    pub participant: DomainParticipant,
+    pub port: UdpPort,
+    pub accounts: Accounts,
+    pub recorder: Recorder,
+    pub reports: Schedule,
+    /// Datagrams whose handling panicked.
+    pub panics: u64,
+    /// The last reading of the clock by a holder of the token.
+    pub now: Time,
+    /// Fresh changes that wait for company.
+    pub held: Held,
+    /// Since when what its holder does could have been done.
+    pub ready: Time,
+    /// When to look which interfaces there are now; `NEVER` while nothing has changed.
+    pub follow_at: Time,
+    /// The deadlines of its writers.
+    pub promises: Arc<Promises>,
+}
+
+impl Core {
+    pub fn new(participant: DomainParticipant, port: UdpPort, recorder: Recorder) -> Core {
+        let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
+        let reports = Schedule::default();
+        let follow_at = Time::NEVER;
+        let (panics, ready, promises) = (0, now, Arc::default());
+        Core { participant, port, accounts, recorder, reports, panics, now, held, ready, follow_at, promises }
+    }
+
+    /// Reads the clock: what follows happens now.
+    pub fn read_clock(&mut self) {
+        self.now = monotonic_now();
+    }
+
+    /// The same for one who has just got the token, and was kept waiting for it from then on, if at all.
+    pub fn enter(&mut self, since: Option<Time>) {
+        self.read_clock();
+        self.ready = since.unwrap_or(self.now);
+        self.accounts.note_offered();
+    }
+
+    /// The same for one who has read the clock just before.
+    pub fn enter_at(&mut self, just_now: Option<Time>) {
+        match just_now {
+            Some(just_now) => self.now = self.now.max(just_now),
+            None => self.read_clock(),
+        }
+        self.ready = self.now;
+        self.accounts.note_offered();
+    }
+
+    /// When the next timer is due.
+    pub fn next_timeout(&self) -> Time {
+        let participant = self.participant.next_timeout().unwrap_or(Time::NEVER);
+        participant.min(self.reports.at).min(self.follow_at).min(self.promises.next())
+    }
+
+    /// Is there something to be sent now of class `lowest` or above?
+    pub fn has_work(&self, lowest: TxClass) -> bool {
+        self.participant.has_work(self.lowest_now(lowest))
+    }
+
+    /// While fresh changes wait for company, nothing from their class on is sent.
+    pub fn lowest_now(&self, lowest: TxClass) -> TxClass {
+        if self.held.until == Time::NEVER || self.held.until <= self.now {
+            lowest
+        } else {
+            lowest.min(TxClass::Repair)
+        }
+    }
+
+    /// Runs one step of a class, which says how much it did, from the last reading of the clock to the next, and
+    /// accounts for it.
+    ///
+    /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
+    pub fn run(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> usize) {
+        let (start, ready) = (self.now, self.ready);
+        let done = step(self, class.budget());
+        self.read_clock();
+        let (waited, ran) = (start.since(ready), self.now.since(start));
+        self.accounts.note(class, (waited, ran), done);
+        if self.recorder.note(Activity::Step(class), start, waited, ran, done) {
+            self.record(RecordCause::LongStep(Activity::Step(class)));
+        }
+    }
+
+    /// Tells of the deadlines that writers have missed.
+    pub fn look_at_promises(&mut self) {
+        let Core { participant, promises, .. } = self;
+        promises.look(self.now, |writer, missed| participant.note_offered_deadlines(writer, missed));
+    }
+
+    /// Has the flight recorder make a record, to be told with the next news.
+    pub fn record(&mut self, cause: RecordCause) {
+        if self.recorder.make(self.now, cause) {
+            self.participant.tell(Entity::Participant, StatusMask::NONE);
+        }
+    }
+
+    /// The same for a sample that took longer than its writer's LATENCY_BUDGET.
+    pub fn record_late(&mut self, late: Late) {
+        let topic = self.topic_of(Entity::Reader(late.reader));
+        let (took, budget) = (late.took.into(), late.budget.into());
+        self.recorder.make(self.now, RecordCause::LatencyBudgetExceeded { topic, took, budget });
+    }
+
+    /// The same for an entity that has missed a deadline.
+    pub fn record_missed_deadline(&mut self, entity: Entity) {
+        let topic = self.topic_of(entity);
+        self.recorder.make(self.now, RecordCause::DeadlineMissed { topic });
+    }
+
+    fn topic_of(&self, entity: Entity) -> String {
+        let core = self.participant.core();
+        let guid = match entity {
+            Entity::Reader(index) => core.reader(index).map(|reader| reader.guid),
+            Entity::Writer(index) => core.writer(index).map(|writer| writer.guid),
+            Entity::Participant => None,
+        };
+        guid.and_then(|guid| core.topic_of(guid.entity)).unwrap_or_default().to_owned()
+    }
+}

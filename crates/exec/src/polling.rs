@@ -1,0 +1,228 @@
+//! The driver that never sleeps: it looks at the port, at lanes and at the clock, and runs what is due.
+//!
+//! While it looks it says that it sleeps, as any driver does, but is woken by that word alone: who has something
+//! for it changes a word that it looks at, and makes no system call. Under a real-time policy it rests now and
+//! then, in many short pauses, before the kernel makes it rest in a long one.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as StdDuration;
+
+use parking_lot::Mutex;
+use taut_base::{Duration, Error, Result, Time};
+
+use crate::burst;
+use crate::clock::monotonic_now;
+use crate::drive::Readable;
+use crate::executor::{Executor, Inner};
+use crate::role::Claim;
+use crate::throttle::Throttle;
+
+/// Whoever polls by a call of the user's looks so often whether to go on. Lower takes the token more often, higher
+/// ends later.
+const LOOKS_WHETHER: Duration = Duration::from_micros(100);
+
+/// The shortest rest. Lower makes more system calls, higher keeps a datagram that comes just then waiting for
+/// longer if it does not end the rest.
+const SHORTEST_REST: Duration = Duration::from_micros(60);
+
+/// So much rest may be put off while there is always something to do. Lower has data wait while there is much of it,
+/// higher and the kernel stops the thread: it counts over a second.
+const PUT_OFF: Duration = Duration::from_millis(5);
+
+/// What threads know of a driver that polls.
+#[derive(Default)]
+pub(crate) struct Polling {
+    /// A thread of Taut's does, as long as the participant lives.
+    has_thread: bool,
+    /// Somebody does now, and looks at the word by which a driver is woken.
+    is_on: AtomicBool,
+    /// Of whoever polls.
+    rest: Mutex<Option<Rest>>,
+}
+
+impl Polling {
+    pub fn new(has_thread: bool) -> Polling {
+        Polling { has_thread, ..Polling::default() }
+    }
+
+    /// Is it a thread of Taut's that drives, which leaves this to nobody?
+    pub fn has_thread(&self) -> bool {
+        self.has_thread
+    }
+
+    /// Does whoever drives look whether it is woken?
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::SeqCst)
+    }
+}
+
+/// While it lives the calling thread polls.
+pub(crate) struct Polls<'a>(&'a Polling);
+
+impl Drop for Polls<'_> {
+    fn drop(&mut self) {
+        self.0.is_on.store(false, Ordering::SeqCst);
+        *self.0.rest.lock() = None;
+    }
+}
+
+/// How much of its time a thread rests, and how much of that it still owes.
+struct Rest {
+    /// Of a thousand parts.
+    share: i64,
+    owed: Duration,
+    since: Time,
+}
+
+impl Rest {
+    fn new(throttle: &Throttle, now: Time) -> Rest {
+        Rest { share: throttle.share().clamp(1, 999), owed: Duration::ZERO, since: now }
+    }
+
+    /// It has been busy until now. Returns how long it is to rest, if at all.
+    fn owes(&mut self, now: Time) -> Option<Duration> {
+        let busy = now.since(self.since).0.max(0);
+        self.since = now;
+        self.owed = Duration(self.owed.0 + busy * self.share / (1_000 - self.share));
+        (self.owed >= SHORTEST_REST).then_some(self.owed)
+    }
+
+    /// It has rested since then.
+    fn rested(&mut self, now: Time) {
+        let rested = now.since(self.since).0.max(0);
+        self.since = now;
+        // Too long a rest is no reason to do without the next ones for long.
+        self.owed = Duration((self.owed.0 - rested).max(-SHORTEST_REST.0));
+    }
+}
+
+impl Inner {
+    /// The calling thread polls from now on. It has the role.
+    pub fn begin_polling(&self) -> Polls<'_> {
+        let throttle = Throttle::of_this_thread();
+        if let Some(throttle) = &throttle {
+            log::warn!("{throttle}");
+        }
+        *self.polling.rest.lock() = throttle.map(|throttle| Rest::new(&throttle, monotonic_now()));
+        self.polling.is_on.store(true, Ordering::SeqCst);
+        Polls(&self.polling)
+    }
+
+    /// Looks until there is something to do, at most until `wake_at`. Whoever drives has said that it sleeps.
+    pub fn poll(&self, wake_at: Time) -> Readable {
+        self.holding.look_always();
+        loop {
+            let ready = self.wait_ready(Some(0));
+            let now = monotonic_now();
+            let is_due = now >= wake_at || now >= burst::due(self.holding.until());
+            if ready.is_any() || is_due || self.is_roused() {
+                self.catch_up(now);
+                return ready;
+            }
+            let owes = self.polling.rest.lock().as_mut().and_then(|rest| rest.owes(now));
+            if let Some(owed) = owes {
+                let ready = self.rest(now, wake_at.min(now + owed));
+                self.holding.look_always();
+                if ready.is_any() {
+                    return ready;
+                }
+            }
+        }
+    }
+
+    /// Was it woken, or is there something in a lane?
+    fn is_roused(&self) -> bool {
+        !self.holding.is_asleep() || self.closing.load(Ordering::SeqCst) || self.has_lane_to_empty()
+    }
+
+    fn has_lane_to_empty(&self) -> bool {
+        self.doors.is_watched() && self.doors.is_ready()
+    }
+
+    /// Sleeps as other drivers do, until then at most.
+    fn rest(&self, now: Time, until: Time) -> Readable {
+        // Who wakes it makes the eventfd readable from here on. Either that finds this, or this finds it roused.
+        self.polling.is_on.store(false, Ordering::SeqCst);
+        self.bell.arm();
+        let ready = match self.holding.next_look(now, until) {
+            Some(next) if !self.is_roused() => self.wait_ready(Some(next.since(now).0.max(0))),
+            _ => Readable::default(),
+        };
+        self.bell.disarm();
+        self.polling.is_on.store(true, Ordering::SeqCst);
+        if let Some(rest) = self.polling.rest.lock().as_mut() {
+            rest.rested(monotonic_now());
+        }
+        ready
+    }
+
+    /// Rests although there is something to do, if it has put off too much.
+    fn catch_up(&self, now: Time) {
+        let mut rest = self.polling.rest.lock();
+        let Some(rest) = rest.as_mut() else { return };
+        if rest.owes(now).is_some_and(|owed| owed >= PUT_OFF) {
+            std::thread::sleep(StdDuration::from(SHORTEST_REST.times(10)));
+            rest.rested(monotonic_now());
+        }
+    }
+}
+
+impl Executor {
+    /// Drives without a sleep as long as `goes_on` says so, which is asked at least each 100 us while there is little
+    /// to do. For the inline driver; threads that wait are served.
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
+    pub fn poll_while(&self, mut goes_on: impl FnMut() -> bool) -> Result<()> {
+        self.may_wait()?;
+        if self.is_threaded() {
+            let text = "a background thread drives: poll_while is for Driver::Inline";
+            return Err(Error::PreconditionNotMet(text.into()));
+        }
+        if self.inner.role.claim() != Claim::Taken {
+            let text = "another thread drives: it is in poll_while or run_once, or waits for samples";
+            return Err(Error::PreconditionNotMet(text.into()));
+        }
+        let polls = self.inner.begin_polling();
+        while goes_on() {
+            self.inner.drive_once(Some(monotonic_now() + LOOKS_WHETHER));
+        }
+        drop(polls);
+        self.inner.release_role();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    /// Nanoseconds that a thread rests of a second in which it finds nothing to do, or always something.
+    fn rests(share: i64, is_busy: bool) -> i64 {
+        let mut rest = Rest { share, owed: Duration::ZERO, since: Time(0) };
+        let (mut now, mut rested) = (0, 0);
+        while now < 1_000 * MS {
+            now += 1_000;
+            let least = if is_busy { PUT_OFF } else { SHORTEST_REST };
+            if let Some(owed) = rest.owes(Time(now)).filter(|owed| *owed >= least) {
+                let sleep = if is_busy { SHORTEST_REST.times(10) } else { owed };
+                now += sleep.0;
+                rested += sleep.0;
+                rest.rested(Time(now));
+            }
+        }
+        rested
+    }
+
+    #[test]
+    fn a_thread_rests_for_longer_than_the_kernel_wants() {
+        for (share, wanted) in [(80, 50), (530, 500)] {
+            for is_busy in [false, true] {
+                let rested = rests(share, is_busy);
+                assert!(rested >= wanted * MS, "{rested} ns of a second, busy: {is_busy}");
+                assert!(rested <= (wanted + 32) * MS, "{rested} ns of a second, busy: {is_busy}");
+            }
+        }
+    }
+}

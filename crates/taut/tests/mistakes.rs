@@ -1,0 +1,305 @@
+//! What a program can get wrong about who drives: it is told, or it works; nothing waits for ever.
+
+use std::pin::pin;
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::time::Instant;
+
+use futures_core::Stream;
+use taut::qos::ResourceLimits;
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, StatusMask,
+};
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Number {
+    value: u32,
+}
+
+type Ends = (DomainParticipant, DataWriter<Number>, DataReader<Number>);
+
+const SOON: Duration = Duration::from_secs(10);
+const DRIVERS: [Driver; 2] = [Driver::Threaded, Driver::Inline];
+
+fn participant(domain_id: u32, driver: Driver) -> DomainParticipant {
+    let config = Config { domain_id, driver, interfaces: vec!["lo".into()], ..Config::default() };
+    DomainParticipant::with_config(&config).unwrap()
+}
+
+fn reliable() -> Qos {
+    Qos::default().reliable().keep_all()
+}
+
+/// A participant that reads what it writes.
+fn alone(domain_id: u32, driver: Driver, topic: &str) -> Ends {
+    let one = participant(domain_id, driver);
+    let topic = one.topic::<Number>(topic).unwrap();
+    let (writer, reader) = (topic.writer(reliable()).unwrap(), topic.reader(reliable()).unwrap());
+    writer.wait_matched(SOON).unwrap();
+    reader.wait_matched(SOON).unwrap();
+    (one, writer, reader)
+}
+
+/// Does it in a thread of its own, so that a test fails that would wait for ever.
+fn within<R: Send + 'static>(what: &str, does: impl FnOnce() -> R + Send + 'static) -> R {
+    let (send, done) = mpsc::channel();
+    let thread = std::thread::spawn(move || send.send(does()));
+    match done.recv_timeout(SOON.into()) {
+        Ok(result) => result,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: it waits for ever"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => std::panic::resume_unwind(thread.join().unwrap_err()),
+    }
+}
+
+/// Has an inline participant run what is due until something was heard; a threaded one does so itself.
+fn hear<R>(driver: Driver, participant: &DomainParticipant, heard: &mpsc::Receiver<R>) -> R {
+    let until = Instant::now() + SOON.into();
+    while Instant::now() < until {
+        if driver == Driver::Inline {
+            participant.run_once(Duration::from_millis(1)).unwrap();
+        }
+        if let Ok(result) = heard.recv_timeout(std::time::Duration::from_millis(1)) {
+            return result;
+        }
+    }
+    panic!("{driver:?}: the listener was not called, or does not end");
+}
+
+fn is_refused<T>(outcome: &Result<T, Error>) -> bool {
+    matches!(outcome, Err(Error::PreconditionNotMet(text)) if text.contains("a listener cannot wait"))
+}
+
+#[test]
+fn no_call_waits_within_a_listener() {
+    for driver in DRIVERS {
+        let (one, writer, reader) = alone(40, driver, "Waits");
+        let silent = one.topic::<Number>("Silent").unwrap();
+        let (unread, unheard) = (silent.reader(reliable()).unwrap(), silent.writer(reliable()).unwrap());
+        let (weak, found) = (one.clone(), one.builtin_participants());
+        found.take().unwrap();
+        let (send, heard) = mpsc::channel();
+        let mut is_first = true;
+        reader.set_listener(move |_| {
+            if !std::mem::take(&mut is_first) {
+                return;
+            }
+            unheard.write(&Number { value: 1 }).unwrap();
+            let outcomes = [
+                unread.wait(Duration::INFINITE),
+                unread.wait_matched_count(9, Duration::INFINITE),
+                unheard.wait_matched_count(9, Duration::INFINITE),
+                unheard.wait_for_acknowledgments(Duration::INFINITE),
+                found.wait(Duration::INFINITE),
+                weak.run_once(Duration::INFINITE),
+            ];
+            send.send(outcomes).unwrap();
+        });
+        writer.write(&Number { value: 1 }).unwrap();
+        let outcomes = hear(driver, &one, &heard);
+        assert!(outcomes.iter().all(is_refused), "{driver:?}: {outcomes:?}");
+        reader.wait(SOON).unwrap();
+    }
+}
+
+#[test]
+fn no_listener_waits_for_one_that_it_runs_in() {
+    let (outer, writer, reader) = alone(41, Driver::Threaded, "Outer");
+    let (inner, inner_writer, inner_reader) = alone(41, Driver::Inline, "Inner");
+    let silent = outer.topic::<Number>("Silent").unwrap().reader(reliable()).unwrap();
+    let (send, heard) = mpsc::channel();
+    inner_reader.on_data_available(move |_| send.send(silent.wait(Duration::INFINITE)).unwrap());
+    inner_writer.write(&Number { value: 1 }).unwrap();
+    // It drives the other participant, whose listener then waits for this one.
+    reader.on_data_available(move |_| inner.run_once(Duration::ZERO).unwrap());
+    writer.write(&Number { value: 1 }).unwrap();
+    let outcome = heard.recv_timeout(SOON.into()).expect("the outer listener waits for its own thread");
+    assert!(is_refused(&outcome), "{outcome:?}");
+    drop((outer, inner_reader));
+}
+
+#[test]
+fn a_stream_ends_where_it_would_wait_within_a_listener() {
+    for driver in DRIVERS {
+        let (one, writer, reader) = alone(42, driver, "Stream");
+        let silent = one.topic::<Number>("Silent").unwrap().reader(reliable()).unwrap();
+        let (send, heard) = mpsc::channel();
+        reader.on_data_available(move |_| {
+            let mut samples = pin!(silent.samples());
+            let next = std::future::poll_fn(|context| samples.as_mut().poll_next(context));
+            send.send(futures_executor::block_on(next).is_none()).unwrap();
+        });
+        writer.write(&Number { value: 1 }).unwrap();
+        assert!(hear(driver, &one, &heard), "there was nothing to take");
+    }
+}
+
+#[test]
+fn no_write_waits_for_room_within_a_listener() {
+    for driver in DRIVERS {
+        // Its reader is in this participant or in another one, past the network or not.
+        for (local, other) in [(true, false), (true, true), (false, true)] {
+            let config = Config { domain_id: 43, driver, local, ..Config::default() };
+            let config = Config { interfaces: vec!["lo".into()], ..config };
+            let one = DomainParticipant::with_config(&config).unwrap();
+            let far =
+                other.then(|| DomainParticipant::with_config(&Config { driver: Driver::Threaded, ..config }));
+            let far = far.map_or_else(|| one.clone(), Result::unwrap);
+            let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+            let qos = reliable().resource_limits(limits).max_blocking_time(Duration::INFINITE);
+            let full = one.topic::<Number>("Full").unwrap().writer(qos.clone()).unwrap();
+            let _untaken = far.topic::<Number>("Full").unwrap().reader(qos).unwrap();
+            full.wait_matched(SOON).unwrap();
+            let tell = one.topic::<Number>("Tell").unwrap();
+            let (writer, reader) = (tell.writer(reliable()).unwrap(), tell.reader(reliable()).unwrap());
+            writer.wait_matched(SOON).unwrap();
+            let (send, heard) = mpsc::channel();
+            reader.on_data_available(move |_| {
+                let writes = (0..1_000).map(|value| full.write(&Number { value }));
+                send.send(writes.take(1_000).find(Result::is_err)).unwrap();
+            });
+            writer.write(&Number { value: 1 }).unwrap();
+            let outcome = hear(driver, &one, &heard).expect("nothing stops the writer");
+            assert!(is_refused(&outcome), "{driver:?}, local {local}, other {other}: {outcome:?}");
+        }
+    }
+}
+
+/// Tells when it is dropped.
+struct Guard(mpsc::Sender<()>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn a_listener_may_end_its_reader_and_its_participant() {
+    for driver in DRIVERS {
+        for all in [false, true] {
+            let (one, writer, reader) = alone(44, driver, "Ends");
+            let drives = one.clone();
+            // What the listener ends: its reader, then all handles but the one that drives, if there is one.
+            let held = Arc::new(Mutex::new((Some(reader), Some((one, writer)))));
+            let (ended, ends) = mpsc::channel();
+            let (guard, own) = (Guard(ended), Arc::clone(&held));
+            let locked = held.lock().unwrap();
+            locked.0.as_ref().unwrap().on_data_available(move |_| {
+                let _ = &guard;
+                let (reader, rest) = &mut *own.lock().unwrap();
+                drop(reader.take());
+                drop(all.then(|| rest.take()));
+            });
+            locked.1.as_ref().unwrap().1.write(&Number { value: 1 }).unwrap();
+            drop(locked);
+            match (driver, all) {
+                // It is the last one.
+                (Driver::Threaded, true) => {
+                    drop(drives);
+                    ends.recv_timeout(SOON.into()).expect("the listener does not end");
+                }
+                _ => hear(driver, &drives, &ends),
+            }
+            assert_eq!(held.lock().unwrap().1.is_none(), all, "{driver:?}");
+        }
+    }
+}
+
+/// Calls it once there is data. The call holds nothing of the participant, as that of `on_data_available` does.
+fn on_data(reader: &DataReader<Number>, call: impl FnOnce() + Send + 'static) {
+    let mut call = Some(call);
+    reader.set_listener(move |kinds| {
+        if let Some(call) = call.take_if(|_| kinds.intersects(StatusMask::DATA_AVAILABLE)) {
+            call();
+        }
+    });
+}
+
+#[test]
+fn two_listeners_may_end_each_others_participants() {
+    within("two listeners, each of which ends the other's participant", || {
+        let both = Arc::new(Barrier::new(2));
+        let ends: Vec<Ends> = (0..2).map(|n| alone(45, Driver::Threaded, &format!("Mutual{n}"))).collect();
+        let held: Vec<_> = ends.into_iter().map(|ends| Arc::new(Mutex::new(Some(ends)))).collect();
+        let (send, heard) = mpsc::channel();
+        let locked: Vec<_> = held.iter().map(|ends| ends.lock().unwrap()).collect();
+        for (n, of) in locked.iter().enumerate() {
+            let (both, other, send) = (Arc::clone(&both), Arc::clone(&held[1 - n]), send.clone());
+            let (_, writer, reader) = of.as_ref().unwrap();
+            on_data(reader, move || {
+                both.wait();
+                drop(other.lock().unwrap().take());
+                send.send(()).unwrap();
+            });
+            writer.write(&Number { value: 1 }).unwrap();
+        }
+        drop(locked);
+        (0..2).for_each(|_| heard.recv().unwrap());
+    });
+}
+
+#[test]
+fn a_participant_may_end_while_its_listener_waits_for_who_ends_it() {
+    within("a participant whose listener waits for a channel", || {
+        let (one, writer, reader) = alone(46, Driver::Threaded, "Full channel");
+        let (send, heard) = mpsc::sync_channel(0);
+        let (begin, begun) = mpsc::channel();
+        on_data(&reader, move || {
+            begin.send(()).unwrap();
+            let _ = send.send(7);
+        });
+        writer.write(&Number { value: 7 }).unwrap();
+        begun.recv().unwrap();
+        drop((reader, writer, one));
+        assert_eq!(heard.recv(), Ok(7), "the listener goes on to its end");
+    });
+}
+
+#[test]
+fn a_listener_may_change_itself() {
+    let (_one, writer, reader) = alone(47, Driver::Threaded, "Changes");
+    let reader = Arc::new(reader);
+    let (send, heard) = mpsc::channel();
+    let (own, also) = (Arc::downgrade(&reader), send.clone());
+    reader.on_data_available(move |sample| {
+        let _ = send.send(sample.data.unwrap().value);
+        let also = also.clone();
+        if let Some(own) = own.upgrade() {
+            own.on_data_available(move |sample| also.send(100 + sample.data.unwrap().value).unwrap());
+        }
+    });
+    let hear = || heard.recv_timeout(SOON.into());
+    writer.write(&Number { value: 1 }).unwrap();
+    assert_eq!(hear(), Ok(1));
+    loop {
+        writer.write(&Number { value: 2 }).unwrap();
+        // The first one may go on with what has come while it ran.
+        match hear().unwrap() {
+            2 => {}
+            other => break assert_eq!(other, 102),
+        }
+    }
+}
+
+#[test]
+fn a_program_that_drives_is_refused_while_another_thread_waits() {
+    let one = participant(48, Driver::Inline);
+    let reader = Arc::new(one.topic::<Number>("Waits").unwrap().reader(reliable()).unwrap());
+    let waiting = Arc::clone(&reader);
+    let (begin, begun) = mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        begin.send(()).unwrap();
+        waiting.wait(Duration::from_secs(2))
+    });
+    begun.recv().unwrap();
+    let until = Instant::now() + SOON.into();
+    let refused = loop {
+        assert!(Instant::now() < until, "two threads drove at once");
+        if let Err(error) = one.run_once(Duration::ZERO) {
+            break error;
+        }
+    };
+    assert!(refused.to_string().contains("waits for samples"), "{refused}");
+    assert_eq!(waiter.join().unwrap(), Err(Error::Timeout));
+    one.run_once(Duration::ZERO).unwrap();
+}

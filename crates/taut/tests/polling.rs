@@ -1,0 +1,253 @@
+//! The driver that never sleeps: a thread of Taut's, or of the program. A binary of its own: it looks at the threads.
+
+use std::fs::read_to_string;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+use taut::qos::ResourceLimits;
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos};
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Number {
+    value: u32,
+}
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// Past the network or by it.
+fn config(domain_id: u32, driver: Driver, local: bool) -> Config {
+    Config { domain_id, driver, local, interfaces: vec!["lo".into()], ..Config::default() }
+}
+
+fn pair(
+    writer: &DomainParticipant,
+    reader: &DomainParticipant,
+    topic: &str,
+    qos: &Qos,
+) -> (DataWriter<Number>, DataReader<Number>) {
+    let w = writer.topic::<Number>(topic).unwrap().writer(qos.clone()).unwrap();
+    let r = reader.topic::<Number>(topic).unwrap().reader(qos.clone()).unwrap();
+    w.wait_matched(SOON).unwrap();
+    r.wait_matched(SOON).unwrap();
+    (w, r)
+}
+
+fn reliable() -> Qos {
+    Qos::default().reliable().keep_all()
+}
+
+/// How often the thread of this process with this number has gone to sleep, and for how many ticks it has run.
+fn sleeps_and_ticks(task: &str) -> (u64, u64) {
+    let status = read_to_string(format!("/proc/self/task/{task}/status")).unwrap();
+    let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    let stat = read_to_string(format!("/proc/self/task/{task}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks = |field: usize| fields[field].parse::<u64>().unwrap();
+    (sleeps.unwrap().trim().parse().unwrap(), ticks(11) + ticks(12))
+}
+
+/// The threads of this process that Taut has made.
+fn drivers() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
+    names
+        .filter(|task| {
+            read_to_string(format!("/proc/self/task/{task}/comm")).is_ok_and(|name| name.trim() == "taut")
+        })
+        .collect()
+}
+
+/// One after the other: they look at all threads of the process, and each takes a processor.
+#[test]
+fn polling() {
+    it_never_sleeps();
+    threads_that_wait_are_served(false);
+    threads_that_wait_are_served(true);
+    a_program_may_poll_itself();
+    only_one_drives();
+    it_is_not_stopped();
+}
+
+fn it_never_sleeps() {
+    let participant = DomainParticipant::with_config(&config(50, Driver::Polling, true)).unwrap();
+    let [task] = &drivers()[..] else { panic!("{:?}", drivers()) };
+    let (sleeps, ticks) = sleeps_and_ticks(task);
+    let until = Instant::now() + SOON.into();
+    while sleeps_and_ticks(task).1 < ticks + 20 {
+        assert!(Instant::now() < until, "it does not run");
+    }
+    assert_eq!(sleeps_and_ticks(task).0, sleeps, "it has slept");
+    drop(participant);
+    assert_eq!(drivers(), Vec::<String>::new(), "it ends with the participant");
+}
+
+fn threads_that_wait_are_served(local: bool) {
+    let new = |driver| DomainParticipant::with_config(&config(51, driver, local)).unwrap();
+    let (a, b) = (new(Driver::Polling), new(Driver::Threaded));
+    let (there, to_b) = pair(&a, &b, "There", &reliable());
+    let (back, to_a) = pair(&b, &a, "Back", &reliable());
+    let echo = std::thread::spawn(move || {
+        for _ in 0..200 {
+            to_b.wait(SOON).unwrap();
+            back.write(&to_b.take_next().unwrap().unwrap().data.unwrap()).unwrap();
+        }
+    });
+    for value in 0..200 {
+        there.write(&Number { value }).unwrap();
+        to_a.wait(SOON).unwrap();
+        assert_eq!(to_a.take_next().unwrap().unwrap().data, Some(Number { value }));
+    }
+    echo.join().unwrap();
+    there.wait_for_acknowledgments(SOON).unwrap();
+    assert_eq!(to_a.wait(Duration::from_millis(20)), Err(Error::Timeout), "nothing comes");
+
+    let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+    let (full, taken) = pair(&a, &b, "Full", &reliable().resource_limits(limits).max_blocking_time(SOON));
+    let taker = std::thread::spawn(move || {
+        for value in 0..100 {
+            taken.wait(SOON).unwrap();
+            assert_eq!(taken.take_next().unwrap().unwrap().data, Some(Number { value }));
+        }
+    });
+    (0..100).for_each(|value| full.write(&Number { value }).unwrap());
+    taker.join().unwrap();
+
+    let (heard_writer, heard_reader) = pair(&b, &a, "Heard", &reliable());
+    let (send, heard) = mpsc::channel();
+    heard_reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    heard_writer.write(&Number { value: 7 }).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(7));
+
+    // A burst whose last samples nobody but the driver sends.
+    let (burst, of_burst) = pair(&a, &b, "Burst", &reliable());
+    (0..300).for_each(|value| burst.write(&Number { value }).unwrap());
+    for value in 0..300 {
+        of_burst.wait(SOON).unwrap();
+        assert_eq!(of_burst.take_next().unwrap().unwrap().data, Some(Number { value }));
+    }
+    if !local {
+        assert!(a.stats().kicks < 20, "{} system calls to wake who does not sleep", a.stats().kicks);
+    }
+}
+
+fn a_program_may_poll_itself() {
+    let inline = DomainParticipant::with_config(&config(52, Driver::Inline, true)).unwrap();
+    let other = DomainParticipant::with_config(&config(52, Driver::Threaded, true)).unwrap();
+    let goes_on = AtomicBool::new(true);
+    let (writer, reader) = std::thread::scope(|scope| {
+        let poller = scope.spawn(|| inline.poll_while(|| goes_on.load(Ordering::SeqCst)));
+        let (writer, reader) = pair(&other, &inline, "Poll", &reliable());
+        for value in 0..50 {
+            writer.write(&Number { value }).unwrap();
+            reader.wait(SOON).unwrap();
+            assert_eq!(reader.take_next().unwrap().unwrap().data, Some(Number { value }));
+        }
+        goes_on.store(false, Ordering::SeqCst);
+        poller.join().unwrap().unwrap();
+        (writer, reader)
+    });
+    // It is as before when nobody polls any more.
+    writer.write(&Number { value: 1 }).unwrap();
+    reader.wait(SOON).unwrap();
+}
+
+fn only_one_drives() {
+    let refused = |participant: &DomainParticipant| match participant.poll_while(|| true) {
+        Err(Error::PreconditionNotMet(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    let polling = DomainParticipant::with_config(&config(53, Driver::Polling, true)).unwrap();
+    assert!(refused(&polling).contains("Driver::Inline"));
+    assert!(polling.run_once(Duration::ZERO).is_err());
+    let inline = Arc::new(DomainParticipant::with_config(&config(53, Driver::Inline, true)).unwrap());
+    let (polls, nested) = (Arc::clone(&inline), Arc::clone(&inline));
+    let mut is_first = true;
+    polls
+        .poll_while(|| {
+            if std::mem::take(&mut is_first) {
+                let nested = Arc::clone(&nested);
+                let other = std::thread::spawn(move || refused(&nested)).join().unwrap();
+                assert!(other.contains("another thread drives"), "{other}");
+                return true;
+            }
+            false
+        })
+        .unwrap();
+}
+
+/// Has the calling thread run on this processor only.
+fn pin(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu).unwrap();
+    sched_setaffinity(Pid::from_raw(0), &set).unwrap();
+}
+
+/// A thread that would like the driver's processor gets some of it, in small parts: samples do not wait for as long
+/// as they do when the kernel takes it.
+fn it_is_not_stopped() {
+    const LONGEST_US: u64 = 20_000;
+    // What else the machine does may keep a sample waiting, but not each time: the kernel's throttle does.
+    let mut runs = (0..3).map_while(|_| latest_us());
+    let Some(first) = runs.next() else {
+        return println!("not tested: no privilege for SCHED_FIFO, or one processor only");
+    };
+    assert!(first < LONGEST_US || runs.any(|latest| latest < LONGEST_US), "stopped for {first} us and more");
+}
+
+/// How late the latest of 3,000 samples was.
+fn latest_us() -> Option<u64> {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let polling =
+        Config { driver_priority: 10, driver_cpus: vec![cpus - 1], ..config(54, Driver::Polling, false) };
+    let reads = DomainParticipant::with_config(&polling).ok().filter(|_| cpus > 1)?;
+    // Its writer keeps time under a priority of its own.
+    let writes = Config { driver_priority: 20, ..config(54, Driver::Threaded, false) };
+    let writes = DomainParticipant::with_config(&writes).unwrap();
+    let (writer, reader) = pair(&writes, &reads, "Stops", &Qos::default().best_effort());
+    let (started, longest, count) =
+        (Instant::now(), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (seen, heard) = (Arc::clone(&longest), Arc::clone(&count));
+    let now_us = move || u32::try_from(started.elapsed().as_micros()).unwrap();
+    reader.on_data_available(move |sample| {
+        let late = u64::from(now_us() - sample.data.unwrap().value);
+        seen.fetch_max(late, Ordering::SeqCst);
+        heard.fetch_add(1, Ordering::SeqCst);
+    });
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let hog = scope.spawn(|| {
+            pin(cpus - 1);
+            let mut rounds = 0_u64;
+            while !ends.load(Ordering::SeqCst) {
+                rounds += 1;
+            }
+            rounds
+        });
+        let keeps_time = scope.spawn(move || {
+            pin(0);
+            thread_priority::set_thread_priority_and_policy(
+                thread_priority::thread_native_id(),
+                thread_priority::ThreadPriority::Crossplatform(20_u8.try_into().unwrap()),
+                thread_priority::ThreadSchedulePolicy::Realtime(
+                    thread_priority::RealtimeThreadSchedulePolicy::Fifo,
+                ),
+            )
+            .unwrap();
+            for _ in 0..3_000 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                writer.write(&Number { value: now_us() }).unwrap();
+            }
+        });
+        keeps_time.join().unwrap();
+        ends.store(true, Ordering::SeqCst);
+        assert!(hog.join().unwrap() > 0);
+    });
+    let (longest, count) = (longest.load(Ordering::SeqCst), count.load(Ordering::SeqCst));
+    println!("the latest of {count} samples: {longest} us");
+    Some(longest)
+}
