@@ -28,6 +28,7 @@ static struct {
     bool ended;          /* also read without the lock, atomically */
     int exit_eventfd;    /* rings when the time to exit starts */
     int out;             /* the real stdout */
+    int64_t begin_ns;    /* when the program began */
     void (*abandon)(void);
 } control = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -158,6 +159,7 @@ void kit_control_start(void)
     pthread_t thread;
     sigset_t all, before;
 
+    control.begin_ns = kit_now();
     control.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     control.exit_eventfd = eventfd(0, EFD_CLOEXEC);
     if (control.out < 0 || control.exit_eventfd < 0)
@@ -209,7 +211,8 @@ void kit_stop(size_t length)
 void kit_done(const char *fields, ...)
 {
     char line[LINE_SIZE];
-    const int start = snprintf(line, sizeof line, "{\"event\":\"done\"");
+    const int start = snprintf(line, sizeof line, "{\"event\":\"done\",\"begin_ns\":%lld",
+                               (long long)control.begin_ns);
     const uint64_t one = 1;
     va_list args;
     va_start(args, fields);

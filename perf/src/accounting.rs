@@ -106,10 +106,32 @@ fn proportional_set_size(process: &Process) -> Option<u64> {
     map.extension.map.get("Pss").copied()
 }
 
-/// Bytes that an interface of this network has sent.
-pub fn sent_bytes(interface: &str) -> u64 {
-    let interfaces = procfs::net::dev_status().unwrap_or_default();
-    interfaces.get(interface).map_or(0, |status| status.sent_bytes)
+/// What an interface of this network has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Bytes, headers included.
+    pub bytes: u64,
+    /// Packets: on loopback each is a datagram, however large.
+    pub packets: u64,
+}
+
+impl Sent {
+    /// Reads it; an interface that is not there has sent nothing.
+    pub fn by(interface: &str) -> Sent {
+        let interfaces = procfs::net::dev_status().unwrap_or_default();
+        interfaces.get(interface).map_or_else(Sent::default, |status| Sent {
+            bytes: status.sent_bytes,
+            packets: status.sent_packets,
+        })
+    }
+
+    /// What was sent since then.
+    pub fn since(self, before: Sent) -> Sent {
+        Sent {
+            bytes: self.bytes.saturating_sub(before.bytes),
+            packets: self.packets.saturating_sub(before.packets),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -129,7 +129,8 @@ pub struct Options {
     /// How often each peer is measured, in turns with the others
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: Option<u32>,
-    /// How a process waits for data; block is the best of its blocking ways
+    /// How a process waits for data; block is the best of its blocking ways, inline has no thread but the one
+    /// that waits (who has no such mode takes block)
     #[arg(long, value_name = "HOW")]
     pub wait: Option<Wait>,
     /// Both processes on one core, each on its own, or wherever the system puts them
@@ -200,6 +201,7 @@ pub enum Wait {
     Listener,
     Waitset,
     Spin,
+    Inline,
 }
 
 /// Where processes run.

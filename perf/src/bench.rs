@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::args::Pin;
 use crate::case::Case;
 use crate::catalog::Catalog;
+use crate::namespace::run;
 use crate::network::Network;
 use crate::session::Trouble;
 use crate::{Stop, Wrong};
@@ -30,6 +31,7 @@ pub struct Bench {
     loopback: Network,
     link: OnceCell<Result<Network, String>>,
     loss_permille: Cell<u32>,
+    fifo: OnceCell<Result<(), String>>,
 }
 
 impl Bench {
@@ -49,6 +51,7 @@ impl Bench {
             loopback: Network::Loopback,
             link: OnceCell::new(),
             loss_permille: Cell::new(0),
+            fifo: OnceCell::new(),
         })
     }
 
@@ -80,6 +83,12 @@ impl Bench {
         // A restricted set of cores does not contain all of these: then the driver stays where it is.
         let _ = sched_setaffinity(Pid::from_raw(0), &cores);
         Ok(())
+    }
+
+    /// May processes run with SCHED_FIFO here? Asked once.
+    pub fn check_fifo(&self) -> Result<(), Trouble> {
+        let allowed = self.fifo.get_or_init(|| run("chrt -f 1 true"));
+        allowed.clone().map_err(|reason| Trouble::Absent(format!("no SCHED_FIFO here: {reason}")))
     }
 
     /// The network of a case; the link is made when it is needed first.

@@ -108,6 +108,10 @@ impl Case {
         }
         if let Some(rate_hz) = options.rate {
             self.period_ns = if rate_hz > 0.0 { (1e9 / rate_hz) as u64 } else { 0 };
+            if rate_hz > 0.0 {
+                // As in every open loop: a replaced sample would hide the stall that it waited for.
+                self.history = "keep-all";
+            }
         }
         match (options.count, options.duration) {
             (Some(count), None) => {
@@ -129,6 +133,13 @@ impl Case {
             self.pin = options.pin;
         }
         self.fifo = options.fifo.or(self.fifo);
+        // What no column of a line says: lines that differ by it only would be taken for one.
+        if options.fifo.is_some() {
+            self.add_label("fifo");
+        }
+        if options.wait == Some(Wait::Inline) {
+            self.add_label("inline");
+        }
         self.link |= options.link || options.loss.is_some();
         if let Some(percent) = options.loss {
             self.loss_permille = (percent * 10.0).round() as u32;
@@ -147,6 +158,9 @@ impl Case {
     }
 
     fn add_label(&mut self, label: &str) {
+        if self.label.split(' ').any(|word| word == label) {
+            return;
+        }
         if !self.label.is_empty() {
             self.label.push(' ');
         }
@@ -201,6 +215,12 @@ impl Case {
         ]
     }
 
+    /// How a peer is told to wait: a mode that only some have is compared with what the others have instead.
+    pub fn wait_of(&self, peer: &Peer) -> Wait {
+        let has_inline = peer.info.waits.iter().any(|wait| *wait == name(&Wait::Inline));
+        if self.wait == Wait::Inline && !has_inline { Wait::Block } else { self.wait }
+    }
+
     /// Why this peer has no such line, by what it says of itself.
     pub fn obstacle(&self, peer: &Peer) -> Option<String> {
         let info = &peer.info;
@@ -216,9 +236,9 @@ impl Case {
         if self.work.has_type() && lacks(&info.types, self.kind) {
             return Some(format!("no type {}", self.kind));
         }
-        let wait = name(&self.wait);
-        if self.wait != Wait::Block && self.transport.is_some() && lacks(&info.waits, &wait) {
-            return Some(format!("no {wait}"));
+        let wait = self.wait_of(peer);
+        if wait != Wait::Block && self.transport.is_some() && lacks(&info.waits, &name(&wait)) {
+            return Some(format!("no {}", name(&wait)));
         }
         if self.loan && !info.loan {
             return Some("no loans".to_string());

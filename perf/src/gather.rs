@@ -1,5 +1,6 @@
 //! The rounds of one peer in one case, put together into a line of the result.
 
+use crate::accounting::Sent;
 use crate::args::name;
 use crate::case::Case;
 use crate::catalog::Entry;
@@ -21,7 +22,7 @@ pub struct Gathered {
     also: Option<(&'static str, Vec<f64>)>,
     /// The sums; the lists and words are those of the last round.
     sum: Round,
-    network_bytes: Vec<f64>,
+    sent: Vec<Sent>,
 }
 
 impl Gathered {
@@ -45,7 +46,7 @@ impl Gathered {
             rates: Vec::new(),
             also: None,
             sum: Round { wait: name(&case.wait), ..Round::default() },
-            network_bytes: Vec::new(),
+            sent: Vec::new(),
         }
     }
 
@@ -105,7 +106,7 @@ impl Gathered {
         sum.rate = round.rate;
         sum.wait = round.wait;
         sum.memory = round.memory;
-        self.network_bytes.extend(round.network_bytes.map(|bytes| bytes as f64));
+        self.sent.extend(round.sent);
         if let Some(flaw) = round.flaw {
             self.outcome = Outcome::Failed(flaw);
         }
@@ -169,7 +170,8 @@ impl Gathered {
                 .allocations
                 .filter(|_| self.sum.cpu_samples > 0)
                 .map(|count| count as f64 / self.sum.cpu_samples as f64),
-            network_bytes: (!self.network_bytes.is_empty()).then(|| median(&self.network_bytes) as u64),
+            network_bytes: self.sent_median(|sent| sent.bytes),
+            network_packets: self.sent_median(|sent| sent.packets),
             memory: self.sum.memory.clone(),
             ratio: Vec::new(),
             round_values: match compared {
@@ -185,6 +187,12 @@ impl Gathered {
             set_rate(&mut record, &self.rates);
         }
         record
+    }
+
+    /// The median of the rounds.
+    fn sent_median(&self, pick: fn(&Sent) -> u64) -> Option<u64> {
+        let all: Vec<f64> = self.sent.iter().map(|sent| pick(sent) as f64).collect();
+        (!all.is_empty()).then(|| median(&all) as u64)
     }
 
     /// The distribution that is compared with other peers.

@@ -26,6 +26,7 @@ pub mod performance;
 mod plan;
 mod process;
 mod progress;
+mod published;
 pub mod record;
 pub mod report;
 mod results;

@@ -11,7 +11,7 @@ use crate::report::sections::rows_not_ahead;
 use crate::report::svg::{Frame, standalone};
 use crate::report::units::{bytes, rate, size, time, times};
 use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
-use crate::run_file;
+use crate::{published, run_file};
 
 /// The picture of the README.
 pub const ROUND_TRIPS: &str = "round_trips.svg";
@@ -129,6 +129,7 @@ pub fn markdown(records: &[Record]) -> String {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
     not_ahead(&mut page, &model);
+    page += &published::section(records);
     page += "## Every line\n\n";
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
     page += "The floor is the same exchange without a middleware: a limit, not a rival.\n\n";
@@ -221,8 +222,13 @@ fn group_table(page: &mut String, model: &Model, group: &Group) {
 
 fn rows(page: &mut String, model: &Model, group: &Group) {
     let rates = group.lines.iter().any(|line| model::is_rate(line));
-    let head = if rates { "samples | bytes | lost" } else { "p50 | p99 | p99.99 | max" };
-    let columns = if rates { 3 } else { 4 };
+    // In an open loop the bound is the subject.
+    let paced = group.key.rate_hz > 0.0 && group.lines.iter().any(|line| line.rtt_ns.is_some());
+    let (head, columns) = match () {
+        () if rates => ("samples | bytes | lost", 3),
+        () if paced => ("p50 | mean | p99 | p99.9 | p99.99 | max | max/mean", 7),
+        () => ("p50 | p99 | p99.99 | max", 4),
+    };
     let gain = format!("{} gains", peers::name(&model.subject));
     let _ = write!(page, "| size | peer | {head} | {gain} |\n|--:|---|{}--:|\n", "--:|".repeat(columns));
     let mut lines: Vec<&&Record> = group.lines.iter().filter(|line| line.outcome == Outcome::Ok).collect();
@@ -235,8 +241,12 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
                 line.bytes_per_s.map(bytes).unwrap_or_default(),
                 line.lost
             ),
+            Some(t) if paced => {
+                let all = [t.p50, t.mean, t.p99, t.p999, t.p9999, t.max].map(|ns| time(ns as f64));
+                format!("{} | {}", all.join(" | "), t.max_to_mean().map(times).unwrap_or_default())
+            }
             Some(t) => [t.p50, t.p99, t.p9999, t.max].map(|ns| time(ns as f64)).join(" | "),
-            None => " | | | ".to_string(),
+            None => " | ".repeat(columns - 1),
         };
         let all = model::gains(model, group);
         let to_this = |gain: &&Gain| {

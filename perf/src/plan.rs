@@ -125,7 +125,7 @@ fn all(options: &Options, scale: f64) -> Vec<Case> {
         }
         let mut of_name = workload::cases(name, &own, scale);
         if name == "latency" && transport.is_none() {
-            of_name.extend(workload::latency::open_loops(options, scale).into_iter().take(2));
+            of_name.extend(workload::latency::open_loops(options, scale).into_iter().take(3));
             of_name.extend(workload::latency::pinned_cases(options, scale));
         }
         if name == "local"
@@ -135,7 +135,7 @@ fn all(options: &Options, scale: f64) -> Vec<Case> {
         }
         of_name.retain(|case| match name {
             "fanout" => case.label.starts_with(ALL_WAITSETS) || !case.label.ends_with("waitset"),
-            "throughput" => case.label.is_empty() || case.size == ALL_BURSTS,
+            "throughput" => case.label.is_empty() || case.loan || case.size == ALL_BURSTS,
             _ => true,
         });
         cases.extend(of_name);
@@ -180,7 +180,7 @@ fn few(name: &'static str, options: &Options, scale: f64) -> Vec<Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::options;
+    use crate::args::{Wait, options};
     use crate::catalog::Peer;
     use crate::contract::Info;
 
@@ -233,6 +233,47 @@ mod tests {
     }
 
     #[test]
+    fn who_has_no_inline_mode_is_compared_by_its_best_blocking_way() {
+        let plan = make("latency", &options("--wait inline --fifo 9 --sizes 64"), &peers(1));
+        let case = &plan.cases[0];
+        // What sets its lines apart from those of other priorities and waits.
+        assert_eq!((case.label.as_str(), case.fifo), ("fifo inline", Some(9)));
+        let Entry::Found(mut peer) = peers(1).remove(0) else { panic!("it is there") };
+        assert_eq!((case.wait_of(&peer), case.obstacle(&peer)), (Wait::Block, None));
+        peer.info.waits.push("inline".to_string());
+        assert_eq!(case.wait_of(&peer), Wait::Inline);
+    }
+
+    #[test]
+    fn the_bound_is_asked_for_beside_each_open_loop_and_flood() {
+        for (command, label) in [
+            ("latency", "every 1 ms fifo inline"),
+            ("interference", "flood fifo inline"),
+            ("all", "flood all"),
+        ] {
+            let plan = make(command, &options(""), &peers(2));
+            let case =
+                plan.cases.iter().find(|case| case.label == label).unwrap_or_else(|| panic!("{label}"));
+            assert_eq!((case.wait, case.fifo), (Wait::Inline, Some(99)), "{label}");
+        }
+    }
+
+    #[test]
+    fn every_burst_is_asked_for_and_named_so_and_shared_memory_with_loans() {
+        let plan = make("throughput", &options("--sizes 64 --full --duration 1"), &peers(1));
+        let case = plan.cases.iter().find(|case| case.label == "best of all bursts").expect("--full");
+        assert!(case.estimate_s() > 66.0, "6 demands, 11 intervals: {} s", case.estimate_s());
+        let plan = make("all", &options(""), &peers(1));
+        let loans: Vec<u64> = plan
+            .cases
+            .iter()
+            .filter(|c| c.label == "loan" && c.workload == "throughput")
+            .map(|c| c.size)
+            .collect();
+        assert_eq!(loans, [64, 1 << 20]);
+    }
+
+    #[test]
     fn the_options_reach_the_case() {
         let wanted =
             "--transport shm,udp --sizes 64,1K --rate 1000 --duration 2 --wait spin --pin split --fifo 9";
@@ -241,6 +282,7 @@ mod tests {
         let last = &plan.cases[3];
         assert_eq!((last.transport, last.size, last.period_ns), (Some(Transport::Udp), 1_024, 1_000_000));
         assert_eq!((last.count, last.duration_ms, last.fifo), (2_000, 2_000, Some(9)));
+        assert_eq!(last.history, "keep-all", "a sample that is replaced is no answer");
         let told = last.options();
         for pair in [("wait", "spin"), ("size", "1024"), ("period-ns", "1000000"), ("transport", "udp")] {
             assert!(told.contains(&(pair.0, pair.1.to_string())), "{pair:?}");

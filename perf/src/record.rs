@@ -60,7 +60,8 @@ pub struct Record {
     /// One decode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decode_ns: Option<Times>,
-    /// From the start until all endpoints of all participants are matched.
+    /// From the start until all endpoints of all participants are matched; of a late reader, until its first
+    /// sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matched_ns: Option<Times>,
     /// Received by one subscriber, the median of the rounds.
@@ -81,6 +82,9 @@ pub struct Record {
     /// Bytes that crossed the interface during discovery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_bytes: Option<u64>,
+    /// Packets that crossed it; on loopback each is a datagram.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_packets: Option<u64>,
     /// Memory of entities (`memory`) or of a process over time (`soak`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<Memory>,
@@ -146,6 +150,13 @@ pub struct Times {
     pub stddev: u64,
     /// Packet delay variation, RFC 5481: p99.9 less the least.
     pub pdv: u64,
+}
+
+impl Times {
+    /// How many times the mean the longest took; nothing without a mean.
+    pub fn max_to_mean(&self) -> Option<f64> {
+        (self.mean > 0).then(|| self.max as f64 / self.mean as f64)
+    }
 }
 
 /// How this peer stands to another one: below 1, this one's figure is smaller.

@@ -124,6 +124,9 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     /// Begins a trial in a domain of its own, with the peer's daemon if it needs one.
     pub fn begin(bench: &'a Bench, peer: &'a Peer, case: &'a Case) -> Result<Session<'a>, Trouble> {
+        if case.fifo.is_some() {
+            bench.check_fifo()?;
+        }
         let (sender, lines) = sync_channel(LINES_WAITING);
         let domain = bench.next_domain();
         let mut session =
@@ -156,6 +159,8 @@ impl<'a> Session<'a> {
         let (role, cpu, side) = (start.role, start.cpu, start.side);
         let program = self.peer.program.clone().into_os_string();
         let mut options = self.case.options();
+        options.retain(|(key, _)| *key != "wait");
+        options.push(("wait", name(&self.case.wait_of(self.peer))));
         options.push(("variant", self.peer.variant.clone()));
         options.push(("domain", self.domain.to_string()));
         options.extend(self.bench.network(self.case)?.options(side));
@@ -225,7 +230,7 @@ impl<'a> Session<'a> {
     pub fn ready(&mut self, id: Id) -> Result<String, Trouble> {
         let limit = READY_LIMIT + READY_EACH * self.members.len() as u32;
         match self.expect(id, "ready", limit)? {
-            Event::Ready(wait) if wait.is_empty() => Ok(name(&self.case.wait)),
+            Event::Ready(wait) if wait.is_empty() => Ok(name(&self.case.wait_of(self.peer))),
             Event::Ready(wait) => Ok(wait),
             other => Err(self.blame(id, &format!("said {} for ready", other.name()))),
         }
@@ -258,6 +263,13 @@ impl<'a> Session<'a> {
         look: &mut dyn FnMut(&Session),
     ) -> Result<Event, Trouble> {
         self.await_event(id, &[wanted], limit, look)
+    }
+
+    /// Lets all run for so long; what they say waits.
+    pub fn let_run(&mut self, span: Duration) -> Result<(), Trouble> {
+        let end = Instant::now() + span;
+        while self.listen(end)? {}
+        Ok(())
     }
 
     fn await_event(

@@ -29,6 +29,23 @@ fn times_columns() -> Vec<Column> {
     ]
 }
 
+/// Those of a long run: how far the bound is from the mean.
+fn bound_columns() -> Vec<Column> {
+    vec![
+        column("samples", true, |r| scaled(r.samples as f64, "")),
+        column("mean", true, |r| time(main_times(r), |t| t.mean)),
+        column("p99", false, |r| time(main_times(r), |t| t.p99)),
+        column("p99.9", false, |r| time(main_times(r), |t| t.p999)),
+        column("p99.99", true, |r| time(main_times(r), |t| t.p9999)),
+        column("max", true, |r| time(main_times(r), |t| t.max)),
+        column("max/mean", true, |r| {
+            main_times(r).and_then(Times::max_to_mean).map_or(String::new(), digits)
+        }),
+        column("lost", false, errors),
+        column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
+    ]
+}
+
 fn column(title: &'static str, needed: bool, text: fn(&Record) -> String) -> Column {
     Column { title, needed, text }
 }
@@ -51,6 +68,7 @@ fn columns(workload: &str) -> Vec<Column> {
             column("matched", true, |r| time(r.matched_ns.as_ref(), |t| t.p50)),
             column("max", true, |r| time(r.matched_ns.as_ref(), |t| t.max)),
             column("sent", true, |r| r.network_bytes.map_or(String::new(), |n| scaled(n as f64, "B"))),
+            column("datagrams", true, |r| r.network_packets.map_or(String::new(), |n| n.to_string())),
             column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
         ],
         "memory" => vec![
@@ -63,7 +81,7 @@ fn columns(workload: &str) -> Vec<Column> {
             column("fds", false, |r| r.memory.last().map_or(String::new(), |m| m.descriptors.to_string())),
         ],
         "soak" => {
-            let mut columns = times_columns();
+            let mut columns = bound_columns();
             columns.push(column("growth", true, |r| {
                 growth_per_s(&r.memory).map_or(String::new(), |n| scaled(n, "B/s"))
             }));
@@ -297,6 +315,20 @@ mod tests {
             "udp 1 KiB taut 1.23 us 56.8 us 7.00 ms 8.00 s 10.00% 12.3 us 1.50 [1.40 1.60]"
         );
         assert_eq!(rows[4].join(" "), "floor 1.23 us 56.8 us 7.00 ms 8.00 s 2 order 12.3 us 1");
+    }
+
+    #[test]
+    fn a_long_run_says_how_far_the_bound_is_from_the_mean() {
+        let soak = serde_json::json!({"workload": "soak", "samples": 1_000_000, "lost": 0,
+            "rtt_ns": {"min": 1, "mean": 20_000, "p50": 1, "p90": 1, "p99": 30_000, "p999": 40_000,
+                "p9999": 50_000, "p999999": 1, "max": 52_000, "max_at_ns": 1, "stddev": 1, "pdv": 1}});
+        let text = render_within(&[record(soak)], None, 200);
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[2].join(" "), "peer samples mean p99 p99.9 p99.99 max max/mean lost CPU growth");
+        assert_eq!(
+            rows[3].join(" "),
+            "udp 1 KiB taut 1.00 M 20.0 us 30.0 us 40.0 us 50.0 us 52.0 us 2.60 0 12.3 us"
+        );
     }
 
     #[test]

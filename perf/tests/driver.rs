@@ -142,6 +142,11 @@ fn every_workload_has_its_figures() {
     assert!(discovery.matched_ns.is_some());
     // Each node sends a datagram of 100 bytes in a frame of 142.
     assert!((710..2_000).contains(&discovery.network_bytes.unwrap()), "{:?}", discovery.network_bytes);
+    assert!((5..15).contains(&discovery.network_packets.unwrap()), "{:?}", discovery.network_packets);
+    let records = records(&run_within(60, "discovery --peers fake --rounds 1 --json"));
+    let late = records.iter().find(|r| r.case == "first sample of a late reader").unwrap();
+    // It is there when its socket is: the publisher writes every 100 us.
+    assert!((100_000..500_000_000).contains(&late.matched_ns.unwrap().p50), "{:?}", late.outcome);
     assert!(one("soak --duration 2.5").memory.len() >= 2);
 }
 

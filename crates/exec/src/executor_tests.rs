@@ -9,7 +9,7 @@ use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQo
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
-use crate::clock::Moment;
+use crate::clock::{Moment, monotonic_now};
 use crate::executor::QUEUE;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
@@ -19,11 +19,16 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
     Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
 }
 
+/// An executor that nobody drives, in a domain of its own.
+fn inline(domain_id: u32) -> Executor {
+    let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
+    let config = ExecutorConfig { udp, local: false, driver: Driver::Inline, ..ExecutorConfig::default() };
+    Executor::start(&config).unwrap()
+}
+
 /// A participant with a writer and a reader that the protocol joins, and nobody who drives.
 fn executor() -> (Executor, WriterIndex, ReaderIndex) {
-    let udp = taut_port_udp::UdpConfig { domain_id: 93, interfaces: vec!["lo".into()], ..Default::default() };
-    let config = ExecutorConfig { udp, local: false, driver: Driver::Inline, ..ExecutorConfig::default() };
-    let executor = Executor::start(&config).unwrap();
+    let executor = inline(93);
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let (writer, reader) = executor.with(|participant, now| {
         let reader = participant.create_reader(now, endpoint::<_, SubscriberQos>(reads));
@@ -129,4 +134,50 @@ fn a_first_promise_wakes_a_driver_that_would_oversleep_it() {
         executor.inner.holding.fall_asleep(Time(called) + Duration::from_millis(1));
     }
     executor.inner.holding.wake();
+}
+
+#[test]
+fn a_burst_that_meets_at_the_token_takes_one_call_each_way_and_waits_for_no_lock() {
+    const COUNT: u32 = 200;
+    let (out, inward) = (inline(94), inline(94));
+    let history = History::KeepLast(COUNT);
+    let writes = DataWriterQos { history, ..DataWriterQos::default() };
+    let reads = DataReaderQos { history, ..DataReaderQos::default() };
+    let writer = out.with(|p, now| p.create_writer(now, endpoint::<_, PublisherQos>(writes.clone())));
+    let reader = inward.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+    let soon = || Some(monotonic_now() + Duration::from_millis(1));
+    let until = monotonic_now() + Duration::from_secs(20);
+    let are_matched = || {
+        let one = out.with(|p, _| p.writer(writer).is_some_and(|w| w.publication_matched.current_count == 1));
+        one && inward.with(|p, _| p.reader(reader).is_some_and(|r| r.subscription_matched.current_count == 1))
+    };
+    while !are_matched() {
+        assert!(monotonic_now() < until, "no match");
+        out.run_once(soon()).unwrap();
+        inward.run_once(soon()).unwrap();
+    }
+    let mut outlet = out.outlet(writer, &writes).unwrap();
+    let counts = || {
+        let (sent, received) = (out.stats(), inward.stats());
+        let contended = sent.contended + received.contended;
+        [sent.port.send_calls, sent.port.datagrams_out, received.port.receive_calls, contended]
+    };
+    let mut burst = || {
+        let (before, queued) = (counts(), out.stats().queued_writes);
+        // Whoever writes while another has the token leaves that to him.
+        out.inner.peek(|_| (0..COUNT).for_each(|n| write(&out, &mut outlet, n)));
+        let mut taken = Vec::new();
+        while taken.len() < COUNT as usize {
+            assert!(monotonic_now() < until, "{} samples", taken.len());
+            inward.run_once(soon()).unwrap();
+            taken.extend(take(&inward, reader));
+        }
+        assert_eq!(taken, Vec::from_iter(0..COUNT));
+        assert_eq!(out.stats().queued_writes - queued, u64::from(COUNT));
+        let after = counts();
+        std::array::from_fn(|at| after[at] - before[at])
+    };
+    // An announcement, every 100 ms, may fall into one of them.
+    let bursts: Vec<[u64; 4]> = (0..20).map(|_| burst()).collect();
+    assert_eq!(bursts.iter().min(), Some(&[1, 1, 1, 0]), "{bursts:?}");
 }

@@ -31,6 +31,8 @@ pub struct Control {
     go: Receiver<()>,
     end: Arc<AtomicBool>,
     last: Arc<OnceLock<LastAct>>,
+    /// When the program began.
+    begin_ns: u64,
     allocations: OnceLock<fn() -> u64>,
     /// At the beginning, then of the traffic alone.
     allocated: AtomicU64,
@@ -40,7 +42,7 @@ type LastAct = Box<dyn Fn() + Send + Sync>;
 
 impl Control {
     /// Begins to listen to the driver.
-    pub(crate) fn start() -> Control {
+    pub(crate) fn start(begin_ns: u64) -> Control {
         let (sender, go) = channel();
         let end = Arc::new(AtomicBool::new(false));
         let last = Arc::new(OnceLock::<LastAct>::new());
@@ -60,7 +62,7 @@ impl Control {
             }
             std::process::exit(3);
         });
-        Control { go, end, last, allocations: OnceLock::new(), allocated: AtomicU64::new(0) }
+        Control { go, end, last, begin_ns, allocations: OnceLock::new(), allocated: AtomicU64::new(0) }
     }
 
     /// What counts the heap allocations of the process: `done` then has those from `go` to `stop`.
@@ -121,6 +123,7 @@ impl Control {
         match ended {
             Ok(mut done) => {
                 done["event"] = json!("done");
+                done["begin_ns"] = json!(self.begin_ns);
                 if self.allocations.get().is_some() {
                     done["allocations"] = json!(self.allocated.load(Ordering::Relaxed));
                 }

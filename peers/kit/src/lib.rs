@@ -30,6 +30,7 @@ pub fn adapter(
     info: &serde_json::Value,
     play: impl FnOnce(&Options, &Control) -> Result<serde_json::Value, Stop>,
 ) -> std::process::ExitCode {
+    let begin_ns = clock::now_ns();
     let options = options::parse(info);
     if options.role == Role::Info {
         // It asks nothing of the driver: stdin may have ended already.
@@ -39,7 +40,7 @@ pub fn adapter(
     // By default the kernel lets a sleep be 50 us late, which an open loop would show as a late send.
     // Threads that are made later take it over. Refused, the pace is that much coarser.
     let _ = nix::sys::prctl::set_timerslack(1);
-    let control = Control::start();
+    let control = Control::start(begin_ns);
     control.end(caught(|| play(&options, &control)))
 }
 

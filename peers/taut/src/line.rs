@@ -16,6 +16,20 @@ const BLOCK_AT_MOST: Duration = Duration::from_secs(5);
 /// A participant.
 pub struct Domain(pub DomainParticipant);
 
+/// Does the thread that waits do all the work, asleep at the sockets meanwhile?
+fn inline(options: &Options) -> bool {
+    options.wait == "inline"
+}
+
+/// How a line waits, for `ready`.
+fn wait(options: &Options) -> &'static str {
+    match () {
+        () if inline(options) => "inline",
+        () if options.spin() => "spin",
+        () => "waitset",
+    }
+}
+
 /// The settings that the options ask for.
 pub fn config(options: &Options) -> Config {
     Config {
@@ -23,7 +37,11 @@ pub fn config(options: &Options) -> Config {
         interfaces: vec![options.interface.clone()],
         data_multicast: options.multicast(),
         // Who spins on shared memory leaves discovery to the background thread.
-        driver: if options.spin() && options.transport == "udp" { Driver::Inline } else { Driver::Threaded },
+        driver: if inline(options) || options.spin() && options.transport == "udp" {
+            Driver::Inline
+        } else {
+            Driver::Threaded
+        },
         local: options.transport != "udp",
         ..Config::default()
     }
@@ -156,6 +174,10 @@ impl<Out: DdsType + Payload, In: DdsType + Payload> Line for ValueLine<Out, In> 
     type Out = Out;
     type In = In;
 
+    fn wait(&self, options: &Options) -> &'static str {
+        wait(options)
+    }
+
     fn send(&mut self, sample: &Out) -> Result<(), Stop> {
         Ok(self.0.writer()?.write(sample)?)
     }
@@ -223,6 +245,10 @@ impl<T: DdsType + Plain + Payload> OpenLine for PlainLine<T> {
 impl<T: DdsType + Plain + Payload> Line for PlainLine<T> {
     type Out = Mark;
     type In = Mark;
+
+    fn wait(&self, options: &Options) -> &'static str {
+        wait(options)
+    }
 
     fn send(&mut self, sample: &Mark) -> Result<(), Stop> {
         let writer = self.ends.writer()?;

@@ -1,8 +1,8 @@
 //! The adapter of `taut perf` for Taut: the contract of `peers/README.md` over the public interface.
 //!
 //! `listener` answers in the callback, on the background thread that drives; `waitset`, which is the best
-//! of the blocking ways and so `block`, waits on the thread that takes; `spin` drives without sleeping and
-//! creates no thread.
+//! of the blocking ways and so `block`, waits on the thread that takes; `inline` does so without a background
+//! thread; `spin` drives without sleeping and creates no thread.
 #![forbid(unsafe_code)]
 
 mod called;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         "transports": ["thread", "intra", "shm", "udp"],
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "node"],
         "types": ["bytes", "plain", "simple", "complex"],
-        "waits": ["listener", "waitset", "spin"],
+        "waits": ["listener", "waitset", "spin", "inline"],
         "variants": [],
         "multicast": true,
         "loan": true,

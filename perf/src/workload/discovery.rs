@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::accounting::sent_bytes;
+use crate::accounting::Sent;
 use crate::args::Options;
 use crate::bench::Bench;
 use crate::case::Case;
@@ -13,12 +13,15 @@ use crate::catalog::Peer;
 use crate::contract::Event;
 use crate::session::{Session, Start, Trouble};
 use crate::workload::traffic::STARTING_S;
-use crate::workload::{Figure, Round, Work, or, transports};
+use crate::workload::{Figure, Round, Work, first_sample, or, transports};
 
 /// Participants, and endpoints of each. Two small ones are the start of any program; the others are what a
-/// vehicle has, and what one large process has.
-const SCALES: [(u32, u32); 4] = [(2, 1), (10, 1), (10, 10), (20, 10)];
+/// vehicle has, and what one large process has; 50 are a robot's.
+const SCALES: [(u32, u32); 5] = [(2, 1), (10, 1), (10, 10), (20, 10), (50, 1)];
 const FEW_SCALES: [(u32, u32); 2] = [(2, 1), (5, 5)];
+
+/// From so many participants on one round tells enough: it is the mean of many, and takes many seconds of some.
+const LARGE: u32 = 50;
 
 /// Until all are matched. The slowest of 50 participants took 6 s; who needs five times that is broken.
 const MATCHED_LIMIT: Duration = Duration::from_secs(30);
@@ -38,6 +41,12 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
             let label = format!("participants={nodes} endpoints={endpoints}");
             let mut case = Case::new("discovery", Some(transport), 0, work).label(label).with(options, scale);
             (case.warmup, case.count, case.duration_ms, case.period_ns) = (0, 0, 0, 0);
+            case.rounds = if *nodes >= LARGE { options.rounds.unwrap_or(1) } else { case.rounds };
+            cases.push(case);
+        }
+        if options.nodes.is_empty() && options.endpoints.is_empty() {
+            let mut case = first_sample::case(transport);
+            case.rounds = options.rounds.unwrap_or(case.rounds);
             cases.push(case);
         }
     }
@@ -76,7 +85,7 @@ impl Work for Nodes {
             wait = session.ready(*id)?;
         }
         let interface = bench.network(case)?.interface();
-        let (before, bytes_before, start_ns) = (session.accounts(), sent_bytes(interface), now_ns());
+        let (before, sent_before, start_ns) = (session.accounts(), Sent::by(interface), now_ns());
         for id in &ids {
             session.say(*id, "go");
         }
@@ -88,7 +97,7 @@ impl Work for Nodes {
                 last_ns = last_ns.max(ns);
             }
         }
-        let bytes = sent_bytes(interface).saturating_sub(bytes_before);
+        let sent = Sent::by(interface).since(sent_before);
         let usage = session.accounts().since(&before);
         let Some(matched_ns) = last_ns.checked_sub(start_ns) else {
             return Err(Trouble::failed("matched before it began: ns is no time of CLOCK_MONOTONIC"));
@@ -106,13 +115,14 @@ impl Work for Nodes {
             cpu_samples: 1,
             usage,
             wait,
-            network_bytes: Some(bytes),
+            sent: Some(sent),
             flaw,
             ..Round::default()
         })
     }
 }
 
-fn now_ns() -> u64 {
+/// CLOCK_MONOTONIC, as the adapters read it.
+pub fn now_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| time.num_nanoseconds() as u64)
 }

@@ -11,9 +11,9 @@ use crate::args::{Options, Pin, Wait};
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::{FLOOR, Peer};
-use crate::namespace::run;
 use crate::network::{Network, Side};
 use crate::session::{Session, Trouble};
+use crate::workload::latency::PRIORITY;
 use crate::workload::{Round, Work, pick, round_trip, traffic, transports};
 
 /// The study's sizes and period.
@@ -24,9 +24,6 @@ const PERIOD_NS: u64 = 500_000;
 /// The study's flood: iperf3 with 50 connections at the line's rate.
 const CONNECTIONS: u32 = 50;
 const RATE_MBIT: u32 = 2_500;
-
-/// The study's priority.
-const PRIORITY: u8 = 99;
 
 /// Where a sink listens: the last of its domain's 50 ports, which no other role takes.
 fn sink_port(domain: u32) -> u32 {
@@ -46,18 +43,22 @@ enum Against {
     DmaLatency,
     /// The processes never sleep.
     Spin,
+    /// The middleware has no thread of its own, where it has such a mode.
+    Inline,
 }
 
 /// The cases of each size, in order.
-const ROWS: [(&str, bool, &[Against]); 8] = [
+const ROWS: [(&str, bool, &[Against]); 10] = [
     ("quiet", false, &[]),
+    ("quiet fifo inline", false, &[Against::Fifo, Against::Inline]),
     ("flood", true, &[]),
     ("flood pin", true, &[Against::Pin]),
     ("flood fifo", true, &[Against::Fifo]),
+    ("flood fifo inline", true, &[Against::Fifo, Against::Inline]),
     ("flood qdisc", true, &[Against::Qdisc]),
     ("flood dma_latency", true, &[Against::DmaLatency]),
     ("flood spin", true, &[Against::Spin]),
-    ("flood all", true, &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency]),
+    ("flood all", true, &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency, Against::Inline]),
 ];
 
 /// Each row at each size.
@@ -82,6 +83,9 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
                 if against.contains(&Against::Spin) {
                     case.wait = Wait::Spin;
                 }
+                if against.contains(&Against::Inline) {
+                    case.wait = Wait::Inline;
+                }
                 cases.push(case);
             }
         }
@@ -105,10 +109,6 @@ impl Work for Beside {
 
     fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
         let network = bench.network(case)?;
-        if case.fifo.is_some() {
-            run("chrt -f 1 true")
-                .map_err(|reason| Trouble::Absent(format!("no SCHED_FIFO here: {reason}")))?;
-        }
         let _awake = self.against.contains(&Against::DmaLatency).then(Awake::keep).transpose()?;
         let mut session = Session::begin(bench, peer, case)?;
         let port = sink_port(session.domain());

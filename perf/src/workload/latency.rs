@@ -1,6 +1,6 @@
 //! Round trips between two processes, by the methods of three papers.
 
-use crate::args::{Options, Pin, Transport};
+use crate::args::{Options, Pin, Transport, Wait};
 use crate::case::Case;
 use crate::workload::round_trip::RoundTrip;
 use crate::workload::{or, pick, transports};
@@ -19,6 +19,9 @@ const LOOP_PERIOD_NS: u64 = 500_000;
 /// The rate and size of the study of user-space networking.
 const PERIODIC_SIZE: u64 = 32;
 const PERIODIC_PERIOD_NS: u64 = 1_000_000;
+
+/// The priority of the study of timing isolation: above all that is not the kernel's own.
+pub const PRIORITY: u8 = 99;
 
 /// A closed loop at each size; and, unless the user wants a size or a rate, the two open loops.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
@@ -42,6 +45,11 @@ pub fn open_loops(options: &Options, scale: f64) -> Vec<Case> {
         let mut periodic = case(transport, PERIODIC_SIZE).label("every 1 ms").amount(200, 5_000, 5_000);
         (periodic.period_ns, periodic.history) = (PERIODIC_PERIOD_NS, "keep-all");
         cases.push(periodic.with(options, scale));
+        let mut bounded =
+            case(transport, PERIODIC_SIZE).label("every 1 ms fifo inline").amount(200, 5_000, 5_000);
+        (bounded.period_ns, bounded.history) = (PERIODIC_PERIOD_NS, "keep-all");
+        (bounded.fifo, bounded.wait) = (Some(PRIORITY), Wait::Inline);
+        cases.push(bounded.with(options, scale));
         for size in pick(options, &[], &LOOP_SIZES, &LOOP_SIZES[..1]) {
             let mut open = case(transport, size).label("every 500 us").amount(200, 4_000, 2_000);
             (open.period_ns, open.history) = (LOOP_PERIOD_NS, "keep-all");

@@ -3,6 +3,7 @@
 pub mod cdr;
 pub mod discovery;
 pub mod fanout;
+mod first_sample;
 pub mod interference;
 pub mod latency;
 pub mod local;
@@ -15,7 +16,7 @@ pub mod traffic;
 pub mod types;
 pub mod write;
 
-use crate::accounting::Usage;
+use crate::accounting::{Sent, Usage};
 use crate::args::{Options, Transport};
 use crate::bench::Bench;
 use crate::case::Case;
@@ -102,8 +103,8 @@ pub struct Round {
     pub usage: Usage,
     /// How it really waited.
     pub wait: String,
-    /// Bytes that crossed the interface.
-    pub network_bytes: Option<u64>,
+    /// What crossed the interface.
+    pub sent: Option<Sent>,
     /// Of entities, or over time.
     pub memory: Vec<Memory>,
     /// What went wrong after the figures were complete.

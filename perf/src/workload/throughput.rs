@@ -30,7 +30,7 @@ const COUNT: u64 = 1_000_000_000;
 /// A round's time: the slowest peer has sent 10 samples of the largest size by then.
 const DURATION_MS: u64 = 1_000;
 
-/// Without a limit at each size, the best of the bursts, and best effort.
+/// Without a limit at each size, the best of the bursts, best effort, and over shared memory with loans.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for transport in transports(options) {
@@ -47,7 +47,13 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
             }
             if !options.quick {
                 let bursts = streaming("throughput", transport, size, bursts(options.full), 1);
-                cases.push(finish(bursts.label("best of bursts"), options, scale));
+                let label = if options.full { "best of all bursts" } else { "best of bursts" };
+                cases.push(finish(bursts.label(label), options, scale));
+            }
+            if transport == Transport::Shm {
+                let mut loans = streaming("throughput", transport, size, vec![Burst::NONE], 1).label("loan");
+                (loans.loan, loans.kind) = (true, "plain");
+                cases.push(finish(loans, options, scale));
             }
         }
     }

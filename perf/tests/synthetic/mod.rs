@@ -99,6 +99,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         context_switches: None,
         allocations_per_sample: None,
         network_bytes: None,
+        network_packets: None,
         memory: Vec::new(),
         ratio: Vec::new(),
         round_values: Vec::new(),

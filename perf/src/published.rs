@@ -1,0 +1,408 @@
+//! What others have published, beside what was measured here: the tables of five documents, row by row.
+//!
+//! A published figure is that of its authors on their machine; all others of a row are of this run, in the
+//! same setting. A row that the run does not have is left out, and so is a table without rows.
+
+use std::fmt::Write;
+
+use crate::record::{Memory, Outcome, Record, Times};
+use crate::report::peers;
+use crate::report::units::{bytes, rate, size, time, times};
+
+/// Who has a column, if there is a figure for it.
+const COLUMNS: [&str; 11] = [
+    "taut",
+    "floor",
+    "cyclonedds",
+    "cyclonedds11",
+    "fastdds",
+    "hdds",
+    "zenoh",
+    "zeromq",
+    "mqtt",
+    "grpc",
+    "iceoryx2",
+];
+
+/// eProsima's sizes.
+const SIZES: [u64; 11] =
+    [64, 512, 1_024, 4_096, 8_192, 16_384, 65_536, 1_048_576, 2_097_152, 4_194_304, 8_388_608];
+
+/// A line of a table.
+struct Row<'a> {
+    what: String,
+    published: &'static str,
+    /// Is this its line? Of several of a peer the figure that is best counts.
+    is: Box<dyn Fn(&Record) -> bool + 'a>,
+    figure: Figure,
+}
+
+/// What is shown of a line.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// Median, and the 99th percentile.
+    P50P99,
+    P50,
+    /// Least and mean of one way: half of the round trip.
+    HalfMinMean,
+    /// Mean, and the standard deviation, which that study calls jitter.
+    MeanJitter,
+    Mean,
+    P999,
+    Max,
+    /// How many times the mean the maximum is.
+    MaxToMean,
+    /// Median of an encode and of a decode.
+    Coding,
+    Bytes,
+    Samples,
+    /// What each entity of this name adds.
+    Entity(&'static str),
+    /// Resident with one participant, 100 writers and 100 readers, and threads.
+    Whole,
+    /// Time until matched, and datagrams.
+    Matched,
+}
+
+/// All tables that the run has rows for.
+pub fn section(records: &[Record]) -> String {
+    let tables = [
+        ("User-space networking for DDS (PerCom 2024)", bound()),
+        ("HDDS, what it says of itself", hdds()),
+        ("Timing isolation for mixed-criticality traffic", isolation()),
+        ("DDS for real-time information management (Vanderbilt): types and fan-out", vanderbilt()),
+        ("eProsima's comparison of Fast DDS and Cyclone DDS", eprosima()),
+        ("Starting, and what it takes", footprint()),
+    ];
+    let all: String = tables.iter().filter_map(|(title, rows)| table(records, title, rows)).collect();
+    if all.is_empty() {
+        return all;
+    }
+    format!(
+        "## Beside what others have published\n\nIn the column *published* are its authors' figures, of their machine; all others are of this run, in the same setting. A dash: no such line.\n\n{all}"
+    )
+}
+
+fn row<'a>(
+    what: impl Into<String>,
+    published: &'static str,
+    figure: Figure,
+    is: impl Fn(&Record) -> bool + 'a,
+) -> Row<'a> {
+    Row { what: what.into(), published, is: Box::new(is), figure }
+}
+
+/// A closed loop with the defaults of the workload.
+fn closed(record: &Record, workload: &str, transport: &str, bytes: u64) -> bool {
+    let plain = record.rate_hz == 0.0 && record.pin == "none" && record.wait != "spin";
+    plain && record.workload == workload && record.transport == transport && record.size_bytes == bytes
+}
+
+/// A: the bound at 1,000 samples a second.
+fn bound() -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for (label, says) in
+        [("every 1 ms", ""), ("every 1 ms fifo inline", ", SCHED_FIFO, no thread but the caller's")]
+    {
+        let is = move |r: &Record| r.workload == "latency" && r.transport == "udp" && r.case == label;
+        let of = |figure: &str| format!("{figure} of 32 B, 1,000/s{says}");
+        rows.push(row(of("mean"), "Cyclone DDS 107 µs, XDP 87 µs, DPDK 74 µs", Figure::Mean, is));
+        rows.push(row(of("maximum"), "XDP 211 µs, DPDK 194 µs", Figure::Max, is));
+        rows.push(row(of("maximum / mean"), "35× without, 2.6× with them", Figure::MaxToMean, is));
+    }
+    let long = |r: &Record| r.workload == "soak" && r.samples >= 1_000_000;
+    rows.push(row("maximum of a million, 1,000/s", "XDP 211 µs, DPDK 194 µs", Figure::Max, long));
+    rows.push(row("maximum / mean of a million", "2.6×", Figure::MaxToMean, long));
+    let rate = |r: &Record| closed(r, "throughput", "udp", 32) && r.qos.starts_with("reliable");
+    rows.push(row("rate of 32 B", "Cyclone DDS 167 k/s, DPDK 250 k/s", Figure::Samples, rate));
+    let wide = |r: &Record| closed(r, "throughput", "udp", 1_024) && r.qos.starts_with("reliable");
+    rows.push(row("bandwidth of 1 KiB", "Cyclone DDS 170 MB/s, DPDK 250 MB/s", Figure::Bytes, wide));
+    rows
+}
+
+/// B.
+fn hdds() -> Vec<Row<'static>> {
+    let within = |r: &Record| closed(r, "local", "thread", 16) && r.case == "copy";
+    let mut rows = vec![row("write and take in one thread, 16 B", "247 ns", Figure::P50, within)];
+    for (bytes, published) in [(64, "2.49 µs"), (256, "2.54 µs"), (1_024, "2.70 µs")] {
+        let is = move |r: &Record| r.workload == "write" && r.transport == "udp" && r.size_bytes == bytes;
+        rows.push(row(format!("`write`, {}", size(bytes)), published, Figure::P50, is));
+    }
+    for (bytes, published) in [
+        (64, "246 µs, p99 450 µs; Cyclone DDS 133 µs"),
+        (1_024, "Cyclone DDS 120 µs"),
+        (8_192, "Cyclone DDS 150 µs"),
+    ] {
+        let is = move |r: &Record| closed(r, "latency", "udp", bytes) && r.case.is_empty();
+        rows.push(row(
+            format!("round trip over UDP, {}: p50, p99", size(bytes)),
+            published,
+            Figure::P50P99,
+            is,
+        ));
+    }
+    for (bytes, published) in [
+        (64, "50 ns, 40 ns"),
+        (256, "120 ns, 100 ns"),
+        (1_024, "400 ns, 350 ns"),
+        (4_096, "1.50 µs, 1.30 µs"),
+    ] {
+        for kind in ["plain", "complex"] {
+            let is = move |r: &Record| r.workload == "cdr" && r.size_bytes == bytes && r.case == kind;
+            rows.push(row(format!("encode, decode {}, {kind}", size(bytes)), published, Figure::Coding, is));
+        }
+    }
+    for (entity, published) in
+        [("participant", "2 MB"), ("topic", "16 kB"), ("writer", "128 kB"), ("reader", "128 kB")]
+    {
+        let is = |r: &Record| r.workload == "memory";
+        rows.push(row(format!("a {entity} takes"), published, Figure::Entity(entity), is));
+    }
+    rows
+}
+
+/// C.
+fn isolation() -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for (label, published) in [
+        ("quiet", "1,215 µs without, 449 µs with isolation"),
+        ("quiet fifo inline", ""),
+        ("flood", "3,285 µs"),
+        ("flood fifo", ""),
+        ("flood fifo inline", ""),
+        ("flood all", "197 µs"),
+    ] {
+        let is = move |r: &Record| r.workload == "interference" && r.case == label && r.size_bytes == 64;
+        rows.push(row(format!("{label}: p99.9"), "", Figure::P999, is));
+        rows.push(row(format!("{label}: maximum"), published, Figure::Max, is));
+    }
+    rows
+}
+
+/// D.
+fn vanderbilt() -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for kind in ["simple", "complex"] {
+        for power in 2..=14 {
+            let is = move |r: &Record| {
+                closed(r, "types", "udp", 1 << power) && r.case == kind && r.qos.starts_with("reliable")
+            };
+            let what = format!("{kind}, {}: mean, jitter", size(1 << power));
+            rows.push(row(what, "", Figure::MeanJitter, is));
+        }
+    }
+    for count in [4, 8, 12] {
+        for way in ["unicast", "multicast"] {
+            let label = format!("subscribers={count} {way} listener");
+            let is = move |r: &Record| r.workload == "fanout" && r.case == label;
+            let published = if way == "multicast" { "scales with the subscribers" } else { "does not scale" };
+            rows.push(row(format!("1 KiB to {count} subscribers, {way}"), published, Figure::Samples, is));
+        }
+    }
+    rows
+}
+
+/// E.
+fn eprosima() -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for (transport, place) in [("intra", "within a process"), ("udp", "UDP"), ("shm", "shared memory")] {
+        for bytes in SIZES {
+            let is = move |r: &Record| closed(r, "latency", transport, bytes) && r.case.is_empty();
+            rows.push(row(
+                format!("half a round trip, {place}, {}: least, mean", size(bytes)),
+                "",
+                Figure::HalfMinMean,
+                is,
+            ));
+        }
+    }
+    for (transport, place) in [("udp", "UDP"), ("shm", "shared memory")] {
+        for bytes in SIZES {
+            let is = move |r: &Record| {
+                closed(r, "throughput", transport, bytes) && r.qos.starts_with("reliable") && r.case != "loan"
+            };
+            rows.push(row(format!("most of any burst, {place}, {}", size(bytes)), "", Figure::Bytes, is));
+        }
+    }
+    for bytes in SIZES {
+        let is = move |r: &Record| closed(r, "throughput", "shm", bytes) && r.case == "loan";
+        rows.push(row(format!("with loans, shared memory, {}", size(bytes)), "", Figure::Bytes, is));
+    }
+    rows
+}
+
+/// Discovery, memory and the first sample, as peers were seen to do them.
+fn footprint() -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for label in
+        ["first sample of a late reader", "participants=2 endpoints=1", "participants=50 endpoints=1"]
+    {
+        let is = move |r: &Record| r.workload == "discovery" && r.case == label;
+        rows.push(row(label.replace('=', " "), "", Figure::Matched, is));
+    }
+    let is = |r: &Record| r.workload == "memory";
+    rows.push(row("a participant, 100 writers and 100 readers: memory, threads", "", Figure::Whole, is));
+    rows
+}
+
+/// A table, if there is a row in it.
+fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<String> {
+    let mut used: Vec<&Record> = Vec::new();
+    let mut lines: Vec<(&Row, Vec<Option<String>>)> = Vec::new();
+    for row in rows {
+        let mut cells = Vec::new();
+        for peer in COLUMNS {
+            let best = best(records, row, peer);
+            used.extend(best.iter().map(|(record, _)| *record));
+            cells.push(best.map(|(_, text)| text));
+        }
+        // What the subject was not asked is no row: there is nothing to compare.
+        if cells[0].is_some() {
+            lines.push((row, cells));
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let kept: Vec<usize> =
+        (0..COLUMNS.len()).filter(|at| lines.iter().any(|(_, cells)| cells[*at].is_some())).collect();
+    let has_published = lines.iter().any(|(row, _)| !row.published.is_empty());
+    let mut page = format!("### {title}\n\n{}\n\n| measured |", commands(&used));
+    let mut rule = "|---|".to_string();
+    if has_published {
+        page.push_str(" published |");
+        rule.push_str("---|");
+    }
+    for at in &kept {
+        let _ = write!(page, " {} |", peers::name(COLUMNS[*at]));
+        rule.push_str("--:|");
+    }
+    let _ = writeln!(page, "\n{rule}");
+    for (row, cells) in lines {
+        let _ = write!(page, "| {} |", row.what);
+        if has_published {
+            let _ = write!(page, " {} |", row.published);
+        }
+        for at in &kept {
+            let _ = write!(page, " {} |", cells[*at].as_deref().unwrap_or("–"));
+        }
+        page.push('\n');
+    }
+    page.push('\n');
+    Some(page)
+}
+
+/// The commands that made these lines.
+fn commands(used: &[&Record]) -> String {
+    let mut all: Vec<&str> = used.iter().map(|record| record.run.command.as_str()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.iter().map(|command| format!("`{command}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The best line of a peer, and its figure: several settings may count as one row.
+fn best<'a>(records: &'a [Record], row: &Row, peer: &str) -> Option<(&'a Record, String)> {
+    let own = records.iter().filter(|r| r.outcome == Outcome::Ok && r.peer == peer && (row.is)(r));
+    let shown = own.filter_map(|record| row.figure.of(record).map(|text| (record, text)));
+    // The later of two equal ones, as on the rest of the page.
+    shown.max_by(|a, b| merit(a.0).total_cmp(&merit(b.0)))
+}
+
+/// By which of two lines of one peer the better is shown; times stand alone.
+fn merit(record: &Record) -> f64 {
+    record.samples_per_s.unwrap_or(0.0)
+}
+
+impl Figure {
+    fn of(self, record: &Record) -> Option<String> {
+        let rtt = record.rtt_ns.as_ref().or(record.write_ns.as_ref());
+        let ns = |pick: fn(&Times) -> u64| rtt.map(|times| time(pick(times) as f64));
+        match self {
+            Figure::P50 => ns(|t| t.p50),
+            Figure::P50P99 => Some(format!("{}, {}", ns(|t| t.p50)?, ns(|t| t.p99)?)),
+            Figure::HalfMinMean => Some(format!("{}, {}", ns(|t| t.min / 2)?, ns(|t| t.mean / 2)?)),
+            Figure::MeanJitter => Some(format!("{}, {}", ns(|t| t.mean)?, ns(|t| t.stddev)?)),
+            Figure::Mean => ns(|t| t.mean),
+            Figure::P999 => ns(|t| t.p999),
+            Figure::Max => ns(|t| t.max),
+            Figure::MaxToMean => rtt?.max_to_mean().map(times),
+            Figure::Coding => {
+                let half = |of: &Option<Times>| of.as_ref().map(|t| time(t.p50 as f64));
+                Some(format!("{}, {}", half(&record.encode_ns)?, half(&record.decode_ns)?))
+            }
+            Figure::Bytes => record.bytes_per_s.map(|per_s| format!("{}/s", bytes(per_s))),
+            Figure::Samples => record.samples_per_s.map(rate),
+            Figure::Entity(name) => {
+                let step = record.memory.iter().find(|step| step.entity == name)?;
+                Some(bytes(step.bytes_each as f64))
+            }
+            Figure::Whole => {
+                let sum: i64 = record.memory.iter().map(held).sum();
+                let threads = record.memory.last()?.threads;
+                Some(format!("{}, {threads}", bytes(sum as f64)))
+            }
+            Figure::Matched => {
+                let took = time(record.matched_ns.as_ref()?.p50 as f64);
+                Some(match record.network_packets {
+                    Some(count) => format!("{took}, {count} datagrams"),
+                    None => took,
+                })
+            }
+        }
+    }
+}
+
+fn held(step: &Memory) -> i64 {
+    step.bytes_each * step.count as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(fields: serde_json::Value) -> Record {
+        let mut all = serde_json::json!({
+            "workload": "latency", "peer": "taut", "version": "1", "transport": "udp", "wait": "waitset",
+            "pin": "none", "size_bytes": 64, "rate_hz": 0.0, "qos": "reliable keep-last:1 volatile",
+            "case": "", "status": "ok", "rounds": 3, "samples": 900, "lost": 0, "out_of_order": 0,
+            "duplicates": 0, "corrupt": 0, "round_values": [1.0],
+            "run": serde_json::to_value(crate::record::Run { command: "taut perf x".into(), ..Default::default() }).unwrap(),
+        });
+        all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn trip(peer: &str, mean: u64) -> Record {
+        record(
+            serde_json::json!({"peer": peer, "rtt_ns": {"min": mean / 2, "mean": mean, "p50": mean, "p90": 1,
+            "p99": 2 * mean, "p999": 1, "p9999": 1, "p999999": 1, "max": 1, "max_at_ns": 1, "stddev": 1, "pdv": 1}}),
+        )
+    }
+
+    #[test]
+    fn a_row_has_the_published_figure_and_those_of_the_run() {
+        let page = section(&[trip("taut", 10_000), trip("hdds", 300_000)]);
+        let hdds = "| round trip over UDP, 64 B: p50, p99 | 246 µs, p99 450 µs; Cyclone DDS 133 µs | 10 µs, 20 µs | 300 µs, 600 µs |";
+        assert!(page.contains(hdds), "{page}");
+        // Half of it, least and mean; no column for who was not there.
+        let eprosima = "| measured | Taut | HDDS |\n|---|--:|--:|\n| half a round trip, UDP, 64 B: least, mean | 2.50 µs, 5 µs | 75 µs, 150 µs |";
+        assert!(page.contains(eprosima), "{page}");
+        assert!(page.contains("`taut perf x`") && !page.contains("encode"), "{page}");
+    }
+
+    #[test]
+    fn the_best_of_several_bursts_is_shown() {
+        let burst = |case: &str, per_s: f64| {
+            record(serde_json::json!({"workload": "throughput", "case": case, "samples_per_s": per_s,
+                "bytes_per_s": per_s * 64.0, "qos": "reliable keep-all volatile"}))
+        };
+        let page = section(&[burst("", 1e6), burst("best of all bursts", 2e6), burst("best of bursts", 5e5)]);
+        assert!(page.contains("| most of any burst, UDP, 64 B | 128 MB/s |"), "{page}");
+    }
+
+    #[test]
+    fn a_run_without_these_lines_has_no_such_section() {
+        assert_eq!(section(&[]), "");
+        assert_eq!(section(&[trip("floor", 1_000)]), "", "nothing of the subject's");
+    }
+}
