@@ -98,7 +98,7 @@ fn fill(part: &Part, id: u64, writer: &DataWriter<Numbered>, number: &mut u64, s
             break error;
         }
     };
-    if !matches!(refused, Error::Timeout) {
+    if !matches!(refused, Error::Timeout(_)) {
         eprintln!("a write was refused: {refused}");
     }
     seen.filled.store(*number - before, Ordering::SeqCst);

@@ -50,6 +50,11 @@ impl Head {
     }
 }
 
+/// The source timestamp that the words say.
+pub fn source_timestamp(meta: &Meta) -> Option<Timestamp> {
+    Head::of(meta).source_timestamp
+}
+
 /// The change that was written, and is found now.
 pub(crate) fn change(writer_guid: Guid, now: Time, meta: &Meta, payload: Bytes) -> CacheChange {
     let Head { number, source_timestamp, kind } = Head::of(meta);

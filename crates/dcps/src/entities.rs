@@ -9,8 +9,8 @@ use crate::lag::Lags;
 use crate::reader_side::{Doors, ReaderSide};
 use crate::status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
-    PublicationMatchedStatus, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, StatusMask,
-    SubscriptionMatchedStatus,
+    PublicationMatchedStatus, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
+    SlowReaderStatus, StatusMask, SubscriptionMatchedStatus,
 };
 use crate::type_support::TypeSupport;
 
@@ -92,6 +92,8 @@ pub struct DataWriter {
     pub liveliness_lost: LivelinessLostStatus,
     /// Instances that it did not write in time.
     pub offered_deadline_missed: OfferedDeadlineMissedStatus,
+    /// Writes that gave up on a reader.
+    pub slow_reader: SlowReaderStatus,
 }
 
 impl DataWriter {
@@ -103,6 +105,7 @@ impl DataWriter {
             offered_incompatible_qos: OfferedIncompatibleQosStatus::default(),
             liveliness_lost: LivelinessLostStatus::default(),
             offered_deadline_missed: OfferedDeadlineMissedStatus::default(),
+            slow_reader: SlowReaderStatus::default(),
         }
     }
 }

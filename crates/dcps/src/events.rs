@@ -136,6 +136,13 @@ impl DomainParticipant {
         self.tell(Entity::Reader(reader), StatusMask::LIVELINESS_CHANGED);
     }
 
+    /// A write of a local writer has given up after `max_blocking_time`; this reader is furthest behind.
+    pub fn note_slow_reader(&mut self, writer: WriterIndex, reader: Guid) {
+        let Some(entity) = self.writers.get_mut(&writer) else { return };
+        entity.slow_reader.count(reader);
+        self.tell(Entity::Writer(writer), StatusMask::SLOW_READER);
+    }
+
     fn note_match(&mut self, found: Match) {
         if let Some(matches) = &mut self.matches {
             matches.push_back(found);

@@ -50,7 +50,7 @@ pub use status::{
     IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus, QosPolicyCount,
     RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedReason,
-    SampleRejectedStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
+    SampleRejectedStatus, SlowReaderStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
 pub use taut_rtps::NewChange as Write;
 pub use type_support::{ContentFilter, KeyHash, TypeSupport};

@@ -48,6 +48,8 @@ status_kinds! {
     PUBLICATION_MATCHED = 13;
     /// A reader found or lost a writer.
     SUBSCRIPTION_MATCHED = 14;
+    /// A write gave up waiting for a reader. Not of the standard, whose kinds end at 14.
+    SLOW_READER = 24;
 }
 
 impl StatusMask {
@@ -113,6 +115,15 @@ statuses! {
         total_count: u32,
         /// Since the status was read.
         total_count_change: i32,
+    }
+    /// How many writes gave up after `max_blocking_time`, as readers had not made room.
+    SlowReaderStatus [total_count_change] {
+        /// Since the writer was made.
+        total_count: u32,
+        /// Since the status was read.
+        total_count_change: i32,
+        /// The reader that was furthest behind at the last one.
+        last_subscription_handle: InstanceHandle,
     }
     /// How many samples were refused for a limit.
     SampleRejectedStatus [total_count_change] {
@@ -269,6 +280,15 @@ impl SampleLostStatus {
         let lost = i32::try_from(lost).unwrap_or(i32::MAX);
         self.total_count = self.total_count.saturating_add(lost.unsigned_abs());
         self.total_count_change = self.total_count_change.saturating_add(lost);
+    }
+}
+
+impl SlowReaderStatus {
+    /// Counts one write that gave up on a reader.
+    pub fn count(&mut self, reader: Guid) {
+        self.total_count = self.total_count.saturating_add(1);
+        self.total_count_change = self.total_count_change.saturating_add(1);
+        self.last_subscription_handle = reader.into();
     }
 }
 

@@ -21,6 +21,12 @@ use crate::payload::Payload;
 use crate::promises::Promise;
 use crate::waiting::ends;
 
+/// A write that may not wait found no room. Who tries again and again is not to pay for the names each time.
+#[cold]
+pub(crate) fn would_wait() -> Error {
+    Error::Timeout("it would have to wait for a reader; slow_readers() names it".to_owned())
+}
+
 /// What a write does that finds no room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
@@ -171,7 +177,7 @@ impl Executor {
         if let Patience::KeepAll(wait) = patience
             && !outlet.may_write()
         {
-            if let Err(error) = wait.ok_or(Error::Timeout).and_then(|wait| self.wait_for_room(outlet, wait)) {
+            if let Err(error) = self.wait_for_room(outlet, wait) {
                 payload.drop_into(outlet);
                 return Err(error);
             }
@@ -240,7 +246,7 @@ impl Executor {
         let Outlet { index, burst, .. } = outlet;
         let Patience::KeepAll(Some(wait)) = patience else {
             let may_queue = patience == Patience::KeepLast;
-            return self.inner.write(*index, write, burst, may_queue).map_err(|_| Error::Timeout);
+            return self.inner.write(*index, write, burst, may_queue).map_err(|_| would_wait());
         };
         if self.inner.write(*index, write, burst, false).is_ok() {
             return Ok(());
@@ -251,7 +257,7 @@ impl Executor {
         });
         // It was no pause of the caller's.
         burst.end(monotonic_now());
-        written.ok_or(Error::Timeout)
+        written.ok_or_else(|| self.time_out(outlet))
     }
 
     /// Has everybody acknowledged all that was written?

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
-use taut_base::{Guid, Result, SequenceNumber};
+use taut_base::{Guid, Result, SequenceNumber, Timestamp};
 use taut_dcps::{Write, cell};
 use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
@@ -122,6 +122,15 @@ impl Route {
         ends.readers.retain(|(known, ..)| *known != reader);
         self.version.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// How far a reliable reader of the lane is behind.
+pub(crate) struct LaneLag {
+    pub reader: Guid,
+    /// Samples that it has not taken over.
+    pub unread: u64,
+    /// The source timestamp of the first of them.
+    pub since: Option<Timestamp>,
 }
 
 /// One writer's outlet. Belongs to one thread at a time.
@@ -242,6 +251,18 @@ impl Outlet {
     pub(crate) fn is_read(&mut self) -> bool {
         self.refresh();
         self.lane.as_ref().is_none_or(|lane| !self.has_readers || lane.unread() == 0)
+    }
+
+    /// How far the reliable readers of the lane are behind.
+    pub(crate) fn lags(&self) -> Vec<LaneLag> {
+        let Some(lane) = &self.lane else { return Vec::new() };
+        let ends = self.route.ends.lock();
+        let reliable = ends.readers.iter().filter(|(_, peer, _)| peer.reliable);
+        let lag = |(reader, peer, _): &(Guid, Peer, Vec<Ringer>)| {
+            let (unread, first) = lane.unread_by(&peer.feedback);
+            LaneLag { reader: *reader, unread, since: first.and_then(|meta| cell::source_timestamp(&meta)) }
+        };
+        reliable.map(lag).collect()
     }
 
     /// Asks the readers to tell of room while the owner waits for it.

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use taut_base::{Duration, Error, Result, Time};
+use taut_base::{Duration, Result, Time};
 
+use crate::access::would_wait;
 use crate::clock::monotonic_now;
 use crate::door::Door;
 use crate::executor::Executor;
@@ -164,11 +165,12 @@ impl Executor {
         found
     }
 
-    /// Waits until a KEEP_ALL writer may go on.
+    /// Waits until a KEEP_ALL writer may go on, for so long or not at all.
     ///
     /// *Errors*: [`Error::Timeout`].
-    pub(crate) fn wait_for_room(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
-        self.wait_for_readers(outlet, wait, Outlet::may_write)
+    pub(crate) fn wait_for_room(&self, outlet: &mut Outlet, wait: Option<Duration>) -> Result<()> {
+        let Some(wait) = wait else { return Err(would_wait()) };
+        self.wait_for_readers(outlet, wait, Outlet::may_write)?.ok_or_else(|| self.time_out(outlet))
     }
 
     /// Waits until all reliable readers have all that was written.
@@ -181,19 +183,20 @@ impl Executor {
         self.inner.with(|participant, now| participant.ask_for_acknowledgements(now, index));
         let acknowledged =
             self.inner.wait(until, |participant, _| participant.is_acknowledged(index).then_some(()));
-        acknowledged.ok_or(Error::Timeout)?;
+        acknowledged.ok_or_else(|| self.name_slow_reader(outlet))?;
         let left = until.map_or(Duration::INFINITE, |until| until.since(monotonic_now()));
-        self.wait_for_readers(outlet, left, Outlet::is_read)
+        self.wait_for_readers(outlet, left, Outlet::is_read)?.ok_or_else(|| self.name_slow_reader(outlet))
     }
 
+    /// `None` when the time is over.
     fn wait_for_readers(
         &self,
         outlet: &mut Outlet,
         wait: Duration,
         ready: fn(&mut Outlet) -> bool,
-    ) -> Result<()> {
+    ) -> Result<Option<()>> {
         if ready(outlet) {
-            return Ok(());
+            return Ok(Some(()));
         }
         self.may_wait()?;
         let until = ends(wait);
@@ -201,7 +204,7 @@ impl Executor {
         let found = spin.look(self.inner.spin, until, &FOR_ROOM, || ready(outlet));
         outlet.spin = spin;
         if found {
-            return Ok(());
+            return Ok(Some(()));
         }
         outlet.set_waiting(true);
         let grace = monotonic_now() + GRACE;
@@ -212,7 +215,7 @@ impl Executor {
             found = self.inner.wait(until, |_, _| ready(outlet).then_some(()));
         }
         outlet.set_waiting(false);
-        found.ok_or(Error::Timeout)
+        Ok(found)
     }
 }
 

@@ -45,6 +45,10 @@ pub const ACK_EVERY_DATAGRAMS: usize = WINDOW_DATAGRAMS / 4;
 /// The same in bytes.
 pub const ACK_EVERY_BYTES: usize = WINDOW_BYTES / 16;
 
+/// Bytes that a writer sends again before others have their turn; at least one change or fragment. Lower takes more
+/// calls for a large repair, higher lets fresh changes wait longer behind it.
+pub const REPAIR_TURN: usize = 64 << 10;
+
 /// Changes that KEEP_LAST no longer keeps and that wait to be sent once. Lower drops what a burst has written
 /// before the port had a chance, higher holds more of a burst that it cannot carry.
 pub const UNSENT_CHANGES: usize = 1_024;

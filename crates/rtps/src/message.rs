@@ -10,8 +10,8 @@ use taut_base::{EntityId, FragmentNumber, GuidPrefix, Locator, Time, Timestamp};
 use taut_mem::Bytes;
 use taut_port::Port;
 use taut_wire::{
-    AckNack, DataFragHeader, DataHeader, Endian, Gap, HEADER_LEN, Header, Heartbeat, InlineQos, NackFrag,
-    PayloadKind, StatusInfo,
+    AckNack, DataFragHeader, DataHeader, Endian, Gap, HEADER_LEN, Header, Heartbeat, HeartbeatFrag,
+    InlineQos, NackFrag, PayloadKind, StatusInfo,
 };
 
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -282,6 +282,11 @@ impl Message {
 
     /// A HEARTBEAT.
     pub fn heartbeat(&mut self, heartbeat: &Heartbeat) {
+        self.submessage(|out| heartbeat.write(out, ENDIAN));
+    }
+
+    /// A HEARTBEAT_FRAG.
+    pub fn heartbeat_frag(&mut self, heartbeat: &HeartbeatFrag) {
         self.submessage(|out| heartbeat.write(out, ENDIAN));
     }
 

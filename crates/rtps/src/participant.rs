@@ -287,7 +287,9 @@ impl Participant {
                 }),
             };
             if !done {
-                schedule.push(class, priority, work);
+                // What has had its turn is behind what waits for one.
+                let has_had_its_turn = class == TxClass::Repair && matches!(work, Work::Repair(_));
+                schedule.push(if has_had_its_turn { TxClass::Data } else { class }, priority, work);
             }
         }
         if marked != 0 {

@@ -294,7 +294,7 @@ impl Participant {
         let reader = Guid::new(source.prefix, nack.reader_id);
         let Some(index) = self.writer_of(nack.writer_id) else { return };
         let Some(writer) = self.writers.get_mut(index.0) else { return };
-        writer.on_nack_frag(reader, nack.writer_sn, nack.fragment_number_state, nack.count);
+        writer.on_nack_frag(now, reader, nack.writer_sn, nack.fragment_number_state, nack.count);
         self.wake_writer(now, index);
     }
 

@@ -65,13 +65,13 @@ pub use taut_dcps::{
     InstanceState, InstanceStateMask, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleInfo, SampleLostStatus,
-    SampleRejectedStatus, SampleState, SampleStateMask, Selection, StatusMask, SubscriptionMatchedStatus,
-    ViewState, ViewStateMask,
+    SampleRejectedStatus, SampleState, SampleStateMask, Selection, SlowReaderStatus, StatusMask,
+    SubscriptionMatchedStatus, ViewState, ViewStateMask,
 };
 pub use taut_derive::DdsType;
 pub use taut_exec::{
     Activity, DeadlineScheduling, FlightRecord, JobClass, JobReport, LatencyReport, RecordCause,
-    RecordedStep, SamplePath, Spread, Stats, wall_clock_now,
+    RecordedStep, SamplePath, SlowReader, Spread, Stats, wall_clock_now,
 };
 pub use taut_port_udp::Interface;
 pub use taut_qos as qos;

@@ -125,7 +125,7 @@ pub(crate) fn wait_for(
     executor.may_wait()?;
     executor
         .wait(ends(timeout), |participant, now| ready(participant, now).then_some(()))
-        .ok_or(Error::Timeout)
+        .ok_or(Error::timeout())
 }
 
 /// Writers that share PARTITION and PRESENTATION.

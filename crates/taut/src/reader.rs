@@ -158,7 +158,11 @@ impl<T: DdsType> DataReader<T> {
     /// *Errors*: [`crate::Error::Timeout`]; [`crate::Error::PreconditionNotMet`] from a listener.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.executor.may_wait()?;
-        if self.executor.wait_unread(&self.door, ends(timeout.into())) { Ok(()) } else { Err(Error::Timeout) }
+        if self.executor.wait_unread(&self.door, ends(timeout.into())) {
+            Ok(())
+        } else {
+            Err(Error::timeout())
+        }
     }
 
     /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`].

@@ -8,9 +8,9 @@ use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Time, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher, Representation};
 use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
-    PublicationMatchedStatus, StatusMask, Write,
+    PublicationMatchedStatus, SlowReaderStatus, StatusMask, Write,
 };
-use taut_exec::{Executor, Moment, Outlet, Patience, Payload};
+use taut_exec::{Executor, Moment, Outlet, Patience, Payload, SlowReader};
 use taut_mem::lane::Slot;
 use taut_mem::{Bytes, Pool};
 use taut_qos::{DataWriterQos, History, PublisherQos, ReliabilityKind};
@@ -75,7 +75,8 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.
     ///
-    /// *Errors*: [`Error::Timeout`] after that; [`Error::BadParameter`] for a value its type forbids.
+    /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind;
+    /// [`Error::BadParameter`] for a value its type forbids.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)
     }
@@ -200,6 +201,36 @@ impl<T: DdsType> DataWriter<T> {
     /// Waits until all matched reliable readers have acknowledged all that was written.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.executor.wait_for_acknowledgments(&mut self.tools.borrow_mut().outlet, timeout.into())
+    }
+
+    /// The reliable readers that do not have all that was written, furthest behind first: who holds a KEEP_ALL
+    /// writer back, and who may lose samples of a KEEP_LAST one. Empty when all have all.
+    ///
+    /// *Cost*: the participant's token and a look at each reader, so not for each write.
+    ///
+    /// ```
+    /// # use taut::{Config, DdsType, DomainParticipant, Qos};
+    /// # #[derive(DdsType)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 77, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Slow")?;
+    /// let (writer, _reader) = (topic.writer(Qos::default().reliable())?, topic.reader(Qos::default().reliable())?);
+    /// writer.write(&Hello { text: "hello, world".into() })?;
+    /// for slow in writer.slow_readers() {
+    ///     eprintln!("{slow}"); // reader … of "planner" (…) is 1 sample behind since 0.001 s
+    ///     assert_eq!(slow.samples_behind, 1);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn slow_readers(&self) -> Vec<SlowReader> {
+        self.executor.slow_readers(&self.tools.borrow().outlet)
+    }
+
+    /// SLOW_READER: writes that gave up after `max_blocking_time`; its changes count from 0 again.
+    pub fn slow_reader_status(&self) -> SlowReaderStatus {
+        self.status(|writer| writer.slow_reader.take())
     }
 
     /// PUBLICATION_MATCHED; its changes count from 0 again.

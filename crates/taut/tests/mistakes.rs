@@ -300,6 +300,6 @@ fn a_program_that_drives_is_refused_while_another_thread_waits() {
         }
     };
     assert!(refused.to_string().contains("waits for samples"), "{refused}");
-    assert_eq!(waiter.join().unwrap(), Err(Error::Timeout));
+    assert_eq!(waiter.join().unwrap(), Err(Error::timeout()));
     one.run_once(Duration::ZERO).unwrap();
 }

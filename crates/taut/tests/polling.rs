@@ -104,7 +104,7 @@ fn threads_that_wait_are_served(local: bool) {
     }
     echo.join().unwrap();
     there.wait_for_acknowledgments(SOON).unwrap();
-    assert_eq!(to_a.wait(Duration::from_millis(20)), Err(Error::Timeout), "nothing comes");
+    assert_eq!(to_a.wait(Duration::from_millis(20)), Err(Error::timeout()), "nothing comes");
 
     let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
     let (full, taken) = pair(&a, &b, "Full", &reliable().resource_limits(limits).max_blocking_time(SOON));

@@ -42,7 +42,7 @@ pub fn publish<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<u
     let mut all = true;
     if options.is_reliable() {
         all = match writer.wait_for_acknowledgments(end.saturating_duration_since(Instant::now())) {
-            Err(Error::Timeout) => false,
+            Err(Error::Timeout(_)) => false,
             outcome => outcome.map(|()| true)?,
         };
         emit_acknowledged(all);

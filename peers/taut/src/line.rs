@@ -105,7 +105,7 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
             }
             match reader.wait(at_most) {
                 Ok(()) => {}
-                Err(Error::Timeout) => return Ok(None),
+                Err(Error::Timeout(_)) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -13,6 +13,9 @@ use crate::types::{Metric, ShapeType, Spoken, Text};
 
 /// How long the last samples may need until every reader has them. Less gives up on a slow link.
 const ACKNOWLEDGE_S: f64 = 10.0;
+/// How long a sample waits before the reader that it waits for is named; then four times as long, and so on. Lower
+/// talks of readers that are slow for a moment, higher leaves the user wondering.
+const TELL_AFTER: Duration = Duration::from_secs(1);
 /// Discovery on a local network needs some milliseconds. Less loses first samples, more is felt.
 const SETTLE_S: f64 = 0.2;
 /// The field of the shapes demo: width, height, and the size of a shape.
@@ -119,13 +122,13 @@ fn publish<T: Spoken>(
             output::note(&format!("published {number} {samples}"));
             Ok(End::Done)
         }
-        Err(Error::Timeout) if stop::requested() => {
+        Err(Error::Timeout(_)) if stop::requested() => {
             output::note(&format!("published {number} {samples}, not all acknowledged"));
             Ok(End::Done)
         }
-        Err(Error::Timeout) => {
+        Err(Error::Timeout(whom)) => {
             output::note(&format!(
-                "published {number} {samples}, but some were not acknowledged in {ACKNOWLEDGE_S} s"
+                "published {number} {samples}, but some were not acknowledged in {ACKNOWLEDGE_S} s: {whom}"
             ));
             Ok(End::TimedOut)
         }
@@ -136,11 +139,11 @@ fn publish<T: Spoken>(
 /// Waits until there is somebody to write to; samples before that would be lost.
 fn wait_for_reader<T: Spoken>(writer: &DataWriter<T>, seconds: f64, topic: &str) -> Result<(), Failure> {
     match stop::wait(Until::after(Some(seconds)), |slice| writer.wait_matched(slice)) {
-        Err(Error::Timeout) if !stop::requested() => {
+        Err(Error::Timeout(_)) if !stop::requested() => {
             output::note(&format!("no reader of {topic} after {seconds} s: publishing all the same"));
             Ok(())
         }
-        Err(Error::Timeout) => Ok(()),
+        Err(Error::Timeout(_)) => Ok(()),
         other => {
             other?;
             settle();
@@ -157,11 +160,17 @@ pub fn settle() {
 
 /// Writes a sample, as long as a slow reader lets it wait; `false` if the process was asked to end.
 pub fn write<T: Spoken>(writer: &DataWriter<T>, sample: &T) -> Result<bool, Failure> {
+    let began = Instant::now();
+    let mut tell_after = TELL_AFTER;
     loop {
         match writer.write(sample) {
             Ok(()) => return Ok(true),
-            Err(Error::Timeout) if stop::requested() => return Ok(false),
-            Err(Error::Timeout) => {}
+            Err(Error::Timeout(_)) if stop::requested() => return Ok(false),
+            Err(Error::Timeout(whom)) if began.elapsed() >= tell_after => {
+                output::note(&format!("a sample has waited {} s: {whom}", began.elapsed().as_secs()));
+                tell_after = tell_after.saturating_mul(4);
+            }
+            Err(Error::Timeout(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }

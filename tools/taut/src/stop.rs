@@ -60,7 +60,7 @@ impl Until {
 pub fn wait(until: Until, mut step: impl FnMut(Duration) -> Result<()>) -> Result<()> {
     loop {
         match step(until.slice()) {
-            Err(Error::Timeout) if !until.over() && !requested() => {}
+            Err(Error::Timeout(_)) if !until.over() && !requested() => {}
             other => return other,
         }
     }

@@ -73,7 +73,7 @@ fn subscribe<T: Spoken>(
         }
         match stop::wait(until, |slice| reader.wait(slice)) {
             Ok(()) => {}
-            Err(Error::Timeout) => break,
+            Err(Error::Timeout(_)) => break,
             Err(error) => return Err(error.into()),
         }
     }

@@ -80,6 +80,17 @@ impl LaneWriter {
         self.head - self.slowest()
     }
 
+    /// How many samples a reader has not read, and the meta words of the first of them.
+    pub fn unread_by(&self, feedback: &Feedback) -> (u64, Option<Meta>) {
+        let cursor = as_may_be(feedback.cursor(), self.head, self.lane.cells);
+        let unread = self.head - cursor;
+        let meta = (unread > 0).then(|| {
+            let cell = self.lane.cell(cursor);
+            std::array::from_fn(|at| cell[META + at].load(Ordering::Relaxed))
+        });
+        (unread, meta)
+    }
+
     /// The cursor of the slowest reliable reader.
     fn slowest(&self) -> u64 {
         slowest(&self.peers, self.head, self.lane.cells)
@@ -209,12 +220,16 @@ fn word_of(bytes: &[u8], at: usize) -> u64 {
     u64::from_le(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)) << (8 * at))
 }
 
-/// The least of the reliable readers' cursors. A reader that claims to be ahead or long overtaken is as if
-/// it had read all.
+/// The least of the reliable readers' cursors.
 fn slowest(peers: &[Peer], head: u64, cells: u64) -> u64 {
     let cursors = peers.iter().filter(|peer| peer.reliable).map(|peer| peer.feedback.cursor());
-    let as_may_be = |cursor| if cursor > head || head - cursor > cells { head } else { cursor };
-    cursors.map(as_may_be).min().unwrap_or(head)
+    cursors.map(|cursor| as_may_be(cursor, head, cells)).min().unwrap_or(head)
+}
+
+/// A reader that claims to be ahead or long overtaken is as if it had read all.
+#[inline]
+fn as_may_be(cursor: u64, head: u64, cells: u64) -> u64 {
+    if cursor > head || head - cursor > cells { head } else { cursor }
 }
 
 /// Does somebody look at the slot of a position, now or later? [L]

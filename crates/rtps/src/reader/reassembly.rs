@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use taut_base::{FragmentNumber, FragmentNumberSet, Time, Timestamp};
+use taut_base::{Duration, FragmentNumber, FragmentNumberSet, Time, Timestamp};
 use taut_mem::{Bytes, Pool, Slot};
 use taut_wire::InlineQos;
 
@@ -23,7 +23,10 @@ pub struct Assembly {
     /// The last fragment that the writer has said to have sent.
     offered: FragmentNumber,
     asked: u32,
+    asked_until: FragmentNumber,
     asked_at: Option<Time>,
+    /// Some of what was asked for has arrived.
+    answered: bool,
     inline: InlineQos,
     kind: ChangeKind,
     source_timestamp: Option<Timestamp>,
@@ -62,7 +65,9 @@ impl Assembly {
             ahead: BTreeMap::new(),
             offered: 0,
             asked: 0,
+            asked_until: 0,
             asked_at: None,
+            answered: false,
             inline,
             kind,
             source_timestamp,
@@ -84,16 +89,30 @@ impl Assembly {
                 self.append(fragment);
             } else if number > self.next && !self.ahead.contains_key(&number) {
                 self.ahead.insert(number, keep(fragment));
-                self.asked = self.asked.saturating_sub(1);
+                self.note_answer(number);
             }
             number = number.saturating_add(1);
         }
         true
     }
 
+    fn note_answer(&mut self, number: FragmentNumber) {
+        if number <= self.asked_until {
+            self.answered = true;
+            self.asked = self.asked.saturating_sub(1);
+        }
+    }
+
+    /// The writer has answered: what has not come by now is asked for again.
+    pub fn end_answer(&mut self) {
+        if self.answered {
+            self.asked = 0;
+        }
+    }
+
     fn append(&mut self, fragment: &[u8]) {
+        self.note_answer(self.next);
         self.extend(fragment);
-        self.asked = self.asked.saturating_sub(1);
         while let Some(fragment) = self.ahead.remove(&self.next) {
             self.extend(&fragment);
         }
@@ -139,22 +158,24 @@ impl Assembly {
     }
 
     /// The missing fragments, of the whole sample or of those that were offered, to be asked for
-    /// now; `None` if nothing is missing or the last request may still be on its way.
-    pub fn ask(&mut self, now: Time, whole: bool) -> Option<FragmentNumberSet> {
+    /// now; `None` if nothing is missing or the answer to the last request, which takes up to `patience`, may still
+    /// be on its way.
+    pub fn ask(&mut self, now: Time, whole: bool, patience: Duration) -> Option<FragmentNumberSet> {
         let last = if whole { self.last_fragment() } else { self.offered };
         let answered = self.asked == 0;
-        let overdue = self.asked_at.is_none_or(|at| now.since(at) >= limits::NACK_REPEAT);
+        let overdue = self.asked_at.is_none_or(|at| now.since(at) >= patience);
         if self.next > last || !(answered || overdue) {
             return None;
         }
         let mut set = FragmentNumberSet::new(self.next);
         let mut asked = 0_u32;
-        for number in self.next..=last.min(self.next.saturating_add(255)) {
+        self.asked_until = last.min(self.next.saturating_add(255));
+        for number in self.next..=self.asked_until {
             if !self.ahead.contains_key(&number) && set.insert(number) {
                 asked = asked.saturating_add(1);
             }
         }
-        (self.asked, self.asked_at) = (asked, Some(now));
+        (self.asked, self.asked_at, self.answered) = (asked, Some(now), false);
         Some(set)
     }
 }
@@ -208,14 +229,17 @@ mod tests {
     fn asks_once_until_answered_or_overdue() {
         let mut assembly = new();
         assembly.add(info(2), &[0; 4], &mut |b| Bytes::copy_from(b));
-        let set = assembly.ask(Time(0), true).unwrap();
+        let set = assembly.ask(Time(0), true, limits::NACK_REPEAT).unwrap();
         assert_eq!(set.iter().collect::<Vec<_>>(), [1, 3]);
-        assert!(assembly.ask(Time(1), true).is_none());
-        assert!(assembly.ask(Time(0) + limits::NACK_REPEAT, true).is_some());
+        assert!(assembly.ask(Time(1), true, limits::NACK_REPEAT).is_none());
+        assert!(assembly.ask(Time(0) + limits::NACK_REPEAT, true, limits::NACK_REPEAT).is_some());
         assembly.add(info(1), &[0; 4], &mut |b| Bytes::copy_from(b));
-        assert!(assembly.ask(Time(2), true).is_none(), "one of two is still under way");
+        assert!(assembly.ask(Time(2), true, limits::NACK_REPEAT).is_none(), "one of two is still under way");
         assembly.add(info(3), &[0; 2], &mut |b| Bytes::copy_from(b));
-        assert!(assembly.ask(Time(3), true).is_none() && assembly.finish(&mut pool()).is_some());
+        assert!(
+            assembly.ask(Time(3), true, limits::NACK_REPEAT).is_none()
+                && assembly.finish(&mut pool()).is_some()
+        );
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use taut_base::{
-    Duration, FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet, Time,
+    Duration, EntityId, FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet,
+    Time,
 };
 use taut_qos::Liveliness;
 use taut_wire::{Gap, Heartbeat};
@@ -55,6 +56,10 @@ pub struct WriterProxy {
     asked_until: SequenceNumber,
     asked: u32,
     asked_at: Option<Time>,
+    /// When the question was asked whose answer is to be timed.
+    timed_from: Option<Time>,
+    /// How long answers take.
+    answer_time: Duration,
     /// When the last change or fragment arrived.
     moved_at: Time,
     /// When to look whether what was asked for has come; `NEVER` if nothing was.
@@ -86,6 +91,8 @@ impl WriterProxy {
             asked_until: SequenceNumber::ZERO,
             asked: 0,
             asked_at: None,
+            timed_from: None,
+            answer_time: Duration::ZERO,
             moved_at: Time(i64::MIN),
             repeat_at: Time::NEVER,
             repeat_interval: limits::NACK_REPEAT,
@@ -117,7 +124,7 @@ impl WriterProxy {
         }
         self.last_available = self.last_available.max(number);
         if number <= self.asked_until {
-            self.asked = self.asked.saturating_sub(1);
+            self.note_answer(time);
         }
         if number == self.next {
             deliver(offer);
@@ -132,6 +139,28 @@ impl WriterProxy {
             self.pending.insert(number, change);
         }
         0
+    }
+
+    /// A change that was asked for has arrived.
+    fn note_answer(&mut self, now: Time) {
+        self.asked = self.asked.saturating_sub(1);
+        if let Some(from) = self.timed_from.take() {
+            // A longer one counts soon, but not at once, as the first answer may be lost; shorter ones as they go on.
+            let before = self.answer_time;
+            let soon = before.0.saturating_mul(2).saturating_add(limits::NACK_REPEAT.0);
+            let took = now.since(from).0.min(soon);
+            self.answer_time = Duration(took.max(before.0.saturating_mul(7).saturating_add(took) / 8));
+        }
+    }
+
+    /// How long an answer may take. What was asked for is not asked for again before.
+    fn patience(&self) -> Duration {
+        self.answer_time.times(2).max(limits::NACK_REPEAT).min(limits::NACK_REPEAT_MAX)
+    }
+
+    /// Is what was asked for late?
+    fn is_overdue(&self, now: Time) -> bool {
+        self.asked_at.is_none_or(|at| now.since(at) >= self.patience())
     }
 
     /// A change or a fragment has arrived: the writer is answering.
@@ -181,6 +210,13 @@ impl WriterProxy {
         let history = if is_first && self.skips_history { heartbeat.last_sn } else { SequenceNumber::ZERO };
         let missing = self.give_up_before(heartbeat.first_sn.max(history.next()), deliver);
         let lost = if listened { missing } else { 0 };
+        // It follows what was asked for, as far as the writer sends that: what is still missing is asked for again.
+        if heartbeat.reader_id != EntityId::UNKNOWN {
+            if self.timed_from.is_none() {
+                self.asked = 0;
+            }
+            self.assemblies.values_mut().for_each(Assembly::end_answer);
+        }
         let due = !heartbeat.final_flag || self.may_ask(now);
         self.ack_due |= due;
         lost
@@ -253,8 +289,8 @@ impl WriterProxy {
     /// May what is missing be asked for now, or is a request under way?
     fn may_ask(&self, now: Time) -> bool {
         let news = self.last_available > self.asked_until;
-        let overdue = self.asked_at.is_none_or(|at| now.since(at) >= limits::NACK_REPEAT);
-        self.next <= self.last_available && !self.is_blocked() && (news || overdue || self.asked == 0)
+        let may = news || self.asked == 0 || self.is_overdue(now);
+        self.next <= self.last_available && !self.is_blocked() && may
     }
 
     /// The state for the ACKNACK that is due: acknowledges all below the base and asks for the
@@ -266,30 +302,39 @@ impl WriterProxy {
         if !self.has_heard() || !self.may_ask(now) {
             return set;
         }
+        // What was asked for is under way: only what is new is asked for then.
+        let anew = self.asked == 0 || self.is_overdue(now);
+        let from = if anew { self.next } else { self.asked_until.next() };
         let (mut asked, mut number) = (0_u32, self.next);
         while number <= self.last_available && number.0 < self.next.0.saturating_add(256) {
-            let known = self.is_known(number) || self.assemblies.contains_key(&number);
+            let known = number < from || self.is_known(number) || self.assemblies.contains_key(&number);
             if !known && set.insert(number) {
                 asked = asked.saturating_add(1);
             }
             number = number.next();
         }
         if asked > 0 {
-            self.repeat_at = now + self.repeat_interval;
-            (self.asked, self.asked_at, self.asked_until) = (asked, Some(now), number.prev());
+            self.repeat_at = now + self.repeat_interval.max(self.patience());
+            self.asked_until = number.prev();
+            if anew {
+                (self.asked, self.asked_at) = (asked, Some(now));
+                self.timed_from.get_or_insert(now);
+            } else {
+                self.asked = self.asked.saturating_add(asked);
+            }
         }
         set
     }
 
     /// What is missing of the samples in assembly, as far as it may be asked for now.
     pub fn ask_fragments(&mut self, now: Time) -> Vec<(SequenceNumber, FragmentNumberSet)> {
-        let last = self.last_available;
+        let (last, patience) = (self.last_available, self.patience());
         let assemblies = self.assemblies.iter_mut();
         let sets: Vec<_> = assemblies
-            .filter_map(|(number, assembly)| Some((*number, assembly.ask(now, *number <= last)?)))
+            .filter_map(|(number, assembly)| Some((*number, assembly.ask(now, *number <= last, patience)?)))
             .collect();
         if !sets.is_empty() {
-            self.repeat_at = now + self.repeat_interval;
+            self.repeat_at = now + self.repeat_interval.max(patience);
         }
         sets
     }

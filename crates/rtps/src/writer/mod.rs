@@ -5,19 +5,24 @@
 //! [`Writer::push`] or [`Writer::repair`] is called. The stateless SPDP writer is in
 //! `discovery/spdp.rs`: it has no proxies and repeats itself by a timer.
 
+mod lag;
 mod lane;
+mod large;
 mod link;
 mod path;
 mod reader_proxy;
 mod repair;
 mod route;
+mod shared;
 mod transmit;
+mod window;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use taut_base::{
-    FragmentNumberSet, Guid, InstanceHandle, Locator, SequenceNumber, SequenceNumberSet, Time, Timestamp,
+    FragmentNumber, FragmentNumberSet, Guid, InstanceHandle, Locator, SequenceNumber, SequenceNumberSet,
+    Time, Timestamp,
 };
 use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, LivelinessKind, ReliabilityKind};
@@ -28,7 +33,10 @@ use crate::message::Tx;
 use crate::{ReaderIndex, WriterIndex};
 
 use path::PathSizes;
+use shared::Recent;
+use window::Window;
 
+pub use lag::{Lag, Lagging};
 pub use link::Link;
 pub use reader_proxy::{Owed, ReaderProxy};
 pub use route::MulticastChoice;
@@ -113,6 +121,7 @@ pub struct Writer {
     route: Vec<Locator>,
     paths: PathSizes,
     multicast: MulticastChoice,
+    recent: Recent,
     last: SequenceNumber,
     sent: SequenceNumber,
     /// The change whose fragments are under way, and the next of them.
@@ -127,8 +136,16 @@ pub struct Writer {
     unasked_changes: usize,
     unasked_bytes: usize,
     unasked_datagrams: usize,
-    /// For each datagram of fresh changes that is not acknowledged the last change that was out then.
-    under_way: VecDeque<SequenceNumber>,
+    /// Fresh changes that are not acknowledged.
+    window: Window,
+    /// The rest of a change waits for room in the window.
+    blocked: bool,
+    /// The readers are to be asked again how far they are, or have been.
+    ask_again: bool,
+    asked_again: bool,
+    heartbeat_frag_count: i32,
+    /// Fragments that were offered before they left.
+    offered: VecDeque<(SequenceNumber, FragmentNumber)>,
     /// Somebody waits for acknowledgements: ask for them with the next heartbeat.
     hurry: bool,
     /// Somebody waited when this was the last change, and the readers were asked.
@@ -171,6 +188,7 @@ impl Writer {
             route: Vec::new(),
             paths: PathSizes::new(!guid.entity.is_builtin()),
             multicast,
+            recent: Recent::default(),
             last: SequenceNumber::ZERO,
             sent: SequenceNumber::ZERO,
             fragment: (SequenceNumber::ZERO, 1),
@@ -182,7 +200,12 @@ impl Writer {
             unasked_changes: 0,
             unasked_bytes: 0,
             unasked_datagrams: 0,
-            under_way: VecDeque::new(),
+            window: Window::new(),
+            blocked: false,
+            ask_again: false,
+            asked_again: false,
+            heartbeat_frag_count: 0,
+            offered: VecDeque::new(),
             hurry: false,
             hurried: SequenceNumber::ZERO,
         }
@@ -204,7 +227,7 @@ impl Writer {
         }
         // A durable history also holds what is acknowledged: then only the number tells.
         unacked < limits::WINDOW_CHANGES
-            && self.under_way.len() < limits::WINDOW_DATAGRAMS
+            && self.window.has_room()
             && (self.durable || self.history.bytes() < limits::WINDOW_BYTES)
     }
 
@@ -343,6 +366,7 @@ impl Writer {
         if !proxy.on_acknack(set, count, last) {
             return false;
         }
+        proxy.heard = Some(now);
         // RTPS 2.5 §8.3.8.1: without the final flag it wants a heartbeat even if it misses nothing.
         // A reader that has all and asks again and again, or that was told of numbers that do not exist
         // by somebody else, would keep both sides busy: it gets one only now and then.
@@ -360,11 +384,18 @@ impl Writer {
             proxy.heartbeat_due |= proxy.acked < sent;
         }
         let progress = proxy.acked > before;
+        if asks {
+            proxy.missing = self.window.lost(set, |number| self.history.get(number).map(|c| c.payload.len()));
+        }
+        let is_paced = asks || proxy.pace.is_limited();
         if proxy.is_owed() {
             self.owe(reader);
         }
         // A reader that asks is there; one that only says what it has may just be slow to take it.
         self.answered |= progress || asks;
+        if is_paced {
+            self.learn_pace(reader);
+        }
         self.skip_lane();
         if progress {
             self.forget_acknowledged();
@@ -373,10 +404,32 @@ impl Writer {
     }
 
     /// A NACK_FRAG has arrived.
-    pub fn on_nack_frag(&mut self, reader: Guid, number: SequenceNumber, set: FragmentNumberSet, count: i32) {
+    pub fn on_nack_frag(
+        &mut self,
+        now: Time,
+        reader: Guid,
+        number: SequenceNumber,
+        set: FragmentNumberSet,
+        count: i32,
+    ) {
+        let next = match self.fragment {
+            _ if number <= self.sent => FragmentNumber::MAX,
+            (under_way, next) if number == under_way => next,
+            _ => return,
+        };
+        let asked = self.without_offer(reader, number, &set);
+        let size = self.history.get(number).and_then(|change| self.paths.fragment_size(change)).unwrap_or(0);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
-        if number <= self.sent && proxy.on_nack_frag(number, set, count) {
-            self.owe(reader);
+        if proxy.on_nack_frag(number, set, asked, count, next) {
+            proxy.heard = Some(now);
+            let cost = size.max(window::DATAGRAM);
+            proxy.missing = proxy.missing.saturating_mul(cost);
+            proxy.missing_again = proxy.missing_again.saturating_mul(cost);
+            self.answered = true;
+            if proxy.is_owed() {
+                self.owe(reader);
+            }
+            self.learn_pace(reader);
         }
     }
 
@@ -390,6 +443,9 @@ impl Writer {
         }
         self.asked_at = now;
         self.answered = false;
+        if self.blocked {
+            self.on_blocked();
+        }
         if self.is_acknowledged() {
             self.heartbeat_at = Time::NEVER;
             return;
@@ -410,15 +466,18 @@ impl Writer {
     /// than is set.
     pub fn want_heartbeat(&mut self, now: Time) -> Option<Time> {
         let first = now + limits::HEARTBEAT_FIRST;
-        if !self.reliable || self.heartbeat_at <= first || self.sent == SequenceNumber::ZERO {
+        if !self.reliable
+            || self.heartbeat_at <= first
+            || (self.sent == SequenceNumber::ZERO && !self.blocked)
+        {
             return None;
         }
         let sent = self.sent;
-        if !self.proxies.values().any(|proxy| proxy.reliable && proxy.acked < sent) {
+        if !self.blocked && !self.proxies.values().any(|proxy| proxy.reliable && proxy.acked < sent) {
             return None;
         }
         // One that has backed off is called back only by news.
-        if self.heartbeat_at != Time::NEVER && self.unasked_changes == 0 && !self.answered {
+        if self.heartbeat_at != Time::NEVER && !self.blocked && self.unasked_changes == 0 && !self.answered {
             return None;
         }
         self.answered = false;
@@ -482,9 +541,7 @@ impl Writer {
         if !self.durable {
             self.history.remove_through(acked);
         }
-        while self.under_way.front().is_some_and(|last| *last <= acked) {
-            self.under_way.pop_front();
-        }
+        self.window.note_arrived((acked, 0));
     }
 
     /// A participant was lost that may come back, and that may know endpoints of this one which are gone then:
@@ -526,6 +583,7 @@ impl Writer {
         let listening = self.proxies.values().filter(|proxy| proxy.lane_from.is_none());
         self.route = route::cover(listening, self.multicast);
         self.paths.forget();
+        self.learn_limit();
     }
 
     /// How large datagrams and fragments to the readers may be.

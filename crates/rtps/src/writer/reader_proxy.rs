@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use taut_base::{FragmentNumber, FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet, Time};
 
+use super::window::{Pace, Place};
 use crate::limits;
 use crate::reader::is_newer;
 
@@ -37,9 +38,25 @@ pub struct ReaderProxy {
     pub owed: Owed,
     /// Fragments it is owed.
     pub fragments: VecDeque<FragmentJob>,
+    /// When its last ACKNACK arrived.
+    pub heard: Option<Time>,
+    /// Changes and fragments that were sent to it alone.
+    pub sent_again: u64,
     acknack_count: Option<i32>,
     repeated_at: Option<Time>,
     nack_frag_count: Option<i32>,
+    /// Of the first change that is not acknowledged: which, and up to which fragment it is there.
+    fragments_acked: (SequenceNumber, FragmentNumber),
+    pub(super) pace: Pace,
+    /// Of what it has asked for last, how much it misses in a row and how much may still be sent.
+    pub(super) missing: usize,
+    pub(super) repair_room: usize,
+    /// Of the last answer, how much it was and up to where; and how much in a row of it is missing again.
+    pub(super) answered: usize,
+    pub(super) answered_to: Place,
+    pub(super) missing_again: usize,
+    /// The last fragment that it has asked for as it was offered before it left.
+    pub(super) offer_heard: (SequenceNumber, FragmentNumber),
 }
 
 /// Changes to be sent (again) to one reader.
@@ -48,7 +65,7 @@ pub enum Owed {
     /// None.
     #[default]
     Nothing,
-    /// What its last ACKNACK asked for; a later ACKNACK takes its place.
+    /// What its ACKNACKs asked for, as far as it is not acknowledged.
     Requested(SequenceNumberSet),
     /// History, for a reader that has just matched: from the first to the second number.
     Replay(SequenceNumber, SequenceNumber),
@@ -80,9 +97,19 @@ impl ReaderProxy {
             heartbeat_due: reliable,
             owed: Owed::Nothing,
             fragments: VecDeque::new(),
+            heard: None,
+            sent_again: 0,
             acknack_count: None,
             repeated_at: None,
             nack_frag_count: None,
+            fragments_acked: (SequenceNumber::ZERO, 0),
+            pace: Pace::new(),
+            missing: 0,
+            repair_room: if reliable { limits::WINDOW_BYTES } else { usize::MAX },
+            answered: 0,
+            answered_to: (SequenceNumber::ZERO, 0),
+            missing_again: 0,
+            offer_heard: (SequenceNumber::ZERO, 0),
         }
     }
 
@@ -96,7 +123,15 @@ impl ReaderProxy {
         // forgotten this writer and found it again (a cut that only it noticed): it starts over.
         self.acked = set.base().max(self.first_relevant).prev();
         if set.iter().next().is_some_and(|first| first <= last) {
-            self.owed = Owed::Requested(*set);
+            let mut asked = *set;
+            // A reader asks once for each: what it has asked for and was not sent yet it is still owed.
+            if let Owed::Requested(before) = &self.owed {
+                before.iter().filter(|number| *number >= set.base()).for_each(|number| {
+                    asked.insert(number);
+                });
+            }
+            self.owed = Owed::Requested(asked);
+            self.repair_room = self.pace.limit();
         }
         true
     }
@@ -115,13 +150,51 @@ impl ReaderProxy {
         self.acknack_count.is_some()
     }
 
-    /// A NACK_FRAG has arrived. Returns whether it is news.
-    pub fn on_nack_frag(&mut self, number: SequenceNumber, set: FragmentNumberSet, count: i32) -> bool {
+    /// A NACK_FRAG has arrived, for a change whose fragments before `next` have left; of the set these are `wanted`.
+    /// Returns whether it is news.
+    pub(super) fn on_nack_frag(
+        &mut self,
+        number: SequenceNumber,
+        set: FragmentNumberSet,
+        wanted: FragmentNumberSet,
+        count: i32,
+        next: FragmentNumber,
+    ) -> bool {
         if !is_newer(count, &mut self.nack_frag_count) || set.is_empty() {
             return false;
         }
-        self.owe_fragments(number, Some(set));
+        let before = set.base().saturating_sub(1);
+        let (known, arrived) = self.fragments_acked;
+        self.fragments_acked = (number, if known == number { arrived.max(before) } else { before });
+        let mut asked = FragmentNumberSet::new(set.base());
+        let (mut row, mut next_in_row) = (0_usize, 0);
+        for fragment in wanted.iter().take_while(|fragment| *fragment < next) {
+            asked.insert(fragment);
+            row = if fragment == next_in_row { row.saturating_add(1) } else { 1 };
+            next_in_row = fragment.saturating_add(1);
+            self.missing = self.missing.max(row);
+            if (number, fragment) <= self.answered_to {
+                self.missing_again = self.missing_again.max(row);
+            }
+        }
+        if self.missing > 0 {
+            self.repair_room = self.pace.limit();
+            self.owe_fragments(number, Some(asked));
+        }
         true
+    }
+
+    /// So much is sent to it alone, up to here.
+    pub(super) fn note_answered(&mut self, to: Place, cost: usize) {
+        self.repair_room = self.repair_room.saturating_sub(cost);
+        self.answered = self.answered.saturating_add(cost);
+        self.answered_to = to;
+    }
+
+    /// Up to where it has all.
+    pub(super) fn place(&self) -> Place {
+        let (number, fragment) = self.fragments_acked;
+        (self.acked, if number == self.acked.next() { fragment } else { 0 })
     }
 
     /// Notes fragments to send; a newer request for the same change takes the older one's place.
@@ -137,6 +210,12 @@ impl ReaderProxy {
         }
     }
 
+    /// What it was owed is not sent: it asks again.
+    pub(super) fn forget_owed(&mut self) {
+        self.owed = Owed::Nothing;
+        self.fragments.clear();
+    }
+
     /// Is anything to be sent to it alone?
     pub fn is_owed(&self) -> bool {
         self.heartbeat_due || !matches!(self.owed, Owed::Nothing) || !self.fragments.is_empty()
@@ -144,6 +223,12 @@ impl ReaderProxy {
 }
 
 impl FragmentJob {
+    /// Is nothing left to send, of `total`?
+    pub fn is_done(&self, total: FragmentNumber) -> bool {
+        let end = self.only.map_or(total, |set| set.base().saturating_add(set.num_bits()).saturating_sub(1));
+        self.next > total.min(end)
+    }
+
     /// The next fragment to send, of `total`; `None` when the job is done.
     pub fn take_next(&mut self, total: FragmentNumber) -> Option<FragmentNumber> {
         while self.next <= total {
@@ -185,7 +270,7 @@ mod tests {
         let mut set = FragmentNumberSet::new(3);
         [3, 5, 250].into_iter().for_each(|n| assert!(set.insert(n)));
         let mut proxy = proxy();
-        assert!(proxy.on_nack_frag(SequenceNumber(1), set, 1));
+        assert!(proxy.on_nack_frag(SequenceNumber(1), set, set, 1, FragmentNumber::MAX));
         let job = &mut proxy.fragments[0];
         let taken: Vec<_> = std::iter::from_fn(|| job.take_next(100)).collect();
         assert_eq!(taken, [3, 5], "the change has only 100 fragments");

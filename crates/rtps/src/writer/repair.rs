@@ -1,15 +1,45 @@
 //! What single readers are owed: changes again, fragments, GAPs, heartbeats to answer.
 //! RTPS 2.5 §8.4.9.2 (reliable stateful writer), §8.3.8.5 (GAP).
 
-use taut_base::{EntityId, SequenceNumber, SequenceNumberSet};
+use taut_base::{EntityId, FragmentNumber, Guid, Locator, SequenceNumber, SequenceNumberSet, Time};
 use taut_wire::{Gap, Heartbeat};
 
 use super::path::PathSizes;
+use super::shared::{Recent, Way};
 use super::transmit::send_fragments;
+use super::window::{self, Window};
 use super::{Owed, ReaderProxy, Writer};
 use crate::history_cache::{CacheChange, HistoryCache};
 use crate::limits;
 use crate::message::{HEARTBEAT, NUMBERS, Tx};
+
+/// What a reader asks for that others of its group may need, too.
+struct Shared<'a> {
+    group: Locator,
+    /// All readers of the group may see changes from here on.
+    from: SequenceNumber,
+    recent: &'a mut Recent,
+    /// What is to be sent to the group.
+    changes: Option<SequenceNumberSet>,
+}
+
+impl Shared<'_> {
+    /// Is a change to be sent to this reader alone?
+    fn is_alone(&mut self, now: Time, number: SequenceNumber, reader: Guid) -> bool {
+        if number < self.from {
+            return true;
+        }
+        match self.recent.way(now, number, reader) {
+            Way::Alone => true,
+            Way::Sent => false,
+            Way::Shared => !self.changes.get_or_insert(SequenceNumberSet::new(number)).insert(number),
+        }
+    }
+}
+
+/// What a small change takes of a turn besides its payload. Lower counts a turn of small changes as shorter than it
+/// is, higher as longer.
+const CHANGE_HEADERS: usize = 64;
 
 /// What a writer holds, beside its proxies.
 pub(super) struct Contents<'a> {
@@ -29,19 +59,28 @@ impl Writer {
         Contents { writer_id: guid.entity, history, paths, sent, off_lane, count: heartbeat_count }
     }
 
-    /// Sends what single readers are owed. Returns whether all is out.
+    /// Sends of what single readers are owed as much as is one turn. Returns whether all is out.
     pub fn repair(&mut self, tx: &mut Tx<'_>) -> bool {
         self.catch_up();
         self.learn_paths(tx);
+        let mut turn = limits::REPAIR_TURN;
         while let Some(guid) = self.owed.front() {
-            if tx.budget == 0 {
+            if tx.budget == 0 || turn == 0 {
                 return false;
             }
-            let Writer { guid: own, history, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
+            let group = self.repair_group(*guid);
+            let Writer {
+                guid: own, history, paths, sent, off_lane, heartbeat_count, proxies, recent, ..
+            } = self;
             let (sent, off_lane) = (*sent, *off_lane);
             let mut contents =
                 Contents { writer_id: own.entity, history, paths, sent, off_lane, count: heartbeat_count };
-            let done = proxies.get_mut(guid).is_none_or(|proxy| contents.repair(tx, proxy));
+            let mut shared = group.map(|(group, from)| Shared { group, from, recent, changes: None });
+            let done =
+                proxies.get_mut(guid).is_none_or(|proxy| contents.repair(tx, proxy, &mut turn, &mut shared));
+            if let Some(shared) = shared {
+                contents.repair_group(tx, shared);
+            }
             if done {
                 self.owed.pop_front();
             } else {
@@ -78,21 +117,37 @@ impl Contents<'_> {
         }
     }
 
-    fn repair(&mut self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy) -> bool {
+    /// Sends what one reader is owed, at most about `turn` bytes. Returns whether all is out.
+    fn repair(
+        &mut self,
+        tx: &mut Tx<'_>,
+        proxy: &mut ReaderProxy,
+        turn: &mut usize,
+        shared: &mut Option<Shared<'_>>,
+    ) -> bool {
         let reader_id = proxy.guid.entity;
         tx.message.directed(proxy.guid.prefix);
         let owed = std::mem::take(&mut proxy.owed);
-        let repaired = !matches!(owed, Owed::Nothing) || !proxy.fragments.is_empty();
+        let mut repaired = !matches!(owed, Owed::Nothing) || !proxy.fragments.is_empty();
         match owed {
             Owed::Nothing => {}
-            Owed::Requested(set) => self.send_requested(tx, proxy, &set),
+            Owed::Requested(set) => repaired = self.send_requested(tx, proxy, &set, turn, shared),
             Owed::Replay(from, to) => {
                 for change in self.history.from(from).take_while(|change| change.sequence_number <= to) {
-                    self.send_to_one(tx, change, proxy);
+                    if *turn == 0 {
+                        proxy.owed = Owed::Replay(change.sequence_number, to);
+                        break;
+                    }
+                    self.send_to_one(tx, change, proxy, turn);
                 }
             }
         }
-        let done = self.repair_fragments(tx, proxy);
+        let mut done = matches!(proxy.owed, Owed::Nothing) && self.repair_fragments(tx, proxy, turn);
+        if !done && proxy.reliable && proxy.repair_room == 0 {
+            // What its buffer would not hold it asks for again.
+            proxy.forget_owed();
+            done = true;
+        }
         if done && proxy.reliable && (repaired || proxy.heartbeat_due) {
             proxy.heartbeat_due = false;
             let mut heartbeat = self.heartbeat(reader_id, false, proxy.first_relevant);
@@ -112,32 +167,90 @@ impl Contents<'_> {
     }
 
     /// Puts a change into the message for one reader, or notes its fragments for later.
-    fn send_to_one(&self, tx: &mut Tx<'_>, change: &CacheChange, proxy: &mut ReaderProxy) {
+    fn send_to_one(&self, tx: &mut Tx<'_>, change: &CacheChange, proxy: &mut ReaderProxy, turn: &mut usize) {
         if self.paths.fragment_size(change).is_some() {
             proxy.owe_fragments(change.sequence_number, None);
             return;
         }
+        proxy.sent_again = proxy.sent_again.saturating_add(1);
+        *turn = turn.saturating_sub(change.payload.len().saturating_add(CHANGE_HEADERS));
+        let to = (change.sequence_number, FragmentNumber::MAX);
+        proxy.note_answered(to, change.payload.len().max(window::DATAGRAM));
         tx.data(proxy.guid.entity, change, &proxy.unicast);
     }
 
-    fn send_requested(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy, set: &SequenceNumberSet) {
+    /// Sends changes that a reader asked for. Returns whether it is to say what it has got.
+    fn send_requested(
+        &self,
+        tx: &mut Tx<'_>,
+        proxy: &mut ReaderProxy,
+        set: &SequenceNumberSet,
+        turn: &mut usize,
+        shared: &mut Option<Shared<'_>>,
+    ) -> bool {
         let mut gap = GapBuilder::default();
-        for number in set.iter().take_while(|number| *number <= self.sent) {
+        let (mut alone, mut any) = (false, false);
+        let acked = proxy.acked;
+        let asked = set.iter().skip_while(|number| *number <= acked);
+        let mut asked = asked.take_while(|number| *number <= self.sent).peekable();
+        while let Some(number) = asked.next_if(|_| *turn > 0 && proxy.repair_room > 0) {
             match self.history.get(number).filter(|_| number >= proxy.first_relevant) {
-                Some(change) => self.send_to_one(tx, change, proxy),
+                Some(change) => {
+                    any = true;
+                    let is_whole = self.paths.fragment_size(change).is_none();
+                    let shared = shared.as_mut().filter(|_| is_whole);
+                    if shared.is_none_or(|shared| shared.is_alone(tx.now, number, proxy.guid)) {
+                        alone = true;
+                        self.send_to_one(tx, change, proxy, turn);
+                    }
+                }
                 None => gap.add(number),
             }
         }
+        if let Some(next) = asked.peek() {
+            let mut rest = SequenceNumberSet::new(*next);
+            asked.for_each(|number| {
+                rest.insert(number);
+            });
+            proxy.owed = Owed::Requested(rest);
+        }
         gap.send(tx, proxy, self.writer_id);
+        alone || !any || !proxy.fragments.is_empty()
     }
 
-    fn repair_fragments(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy) -> bool {
+    /// Sends changes to a group that several readers of it have asked for.
+    fn repair_group(&mut self, tx: &mut Tx<'_>, shared: Shared<'_>) {
+        let Some(changes) = shared.changes else { return };
+        let group = [shared.group];
+        for change in changes.iter().filter_map(|number| self.history.get(number)) {
+            tx.data(EntityId::UNKNOWN, change, &group);
+        }
+        let heartbeat = self.heartbeat(EntityId::UNKNOWN, false, SequenceNumber::FIRST);
+        tx.make_room(HEARTBEAT, &group);
+        tx.message.heartbeat(&heartbeat);
+        tx.flush(&group);
+    }
+
+    fn repair_fragments(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy, turn: &mut usize) -> bool {
         while let Some(job) = proxy.fragments.front_mut() {
             match self.history.get(job.number).filter(|_| job.number >= proxy.first_relevant) {
                 Some(change) => {
                     tx.send_all(&proxy.unicast);
                     let size = self.paths.fragment_size(change).unwrap_or(limits::FRAGMENT_SIZE);
-                    if !send_fragments(tx, change, size, proxy.guid.entity, job, &proxy.unicast) {
+                    let allowed = Window::datagrams(proxy.repair_room, size).min(turn.div_ceil(size.max(1)));
+                    let before = allowed.saturating_mul(size);
+                    let mut left = before;
+                    let done =
+                        send_fragments(tx, change, size, proxy.guid.entity, job, &proxy.unicast, &mut left);
+                    let to = (job.number, job.next.saturating_sub(1));
+                    let bytes = before.saturating_sub(left);
+                    let fragments = bytes.div_ceil(size.max(1));
+                    *turn = turn.saturating_sub(bytes);
+                    let cost = fragments.saturating_mul(size.max(window::DATAGRAM));
+                    proxy.note_answered(to, cost);
+                    proxy.sent_again =
+                        proxy.sent_again.saturating_add(u64::try_from(fragments).unwrap_or(u64::MAX));
+                    if !done {
                         return false;
                     }
                 }
@@ -196,7 +309,7 @@ mod tests {
     use crate::history_cache::ChangeKind;
     use crate::message::Message;
     use crate::writer::{MulticastChoice, NewChange};
-    use taut_base::{Guid, GuidPrefix, InstanceHandle, Locator, ProtocolVersion, Time, VendorId};
+    use taut_base::{GuidPrefix, InstanceHandle, ProtocolVersion, VendorId};
     use taut_mem::Bytes;
     use taut_port::Loopback;
     use taut_qos::{EndpointQos, History, ReliabilityKind};

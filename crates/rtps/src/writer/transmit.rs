@@ -4,6 +4,7 @@
 use taut_base::{EntityId, SequenceNumber};
 
 use super::Writer;
+use super::large::Sent;
 use super::reader_proxy::FragmentJob;
 use crate::history_cache::CacheChange;
 use crate::limits;
@@ -18,53 +19,67 @@ impl Writer {
         if self.route.is_empty() {
             self.sent = self.last;
         }
-        let sent_before = tx.sent;
-        let done = self.push_fresh(tx);
+        if self.blocked && self.is_still_blocked(tx) {
+            return true;
+        }
+        let mut out = Outgoing { from: self.sent.next(), noted: tx.sent, bytes: 0 };
+        let done = self.push_fresh(tx, &mut out);
         self.piggyback_heartbeat(tx);
         tx.flush(&self.route);
-        self.note_under_way(tx.sent.saturating_sub(sent_before));
+        self.note_under_way(tx, &mut out);
         self.history.evict(self.sent);
         self.forget_acknowledged();
         self.update_link();
         done
     }
 
-    /// The fresh changes themselves; the last message stays open.
-    fn push_fresh(&mut self, tx: &mut Tx<'_>) -> bool {
-        let Writer { history, sent, last, fragment, route, paths, .. } = self;
-        for change in history.from(sent.next()) {
-            if tx.budget == 0 {
-                return false;
+    /// The fresh changes themselves; the last message stays open. Returns `false` when the budget is used up.
+    fn push_fresh(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> bool {
+        loop {
+            let (change, size) = match self.push_small(tx, out) {
+                Next::Large(change, size) => (change, size),
+                Next::Nothing => break,
+                Next::Later => return false,
+            };
+            match self.push_large(tx, out, &change, size) {
+                Sent::Whole => self.sent = change.sequence_number,
+                Sent::Part => return false,
+                Sent::Blocked => return true,
             }
-            let number = change.sequence_number;
-            if let Some(size) = paths.fragment_size(change) {
-                tx.flush(route);
-                // KEEP_LAST may have dropped the change that was under way.
-                let next = if fragment.0 == number { fragment.1 } else { 1 };
-                let mut job = FragmentJob { number, next, only: None };
-                let sent_all = send_fragments(tx, change, size, EntityId::UNKNOWN, &mut job, route);
-                *fragment = (number, job.next);
-                if !sent_all {
-                    return false;
-                }
-            } else {
-                tx.data(EntityId::UNKNOWN, change, route);
-            }
-            *sent = number;
         }
         // What is not held any more is not sent.
-        *sent = *last;
+        self.sent = self.last;
         true
     }
 
-    /// So many datagrams have left.
-    fn note_under_way(&mut self, datagrams: usize) {
-        if self.keep_all {
-            self.unasked_datagrams = self.unasked_datagrams.saturating_add(datagrams);
-            // A change may be half out.
-            let last = self.sent.max(self.fragment.0);
-            self.under_way.extend(std::iter::repeat_n(last, datagrams));
+    /// Fresh changes that go in one piece each, up to one that does not.
+    fn push_small(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> Next {
+        let Writer { history, sent, route, paths, .. } = self;
+        for change in history.from(sent.next()) {
+            if tx.budget == 0 {
+                return Next::Later;
+            }
+            if let Some(size) = paths.fragment_size(change) {
+                return Next::Large(change.clone(), size);
+            }
+            tx.data(EntityId::UNKNOWN, change, route);
+            out.bytes = out.bytes.saturating_add(change.payload.len());
+            *sent = change.sequence_number;
         }
+        Next::Nothing
+    }
+
+    /// Takes note of what has left since the last time. KEEP_LAST only waits within a change.
+    pub(super) fn note_under_way(&mut self, tx: &Tx<'_>, out: &mut Outgoing) {
+        let datagrams = tx.sent.saturating_sub(out.noted);
+        let bytes = std::mem::take(&mut out.bytes);
+        out.noted = tx.sent;
+        if datagrams > 0 && (self.keep_all || self.fragment.0 > self.sent) {
+            self.unasked_datagrams = self.unasked_datagrams.saturating_add(datagrams);
+            let each = datagrams.div_ceil(self.route.len().max(1));
+            self.window.note_sent(out.from, self.place_out(), each, bytes);
+        }
+        out.from = self.sent.next();
     }
 
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
@@ -99,8 +114,28 @@ impl Writer {
     }
 }
 
-/// Sends the fragments of a job, of `size` bytes and one datagram each, as far as the budget goes; the last ones
-/// may stay in the message.
+/// What a step has sent of fresh changes and not taken note of.
+pub(super) struct Outgoing {
+    /// The first change of it.
+    pub from: SequenceNumber,
+    /// Datagrams that were taken note of, of those that the step has sent.
+    pub noted: usize,
+    /// Bytes of the others' payloads.
+    pub bytes: usize,
+}
+
+/// What is next to be sent.
+enum Next {
+    /// Nothing.
+    Nothing,
+    /// More than the budget allows.
+    Later,
+    /// A change in fragments of this size.
+    Large(CacheChange, usize),
+}
+
+/// Sends the fragments of a job, of `size` bytes and one datagram each, as far as the budget and `room`, in bytes,
+/// go; the last ones may stay in the message.
 pub(super) fn send_fragments(
     tx: &mut Tx<'_>,
     change: &CacheChange,
@@ -108,13 +143,15 @@ pub(super) fn send_fragments(
     reader_id: EntityId,
     job: &mut FragmentJob,
     to: &[taut_base::Locator],
+    room: &mut usize,
 ) -> bool {
     let total = u32::try_from(change.payload.len().div_ceil(size.max(1))).unwrap_or(u32::MAX);
     loop {
-        if tx.budget == 0 {
-            return false;
+        if tx.budget == 0 || *room == 0 {
+            return job.is_done(total);
         }
         let Some(number) = job.take_next(total) else { return true };
+        *room = room.saturating_sub(size);
         let aligned = tx.message.data_frag(reader_id, change, number, size);
         // The last one leaves with the heartbeat that follows it.
         if number < total || !aligned {

@@ -104,12 +104,12 @@ fn wait_for_readers(
         writer.wait_matched_count(readers, slice)
     });
     match all {
-        Err(Error::Timeout) if stop::requested() => Ok(()),
-        Err(Error::Timeout) if writer.publication_matched_status().current_count > 0 => {
+        Err(Error::Timeout(_)) if stop::requested() => Ok(()),
+        Err(Error::Timeout(_)) if writer.publication_matched_status().current_count > 0 => {
             output::note("not everybody has joined: starting without them");
             Ok(())
         }
-        Err(Error::Timeout) => Err(Failure::System(format!(
+        Err(Error::Timeout(_)) => Err(Failure::System(format!(
             "the subscriber was not found in {JOIN_S} s: does the interface carry multicast? `--interface` chooses another"
         ))),
         Err(Error::PreconditionNotMet(_)) => Err(gone()),

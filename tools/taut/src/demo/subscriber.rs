@@ -127,7 +127,7 @@ fn take(
 ) -> Result<(), Failure> {
     match reader.wait(until.saturating_duration_since(Instant::now())) {
         Ok(()) => {}
-        Err(Error::Timeout) => return Ok(()),
+        Err(Error::Timeout(_)) => return Ok(()),
         Err(error) => return Err(error.into()),
     }
     while let Some(sample) = reader.take_next()? {

@@ -1,0 +1,52 @@
+//! Which reliable readers a writer waits for, for people who ask. No part of the path of a sample.
+
+use taut_base::{Guid, SequenceNumber, Time};
+
+use super::Writer;
+use crate::ReaderIndex;
+
+/// Who it is that lags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lagging {
+    /// A reader of another participant.
+    Remote(Guid),
+    /// A reader of this one.
+    Local(ReaderIndex),
+}
+
+/// A reliable reader that does not have all that was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lag {
+    /// The reader.
+    pub reader: Lagging,
+    /// How many changes it has not acknowledged.
+    pub behind: u64,
+    /// When the first of them that is still held was written.
+    pub since: Option<Time>,
+    /// When it last answered, if it is of another participant and ever did.
+    pub heard: Option<Time>,
+    /// Changes and fragments that were sent to it alone.
+    pub sent_again: u64,
+}
+
+impl Writer {
+    /// The reliable readers that have not acknowledged all, furthest behind first.
+    /// *Cost*: a look at each reader, and at the history for each that lags.
+    pub fn lags(&self) -> Vec<Lag> {
+        let remote = self.proxies.values().filter(|proxy| proxy.reliable).map(|proxy| {
+            let reader = Lagging::Remote(proxy.guid);
+            self.lag(reader, proxy.acked, proxy.heard, proxy.sent_again)
+        });
+        let local = self.local.iter().filter(|local| local.reliable);
+        let local = local.map(|local| self.lag(Lagging::Local(local.reader), local.delivered, None, 0));
+        let mut lags: Vec<Lag> = remote.chain(local).filter(|lag| lag.behind > 0).collect();
+        lags.sort_by_key(|lag| std::cmp::Reverse(lag.behind));
+        lags
+    }
+
+    fn lag(&self, reader: Lagging, acked: SequenceNumber, heard: Option<Time>, sent_again: u64) -> Lag {
+        let behind = u64::try_from(self.last.0.saturating_sub(acked.0)).unwrap_or(0);
+        let since = self.history.from(acked.next()).next().map(|change| change.time);
+        Lag { reader, behind, since, heard, sent_again }
+    }
+}

@@ -1,0 +1,252 @@
+//! What reliability costs: datagrams are counted.
+
+use taut_base::{Duration, SequenceNumber, SequenceNumberSet};
+use taut_mem::Bytes;
+use taut_port::{Frame, Traffic};
+use taut_qos::Qos;
+use taut_sim::{
+    Faults, Network, NodeOptions, Pair, SimReader, SimWriter, Taken, Tally, TopicSpec, user_locator,
+};
+use taut_wire::{AckNack, Endian, Header, Submessage, Submessages, write_message_header};
+
+/// A writer on node 0 and a reader on each other node, all in one multicast group.
+struct Group {
+    network: Network,
+    writer: SimWriter,
+    readers: Vec<SimReader>,
+}
+
+impl Group {
+    fn new(readers: usize, options: NodeOptions) -> Group {
+        let mut network = Network::new(3);
+        for _ in 0..=readers {
+            let node = network.add(options);
+            network.start(node);
+        }
+        let (topic, qos) = (TopicSpec::new("Square", true), Qos::default().reliable().keep_all());
+        let writer = network.create_writer(0, 1, &topic, &qos);
+        let readers = (1..=readers).map(|node| network.create_reader(node, &topic, &qos)).collect();
+        let mut group = Group { network, writer, readers };
+        for _ in 0..100 {
+            group.network.run_for(Duration::from_millis(100));
+        }
+        let is_matched = |reader| group.network.is_matched(&group.writer, reader) == (true, true);
+        assert!(group.readers.iter().all(is_matched));
+        group.write(10);
+        group.network.run_for(Duration::from_secs(1));
+        assert!((0..group.readers.len()).all(|reader| group.numbers(reader) == [1]));
+        group
+    }
+
+    fn write(&mut self, filler: u32) {
+        self.network.write(&mut self.writer, 1, filler).unwrap();
+    }
+
+    /// Loses so many of a thousand on the way to these readers.
+    fn lose(&mut self, readers: std::ops::Range<usize>, loss: u64) {
+        for reader in readers {
+            self.network.links.insert((0, reader + 1), Faults::loss(loss));
+        }
+    }
+
+    fn numbers(&mut self, reader: usize) -> Vec<u64> {
+        let reader = self.readers[reader];
+        self.network.take(&reader, usize::MAX).iter().map(Taken::number).collect()
+    }
+}
+
+#[test]
+fn a_lost_datagram_is_sent_again_once() {
+    for later in [0, 1, 5] {
+        let mut group = Group::new(1, NodeOptions::default());
+        group.lose(0..1, 1_000);
+        let before = group.network.sent();
+        group.write(100);
+        group.lose(0..1, 0);
+        (0..later).for_each(|_| group.write(100));
+        group.network.run_for(Duration::from_secs(1));
+        let sent = group.network.sent().since(&before);
+        assert_eq!(sent.data, 1 + later + 1, "{sent:?}");
+        assert_eq!(group.numbers(0), (2..=2 + later).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn who_has_nothing_to_say_is_silent() {
+    let mut group = Group::new(8, NodeOptions::default());
+    for _ in 0..100 {
+        group.write(100);
+    }
+    group.network.run_for(Duration::from_millis(200));
+    let before = group.network.sent();
+    group.network.run_for(Duration::from_secs(600));
+    assert_eq!(group.network.sent().since(&before).user_traffic(), 0);
+}
+
+#[test]
+fn readers_of_a_group_that_miss_the_same_are_repaired_together() {
+    for later in [0, 1, 3] {
+        let mut group = Group::new(32, NodeOptions::default());
+        group.lose(0..32, 1_000);
+        let before = group.network.sent();
+        group.write(100);
+        group.lose(0..32, 0);
+        (0..later).for_each(|_| group.write(100));
+        group.network.run_for(Duration::from_secs(1));
+        let sent = group.network.sent().since(&before);
+        assert_eq!(sent.data, 1 + later + 2, "one alone, one for all others: {sent:?}");
+        for reader in 0..32 {
+            assert_eq!(group.numbers(reader), (2..=2 + later).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn readers_of_a_group_that_lose_at_random_get_all() {
+    let mut group = Group::new(12, NodeOptions::default());
+    group.lose(0..12, 200);
+    for _ in 0..200 {
+        group.write(100);
+        group.network.run_for(Duration::from_micros(300));
+    }
+    group.network.run_for(Duration::from_secs(5));
+    for reader in 0..12 {
+        assert_eq!(group.numbers(reader), (2..=201).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn one_reader_of_a_group_is_repaired_alone() {
+    let mut group = Group::new(32, NodeOptions::default());
+    group.lose(7..8, 1_000);
+    let before: Vec<Tally> = group.network.nodes.iter().map(|node| node.sent).collect();
+    group.write(100);
+    group.lose(7..8, 0);
+    group.network.run_for(Duration::from_secs(1));
+    let sent = group.network.nodes[0].sent.since(&before[0]);
+    assert_eq!(sent.data, 2, "{sent:?}");
+    assert_eq!(group.numbers(7), [2]);
+    // Each has one question and one answer, the one that missed it one more of each.
+    assert!(sent.heartbeat <= 1 + 32 + 1, "{sent:?}");
+    assert_eq!(group.network.nodes[8].sent.since(&before[8]).acknack, 2);
+}
+
+#[test]
+fn a_lost_datagram_is_sent_again_once_on_a_long_way() {
+    let delay = Duration::from_millis(40);
+    let mut group = Group::new(1, NodeOptions::default());
+    let far = |loss| Faults { loss, delay, ..Faults::default() };
+    group.network.links.insert((1, 0), far(0));
+    let mut repairs = Vec::new();
+    for _ in 0..6 {
+        let before = group.network.sent();
+        group.network.links.insert((0, 1), far(1_000));
+        group.write(100);
+        group.network.links.insert((0, 1), far(0));
+        (0..10).for_each(|_| {
+            group.write(100);
+            group.network.run_for(Duration::from_millis(5));
+        });
+        group.network.run_for(Duration::from_secs(3));
+        repairs.push(group.network.sent().since(&before).data - 11);
+    }
+    assert_eq!(repairs[4..], [1, 1], "once it knows how long answers take: {repairs:?}");
+}
+
+/// How many datagrams of samples leave before a fresh one, when a reader has just asked for `count` of `size` B.
+fn before_a_fresh_one(count: u32, size: u32) -> usize {
+    let mut group = Group::new(2, NodeOptions::default());
+    group.lose(1..2, 1_000);
+    (0..count).for_each(|_| group.write(size));
+    group.network.run_for(Duration::from_millis(1));
+    let (slow, writer) = (group.readers[1].guid, group.writer.guid);
+    let mut asked = SequenceNumberSet::new(SequenceNumber(2));
+    for number in 2..count + 2 {
+        asked.insert(SequenceNumber(number.into()));
+    }
+    let mut bytes = Vec::new();
+    write_message_header(&mut bytes, slow.prefix);
+    let (reader_id, writer_id) = (slow.entity, writer.entity);
+    AckNack { reader_id, writer_id, reader_sn_state: asked, count: 1_000, final_flag: false }
+        .write(&mut bytes, Endian::Little);
+    let frame = Frame { source: user_locator(2), traffic: Traffic::User, bytes: Bytes::from(bytes) };
+    group.network.capturing = 10_000;
+    let mut change = taut_dcps::Write {
+        kind: taut_rtps::ChangeKind::Alive,
+        instance: Default::default(),
+        source_timestamp: None,
+        payload: Bytes::copy_from(&[0; 100]),
+        number: None,
+        in_lane: false,
+        called: taut_base::Time::default(),
+    };
+    let index = group.writer.index;
+    let fresh = group
+        .network
+        .on(0, |participant, now| {
+            participant.on_frame(now, &frame);
+            participant.write(now, index, &mut change).unwrap()
+        })
+        .unwrap();
+    let is_fresh = |bytes: &[u8]| {
+        let (_, rest) = Header::parse(bytes).unwrap();
+        Submessages::new(rest)
+            .flatten()
+            .any(|s| matches!(s, Submessage::Data(data) if data.writer_sn == fresh))
+    };
+    group.network.captured.iter().position(|sent| sent.from == 0 && is_fresh(&sent.bytes)).unwrap()
+}
+
+#[test]
+fn repairs_leave_fresh_changes_their_turn() {
+    for (count, size) in [(200, 60_000), (15, 1_000_000), (200, 100)] {
+        let before = before_a_fresh_one(count, size);
+        assert!(before <= 3, "{count} of {size} B: {before} datagrams come first");
+    }
+}
+
+/// Writes a change of `size` bytes, in fragments of 1,352, to a reader that needs 10 us for each datagram and has
+/// room for some. Returns how long it takes and how many fragments.
+fn to_a_narrow_reader(size: u32, receive_buffer: usize) -> (Duration, u64) {
+    let options = NodeOptions { path_size: 1_472, ..NodeOptions::default() };
+    let reader = NodeOptions { service: Duration::from_micros(10), receive_buffer, ..options };
+    let mut pair = Pair::with_options(1, options, reader);
+    pair.reader(Qos::default().reliable().keep_all());
+    pair.writer(Qos::default().reliable().keep_all());
+    pair.run_until_matched();
+    pair.run_for(Duration::from_secs(1));
+    let (before, start) = (pair.network.sent(), pair.network.now());
+    pair.write(1, size).unwrap();
+    assert!(pair.run_until(Duration::from_secs(100), |pair| !pair.take_numbers().is_empty()));
+    (pair.network.now().since(start), pair.network.sent().since(&before).data_frag)
+}
+
+#[test]
+fn a_large_change_does_not_overrun_its_reader() {
+    let (took, sent) = to_a_narrow_reader(16 << 20, 1_100);
+    assert_eq!(sent, (16_u64 << 20).div_ceil(1_352), "nothing is lost");
+    assert!(took < Duration::from_millis(130), "{took}: the reader is busy all the time");
+}
+
+#[test]
+fn a_small_buffer_is_found_out() {
+    for (size, buffer) in [(16 << 20, 200), (4 << 20, 100)] {
+        let (took, sent) = to_a_narrow_reader(size, buffer);
+        let least = u64::from(size) / 1_352;
+        assert!(sent < 2 * least && took.0 < 5 * 10_000 * least.cast_signed(), "{sent} of {least}, {took}");
+    }
+}
+
+/// A reader that never answers what it is asked within a change.
+#[test]
+fn a_reader_that_does_not_say_how_far_it_is_gets_all() {
+    let options = NodeOptions { path_size: 1_472, ..NodeOptions::default() };
+    let mut pair = Pair::with_options(1, options, options);
+    pair.reader(Qos::default().reliable().keep_all());
+    pair.writer(Qos::default().reliable().keep_all());
+    pair.run_until_matched();
+    pair.run_for(Duration::from_secs(1));
+    pair.network.cut(1, 0);
+    pair.write(1, 16 << 20).unwrap();
+    assert!(pair.run_until(Duration::from_secs(2), |pair| !pair.take_numbers().is_empty()));
+}
