@@ -248,5 +248,8 @@ fn a_reader_that_does_not_say_how_far_it_is_gets_all() {
     pair.run_for(Duration::from_secs(1));
     pair.network.cut(1, 0);
     pair.write(1, 16 << 20).unwrap();
+    let start = pair.network.now();
     assert!(pair.run_until(Duration::from_secs(2), |pair| !pair.take_numbers().is_empty()));
+    let took = pair.network.now().since(start);
+    assert!(took < Duration::from_millis(100), "{took}: it is not asked for ever");
 }

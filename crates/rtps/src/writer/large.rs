@@ -19,6 +19,11 @@ use crate::message::{HEARTBEAT, Tx};
 /// is looked through for each NACK_FRAG.
 const OFFERS: usize = 16;
 
+/// So often in a row a reader may leave the writer waiting that asks how far it is; then it is asked no more. Lower
+/// takes one that has lost a few questions for one that answers none, as those of some vendors, and overruns it;
+/// higher delays the first large change to these.
+const SILENT: u32 = 3;
+
 /// How far a change has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
@@ -115,6 +120,7 @@ impl Writer {
             && let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.offer_heard < offer)
         {
             proxy.offer_heard = offer;
+            proxy.silent = 0;
             rest = FragmentNumberSet::new(set.base());
             set.iter().filter(|fragment| *fragment < offer.1).for_each(|fragment| {
                 rest.insert(fragment);
@@ -129,6 +135,10 @@ impl Writer {
         if std::mem::replace(&mut self.asked_again, true) {
             self.window.forget();
             self.blocked = false;
+            let listening = |proxy: &&mut ReaderProxy| proxy.reliable && proxy.lane_from.is_none();
+            for proxy in self.proxies.values_mut().filter(listening) {
+                proxy.silent = proxy.silent.saturating_add(1);
+            }
         } else {
             self.ask_again = true;
         }
@@ -170,9 +180,10 @@ impl Writer {
         self.paced().map(room).max().unwrap_or(usize::MAX)
     }
 
-    /// The readers that tell how far they are.
+    /// The readers that tell how far they are, as far as is known.
     fn paced(&self) -> impl Iterator<Item = &ReaderProxy> {
-        self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none())
+        let tells = |proxy: &&ReaderProxy| proxy.silent < SILENT;
+        self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()).filter(tells)
     }
 
     /// A reader has told how far it is and what it misses.

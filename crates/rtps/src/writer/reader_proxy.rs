@@ -57,6 +57,8 @@ pub struct ReaderProxy {
     pub(super) missing_again: usize,
     /// The last fragment that it has asked for as it was offered before it left.
     pub(super) offer_heard: (SequenceNumber, FragmentNumber),
+    /// How often in a row it has not answered where the rest of a change waited for that.
+    pub(super) silent: u32,
 }
 
 /// Changes to be sent (again) to one reader.
@@ -110,6 +112,7 @@ impl ReaderProxy {
             answered_to: (SequenceNumber::ZERO, 0),
             missing_again: 0,
             offer_heard: (SequenceNumber::ZERO, 0),
+            silent: 0,
         }
     }
 

@@ -190,8 +190,9 @@ impl Contents<'_> {
     ) -> bool {
         let mut gap = GapBuilder::default();
         let (mut alone, mut any) = (false, false);
-        let acked = proxy.acked;
-        let asked = set.iter().skip_while(|number| *number <= acked);
+        // What it has got meanwhile it is not sent. What it never gets it is told to be irrelevant, whatever it has said.
+        let (acked, first) = (proxy.acked, proxy.first_relevant);
+        let asked = set.iter().filter(|number| *number > acked || *number < first);
         let mut asked = asked.take_while(|number| *number <= self.sent).peekable();
         while let Some(number) = asked.next_if(|_| *turn > 0 && proxy.repair_room > 0) {
             match self.history.get(number).filter(|_| number >= proxy.first_relevant) {
