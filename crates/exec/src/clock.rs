@@ -11,10 +11,12 @@ const NS_PER_S: i64 = 1_000_000_000;
 /// a second clock more often, higher and what is written just after that has the old time. *Units*: ns.
 const KNOWN_FOR: i64 = 1_000_000;
 
-/// Readings of both clocks are taken again, so often at most, if more than so many ns have passed between them: the
-/// thread was stopped there, or the clocks are slow. Lower reads them more often, higher and times are less exact.
+/// A difference that is another one by less than so many ns is the same. Lower takes what passes between two readings
+/// for a time that was set, higher overlooks one.
 const TOGETHER: i64 = 1_000;
-const READINGS: usize = 4;
+
+/// Of how many readings the first difference is the best. Lower and one during which the thread was stopped may count.
+const FIRST_READINGS: usize = 4;
 
 /// Wall clock less monotonic clock in ns, and until when that is known.
 static DIFFERENCE: AtomicI64 = AtomicI64::new(0);
@@ -44,7 +46,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Now, by both clocks. *Cost*: one vDSO call; three once in a millisecond.
+    /// Now, by both clocks. *Cost*: one vDSO call; five once in a millisecond.
     #[inline]
     pub fn now() -> Moment {
         let now = monotonic_now();
@@ -67,15 +69,11 @@ impl From<Timestamp> for Moment {
 /// same, read less well: times do not go back and forth by it.
 #[cold]
 fn learn_difference() {
-    let (mut difference, mut error) = read_difference();
-    for _ in 1..READINGS {
-        if error <= TOGETHER {
-            break;
-        }
-        (difference, error) =
-            std::cmp::min_by_key((difference, error), read_difference(), |(_, error)| *error);
-    }
     let known = DIFFERENCE.load(Ordering::Relaxed);
+    // Later readings correct none that was a little wrong, so the first is taken again where it may be.
+    let readings = if known == 0 { FIRST_READINGS } else { 1 };
+    let readings = (0..readings).map(|_| read_difference());
+    let (difference, error) = readings.min_by_key(|(_, error)| *error).unwrap_or_default();
     if difference.abs_diff(known) > error.max(TOGETHER).unsigned_abs() {
         DIFFERENCE.store(difference, Ordering::Relaxed);
     }
