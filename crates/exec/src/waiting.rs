@@ -40,7 +40,7 @@ const LONGEST_PAUSE: u32 = 1_023;
 const GRACE: Duration = Duration::from_micros(200);
 
 /// Whether to look before to sleep, by what came of it the last times: as long as looks find something each
-/// wait looks; after each that does not twice as many waits go to sleep at once.
+/// wait looks; after each that does not twice as many waits go to sleep at once, and half as many for each that did.
 #[derive(Default)]
 pub(crate) struct Spin {
     pause: AtomicU32,
@@ -69,7 +69,8 @@ impl Spin {
         loop {
             for _ in 0..pace.looks {
                 if ready() {
-                    self.pause.store(0, Ordering::Relaxed);
+                    // Not at once 0: on one core a look finds something now and then, as the thread was stopped.
+                    self.pause.store(self.pause.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
                     return true;
                 }
                 (0..pace.pauses).for_each(|_| std::hint::spin_loop());
@@ -245,7 +246,18 @@ mod tests {
         let pauses: Vec<usize> = (0..13).map(|_| waits_without_a_look(&spin, false)).collect();
         assert_eq!(pauses, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1_023, 1_023, 1_023]);
         assert_eq!(waits_without_a_look(&spin, true), 1_023);
-        assert_eq!([true, true, false, false].map(|finds| waits_without_a_look(&spin, finds)), [0, 0, 0, 1]);
+        assert!(
+            (0..10).all(|_| waits_without_a_look(&spin, true) == 0),
+            "as long as it finds something it looks"
+        );
+        assert_eq!([false, false].map(|finds| waits_without_a_look(&spin, finds)), [0, 1]);
+    }
+
+    #[test]
+    fn one_find_by_chance_costs_one_look_in_vain() {
+        let spin = Spin::default();
+        (0..13).for_each(|_| _ = waits_without_a_look(&spin, false));
+        assert_eq!([true, false, false].map(|finds| waits_without_a_look(&spin, finds)), [1_023, 0, 1_023]);
     }
 
     #[test]
