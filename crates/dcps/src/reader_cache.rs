@@ -99,9 +99,10 @@ pub(crate) fn source_order(change: &CacheChange) -> Option<SourceOrder> {
 /// nothing once the cache has been as full as it gets, but for an instance or a writer of it that is new.
 #[derive(Debug)]
 pub struct ReaderCache {
-    /// What waits before it, and how many may; 0 if nothing does without a look at the cache.
+    /// What only waits to be taken, and how many may: as many as KEEP_LAST and the limits let one instance have.
     pub(crate) fresh: Fresh,
     pub(crate) most_fresh: usize,
+    /// May a sample go past the others? It follows from QoS; told once, as each sample asks.
     pub(crate) passes: bool,
     pub(crate) samples: Slab<Entry>,
     /// All samples in the order of arrival, and those of each instance in its order.

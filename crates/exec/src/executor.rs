@@ -38,7 +38,7 @@ use crate::waiting::Spin;
 pub(crate) const QUEUE: usize = 256;
 /// A payload up to this is encoded so quickly that the clock need not be read again after it. Lower reads it for more
 /// writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
-const AT_ONCE: usize = 4_096;
+const SHORT: usize = 4_096;
 /// The epoll datum of the eventfd; sockets have their small indices.
 pub(crate) const WAKE: u64 = u64::MAX;
 
@@ -424,7 +424,7 @@ impl Inner {
         let core = match self.try_token() {
             Some(mut core) => {
                 // What is long took time to encode, which is no part of a step.
-                let begun = burst.take_begun().filter(|_| write.payload.len() <= AT_ONCE);
+                let begun = burst.take_begun().filter(|_| write.payload.len() <= SHORT);
                 core.enter_at(begun);
                 core
             }
