@@ -8,11 +8,12 @@
 use std::collections::VecDeque;
 
 use taut_base::Time;
+use taut_mem::Bytes;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
 use crate::cell::Head;
 use crate::reader_cache::{MAX_PAYLOAD_BYTES, ReaderCache};
-use crate::sample_info::{PayloadKind, Sample, SampleInfo};
+use crate::sample_info::SampleInfo;
 use crate::states::InstanceState;
 
 /// The samples, oldest first.
@@ -67,14 +68,15 @@ impl ReaderCache {
         found.is_some_and(|index| self.instances.at(index).state == InstanceState::Alive)
     }
 
-    /// The first of them; what [`ReaderCache::take_next`] gives.
-    pub(crate) fn take_fresh(&mut self) -> Option<Sample> {
+    /// The payload of the first of them, the sample that [`ReaderCache::take_next`] gives; `info` is set.
+    #[inline]
+    pub(crate) fn take_fresh(&mut self, info: &mut SampleInfo) -> Option<Bytes> {
         let change = self.fresh.pop()?;
         let CacheChange { writer_guid, sequence_number: number, source_timestamp, kind, .. } = change;
-        let (mut info, head) = (SampleInfo::NONE, Head { number, source_timestamp, kind });
-        let passed = self.pass(self.handle(&change), (writer_guid, writer_guid.into()), &head, &mut info);
+        let head = Head { number, source_timestamp, kind };
+        let passed = self.pass(self.handle(&change), (writer_guid, writer_guid.into()), &head, info);
         debug_assert!(passed, "what changes an instance settles what is fresh first");
-        Some(Sample { payload: change.payload, payload_kind: PayloadKind::Data, info })
+        Some(change.payload)
     }
 
     /// Moves them into the cache, where all questions are answered.

@@ -57,8 +57,9 @@ impl ReaderCache {
     /// Takes the sample that has waited longest, if it was not read before: the next of a stream.
     /// *Cost*: O(1), but for samples that were read and not taken, which it steps over.
     pub fn take_next(&mut self) -> Option<Sample> {
-        if self.fresh.len() > 0 {
-            return self.take_fresh();
+        let mut info = SampleInfo::NONE;
+        if let Some(payload) = self.take_fresh(&mut info) {
+            return Some(Sample { payload, payload_kind: PayloadKind::Data, info });
         }
         if self.unread == 0 {
             return None;

@@ -501,9 +501,16 @@ impl ReaderSide {
         if self.cache.next_timeout().is_some() {
             self.cache.on_timeout(now());
         }
-        let Sample { payload, payload_kind, info } = self.cache.take_next()?;
+        let (payload, payload_kind) = match self.cache.take_fresh(&mut self.info) {
+            Some(payload) => (payload, PayloadKind::Data),
+            None => {
+                let Sample { payload, payload_kind, info } = self.cache.take_next()?;
+                self.info = info;
+                (payload, payload_kind)
+            }
+        };
         let payload = &mut Payload::Long(payload);
-        Some(out(Taken { payload, payload_kind, info: &info, short: &mut self.short }))
+        Some(out(Taken { payload, payload_kind, info: &self.info, short: &mut self.short }))
     }
 
     /// Takes the next sample straight from a lane, the same as [`ReaderSide::pull`] and

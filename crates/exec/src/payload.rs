@@ -92,9 +92,10 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// A view that the protocol may keep. *Cost*: a copy of what is in a loan.
+    /// A view that the protocol may keep. *Cost*: a copy of what is in a loan, or short.
     pub(crate) fn share(&mut self) -> Bytes {
         let bytes = match &mut self.at {
+            At::Buffer(_, Some(buffer)) if buffer.len() <= INLINE => return Bytes::copy_from(buffer),
             At::Buffer(pool, buffer) => buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default(),
             At::Shared(bytes) => return bytes.clone(),
             At::Value { header, value, .. } if self.len <= INLINE => {

@@ -156,7 +156,7 @@ impl HistoryCache {
             && let Some(first) = self.first()
             && (first <= sent || self.live > depth.saturating_add(limits::UNSENT_CHANGES))
         {
-            self.remove(first);
+            self.remove_first();
         }
     }
 
@@ -171,10 +171,34 @@ impl HistoryCache {
         self.entries.range(start..).filter_map(|entry| entry.change.as_ref())
     }
 
-    /// Drops all changes up to and including `number`.
+    /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) with KEEP_LAST on a keyed
+    /// topic.
     pub fn remove_through(&mut self, number: SequenceNumber) {
+        let is_counted = self.keyed && self.depth.is_some();
         while let Some(first) = self.first().filter(|first| *first <= number) {
-            self.remove(first);
+            if is_counted {
+                self.remove(first);
+            } else {
+                self.remove_first();
+            }
+        }
+    }
+
+    /// Drops the first change, where no instance counts its changes.
+    fn remove_first(&mut self) {
+        if let Some(Entry { change: Some(change), .. }) = self.entries.front() {
+            self.live = self.live.saturating_sub(1);
+            self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
+            self.entries.pop_front();
+        }
+        self.skip_holes();
+    }
+
+    /// What is in front is held.
+    #[inline]
+    fn skip_holes(&mut self) {
+        while self.entries.front().is_some_and(|entry| entry.change.is_none()) {
+            self.entries.pop_front();
         }
     }
 
@@ -202,9 +226,7 @@ impl HistoryCache {
         let change = self.entries.get_mut(position)?.change.take()?;
         self.live = self.live.saturating_sub(1);
         self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
-        while self.entries.front().is_some_and(|entry| entry.change.is_none()) {
-            self.entries.pop_front();
-        }
+        self.skip_holes();
         // Amortized: each compaction removes more entries than it keeps.
         if self.entries.len() > self.live.saturating_mul(2).saturating_add(64) {
             self.entries.retain(|entry| entry.change.is_some());
@@ -286,6 +308,14 @@ mod tests {
         cache.remove_through(SequenceNumber(2));
         cache.remove(SequenceNumber(4));
         assert_eq!((numbers(&cache), cache.len()), (vec![3, 5], 2));
+        (6..=8).for_each(|n| cache.insert(change(n, 1)));
+        cache.remove(SequenceNumber(6));
+        cache.remove_through(SequenceNumber(5));
+        assert_eq!(
+            (cache.first(), cache.len(), cache.bytes()),
+            (Some(SequenceNumber(7)), 2, 16),
+            "no hole is first"
+        );
         cache.remove_through(SequenceNumber(9));
         assert!(cache.is_empty() && cache.first().is_none() && cache.bytes() == 0);
     }

@@ -149,7 +149,8 @@ impl Participant {
             if proxy.is_known(data.writer_sn) {
                 return bump(&mut rx.counters.duplicates);
             }
-            let payload = kept.get_or_insert_with(|| keep(rx.pool, &frame.bytes, payload)).clone();
+            let payload = Bytes::short(payload)
+                .unwrap_or_else(|| kept.get_or_insert_with(|| keep(rx.pool, &frame.bytes, payload)).clone());
             let mut offer = Some(CacheChange {
                 kind,
                 writer_guid: writer,

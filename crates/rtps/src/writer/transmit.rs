@@ -91,7 +91,8 @@ impl Writer {
             return;
         }
         let ask = self.hurry
-            || self.unasked_changes >= limits::ACK_EVERY_CHANGES.min(self.max_samples.div_ceil(2))
+            || self.keep_all
+                && self.unasked_changes >= limits::ACK_EVERY_CHANGES.min(self.max_samples.div_ceil(2))
             || self.unasked_datagrams >= limits::ACK_EVERY_DATAGRAMS
             || self.unasked_bytes >= limits::ACK_EVERY_BYTES;
         self.pushed_at = tx.now;
