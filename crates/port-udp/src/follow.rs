@@ -22,6 +22,7 @@ impl UdpPort {
     pub fn hear_changes(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.hear();
+            self.stats.changes_heard += 1;
         }
     }
 
@@ -33,6 +34,7 @@ impl UdpPort {
     pub fn follow(&mut self) -> Result<bool> {
         let Some(watch) = &mut self.watch else { return Ok(false) };
         let lost = watch.take_lost();
+        self.stats.changes_followed = self.stats.changes_heard;
         // Until it has come to its end.
         let stale = std::mem::replace(&mut self.stale, true);
         let mut found = interface::find_again(&self.config.interfaces, self.sender.v6.is_some())?;

@@ -60,8 +60,12 @@ impl Listed {
             address,
             prefix_len: self.prefix_len,
             loopback: self.is_loopback(),
-            // Linux does not flag loopback as capable of multicast, and yet carries it there.
-            multicast: self.is_loopback() || self.flags.contains(InterfaceFlags::IFF_MULTICAST),
+            // Linux does not flag loopback as capable of multicast, and yet carries that of IPv4 there; it has no
+            // route to a group of IPv6.
+            multicast: match self.is_loopback() {
+                true => address.is_ipv4(),
+                false => self.flags.contains(InterfaceFlags::IFF_MULTICAST),
+            },
         })
     }
 }
@@ -276,6 +280,8 @@ mod tests {
     fn all_that_are_usable_or_loopback() {
         assert_eq!(chosen(&host(), &[]), [("eth0".into(), true), ("tun0".into(), false)]);
         assert_eq!(chosen(&host()[..2], &[]), [("lo".into(), true)]);
+        let v6 = listed_v6("lo", "::1", InterfaceFlags::IFF_UP | InterfaceFlags::IFF_LOOPBACK);
+        assert_eq!(chosen(&[v6], &[]), [("lo".into(), false)]);
         let text = choose(&host()[4..], &[]).unwrap_err().to_string();
         assert!(text.contains("no usable") && text.contains("down0 (198.51.100.9), bare0"), "{text}");
     }

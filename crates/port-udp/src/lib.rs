@@ -19,21 +19,24 @@
 //! not follow: nothing changes there.
 //!
 //! # How many syscalls
+//! One `sendmmsg` sends a datagram or a row to all its unicast addresses; one address costs one `sendto`.
 //! One `recvmmsg` takes a burst of one socket and tells by a short count that none is left; a
 //! socket that has been quiet is read by one `recvfrom` for each time that it is readable. Either
 //! way a driver pays `epoll_wait`, one receive and one send for each round of a ping-pong.
 
 mod config;
 mod ends;
+mod fan;
 mod follow;
+mod gather;
 mod group;
 mod interface;
+mod links;
 mod mark;
 mod netlink;
 mod path_size;
 mod port;
 mod receive;
-mod receive_v6;
 mod send;
 mod send_v6;
 mod socket;

@@ -3,25 +3,28 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
-use taut_base::Locator;
 
-use crate::Interface;
+use crate::{Interface, sys};
 
-/// What IPv4 and UDP put in front of a datagram's payload.
-const HEADERS: usize = 28;
+/// What a kind of address has in front of a datagram's payload, and the payload of the largest datagram there is.
+struct Kind {
+    headers: usize,
+    largest: usize,
+}
 
-/// The payload of the largest datagram there is.
-const LARGEST: usize = 65_507;
+/// 20 and 8 bytes of headers, and a length of 16 bits that counts both.
+const V4: Kind = Kind { headers: 28, largest: 65_507 };
 
-/// Where the kernel does not tell: what Ethernet takes.
-const USUAL: usize = 1_500 - HEADERS;
+/// 40 and 8 bytes of headers, and a length of 16 bits that counts those of UDP only.
+const V6: Kind = Kind { headers: 48, largest: 65_527 };
 
-/// What IPv6 gets through everywhere: its smallest MTU of 1,280 without the headers.
-const OVER_V6: usize = 1_280 - 48;
+/// The MTU where the kernel does not tell: that of Ethernet.
+const USUAL: usize = 1_500;
 
 /// Addresses that are remembered. Lower asks again more often, higher holds what peers have made up.
 const KNOWN: usize = 1_024;
@@ -29,9 +32,9 @@ const KNOWN: usize = 1_024;
 /// The paths that were asked for.
 #[derive(Default)]
 pub(crate) struct PathSizes {
-    /// Where multicast leaves.
-    multicast: Vec<Ipv4Addr>,
-    known: BTreeMap<Ipv4Addr, usize>,
+    /// Where multicast leaves: the addresses, and the numbers of their interfaces.
+    multicast: Vec<(IpAddr, u32)>,
+    known: BTreeMap<IpAddr, usize>,
     /// How often what was known has been forgotten.
     pub(crate) generation: u64,
 }
@@ -39,11 +42,8 @@ pub(crate) struct PathSizes {
 impl PathSizes {
     /// By these interfaces multicast leaves from now on.
     pub(crate) fn follow(&mut self, interfaces: &[Interface]) {
-        let v4 = |own: &Interface| match own.address {
-            IpAddr::V4(address) => Some(address),
-            IpAddr::V6(_) => None,
-        };
-        self.multicast = interfaces.iter().filter(|own| own.multicast).filter_map(v4).collect();
+        let own = interfaces.iter().filter(|own| own.multicast);
+        self.multicast = own.map(|own| (own.address, own.index)).collect();
         self.forget();
     }
 
@@ -53,38 +53,45 @@ impl PathSizes {
         self.generation += 1;
     }
 
-    pub(crate) fn of(&mut self, to: &Locator) -> usize {
-        let to = match to.socket_addr() {
-            Some(SocketAddr::V4(to)) => to,
-            Some(SocketAddr::V6(_)) => return OVER_V6,
-            None => return LARGEST,
-        };
-        if let Some(size) = self.known.get(to.ip()) {
+    /// The same of the path to one address.
+    pub(crate) fn forget_one(&mut self, to: IpAddr) {
+        if self.known.remove(&to).is_some() {
+            self.generation += 1;
+        }
+    }
+
+    pub(crate) fn of(&mut self, to: SocketAddr) -> usize {
+        if let Some(size) = self.known.get(&to.ip()) {
             return *size;
         }
+        let kind = if to.is_ipv4() { V4 } else { V6 };
+        let payload =
+            |asked: io::Result<usize>| asked.unwrap_or(USUAL).saturating_sub(kind.headers).min(kind.largest);
         let size = if to.ip().is_multicast() {
-            self.multicast.iter().map(|from| usual(ask(to, Some(from)))).min().unwrap_or(LARGEST)
+            let by = self.multicast.iter().filter(|(own, _)| own.is_ipv4() == to.is_ipv4());
+            by.map(|own| payload(ask(to, Some(own)))).min().unwrap_or(kind.largest)
         } else {
-            usual(ask(to, None))
+            payload(ask(to, None))
         };
         if self.known.len() >= KNOWN {
             self.known.clear();
         }
-        self.known.insert(*to.ip(), size);
+        self.known.insert(to.ip(), size);
         size
     }
 }
 
-fn usual(asked: io::Result<usize>) -> usize {
-    asked.map_or(USUAL, |mtu| mtu.saturating_sub(HEADERS).min(LARGEST))
-}
-
 /// The MTU of the route to an address; to a group, of the one from an address of ours.
-fn ask(to: SocketAddrV4, from: Option<&Ipv4Addr>) -> io::Result<usize> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-    if let Some(from) = from {
-        socket.set_multicast_if_v4(from)?;
+fn ask(to: SocketAddr, from: Option<&(IpAddr, u32)>) -> io::Result<usize> {
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
+    match from {
+        Some((IpAddr::V4(address), _)) => socket.set_multicast_if_v4(address)?,
+        Some((IpAddr::V6(_), index)) => socket.set_multicast_if_v6(*index)?,
+        None => {}
     }
     socket.connect(&to.into())?;
-    Ok(usize::try_from(getsockopt(&socket, sockopt::IpMtu)?).unwrap_or(0))
+    match to {
+        SocketAddr::V4(_) => Ok(usize::try_from(getsockopt(&socket, sockopt::IpMtu)?).unwrap_or(0)),
+        SocketAddr::V6(_) => sys::path_mtu_v6(socket.as_fd()),
+    }
 }

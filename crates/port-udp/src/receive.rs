@@ -11,9 +11,9 @@ use taut_port::{Frame, Receive, Traffic};
 
 use crate::UdpPort;
 use crate::stats::Stats;
-use crate::sys::{self, BURST, Head};
+use crate::sys::{BURST, Burst, Head};
 
-/// Longer than any UDP payload over IPv4 (65,507 bytes), so that none is ever cut.
+/// Longer than any UDP payload (65,527 bytes over IPv6), so that none is ever cut.
 const SLOT: usize = 65_536;
 
 /// How many buffers the pool remembers: those in views not yet dropped, at 64 KiB each. More
@@ -44,7 +44,7 @@ const WEIGHED: usize = 8 << 10;
 const FRAGMENTS: usize = 512;
 
 /// What a datagram takes of the budget.
-pub(crate) fn weight(len: usize) -> usize {
+fn weight(len: usize) -> usize {
     1 + len / WEIGHED
 }
 
@@ -54,12 +54,12 @@ pub(crate) struct Receiving {
     pub(crate) traffic: Traffic,
     /// What its last datagram took of the budget.
     weight: usize,
+    /// What the next call asks for.
+    burst: usize,
     /// Bursts in a row of at most one datagram, and reads since then.
     lone: u8,
     /// The kernel joins datagrams; `None`: it was not asked to.
     joins: Option<bool>,
-    /// Its datagrams come over IPv6.
-    pub(crate) v6: bool,
 }
 
 /// The sockets of one kind of traffic, those of unicast and of multicast.
@@ -76,8 +76,7 @@ pub(crate) struct Receiver {
     metatraffic: TrafficSockets,
     pool: Pool,
     /// Buffers for the next burst, the warmest last.
-    pub(crate) ready: Vec<Slot>,
-    burst: usize,
+    ready: Vec<Slot>,
     /// Addresses of the link that have been heard of, and on which link.
     pub(crate) heard: Vec<(Ipv6Addr, u32)>,
 }
@@ -89,10 +88,10 @@ impl Receiver {
         let mut add = |traffic, of_traffic: Vec<UdpSocket>| {
             let first = sockets.len();
             sockets.extend(of_traffic.into_iter().map(|socket| Receiving {
-                v6: socket.local_addr().is_ok_and(|address| address.is_ipv6()),
                 socket,
                 traffic,
                 weight: 1,
+                burst: FIRST_BURST,
                 lone: 0,
                 joins: None,
             }));
@@ -101,7 +100,7 @@ impl Receiver {
         let (user, metatraffic) = (add(Traffic::User, user), add(Traffic::Meta, metatraffic));
         let ready = Vec::with_capacity(BURST);
         let pool = Pool::new(SLOT, KEEP);
-        Receiver { sockets, user, metatraffic, pool, ready, burst: FIRST_BURST, heard: Vec::new() }
+        Receiver { sockets, user, metatraffic, pool, ready, heard: Vec::new() }
     }
 
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (usize, &UdpSocket, Traffic)> {
@@ -118,7 +117,7 @@ impl Receiver {
     }
 
     /// Buffers for `want` datagrams, the last ones of those ready.
-    pub(crate) fn make_ready(&mut self, want: usize) {
+    fn make_ready(&mut self, want: usize) {
         while self.ready.len() < want {
             let mut slot = self.pool.claim();
             if slot.len() < SLOT {
@@ -145,60 +144,46 @@ impl Receiver {
         sink: &mut dyn FnMut(Frame),
     ) -> (usize, usize, bool) {
         let Some(from) = self.sockets.get(index) else { return (0, left, false) };
-        if from.v6 {
-            return self.burst_v6(index, left, stats, sink);
-        }
-        let want = self.burst.min((left / from.weight).max(1));
+        let want = from.burst.min((left / from.weight).max(1));
         self.make_ready(want);
         let Some(from) = self.sockets.get_mut(index) else { return (0, left, false) };
         let first = self.ready.len() - want;
-        let mut heads = [Head::NONE; BURST];
-        let result = sys::receive_burst(
-            from.socket.as_fd(),
-            &mut self.ready[first..],
-            &mut heads,
-            from.joins == Some(true),
-        );
+        let mut burst = Burst::new();
+        let result = burst.receive(from.socket.as_fd(), &mut self.ready[first..], from.joins == Some(true));
         let taken = counted(result, stats).unwrap_or(0);
         from.lone = if taken > 1 { 0 } else { from.lone.saturating_add(1) };
-        from.weight =
-            taken.checked_sub(1).and_then(|last| heads.get(last)).map_or(1, |head| weight(head.len));
-        if taken == BURST && from.joins.is_none() && are_fragments(&heads) {
+        from.weight = burst.heads().next_back().map_or(1, |head| weight(head.len));
+        if taken == BURST && from.joins.is_none() && are_fragments(&burst) {
             // A kernel before 5.0 cannot, and is not asked again.
             from.joins = Some(setsockopt(&from.socket, sockopt::UdpGroSegment, &true).is_ok());
         }
+        let full = taken == want;
+        if full && want == from.burst {
+            from.burst = (from.burst * 2).min(BURST);
+        } else if taken < from.burst / 2 {
+            from.burst = FIRST_BURST;
+        }
         let traffic = from.traffic;
         let mut left = left;
-        for head in heads.iter().take(taken) {
+        for head in burst.heads() {
             left = left.saturating_sub(weight(head.len));
-            self.deliver(traffic, *head, stats, sink);
-        }
-        let full = taken == want;
-        if full && want == self.burst {
-            self.burst = (self.burst * 2).min(BURST);
-        } else if taken < self.burst / 2 {
-            self.burst = FIRST_BURST;
+            self.deliver(traffic, head, stats, sink);
         }
         (taken, left, full)
     }
 
     /// The datagrams in the last buffer of those ready.
-    fn deliver(&mut self, traffic: Traffic, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(Frame)) {
-        let source = Locator::udp_v4(*head.source.ip(), head.source.port());
-        self.deliver_from(traffic, source, (head.len, head.each), stats, sink);
-    }
-
-    /// The same from wherever they came: `len` bytes of datagrams of `each`.
     #[inline]
-    pub(crate) fn deliver_from(
-        &mut self,
-        traffic: Traffic,
-        source: Locator,
-        (len, each): (usize, usize),
-        stats: &mut Stats,
-        sink: &mut dyn FnMut(Frame),
-    ) {
+    fn deliver(&mut self, traffic: Traffic, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(Frame)) {
         let Some(slot) = self.ready.pop() else { return };
+        let Head { source, len, each } = head;
+        let source = match source {
+            SocketAddr::V4(v4) => Locator::udp_v4(*v4.ip(), v4.port()),
+            SocketAddr::V6(v6) => {
+                self.note_link(&v6);
+                source.into()
+            }
+        };
         stats.bytes_in += len as u64;
         let bytes = self.pool.share_prefix(slot, len);
         if len <= each {
@@ -228,11 +213,11 @@ impl Receiver {
         let (from, slot) = (self.sockets.get(index)?, self.ready.last_mut()?);
         let traffic = from.traffic;
         match counted(from.socket.recv_from(slot), stats) {
-            Some((len, SocketAddr::V4(source))) => {
+            Some((len, source)) => {
                 self.deliver(traffic, Head::one(source, len), stats, sink);
                 Some(1)
             }
-            _ => Some(0),
+            None => Some(0),
         }
     }
 
@@ -289,15 +274,15 @@ impl Receiver {
 }
 
 /// Are these datagrams, of a full burst, fragments of large samples?
-fn are_fragments(heads: &[Head; BURST]) -> bool {
-    let [first, others @ ..] = heads;
-    let alike = others.iter().filter(|head| head.len == first.len && head.source == first.source).count();
-    first.len >= FRAGMENTS && alike >= BURST - 2
+fn are_fragments(burst: &Burst) -> bool {
+    let mut heads = burst.heads();
+    let Some(first) = heads.next().filter(|first| first.len >= FRAGMENTS) else { return false };
+    heads.filter(|head| head.len == first.len && head.source == first.source).count() >= BURST - 2
 }
 
 /// What a call received. EAGAIN and EINTR are no errors: nothing was there, and a level-triggered
 /// wait reports what comes.
-pub(crate) fn counted<T>(result: io::Result<T>, stats: &mut Stats) -> Option<T> {
+fn counted<T>(result: io::Result<T>, stats: &mut Stats) -> Option<T> {
     stats.receive_calls += 1;
     let error = match result {
         Ok(received) => return Some(received),

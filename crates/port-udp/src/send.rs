@@ -1,5 +1,5 @@
-//! Datagrams out: gathered from their parts by the kernel, one call for each destination; a row of datagrams
-//! is one call as well, which the kernel or the network card cuts (UDP_SEGMENT).
+//! Datagrams out: gathered from their parts by the kernel, one call for all the addresses of one kind; a row of
+//! datagrams is one call as well, which the kernel or the network card cuts (UDP_SEGMENT).
 
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
@@ -10,27 +10,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{MsgHdr, SockAddr, SockRef};
 use taut_base::{Locator, Result};
-use taut_port::Port;
 
-use crate::mark::{Marked, mark_of};
+use crate::gather::{MANY_PARTS, gather};
+use crate::mark::Marked;
 use crate::path_size::PathSizes;
 use crate::send_v6::SenderV6;
 use crate::socket::{self, Unicast, refused};
 use crate::stats::Stats;
 use crate::sys::SegmentSize;
-use crate::{Interface, UdpConfig, UdpPort};
-
-/// Parts of most datagrams: header, destination, timestamp, data, payload.
-const FEW_PARTS: usize = 8;
-
-/// The most parts that one call gathers; more are copied together first and counted. The kernel
-/// takes up to 1,024, but each costs 16 bytes of stack that are written on every send.
-const MANY_PARTS: usize = 96;
-
-/// Up to how many bytes the parts are joined here rather than by the kernel. A call with one part
-/// costs the kernel 0.2 us less than one with a list of parts, as much as copying a few thousand
-/// bytes; higher would touch more cache lines than it saves.
-const SMALL: usize = 512;
+use crate::{Interface, UdpConfig};
 
 /// How long one send may wait for room in the send buffer, once. Longer holds up everything else
 /// of the participant; shorter drops in bursts that a local queue would have taken.
@@ -38,18 +26,18 @@ const FULL_WAIT_MS: u16 = 2;
 
 pub(crate) struct Sender {
     /// The user unicast socket: what we send comes from an address that we announce.
-    unicast: Marked,
+    pub(crate) unicast: Marked,
     /// One for each interface.
     multicast: Vec<Marked>,
     /// What is to be marked how.
-    marks: Vec<(i32, u8)>,
-    first_mark: u8,
-    mark: u8,
+    pub(crate) marks: Vec<(i32, u8)>,
+    pub(crate) first_mark: u8,
+    pub(crate) mark: u8,
     pub(crate) v6: Option<SenderV6>,
-    paths: PathSizes,
+    pub(crate) paths: PathSizes,
     /// Does the kernel cut rows, and has no interface refused to yet?
-    cuts_rows: bool,
-    scratch: Vec<u8>,
+    pub(crate) cuts_rows: bool,
+    pub(crate) scratch: Vec<u8>,
 }
 
 impl Sender {
@@ -89,7 +77,7 @@ impl Sender {
     }
 
     /// Sends what the kernel can gather, a row if `segment` says how long its datagrams are.
-    fn send(
+    pub(crate) fn send(
         &mut self,
         to: &[Locator],
         parts: &[IoSlice<'_>],
@@ -98,22 +86,35 @@ impl Sender {
     ) {
         // One wait for all destinations together: the bound is that of the whole call.
         let mut how = How { segment, cuts: self.cuts_rows, may_wait: true, mark: self.mark };
-        for locator in to {
-            let refused = match locator.socket_addr() {
-                Some(address @ SocketAddr::V4(_)) => {
-                    let sockets = match locator.is_multicast() {
-                        true => &mut self.multicast[..],
-                        false => slice::from_mut(&mut self.unicast),
-                    };
-                    send_by(sockets, address, parts, &mut how, stats)
-                }
-                _ => self.send_v6(locator, parts, &mut how, stats),
-            };
-            match refused {
-                None => {}
-                Some(Refused::Narrow) => self.paths.forget(),
-                Some(Refused::Never) => self.cuts_rows = false,
+        match to {
+            [only] => self.send_to(only, parts, &mut how, stats),
+            _ => self.send_to_all(to, parts, &mut how, stats),
+        }
+    }
+
+    /// Sends to one destination.
+    #[inline]
+    pub(crate) fn send_to(
+        &mut self,
+        to: &Locator,
+        parts: &[IoSlice<'_>],
+        how: &mut How<'_>,
+        stats: &mut Stats,
+    ) {
+        let refused = match to.socket_addr() {
+            Some(address @ SocketAddr::V4(_)) => {
+                let sockets = match to.is_multicast() {
+                    true => &mut self.multicast[..],
+                    false => slice::from_mut(&mut self.unicast),
+                };
+                send_by(sockets, address, parts, how, stats)
             }
+            _ => self.send_v6(to, parts, how, stats),
+        };
+        match refused {
+            None => {}
+            Some(Refused::Narrow) => self.paths.forget(),
+            Some(Refused::Never) => self.cuts_rows = false,
         }
     }
 }
@@ -121,13 +122,20 @@ impl Sender {
 /// How a call of the port sends.
 pub(crate) struct How<'a> {
     /// How long the datagrams of a row are.
-    segment: Option<&'a SegmentSize>,
+    pub(crate) segment: Option<&'a SegmentSize>,
     /// Are rows cut by the kernel?
-    cuts: bool,
+    pub(crate) cuts: bool,
     /// May it still wait for room?
-    may_wait: bool,
+    pub(crate) may_wait: bool,
     /// How it marks.
-    mark: u8,
+    pub(crate) mark: u8,
+}
+
+impl How<'_> {
+    /// The datagrams in so many bytes.
+    pub(crate) fn datagrams(&self, bytes: usize) -> u64 {
+        self.segment.map_or(1, |segment| bytes.div_ceil(segment.bytes()) as u64)
+    }
 }
 
 /// Why a row was not taken whole.
@@ -221,8 +229,7 @@ fn send_one(
     how: &mut How<'_>,
     stats: &mut Stats,
 ) -> std::result::Result<(), i32> {
-    let datagrams = |bytes: usize| how.segment.map_or(1, |segment| bytes.div_ceil(segment.bytes()) as u64);
-    let all = || datagrams(parts.iter().map(|part| part.len()).sum());
+    let all = |how: &How<'_>| how.datagrams(parts.iter().map(|part| part.len()).sum());
     let mut may_retry = true;
     loop {
         stats.send_calls += 1;
@@ -237,7 +244,7 @@ fn send_one(
         };
         let error = match result {
             Ok(bytes) => {
-                stats.datagrams_out += datagrams(bytes);
+                stats.datagrams_out += how.datagrams(bytes);
                 stats.bytes_out += bytes as u64;
                 return Ok(());
             }
@@ -250,9 +257,9 @@ fn send_one(
                 if wait_for_room(socket) {
                     continue;
                 }
-                stats.dropped_full += all();
+                stats.dropped_full += all(how);
             }
-            Some(libc::EAGAIN) => stats.dropped_full += all(),
+            Some(libc::EAGAIN) => stats.dropped_full += all(how),
             // The kernel reports what an earlier datagram met, and has not sent this one.
             Some(libc::ECONNREFUSED) if may_retry => {
                 may_retry = false;
@@ -268,78 +275,4 @@ fn send_one(
 fn wait_for_room(socket: &UdpSocket) -> bool {
     let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
     nix::poll::poll(&mut fds, PollTimeout::from(FULL_WAIT_MS)) == Ok(1)
-}
-
-/// `N` slices over the parts, of which there are no more, and the call.
-fn gather<const N: usize>(parts: &[&[u8]], call: impl FnOnce(&[IoSlice<'_>])) {
-    let mut slices = [IoSlice::new(&[]); N];
-    for (slice, part) in slices.iter_mut().zip(parts) {
-        *slice = IoSlice::new(part);
-    }
-    call(&slices[..parts.len().min(N)]);
-}
-
-/// `parts` one after the other in `joined`, which has room for them.
-fn join<'a>(parts: &[&[u8]], joined: &'a mut [u8]) -> &'a [u8] {
-    let mut end = 0;
-    for part in parts {
-        joined[end..end + part.len()].copy_from_slice(part);
-        end += part.len();
-    }
-    &joined[..end]
-}
-
-/// *Cost*: one syscall for each destination, and for a group one for each interface. No
-/// allocation; no copy above 512 bytes, unless there are more than 96 parts, which is counted.
-impl Port for UdpPort {
-    fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
-        self.send_parts(to, parts, None);
-    }
-
-    /// One syscall as well, for as many datagrams as the kernel cuts; where it cuts none, one for each.
-    fn send_row(&mut self, to: &[Locator], parts: &[&[u8]], each: usize) {
-        match SegmentSize::new(each) {
-            Some(segment) => self.send_parts(to, parts, Some(&segment)),
-            None => taut_port::split(parts, each, |datagram| self.send(to, datagram)),
-        }
-    }
-
-    /// Four syscalls for an address that was not asked for lately.
-    fn path_size(&mut self, to: &Locator) -> usize {
-        self.sender.paths.of(to)
-    }
-
-    fn path_generation(&self) -> u64 {
-        self.sender.paths.generation
-    }
-
-    /// *Cost*: a syscall for each socket at its first datagram with another mark than its last.
-    fn set_priority(&mut self, priority: i32) {
-        let Sender { marks, first_mark, mark, .. } = &mut self.sender;
-        *mark = mark_of(marks, *first_mark, priority);
-    }
-
-    fn flush(&mut self) {}
-}
-
-impl UdpPort {
-    fn send_parts(&mut self, to: &[Locator], parts: &[&[u8]], segment: Option<&SegmentSize>) {
-        let stats = &mut self.stats;
-        let few = parts.len() <= FEW_PARTS;
-        if few && parts.iter().map(|part| part.len()).sum::<usize>() <= SMALL {
-            let mut joined = [0; SMALL];
-            self.sender.send(to, &[IoSlice::new(join(parts, &mut joined))], segment, stats);
-        } else if few {
-            gather::<FEW_PARTS>(parts, |slices| self.sender.send(to, slices, segment, stats));
-        } else if parts.len() <= MANY_PARTS {
-            gather::<MANY_PARTS>(parts, |slices| self.sender.send(to, slices, segment, stats));
-        } else {
-            stats.sends_copied += 1;
-            let mut scratch = std::mem::take(&mut self.sender.scratch);
-            scratch.clear();
-            parts.iter().for_each(|part| scratch.extend_from_slice(part));
-            self.sender.send(to, &[IoSlice::new(&scratch)], segment, stats);
-            self.sender.scratch = scratch;
-        }
-    }
 }

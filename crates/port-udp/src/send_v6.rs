@@ -18,7 +18,7 @@ use crate::{Interface, UdpConfig};
 const PEERS: usize = 4_096;
 
 pub(crate) struct SenderV6 {
-    unicast: Marked,
+    pub(crate) unicast: Marked,
     /// One for each interface.
     multicast: Vec<Marked>,
     /// By which interface peers are reached whose addresses are of the link.
@@ -47,7 +47,22 @@ impl Sender {
         if v6.links.len() >= PEERS && !v6.links.contains_key(&peer) {
             v6.links.clear();
         }
-        v6.links.insert(peer, interface);
+        let before = v6.links.insert(peer, interface).unwrap_or(v6.first_link);
+        if before != interface {
+            self.paths.forget_one(peer.into());
+        }
+    }
+
+    /// The address to send to, with the link if it is one of that; `None` for what is not reached.
+    pub(crate) fn address_of(&self, to: &Locator) -> Option<SocketAddr> {
+        let mut address = to.socket_addr()?;
+        if let SocketAddr::V6(address) = &mut address {
+            let v6 = self.v6.as_ref()?;
+            if is_of_link((*address.ip()).into()) {
+                address.set_scope_id(v6.links.get(address.ip()).copied().unwrap_or(v6.first_link));
+            }
+        }
+        Some(address)
     }
 
     /// Sends to what is no address of IPv4.
@@ -59,17 +74,14 @@ impl Sender {
         how: &mut How<'_>,
         stats: &mut Stats,
     ) -> Option<Refused> {
-        let (Some(v6), Some(SocketAddr::V6(mut address))) = (&mut self.v6, to.socket_addr()) else {
+        let (Some(address), Some(v6)) = (self.address_of(to), &mut self.v6) else {
             stats.dropped_unreachable += 1;
             return None;
         };
-        if is_of_link((*address.ip()).into()) {
-            address.set_scope_id(v6.links.get(address.ip()).copied().unwrap_or(v6.first_link));
-        }
         let sockets = match to.is_multicast() {
             true => &mut v6.multicast[..],
             false => slice::from_mut(&mut v6.unicast),
         };
-        send_by(sockets, address.into(), parts, how, stats)
+        send_by(sockets, address, parts, how, stats)
     }
 }

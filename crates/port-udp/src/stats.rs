@@ -69,8 +69,8 @@ pub struct Stats {
     pub sends_waited: u64,
     /// Datagrams dropped because the send buffer stayed full.
     pub dropped_full: u64,
-    /// Destinations of a kind or an address that the port does not reach: not UDPv4, no port, or
-    /// multicast without an interface for it.
+    /// Destinations of a kind or an address that the port does not reach: not UDP, IPv6 where that is not used, no
+    /// port, or multicast without an interface for it.
     pub dropped_unreachable: u64,
     /// ICMP refusals that the kernel reported: a peer went away.
     pub refused: u64,
@@ -82,6 +82,10 @@ pub struct Stats {
     pub receive_overflow: u64,
     /// Receive buffers allocated; constant once warm.
     pub buffers_allocated: u64,
+    /// Times that the kernel's word of changed interfaces was taken.
+    pub changes_heard: u64,
+    /// As many as `changes_heard` once it was looked which interfaces there are now.
+    pub changes_followed: u64,
 }
 
 #[cfg(test)]

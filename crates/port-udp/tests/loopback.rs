@@ -135,6 +135,87 @@ fn a_destination_that_fails_does_not_stop_the_others() {
     assert_eq!((stats.dropped_unreachable, stats.send_errors.total(), stats.datagrams_out), (3, 1, 3));
 }
 
+/// Sockets of this host, and where they are reached.
+fn listeners(count: usize) -> (Vec<UdpSocket>, Vec<Locator>) {
+    let open = |_| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket
+    };
+    let sockets: Vec<UdpSocket> = (0..count).map(open).collect();
+    let reached = sockets.iter().map(|socket| Locator::from(socket.local_addr().unwrap())).collect();
+    (sockets, reached)
+}
+
+/// The datagrams that have come there. Loopback delivers within the sender's call.
+fn heard_by(socket: &UdpSocket) -> Vec<Vec<u8>> {
+    let mut bytes = vec![0; 65_536];
+    std::iter::from_fn(|| socket.recv(&mut bytes).ok().map(|len| bytes[..len].to_vec())).collect()
+}
+
+#[test]
+fn many_destinations_share_a_call() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let (sockets, to) = listeners(40);
+    let long: Vec<u8> = (0..20_000_u32).map(|n| (n * 7 % 251) as u8).collect();
+    let rest = &long[100..];
+    let cases: [(&str, usize, Vec<&[u8]>); 4] = [
+        ("of one part", 8, vec![b"whole"]),
+        ("gathered", 8, vec![&long[..100], rest]),
+        ("of many parts", 8, long.chunks(400).collect()),
+        ("more than one call takes", 40, vec![b"many"]),
+    ];
+    for (what, count, parts) in cases {
+        let before = port.stats();
+        port.send(&to[..count], &parts);
+        let after = port.stats();
+        assert_eq!(after.send_calls - before.send_calls, count.div_ceil(32) as u64, "{what}");
+        assert_eq!(after.datagrams_out - before.datagrams_out, count as u64, "{what}");
+        let bytes = parts.concat();
+        assert_eq!(after.bytes_out - before.bytes_out, (count * bytes.len()) as u64, "{what}");
+        for (at, socket) in sockets.iter().enumerate() {
+            let expected: &[Vec<u8>] = if at < count { std::slice::from_ref(&bytes) } else { &[] };
+            assert_eq!(heard_by(socket), expected, "{what}, destination {at}");
+        }
+    }
+
+    let before = port.stats();
+    port.send_row(&to[..5], &[&long[..3_000], &long[3_000..4_500]], 1_000);
+    let after = port.stats();
+    assert_eq!((after.send_calls - before.send_calls, after.datagrams_out - before.datagrams_out), (1, 25));
+    assert_eq!(after.bytes_out - before.bytes_out, 5 * 4_500);
+    let row: Vec<Vec<u8>> = long[..4_500].chunks(1_000).map(<[u8]>::to_vec).collect();
+    assert!(sockets[..5].iter().all(|socket| heard_by(socket) == row));
+}
+
+#[test]
+fn a_call_that_stops_half_way_goes_on_behind() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let (sockets, to) = listeners(4);
+    let (broadcast, nobody) =
+        (Locator::udp_v4(Ipv4Addr::BROADCAST, 7400), Locator::udp_v4(Ipv4Addr::LOCALHOST, 1));
+    for bytes in [b"through".to_vec(), vec![7; 3_000]] {
+        let before = port.stats();
+        let parts = [&bytes[..1], &bytes[1..]];
+        let to = [to[0], to[1], broadcast, nobody, to[2], broadcast, to[3]];
+        if bytes.len() < 1_000 {
+            port.send(&to, &parts)
+        } else {
+            port.send_row(&to, &parts, 1_000)
+        }
+        for (at, socket) in sockets.iter().enumerate() {
+            assert_eq!(heard_by(socket).concat(), bytes, "destination {at}, once");
+        }
+        let (after, each) = (port.stats(), bytes.len().div_ceil(1_000) as u64);
+        assert_eq!(after.send_errors.of(libc::EACCES) - before.send_errors.of(libc::EACCES), 2);
+        assert_eq!(after.send_errors.total(), after.send_errors.of(libc::EACCES));
+        assert_eq!(after.datagrams_out - before.datagrams_out, 5 * each);
+        assert_eq!(after.send_calls - before.send_calls, 5, "two each up to what fails, and one behind it");
+    }
+}
+
 #[test]
 fn more_participants_than_there_are_indexes() {
     let domain = free_domain();
@@ -223,6 +304,26 @@ fn a_quiet_socket_that_gets_busy_loses_nothing() {
     drain(&mut port, &mut heard, 200);
     assert_eq!(heard, (0..200).collect::<Vec<u8>>());
     assert!((101..=125).contains(&calls), "{calls} calls: one each while quiet, few for the stream");
+}
+
+#[test]
+fn a_quiet_socket_does_not_make_the_bursts_of_a_busy_one_small() {
+    let domain = free_domain();
+    let mut port = open(&on_loopback(&domain));
+    let (user, meta) = (port.user_unicast().to_vec(), port.metatraffic_unicast().to_vec());
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        for n in 0..40u8 {
+            port.send(&user, &[&[n]]);
+        }
+        port.send(&meta, &[b"alone"]);
+        let before = port.stats().receive_calls;
+        for index in await_readable(&port, 2_000) {
+            port.receive_from(index, 64, &mut |_| ());
+        }
+        calls.push(port.stats().receive_calls - before);
+    }
+    assert_eq!(calls[1..], [4; 3], "16, 16 and 8, and the one alone");
 }
 
 #[test]

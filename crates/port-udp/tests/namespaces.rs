@@ -102,25 +102,104 @@ fn row(port: &mut UdpPort, to: &[Locator], each: usize, datagrams: usize) -> (Ve
 fn a_row_is_one_call_and_as_large_as_the_path_takes() {
     let run = in_namespace("a_row_is_one_call_and_as_large_as_the_path_takes", || {
         ip("link set lo up mtu 1500");
-        let mut port = open(&UdpConfig::default());
-        let (me, group) = (port.user_unicast().to_vec(), port.user_multicast().to_vec());
-        assert_eq!((port.path_size(&me[0]), port.path_size(&group[0])), (1_472, 1_472));
+        for (is_v4, size) in [(true, 1_472), (false, 1_452)] {
+            let mut port = open(&UdpConfig { ipv6: Ipv6::On, ..UdpConfig::default() });
+            let of_kind = |all: &[Locator]| -> Vec<Locator> {
+                all.iter().filter(|to| to.ip().unwrap().is_ipv4() == is_v4).copied().collect()
+            };
+            let (me, group) = (of_kind(port.user_unicast()), of_kind(port.user_multicast()));
+            // Linux has no groups of IPv6 on loopback.
+            assert_eq!((me.len(), group.len()), (1, usize::from(is_v4)));
+            assert!(me.iter().chain(&group).all(|to| port.path_size(to) == size));
 
-        let (frames, sends, first) = row(&mut port, &me, 1_000, 40);
-        assert!(frames.iter().all(|frame| frame.source == me[0]));
-        assert_eq!(sends, 1);
-        assert!(first >= 4, "each datagram had a buffer of its own: {first}");
-        // The burst was full of fragments: from now on the kernel hands them over together.
-        let (_, sends, receives) = row(&mut port, &me, 1_000, 40);
-        assert_eq!((sends, receives), (1, 1), "of {first}");
-        assert_eq!(row(&mut port, &me, 1_000, 1).0.len(), 1, "one alone");
-        assert_eq!(row(&mut port, &group, 1_000, 20).1, 1);
+            let (frames, sends, first) = row(&mut port, &me, 1_000, 40);
+            assert!(frames.iter().all(|frame| frame.source == me[0]));
+            assert_eq!(sends, 1);
+            assert!(first >= 4, "each datagram had a buffer of its own: {first}");
+            // The burst was full of fragments: from now on the kernel hands them over together.
+            let (_, sends, receives) = row(&mut port, &me, 1_000, 40);
+            assert_eq!((sends, receives), (1, 1), "of {first}");
+            assert_eq!(row(&mut port, &me, 1_000, 1).0.len(), 1, "one alone");
+            assert_eq!(row(&mut port, &me, size, 20).1, 1, "as large as the path takes");
+            assert!(group.is_empty() || row(&mut port, &group, 1_000, 20).1 == 1);
 
-        // What does not fit the path is not cut by the kernel, and goes one by one.
-        assert_eq!(port.stats().rows_refused, 0);
-        assert_eq!(row(&mut port, &me, 2_000, 3).1, 4);
-        assert_eq!(port.stats().rows_refused, 1);
-        assert_eq!(row(&mut port, &me, 1_000, 40).1, 1, "the next one may");
+            // What does not fit the path is not cut by the kernel, and goes one by one.
+            assert_eq!(port.stats().rows_refused, 0);
+            assert_eq!(row(&mut port, &me, 2_000, 3).1, 4);
+            assert_eq!(port.stats().rows_refused, 1);
+            assert_eq!(row(&mut port, &me, 1_000, 40).1, 1, "the next one may");
+        }
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
+fn one_path_that_is_narrow_does_not_cut_the_rows_of_others() {
+    let run = in_namespace("one_path_that_is_narrow_does_not_cut_the_rows_of_others", || {
+        ip("link set lo up");
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up");
+        ip("addr add 10.77.4.1/24 dev taut1");
+        ip("addr add fd00:77:4::1/64 dev taut1 nodad");
+        ip("link set taut1 up");
+        ip("link set taut1 mtu 1450");
+        await_up("taut1");
+        ip("route add 10.77.5.0/24 dev taut1 mtu 1400");
+        ip("route add fd00:77:5::/64 dev taut1 mtu 1400");
+        let mut port = open(&UdpConfig { ipv6: Ipv6::On, ..UdpConfig::default() });
+        let (own, groups) = (port.user_unicast().to_vec(), port.user_multicast().to_vec());
+        for (group, size) in groups.iter().zip([1_422, 1_402]) {
+            assert_eq!(port.path_size(group), size);
+            assert_eq!(row(&mut port, std::slice::from_ref(group), size, 20).1, 1, "to {group}");
+        }
+        for (me, narrow, size) in [(own[0], "10.77.5.9:9", 1_372), (own[1], "[fd00:77:5::9]:9", 1_352)] {
+            let narrow = Locator::from(narrow.parse::<SocketAddr>().unwrap());
+            assert_eq!(port.path_size(&narrow), size);
+            let (before, generation) = (port.stats(), port.path_generation());
+            port.send_row(&[me, narrow, me, me], &[&[7; 2_000]], 1_400);
+            let after = port.stats();
+            assert_eq!(after.rows_refused - before.rows_refused, 1);
+            assert_eq!((after.send_errors.total(), after.datagrams_out - before.datagrams_out), (0, 8));
+            assert_eq!(
+                after.send_calls - before.send_calls,
+                5,
+                "up to it, its row, its two datagrams, the others"
+            );
+            assert!(port.path_generation() > generation, "writers ask again");
+            assert_eq!(await_frames(&mut port, Traffic::User, 6).len(), 6);
+            assert_silent(&mut port, Traffic::User);
+        }
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
+fn what_a_full_buffer_does_not_take_is_counted() {
+    let run = in_namespace("what_a_full_buffer_does_not_take_is_counted", || {
+        ip("link set lo up");
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up");
+        ip("addr add 10.77.6.1/24 dev taut1");
+        ip("link set taut1 up");
+        await_up("taut1");
+        let mut port = open(&UdpConfig { send_buffer: 16_384, ..domain_zero(&["taut1"]) });
+        // Nobody answers for these addresses: what is sent there waits in the buffer for an answer.
+        let nobody: Vec<Locator> = (10..30)
+            .map(|n| Locator::from(SocketAddr::from(([10, 77, 6, n], 9))))
+            .chain(port.user_unicast().iter().copied())
+            .collect();
+        port.send(&nobody, &[&[0; 3_000], &[0; 3_000]]);
+        let stats = port.stats();
+        assert_eq!((stats.sends_waited, stats.send_errors.total()), (1, 0), "{stats:?}");
+        assert!(stats.datagrams_out >= 2 && stats.dropped_full >= 2, "{stats:?}");
+        assert_eq!(stats.datagrams_out + stats.dropped_full, nobody.len() as u64, "{stats:?}");
+        assert_eq!(stats.bytes_out, 6_000 * stats.datagrams_out);
+        // One call for what was taken, and one for each of the others.
+        assert_eq!(stats.send_calls, 1 + stats.dropped_full, "{stats:?}");
     });
     if let Some(thread) = run {
         thread.join().expect("the test in the namespace");
@@ -371,9 +450,14 @@ fn addresses_of_the_link_lead_back_to_where_they_came_from() {
             }
         }
         await_up("taut2");
+        ip("link set taut2 mtu 1400");
         let mut port = open(&domain_zero(&["taut1", "taut2"]));
+        let far_end = Locator::from(SocketAddr::new("fe80::22".parse().unwrap(), 7411));
+        let (before, generation) = (port.path_size(&far_end), port.path_generation());
         tell_far.send(()).unwrap();
         let frames = await_frames(&mut port, Traffic::Meta, 1);
+        assert_eq!((before, port.path_size(&far_end)), (1_452, 1_352), "of the link where it was heard");
+        assert!(port.path_generation() > generation);
         let peer = frames[0].source.ip().unwrap();
         assert_eq!(peer.to_string(), "fe80::22");
         port.send(&[Locator::from(SocketAddr::new(peer, 7411))], &[b"hello yourself"]);

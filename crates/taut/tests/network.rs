@@ -19,9 +19,6 @@ struct Number {
     value: u32,
 }
 
-/// Longer than it takes until a participant has followed a change.
-const FOLLOWED: Duration = Duration::from_millis(200);
-
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread in a network namespace of its own, which goes with the threads and sockets in it.
@@ -117,7 +114,9 @@ struct Stream {
     writer: DataWriter<Number>,
     reader: DataReader<Number>,
     next: u32,
-    _participants: [DomainParticipant; 2],
+    participants: [DomainParticipant; 2],
+    /// Changes of the network that the participants had heard of when they had followed the last one.
+    heard: u64,
 }
 
 impl Stream {
@@ -127,7 +126,22 @@ impl Stream {
         let qos = Qos::default().reliable().keep_last(1);
         let writer = topics[0].writer(qos.clone()).unwrap();
         let reader = topics[1].reader(qos).unwrap();
-        Stream { writer, reader, next: 0, _participants: participants }
+        Stream { writer, reader, next: 0, participants, heard: 0 }
+    }
+
+    /// Waits until a participant has heard of a change, and each has followed all that it has heard of.
+    fn is_followed(&mut self) {
+        let end = Instant::now() + SOON;
+        loop {
+            let ports = self.participants.each_ref().map(|of| of.stats().port);
+            let heard = ports.iter().map(|port| port.changes_heard).sum();
+            if heard > self.heard && ports.iter().all(|port| port.changes_heard == port.changes_followed) {
+                self.heard = heard;
+                return;
+            }
+            assert!(Instant::now() < end, "nobody follows: {ports:?}");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Writes until a sample arrives that was written from now on. Returns how long that took.
@@ -149,7 +163,7 @@ impl Stream {
     fn flows_after(&mut self, what: &str) {
         let took = self.flows();
         // They may have come by what is about to be left: the participants look once it has been quiet.
-        thread::sleep(FOLLOWED);
+        self.is_followed();
         self.flows();
         println!("{what}: samples arrive after {} ms", took.as_millis());
     }
@@ -186,13 +200,13 @@ fn samples_come_back_with_an_interface() {
     stream.flows();
     for host in [&near, &far] {
         host.ip("link set cable down");
-        // Long enough that it is seen: an interface that is down for a moment makes no difference.
-        thread::sleep(Duration::from_millis(200));
+        // An interface that is down for a moment makes no difference.
+        stream.is_followed();
         host.ip("link set cable up");
         stream.flows_after("down and up");
     }
     near.ip("link del cable");
-    thread::sleep(Duration::from_millis(200));
+    stream.is_followed();
     near.connect(&far, "cable");
     set_up(&near, &far, "cable", 2);
     stream.flows_after("pulled out and put in");
@@ -248,15 +262,14 @@ fn an_address_of_the_link_is_enough() {
         host.ip(&format!("addr add fe80::{end}/64 dev cable nodad"));
     }
     let config = Config { interfaces: vec!["cable".into()], ..Config::default() };
-    Stream::new(&near, &far, &config).flows_after("addresses of the link");
+    Stream::new(&near, &far, &config).flows();
     // Found by its address, with the interface that leads there.
     let config = Config {
         multicast: false,
         initial_peers: vec!["[fe80::2%cable]".into(), "fe80::1%cable".into()],
         ..config
     };
-    let mut stream = Stream::new(&near, &far, &Config { domain_id: 1, ..config.clone() });
-    stream.flows_after("a peer on the link");
+    Stream::new(&near, &far, &Config { domain_id: 1, ..config.clone() }).flows();
     let refused = Config { domain_id: 1, interfaces: vec!["lo".into()], ..config };
     let text = near.on(move || DomainParticipant::with_config(&refused).err().map(|error| error.to_string()));
     assert!(text.as_ref().is_some_and(|text| text.contains("set ipv6 to \"on\"")), "{text:?}");

@@ -87,16 +87,13 @@ fn ended(changes: &[Change], findings: &[(&'static str, Finding)]) -> Result<End
 /// All checks, in the order of their families.
 fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings) {
     let (links, none) = match config.network_interfaces() {
-        Ok(interfaces) => {
-            let v6 = interfaces.iter().any(|own| own.address.is_ipv6());
-            let unseen = || Finding::not_looked("IPv6", "only addresses of IPv4 are looked at");
-            (probe::links(&interfaces), v6.then(unseen))
-        }
+        Ok(interfaces) => (probe::links(&interfaces), None),
         Err(error) => {
             let cost = "no participant can be made";
             (Vec::new(), Some(Finding::harmful("network interfaces", error.to_string(), cost)))
         }
     };
+    let v6 = links.iter().any(|link| link.address.is_ipv6());
     let names: BTreeSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
     let cpus = &config.driver_cpus;
     let priority = config.driver_priority.max(1);
@@ -116,7 +113,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("multicast", multicast::check(system, &links, config.multicast, &config.initial_peers)),
         ("firewall", firewall::check(system, rules, &links, port)),
         ("self-test", probe::check(&links, config.domain_id, config.multicast)),
-        ("sockets", sockets::check(system, config.receive_buffer as u64)),
+        ("sockets", sockets::check(system, config.receive_buffer as u64, v6)),
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
         ("scheduling", scheduling::deadline(system, deadline).into_iter().collect()),
         ("power", power::check(system, &measure::waking())),

@@ -1,13 +1,15 @@
 //! Being found: multicast on each interface in use, its route, what the kernel takes from where.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::finding::{Finding, Lasts, Mend, sysctl_path};
 use super::system::System;
 
 /// The group of discovery (RTPS 2.5 §9.6.1.4.1).
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+/// The same of IPv6, that of Taut and Cyclone DDS: the standard names none.
+pub const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 /// Bytes of the largest datagram that Taut sends (a fragment of 64,000 B and its headers).
 const DATAGRAM: u32 = 64_064;
 /// The smallest packet that every IPv4 host takes (RFC 791 §3.1): below it headers are most of what is sent.
@@ -18,7 +20,7 @@ const SMALLEST: u32 = 576;
 pub struct Link {
     pub name: String,
     pub index: u32,
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     pub loopback: bool,
     /// Does the kernel flag it as capable of multicast?
     pub flagged: bool,
@@ -27,28 +29,42 @@ pub struct Link {
 }
 
 impl Link {
-    /// Does Taut use multicast on it? Linux carries it on loopback without the flag.
+    /// Does Taut use multicast on it? Linux carries that of IPv4 on loopback without the flag, that of IPv6 not at
+    /// all.
     pub fn carries_multicast(&self) -> bool {
-        self.flagged || self.loopback
+        if self.loopback { self.address.is_ipv4() } else { self.flagged }
+    }
+
+    /// The group of discovery for addresses of this kind.
+    pub fn group(&self) -> IpAddr {
+        if self.address.is_ipv4() { GROUP.into() } else { GROUP_V6.into() }
     }
 }
 
 /// All checks of this module; `peers` are those that the configuration names.
 pub fn check(system: &System, links: &[Link], multicast: bool, peers: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut names = BTreeSet::new();
-    let first = |link: &&Link| names.insert(link.name.clone());
-    let once: Vec<&Link> = links.iter().filter(first).collect();
+    let once = once(links.iter());
+    // Over IPv6 each interface has its route to groups, there is no such bound and no such filter.
+    let v4 = self::once(links.iter().filter(|link| link.address.is_ipv4()));
     if multicast {
         findings.extend(once.iter().map(|link| flag(link)));
-        findings.push(memberships(system, once.len()));
-        findings.push(route(system, links));
+        if !v4.is_empty() {
+            findings.push(memberships(system, v4.len()));
+            findings.push(route(system, &v4));
+        }
     } else {
         findings.push(without(peers));
     }
-    findings.extend(once.iter().map(|link| reverse_path(system, link, once.len())));
+    findings.extend(v4.iter().map(|link| reverse_path(system, link, v4.len())));
     findings.extend(once.iter().map(|link| packets(link)));
     findings
+}
+
+/// Each interface once.
+fn once<'a>(links: impl Iterator<Item = &'a Link>) -> Vec<&'a Link> {
+    let mut names = BTreeSet::new();
+    links.filter(|link| names.insert(link.name.as_str())).collect()
 }
 
 fn without(peers: &[String]) -> Finding {
@@ -107,7 +123,7 @@ fn memberships(system: &System, needed: usize) -> Finding {
     ))
 }
 
-fn route(system: &System, links: &[Link]) -> Finding {
+fn route(system: &System, links: &[&Link]) -> Finding {
     let name = "multicast route";
     let table = match system.text("/proc/net/route") {
         Ok(table) => table,
@@ -171,8 +187,8 @@ fn reverse_path(system: &System, link: &Link, links: usize) -> Finding {
 
 fn packets(link: &Link) -> Finding {
     let name = format!("packets on {}", link.name);
-    /// Bytes of an IPv4 header.
-    const HEADER: u32 = 20;
+    // Bytes of IP's header.
+    let header = if link.address.is_ipv4() { 20 } else { 40 };
     match &link.mtu {
         Err(why) => Finding::not_looked(&name, why),
         Ok(mtu) if *mtu < SMALLEST => Finding::worth_changing(
@@ -186,7 +202,7 @@ fn packets(link: &Link) -> Finding {
             format!("ip link set {} mtu {mtu}", link.name),
         )),
         Ok(mtu) => {
-            let packets = DATAGRAM.div_ceil(mtu.saturating_sub(HEADER).max(1));
+            let packets = DATAGRAM.div_ceil(mtu.saturating_sub(header).max(1));
             Finding::good(&name, format!("{mtu} B: 64 kB of a sample go in {packets}"))
         }
     }
@@ -202,7 +218,7 @@ pub mod tests {
         Link {
             name: name.to_owned(),
             index: 2,
-            address: Ipv4Addr::new(192, 0, 2, 2),
+            address: Ipv4Addr::new(192, 0, 2, 2).into(),
             loopback: name == "lo",
             flagged: true,
             mtu: Ok(1_500),
@@ -225,11 +241,27 @@ pub mod tests {
             let found = check(&system, links, true, &[]);
             found.into_iter().find(|finding| finding.name == "multicast memberships").unwrap()
         };
-        let second = Link { address: Ipv4Addr::new(192, 0, 2, 3), ..link("eth0") };
+        let second = Link { address: Ipv4Addr::new(192, 0, 2, 3).into(), ..link("eth0") };
         assert_eq!(of(&[link("eth0"), second]).state, State::Good);
         let found = of(&[link("eth0"), link("eth1")]);
         assert_eq!((found.state, found.seen.as_str()), (State::Harmful, "1 for a socket, 2 needed"));
         assert_eq!(found.mend.unwrap().writes[0].value, "20");
+    }
+
+    #[test]
+    fn what_is_looked_at_over_ipv6() {
+        let (_directory, system) = tree(&[("/proc/sys/net/ipv4/igmp_max_memberships", "1\n")]);
+        let names = |links: &[Link]| {
+            let found = check(&system, links, true, &[]);
+            found.into_iter().map(|finding| finding.name).collect::<Vec<_>>()
+        };
+        let v6 = || Link { address: GROUP_V6.into(), ..link("eth1") };
+        assert_eq!(names(&[v6()]), ["multicast on eth1", "packets on eth1"]);
+        let both = check(&system, &[link("eth0"), v6()], true, &[]);
+        let memberships = both.iter().find(|finding| finding.name == "multicast memberships").unwrap();
+        assert_eq!(memberships.state, State::Good, "one of IPv4: {memberships:?}");
+        assert_eq!(packets(&v6()).seen, "1500 B: 64 kB of a sample go in 44");
+        assert_eq!(packets(&Link { mtu: Ok(1_492), ..v6() }).seen, "1492 B: 64 kB of a sample go in 45");
     }
 
     #[test]
@@ -258,7 +290,7 @@ pub mod tests {
         assert_eq!(of(&format!("{HEAD}{network}{default}")), Some(("eth0".to_owned(), 0)));
         assert_eq!(of(&format!("{HEAD}{group}{default}")), Some(("eth1".to_owned(), 4)));
         let (_directory, system) = tree(&[("/proc/net/route", &format!("{HEAD}{network}"))]);
-        let found = route(&system, &[link("eth0")]);
+        let found = route(&system, &[&link("eth0")]);
         assert_eq!(found.mend.unwrap().command, "ip route add 224.0.0.0/4 dev eth0");
     }
 

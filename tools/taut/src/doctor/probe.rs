@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::time::{Duration, Instant};
 
 use nix::net::if_::InterfaceFlags;
@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_millis(200);
 /// Participants of a host and a domain whose ports are given by the standard: an index up to 119.
 const PARTICIPANTS: u16 = 120;
 
-/// The addresses of IPv4 in use, with what the kernel says of their interfaces.
+/// The addresses in use, with what the kernel says of their interfaces.
 pub fn links(interfaces: &[Interface]) -> Vec<Link> {
     let flagged: BTreeSet<String> = nix::ifaddrs::getifaddrs()
         .map(|all| {
@@ -30,18 +30,25 @@ pub fn links(interfaces: &[Interface]) -> Vec<Link> {
             flagged.map(|one| one.interface_name).collect()
         })
         .unwrap_or_default();
-    let link = |interface: &Interface| {
-        let IpAddr::V4(address) = interface.address else { return None };
-        Some(Link {
-            name: interface.name.clone(),
-            index: interface.index,
-            address,
-            loopback: interface.loopback,
-            flagged: flagged.contains(&interface.name),
-            mtu: mtu(address).map_err(|error| format!("getsockopt IP_MTU: {error}")),
-        })
+    let link = |interface: &Interface| Link {
+        name: interface.name.clone(),
+        index: interface.index,
+        address: interface.address,
+        loopback: interface.loopback,
+        flagged: flagged.contains(&interface.name),
+        mtu: match interface.address {
+            IpAddr::V4(address) => mtu(address).map_err(|error| format!("getsockopt IP_MTU: {error}")),
+            IpAddr::V6(_) => mtu_v6(&interface.name),
+        },
     };
-    interfaces.iter().filter_map(link).collect()
+    interfaces.iter().map(link).collect()
+}
+
+/// Bytes of a packet of IPv6 on this interface.
+fn mtu_v6(name: &str) -> Result<u32, String> {
+    let path = format!("/proc/sys/net/ipv6/conf/{name}/mtu");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    text.trim().parse().map_err(|_| format!("{path}: {text:?} is no number"))
 }
 
 /// Bytes of a packet on the interface with this address, from a socket that would send to the group by it.
@@ -70,8 +77,9 @@ pub fn check(links: &[Link], domain_id: u32, multicast: bool) -> Vec<Finding> {
     findings
 }
 
-fn finding(link: &Link, kind: &str, took: Result<(SocketAddrV4, Duration), String>) -> Finding {
-    let name = format!("{kind} test on {}", link.name);
+fn finding(link: &Link, kind: &str, took: Result<(SocketAddr, Duration), String>) -> Finding {
+    let over = if link.address.is_ipv4() { "" } else { " over IPv6" };
+    let name = format!("{kind} test on {}{over}", link.name);
     match took {
         Ok((to, took)) => Finding::good(&name, format!("to {to}, back after {} us", took.as_micros())),
         Err(why) => {
@@ -86,42 +94,81 @@ fn finding(link: &Link, kind: &str, took: Result<(SocketAddrV4, Duration), Strin
     }
 }
 
+impl Link {
+    /// An address as seen from this interface: some mean something on one link only.
+    fn reach(&self, ip: IpAddr, port: u16) -> SocketAddr {
+        match ip {
+            IpAddr::V4(v4) => SocketAddrV4::new(v4, port).into(),
+            IpAddr::V6(v6) if v6.is_unicast_link_local() || v6.is_multicast() => {
+                SocketAddrV6::new(v6, port, 0, self.index).into()
+            }
+            IpAddr::V6(v6) => SocketAddrV6::new(v6, port, 0, 0).into(),
+        }
+    }
+
+    fn socket(&self) -> io::Result<Socket> {
+        let any = SocketAddr::new(self.address, 0);
+        let socket = Socket::new(Domain::for_address(any), Type::DGRAM, Some(Protocol::UDP))?;
+        if any.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        Ok(socket)
+    }
+}
+
 /// To the port of discovery, which participants share; to a free one if somebody has it for himself.
-fn to_group(link: &Link, port: u16) -> Result<(SocketAddrV4, Duration), String> {
-    let open = |port: u16| -> io::Result<UdpSocket> {
-        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+fn to_group(link: &Link, port: u16) -> Result<(SocketAddr, Duration), String> {
+    let group = link.group();
+    let open = |port: u16| -> io::Result<Socket> {
+        let socket = link.socket()?;
         socket.set_reuse_address(true)?;
-        socket.bind(&SocketAddrV4::new(GROUP, port).into())?;
-        Ok(socket.into())
+        socket.bind(&link.reach(group, port).into())?;
+        Ok(socket)
     };
     let receiver =
-        open(port).or_else(|_| open(0)).map_err(|error| format!("bind {GROUP}:{port}: {error}"))?;
-    let interface = InterfaceIndexOrAddress::Index(link.index);
-    socket2::SockRef::from(&receiver)
-        .join_multicast_v4_n(&GROUP, &interface)
-        .map_err(|error| format!("setsockopt IP_ADD_MEMBERSHIP {GROUP}: {error}"))?;
-    round(link, &receiver, GROUP)
+        open(port).or_else(|_| open(0)).map_err(|error| format!("bind {group}:{port}: {error}"))?;
+    let joined = match group {
+        IpAddr::V4(group) => {
+            receiver.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(link.index))
+        }
+        IpAddr::V6(group) => receiver.join_multicast_v6(&group, link.index),
+    };
+    joined.map_err(|error| format!("joining {group}: {error}"))?;
+    round(link, &receiver.into(), group)
 }
 
 /// To the first port of a participant that is free.
-fn to_address(link: &Link, port: u16) -> Result<(SocketAddrV4, Duration), String> {
+fn to_address(link: &Link, port: u16) -> Result<(SocketAddr, Duration), String> {
     let own = (0..PARTICIPANTS).filter_map(|index| port.checked_add(10 + 2 * index));
-    let bind = |port| UdpSocket::bind((link.address, port));
+    let bind = |port| UdpSocket::bind(link.reach(link.address, port));
     let receiver = own.map(bind).find_map(Result::ok).map_or_else(|| bind(0), Ok);
     let receiver = receiver.map_err(|error| format!("bind {}: {error}", link.address))?;
     round(link, &receiver, link.address)
 }
 
+/// A socket that sends from this interface, to groups as far as this host.
+fn sender(link: &Link) -> io::Result<UdpSocket> {
+    let socket = link.socket()?;
+    socket.bind(&link.reach(link.address, 0).into())?;
+    match link.address {
+        IpAddr::V4(address) => {
+            socket.set_multicast_ttl_v4(0)?;
+            socket.set_multicast_if_v4(&address)?;
+        }
+        IpAddr::V6(_) => {
+            socket.set_multicast_hops_v6(0)?;
+            socket.set_multicast_if_v6(link.index)?;
+        }
+    }
+    Ok(socket.into())
+}
+
 /// One datagram from the interface to the port of `receiver` at `to`: how long it took.
-fn round(link: &Link, receiver: &UdpSocket, to: Ipv4Addr) -> Result<(SocketAddrV4, Duration), String> {
+fn round(link: &Link, receiver: &UdpSocket, to: IpAddr) -> Result<(SocketAddr, Duration), String> {
     let call = |name: &'static str| move |error: io::Error| format!("{name}: {error}");
     let port = receiver.local_addr().map_err(call("getsockname"))?.port();
-    let to = SocketAddrV4::new(to, port);
-    let sender = UdpSocket::bind((link.address, 0)).map_err(call("bind"))?;
-    sender.set_multicast_ttl_v4(0).map_err(call("setsockopt IP_MULTICAST_TTL"))?;
-    socket2::SockRef::from(&sender)
-        .set_multicast_if_v4(&link.address)
-        .map_err(call("setsockopt IP_MULTICAST_IF"))?;
+    let to = link.reach(to, port);
+    let sender = sender(link).map_err(|error| format!("a socket at {}: {error}", link.address))?;
     let own = sender.local_addr().map_err(call("getsockname"))?;
     let begin = Instant::now();
     sender.send_to(&header(port), to).map_err(|error| format!("sendto {to}: {error}"))?;
@@ -133,7 +180,10 @@ fn round(link: &Link, receiver: &UdpSocket, to: Ipv4Addr) -> Result<(SocketAddrV
         }
         receiver.set_read_timeout(Some(left)).map_err(call("setsockopt SO_RCVTIMEO"))?;
         // Others may send to this port too, and a time that is over is told by the loop.
-        if receiver.recv_from(&mut bytes).is_ok_and(|(_, from)| from == own) {
+        if receiver
+            .recv_from(&mut bytes)
+            .is_ok_and(|(_, from)| (from.ip(), from.port()) == (own.ip(), own.port()))
+        {
             return Ok((to, begin.elapsed()));
         }
     }
@@ -167,9 +217,23 @@ mod tests {
     }
 
     #[test]
+    fn over_ipv6_as_well() {
+        let interfaces = vec!["lo".to_owned()];
+        let config = taut::Config { interfaces, ipv6: taut::Ipv6::On, ..taut::Config::default() };
+        let links: Vec<Link> = links(&config.network_interfaces().unwrap());
+        let links: Vec<Link> = links.into_iter().filter(|link| link.address.is_ipv6()).collect();
+        let [link] = &links[..] else { panic!("no IPv6 on loopback: {links:?}") };
+        assert!(link.mtu.as_ref().is_ok_and(|mtu| *mtu >= 1_280), "{link:?}");
+        let findings = check(&links, 174, true);
+        let [unicast] = &findings[..] else { panic!("groups on loopback: {findings:?}") };
+        assert_eq!((unicast.state, unicast.name.as_str()), (State::Good, "unicast test on lo over IPv6"));
+        assert!(unicast.seen.starts_with("to [::1]:50910, back after"), "{findings:?}");
+    }
+
+    #[test]
     fn an_interface_that_there_is_not() {
         let gone = super::super::multicast::tests::link("eth0");
-        let findings = check(&[Link { address: Ipv4Addr::new(203, 0, 113, 9), ..gone }], 173, false);
+        let findings = check(&[Link { address: Ipv4Addr::new(203, 0, 113, 9).into(), ..gone }], 173, false);
         assert!(
             findings[0].state == State::Harmful && findings[0].seen.starts_with("bind 203.0.113.9"),
             "{findings:?}"

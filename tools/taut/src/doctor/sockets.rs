@@ -1,6 +1,6 @@
 //! Room for what arrives and for what is sent: socket buffers, the backlog of processors, IP fragments.
 
-use super::finding::{Finding, Mend};
+use super::finding::{Finding, Mend, sysctl_path};
 use super::system::{System, bytes};
 
 /// What Taut asks for each sending socket, in bytes.
@@ -15,9 +15,16 @@ const FRAGMENTS: u64 = 4 << 20;
 /// holds of small ones. Higher holds memory that nobody reads in time.
 const BACKLOG: u64 = 5_000;
 
-/// All checks of this module; `receive_buffer` is what the configuration asks for.
-pub fn check(system: &System, receive_buffer: u64) -> Vec<Finding> {
-    vec![receive(system, receive_buffer), send(system), backlog(system), fragments(system)]
+/// All checks of this module; `receive_buffer` is what the configuration asks for, `v6` whether IPv6 is in use.
+pub fn check(system: &System, receive_buffer: u64, v6: bool) -> Vec<Finding> {
+    let mut findings = vec![
+        receive(system, receive_buffer),
+        send(system),
+        backlog(system),
+        fragments(system, &FRAGMENTS_V4),
+    ];
+    findings.extend(v6.then(|| fragments(system, &FRAGMENTS_V6)));
+    findings
 }
 
 fn receive(system: &System, asked: u64) -> Finding {
@@ -90,20 +97,39 @@ fn dropped(softnet_stat: &str) -> u64 {
     softnet_stat.lines().filter_map(of_line).sum()
 }
 
-fn fragments(system: &System) -> Finding {
-    let name = "IP fragments";
-    let most: u64 = match system.number("/proc/sys/net/ipv4/ipfrag_high_thresh") {
+/// Where one kind of IP keeps what waits for the rest of a datagram.
+struct Fragments {
+    name: &'static str,
+    setting: &'static str,
+    failed: fn(&System) -> Option<u64>,
+}
+
+const FRAGMENTS_V4: Fragments = Fragments {
+    name: "IP fragments",
+    setting: "net.ipv4.ipfrag_high_thresh",
+    failed: |system| counter(system, "Ip", "ReasmFails"),
+};
+
+const FRAGMENTS_V6: Fragments = Fragments {
+    name: "IPv6 fragments",
+    setting: "net.ipv6.ip6frag_high_thresh",
+    failed: |system| counter_v6(system, "Ip6ReasmFails"),
+};
+
+fn fragments(system: &System, of: &Fragments) -> Finding {
+    let name = of.name;
+    let most: u64 = match system.number(&sysctl_path(of.setting)) {
         Ok(most) => most,
         Err(unseen) => return Finding::not_looked(name, unseen),
     };
-    let failed = counter(system, "Ip", "ReasmFails").unwrap_or(0);
+    let failed = (of.failed)(system).unwrap_or(0);
     let failures =
         if failed > 0 { format!(", {failed} datagrams not put together so far") } else { String::new() };
     let seen = format!("room for {}{failures}", bytes(most));
     if most >= FRAGMENTS {
         return Finding::good(name, seen);
     }
-    let mend = Mend::sysctl("net.ipv4.ipfrag_high_thresh", FRAGMENTS, true);
+    let mend = Mend::sysctl(of.setting, FRAGMENTS, true);
     if most < LARGE_DATAGRAM {
         let cost = "a large sample goes in datagrams of 64 kB, of which not one can be put together";
         return Finding::harmful(name, seen, cost).mend(mend);
@@ -122,6 +148,12 @@ fn counter(system: &System, protocol: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'));
     let at = lines.next()?.split_whitespace().position(|word| word == name)?;
     lines.next()?.split_whitespace().nth(at)?.parse().ok()
+}
+
+/// The same of IPv6: a line for each.
+fn counter_v6(system: &System, name: &str) -> Option<u64> {
+    let text = system.text("/proc/net/snmp6").ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 #[cfg(test)]
@@ -175,11 +207,20 @@ mod tests {
         let of = |most: &str| {
             let files = [("/proc/sys/net/ipv4/ipfrag_high_thresh", most), ("/proc/net/snmp", SNMP)];
             let (_directory, system) = tree(&files);
-            fragments(&system)
+            fragments(&system, &FRAGMENTS_V4)
         };
         assert_eq!(of("4194304").state, State::Good);
         assert!(of("1048576").cost.starts_with("8 datagrams"));
         assert_eq!(of("100000").state, State::Harmful);
         assert!(of("100000").seen.ends_with("3 datagrams not put together so far"));
+        let (_directory, system) = tree(&[
+            ("/proc/sys/net/ipv6/ip6frag_high_thresh", "100000"),
+            ("/proc/net/snmp6", "Ip6ReasmOKs      \t7\nIp6ReasmFails    \t5\n"),
+        ]);
+        assert!(check(&system, 0, false).iter().all(|finding| finding.name != "IPv6 fragments"));
+        let found = check(&system, 0, true).pop().unwrap();
+        assert_eq!((found.name.as_str(), found.state), ("IPv6 fragments", State::Harmful));
+        assert!(found.seen.ends_with("5 datagrams not put together so far"), "{found:?}");
+        assert!(found.mend.unwrap().command.starts_with("sysctl -w net.ipv6.ip6frag_high_thresh="));
     }
 }

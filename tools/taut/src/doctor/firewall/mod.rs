@@ -6,12 +6,13 @@ mod packet;
 mod ruleset;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use super::finding::{Finding, Lasts, Mend};
-use super::multicast::{GROUP, Link};
+use super::multicast::Link;
 use super::system::System;
 use packet::{Direction, Packet};
 use ruleset::{Fate, Ruleset};
@@ -46,23 +47,26 @@ pub fn check(system: &System, rules: Result<&Value, &str>, links: &[Link], first
         Err(why) => vec![Finding::not_looked(NAME, why)],
     };
     // Rules of the older kind are not among those that nft tells.
-    let tables = system.text("/proc/net/ip_tables_names").unwrap_or_default();
-    if !tables.is_empty() {
-        let why = format!(
-            "tables of the older iptables ({}): see `iptables-legacy-save`",
-            tables.replace('\n', ", ")
-        );
-        findings.push(Finding::not_looked("older firewall", why));
+    let v6 = links.iter().any(|link| link.address.is_ipv6());
+    for (program, is_used) in [("ip", true), ("ip6", v6)] {
+        let tables = system.text(&format!("/proc/net/{program}_tables_names")).unwrap_or_default();
+        if is_used && !tables.is_empty() {
+            let why = format!(
+                "tables of the older {program}tables ({}): see `{program}tables-legacy-save`",
+                tables.replace('\n', ", ")
+            );
+            findings.push(Finding::not_looked("older firewall", why));
+        }
     }
     findings
 }
 
 /// The packets that a participant on this interface sends and gets.
 fn packets(link: &Link, first_port: u16) -> Vec<Packet<'_>> {
-    let multicast = [0, 1].map(|offset| (GROUP, offset));
+    let multicast = [0, 1].map(|offset| (link.group(), offset));
     let unicast = (0..2 * PARTICIPANTS).map(|offset| (link.address, 10 + offset));
     let ports = multicast.into_iter().filter(|_| link.carries_multicast()).chain(unicast);
-    let of = |(to, offset): (_, u16)| {
+    let of = |(to, offset): (IpAddr, u16)| {
         let port = first_port.saturating_add(offset);
         [Direction::In, Direction::Out].map(|direction| Packet { direction, interface: &link.name, to, port })
     };
@@ -159,6 +163,23 @@ mod tests {
         assert_eq!(found.seen, "rule 1 of inet t in drops UDP 7400 on eth0");
         assert_eq!(found.mend.unwrap().command, "nft insert rule inet t in udp dport 7400-7649 accept");
         assert_eq!(of(7_650).state, State::Good, "another domain");
+    }
+
+    #[test]
+    fn what_a_rule_drops_of_ipv6() {
+        let chain = |family: &str| {
+            json!({"chain": {"family": family, "table": "t", "name": "in", "type": "filter", "hook": "input",
+                             "prio": 0, "policy": "drop"}})
+        };
+        let (_directory, system) = tree(&[("/proc/net/ip_tables_names", "")]);
+        let of = |family: &str, link: Link| {
+            let rules = json!({"nftables": [chain(family)]});
+            check(&system, Ok(&rules), &[link], 7_400).remove(0)
+        };
+        let v6 = || Link { address: "fd00::1".parse().unwrap(), ..link("eth0") };
+        assert_eq!((of("ip6", v6()).state, of("ip6", link("eth0")).state), (State::Harmful, State::Good));
+        assert_eq!((of("ip", v6()).state, of("ip", link("eth0")).state), (State::Good, State::Harmful));
+        assert_eq!(of("inet", v6()).state, State::Harmful);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A packet as a condition of nftables sees it: does it match, does it not, or does that hang on what is not known?
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub enum Direction {
 pub struct Packet<'a> {
     pub direction: Direction,
     pub interface: &'a str,
-    pub to: Ipv4Addr,
+    pub to: IpAddr,
     pub port: u16,
 }
 
@@ -28,7 +28,7 @@ enum Has<'a> {
     Number(u64),
     /// One of these words: the same said in several ways.
     Words(Vec<&'a str>),
-    Address(Ipv4Addr),
+    Address(IpAddr),
     /// Nothing: the condition is about packets of another kind.
     Nothing,
 }
@@ -71,23 +71,38 @@ impl Packet<'_> {
         None
     }
 
+    /// What conditions call the kind of its addresses: of headers, of the firewall, of Ethernet.
+    fn kinds(&self) -> (&'static str, [&'static str; 2], [&'static str; 2]) {
+        match self.to {
+            IpAddr::V4(_) => ("ip", ["ipv4", "2"], ["ip", "8"]),
+            IpAddr::V6(_) => ("ip6", ["ipv6", "10"], ["ip6", "56710"]),
+        }
+    }
+
+    /// Does it go through chains of this family?
+    pub fn is_of(&self, family: &str) -> bool {
+        family == "inet" || family == self.kinds().0
+    }
+
     fn payload(&self, protocol: &str, field: &str) -> Option<Has<'_>> {
+        let protocol = if protocol == self.kinds().0 { "own" } else { protocol };
         match (protocol, field) {
             ("udp" | "th", "dport") => Some(Has::Number(self.port.into())),
-            ("ip", "protocol") => Some(Has::Words(vec!["udp", "17"])),
-            ("ip", "daddr") => Some(Has::Address(self.to)),
-            ("ip", "version") => Some(Has::Number(4)),
-            ("udp" | "th" | "ip" | "ether", _) => None,
-            // Of another protocol: IPv6, TCP, ICMP and the like.
+            ("own", "protocol" | "nexthdr") => Some(Has::Words(vec!["udp", "17"])),
+            ("own", "daddr") => Some(Has::Address(self.to)),
+            ("own", "version") => Some(Has::Number(if self.to.is_ipv4() { 4 } else { 6 })),
+            ("udp" | "th" | "own" | "ether", _) => None,
+            // Of another protocol: the other IP, TCP, ICMP and the like.
             _ => Some(Has::Nothing),
         }
     }
 
     fn meta(&self, key: &str) -> Option<Has<'_>> {
+        let (_, family, ether) = self.kinds();
         match (key, self.direction) {
             ("l4proto", _) => Some(Has::Words(vec!["udp", "17"])),
-            ("nfproto", _) => Some(Has::Words(vec!["ipv4", "2"])),
-            ("protocol", _) => Some(Has::Words(vec!["ip", "8"])),
+            ("nfproto", _) => Some(Has::Words(family.to_vec())),
+            ("protocol", _) => Some(Has::Words(ether.to_vec())),
             ("iif" | "iifname", Direction::In) | ("oif" | "oifname", Direction::Out) => {
                 Some(Has::Words(vec![self.interface]))
             }
@@ -121,10 +136,11 @@ impl Has<'_> {
             return Some(self.order()? >= number(first)? && self.order()? <= number(last)?);
         }
         if let (Some(prefix), Has::Address(own)) = (right.get("prefix"), self) {
-            let address: Ipv4Addr = prefix.get("addr")?.as_str()?.parse().ok()?;
-            let length = u32::try_from(prefix.get("len")?.as_u64()?).ok().filter(|length| *length <= 32)?;
-            let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-            return Some(own.to_bits() & mask == address.to_bits() & mask);
+            let address: IpAddr = prefix.get("addr")?.as_str()?.parse().ok()?;
+            let bits = if own.is_ipv4() { 32 } else { 128 };
+            let length = u32::try_from(prefix.get("len")?.as_u64()?).ok().filter(|length| *length <= bits)?;
+            let network = |address: &IpAddr| order(address).checked_shr(bits - length).unwrap_or(0);
+            return Some(own.is_ipv4() == address.is_ipv4() && network(own) == network(&address));
         }
         self.is(right)
     }
@@ -133,8 +149,8 @@ impl Has<'_> {
     fn is(&self, right: &Value) -> Option<bool> {
         match self {
             Has::Nothing => Some(false),
-            Has::Number(own) => Some(*own == number(right)?),
-            Has::Address(own) => Some(*own == right.as_str()?.parse::<Ipv4Addr>().ok()?),
+            Has::Number(own) => Some(u128::from(*own) == number(right)?),
+            Has::Address(own) => Some(*own == right.as_str()?.parse::<IpAddr>().ok()?),
             Has::Words(words) => {
                 let text = right.as_str().map_or_else(|| right.to_string(), str::to_owned);
                 let is = |word: &&str| match text.strip_suffix('*') {
@@ -158,18 +174,27 @@ impl Has<'_> {
     }
 
     /// As a number that can be compared.
-    fn order(&self) -> Option<u64> {
+    fn order(&self) -> Option<u128> {
         match self {
-            Has::Number(own) => Some(*own),
-            Has::Address(own) => Some(own.to_bits().into()),
+            Has::Number(own) => Some((*own).into()),
+            Has::Address(own) => Some(order(own)),
             Has::Words(_) | Has::Nothing => None,
         }
     }
 }
 
-fn number(value: &Value) -> Option<u64> {
-    let address = |text: &str| text.parse::<Ipv4Addr>().ok().map(|address| address.to_bits().into());
-    value.as_u64().or_else(|| value.as_str().and_then(|text| text.parse().ok().or_else(|| address(text))))
+fn number(value: &Value) -> Option<u128> {
+    let address = |text: &str| text.parse().ok().map(|address| order(&address));
+    let of_text = |text: &str| text.parse().ok().or_else(|| address(text));
+    value.as_u64().map(u128::from).or_else(|| value.as_str().and_then(of_text))
+}
+
+/// Addresses of one kind in their order.
+fn order(address: &IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => v4.to_bits().into(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
 }
 
 /// True if one is, unknown if one may be.
@@ -189,7 +214,7 @@ mod tests {
     use super::*;
 
     fn packet(direction: Direction) -> Packet<'static> {
-        Packet { direction, interface: "eth0", to: Ipv4Addr::new(239, 255, 0, 1), port: 7_400 }
+        Packet { direction, interface: "eth0", to: [239, 255, 0, 1].into(), port: 7_400 }
     }
 
     fn holds(left: Value, op: &str, right: Value) -> Option<bool> {
@@ -234,6 +259,30 @@ mod tests {
             holds(json!({"payload": {"protocol": "ip6", "field": "daddr"}}), "==", json!("::1")),
             Some(false)
         );
+    }
+
+    #[test]
+    fn over_ipv6() {
+        let to = "ff02::ffff:efff:1".parse().unwrap();
+        let packet = Packet { to, ..packet(Direction::In) };
+        let holds = |left: &Value, right: Value| {
+            packet.matches(&json!({"op": "==", "left": left, "right": right}), &Sets::new())
+        };
+        let to = json!({"payload": {"protocol": "ip6", "field": "daddr"}});
+        assert_eq!(holds(&to, json!("ff02::ffff:239.255.0.1")), Some(true));
+        assert_eq!(holds(&to, json!({"prefix": {"addr": "ff00::", "len": 8}})), Some(true));
+        assert_eq!(holds(&to, json!({"prefix": {"addr": "fe80::", "len": 10}})), Some(false));
+        assert_eq!(holds(&to, json!({"prefix": {"addr": "::", "len": 0}})), Some(true));
+        assert_eq!(holds(&to, json!({"range": ["ff02::1", "ff02::1:0:0:0"]})), Some(true));
+        let header = |field: &str| json!({"payload": {"protocol": "ip6", "field": field}});
+        assert_eq!(holds(&header("nexthdr"), json!("udp")), Some(true));
+        assert_eq!(holds(&header("version"), json!(6)), Some(true));
+        assert_eq!(holds(&header("saddr"), json!("fd00::1")), None);
+        let v4 = json!({"payload": {"protocol": "ip", "field": "daddr"}});
+        assert_eq!(holds(&v4, json!("239.255.0.1")), Some(false));
+        assert_eq!(holds(&json!({"meta": {"key": "nfproto"}}), json!("ipv6")), Some(true));
+        assert_eq!(holds(&json!({"meta": {"key": "protocol"}}), json!("ip")), Some(false));
+        assert!(packet.is_of("inet") && packet.is_of("ip6") && !packet.is_of("ip") && !packet.is_of("arp"));
     }
 
     #[test]

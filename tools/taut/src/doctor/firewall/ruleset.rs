@@ -31,6 +31,7 @@ pub struct Ruleset {
 #[derive(Default)]
 struct Chain {
     table: String,
+    family: String,
     /// Where packets enter it; `None`: by jumps only.
     hook: Option<Direction>,
     drops: bool,
@@ -77,8 +78,9 @@ impl Ruleset {
     }
 
     fn add_chain(&mut self, chain: &Value) {
-        // Of other families no packet of IPv4 goes through.
-        if !matches!(word(chain, "family"), "ip" | "inet") {
+        // Of other families no packet of IP goes through.
+        let family = word(chain, "family");
+        if !matches!(family, "ip" | "ip6" | "inet") {
             return;
         }
         let hook = match word(chain, "hook") {
@@ -90,6 +92,7 @@ impl Ruleset {
         let entry = self.chains.entry(format!("{table} {}", word(chain, "name"))).or_default();
         *entry = Chain {
             table,
+            family: family.to_owned(),
             hook,
             drops: word(chain, "policy") == "drop",
             rules: std::mem::take(&mut entry.rules),
@@ -98,7 +101,8 @@ impl Ruleset {
 
     /// The chains in which a packet is lost, or may be.
     pub fn fates(&self, packet: &Packet<'_>) -> Vec<(&str, Fate)> {
-        let entered = self.chains.iter().filter(|(_, chain)| chain.hook == Some(packet.direction));
+        let is_entered = |chain: &Chain| chain.hook == Some(packet.direction) && packet.is_of(&chain.family);
+        let entered = self.chains.iter().filter(|(_, chain)| is_entered(chain));
         entered.filter_map(|(name, chain)| Some((name.as_str(), self.fate(name, chain, packet)?))).collect()
     }
 
@@ -232,7 +236,7 @@ mod tests {
             all.extend(rules.iter().map(rule));
         }
         let ruleset = Ruleset::parse(&json!({"nftables": all}));
-        let to = Ipv4Addr::new(239, 255, 0, 1);
+        let to = Ipv4Addr::new(239, 255, 0, 1).into();
         let packet = Packet { direction: Direction::In, interface: "eth0", to, port: 7_400 };
         let mut fates = ruleset.fates(&packet);
         assert!(fates.len() <= 1);
