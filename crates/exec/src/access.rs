@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
 use taut_base::{Duration, Error, Result, Time};
 use taut_dcps::{
     Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, Selection, StatusMask, Taken, Write,
 };
+use taut_lock::MutexGuard;
 use taut_mem::lane::Slot as LaneSlot;
 use taut_qos::DataWriterQos;
 use taut_rtps::{ReaderIndex, WriterIndex};

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use taut_base::{Error, Result};
+use taut_lock::Mutex;
 
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 
-use parking_lot::{Mutex, MutexGuard};
 use taut_base::Guid;
 use taut_dcps::{Doors, Entity, ReaderSide};
+use taut_lock::{Mutex, MutexGuard};
 use taut_mem::lane::Bell;
 use taut_rtps::ReaderIndex;
 

@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use nix::sys::epoll::{EpollEvent, EpollTimeout};
-use parking_lot::MutexGuard;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use taut_base::Time;
 use taut_dcps::DomainParticipant;
+use taut_lock::MutexGuard;
 use taut_port::Traffic;
 use taut_rtps::TxClass;
 

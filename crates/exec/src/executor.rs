@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use parking_lot::{Mutex, MutexGuard};
 use taut_base::{Duration, Error, GuidPrefix, Result, Time};
 use taut_dcps::{DomainParticipant, Entity, Write};
+use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
 use taut_port_udp::UdpPort;
@@ -411,7 +411,7 @@ impl Inner {
     }
 
     /// Writes. With `may_queue` (a KEEP_LAST writer, which always has room) the change is left to the
-    /// holder of the token if it is taken, so that the caller waits for nobody.
+    /// holder of the token if it is taken, so that the caller waits for nobody; a real-time thread waits for it.
     ///
     /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers.
     pub fn write(
@@ -428,7 +428,9 @@ impl Inner {
                 core.enter_at(begun);
                 core
             }
-            None if may_queue && self.queue(writer, write) => return Ok(()),
+            // A real-time thread waits, for then the holder runs at its priority: what is left to one that others
+            // keep from the processor goes out when they are done.
+            None if may_queue && !taut_lock::is_real_time() && self.queue(writer, write) => return Ok(()),
             None => self.token_in(burst),
         };
         self.write_now(core, writer, write, burst)

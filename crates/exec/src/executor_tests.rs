@@ -27,7 +27,7 @@ fn inline(domain_id: u32) -> Executor {
 }
 
 /// A participant with a writer and a reader that the protocol joins, and nobody who drives.
-fn executor() -> (Executor, WriterIndex, ReaderIndex) {
+pub(crate) fn executor() -> (Executor, WriterIndex, ReaderIndex) {
     let executor = inline(93);
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let (writer, reader) = executor.with(|participant, now| {
@@ -49,7 +49,7 @@ fn new_write() -> Write {
     }
 }
 
-fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
+pub(crate) fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
     let bytes = n.to_le_bytes();
     let payload = &mut Payload::short(&bytes);
     executor.publish(outlet, new_write(), payload, Patience::KeepLast, Moment::now()).unwrap();

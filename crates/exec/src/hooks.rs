@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::Waker;
 
-use parking_lot::Mutex;
 use taut_dcps::{Entity, StatusMask};
+use taut_lock::Mutex;
 
 /// Called with the kinds of news of its entity, by whichever thread drives; one call at a time, and none after one
 /// that panics.

@@ -20,11 +20,14 @@ mod executor;
 mod executor_tests;
 mod holding;
 mod hooks;
+#[cfg(test)]
+mod inheritance_tests;
 mod jobs;
 mod left;
 mod local;
 mod neighbours;
 mod network;
+mod news;
 mod outlet;
 mod path;
 mod payload;

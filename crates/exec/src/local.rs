@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use parking_lot::{Mutex, MutexGuard};
 use taut_base::{Guid, GuidPrefix, SequenceNumber};
 use taut_dcps::{DomainParticipant, Match};
+use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};

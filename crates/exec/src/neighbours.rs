@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use nix::sys::epoll::{EpollEvent, EpollFlags};
-use parking_lot::Mutex;
 use taut_base::{Guid, GuidPrefix, Result};
+use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{Bell, Feedback, Lane};

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use parking_lot::Mutex;
 use taut_base::{Guid, Result, SequenceNumber, Timestamp};
 use taut_dcps::{Write, cell};
+use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
 use taut_port_shm::Memory;

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use parking_lot::Mutex;
 use taut_base::{Guid, GuidPrefix};
+use taut_lock::Mutex;
 
 use crate::executor::{Executor, Inner};
 use crate::local;

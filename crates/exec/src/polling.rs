@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
-use parking_lot::Mutex;
 use taut_base::{Duration, Error, Result, Time};
+use taut_lock::Mutex;
 
 use crate::burst;
 use crate::clock::monotonic_now;

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use parking_lot::Mutex;
 use taut_base::{InstanceHandle, Time};
 use taut_dcps::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
+use taut_lock::Mutex;
 use taut_rtps::WriterIndex;
 use taut_rtps::history_cache::ChangeKind;
 

@@ -7,9 +7,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
 use taut_base::{Duration, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
+use taut_lock::Mutex;
 
 use crate::core::Core;
 use crate::executor::{Executor, Inner};

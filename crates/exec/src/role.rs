@@ -4,7 +4,8 @@
 //! wait to the next without a system call: the background thread looks from time to time, [`GRACE`],
 //! whether the role is still in use, and sleeps for good while a user's wait goes on.
 
-use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering};
+use crate::news::News;
+use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// How often the background thread looks whether a user who has stopped waiting comes back: at first,
 /// and, doubled with each look that finds the user active, at most. It takes over after a look that finds
@@ -29,9 +30,8 @@ pub(crate) struct Role {
     pub parked: AtomicBool,
     /// It is to take the role as soon as that is free.
     called: AtomicBool,
-    /// Raised with all news; followers wait for it to change.
-    epoch: Mutex<u64>,
-    news: Condvar,
+    /// What followers wait for.
+    news: News,
     followers: AtomicUsize,
 }
 
@@ -101,11 +101,11 @@ impl Role {
         (state == FREE, state == USER, self.changes.load(Ordering::SeqCst))
     }
 
-    /// The epoch before a look at what is waited for. From here on the caller is told of what changes, until
+    /// The count of news before a look at what is waited for. From here on the caller is told of what changes, until
     /// [`Role::stop_following`]: also of what does between its look and its sleep.
-    pub fn start_following(&self) -> u64 {
+    pub fn start_following(&self) -> u32 {
         self.followers.fetch_add(1, Ordering::SeqCst);
-        *self.epoch.lock()
+        self.news.seen()
     }
 
     /// The inverse of [`Role::start_following`].
@@ -115,39 +115,20 @@ impl Role {
 
     /// Waits for news after `seen`, or for the role to become free, at most until `until`.
     /// `before_sleep` runs once the caller is sure to be told.
-    pub fn follow(&self, seen: u64, until: Option<std::time::Instant>, before_sleep: impl FnOnce()) {
+    pub fn follow(&self, seen: u32, until: Option<std::time::Instant>, before_sleep: impl FnOnce()) {
         before_sleep();
-        let mut epoch = self.epoch.lock();
-        while *epoch == seen && self.state.load(Ordering::SeqCst) != FREE {
-            match until {
-                Some(until) => {
-                    if self.news.wait_until(&mut epoch, until).timed_out() {
-                        break;
-                    }
-                }
-                None => self.news.wait(&mut epoch),
-            }
-        }
-        drop(epoch);
+        // Who frees the role between the look at it and the sleep tells of it, and so there is no sleep.
+        let is_kept = || self.news.seen() == seen && self.state.load(Ordering::SeqCst) != FREE;
+        while is_kept() && self.news.wait(seen, until) {}
     }
 
     /// Waits for news after `seen`, at most until `until`.
-    pub fn follow_news(&self, seen: u64, until: Option<std::time::Instant>) {
-        let mut epoch = self.epoch.lock();
-        while *epoch == seen {
-            match until {
-                Some(until) => {
-                    if self.news.wait_until(&mut epoch, until).timed_out() {
-                        break;
-                    }
-                }
-                None => self.news.wait(&mut epoch),
-            }
-        }
+    pub fn follow_news(&self, seen: u32, until: Option<std::time::Instant>) {
+        while self.news.seen() == seen && self.news.wait(seen, until) {}
     }
 
     /// The same for a thread that wants the role from the background thread.
-    pub fn follow_wanting(&self, seen: u64, until: Option<std::time::Instant>, kick: impl FnOnce()) {
+    pub fn follow_wanting(&self, seen: u32, until: Option<std::time::Instant>, kick: impl FnOnce()) {
         self.wanted.fetch_add(1, Ordering::SeqCst);
         self.follow(seen, until, kick);
         self.wanted.fetch_sub(1, Ordering::SeqCst);
@@ -160,7 +141,6 @@ impl Role {
 
     /// Tells all that there are news.
     pub fn tell_followers(&self) {
-        *self.epoch.lock() += 1;
-        self.news.notify_all();
+        self.news.tell();
     }
 }

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
 use taut_base::{Duration, Time};
 use taut_dcps::{Entity, StatusMask};
+use taut_lock::MutexGuard;
 use taut_rtps::TxClass;
 
 use crate::clock::monotonic_now;

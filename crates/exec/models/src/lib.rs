@@ -2,7 +2,8 @@
 //! order that threads and the memory model allow.
 //!
 //! `scripts/test-mem.sh loom` runs them; without `--cfg loom` the crate is empty. It is one of its own so that
-//! only these few files of crates/exec are built with loom's atomics, [`sync`], in place of the machine's.
+//! only these few files of crates/exec and crates/lock are built with loom's atomics, [`sync`], in place of the
+//! machine's.
 #![cfg(all(loom, test))]
 #![forbid(unsafe_code)]
 // The files have more to them than the models use.
@@ -14,11 +15,17 @@ mod burst;
 mod holding;
 #[path = "../../src/left.rs"]
 mod left;
+#[path = "../../src/news.rs"]
+mod news;
 #[path = "../../src/role.rs"]
 mod role;
 mod sync;
+#[path = "../../../lock/src/word.rs"]
+mod word;
 
 mod held_samples;
+mod inheriting_lock;
+mod kernel;
 mod left_writes;
 
 /// How often loom takes the processor from a thread that could go on, if `LOOM_MAX_PREEMPTIONS` does not say.

@@ -4,9 +4,8 @@
 //! such access stands between two fences here.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::Duration;
 
-pub(crate) use loom::sync::MutexGuard;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 
 fn in_order<R>(ordering: Ordering, access: impl FnOnce() -> R) -> R {
@@ -70,41 +69,11 @@ macro_rules! counts {
 atomics!(AtomicBool: bool, AtomicI64: i64, AtomicU32: u32, AtomicUsize: usize);
 counts!(AtomicU32: u32, AtomicUsize: usize);
 
-/// As parking_lot has it.
-#[derive(Default)]
-pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
-
-impl<T> Mutex<T> {
-    pub fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap()
-    }
+pub(crate) fn sleep_at(_: &AtomicU32, _: u32, _: Option<Duration>) {
+    unreachable!("no model waits");
 }
 
-/// As parking_lot has it. No model waits here.
-#[derive(Default)]
-pub(crate) struct Condvar(loom::sync::Condvar);
-
-pub(crate) struct TimedOut;
-
-impl TimedOut {
-    pub fn timed_out(&self) -> bool {
-        unreachable!("no model waits")
-    }
-}
-
-impl Condvar {
-    pub fn wait<T>(&self, _: &mut MutexGuard<'_, T>) {
-        unreachable!("no model waits")
-    }
-
-    pub fn wait_until<T>(&self, _: &mut MutexGuard<'_, T>, _: Instant) -> TimedOut {
-        unreachable!("no model waits")
-    }
-
-    pub fn notify_all(&self) {
-        self.0.notify_all();
-    }
-}
+pub(crate) fn wake_all(_: &AtomicU32) {}
 
 /// The queue as crossbeam has it: its two ends are all that threads synchronise by. What lies between them is not
 /// loom's to reorder.
