@@ -162,7 +162,10 @@ impl Network {
         };
         let index = writer.index;
         let number = self
-            .on(writer.node, |participant, now| participant.write(now, index, &mut write))
+            .on(writer.node, |participant, now| {
+                write.called = now;
+                participant.write(now, index, &mut write)
+            })
             .ok_or(Full)??;
         writer.written += 1;
         assert_eq!(number.0.cast_unsigned(), writer.written, "a write that succeeds takes the next number");

@@ -12,7 +12,7 @@ use taut_base::{Duration, GuidPrefix, Locator, Rng, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
 use taut_mem::Bytes;
 use taut_port::{Frame, Port, Traffic};
-use taut_rtps::{Addresses, Config, Interface, MulticastChoice, TxClass};
+use taut_rtps::{Addresses, Anatomy, Config, Interface, MulticastChoice, TxClass};
 
 use crate::faults::Faults;
 use crate::tally::Tally;
@@ -46,6 +46,8 @@ pub struct NodeOptions {
     pub receive_buffer: usize,
     /// The largest datagram that its network takes in one piece. *Units*: bytes.
     pub path_size: usize,
+    /// It wants to know where the latency of samples goes, and has a clock of this name.
+    pub anatomy: Option<&'static str>,
 }
 
 impl Default for NodeOptions {
@@ -59,6 +61,7 @@ impl Default for NodeOptions {
             service: Duration::ZERO,
             receive_buffer: usize::MAX,
             path_size: usize::MAX,
+            anatomy: None,
         }
     }
 }
@@ -280,6 +283,7 @@ impl Network {
             addresses: self.addresses(node),
             initial_peers: peers.map(meta_locator).collect(),
             multicast: options.multicast,
+            anatomy: options.anatomy.map(|clock| Anatomy { samples: 64, clock: clock.into() }),
         };
         self.say(node, "starts");
         let place = &mut self.nodes[node];

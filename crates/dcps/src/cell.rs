@@ -55,13 +55,17 @@ pub fn source_timestamp(meta: &Meta) -> Option<Timestamp> {
     Head::of(meta).source_timestamp
 }
 
+/// When `write` was called, if the words say so.
+pub(crate) fn called([_, _, kind_and_time, ..]: &Meta) -> Option<Time> {
+    Some(Time((kind_and_time >> 2).cast_signed())).filter(|called| *called != Time::default())
+}
+
 /// The change that was written, and is found now.
 pub(crate) fn change(writer_guid: Guid, now: Time, meta: &Meta, payload: Bytes) -> CacheChange {
     let Head { number, source_timestamp, kind } = Head::of(meta);
-    let [_, _, kind_and_time, high, low] = *meta;
-    let called = Time((kind_and_time >> 2).cast_signed());
+    let [_, _, _, high, low] = *meta;
     // It has been there since it was written; a writer whose clock is another has not written it later than now.
-    let time = if called == Time::default() { now } else { called.min(now) };
+    let time = called(meta).map_or(now, |called| called.min(now));
     let instance = InstanceHandle(((u128::from(high) << 64) | u128::from(low)).to_be_bytes());
     CacheChange {
         kind,

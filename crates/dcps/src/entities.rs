@@ -2,7 +2,7 @@
 
 use taut_base::{Guid, SequenceNumber, Time};
 use taut_qos::{DataReaderQos, DataWriterQos};
-use taut_rtps::{Offer, ReaderIndex, Sink, WriterIndex};
+use taut_rtps::{Offer, Passage, ReaderIndex, Sink, WriterIndex};
 
 use crate::due::Due;
 use crate::lag::Lags;
@@ -203,6 +203,10 @@ impl Sink for Readers {
         if !is_there {
             *offer = None;
         }
+    }
+
+    fn note_passage(&mut self, index: ReaderIndex, writer: Guid, number: SequenceNumber, passage: Passage) {
+        self.doors.with(index, &mut |side| side.note_passage(writer, number, passage));
     }
 
     fn lane_next(&mut self, index: ReaderIndex, writer: Guid, expected: SequenceNumber) -> SequenceNumber {

@@ -4,6 +4,7 @@
 //! §2.2.4. The executor drives it, the public API reads from it.
 #![forbid(unsafe_code)]
 
+mod anatomy;
 pub mod cell;
 mod deadline;
 #[cfg(test)]
@@ -34,6 +35,7 @@ mod states;
 mod status;
 mod type_support;
 
+pub use anatomy::{SampleAnatomy, Stage};
 pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
 pub use entities::{DataReader, DataWriter, Entity};
 pub use filter::{Expression, Filter, MAX_EXPRESSION, MAX_PARAMETERS};

@@ -10,7 +10,7 @@ use taut_qos::{
     TopicQos,
 };
 use taut_rtps::{
-    Addresses, Config, EndpointConfig, Full, NewChange, Participant, Progress, ReaderIndex, TxClass,
+    Addresses, Clock, Config, EndpointConfig, Full, NewChange, Participant, Progress, ReaderIndex, TxClass,
     WriterIndex,
 };
 
@@ -224,6 +224,9 @@ impl DomainParticipant {
         };
         let mut side = ReaderSide::new(&qos, &type_support);
         side.cache.set_presentation(&group.presentation);
+        if let Some(anatomy) = &self.core.config().anatomy {
+            side.remember(anatomy.samples);
+        }
         let reader = DataReader::new(qos, type_support);
         // The protocol may deliver a local writer's history while it makes the reader: its place
         // is the next free one, so the cache has to be there before.
@@ -393,7 +396,13 @@ impl DomainParticipant {
             }
             None => self.core.begin_writer_lane(reader, writer)?,
         };
-        self.readers.at_side(reader, |side| side.add_lane(writer, strength, lane, reliable, next))?;
+        let tells_time = self.core.clock_of(writer.prefix) == Some(Clock::Own);
+        self.readers.at_side(reader, |side| {
+            side.add_lane(writer, strength, lane, reliable, next);
+            if tells_time {
+                side.believe_lane(writer);
+            }
+        })?;
         Some(from)
     }
 

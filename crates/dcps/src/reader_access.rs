@@ -84,11 +84,6 @@ impl ReaderCache {
         self.depth.is_none() && !self.by_source
     }
 
-    /// Does a sample that comes now and is taken at once leave no trace but in its instance?
-    pub(crate) fn may_pass(&self) -> bool {
-        self.passes && self.is_empty()
-    }
-
     /// Tells of a sample with data what [`ReaderCache::insert`] and [`ReaderCache::take_next`] would, without
     /// its way through the cache; to be called if it [may pass](ReaderCache::may_pass). `false`, and nothing
     /// is told, if it does more than add a sample to an instance that is alive.

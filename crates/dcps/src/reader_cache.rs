@@ -104,6 +104,10 @@ pub struct ReaderCache {
     pub(crate) most_fresh: usize,
     /// May a sample go past the others? It follows from QoS; told once, as each sample asks.
     pub(crate) passes: bool,
+    /// The same for one that a lane hands on, of which nothing is noted.
+    hands_on: bool,
+    /// Is each sample noted?
+    noted: bool,
     pub(crate) samples: Slab<Entry>,
     /// All samples in the order of arrival, and those of each instance in its order.
     pub(crate) arrival: Chain,
@@ -152,6 +156,8 @@ impl ReaderCache {
             fresh: Fresh::default(),
             most_fresh: depth.unwrap_or(usize::MAX).min(max_samples).min(max_samples_per_instance),
             passes: false,
+            hands_on: false,
+            noted: false,
             samples: Slab::new(),
             arrival: Chain::default(),
             all: List::EMPTY,
@@ -185,6 +191,18 @@ impl ReaderCache {
             && !self.by_source
             && self.minimum_separation == Duration::ZERO
             && !self.instances.deadlines.are_on();
+        self.hands_on = self.passes && !self.noted;
+    }
+
+    /// From now on no sample goes past it.
+    pub(crate) fn note_all(&mut self) {
+        self.noted = true;
+        self.note_passing();
+    }
+
+    /// Does a sample that comes now and is taken at once leave no trace but in its instance?
+    pub(crate) fn may_pass(&self) -> bool {
+        self.hands_on && self.is_empty()
     }
 
     /// Takes over the subscriber's PRESENTATION. With ordered access over more than the instance samples

@@ -8,8 +8,9 @@ use taut_mem::Pool;
 use taut_mem::lane::{Entry, INLINE, LaneReader, Next, Payload};
 use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
-use taut_rtps::{Offer, ReaderIndex};
+use taut_rtps::{Offer, Passage, ReaderIndex};
 
+use crate::anatomy::{Anatomies, SampleAnatomy};
 use crate::cell::{self, Head};
 use crate::deadline::Missed;
 use crate::reader_cache::{Insert, ReaderCache};
@@ -67,6 +68,8 @@ struct Source {
     stalled: bool,
     /// The writer broke the lane's rules; nothing of it is read any more.
     broken: bool,
+    /// Its words say when `write` was called, by a clock that is this one.
+    tells_time: bool,
 }
 
 impl Source {
@@ -186,6 +189,8 @@ pub struct ReaderSide {
     /// a processor waits where it reads as one what it has just written in parts.
     entry: Entry,
     info: SampleInfo,
+    /// Where the latency of its last samples went, if somebody wants to know.
+    anatomies: Option<Box<Anatomies>>,
 }
 
 impl ReaderSide {
@@ -209,6 +214,38 @@ impl ReaderSide {
             sweep_at: Time::NEVER,
             entry: Entry::default(),
             info: SampleInfo::NONE,
+            anatomies: None,
+        }
+    }
+
+    /// From now on it remembers where the latency of so many samples went. *Cost*: 128 B each.
+    pub fn remember(&mut self, samples: usize) {
+        self.anatomies = Some(Box::new(Anatomies::new(samples)));
+        self.cache.note_all();
+    }
+
+    /// All that it remembers, oldest first.
+    pub fn anatomies(&self) -> impl Iterator<Item = SampleAnatomy> {
+        self.anatomies.iter().flat_map(|seen| seen.iter())
+    }
+
+    /// What it remembers of a sample.
+    pub fn anatomy_of(&self, info: &SampleInfo) -> Option<SampleAnatomy> {
+        self.anatomies.as_ref()?.find(info.publication_handle, info.sequence_number)
+    }
+
+    /// The protocol knows when a sample was written.
+    pub(crate) fn note_passage(&mut self, writer: Guid, number: SequenceNumber, passage: Passage) {
+        if let Some(seen) = &mut self.anatomies {
+            seen.note_passage(writer, number, passage);
+        }
+    }
+
+    /// What was delivered since the last call of this is there now. Asks for the time only if somebody wants to know.
+    #[inline]
+    pub fn end_delivery(&mut self, now: impl FnOnce() -> Time) {
+        if let Some(seen) = &mut self.anatomies {
+            seen.end_delivery(now);
         }
     }
 
@@ -223,11 +260,19 @@ impl ReaderSide {
     ) {
         self.remove_lane(writer);
         let reliable = reliable && self.reliable;
-        let (handle, stalled, broken) = (writer.into(), false, false);
-        self.sources.push(Source { writer, handle, strength, lane, reliable, next, stalled, broken });
+        let (handle, stalled, broken, tells_time) = (writer.into(), false, false, false);
+        let source = Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time };
+        self.sources.push(source);
         if !self.cache.deadline().is_infinite() {
             self.sweep_at = Time(i64::MIN);
             self.cache.alarm = true;
+        }
+    }
+
+    /// The writer of a lane says when it was called, by this clock.
+    pub(crate) fn believe_lane(&mut self, writer: Guid) {
+        for source in self.sources.iter_mut().filter(|source| source.writer == writer) {
+            source.tells_time = true;
         }
     }
 
@@ -313,12 +358,13 @@ impl ReaderSide {
     /// Takes what is in the lanes if a take wants to see it. What a KEEP_ALL reader has not taken yet comes
     /// first anyway: what follows it is left where it lies, and is [passed on](ReaderSide::pass_next) from there.
     /// Asks for the time only if it needs to know.
-    pub fn refill(&mut self, now: impl FnOnce() -> Time) -> Pulled {
+    pub fn refill(&mut self, now: impl Fn() -> Time) -> Pulled {
         if self.sources.is_empty() || (self.cache.unread_count() > 0 && self.cache.keeps_order()) {
-            Pulled::default()
-        } else {
-            self.pull(now())
+            return Pulled::default();
         }
+        let pulled = self.pull(now());
+        self.end_delivery(now);
+        pulled
     }
 
     /// Takes what is in the lanes as far as there is room.
@@ -359,10 +405,17 @@ impl ReaderSide {
                         break;
                     }
                     let mut change = Some(change);
-                    pulled.news = pulled.news | self.insert(now, source.strength, &mut change);
+                    let news = self.insert(now, source.strength, &mut change);
+                    pulled.news = pulled.news | news;
                     if change.is_some() {
                         source.stall();
                         break;
+                    }
+                    if news.intersects(StatusMask::DATA_AVAILABLE)
+                        && let Some(seen) = &mut self.anatomies
+                    {
+                        let called = cell::called(&self.entry.meta).filter(|_| source.tells_time);
+                        seen.note_found(source.writer, number, called, now);
                     }
                     source.next = number.next();
                 }
@@ -407,6 +460,27 @@ impl ReaderSide {
     }
 
     fn deliver_one(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
+        if self.anatomies.is_some() {
+            return self.deliver_noted(now, strength, change);
+        }
+        self.deliver_unnoted(now, strength, change)
+    }
+
+    #[cold]
+    fn deliver_noted(&mut self, now: Time, strength: i32, offer: &mut Offer) -> StatusMask {
+        let name = |change: &CacheChange| (change.writer_guid, change.sequence_number, change.time);
+        let name = offer.as_ref().map(name);
+        let news = self.deliver_unnoted(now, strength, offer);
+        if let Some((writer, number, arrived)) = name.filter(|_| news.intersects(StatusMask::DATA_AVAILABLE))
+            && let Some(seen) = &mut self.anatomies
+        {
+            seen.note_delivered(writer, number, arrived, now);
+        }
+        news
+    }
+
+    #[inline]
+    fn deliver_unnoted(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
         if let Some(change) = change.as_mut().filter(|_| !self.cache.deadline().is_infinite()) {
             // It may have arrived before what it had to wait for.
             change.time = now;
@@ -480,22 +554,41 @@ impl ReaderSide {
     }
 
     /// Takes selected samples. Returns how many.
-    pub fn take(&mut self, now: Time, selection: &Selection, out: impl FnMut(Sample)) -> usize {
-        self.cache.on_timeout(now);
-        self.cache.take(selection, out)
+    pub fn take(&mut self, now: Time, selection: &Selection, mut out: impl FnMut(Sample)) -> usize {
+        let ReaderSide { cache, anatomies, .. } = self;
+        cache.on_timeout(now);
+        cache.take(selection, |sample| {
+            if let Some(seen) = anatomies {
+                seen.note_taken(sample.info.publication_handle, sample.info.sequence_number, now);
+            }
+            out(sample);
+        })
     }
 
     /// Takes the next sample that was not read before.
     pub fn take_next(&mut self, now: Time) -> Option<Sample> {
         self.cache.on_timeout(now);
+        if self.anatomies.is_some() {
+            return self.take_noted(now);
+        }
         self.cache.take_next()
+    }
+
+    /// Apart from the others, whose sample goes to its place without a copy.
+    #[cold]
+    fn take_noted(&mut self, now: Time) -> Option<Sample> {
+        let sample = self.cache.take_next()?;
+        if let Some(seen) = &mut self.anatomies {
+            seen.note_taken(sample.info.publication_handle, sample.info.sequence_number, now);
+        }
+        Some(sample)
     }
 
     /// Takes the next sample that was not read before, and gives it to `out`. Asks for the time only if it needs
     /// to know.
     pub fn take_next_with<R>(
         &mut self,
-        now: impl FnOnce() -> Time,
+        now: impl Fn() -> Time,
         out: impl FnOnce(Taken<'_>) -> R,
     ) -> Option<R> {
         if self.cache.next_timeout().is_some() {
@@ -509,6 +602,9 @@ impl ReaderSide {
                 (payload, payload_kind)
             }
         };
+        if let Some(seen) = &mut self.anatomies {
+            seen.note_taken(self.info.publication_handle, self.info.sequence_number, now());
+        }
         let payload = &mut Payload::Long(payload);
         Some(out(Taken { payload, payload_kind, info: &self.info, short: &mut self.short }))
     }

@@ -1,5 +1,6 @@
 //! What the protocol does to a reader whose samples also come through lanes.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use taut_base::{SequenceNumber, Time};
@@ -36,6 +37,53 @@ fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
 
 fn meta(number: u64) -> Meta {
     [number, u64::MAX, 0, 0, 0]
+}
+
+#[test]
+fn when_a_lane_says_it_was_written_is_believed_of_this_clock_alone() {
+    let (mut side, mut lanes) = side(2);
+    side.remember(8);
+    side.believe_lane(writer(1));
+    // One is written while the lane is looked at, and one never can have been.
+    let (begun, meanwhile, now, later) = (Time(50), 55, Time(60), 70);
+    for (lane, number, called) in [(0, 1, 40), (0, 2, meanwhile), (0, 3, later), (0, 4, 0), (1, 1, 40)] {
+        let mut meta = meta(number);
+        meta[2] = called << 2;
+        lanes[lane].push(&meta, b"sample").unwrap();
+    }
+    side.pull(begun);
+    side.end_delivery(|| now);
+    let seen: Vec<_> =
+        side.anatomies().map(|one| (one.sequence_number.0, one.written, one.delivered)).collect();
+    let expected = [(1, Some(40)), (2, Some(55)), (3, None), (4, None), (1, None)];
+    assert_eq!(seen, expected.map(|(number, written)| (number, written.map(Time), Some(now))));
+}
+
+#[test]
+fn what_is_noted_is_not_handed_on_by_a_lane() {
+    for noted in [false, true] {
+        let (mut side, mut lanes) = side(1);
+        if noted {
+            side.remember(8);
+        }
+        lanes[0].push(&meta(1), b"first").unwrap();
+        side.pull(Time(1));
+        side.end_delivery(|| Time(1));
+        assert!(side.take_next(Time(2)).is_some());
+        lanes[0].push(&meta(2), b"second").unwrap();
+        let passed = side.pass_next(&mut Pulled::default(), |_| ());
+        assert_eq!(matches!(passed, Passed::Not(_)), noted);
+        let clock = Cell::new(2);
+        side.refill(|| {
+            clock.set(clock.get() + 1);
+            Time(clock.get())
+        });
+        assert_eq!(side.take_next(Time(9)).is_some(), noted);
+        let seen: Vec<_> = side.anatomies().map(|one| (one.delivered, one.taken)).collect();
+        // It is there when the look has ended, not when it began.
+        let expected = [(1, 2), (4, 9)].map(|(delivered, taken)| (Some(Time(delivered)), Some(Time(taken))));
+        assert_eq!(seen, if noted { expected.to_vec() } else { vec![] });
+    }
 }
 
 #[test]

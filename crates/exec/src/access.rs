@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, Result, Time};
 use taut_dcps::{
-    Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, Selection, StatusMask, Taken, Write,
+    Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, SampleAnatomy, SampleInfo, Selection,
+    StatusMask, Taken, Write,
 };
 use taut_lock::MutexGuard;
 use taut_mem::lane::Slot as LaneSlot;
@@ -36,6 +37,16 @@ pub enum Patience {
     KeepAll(Option<Duration>),
 }
 
+/// Somebody wants to know when `write` was called.
+#[cold]
+fn note_call(outlet: &mut Outlet, write: &mut Write, moment: Moment) {
+    write.called = moment.begun.unwrap_or_else(monotonic_now);
+    if outlet.tells_anatomy {
+        // Who gets the token is to read the clock again.
+        outlet.burst.announce(None);
+    }
+}
+
 impl Executor {
     /// The door of a reader that was just created.
     pub fn door(&self, index: ReaderIndex) -> Option<Arc<Door>> {
@@ -52,7 +63,8 @@ impl Executor {
             let deadlines = OfferedDeadlines::new(qos.deadline, qos.resource_limits.max_instances);
             self.inner.promises.add(index, deadlines)
         });
-        Some(Outlet::new(index, link, self.inner.joins.route(index), qos, promise))
+        let route = self.inner.joins.route(index);
+        Some(Outlet::new(index, link, route, qos, promise, self.inner.tells_anatomy))
     }
 
     /// Forgets where a writer's lane leads.
@@ -86,6 +98,7 @@ impl Executor {
     pub fn take(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) {
         self.visit(door, |side, now, pulled| {
             pulled.add(side.pull(now));
+            side.end_delivery(monotonic_now);
             side.take(now, selection, out)
         });
     }
@@ -94,9 +107,20 @@ impl Executor {
     pub fn read(&self, door: &Door, selection: &Selection, out: impl FnMut(Sample)) {
         self.visit(door, |side, now, pulled| {
             pulled.add(side.pull(now));
+            side.end_delivery(monotonic_now);
             side.read(now, selection, out);
             0
         });
+    }
+
+    /// Where the latency of the last samples of a reader went, oldest first, if it remembers any.
+    pub fn anatomies(&self, door: &Door) -> Vec<SampleAnatomy> {
+        door.side().anatomies().collect()
+    }
+
+    /// The same for one sample.
+    pub fn anatomy_of(&self, door: &Door, info: &SampleInfo) -> Option<SampleAnatomy> {
+        door.side().anatomy_of(info)
     }
 
     /// Calls `take`, which says how many samples have gone, and tells who waits for room.
@@ -171,8 +195,8 @@ impl Executor {
     ) -> Result<()> {
         write.source_timestamp = Some(moment.timestamp);
         outlet.burst.announce(moment.begun);
-        if outlet.promise.is_some() {
-            write.called = moment.begun.unwrap_or_else(monotonic_now);
+        if outlet.notes_calls {
+            note_call(outlet, &mut write, moment);
         }
         if let Patience::KeepAll(wait) = patience
             && !outlet.may_write()

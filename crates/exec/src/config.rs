@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use taut_base::{Duration, Error, GuidPrefix, Result};
 use taut_port_udp::{UdpConfig, UdpPort};
-use taut_rtps::{Addresses, Config, Interface, MulticastChoice};
+use taut_rtps::{Addresses, Anatomy, Config, Interface, MulticastChoice};
 
+use crate::neighbours::hex;
 use crate::peers;
 use crate::scheduling::Scheduling;
 use crate::waiting::DEFAULT_SPIN;
@@ -66,6 +67,8 @@ pub struct ExecutorConfig {
     pub lock_process: bool,
     /// A step that runs for longer makes a flight record.
     pub longest_step: Option<Duration>,
+    /// Of how many samples each reader remembers where their latency went; 0: nobody wants to know.
+    pub anatomy: usize,
 }
 
 /// What is done for a lane in shared memory when it is made.
@@ -96,6 +99,7 @@ impl Default for ExecutorConfig {
             lanes: LaneMemory::default(),
             lock_process: false,
             longest_step: None,
+            anatomy: 0,
         }
     }
 }
@@ -120,6 +124,7 @@ impl ExecutorConfig {
             addresses: addresses(port),
             initial_peers: peers::resolve(&self.initial_peers, &self.udp, port)?,
             multicast: self.multicast,
+            anatomy: (self.anatomy > 0).then(|| Anatomy { samples: self.anatomy, clock: clock_name() }),
         })
     }
 }
@@ -146,6 +151,15 @@ fn random_prefix() -> Result<GuidPrefix> {
     getrandom::fill(rest)
         .map_err(|error| Error::Error(format!("no random numbers from the operating system: {error}")))?;
     Ok(GuidPrefix(bytes))
+}
+
+/// What all whose monotonic clock is the same one have in common: the running kernel, and the time namespace, in which
+/// that clock may start at another point. Empty if it is not known.
+fn clock_name() -> String {
+    let Ok(host) = taut_port_shm::host_id() else { return String::new() };
+    // Kernels without time namespaces have one clock.
+    let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    format!("{} {}", hex(&host), namespace.display())
 }
 
 fn host_name() -> String {

@@ -35,6 +35,8 @@ pub(crate) struct Core {
     pub follow_at: Time,
     /// The deadlines of its writers.
     pub promises: Arc<Promises>,
+    /// Samples say when they are sent and received.
+    pub is_exact: bool,
 }
 
 impl Core {
@@ -43,7 +45,27 @@ impl Core {
         let reports = Schedule::default();
         let follow_at = Time::NEVER;
         let (panics, ready, promises) = (0, now, Arc::default());
-        Core { participant, port, accounts, recorder, reports, panics, now, held, ready, follow_at, promises }
+        let is_exact = participant.core().config().anatomy.is_some();
+        Core {
+            participant,
+            port,
+            accounts,
+            recorder,
+            reports,
+            panics,
+            now,
+            held,
+            ready,
+            follow_at,
+            promises,
+            is_exact,
+        }
+    }
+
+    /// The time of this step; what it is now if somebody wants to know where the latency of samples went.
+    #[inline]
+    pub fn exact_now(&self) -> Time {
+        if self.is_exact { monotonic_now() } else { self.now }
     }
 
     /// Reads the clock: what follows happens now.

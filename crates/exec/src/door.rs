@@ -13,6 +13,7 @@ use taut_lock::{Mutex, MutexGuard};
 use taut_mem::lane::Bell;
 use taut_rtps::ReaderIndex;
 
+use crate::clock::monotonic_now;
 use crate::ringer::Ringer;
 use crate::waiting::Spin;
 
@@ -253,6 +254,7 @@ impl Doors for TableDoors {
         if let Some(door) = &self.last {
             let mut side = door.side();
             call(&mut side);
+            side.end_delivery(monotonic_now);
             self.table.note_broken(index, &mut side);
             let awaited = side.take_awaited();
             drop(side);

@@ -250,11 +250,12 @@ impl Inner {
                 core.participant.set_wall_clock(monotonic_now(), wall_clock_now());
             }
             self.run(core, class, |core, budget| {
-                let Core { participant, port, panics, now, .. } = core;
+                let Core { participant, port, panics, now, is_exact, .. } = core;
                 port.receive_from(index, budget, &mut |frame| {
+                    let now = if *is_exact { monotonic_now() } else { *now };
                     // Nothing that arrives may end the process. The core has no panic to catch: this is
                     // the backstop of rule R11, and its count is 0.
-                    let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(*now, &frame)));
+                    let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, &frame)));
                     *panics += u64::from(handled.is_err());
                 })
             });

@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     pub local: bool,
     /// How long a wait looks before it sleeps.
     pub spin: Duration,
+    /// Its samples say where their latency goes.
+    pub tells_anatomy: bool,
     lanes: LaneMemory,
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
@@ -141,6 +143,7 @@ impl Executor {
             prefix,
             local: config.local,
             spin: config.spin,
+            tells_anatomy: config.anatomy > 0,
             lanes: config.lanes,
             port_spin: Spin::default(),
             promises: Arc::clone(&core.promises),
@@ -548,7 +551,8 @@ impl Inner {
         }
         let class = if lowest <= TxClass::Data { JobClass::SendUser } else { JobClass::SendMeta };
         self.run(core, class, |core, budget| {
-            core.participant.poll_transmit(core.now, &mut core.port, lowest, budget).calls
+            let now = core.exact_now();
+            core.participant.poll_transmit(now, &mut core.port, lowest, budget).calls
         });
     }
 

@@ -99,6 +99,11 @@ pub(crate) struct Neighbours {
     pub reasons: Reasons,
 }
 
+/// Bytes as a property has them.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Own {
     /// Opens the rendezvous of a participant.
     pub fn open(prefix: GuidPrefix, directory: Option<PathBuf>, allowed_gids: Vec<u32>) -> Result<Own> {
@@ -106,7 +111,7 @@ impl Own {
         let bell = Memory::create("bell", PAGE)?;
         bell.commit(0, PAGE)?;
         let listener = Mutex::new(Listener::bind(prefix, directory.as_deref())?);
-        let host = host_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let host = hex(&host_id);
         Ok(Own { listener, host, host_id, bell, policy: Policy { allowed_gids }, directory })
     }
 

@@ -154,6 +154,10 @@ pub struct Outlet {
     pub(crate) burst: Burst,
     /// Its DEADLINE, if that is finite.
     pub(crate) promise: Option<Arc<Promise>>,
+    /// Its changes say where their latency goes.
+    pub(crate) tells_anatomy: bool,
+    /// For one of these, each change says when its write was called.
+    pub(crate) notes_calls: bool,
 }
 
 impl Outlet {
@@ -163,7 +167,9 @@ impl Outlet {
         route: Arc<Route>,
         qos: &DataWriterQos,
         promise: Option<Arc<Promise>>,
+        tells_anatomy: bool,
     ) -> Outlet {
+        let notes_calls = tells_anatomy || promise.is_some();
         Outlet {
             index,
             link,
@@ -180,6 +186,8 @@ impl Outlet {
             spin: Spin::default(),
             burst: Burst::new(qos.latency_budget),
             promise,
+            tells_anatomy,
+            notes_calls,
         }
     }
 

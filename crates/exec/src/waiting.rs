@@ -133,6 +133,7 @@ impl Executor {
             return false;
         }
         let pulled = side.pull(monotonic_now());
+        side.end_delivery(monotonic_now);
         let unread = side.cache.unread_count() > 0;
         self.leave(door, side, pulled, false);
         unread

@@ -45,6 +45,8 @@ counters! {
     duplicates,
     /// Changes that found the reader's cache full and were asked for again.
     refused_by_cache,
+    /// Stamps of a change's way that are too short, out of order or ahead of this clock.
+    bad_anatomy,
     /// Fragments that contradict each other or find no place.
     bad_fragments,
     /// Announcements that name another participant than their sender (rule R7).

@@ -23,6 +23,7 @@
     )
 )]
 
+mod anatomy;
 mod counters;
 pub mod discovery;
 mod event;
@@ -39,6 +40,7 @@ mod table;
 mod timers;
 mod writer;
 
+pub use anatomy::{ANATOMY_PROPERTY, Anatomy, Clock, Passage};
 pub use counters::Counters;
 pub use event::Event;
 pub use history_cache::{CacheChange, ChangeKind, HistoryCache};

@@ -11,7 +11,7 @@ use taut_mem::Bytes;
 use taut_port::Port;
 use taut_wire::{
     AckNack, DataFragHeader, DataHeader, Endian, Gap, HEADER_LEN, Header, Heartbeat, HeartbeatFrag,
-    InlineQos, NackFrag, PayloadKind, StatusInfo,
+    InlineQos, NackFrag, PayloadKind, Stamps, StatusInfo,
 };
 
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -22,7 +22,10 @@ const ENDIAN: Endian = Endian::Little;
 /// Bytes of INFO_TS and of DATA up to its inline QoS.
 const INFO_TS: usize = 12;
 const DATA: usize = 24;
-/// More than the headers around a payload take: INFO_TS 12, DATA 24, inline QoS up to 32, padding up to 17.
+/// Bytes of the end of a parameter list.
+const SENTINEL: usize = 4;
+/// More than the headers around a payload take: RTPS header 20, INFO_TS 12, DATA 24, inline QoS up to 60, padding 3,
+/// or 17 behind a key, which is short.
 const HEADROOM: usize = 128;
 /// Bytes of a HEARTBEAT, and at most of a submessage with a set of numbers.
 pub const HEARTBEAT: usize = 32;
@@ -62,6 +65,8 @@ pub struct Message {
     substance: bool,
     destination: Option<GuidPrefix>,
     timestamp: Option<Timestamp>,
+    /// What the next change says of its way.
+    stamps: Option<Stamps>,
 }
 
 /// The messages before the one under construction: datagrams of one size.
@@ -90,6 +95,7 @@ impl Message {
             substance: false,
             destination: None,
             timestamp: None,
+            stamps: None,
         }
     }
 
@@ -137,7 +143,9 @@ impl Message {
     fn data_size(&self, change: &CacheChange) -> usize {
         let info = if self.timestamp == change.source_timestamp { 0 } else { INFO_TS };
         let payload = change.payload.len().saturating_add(padding(change));
-        info.saturating_add(DATA).saturating_add(inline_qos_size(change)).saturating_add(payload)
+        let stamps = if self.stamps.is_some() { Stamps::LEN.saturating_add(SENTINEL) } else { 0 };
+        let inline = inline_qos_size(change).saturating_add(stamps);
+        info.saturating_add(DATA).saturating_add(inline).saturating_add(payload)
     }
 
     /// Ends the message as a datagram of a row, in which the next one follows. `false` if it cannot.
@@ -220,12 +228,25 @@ impl Message {
         }
     }
 
+    /// The next change, which follows at once, says this of its way.
+    #[inline]
+    pub fn stamp(&mut self, stamps: Option<Stamps>) {
+        self.stamps = stamps;
+    }
+
     /// Key hash and status of a change. RTPS 2.5 §9.6.4.8, §9.6.4.9.
+    #[inline]
     fn encode_inline_qos(&mut self, change: &CacheChange) {
         self.inline.clear();
-        if inline_qos_size(change) == 0 {
-            return;
+        if inline_qos_size(change) != 0 {
+            self.encode_standard_qos(change);
         }
+        if let Some(stamps) = self.stamps.take() {
+            stamps.append(&mut self.inline, ENDIAN);
+        }
+    }
+
+    fn encode_standard_qos(&mut self, change: &CacheChange) {
         let key_hash = change.instance.filter(|_| change.writer_guid.entity.is_keyed());
         let status_info = StatusInfo(change.kind.status_info());
         InlineQos { key_hash, status_info, ..InlineQos::default() }.write(&mut self.inline, ENDIAN);

@@ -11,6 +11,7 @@ use taut_port::Port;
 use taut_qos::{EndpointQos, History};
 use taut_wire::Header;
 
+use crate::anatomy::{Anatomy, Passage};
 use crate::counters::{Counters, bump};
 use crate::discovery::{Database, Local, LocalKind, Spdp};
 use crate::event::Event;
@@ -72,6 +73,8 @@ pub struct Config {
     pub initial_peers: Vec<Locator>,
     /// When writers use multicast.
     pub multicast: MulticastChoice,
+    /// Writers say when each change was written, and readers remember; `None`: nobody wants to know.
+    pub anatomy: Option<Anatomy>,
 }
 
 /// What an endpoint is told when it is made.
@@ -97,6 +100,10 @@ pub trait Sink {
     /// OWNERSHIP_STRENGTH. What is left in the offer has found no room: offer it again after
     /// [`Participant::on_room`]; for a best-effort writer it is lost.
     fn deliver(&mut self, reader: ReaderIndex, strength: i32, offer: &mut Offer);
+
+    /// Tells when a change was written that is about to be delivered. Of a change in several datagrams that is known
+    /// before it is whole.
+    fn note_passage(&mut self, _: ReaderIndex, _: Guid, _: SequenceNumber, _: Passage) {}
 
     /// Gives a reader what its lane from a writer holds, as far as it follows on what came through the
     /// protocol, which has all below `expected`. Returns below which number all has come now.
@@ -147,6 +154,7 @@ pub struct Participant {
 impl Participant {
     /// A participant that announces itself from the first [`Participant::on_timeout`] on.
     pub fn new(config: Config) -> Participant {
+        let config = config.announcing_anatomy();
         let header = Header {
             version: ProtocolVersion::RTPS_2_5,
             vendor: VendorId::UNKNOWN,
@@ -307,9 +315,15 @@ impl Participant {
         let entity = EntityId::user(self.take_entity_key(), true, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);
         let multicast = self.config.multicast;
+        let tells = self.config.anatomy.is_some();
         let index = WriterIndex(self.writers.insert_with(|index| {
             let index = WriterIndex(index);
-            Writer::new(guid, index, &endpoint.qos, endpoint.history, endpoint.max_samples, multicast)
+            let EndpointConfig { qos, history, max_samples, .. } = &endpoint;
+            let mut writer = Writer::new(guid, index, qos, *history, *max_samples, multicast);
+            if tells {
+                writer.tell_anatomy();
+            }
+            writer
         }));
         self.note_manual_liveliness(now, index);
         self.add_local(now, guid, LocalKind::Writer(index), endpoint, sink);
@@ -409,6 +423,9 @@ impl Participant {
             while let Some(change) = writer.undelivered(at).cloned() {
                 let number = change.sequence_number;
                 let Some(local) = writer.local.get_mut(at) else { break };
+                if let Some(passage) = writer.calls.as_ref().and_then(|calls| calls.passage(&change)) {
+                    sink.note_passage(local.reader, writer.guid, number, passage);
+                }
                 let mut offer = Some(change);
                 sink.deliver(local.reader, strength, &mut offer);
                 if offer.is_some() && local.reliable {

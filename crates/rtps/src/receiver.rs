@@ -3,7 +3,7 @@
 //! Owns nothing but the state of the message in hand. Nothing that arrives can make it fail: what
 //! is wrong is counted and dropped, with the rest of its message where the specification says so.
 
-use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time, Timestamp, VendorId};
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Timestamp, VendorId};
 use taut_mem::{Bytes, Pool};
 use taut_port::Frame;
 use taut_qos::LivelinessKind;
@@ -12,6 +12,7 @@ use taut_wire::{
     ParameterList, Payload, Submessage, SubmessageKind, Submessages, WireError,
 };
 
+use crate::anatomy::read_stamps;
 use crate::counters::{Counters, bump};
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -149,6 +150,9 @@ impl Participant {
             if proxy.is_known(data.writer_sn) {
                 return bump(&mut rx.counters.duplicates);
             }
+            if proxy.clock.is_some() {
+                rx.note_passage(now, reader.index, proxy, (data.writer_sn, true), data.inline_qos, sink);
+            }
             let payload = Bytes::short(payload)
                 .unwrap_or_else(|| kept.get_or_insert_with(|| keep(rx.pool, &frame.bytes, payload)).clone());
             let mut offer = Some(CacheChange {
@@ -195,6 +199,9 @@ impl Participant {
             pass_lane(reader.index, proxy, sink);
             if proxy.is_known(number) {
                 return bump(&mut rx.counters.duplicates);
+            }
+            if proxy.clock.is_some() {
+                rx.note_passage(now, reader.index, proxy, (number, false), frag.inline_qos, sink);
             }
             if !proxy.assemblies.contains_key(&number) {
                 let Some(assembly) = Assembly::new(rx.samples, info, kind, inline, source.timestamp) else {
@@ -371,6 +378,26 @@ impl Rx<'_> {
         proxy.heard = now;
         if !proxy.alive {
             self.revived.push(reader);
+        }
+    }
+
+    /// Tells what a change says of its way, or counts that it says nothing that can be. `is_whole`: there is no further
+    /// datagram of it.
+    #[cold]
+    fn note_passage(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        proxy: &WriterProxy,
+        (number, is_whole): (SequenceNumber, bool),
+        list: Option<ParameterList<'_>>,
+        sink: &mut dyn Sink,
+    ) {
+        let (Some(clock), Some(list)) = (proxy.clock, list) else { return };
+        match read_stamps(now, clock, list, is_whole) {
+            Ok(Some(passage)) => sink.note_passage(reader, proxy.guid, number, passage),
+            Ok(None) => {}
+            Err(_) => bump(&mut self.counters.bad_anatomy),
         }
     }
 

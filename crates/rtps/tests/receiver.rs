@@ -35,6 +35,7 @@ fn participant() -> Participant {
         },
         initial_peers: Vec::new(),
         multicast: MulticastChoice::Never,
+        anatomy: None,
     })
 }
 

@@ -13,6 +13,10 @@ use taut_rtps::MulticastChoice;
 pub use taut_exec::Driver;
 pub use taut_port_udp::Ipv6;
 
+/// The most samples that a reader remembers. Lower forgets those of a long queue before they are taken, higher has a
+/// take look at more of them for one that is forgotten.
+const MAX_ANATOMY: usize = 4_096;
+
 /// One setting that a file and the environment can change, for people who ask what there is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -92,6 +96,9 @@ pub struct Config {
     /// A step that runs for longer, or a listener, makes a flight record; 0: none does. *Units*: any; steps take
     /// some microseconds.
     pub flight_recorder_step: Duration,
+    /// Each reader remembers of so many samples where their latency went ([`crate::DataReader::anatomy`]), and writers
+    /// tell it what they know of it; 0: nobody wants to know. *Range*: up to 4,096.
+    pub anatomy: usize,
     /// Report response times to whoever asks for them: see [`crate::REPORT_TOPIC`].
     pub report: bool,
     /// Who drives the participant while nobody waits.
@@ -126,6 +133,7 @@ impl Default for Config {
             driver_deadline: None,
             driver_cpus: Vec::new(),
             flight_recorder_step: Duration::ZERO,
+            anatomy: 0,
             report: true,
             driver: Driver::Threaded,
         }
@@ -214,6 +222,7 @@ impl Config {
                 lock: self.lock_memory,
             },
             lock_process: self.lock_process,
+            anatomy: self.anatomy.min(MAX_ANATOMY),
             longest_step: Some(self.flight_recorder_step).filter(|longest| *longest > Duration::ZERO),
         }
     }

@@ -56,17 +56,17 @@ pub use topic::{ReaderQos, Topic, WriterQos};
 pub use writer::DataWriter;
 
 pub use taut_base::{
-    Duration, EntityId, Error, Guid, GuidPrefix, InstanceHandle, Locator, Result, SequenceNumber, Timestamp,
-    VendorId,
+    Duration, EntityId, Error, Guid, GuidPrefix, InstanceHandle, Locator, Result, SequenceNumber, Time,
+    Timestamp, VendorId,
 };
 pub use taut_cdr as cdr;
 pub use taut_cdr::{DdsType, Plain, Representation};
 pub use taut_dcps::{
     InstanceState, InstanceStateMask, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
-    RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleInfo, SampleLostStatus,
-    SampleRejectedStatus, SampleState, SampleStateMask, Selection, SlowReaderStatus, StatusMask,
-    SubscriptionMatchedStatus, ViewState, ViewStateMask,
+    RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleAnatomy, SampleInfo,
+    SampleLostStatus, SampleRejectedStatus, SampleState, SampleStateMask, Selection, SlowReaderStatus, Stage,
+    StatusMask, SubscriptionMatchedStatus, ViewState, ViewStateMask,
 };
 pub use taut_derive::DdsType;
 pub use taut_exec::{

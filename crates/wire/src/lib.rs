@@ -57,6 +57,7 @@
 )]
 
 mod acknack;
+mod anatomy;
 mod cursor;
 mod data;
 mod data_frag;
@@ -75,6 +76,7 @@ mod short;
 mod submessage;
 
 pub use acknack::{AckNack, NackFrag};
+pub use anatomy::Stamps;
 pub use cursor::{Cursor, Endian};
 pub use data::{Data, DataHeader, Payload, PayloadKind};
 pub use data_frag::{DataFrag, DataFragHeader};

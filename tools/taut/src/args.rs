@@ -257,6 +257,9 @@ pub struct SubscribeOptions {
     /// Print each sample as a JSON object
     #[arg(long)]
     pub json: bool,
+    /// Print below each sample where its latency went; writers with the setting anatomy tell what they know of it
+    #[arg(long)]
+    pub anatomy: bool,
     #[command(flatten)]
     pub qos: QosArguments,
 }

@@ -1,7 +1,9 @@
 //! `taut sub`: prints samples as they come.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use taut::{Error, InstanceState, Sample, TopicQos};
+use taut::{DomainParticipant, Error, InstanceState, Sample, SampleAnatomy, TopicQos};
 
 use crate::args::{Network, SubscribeArguments, SubscribeKind, SubscribeOptions};
 use crate::failure::{End, Failure};
@@ -37,7 +39,13 @@ struct Line<'a, T> {
     /// Of a sample without data: what is known of its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
+    /// The stages of its way, in ns; null for what two clocks would tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anatomy: Option<BTreeMap<&'static str, Option<i64>>>,
 }
+
+/// Samples remembered with `--anatomy`, unless the settings say how many: each is looked up when it is taken.
+const REMEMBERED: usize = 256;
 
 /// The standard's name of a state.
 fn state_name(state: InstanceState) -> &'static str {
@@ -54,7 +62,11 @@ fn subscribe<T: Spoken>(
     type_name: &str,
     options: &SubscribeOptions,
 ) -> Result<End, Failure> {
-    let participant = network.join("sub")?;
+    let mut config = network.config_as("sub")?;
+    if options.anatomy && config.anatomy == 0 {
+        config.anatomy = REMEMBERED;
+    }
+    let participant = DomainParticipant::with_config(&config)?;
     let topic = participant.topic_as::<T>(topic_name, type_name, TopicQos::default())?;
     let reader = topic.reader(options.qos.reader())?;
     let until = Until::after(options.timeout);
@@ -62,7 +74,8 @@ fn subscribe<T: Spoken>(
     let complete = |received| options.count.is_some_and(|count| received >= count);
     while !complete(received) {
         while let Some(sample) = reader.take_next()? {
-            print(topic_name, type_name, options.json, &sample)?;
+            let anatomy = if options.anatomy { reader.anatomy_of(&sample.info) } else { None };
+            print(topic_name, type_name, options.json, &sample, anatomy)?;
             received += u64::from(sample.data.is_some());
             if complete(received) || stop::requested() {
                 break;
@@ -83,7 +96,13 @@ fn subscribe<T: Spoken>(
     Ok(if in_time { End::Done } else { End::TimedOut })
 }
 
-fn print<T: Spoken>(topic: &str, type_name: &str, json: bool, sample: &Sample<T>) -> std::io::Result<()> {
+fn print<T: Spoken>(
+    topic: &str,
+    type_name: &str,
+    json: bool,
+    sample: &Sample<T>,
+    anatomy: Option<SampleAnatomy>,
+) -> std::io::Result<()> {
     let state = state_name(sample.info.instance_state);
     if json {
         return output::json(&Line {
@@ -95,11 +114,15 @@ fn print<T: Spoken>(topic: &str, type_name: &str, json: bool, sample: &Sample<T>
             instance_state: state,
             data: sample.data.as_ref(),
             key: sample.key.as_ref().map(Spoken::key),
+            anatomy: anatomy.map(|one| {
+                one.stages().map(|(stage, time)| (stage.name(), time.map(|time| time.0))).collect()
+            }),
         });
     }
     match (&sample.data, &sample.key) {
-        (Some(data), _) => output::line(&data.line()),
-        (None, Some(key)) => output::line(&format!("{:<8} {state}", key.key())),
-        (None, None) => output::line(&format!("(an instance) {state}")),
+        (Some(data), _) => output::line(&data.line())?,
+        (None, Some(key)) => output::line(&format!("{:<8} {state}", key.key()))?,
+        (None, None) => output::line(&format!("(an instance) {state}"))?,
     }
+    anatomy.map_or(Ok(()), |one| output::line(&format!("  {one}")))
 }

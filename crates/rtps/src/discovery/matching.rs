@@ -132,6 +132,7 @@ impl Participant {
         proxy.heard = now;
         proxy.skips_history = writer.qos.durability != DurabilityKind::Volatile;
         proxy.liveliness = writer.qos.liveliness;
+        proxy.clock = self.clock_of(writer.guid.prefix);
         if let Some(reader) = self.readers.get_mut(index.0) {
             reader.match_writer(proxy);
         }

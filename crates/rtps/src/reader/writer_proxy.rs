@@ -11,6 +11,7 @@ use taut_qos::Liveliness;
 use taut_wire::{Gap, Heartbeat};
 
 use super::reassembly::Assembly;
+use crate::anatomy::Clock;
 use crate::history_cache::CacheChange;
 use crate::intervals::IntervalSet;
 use crate::limits;
@@ -43,6 +44,8 @@ pub struct WriterProxy {
     pub alive: bool,
     /// Its changes also come through a lane: who delivers knows what has.
     pub lane: bool,
+    /// The clock of the stamps in its changes, if they are to be read.
+    pub clock: Option<Clock>,
     /// Samples in assembly.
     pub assemblies: BTreeMap<SequenceNumber, Assembly>,
     /// The lowest number that is neither delivered nor known to be irrelevant or lost.
@@ -81,6 +84,7 @@ impl WriterProxy {
             liveliness: Liveliness::default(),
             alive: true,
             lane: false,
+            clock: None,
             assemblies: BTreeMap::new(),
             next: SequenceNumber::FIRST,
             last_available: SequenceNumber::ZERO,

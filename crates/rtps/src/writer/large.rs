@@ -63,7 +63,8 @@ impl Writer {
             let part = if fits { rest } else { Window::datagrams(self.window.part(), size) };
             let part = part.saturating_mul(size);
             let mut left = part;
-            let whole = send_fragments(tx, change, size, EntityId::UNKNOWN, &mut job, &self.route, &mut left);
+            let way = (&self.route[..], self.calls.as_ref());
+            let whole = send_fragments(tx, change, size, EntityId::UNKNOWN, &mut job, way, &mut left);
             out.bytes = out.bytes.saturating_add(part.saturating_sub(left));
             self.fragment = (number, job.next);
             if whole {

@@ -26,7 +26,9 @@ use taut_base::{
 };
 use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, LivelinessKind, ReliabilityKind};
+use taut_wire::Stamps;
 
+use crate::anatomy::Calls;
 use crate::history_cache::{CacheChange, ChangeKind, HistoryCache};
 use crate::limits;
 use crate::message::Tx;
@@ -122,6 +124,8 @@ pub struct Writer {
     paths: PathSizes,
     multicast: MulticastChoice,
     recent: Recent,
+    /// When its changes were written, if they are to say so.
+    pub(crate) calls: Option<Calls>,
     last: SequenceNumber,
     sent: SequenceNumber,
     /// The change whose fragments are under way, and the next of them.
@@ -189,6 +193,7 @@ impl Writer {
             paths: PathSizes::new(!guid.entity.is_builtin()),
             multicast,
             recent: Recent::default(),
+            calls: None,
             last: SequenceNumber::ZERO,
             sent: SequenceNumber::ZERO,
             fragment: (SequenceNumber::ZERO, 1),
@@ -209,6 +214,12 @@ impl Writer {
             hurry: false,
             hurried: SequenceNumber::ZERO,
         }
+    }
+
+    /// From now on its changes say when they were written.
+    pub(crate) fn tell_anatomy(&mut self) {
+        self.calls = Some(Calls::new());
+        self.paths.reserve(Stamps::LEN);
     }
 
     /// Is there room for one more change? KEEP_LAST makes room itself.
@@ -254,6 +265,9 @@ impl Writer {
         }
         self.unasked_bytes = self.unasked_bytes.saturating_add(new.payload.len());
         self.unasked_changes = self.unasked_changes.saturating_add(1);
+        if let Some(calls) = &mut self.calls {
+            calls.note(self.last, new.called);
+        }
         self.history.insert(CacheChange {
             kind: new.kind,
             writer_guid: self.guid,

@@ -17,6 +17,8 @@ pub(super) struct PathSizes {
     /// Some change has been cut.
     used: Cell<bool>,
     may_fragment: bool,
+    /// Bytes of a datagram around a fragment.
+    headers: usize,
     /// From which change on which size, in order; the first is for all before the second.
     fragments: VecDeque<(SequenceNumber, usize)>,
     /// The smallest of them.
@@ -33,9 +35,15 @@ impl PathSizes {
             generation: Some(0),
             used: Cell::new(false),
             may_fragment,
+            headers: limits::FRAGMENT_HEADERS,
             fragments,
             smallest: limits::FRAGMENT_SIZE,
         }
+    }
+
+    /// Fragments leave room for so many more bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.headers = self.headers.saturating_add(bytes);
     }
 
     /// The readers have changed.
@@ -64,7 +72,7 @@ impl PathSizes {
         while self.fragments.get(1).is_some_and(|(next, _)| *next <= first) {
             self.fragments.pop_front();
         }
-        let size = (self.datagram.saturating_sub(limits::FRAGMENT_HEADERS) & !7).min(limits::FRAGMENT_SIZE);
+        let size = (self.datagram.saturating_sub(self.headers) & !7).min(limits::FRAGMENT_SIZE);
         if !self.may_fragment {
             return;
         }

@@ -6,9 +6,10 @@ use taut_wire::{Gap, Heartbeat};
 
 use super::path::PathSizes;
 use super::shared::{Recent, Way};
-use super::transmit::send_fragments;
+use super::transmit::{send_fragments, stamp};
 use super::window::{self, Window};
 use super::{Owed, ReaderProxy, Writer};
+use crate::anatomy::Calls;
 use crate::history_cache::{CacheChange, HistoryCache};
 use crate::limits;
 use crate::message::{HEARTBEAT, NUMBERS, Tx};
@@ -46,6 +47,7 @@ pub(super) struct Contents<'a> {
     writer_id: EntityId,
     history: &'a HistoryCache,
     paths: &'a PathSizes,
+    calls: Option<&'a Calls>,
     sent: SequenceNumber,
     off_lane: SequenceNumber,
     count: &'a mut i32,
@@ -54,9 +56,9 @@ pub(super) struct Contents<'a> {
 impl Writer {
     /// What this writer holds.
     pub(super) fn contents(&mut self) -> Contents<'_> {
-        let Writer { guid, history, paths, sent, off_lane, heartbeat_count, .. } = self;
-        let (sent, off_lane) = (*sent, *off_lane);
-        Contents { writer_id: guid.entity, history, paths, sent, off_lane, count: heartbeat_count }
+        let Writer { guid, history, paths, calls, sent, off_lane, heartbeat_count, .. } = self;
+        let (calls, sent, off_lane) = (calls.as_ref(), *sent, *off_lane);
+        Contents { writer_id: guid.entity, history, paths, calls, sent, off_lane, count: heartbeat_count }
     }
 
     /// Sends of what single readers are owed as much as is one turn. Returns whether all is out.
@@ -70,11 +72,20 @@ impl Writer {
             }
             let group = self.repair_group(*guid);
             let Writer {
-                guid: own, history, paths, sent, off_lane, heartbeat_count, proxies, recent, ..
+                guid: own,
+                history,
+                paths,
+                calls,
+                sent,
+                off_lane,
+                heartbeat_count,
+                proxies,
+                recent,
+                ..
             } = self;
-            let (sent, off_lane) = (*sent, *off_lane);
+            let (writer_id, calls, sent, off_lane) = (own.entity, calls.as_ref(), *sent, *off_lane);
             let mut contents =
-                Contents { writer_id: own.entity, history, paths, sent, off_lane, count: heartbeat_count };
+                Contents { writer_id, history, paths, calls, sent, off_lane, count: heartbeat_count };
             let mut shared = group.map(|(group, from)| Shared { group, from, recent, changes: None });
             let done =
                 proxies.get_mut(guid).is_none_or(|proxy| contents.repair(tx, proxy, &mut turn, &mut shared));
@@ -176,6 +187,7 @@ impl Contents<'_> {
         *turn = turn.saturating_sub(change.payload.len().saturating_add(CHANGE_HEADERS));
         let to = (change.sequence_number, FragmentNumber::MAX);
         proxy.note_answered(to, change.payload.len().max(window::DATAGRAM));
+        stamp(self.calls, change, tx);
         tx.data(proxy.guid.entity, change, &proxy.unicast);
     }
 
@@ -224,6 +236,7 @@ impl Contents<'_> {
         let Some(changes) = shared.changes else { return };
         let group = [shared.group];
         for change in changes.iter().filter_map(|number| self.history.get(number)) {
+            stamp(self.calls, change, tx);
             tx.data(EntityId::UNKNOWN, change, &group);
         }
         let heartbeat = self.heartbeat(EntityId::UNKNOWN, false, SequenceNumber::FIRST);
@@ -241,8 +254,8 @@ impl Contents<'_> {
                     let allowed = Window::datagrams(proxy.repair_room, size).min(turn.div_ceil(size.max(1)));
                     let before = allowed.saturating_mul(size);
                     let mut left = before;
-                    let done =
-                        send_fragments(tx, change, size, proxy.guid.entity, job, &proxy.unicast, &mut left);
+                    let way = (&proxy.unicast[..], self.calls);
+                    let done = send_fragments(tx, change, size, proxy.guid.entity, job, way, &mut left);
                     let to = (job.number, job.next.saturating_sub(1));
                     let bytes = before.saturating_sub(left);
                     let fragments = bytes.div_ceil(size.max(1));

@@ -6,6 +6,7 @@ use taut_base::{EntityId, SequenceNumber};
 use super::Writer;
 use super::large::Sent;
 use super::reader_proxy::FragmentJob;
+use crate::anatomy::Calls;
 use crate::history_cache::CacheChange;
 use crate::limits;
 use crate::message::{HEARTBEAT, Tx};
@@ -54,7 +55,7 @@ impl Writer {
 
     /// Fresh changes that go in one piece each, up to one that does not.
     fn push_small(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> Next {
-        let Writer { history, sent, route, paths, .. } = self;
+        let Writer { history, sent, route, paths, calls, .. } = self;
         for change in history.from(sent.next()) {
             if tx.budget == 0 {
                 return Next::Later;
@@ -62,6 +63,7 @@ impl Writer {
             if let Some(size) = paths.fragment_size(change) {
                 return Next::Large(change.clone(), size);
             }
+            stamp(calls.as_ref(), change, tx);
             tx.data(EntityId::UNKNOWN, change, route);
             out.bytes = out.bytes.saturating_add(change.payload.len());
             *sent = change.sequence_number;
@@ -135,6 +137,14 @@ enum Next {
     Large(CacheChange, usize),
 }
 
+/// The change that is sent next says when it was written, if somebody wants to know.
+#[inline]
+pub(super) fn stamp(calls: Option<&Calls>, change: &CacheChange, tx: &mut Tx<'_>) {
+    if let Some(calls) = calls {
+        tx.message.stamp(calls.stamps(change, tx.now));
+    }
+}
+
 /// Sends the fragments of a job, of `size` bytes and one datagram each, as far as the budget and `room`, in bytes,
 /// go; the last ones may stay in the message.
 pub(super) fn send_fragments(
@@ -143,7 +153,7 @@ pub(super) fn send_fragments(
     size: usize,
     reader_id: EntityId,
     job: &mut FragmentJob,
-    to: &[taut_base::Locator],
+    (to, calls): (&[taut_base::Locator], Option<&Calls>),
     room: &mut usize,
 ) -> bool {
     let total = u32::try_from(change.payload.len().div_ceil(size.max(1))).unwrap_or(u32::MAX);
@@ -153,6 +163,9 @@ pub(super) fn send_fragments(
         }
         let Some(number) = job.take_next(total) else { return true };
         *room = room.saturating_sub(size);
+        if number == 1 {
+            stamp(calls, change, tx);
+        }
         let aligned = tx.message.data_frag(reader_id, change, number, size);
         // The last one leaves with the heartbeat that follows it.
         if number < total || !aligned {

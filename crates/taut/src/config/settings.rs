@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use taut_base::Duration;
 
-use super::{Config, DeadlineScheduling, Driver, Ipv6};
+use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY};
 
 /// One setting: `name` in the file, `TAUT_NAME` in the environment.
 pub(super) struct Row {
@@ -229,6 +229,16 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| written(config.flight_recorder_step),
+    },
+    Row {
+        name: "anatomy",
+        allowed: "a number up to 4096; `0` for none",
+        meaning: "Of how many samples each reader remembers where their latency went, for `reader.anatomy()` and `taut sub --anatomy`. Samples that are written carry 28 to 32 bytes more over the network.",
+        set: Set::One(|config, text| {
+            config.anatomy = text.parse().ok().filter(|samples| *samples <= MAX_ANATOMY)?;
+            Some(())
+        }),
+        get: |config| config.anatomy.to_string(),
     },
     Row {
         name: "report",
