@@ -24,7 +24,6 @@
 )]
 
 mod anatomy;
-mod answers;
 mod counters;
 pub mod discovery;
 mod event;

@@ -62,12 +62,6 @@ pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(10);
 pub const HEARTBEAT_IN_STREAM: Duration = Duration::from_millis(100);
 /// Heartbeats back off to this while nobody answers.
 pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
-/// How long the first answers to discovery are believed to take. Lower asks twice for what is being answered where many
-/// start at once and are slow, higher leaves it unnoticed for longer that one of the first was lost.
-pub const DISCOVERY_ANSWER: Duration = Duration::from_millis(20);
-/// Discovery waits no longer for an answer. Lower asks twice on a machine that is this slow, higher lets losses pass for
-/// slowness.
-pub const DISCOVERY_PATIENCE: Duration = Duration::from_millis(50);
 /// Numbers already asked for are asked for again after this. Lower doubles repairs that are under
 /// way, higher leaves a lost repair to wait.
 pub const NACK_REPEAT: Duration = Duration::from_millis(10);

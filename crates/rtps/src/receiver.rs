@@ -67,10 +67,6 @@ impl Participant {
             }
         }
         self.handle_inbox(now);
-        if let Some(prefix) = self.announced.take() {
-            // Only now, as its writers may have said in the same datagram what they have.
-            self.ask_again(prefix);
-        }
         while let Some(index) = self.revived.pop() {
             self.check_reader_liveliness(now, index);
         }
@@ -297,9 +293,6 @@ impl Participant {
         if writer.on_acknack(now, reader, &acknack.reader_sn_state, acknack.count, acknack.final_flag) {
             self.push_event(Event::Acknowledged { writer: index });
             self.wake_writer(now, index);
-            if acknack.writer_id.is_builtin() {
-                self.greet_known(now, source.prefix);
-            }
         } else {
             bump(&mut self.counters.unmatched_reader);
         }

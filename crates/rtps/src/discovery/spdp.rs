@@ -1,7 +1,5 @@
 //! Participants: announcing this one, finding, keeping and forgetting others. RTPS 2.5 §8.5.3.
 
-use std::collections::{BTreeSet, VecDeque};
-
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_wire::WireError;
@@ -15,6 +13,7 @@ use crate::limits;
 use crate::message::Tx;
 use crate::participant::{Config, Participant};
 use crate::receiver::Source;
+use crate::schedule::{TxClass, Work};
 use crate::timers::Timer;
 
 /// The stateless writer that announces this participant. RTPS 2.5 §8.5.3.3.1.
@@ -23,8 +22,9 @@ pub(crate) struct Spdp {
     /// Everybody: multicast and the initial peers.
     everybody: Vec<Locator>,
     to_everybody: bool,
-    /// Participants that are told directly, most of them just found.
-    pub(super) newcomers: VecDeque<GuidPrefix>,
+    /// Participants just found, which are answered directly.
+    newcomers: Vec<Locator>,
+    queued: bool,
     next_at: Time,
     initial_left: u32,
 }
@@ -44,7 +44,8 @@ impl Spdp {
             },
             everybody: everybody(config),
             to_everybody: false,
-            newcomers: VecDeque::new(),
+            newcomers: Vec::new(),
+            queued: false,
             next_at: Time(i64::MIN),
             initial_left: limits::INITIAL_ANNOUNCEMENTS,
         }
@@ -64,30 +65,28 @@ impl Spdp {
         true
     }
 
-    /// This one is told directly.
-    pub fn tell(&mut self, prefix: GuidPrefix) {
-        if !self.newcomers.contains(&prefix) {
-            self.newcomers.push_back(prefix);
+    /// These are told directly.
+    pub fn tell(&mut self, to: &[Locator]) {
+        for locator in to {
+            if !self.newcomers.contains(locator) {
+                self.newcomers.push(*locator);
+            }
         }
     }
 
-    /// Is this one to be told? It counts as told from now on.
-    pub(super) fn take_newcomer(&mut self, prefix: GuidPrefix) -> bool {
-        let at = self.newcomers.iter().position(|newcomer| *newcomer == prefix);
-        at.is_some_and(|at| self.newcomers.remove(at).is_some())
-    }
-
-    /// Tells everybody, if that is due: one datagram for each destination.
-    pub(super) fn send_to_everybody(&mut self, tx: &mut Tx<'_>) {
-        if std::mem::take(&mut self.to_everybody) {
-            self.write(tx);
-            tx.flush(&self.everybody);
+    /// Sends what is due. Always done in one go: at most one datagram per destination.
+    pub fn send(&mut self, tx: &mut Tx<'_>) -> bool {
+        self.queued = false;
+        let everybody = if self.to_everybody { &self.everybody[..] } else { &[] };
+        for to in [everybody, &self.newcomers] {
+            if !to.is_empty() {
+                tx.message.data(EntityId::SPDP_READER, &self.change);
+                tx.flush(to);
+            }
         }
-    }
-
-    /// Puts the announcement into the message.
-    pub(super) fn write(&self, tx: &mut Tx<'_>) {
-        tx.message.data(EntityId::SPDP_READER, &self.change);
+        self.to_everybody = false;
+        self.newcomers.clear();
+        true
     }
 }
 
@@ -138,7 +137,14 @@ impl Participant {
         };
         self.spdp.next_at = now + period;
         self.timers.set(self.spdp.next_at, Timer::Announce);
-        self.queue_discovery();
+        self.queue_announcement();
+    }
+
+    pub(crate) fn queue_announcement(&mut self) {
+        if !self.spdp.queued {
+            self.spdp.queued = true;
+            self.schedule.push(TxClass::Discovery, 0, Work::Announce);
+        }
     }
 
     /// Tells everybody that this participant leaves; nothing is announced after it.
@@ -151,9 +157,9 @@ impl Participant {
         change.payload = Bytes::from(key);
         self.spdp.to_everybody = true;
         self.spdp.next_at = Time::NEVER;
-        self.spdp.everybody.extend(self.database.peers.values().flat_map(|peer| &peer.metatraffic));
-        self.spdp.newcomers.clear();
-        self.queue_discovery();
+        let known = self.database.peers.values().flat_map(|peer| &peer.metatraffic);
+        self.spdp.newcomers = known.copied().collect();
+        self.queue_announcement();
     }
 
     /// A participant announces itself or leaves.
@@ -200,8 +206,8 @@ impl Participant {
             let regrouped = peer.data.metatraffic_multicast != data.metatraffic_multicast
                 || peer.data.default_multicast != data.default_multicast;
             (peer.data, peer.source) = (data, *source);
-            self.announced = Some(prefix);
-            return self.find_peer(now, prefix, regrouped);
+            self.find_peer(now, prefix, regrouped);
+            return self.ask_again(prefix);
         }
         if self.database.peers.len() >= limits::PEERS {
             return bump(&mut self.counters.too_many_participants);
@@ -210,17 +216,9 @@ impl Participant {
         if metatraffic.is_empty() {
             return self.counters.malformed(WireError::MissingParameter);
         }
-        self.spdp.tell(prefix);
-        self.queue_discovery();
-        let peer = Peer {
-            data,
-            metatraffic,
-            unicast,
-            source: *source,
-            lease_until,
-            endpoints: 0,
-            greetings: BTreeSet::new(),
-        };
+        self.spdp.tell(&metatraffic);
+        self.queue_announcement();
+        let peer = Peer { data, metatraffic, unicast, source: *source, lease_until, endpoints: 0 };
         self.database.peers.insert(prefix, peer);
         self.timers.set(lease_until, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
@@ -229,7 +227,7 @@ impl Participant {
 
     /// A peer is there, but some of its writers have not said what they have: asks them again. If its
     /// built-in ones have not, it may not know this side: the first answer came before it listened.
-    pub(crate) fn ask_again(&mut self, prefix: GuidPrefix) {
+    fn ask_again(&mut self, prefix: GuidPrefix) {
         let mut knows_us = true;
         let readers = self.readers.iter_mut().map(|(index, reader)| {
             knows_us &= !(reader.ask_again(prefix) && reader.guid.entity.is_builtin());
@@ -237,10 +235,9 @@ impl Participant {
         });
         let readers: Vec<ReaderIndex> = readers.collect();
         readers.into_iter().for_each(|index| self.wake_reader(index));
-        if !knows_us {
-            self.spdp.tell(prefix);
-            self.queue_discovery();
-        }
+        let Some(peer) = self.database.peers.get(&prefix).filter(|_| !knows_us) else { return };
+        self.spdp.tell(&peer.metatraffic);
+        self.queue_announcement();
     }
 
     /// Anything that a known participant says shows that it lives.

@@ -12,7 +12,6 @@ use taut_wire::{Gap, Heartbeat};
 
 use super::reassembly::Assembly;
 use crate::anatomy::Clock;
-use crate::answers::Answers;
 use crate::history_cache::CacheChange;
 use crate::intervals::IntervalSet;
 use crate::limits;
@@ -63,9 +62,7 @@ pub struct WriterProxy {
     /// When the question was asked whose answer is to be timed.
     timed_from: Option<Time>,
     /// How long answers take.
-    answers: Answers,
-    /// How long they may take even so, as is known from elsewhere.
-    least_patience: Duration,
+    answer_time: Duration,
     /// When the last change or fragment arrived.
     moved_at: Time,
     /// When to look whether what was asked for has come; `NEVER` if nothing was.
@@ -99,8 +96,7 @@ impl WriterProxy {
             asked: 0,
             asked_at: None,
             timed_from: None,
-            answers: Answers::taking(Duration::ZERO),
-            least_patience: Duration::ZERO,
+            answer_time: Duration::ZERO,
             moved_at: Time(i64::MIN),
             repeat_at: Time::NEVER,
             repeat_interval: limits::NACK_REPEAT,
@@ -153,21 +149,17 @@ impl WriterProxy {
     fn note_answer(&mut self, now: Time) {
         self.asked = self.asked.saturating_sub(1);
         if let Some(from) = self.timed_from.take() {
-            self.answers.note(now.since(from));
+            // A longer one counts soon, but not at once, as the first answer may be lost; shorter ones as they go on.
+            let before = self.answer_time;
+            let soon = before.0.saturating_mul(2).saturating_add(limits::NACK_REPEAT.0);
+            let took = now.since(from).0.min(soon);
+            self.answer_time = Duration(took.max(before.0.saturating_mul(7).saturating_add(took) / 8));
         }
     }
 
     /// How long an answer may take. What was asked for is not asked for again before.
     fn patience(&self) -> Duration {
-        self.answers.patience().max(self.least_patience)
-    }
-
-    /// Answers to what is asked from now on may take this long, as is known from elsewhere. What was asked for already
-    /// is late when it was to be.
-    pub(super) fn be_patient(&mut self, patience: Duration) {
-        if self.timed_from.is_none() {
-            self.least_patience = patience;
-        }
+        self.answer_time.times(2).max(limits::NACK_REPEAT).min(limits::NACK_REPEAT_MAX)
     }
 
     /// Is what was asked for late?

@@ -21,15 +21,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use taut_base::{
-    Duration, FragmentNumber, FragmentNumberSet, Guid, InstanceHandle, Locator, SequenceNumber,
-    SequenceNumberSet, Time, Timestamp,
+    FragmentNumber, FragmentNumberSet, Guid, InstanceHandle, Locator, SequenceNumber, SequenceNumberSet,
+    Time, Timestamp,
 };
 use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, LivelinessKind, ReliabilityKind};
 use taut_wire::Stamps;
 
 use crate::anatomy::Calls;
-use crate::answers::Answers;
 use crate::history_cache::{CacheChange, ChangeKind, HistoryCache};
 use crate::limits;
 use crate::message::Tx;
@@ -135,7 +134,7 @@ pub struct Writer {
     pushed_at: Time,
     asked_at: Time,
     heartbeat_count: i32,
-    heartbeat_interval: Duration,
+    heartbeat_interval: taut_base::Duration,
     /// A reader has answered since the last heartbeat by the timer.
     answered: bool,
     unasked_changes: usize,
@@ -155,8 +154,6 @@ pub struct Writer {
     hurry: bool,
     /// Somebody waited when this was the last change, and the readers were asked.
     hurried: SequenceNumber,
-    /// How long the readers of a built-in writer take to answer.
-    answers: Answers,
 }
 
 impl Writer {
@@ -216,7 +213,6 @@ impl Writer {
             offered: VecDeque::new(),
             hurry: false,
             hurried: SequenceNumber::ZERO,
-            answers: Answers::taking(limits::DISCOVERY_ANSWER),
         }
     }
 
@@ -294,8 +290,7 @@ impl Writer {
         Ok(self.last)
     }
 
-    /// A reader of another participant has matched. `durable_reader`: it wants the history. It is sent nothing of
-    /// what was before it matched until [`Writer::greet`].
+    /// A reader of another participant has matched. `durable_reader`: it wants the history.
     pub fn match_reader(&mut self, mut proxy: ReaderProxy, durable_reader: bool) {
         self.catch_up();
         proxy.reliable &= self.reliable;
@@ -317,14 +312,8 @@ impl Writer {
         let guid = proxy.guid;
         self.proxies.insert(guid, proxy);
         self.update_route();
+        self.owe(guid);
         self.update_link();
-    }
-
-    /// A matched reader can listen: it gets what it is owed.
-    pub fn greet(&mut self, reader: Guid) {
-        if self.proxies.get(&reader).is_some_and(ReaderProxy::is_owed) {
-            self.owe(reader);
-        }
     }
 
     /// A matched reader is reached elsewhere from now on. What was lost on the way to where it was it learns from a
@@ -401,12 +390,7 @@ impl Writer {
             proxy.heartbeat_due = true;
         }
         // One that only asks for a heartbeat may have heard none: the greeting was lost or came too early.
-        let is_question = !is_final && set.is_empty();
-        let may_be_deaf = is_question && proxy.deaf < limits::DEAF_QUESTIONS;
-        // Of what was asked twice nobody knows which of the two is answered.
-        if !is_question && let Some((at, true)) = proxy.asked.take() {
-            self.answers.note(now.since(at));
-        }
+        let may_be_deaf = !is_final && set.is_empty() && proxy.deaf < limits::DEAF_QUESTIONS;
         if may_be_deaf {
             proxy.deaf = proxy.deaf.saturating_add(1);
         } else if !proxy.greeted {
@@ -480,14 +464,11 @@ impl Writer {
             self.heartbeat_at = Time::NEVER;
             return;
         }
-        let since = now - self.patience();
-        let all = self.owe_heartbeats(self.sent, |proxy| proxy.asked.is_none_or(|(at, _)| at <= since));
+        self.owe_heartbeats(self.sent);
         // All that is out is asked for now: only later changes call a timer back that has backed off.
         self.forget_unasked();
         self.heartbeat_at = now + self.heartbeat_interval;
-        if all {
-            self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
-        }
+        self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
     }
 
     /// All that is out is asked for now.
@@ -528,37 +509,20 @@ impl Writer {
         }
     }
 
-    /// The heartbeat behind the next fresh changes asks for acknowledgements.
-    pub(crate) fn ask_with_next(&mut self) {
-        self.hurry = true;
-    }
-
-    /// How long the readers of a built-in writer may take to answer.
-    pub(crate) fn patience(&self) -> Duration {
-        self.answers.patience().min(limits::DISCOVERY_PATIENCE)
-    }
-
     /// Somebody waits for acknowledgements: ask the readers now.
     pub fn ask_for_acknowledgements(&mut self) {
-        self.owe_heartbeats(self.last, |_| true);
+        self.owe_heartbeats(self.last);
     }
 
-    /// Each reader that has not acknowledged up to `number` and may be asked is owed a heartbeat to answer. Returns
-    /// whether all of them might.
-    fn owe_heartbeats(&mut self, number: SequenceNumber, may_ask: impl Fn(&ReaderProxy) -> bool) -> bool {
+    /// Each reader that has not acknowledged up to `number` is owed a heartbeat to answer.
+    fn owe_heartbeats(&mut self, number: SequenceNumber) {
         let Writer { proxies, owed, .. } = self;
-        let mut all = true;
         for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < number) {
-            if !may_ask(proxy) {
-                all = false;
-                continue;
-            }
             proxy.heartbeat_due = true;
             if !owed.contains(guid) {
                 owed.push_back(*guid);
             }
         }
-        all
     }
 
     /// How many changes it holds.
@@ -569,11 +533,6 @@ impl Writer {
     /// Has every reliable reader acknowledged all changes?
     pub fn is_acknowledged(&self) -> bool {
         self.acked_by_all() >= self.last
-    }
-
-    /// Has a reader, if it is matched, acknowledged up to this number?
-    pub fn is_acknowledged_by(&self, reader: Guid, number: SequenceNumber) -> bool {
-        self.proxies.get(&reader).is_none_or(|proxy| proxy.acked >= number)
     }
 
     /// All reliable readers have acknowledged up to this number.

@@ -87,11 +87,8 @@ impl Writer {
             let mut contents =
                 Contents { writer_id, history, paths, calls, sent, off_lane, count: heartbeat_count };
             let mut shared = group.map(|(group, from)| Shared { group, from, recent, changes: None });
-            let done = proxies.get_mut(guid).is_none_or(|proxy| {
-                let done = contents.repair(tx, proxy, &mut turn, &mut shared);
-                tx.flush(&proxy.unicast);
-                done
-            });
+            let done =
+                proxies.get_mut(guid).is_none_or(|proxy| contents.repair(tx, proxy, &mut turn, &mut shared));
             if let Some(shared) = shared {
                 contents.repair_group(tx, shared);
             }
@@ -105,34 +102,6 @@ impl Writer {
         }
         self.update_link();
         true
-    }
-
-    /// Puts what one reader of a built-in writer is owed into the message, at most about `turn` bytes. What is more
-    /// is owed behind what others are.
-    pub(crate) fn repair_reader(&mut self, tx: &mut Tx<'_>, reader: Guid, turn: &mut usize) {
-        let Some(at) = self.owed.iter().position(|guid| *guid == reader) else { return };
-        self.owed.remove(at);
-        let Writer { guid: own, history, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
-        let (sent, off_lane) = (*sent, *off_lane);
-        let mut contents = Contents {
-            writer_id: own.entity,
-            history,
-            paths,
-            calls: None,
-            sent,
-            off_lane,
-            count: heartbeat_count,
-        };
-        let Some(proxy) = proxies.get_mut(&reader) else { return };
-        proxy.asked = Some((tx.now, proxy.asked.is_none()));
-        if !contents.repair(tx, proxy, turn, &mut None) {
-            self.owed.push_back(reader);
-        }
-    }
-
-    /// A reader that is owed something.
-    pub(crate) fn next_owed(&self) -> Option<Guid> {
-        self.owed.front().copied()
     }
 }
 
@@ -159,7 +128,7 @@ impl Contents<'_> {
         }
     }
 
-    /// Puts what one reader is owed into the message, at most about `turn` bytes. Returns whether that is all.
+    /// Sends what one reader is owed, at most about `turn` bytes. Returns whether all is out.
     fn repair(
         &mut self,
         tx: &mut Tx<'_>,
@@ -204,6 +173,7 @@ impl Contents<'_> {
             tx.make_room(HEARTBEAT, &proxy.unicast);
             tx.message.heartbeat(&heartbeat);
         }
+        tx.flush(&proxy.unicast);
         done
     }
 
@@ -390,7 +360,6 @@ mod tests {
         let mut writer =
             Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
         writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
-        writer.greet(reader);
         let mut change = NewChange {
             kind: ChangeKind::Alive,
             instance: InstanceHandle::NIL,
