@@ -24,6 +24,7 @@
 )]
 
 mod anatomy;
+mod answers;
 mod counters;
 pub mod discovery;
 mod event;

@@ -62,6 +62,17 @@ pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(10);
 pub const HEARTBEAT_IN_STREAM: Duration = Duration::from_millis(100);
 /// Heartbeats back off to this while nobody answers.
 pub const HEARTBEAT_MAX: Duration = Duration::from_millis(1_000);
+/// How long the first answers to discovery are believed to take. Lower asks twice for what is being answered where many
+/// start at once and are slow, higher leaves it unnoticed for longer that one of the first was lost.
+pub const DISCOVERY_ANSWER: Duration = Duration::from_millis(20);
+/// Discovery waits no longer for an answer. Lower asks twice on a machine that is this slow, higher lets losses pass for
+/// slowness.
+pub const DISCOVERY_PATIENCE: Duration = Duration::from_millis(50);
+/// That an endpoint is gone is kept for so long though all that are matched know it. Lower leaves one that was cut off for
+/// longer believing in the endpoint until this participant's lease is over, higher tells newcomers more that is over.
+pub const GONE_KEPT: Duration = Duration::from_secs(100);
+/// So many endpoints that are gone are kept at most where all that are matched know it.
+pub const GONE: usize = 1_024;
 /// Numbers already asked for are asked for again after this. Lower doubles repairs that are under
 /// way, higher leaves a lost repair to wait.
 pub const NACK_REPEAT: Duration = Duration::from_millis(10);

@@ -13,7 +13,7 @@ use taut_wire::Header;
 
 use crate::anatomy::{Anatomy, Passage};
 use crate::counters::{Counters, bump};
-use crate::discovery::{Database, Local, LocalKind, Spdp};
+use crate::discovery::{Database, Local, LocalKind, Outbound, Spdp};
 use crate::event::Event;
 use crate::history_cache::CacheChange;
 use crate::limits;
@@ -135,6 +135,8 @@ pub struct Participant {
     pub(crate) builtin: crate::discovery::Builtin,
     /// Changes of built-in writers, for discovery.
     pub(crate) inbox: VecDeque<CacheChange>,
+    /// A known peer that has announced itself again; `None` between calls.
+    pub(crate) announced: Option<GuidPrefix>,
     /// Readers that may have something to acknowledge; empty between calls.
     pub(crate) woken: Vec<ReaderIndex>,
     /// Readers that have heard of a writer that was silent; empty between calls.
@@ -171,6 +173,7 @@ impl Participant {
             liveliness: Liveliness::default(),
             builtin: crate::discovery::Builtin::default(),
             inbox: VecDeque::new(),
+            announced: None,
             woken: Vec::new(),
             revived: Vec::new(),
             pool: Pool::new(2_048, 4_096),
@@ -260,7 +263,7 @@ impl Participant {
         lowest: TxClass,
         budget: usize,
     ) -> Progress {
-        let Participant { message, schedule, writers, readers, spdp, timers, .. } = self;
+        let Participant { message, schedule, writers, readers, spdp, timers, builtin, database, .. } = self;
         let mut tx = Tx { now, port, message, budget, sent: 0, calls: 0 };
         let mut marked = 0;
         while tx.budget > 0 {
@@ -271,7 +274,11 @@ impl Participant {
                 marked = priority;
             }
             let done = match work {
-                Work::Announce => spdp.send(&mut tx),
+                Work::Discovery => {
+                    builtin.queued =
+                        !Outbound { spdp, builtin, database, writers, readers, timers }.send(&mut tx);
+                    !builtin.queued
+                }
                 Work::Acks(index) => readers.get_mut(index.0).is_none_or(|reader| {
                     let repeat_at = reader.repeat_at;
                     reader.acks_queued = !reader.send_acks(&mut tx);
@@ -531,10 +538,10 @@ impl Participant {
     pub(crate) fn wake_writer(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         let builtin = writer.guid.entity.is_builtin();
-        if writer.has_owed() && !writer.repair_queued {
+        let has_owed = writer.has_owed();
+        if has_owed && !builtin && !writer.repair_queued {
             writer.repair_queued = true;
-            let class = if builtin { TxClass::Discovery } else { TxClass::Repair };
-            self.schedule.push(class, writer.priority, Work::Repair(index));
+            self.schedule.push(TxClass::Repair, writer.priority, Work::Repair(index));
         }
         if writer.has_fresh() && !writer.push_queued {
             writer.push_queued = true;
@@ -547,16 +554,29 @@ impl Participant {
             self.schedule.push(class, writer.priority, Work::Push(index));
         }
         arm_heartbeat(&mut self.timers, now, writer);
+        if has_owed && builtin {
+            self.queue_discovery();
+        }
     }
 
     /// Queues what a reader has to acknowledge.
     pub(crate) fn wake_reader(&mut self, index: ReaderIndex) {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
-        if reader.has_acks() && !reader.acks_queued {
-            reader.acks_queued = true;
-            let builtin = reader.guid.entity.is_builtin();
-            let class = if builtin { TxClass::Discovery } else { TxClass::Repair };
-            self.schedule.push(class, 0, Work::Acks(index));
+        if !reader.has_acks() || reader.acks_queued {
+            return;
+        }
+        if reader.guid.entity.is_builtin() {
+            return self.queue_discovery();
+        }
+        reader.acks_queued = true;
+        self.schedule.push(TxClass::Repair, 0, Work::Acks(index));
+    }
+
+    /// Queues what discovery has to send.
+    pub(crate) fn queue_discovery(&mut self) {
+        if !self.builtin.queued {
+            self.builtin.queued = true;
+            self.schedule.push(TxClass::Discovery, 0, Work::Discovery);
         }
     }
 

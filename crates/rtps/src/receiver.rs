@@ -19,6 +19,7 @@ use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
 use crate::participant::{Participant, Sink};
 use crate::reader::{Assembly, FragmentInfo, Reader, WriterProxy};
+use crate::writer::Acknowledged;
 use crate::{ReaderIndex, WriterIndex};
 
 /// Payloads below this share of their receive buffer are copied out of it, so that a small sample
@@ -67,6 +68,10 @@ impl Participant {
             }
         }
         self.handle_inbox(now);
+        if let Some(prefix) = self.announced.take() {
+            // Only now, as its writers may have said in the same datagram what they have.
+            self.ask_again(prefix);
+        }
         while let Some(index) = self.revived.pop() {
             self.check_reader_liveliness(now, index);
         }
@@ -290,11 +295,18 @@ impl Participant {
         let reader = Guid::new(source.prefix, acknack.reader_id);
         let Some(index) = self.writer_of(acknack.writer_id) else { return };
         let Some(writer) = self.writers.get_mut(index.0) else { return };
-        if writer.on_acknack(now, reader, &acknack.reader_sn_state, acknack.count, acknack.final_flag) {
-            self.push_event(Event::Acknowledged { writer: index });
-            self.wake_writer(now, index);
-        } else {
-            bump(&mut self.counters.unmatched_reader);
+        let AckNack { reader_sn_state, count, final_flag, .. } = acknack;
+        let acknowledged = writer.on_acknack(now, reader, reader_sn_state, *count, *final_flag);
+        if acknowledged == Acknowledged::Nothing {
+            return bump(&mut self.counters.unmatched_reader);
+        }
+        self.push_event(Event::Acknowledged { writer: index });
+        self.wake_writer(now, index);
+        if acknowledged == Acknowledged::Less && index == self.builtin.publications_writer {
+            self.begin_anew(source.prefix);
+        }
+        if acknack.writer_id.is_builtin() {
+            self.greet_known(now, source.prefix);
         }
     }
 

@@ -30,11 +30,11 @@ impl TxClass {
 /// A piece of sending work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
-    /// SPDP.
-    Announce,
-    /// What a reader owes its writers.
+    /// What discovery owes: announcements, and all that built-in endpoints owe single participants.
+    Discovery,
+    /// What a reader of the user owes its writers.
     Acks(ReaderIndex),
-    /// What a writer owes single readers.
+    /// What a writer of the user owes single readers.
     Repair(WriterIndex),
     /// Fresh changes.
     Push(WriterIndex),
@@ -111,14 +111,14 @@ mod tests {
     #[test]
     fn highest_first_and_not_below_the_limit() {
         let mut schedule = Schedule::default();
-        schedule.push(TxClass::Discovery, 0, Work::Announce);
+        schedule.push(TxClass::Discovery, 0, Work::Discovery);
         schedule.push(TxClass::Data, 0, Work::Push(WriterIndex(1)));
         schedule.push(TxClass::Critical, 1, Work::Push(WriterIndex(2)));
         assert_eq!(schedule.pop(TxClass::Data).unwrap().2, Work::Push(WriterIndex(2)));
         assert_eq!(schedule.pop(TxClass::Data).unwrap().2, Work::Push(WriterIndex(1)));
         assert!(schedule.pop(TxClass::Data).is_none() && schedule.has_work(TxClass::Discovery));
         assert!(!schedule.has_work(TxClass::Liveliness));
-        assert_eq!(schedule.pop(TxClass::Discovery).unwrap().2, Work::Announce);
+        assert_eq!(schedule.pop(TxClass::Discovery).unwrap().2, Work::Discovery);
         assert!(TxClass::ALL.into_iter().all(|class| !schedule.has_work(class)));
     }
 }

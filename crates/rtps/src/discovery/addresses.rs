@@ -19,13 +19,12 @@ impl Participant {
         let moved = self.config.addresses.default_unicast != addresses.default_unicast;
         self.config.addresses = addresses;
         let peers: Vec<GuidPrefix> = self.database.peers.keys().copied().collect();
-        peers.into_iter().for_each(|prefix| self.find_peer(now, prefix, false));
+        peers.iter().for_each(|prefix| self.find_peer(now, *prefix, false));
         if !self.spdp.announce_anew(now, &self.config) {
             return;
         }
-        let known: Vec<Locator> = self.database.peers().flat_map(|peer| &peer.metatraffic).copied().collect();
-        self.spdp.tell(&known);
-        self.queue_announcement();
+        peers.into_iter().for_each(|prefix| self.spdp.tell(prefix));
+        self.queue_discovery();
         self.timers.set(now, Timer::Announce);
         if moved {
             self.move_locals(now, sink);
@@ -90,9 +89,11 @@ impl Participant {
         let Some(peer) = self.database.peer(prefix) else { return };
         let unicast = peer.metatraffic.clone();
         let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses.interfaces);
-        for (_, writer, remote_reader, _, reader, remote_writer) in self.builtin_pairs() {
-            self.find(now, LocalKind::Writer(writer), Guid::new(prefix, remote_reader), &unicast, &multicast);
-            self.find(now, LocalKind::Reader(reader), Guid::new(prefix, remote_writer), &unicast, &multicast);
+        for pair in self.builtin.pairs() {
+            let (reader, writer) =
+                (Guid::new(prefix, pair.remote_reader), Guid::new(prefix, pair.remote_writer));
+            self.find(now, LocalKind::Writer(pair.writer), reader, &unicast, &multicast);
+            self.find(now, LocalKind::Reader(pair.reader), writer, &unicast, &multicast);
         }
     }
 

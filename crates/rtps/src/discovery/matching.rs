@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{EntityId, Guid, Locator, Time};
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
 use taut_qos::{DurabilityKind, ReliabilityKind, incompatible, partitions_match};
 
 use super::locators::{groups, nearest};
@@ -117,9 +117,10 @@ impl Participant {
         let (unicast, multicast) = self.locators_of(reader);
         let reliable = reader.qos.reliability.kind == ReliabilityKind::Reliable;
         let durable = reader.qos.durability != DurabilityKind::Volatile;
-        if let Some(writer) = self.writers.get_mut(index.0) {
-            writer.match_reader(ReaderProxy::new(reader.guid, reliable, unicast, multicast), durable);
-        }
+        let Some(writer) = self.writers.get_mut(index.0) else { return };
+        let entity = writer.guid.entity;
+        writer.match_reader(ReaderProxy::new(reader.guid, reliable, unicast, multicast), durable);
+        self.greet(now, entity, reader.guid);
         self.push_event(Event::PublicationMatched { writer: index, reader: reader.guid, matched: true });
         self.wake_writer(now, index);
     }
@@ -133,8 +134,13 @@ impl Participant {
         proxy.skips_history = writer.qos.durability != DurabilityKind::Volatile;
         proxy.liveliness = writer.qos.liveliness;
         proxy.clock = self.clock_of(writer.guid.prefix);
-        if let Some(reader) = self.readers.get_mut(index.0) {
-            reader.match_writer(proxy);
+        let Some(reader) = self.readers.get_mut(index.0) else { return };
+        let entity = reader.guid.entity;
+        reader.match_writer(proxy);
+        let vendor = self.database.peer(writer.guid.prefix).map(|peer| peer.data.vendor_id);
+        if vendor != Some(VendorId::UNKNOWN) {
+            // Taut's writers greet by themselves; others may wait to be asked.
+            self.greet(now, entity, writer.guid);
         }
         let readers = self.sources.entry(writer.guid).or_default();
         if readers.len() < limits::READERS_PER_WRITER && !readers.contains(&index) {
@@ -148,6 +154,64 @@ impl Participant {
         });
         self.arm_reader_liveliness(index);
         self.wake_reader(index);
+    }
+
+    /// A local endpoint says what it has to say to one that it has matched, or asks it for that: once the other
+    /// participant has acknowledged what it was told of this endpoint. Before, nobody there would listen.
+    fn greet(&mut self, now: Time, local: EntityId, remote: Guid) {
+        if !self.is_known_to(local, remote.prefix) {
+            if let Some(peer) = self.database.peers.get_mut(&remote.prefix) {
+                peer.greetings.insert((local, remote));
+            }
+            return;
+        }
+        match self.locals.get(&local).map(|local| local.kind) {
+            Some(LocalKind::Writer(index)) => {
+                if let Some(writer) = self.writers.get_mut(index.0) {
+                    writer.greet(remote);
+                    self.wake_writer(now, index);
+                }
+            }
+            Some(LocalKind::Reader(index)) => {
+                if let Some(reader) = self.readers.get_mut(index.0) {
+                    reader.greet(remote);
+                    self.wake_reader(index);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Has a peer acknowledged what it was told of a local endpoint? One that is told nothing counts as if it had.
+    fn is_known_to(&self, local: EntityId, prefix: GuidPrefix) -> bool {
+        let [publications, subscriptions, _] = self.builtin.pairs();
+        let pair = if local.is_writer() { publications } else { subscriptions };
+        let announced = self.locals.get(&local).map_or(SequenceNumber::ZERO, |local| local.announced);
+        let reader = Guid::new(prefix, pair.remote_reader);
+        self.writers.get(pair.writer.0).is_none_or(|writer| writer.is_acknowledged_by(reader, announced))
+    }
+
+    /// A peer that this side knows has forgotten this side (a cut that only it noticed) and begins anew: the writers
+    /// that its readers match are to greet them once it knows those again.
+    pub(crate) fn begin_anew(&mut self, prefix: GuidPrefix) {
+        let Participant { database, locals, writers, .. } = self;
+        let Some(peer) = database.peers.get_mut(&prefix) else { return };
+        for (local, remote) in database.matches.iter().filter(|(_, remote)| remote.prefix == prefix) {
+            let writer = locals.get(local).and_then(|local| writers.get_mut(local.kind.writer()?.0));
+            let reader = database.endpoints.get(remote);
+            if let (Some(writer), Some(reader)) = (writer, reader) {
+                writer.begin_anew(*remote, reader.qos.durability != DurabilityKind::Volatile);
+                peer.greetings.insert((*local, *remote));
+            }
+        }
+    }
+
+    /// A peer has acknowledged more of what it was told: the endpoints that it knows now greet theirs.
+    pub(crate) fn greet_known(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        for (local, remote) in std::mem::take(&mut peer.greetings) {
+            self.greet(now, local, remote);
+        }
     }
 
     /// Matches two endpoints of this participant: changes go from one to the other directly.
@@ -190,6 +254,9 @@ impl Participant {
             return;
         }
         let within = remote.prefix == self.config.guid_prefix;
+        if let Some(peer) = self.database.peers.get_mut(&remote.prefix) {
+            peer.greetings.remove(&(local, remote));
+        }
         match self.locals.get(&local).map(|local| local.kind) {
             Some(LocalKind::Writer(index)) => {
                 let other = self.locals.get(&remote.entity).and_then(|other| other.kind.reader());

@@ -1,7 +1,7 @@
 //! Who is there and what matches. RTPS 2.5 §8.5.
 //!
 //! `spdp` finds participants and forgets them, `sedp` exchanges endpoints, `matching` brings local and
-//! remote ones together. Everything a peer says is checked against who said it (rule R7) and every
+//! remote ones together, `transmit` sends what comes of it. Everything a peer says is checked against who said it (rule R7) and every
 //! table has a cap (rule R5).
 
 mod addresses;
@@ -13,6 +13,7 @@ mod participant_data;
 mod qos_parameters;
 mod sedp;
 mod spdp;
+mod transmit;
 
 #[cfg(test)]
 mod data_tests;
@@ -20,7 +21,7 @@ mod data_tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_qos::Incompatibility;
 
 use crate::{ReaderIndex, WriterIndex};
@@ -28,6 +29,7 @@ use crate::{ReaderIndex, WriterIndex};
 pub use endpoint_data::EndpointData;
 pub use participant_data::{ParticipantData, builtin_endpoint};
 pub(crate) use spdp::Spdp;
+pub(crate) use transmit::Outbound;
 
 /// A known participant.
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ pub struct Peer {
     pub(crate) lease_until: Time,
     /// How many endpoints it has.
     pub(crate) endpoints: usize,
+    /// Matches of local endpoints that it has not said to know: they greet theirs when it has.
+    pub(crate) greetings: BTreeSet<(EntityId, Guid)>,
 }
 
 /// Why a local endpoint and another one of its topic do not match.
@@ -139,6 +143,8 @@ impl Database {
 pub(crate) struct Local {
     pub data: Arc<EndpointData>,
     pub kind: LocalKind,
+    /// The change that last told of it.
+    pub announced: SequenceNumber,
 }
 
 /// Which table a local endpoint is in.
@@ -172,6 +178,52 @@ pub(crate) struct Builtin {
     pub publications_reader: ReaderIndex,
     pub subscriptions_reader: ReaderIndex,
     pub message_reader: ReaderIndex,
+    /// What discovery has to send is in the schedule.
+    pub queued: bool,
+}
+
+/// A built-in writer, the reader of the same data, and what both have to do with at each other participant. The bits
+/// in its announcement say which of the two it has.
+#[derive(Clone, Copy)]
+pub(crate) struct BuiltinPair {
+    pub writer: WriterIndex,
+    pub remote_reader: EntityId,
+    pub reads: u32,
+    pub reader: ReaderIndex,
+    pub remote_writer: EntityId,
+    pub writes: u32,
+}
+
+impl Builtin {
+    /// All but those of SPDP, which have no proxies.
+    pub fn pairs(&self) -> [BuiltinPair; 3] {
+        [
+            BuiltinPair {
+                writer: self.publications_writer,
+                remote_reader: EntityId::SEDP_PUBLICATIONS_READER,
+                reads: builtin_endpoint::PUBLICATIONS_DETECTOR,
+                reader: self.publications_reader,
+                remote_writer: EntityId::SEDP_PUBLICATIONS_WRITER,
+                writes: builtin_endpoint::PUBLICATIONS_ANNOUNCER,
+            },
+            BuiltinPair {
+                writer: self.subscriptions_writer,
+                remote_reader: EntityId::SEDP_SUBSCRIPTIONS_READER,
+                reads: builtin_endpoint::SUBSCRIPTIONS_DETECTOR,
+                reader: self.subscriptions_reader,
+                remote_writer: EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+                writes: builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
+            },
+            BuiltinPair {
+                writer: self.message_writer,
+                remote_reader: EntityId::PARTICIPANT_MESSAGE_READER,
+                reads: builtin_endpoint::PARTICIPANT_MESSAGE_READER,
+                reader: self.message_reader,
+                remote_writer: EntityId::PARTICIPANT_MESSAGE_WRITER,
+                writes: builtin_endpoint::PARTICIPANT_MESSAGE_WRITER,
+            },
+        ]
+    }
 }
 
 impl Default for Builtin {
@@ -184,6 +236,7 @@ impl Default for Builtin {
             publications_reader: reader,
             subscriptions_reader: reader,
             message_reader: reader,
+            queued: false,
         }
     }
 }

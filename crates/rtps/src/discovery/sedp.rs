@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use taut_base::{EntityId, Guid, GuidPrefix, Time};
+use taut_base::{EntityId, Guid, GuidPrefix, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
 
 use super::locators::groups;
-use super::{Builtin, EndpointData, Local, LocalKind, builtin_endpoint as bit};
+use super::{Builtin, EndpointData, Local, LocalKind};
 use crate::counters::bump;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -35,6 +35,7 @@ impl Participant {
             publications_reader: self.create_builtin_reader(EntityId::SEDP_PUBLICATIONS_READER),
             subscriptions_reader: self.create_builtin_reader(EntityId::SEDP_SUBSCRIPTIONS_READER),
             message_reader: self.create_builtin_reader(EntityId::PARTICIPANT_MESSAGE_READER),
+            queued: false,
         };
     }
 
@@ -45,7 +46,8 @@ impl Participant {
             Writer::new(guid, WriterIndex(index), &qos, history, None, MulticastChoice::Auto)
         }));
         let data = Arc::new(EndpointData::of(guid, "", "", qos));
-        self.locals.insert(entity, Local { data, kind: LocalKind::Writer(index) });
+        self.locals
+            .insert(entity, Local { data, kind: LocalKind::Writer(index), announced: SequenceNumber::ZERO });
         index
     }
 
@@ -54,83 +56,55 @@ impl Participant {
         let index =
             ReaderIndex(self.readers.insert_with(|index| Reader::new(guid, ReaderIndex(index), &qos)));
         let data = Arc::new(EndpointData::of(guid, "", "", qos));
-        self.locals.insert(entity, Local { data, kind: LocalKind::Reader(index) });
+        self.locals
+            .insert(entity, Local { data, kind: LocalKind::Reader(index), announced: SequenceNumber::ZERO });
         index
-    }
-
-    /// The built-in endpoints of a pair of participants, as the bits in their announcements say.
-    pub(super) fn builtin_pairs(&self) -> [(u32, WriterIndex, EntityId, u32, ReaderIndex, EntityId); 3] {
-        let own = &self.builtin;
-        [
-            (
-                bit::PUBLICATIONS_DETECTOR,
-                own.publications_writer,
-                EntityId::SEDP_PUBLICATIONS_READER,
-                bit::PUBLICATIONS_ANNOUNCER,
-                own.publications_reader,
-                EntityId::SEDP_PUBLICATIONS_WRITER,
-            ),
-            (
-                bit::SUBSCRIPTIONS_DETECTOR,
-                own.subscriptions_writer,
-                EntityId::SEDP_SUBSCRIPTIONS_READER,
-                bit::SUBSCRIPTIONS_ANNOUNCER,
-                own.subscriptions_reader,
-                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
-            ),
-            (
-                bit::PARTICIPANT_MESSAGE_READER,
-                own.message_writer,
-                EntityId::PARTICIPANT_MESSAGE_READER,
-                bit::PARTICIPANT_MESSAGE_WRITER,
-                own.message_reader,
-                EntityId::PARTICIPANT_MESSAGE_WRITER,
-            ),
-        ]
     }
 
     pub(crate) fn match_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peer(prefix) else { return };
         let (has, unicast) = (peer.data.builtin_endpoints, peer.metatraffic.clone());
         let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses.interfaces);
-        for (reads, writer, remote_reader, writes, reader, remote_writer) in self.builtin_pairs() {
-            if has & reads != 0
-                && let Some(local) = self.writers.get_mut(writer.0)
+        for pair in self.builtin.pairs() {
+            if has & pair.reads != 0
+                && let Some(local) = self.writers.get_mut(pair.writer.0)
             {
-                let guid = Guid::new(prefix, remote_reader);
+                let guid = Guid::new(prefix, pair.remote_reader);
                 local.match_reader(ReaderProxy::new(guid, true, unicast.clone(), multicast.clone()), true);
-                self.wake_writer(now, writer);
+                local.greet(guid);
+                self.wake_writer(now, pair.writer);
             }
-            if has & writes != 0
-                && let Some(local) = self.readers.get_mut(reader.0)
+            if has & pair.writes != 0
+                && let Some(local) = self.readers.get_mut(pair.reader.0)
             {
-                let guid = Guid::new(prefix, remote_writer);
+                let guid = Guid::new(prefix, pair.remote_writer);
                 local.match_writer(WriterProxy::new(guid, true, 0, unicast.clone()));
-                self.sources.insert(guid, vec![reader]);
-                self.wake_reader(reader);
+                local.greet(guid);
+                self.sources.insert(guid, vec![pair.reader]);
+                self.wake_reader(pair.reader);
             }
         }
     }
 
     /// A built-in writer of a peer is heard for the first time: its opposite is greeted once more.
     pub(crate) fn greet_opposite(&mut self, now: Time, remote: Guid) {
-        for (_, writer, remote_reader, _, _, remote_writer) in self.builtin_pairs() {
-            if remote_writer == remote.entity
-                && let Some(local) = self.writers.get_mut(writer.0)
+        for pair in self.builtin.pairs() {
+            if pair.remote_writer == remote.entity
+                && let Some(local) = self.writers.get_mut(pair.writer.0)
             {
-                local.greet_again(Guid::new(remote.prefix, remote_reader));
-                self.wake_writer(now, writer);
+                local.greet_again(Guid::new(remote.prefix, pair.remote_reader));
+                self.wake_writer(now, pair.writer);
             }
         }
     }
 
     pub(crate) fn unmatch_builtin_endpoints(&mut self, prefix: GuidPrefix) {
-        for (_, writer, remote_reader, _, reader, remote_writer) in self.builtin_pairs() {
-            if let Some(local) = self.writers.get_mut(writer.0) {
-                local.unmatch_reader(Guid::new(prefix, remote_reader));
+        for pair in self.builtin.pairs() {
+            if let Some(local) = self.writers.get_mut(pair.writer.0) {
+                local.unmatch_reader(Guid::new(prefix, pair.remote_reader));
             }
-            let guid = Guid::new(prefix, remote_writer);
-            if let Some(local) = self.readers.get_mut(reader.0) {
+            let guid = Guid::new(prefix, pair.remote_writer);
+            if let Some(local) = self.readers.get_mut(pair.reader.0) {
                 local.unmatch_writer(guid);
             }
             self.sources.remove(&guid);
@@ -151,7 +125,8 @@ impl Participant {
         // Fast DDS 2.9 has an address of its own to write to only then: two readers that leave it to their
         // participants' defaults, multicast among them, end its process.
         data.unicast_locators.clone_from(&self.config.addresses.default_unicast);
-        self.locals.insert(guid.entity, Local { data: Arc::new(data), kind });
+        self.locals
+            .insert(guid.entity, Local { data: Arc::new(data), kind, announced: SequenceNumber::ZERO });
         self.announce_local(now, guid.entity, sink);
         self.match_local_endpoint(now, guid.entity, sink);
     }
@@ -161,7 +136,10 @@ impl Participant {
         let Some(local) = self.locals.get(&entity) else { return };
         let mut payload = Vec::new();
         local.data.write(&mut payload);
-        self.publish(now, local.data.guid, ChangeKind::Alive, Bytes::from(payload), sink);
+        let announced = self.publish(now, local.data.guid, ChangeKind::Alive, Bytes::from(payload), sink);
+        if let Some(local) = self.locals.get_mut(&entity) {
+            local.announced = announced;
+        }
     }
 
     /// Takes a local endpoint out of everything and tells the peers.
@@ -198,7 +176,14 @@ impl Participant {
         }
     }
 
-    fn publish(&mut self, now: Time, guid: Guid, kind: ChangeKind, payload: Bytes, sink: &mut dyn Sink) {
+    fn publish(
+        &mut self,
+        now: Time,
+        guid: Guid,
+        kind: ChangeKind,
+        payload: Bytes,
+        sink: &mut dyn Sink,
+    ) -> SequenceNumber {
         let writer = if guid.entity.is_writer() {
             self.builtin.publications_writer
         } else {
@@ -214,7 +199,11 @@ impl Participant {
             called: Time::default(),
         };
         // KEEP_LAST always has room.
-        let _ = self.write(now, writer, &mut change, sink);
+        let number = self.write(now, writer, &mut change, sink).unwrap_or_default();
+        if let Some(writer) = self.writers.get_mut(writer.0) {
+            writer.ask_with_next();
+        }
+        number
     }
 
     /// Handles what has come for the built-in readers.

@@ -1,5 +1,7 @@
 //! Participants: announcing this one, finding, keeping and forgetting others. RTPS 2.5 §8.5.3.
 
+use std::collections::{BTreeSet, VecDeque};
+
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time};
 use taut_mem::Bytes;
 use taut_wire::WireError;
@@ -13,7 +15,6 @@ use crate::limits;
 use crate::message::Tx;
 use crate::participant::{Config, Participant};
 use crate::receiver::Source;
-use crate::schedule::{TxClass, Work};
 use crate::timers::Timer;
 
 /// The stateless writer that announces this participant. RTPS 2.5 §8.5.3.3.1.
@@ -22,9 +23,8 @@ pub(crate) struct Spdp {
     /// Everybody: multicast and the initial peers.
     everybody: Vec<Locator>,
     to_everybody: bool,
-    /// Participants just found, which are answered directly.
-    newcomers: Vec<Locator>,
-    queued: bool,
+    /// Participants that are told directly, most of them just found.
+    pub(super) newcomers: VecDeque<GuidPrefix>,
     next_at: Time,
     initial_left: u32,
 }
@@ -44,8 +44,7 @@ impl Spdp {
             },
             everybody: everybody(config),
             to_everybody: false,
-            newcomers: Vec::new(),
-            queued: false,
+            newcomers: VecDeque::new(),
             next_at: Time(i64::MIN),
             initial_left: limits::INITIAL_ANNOUNCEMENTS,
         }
@@ -65,28 +64,30 @@ impl Spdp {
         true
     }
 
-    /// These are told directly.
-    pub fn tell(&mut self, to: &[Locator]) {
-        for locator in to {
-            if !self.newcomers.contains(locator) {
-                self.newcomers.push(*locator);
-            }
+    /// This one is told directly.
+    pub fn tell(&mut self, prefix: GuidPrefix) {
+        if !self.newcomers.contains(&prefix) {
+            self.newcomers.push_back(prefix);
         }
     }
 
-    /// Sends what is due. Always done in one go: at most one datagram per destination.
-    pub fn send(&mut self, tx: &mut Tx<'_>) -> bool {
-        self.queued = false;
-        let everybody = if self.to_everybody { &self.everybody[..] } else { &[] };
-        for to in [everybody, &self.newcomers] {
-            if !to.is_empty() {
-                tx.message.data(EntityId::SPDP_READER, &self.change);
-                tx.flush(to);
-            }
+    /// Is this one to be told? It counts as told from now on.
+    pub(super) fn take_newcomer(&mut self, prefix: GuidPrefix) -> bool {
+        let at = self.newcomers.iter().position(|newcomer| *newcomer == prefix);
+        at.is_some_and(|at| self.newcomers.remove(at).is_some())
+    }
+
+    /// Tells everybody, if that is due: one datagram for each destination.
+    pub(super) fn send_to_everybody(&mut self, tx: &mut Tx<'_>) {
+        if std::mem::take(&mut self.to_everybody) {
+            self.write(tx);
+            tx.flush(&self.everybody);
         }
-        self.to_everybody = false;
-        self.newcomers.clear();
-        true
+    }
+
+    /// Puts the announcement into the message.
+    pub(super) fn write(&self, tx: &mut Tx<'_>) {
+        tx.message.data(EntityId::SPDP_READER, &self.change);
     }
 }
 
@@ -137,14 +138,7 @@ impl Participant {
         };
         self.spdp.next_at = now + period;
         self.timers.set(self.spdp.next_at, Timer::Announce);
-        self.queue_announcement();
-    }
-
-    pub(crate) fn queue_announcement(&mut self) {
-        if !self.spdp.queued {
-            self.spdp.queued = true;
-            self.schedule.push(TxClass::Discovery, 0, Work::Announce);
-        }
+        self.queue_discovery();
     }
 
     /// Tells everybody that this participant leaves; nothing is announced after it.
@@ -157,9 +151,9 @@ impl Participant {
         change.payload = Bytes::from(key);
         self.spdp.to_everybody = true;
         self.spdp.next_at = Time::NEVER;
-        let known = self.database.peers.values().flat_map(|peer| &peer.metatraffic);
-        self.spdp.newcomers = known.copied().collect();
-        self.queue_announcement();
+        self.spdp.everybody.extend(self.database.peers.values().flat_map(|peer| &peer.metatraffic));
+        self.spdp.newcomers.clear();
+        self.queue_discovery();
     }
 
     /// A participant announces itself or leaves.
@@ -206,8 +200,8 @@ impl Participant {
             let regrouped = peer.data.metatraffic_multicast != data.metatraffic_multicast
                 || peer.data.default_multicast != data.default_multicast;
             (peer.data, peer.source) = (data, *source);
-            self.find_peer(now, prefix, regrouped);
-            return self.ask_again(prefix);
+            self.announced = Some(prefix);
+            return self.find_peer(now, prefix, regrouped);
         }
         if self.database.peers.len() >= limits::PEERS {
             return bump(&mut self.counters.too_many_participants);
@@ -216,9 +210,17 @@ impl Participant {
         if metatraffic.is_empty() {
             return self.counters.malformed(WireError::MissingParameter);
         }
-        self.spdp.tell(&metatraffic);
-        self.queue_announcement();
-        let peer = Peer { data, metatraffic, unicast, source: *source, lease_until, endpoints: 0 };
+        self.spdp.tell(prefix);
+        self.queue_discovery();
+        let peer = Peer {
+            data,
+            metatraffic,
+            unicast,
+            source: *source,
+            lease_until,
+            endpoints: 0,
+            greetings: BTreeSet::new(),
+        };
         self.database.peers.insert(prefix, peer);
         self.timers.set(lease_until, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
@@ -227,7 +229,7 @@ impl Participant {
 
     /// A peer is there, but some of its writers have not said what they have: asks them again. If its
     /// built-in ones have not, it may not know this side: the first answer came before it listened.
-    fn ask_again(&mut self, prefix: GuidPrefix) {
+    pub(crate) fn ask_again(&mut self, prefix: GuidPrefix) {
         let mut knows_us = true;
         let readers = self.readers.iter_mut().map(|(index, reader)| {
             knows_us &= !(reader.ask_again(prefix) && reader.guid.entity.is_builtin());
@@ -235,9 +237,10 @@ impl Participant {
         });
         let readers: Vec<ReaderIndex> = readers.collect();
         readers.into_iter().for_each(|index| self.wake_reader(index));
-        let Some(peer) = self.database.peers.get(&prefix).filter(|_| !knows_us) else { return };
-        self.spdp.tell(&peer.metatraffic);
-        self.queue_announcement();
+        if !knows_us {
+            self.spdp.tell(prefix);
+            self.queue_discovery();
+        }
     }
 
     /// Anything that a known participant says shows that it lives.
@@ -250,11 +253,6 @@ impl Participant {
     pub(crate) fn on_lease_timer(&mut self, now: Time, at: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peers.get(&prefix) else { return };
         if peer.lease_until <= now {
-            for index in [self.builtin.publications_writer, self.builtin.subscriptions_writer] {
-                if let Some(writer) = self.writers.get_mut(index.0) {
-                    writer.keep_gone();
-                }
-            }
             self.remove_peer(prefix, false);
         } else if peer.lease_until > at {
             self.timers.set(peer.lease_until, Timer::Lease(prefix));

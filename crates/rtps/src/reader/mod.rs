@@ -8,7 +8,7 @@ mod writer_proxy;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, Time};
 use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
@@ -61,15 +61,21 @@ impl Reader {
         }
     }
 
-    /// A writer of another participant has matched. A reliable reader asks it at once for a
-    /// heartbeat: it may have matched first and said all it had to say.
+    /// A writer of another participant has matched.
     pub fn match_writer(&mut self, mut proxy: WriterProxy) {
         proxy.reliable &= self.reliable;
         proxy.skips_history &= !self.durable;
+        proxy.awaits_greeting = !self.durable;
         proxy.ack_due = proxy.reliable;
-        let guid = proxy.guid;
-        self.proxies.insert(guid, proxy);
-        self.queue_ack(guid);
+        self.proxies.insert(proxy.guid, proxy);
+    }
+
+    /// A matched writer can listen. A reliable reader asks it for a heartbeat if it has heard none: it may have
+    /// matched first and said all it had to say.
+    pub fn greet(&mut self, writer: Guid) {
+        if self.proxies.get(&writer).is_some_and(|proxy| proxy.reliable && !proxy.has_heard()) {
+            self.queue_ack(writer);
+        }
     }
 
     /// A matched writer has gone.
@@ -90,7 +96,7 @@ impl Reader {
     }
 
     /// Asks the writers of a participant again that have not answered the question of
-    /// [`Reader::match_writer`]: it, or the answer, was lost, and they may believe that all is said.
+    /// [`Reader::greet`]: it, or the answer, was lost, and they may believe that all is said.
     /// Returns whether there are any.
     pub fn ask_again(&mut self, prefix: GuidPrefix) -> bool {
         let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
@@ -128,37 +134,54 @@ impl Reader {
                 return false;
             }
             self.acks.pop_front();
-            let Reader { proxies, count, .. } = self;
-            let Some(proxy) = proxies.get_mut(&guid).filter(|proxy| proxy.reliable) else { continue };
-            let mut next_count = || {
-                *count = count.wrapping_add(1);
-                *count
-            };
-            let (reader_id, writer_id) = (self.guid.entity, guid.entity);
-            tx.message.directed(guid.prefix);
-            for (writer_sn, fragment_number_state) in proxy.ask_fragments(tx.now) {
-                let count = next_count();
-                tx.make_room(NUMBERS, &proxy.locators);
-                tx.message.nack_frag(&NackFrag {
-                    reader_id,
-                    writer_id,
-                    writer_sn,
-                    fragment_number_state,
-                    count,
-                });
+            if let Some(proxy) = self.write_acks(tx, guid) {
+                tx.flush(&proxy.locators);
             }
-            if proxy.ack_due {
-                let reader_sn_state = proxy.acknack(tx.now);
-                // Before the first heartbeat it asks for one; later only what is missing wants an answer.
-                let final_flag = proxy.has_heard() && reader_sn_state.is_empty();
-                let count = next_count();
-                tx.make_room(NUMBERS, &proxy.locators);
-                tx.message.acknack(&AckNack { reader_id, writer_id, reader_sn_state, count, final_flag });
-            }
-            tx.flush(&proxy.locators);
-            self.repeat_at = self.repeat_at.min(proxy.repeat_at);
         }
         true
+    }
+
+    /// Puts the ACKNACKs and NACK_FRAGs that a built-in reader owes one writer into the message. What they ask for may
+    /// take as long as `patience` to come.
+    pub(crate) fn send_acks_to(&mut self, tx: &mut Tx<'_>, writer: Guid, patience: Duration) {
+        if let Some(at) = self.acks.iter().position(|guid| *guid == writer) {
+            self.acks.remove(at);
+            if let Some(proxy) = self.proxies.get_mut(&writer) {
+                proxy.be_patient(patience);
+            }
+            self.write_acks(tx, writer);
+        }
+    }
+
+    /// A writer to which something may be due.
+    pub(crate) fn next_owed(&self) -> Option<Guid> {
+        self.acks.front().copied()
+    }
+
+    fn write_acks(&mut self, tx: &mut Tx<'_>, guid: Guid) -> Option<&WriterProxy> {
+        let Reader { proxies, count, .. } = self;
+        let proxy = proxies.get_mut(&guid).filter(|proxy| proxy.reliable)?;
+        let mut next_count = || {
+            *count = count.wrapping_add(1);
+            *count
+        };
+        let (reader_id, writer_id) = (self.guid.entity, guid.entity);
+        tx.message.directed(guid.prefix);
+        for (writer_sn, fragment_number_state) in proxy.ask_fragments(tx.now) {
+            let count = next_count();
+            tx.make_room(NUMBERS, &proxy.locators);
+            tx.message.nack_frag(&NackFrag { reader_id, writer_id, writer_sn, fragment_number_state, count });
+        }
+        if proxy.ack_due {
+            let reader_sn_state = proxy.acknack(tx.now);
+            // Before the first heartbeat it asks for one; later only what is missing wants an answer.
+            let final_flag = proxy.has_heard() && reader_sn_state.is_empty();
+            let count = next_count();
+            tx.make_room(NUMBERS, &proxy.locators);
+            tx.message.acknack(&AckNack { reader_id, writer_id, reader_sn_state, count, final_flag });
+        }
+        self.repeat_at = self.repeat_at.min(proxy.repeat_at);
+        Some(proxy)
     }
 
     /// Looks which writers are to be asked again.
@@ -199,6 +222,7 @@ mod tests {
         let mut writer = WriterProxy::new(WRITER, true, 0, vec![taut_base::Locator::INVALID]);
         writer.skips_history = durable_writer;
         reader.match_writer(writer);
+        reader.greet(WRITER);
         let heartbeat = Heartbeat {
             reader_id: EntityId::UNKNOWN,
             writer_id: WRITER.entity,
@@ -281,5 +305,30 @@ mod tests {
     fn a_volatile_reader_wants_no_history() {
         assert_eq!(proxy(&mut reader_of(false)).next_expected(), SequenceNumber(1));
         assert_eq!(proxy(&mut reader_of(true)).next_expected(), SequenceNumber(4));
+    }
+
+    #[test]
+    fn a_greeting_says_where_the_stream_begins() {
+        let mut reader = reader();
+        arrives(&mut reader, Time(0), 2);
+        let mut greeting = Heartbeat {
+            reader_id: reader.guid.entity,
+            writer_id: WRITER.entity,
+            first_sn: SequenceNumber(3),
+            last_sn: SequenceNumber(2),
+            count: 2,
+            final_flag: false,
+            liveliness_flag: false,
+            group_info: None,
+        };
+        let mut delivered = Vec::new();
+        let mut deliver = |offer: &mut Offer| delivered.extend(offer.take().map(|c| c.sequence_number.0));
+        proxy(&mut reader).on_heartbeat(Time(0), &greeting, &mut deliver);
+        // 2 was for a reader that had matched before.
+        assert_eq!(proxy(&mut reader).next_expected(), SequenceNumber(3));
+        arrives(&mut reader, Time(0), 4);
+        (greeting.first_sn, greeting.last_sn, greeting.count) = (SequenceNumber(5), SequenceNumber(5), 3);
+        proxy(&mut reader).on_heartbeat(Time(0), &greeting, &mut deliver);
+        assert_eq!(delivered, [4], "what came after the greeting is of the stream");
     }
 }

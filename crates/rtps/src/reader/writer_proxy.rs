@@ -12,6 +12,7 @@ use taut_wire::{Gap, Heartbeat};
 
 use super::reassembly::Assembly;
 use crate::anatomy::Clock;
+use crate::answers::Answers;
 use crate::history_cache::CacheChange;
 use crate::intervals::IntervalSet;
 use crate::limits;
@@ -34,6 +35,8 @@ pub struct WriterProxy {
     pub locators: Vec<Locator>,
     /// It keeps a history for late joiners, which this volatile reader does not want.
     pub skips_history: bool,
+    /// This reader is volatile, and has not been told by a heartbeat for it alone where its stream begins.
+    pub awaits_greeting: bool,
     /// An ACKNACK is due.
     pub ack_due: bool,
     /// When something of this writer last arrived.
@@ -62,7 +65,9 @@ pub struct WriterProxy {
     /// When the question was asked whose answer is to be timed.
     timed_from: Option<Time>,
     /// How long answers take.
-    answer_time: Duration,
+    answers: Answers,
+    /// How long they may take even so, as is known from elsewhere.
+    least_patience: Duration,
     /// When the last change or fragment arrived.
     moved_at: Time,
     /// When to look whether what was asked for has come; `NEVER` if nothing was.
@@ -79,6 +84,7 @@ impl WriterProxy {
             strength,
             locators,
             skips_history: false,
+            awaits_greeting: false,
             ack_due: reliable,
             heard: Time(i64::MIN),
             liveliness: Liveliness::default(),
@@ -96,7 +102,8 @@ impl WriterProxy {
             asked: 0,
             asked_at: None,
             timed_from: None,
-            answer_time: Duration::ZERO,
+            answers: Answers::taking(Duration::ZERO),
+            least_patience: Duration::ZERO,
             moved_at: Time(i64::MIN),
             repeat_at: Time::NEVER,
             repeat_interval: limits::NACK_REPEAT,
@@ -149,17 +156,21 @@ impl WriterProxy {
     fn note_answer(&mut self, now: Time) {
         self.asked = self.asked.saturating_sub(1);
         if let Some(from) = self.timed_from.take() {
-            // A longer one counts soon, but not at once, as the first answer may be lost; shorter ones as they go on.
-            let before = self.answer_time;
-            let soon = before.0.saturating_mul(2).saturating_add(limits::NACK_REPEAT.0);
-            let took = now.since(from).0.min(soon);
-            self.answer_time = Duration(took.max(before.0.saturating_mul(7).saturating_add(took) / 8));
+            self.answers.note(now.since(from));
         }
     }
 
     /// How long an answer may take. What was asked for is not asked for again before.
     fn patience(&self) -> Duration {
-        self.answer_time.times(2).max(limits::NACK_REPEAT).min(limits::NACK_REPEAT_MAX)
+        self.answers.patience().max(self.least_patience)
+    }
+
+    /// Answers to what is asked from now on may take this long, as is known from elsewhere. What was asked for already
+    /// is late when it was to be.
+    pub(super) fn be_patient(&mut self, patience: Duration) {
+        if self.timed_from.is_none() {
+            self.least_patience = patience;
+        }
     }
 
     /// Is what was asked for late?
@@ -212,7 +223,13 @@ impl WriterProxy {
         let listened = self.next > SequenceNumber::FIRST;
         // DCPS 1.4 §2.2.3.4: a volatile reader gets nothing that was written before the match.
         let history = if is_first && self.skips_history { heartbeat.last_sn } else { SequenceNumber::ZERO };
-        let missing = self.give_up_before(heartbeat.first_sn.max(history.next()), deliver);
+        let first = heartbeat.first_sn.max(history.next());
+        // A greeting, the first that is for it alone, says where its stream begins: what others were sent again is not
+        // of it, though it came here too.
+        if heartbeat.reader_id != EntityId::UNKNOWN && std::mem::take(&mut self.awaits_greeting) {
+            self.pending.retain(|number, _| *number >= first);
+        }
+        let missing = self.give_up_before(first, deliver);
         let lost = if listened { missing } else { 0 };
         // It follows what was asked for, as far as the writer sends that: what is still missing is asked for again.
         if heartbeat.reader_id != EntityId::UNKNOWN {

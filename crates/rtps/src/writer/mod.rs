@@ -21,14 +21,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use taut_base::{
-    FragmentNumber, FragmentNumberSet, Guid, InstanceHandle, Locator, SequenceNumber, SequenceNumberSet,
-    Time, Timestamp,
+    Duration, FragmentNumber, FragmentNumberSet, Guid, InstanceHandle, Locator, SequenceNumber,
+    SequenceNumberSet, Time, Timestamp,
 };
 use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, LivelinessKind, ReliabilityKind};
 use taut_wire::Stamps;
 
 use crate::anatomy::Calls;
+use crate::answers::Answers;
 use crate::history_cache::{CacheChange, ChangeKind, HistoryCache};
 use crate::limits;
 use crate::message::Tx;
@@ -80,6 +81,17 @@ pub struct LocalReader {
     pub told: SequenceNumber,
 }
 
+/// What an ACKNACK was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Acknowledged {
+    /// Of a reader that is not matched, old, or a lie.
+    Nothing,
+    /// News, or a question.
+    More,
+    /// Less than before: its reader has forgotten this writer and found it again.
+    Less,
+}
+
 /// One writer.
 pub struct Writer {
     /// Its name.
@@ -113,9 +125,8 @@ pub struct Writer {
     /// Some reader reads the lane.
     has_lane_readers: bool,
     history: HistoryCache,
-    /// Changes by which a built-in writer tells that an endpoint is gone: they go when all know. `None` once
-    /// somebody was lost who may come back and not know.
-    gone: Option<VecDeque<SequenceNumber>>,
+    /// Changes by which a built-in writer tells that an endpoint is gone, and when.
+    gone: VecDeque<(SequenceNumber, Time)>,
     proxies: BTreeMap<Guid, ReaderProxy>,
     /// Proxies that are owed something, each at most once.
     owed: VecDeque<Guid>,
@@ -134,7 +145,7 @@ pub struct Writer {
     pushed_at: Time,
     asked_at: Time,
     heartbeat_count: i32,
-    heartbeat_interval: taut_base::Duration,
+    heartbeat_interval: Duration,
     /// A reader has answered since the last heartbeat by the timer.
     answered: bool,
     unasked_changes: usize,
@@ -154,6 +165,8 @@ pub struct Writer {
     hurry: bool,
     /// Somebody waited when this was the last change, and the readers were asked.
     hurried: SequenceNumber,
+    /// How long the readers of a built-in writer take to answer.
+    answers: Answers,
 }
 
 impl Writer {
@@ -186,7 +199,7 @@ impl Writer {
             keep_all: matches!(history, History::KeepAll),
             max_samples: max_samples.map_or(usize::MAX, |max| max as usize),
             history: HistoryCache::new(history, keyed),
-            gone: Some(VecDeque::new()),
+            gone: VecDeque::new(),
             proxies: BTreeMap::new(),
             owed: VecDeque::new(),
             route: Vec::new(),
@@ -213,6 +226,7 @@ impl Writer {
             offered: VecDeque::new(),
             hurry: false,
             hurried: SequenceNumber::ZERO,
+            answers: Answers::taking(limits::DISCOVERY_ANSWER),
         }
     }
 
@@ -282,15 +296,16 @@ impl Writer {
         }
         self.history.evict(self.sent);
         if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
-            self.gone.iter_mut().for_each(|gone| gone.push_back(self.last));
-            self.forget_acknowledged();
+            self.gone.push_back((self.last, now));
+            self.forget_gone(now);
         }
         self.skip_lane();
         self.update_link();
         Ok(self.last)
     }
 
-    /// A reader of another participant has matched. `durable_reader`: it wants the history.
+    /// A reader of another participant has matched. `durable_reader`: it wants the history. It is sent nothing of
+    /// what was before it matched until [`Writer::greet`].
     pub fn match_reader(&mut self, mut proxy: ReaderProxy, durable_reader: bool) {
         self.catch_up();
         proxy.reliable &= self.reliable;
@@ -312,8 +327,14 @@ impl Writer {
         let guid = proxy.guid;
         self.proxies.insert(guid, proxy);
         self.update_route();
-        self.owe(guid);
         self.update_link();
+    }
+
+    /// A matched reader can listen: it gets what it is owed.
+    pub fn greet(&mut self, reader: Guid) {
+        if self.proxies.get(&reader).is_some_and(ReaderProxy::is_owed) {
+            self.owe(reader);
+        }
     }
 
     /// A matched reader is reached elsewhere from now on. What was lost on the way to where it was it learns from a
@@ -364,7 +385,20 @@ impl Writer {
         self.update_link();
     }
 
-    /// An ACKNACK has arrived. Returns whether something new is acknowledged or to be sent.
+    /// A matched reader has forgotten this writer, finds it anew and hears nothing before: it goes on behind what it had
+    /// acknowledged, if it wants no history.
+    pub(crate) fn begin_anew(&mut self, reader: Guid, durable_reader: bool) {
+        let is_late_joiner = self.durable && durable_reader;
+        let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
+        proxy.forget_owed();
+        proxy.heartbeat_due = true;
+        if !is_late_joiner {
+            (proxy.greeted, proxy.deaf) = (false, 0);
+            proxy.first_relevant = proxy.acked.next();
+        }
+    }
+
+    /// An ACKNACK has arrived.
     pub fn on_acknack(
         &mut self,
         now: Time,
@@ -372,14 +406,17 @@ impl Writer {
         set: &SequenceNumberSet,
         count: i32,
         is_final: bool,
-    ) -> bool {
+    ) -> Acknowledged {
         self.catch_up();
         let (last, sent) = (self.last, self.sent);
-        let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return false };
+        let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else {
+            return Acknowledged::Nothing;
+        };
         let before = proxy.acked;
         if !proxy.on_acknack(set, count, last) {
-            return false;
+            return Acknowledged::Nothing;
         }
+        let fell = proxy.acked < before;
         proxy.heard = Some(now);
         // RTPS 2.5 §8.3.8.1: without the final flag it wants a heartbeat even if it misses nothing.
         // A reader that has all and asks again and again, or that was told of numbers that do not exist
@@ -390,7 +427,12 @@ impl Writer {
             proxy.heartbeat_due = true;
         }
         // One that only asks for a heartbeat may have heard none: the greeting was lost or came too early.
-        let may_be_deaf = !is_final && set.is_empty() && proxy.deaf < limits::DEAF_QUESTIONS;
+        let is_question = !is_final && set.is_empty();
+        let may_be_deaf = is_question && proxy.deaf < limits::DEAF_QUESTIONS;
+        // Of what was asked twice nobody knows which of the two is answered.
+        if !is_question && let Some((at, true)) = proxy.asked.take() {
+            self.answers.note(now.since(at));
+        }
         if may_be_deaf {
             proxy.deaf = proxy.deaf.saturating_add(1);
         } else if !proxy.greeted {
@@ -414,7 +456,7 @@ impl Writer {
         if progress {
             self.forget_acknowledged();
         }
-        true
+        if fell { Acknowledged::Less } else { Acknowledged::More }
     }
 
     /// A NACK_FRAG has arrived.
@@ -464,11 +506,14 @@ impl Writer {
             self.heartbeat_at = Time::NEVER;
             return;
         }
-        self.owe_heartbeats(self.sent);
+        let since = now - self.patience();
+        let all = self.owe_heartbeats(self.sent, |proxy| proxy.asked.is_none_or(|(at, _)| at <= since));
         // All that is out is asked for now: only later changes call a timer back that has backed off.
         self.forget_unasked();
         self.heartbeat_at = now + self.heartbeat_interval;
-        self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
+        if all {
+            self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
+        }
     }
 
     /// All that is out is asked for now.
@@ -509,20 +554,37 @@ impl Writer {
         }
     }
 
-    /// Somebody waits for acknowledgements: ask the readers now.
-    pub fn ask_for_acknowledgements(&mut self) {
-        self.owe_heartbeats(self.last);
+    /// The heartbeat behind the next fresh changes asks for acknowledgements.
+    pub(crate) fn ask_with_next(&mut self) {
+        self.hurry = true;
     }
 
-    /// Each reader that has not acknowledged up to `number` is owed a heartbeat to answer.
-    fn owe_heartbeats(&mut self, number: SequenceNumber) {
+    /// How long the readers of a built-in writer may take to answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.answers.patience().min(limits::DISCOVERY_PATIENCE)
+    }
+
+    /// Somebody waits for acknowledgements: ask the readers now.
+    pub fn ask_for_acknowledgements(&mut self) {
+        self.owe_heartbeats(self.last, |_| true);
+    }
+
+    /// Each reader that has not acknowledged up to `number` and may be asked is owed a heartbeat to answer. Returns
+    /// whether all of them might.
+    fn owe_heartbeats(&mut self, number: SequenceNumber, may_ask: impl Fn(&ReaderProxy) -> bool) -> bool {
         let Writer { proxies, owed, .. } = self;
+        let mut all = true;
         for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < number) {
+            if !may_ask(proxy) {
+                all = false;
+                continue;
+            }
             proxy.heartbeat_due = true;
             if !owed.contains(guid) {
                 owed.push_back(*guid);
             }
         }
+        all
     }
 
     /// How many changes it holds.
@@ -535,6 +597,11 @@ impl Writer {
         self.acked_by_all() >= self.last
     }
 
+    /// Has a reader, if it is matched, acknowledged up to this number?
+    pub fn is_acknowledged_by(&self, reader: Guid, number: SequenceNumber) -> bool {
+        self.proxies.get(&reader).is_none_or(|proxy| proxy.acked >= number)
+    }
+
     /// All reliable readers have acknowledged up to this number.
     fn acked_by_all(&self) -> SequenceNumber {
         let remote = self.proxies.values().filter(|proxy| proxy.reliable).map(|proxy| proxy.acked);
@@ -542,26 +609,27 @@ impl Writer {
         remote.chain(local).min().unwrap_or(self.last).min(self.last)
     }
 
-    /// A volatile writer keeps only what somebody may still ask for. A built-in one keeps that an endpoint is
-    /// gone until all have heard it: who comes later never knew it.
+    /// A volatile writer keeps only what somebody may still ask for.
     pub fn forget_acknowledged(&mut self) {
         let acked = self.acked_by_all().min(self.sent);
-        if let Some(gone) = &mut self.gone {
-            while let Some(number) = gone.front().copied().filter(|number| *number <= acked) {
-                gone.pop_front();
-                self.history.remove(number);
-            }
-        }
         if !self.durable {
             self.history.remove_through(acked);
         }
         self.window.note_arrived((acked, 0));
     }
 
-    /// A participant was lost that may come back, and that may know endpoints of this one which are gone then:
-    /// from now on the changes that tell it are kept.
-    pub(crate) fn keep_gone(&mut self) {
-        self.gone = None;
+    /// A built-in writer keeps that an endpoint is gone until all that are matched have heard it, and for a while longer:
+    /// who is found later may know the endpoint all the same, as it has heard what was said to others, or was lost
+    /// and comes back.
+    fn forget_gone(&mut self, now: Time) {
+        let acked = self.acked_by_all().min(self.sent);
+        while let Some((number, at)) = self.gone.front().copied().filter(|(number, _)| *number <= acked) {
+            if self.gone.len() <= limits::GONE && now.since(at) < limits::GONE_KEPT {
+                return;
+            }
+            self.gone.pop_front();
+            self.history.remove(number);
+        }
     }
 
     /// Readers of this participant have been given what they can take.

@@ -40,6 +40,8 @@ pub struct ReaderProxy {
     pub fragments: VecDeque<FragmentJob>,
     /// When its last ACKNACK arrived.
     pub heard: Option<Time>,
+    /// When a built-in writer asked it how far it is, and whether for the first time; `None` once it has answered.
+    pub(super) asked: Option<(Time, bool)>,
     /// Changes and fragments that were sent to it alone.
     pub sent_again: u64,
     acknack_count: Option<i32>,
@@ -100,6 +102,7 @@ impl ReaderProxy {
             owed: Owed::Nothing,
             fragments: VecDeque::new(),
             heard: None,
+            asked: None,
             sent_again: 0,
             acknack_count: None,
             repeated_at: None,

@@ -87,8 +87,11 @@ impl Writer {
             let mut contents =
                 Contents { writer_id, history, paths, calls, sent, off_lane, count: heartbeat_count };
             let mut shared = group.map(|(group, from)| Shared { group, from, recent, changes: None });
-            let done =
-                proxies.get_mut(guid).is_none_or(|proxy| contents.repair(tx, proxy, &mut turn, &mut shared));
+            let done = proxies.get_mut(guid).is_none_or(|proxy| {
+                let done = contents.repair(tx, proxy, &mut turn, &mut shared);
+                tx.flush(&proxy.unicast);
+                done
+            });
             if let Some(shared) = shared {
                 contents.repair_group(tx, shared);
             }
@@ -102,6 +105,34 @@ impl Writer {
         }
         self.update_link();
         true
+    }
+
+    /// Puts what one reader of a built-in writer is owed into the message, at most about `turn` bytes. What is more
+    /// is owed behind what others are.
+    pub(crate) fn repair_reader(&mut self, tx: &mut Tx<'_>, reader: Guid, turn: &mut usize) {
+        let Some(at) = self.owed.iter().position(|guid| *guid == reader) else { return };
+        self.owed.remove(at);
+        let Writer { guid: own, history, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
+        let (sent, off_lane) = (*sent, *off_lane);
+        let mut contents = Contents {
+            writer_id: own.entity,
+            history,
+            paths,
+            calls: None,
+            sent,
+            off_lane,
+            count: heartbeat_count,
+        };
+        let Some(proxy) = proxies.get_mut(&reader) else { return };
+        proxy.asked = Some((tx.now, proxy.asked.is_none()));
+        if !contents.repair(tx, proxy, turn, &mut None) {
+            self.owed.push_back(reader);
+        }
+    }
+
+    /// A reader that is owed something.
+    pub(crate) fn next_owed(&self) -> Option<Guid> {
+        self.owed.front().copied()
     }
 }
 
@@ -128,7 +159,7 @@ impl Contents<'_> {
         }
     }
 
-    /// Sends what one reader is owed, at most about `turn` bytes. Returns whether all is out.
+    /// Puts what one reader is owed into the message, at most about `turn` bytes. Returns whether that is all.
     fn repair(
         &mut self,
         tx: &mut Tx<'_>,
@@ -173,7 +204,6 @@ impl Contents<'_> {
             tx.make_room(HEARTBEAT, &proxy.unicast);
             tx.message.heartbeat(&heartbeat);
         }
-        tx.flush(&proxy.unicast);
         done
     }
 
@@ -322,11 +352,11 @@ mod tests {
     use crate::WriterIndex;
     use crate::history_cache::ChangeKind;
     use crate::message::Message;
-    use crate::writer::{MulticastChoice, NewChange};
+    use crate::writer::{Acknowledged, MulticastChoice, NewChange};
     use taut_base::{GuidPrefix, InstanceHandle, ProtocolVersion, VendorId};
     use taut_mem::Bytes;
     use taut_port::Loopback;
-    use taut_qos::{EndpointQos, History, ReliabilityKind};
+    use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
     use taut_wire::{Header, Submessage, Submessages};
 
     /// Runs a step of a writer. Returns first and last number of each heartbeat that it sent.
@@ -360,6 +390,7 @@ mod tests {
         let mut writer =
             Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
         writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
+        writer.greet(reader);
         let mut change = NewChange {
             kind: ChangeKind::Alive,
             instance: InstanceHandle::NIL,
@@ -379,6 +410,41 @@ mod tests {
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
         writer.on_acknack(Time(0), reader, &nothing, 2, true);
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 1)]);
+
+        // It goes on where it was, if it forgets the writer and finds it again before it has acknowledged the change.
+        writer.begin_anew(reader, false);
+        writer.greet(reader);
+        assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
+        let all = SequenceNumberSet::new(SequenceNumber(2));
+        assert_eq!(writer.on_acknack(Time(0), reader, &all, 3, true), Acknowledged::More);
+        assert_eq!(writer.on_acknack(Time(0), reader, &nothing, 4, false), Acknowledged::Less);
+        writer.begin_anew(reader, false);
+        writer.greet(reader);
+        assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
+    }
+
+    #[test]
+    fn that_an_endpoint_is_gone_is_kept_for_a_while() {
+        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::SEDP_PUBLICATIONS_WRITER);
+        let mut qos = EndpointQos::default_writer();
+        qos.durability = DurabilityKind::TransientLocal;
+        let mut writer =
+            Writer::new(guid, WriterIndex(0), &qos, History::KeepLast(1), None, MulticastChoice::Auto);
+        let mut end = |at, instance| {
+            let mut change = NewChange {
+                kind: ChangeKind::NotAliveDisposedUnregistered,
+                instance: InstanceHandle([instance; 16]),
+                source_timestamp: None,
+                payload: Bytes::new(),
+                number: None,
+                in_lane: false,
+                called: Time::default(),
+            };
+            writer.write(at, &mut change).unwrap();
+            writer.changes_held()
+        };
+        let late = Time(0) + limits::GONE_KEPT;
+        assert_eq!((end(Time(0), 1), end(Time(1), 2), end(late, 3)), (1, 2, 2));
     }
 
     #[test]

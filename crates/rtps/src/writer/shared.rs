@@ -56,9 +56,6 @@ impl Writer {
     /// Where a reader is repaired together with others, if it is, and from which change on all of them may see it:
     /// one that was written before a reader matched is none of its business.
     pub(super) fn repair_group(&self, reader: Guid) -> Option<(Locator, SequenceNumber)> {
-        if self.guid.entity.is_builtin() {
-            return None;
-        }
         let group = self.proxies.get(&reader)?.multicast.first()?;
         let from = |greeted: bool, first| if greeted { first } else { SequenceNumber(i64::MAX) };
         let from = self.proxies.values().map(|proxy| from(proxy.greeted, proxy.first_relevant)).max()?;
