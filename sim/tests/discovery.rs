@@ -3,6 +3,7 @@
 use taut_base::Duration;
 use taut_qos::{LivelinessKind, PolicyId, Qos};
 use taut_rtps::discovery::Refusal;
+use taut_rtps::limits;
 use taut_sim::{Faults, NodeOptions, Pair};
 
 fn second() -> Duration {
@@ -53,32 +54,24 @@ fn held(pair: &mut Pair, node: usize) -> usize {
 }
 
 #[test]
-fn endpoints_that_come_and_go_leave_nothing_unless_somebody_was_lost() {
-    for loses in [false, true] {
-        let mut pair = short_leases(3).with_loss(0.1);
-        pair.writer(durable());
-        let come_and_go = |pair: &mut Pair| {
-            for _ in 0..50 {
-                let at = pair.reader(durable());
-                let index = pair.readers[at].index;
-                pair.run_until_matched();
-                pair.network.on(1, |p, now| p.delete_reader(now, index));
-                pair.readers.clear();
-            }
-            pair.run_for(second().times(5));
-        };
-        pair.run_for(second());
-        if loses {
-            pair.cut();
-            pair.run_for(second().times(30));
-            pair.mend();
-            pair.run_for(second().times(30));
-        }
-        let before = held(&mut pair, 1);
-        come_and_go(&mut pair);
-        let left = held(&mut pair, 1) - before;
-        assert_eq!(left, if loses { 50 } else { 0 }, "loses: {loses}");
-    }
+fn that_endpoints_are_gone_is_kept_for_a_while_and_not_for_ever() {
+    let mut pair = short_leases(3).with_loss(0.1);
+    pair.writer(durable());
+    let come_and_go = |pair: &mut Pair| {
+        let at = pair.reader(durable());
+        let index = pair.readers[at].index;
+        pair.run_until_matched();
+        pair.network.on(1, |p, now| p.delete_reader(now, index));
+        pair.readers.clear();
+    };
+    pair.run_for(second());
+    let before = held(&mut pair, 1);
+    (0..50).for_each(|_| come_and_go(&mut pair));
+    pair.run_for(second().times(5));
+    assert_eq!(held(&mut pair, 1) - before, 50);
+    pair.run_for(limits::GONE_KEPT);
+    come_and_go(&mut pair);
+    assert_eq!(held(&mut pair, 1) - before, 1, "the last one");
 }
 
 #[test]
