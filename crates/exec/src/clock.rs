@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use nix::time::{ClockId, clock_gettime};
 use taut_base::{Time, Timestamp};
 
-const NS_PER_S: i64 = 1_000_000_000;
+pub(crate) const NS_PER_S: i64 = 1_000_000_000;
 
 /// How old the known difference of the two clocks may be. It changes only when somebody sets the time: lower reads
 /// a second clock more often, higher and what is written just after that has the old time. *Units*: ns.

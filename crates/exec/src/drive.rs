@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use nix::sys::epoll::{EpollEvent, EpollTimeout};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use taut_base::Time;
+use taut_base::{Duration, Time};
 use taut_dcps::DomainParticipant;
 use taut_lock::MutexGuard;
 use taut_port::Traffic;
 use taut_rtps::TxClass;
 
-use crate::clock::{monotonic_now, wall_clock_now};
+use crate::alarm::ALARM;
+use crate::clock::{NS_PER_S, monotonic_now, wall_clock_now};
 use crate::core::Core;
 use crate::executor::{Inner, WAKE};
 use crate::jobs::JobClass;
@@ -20,7 +21,7 @@ use crate::neighbours::FIRST_SOURCE;
 use crate::network::NETWORK;
 use crate::waiting::AT_PORT;
 
-/// Sockets that can be ready at once, and the eventfd.
+/// Sockets that can be ready at once, the eventfd and the alarm.
 const READY: usize = 8;
 
 /// How often the token's holder looks whether a thread that does not sleep yet has taken it, in one pause of the
@@ -119,7 +120,7 @@ impl Inner {
         busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let ready = match busy {
-            true => self.wait_ready(Some(0)),
+            true => self.wait_ready(Some(Duration::ZERO)),
             false if polls => self.poll(wake_at),
             false => self.look_and_wait(now, wake_at),
         };
@@ -145,7 +146,7 @@ impl Inner {
     fn look_and_wait(&self, now: Time, wake_at: Time) -> Readable {
         let mut ready = Readable::default();
         let look = || {
-            ready = self.wait_ready(Some(0));
+            ready = self.wait_ready(Some(Duration::ZERO));
             ready.count > 0
         };
         if wake_at > now && self.port_spin.look(self.spin, Some(wake_at), &AT_PORT, look) {
@@ -154,8 +155,10 @@ impl Inner {
         loop {
             // A look in vain has taken some of the time, and so has a sleep that ends without a reason.
             let now = monotonic_now();
-            let Some(next) = self.holding.next_look(now, wake_at) else { return self.wait_ready(Some(0)) };
-            let ready = self.wait_ready(left_ns(now, next));
+            let Some(next) = self.holding.next_look(now, wake_at) else {
+                return self.wait_ready(Some(Duration::ZERO));
+            };
+            let ready = self.wait_ready(self.alarm.limit(now, next));
             if ready.count > 0 {
                 return ready;
             }
@@ -163,18 +166,22 @@ impl Inner {
     }
 
     /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.
-    pub fn wait_ready(&self, left_ns: Option<i64>) -> Readable {
+    pub fn wait_ready(&self, limit: Option<Duration>) -> Readable {
         let mut ready = Readable::default();
+        let mut note = |source| match source {
+            ALARM => self.alarm.note_rung(),
+            _ => ready.push(source),
+        };
         let mut events =
             [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; READY];
-        let limit = left_ns.map(|ns| Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 });
-        match epoll::wait(&self.epoll.0, &mut events, limit.as_ref()) {
-            Ok(count) => events.iter().take(count).for_each(|event| ready.push(event.data.u64())),
+        let timeout = limit.map(|Duration(ns)| Timespec { tv_sec: ns / NS_PER_S, tv_nsec: ns % NS_PER_S });
+        match epoll::wait(&self.epoll.0, &mut events, timeout.as_ref()) {
+            Ok(count) => events.iter().take(count).for_each(|event| note(event.data.u64())),
             // Before Linux 5.11 a wait has whole milliseconds.
             Err(Errno::NOSYS) => {
                 let mut events = [EpollEvent::empty(); READY];
-                let count = self.epoll.wait(&mut events, whole_ms(left_ns)).unwrap_or(0);
-                events.iter().take(count).for_each(|event| ready.push(event.data()));
+                let count = self.epoll.wait(&mut events, whole_ms(limit)).unwrap_or(0);
+                events.iter().take(count).for_each(|event| note(event.data()));
             }
             Err(_) => {}
         }
@@ -265,13 +272,9 @@ impl Inner {
 }
 
 /// What is left until then; `None` is for ever.
-fn left_ns(now: Time, wake_at: Time) -> Option<i64> {
-    (wake_at != Time::NEVER).then(|| wake_at.since(now).0.max(0))
-}
-
 /// Rounded up, so that a timer is never early and never spins.
-fn whole_ms(left_ns: Option<i64>) -> EpollTimeout {
-    let Some(ns) = left_ns else { return EpollTimeout::NONE };
+fn whole_ms(limit: Option<Duration>) -> EpollTimeout {
+    let Some(Duration(ns)) = limit else { return EpollTimeout::NONE };
     let ms = i32::try_from(ns.saturating_add(999_999) / 1_000_000).unwrap_or(i32::MAX);
     EpollTimeout::try_from(ms).unwrap_or(EpollTimeout::MAX)
 }

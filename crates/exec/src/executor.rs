@@ -1,5 +1,6 @@
 //! The token and what happens around it: writes, waits, news.
 
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -14,6 +15,7 @@ use taut_port_udp::UdpPort;
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
+use crate::alarm::{ALARM, Alarm};
 use crate::background::{self, Background};
 use crate::burst::Burst;
 use crate::clock::monotonic_now;
@@ -79,6 +81,7 @@ pub(crate) struct Inner {
     pub reports: Reports,
     pub epoll: Epoll,
     pub wake: EventFd,
+    pub alarm: Alarm,
     pub closing: AtomicBool,
     background_thread: Mutex<Option<std::thread::Thread>>,
     tokens: AtomicU64,
@@ -130,7 +133,7 @@ impl Executor {
         let participant = DomainParticipant::with_doors(about, held);
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
-        let (epoll, wake) = watch(&port).map_err(|(call, errno)| {
+        let (epoll, wake, alarm) = watch(&port).map_err(|(call, errno)| {
             Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
         })?;
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
@@ -157,6 +160,7 @@ impl Executor {
             reports: Reports::default(),
             epoll,
             wake,
+            alarm,
             closing: AtomicBool::new(false),
             background_thread: Mutex::new(None),
             tokens: AtomicU64::new(0),
@@ -297,8 +301,8 @@ impl Drop for Executor {
     }
 }
 
-/// What the driver waits at: the port's descriptors, and an eventfd to wake it.
-fn watch(port: &UdpPort) -> std::result::Result<(Epoll, EventFd), (&'static str, nix::Error)> {
+/// What the driver waits at: the port's descriptors, and what wakes it when it is told to and when it is time.
+fn watch(port: &UdpPort) -> std::result::Result<(Epoll, EventFd, Alarm), (&'static str, nix::Error)> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|errno| ("epoll_create", errno))?;
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
     let wake = EventFd::from_value_and_flags(0, flags).map_err(|errno| ("eventfd", errno))?;
@@ -306,10 +310,13 @@ fn watch(port: &UdpPort) -> std::result::Result<(Epoll, EventFd), (&'static str,
     for (fd, datum) in sources.chain(port.watch().map(|fd| (fd, NETWORK))) {
         epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(|errno| ("epoll_ctl", errno))?;
     }
-    // Each write is an edge of its own, so that nobody has to read the eventfd.
+    let alarm = Alarm::new().map_err(|errno| ("timerfd_create", errno))?;
+    // Each write, and each time that the alarm rings, is an edge of its own, so that nobody has to read them.
     let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-    epoll.add(&wake, EpollEvent::new(edge, WAKE)).map_err(|errno| ("epoll_ctl", errno))?;
-    Ok((epoll, wake))
+    for (fd, datum) in [(wake.as_fd(), WAKE), (alarm.fd(), ALARM)] {
+        epoll.add(fd, EpollEvent::new(edge, datum)).map_err(|errno| ("epoll_ctl", errno))?;
+    }
+    Ok((epoll, wake, alarm))
 }
 
 impl Inner {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod alarm;
 mod background;
 mod burst;
 mod clock;

@@ -112,7 +112,7 @@ impl Inner {
     pub fn poll(&self, wake_at: Time) -> Readable {
         self.holding.look_always();
         loop {
-            let ready = self.wait_ready(Some(0));
+            let ready = self.wait_ready(Some(Duration::ZERO));
             let now = monotonic_now();
             let is_due = now >= wake_at || now >= burst::due(self.holding.until());
             if ready.is_any() || is_due || self.is_roused() {
@@ -145,7 +145,7 @@ impl Inner {
         self.polling.is_on.store(false, Ordering::SeqCst);
         self.bell.arm();
         let ready = match self.holding.next_look(now, until) {
-            Some(next) if !self.is_roused() => self.wait_ready(Some(next.since(now).0.max(0))),
+            Some(next) if !self.is_roused() => self.wait_ready(Some(next.since(now).max(Duration::ZERO))),
             _ => Readable::default(),
         };
         self.bell.disarm();
