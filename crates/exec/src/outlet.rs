@@ -236,23 +236,21 @@ impl Outlet {
         }
     }
 
-    /// May a KEEP_ALL writer go on? RESOURCE_LIMITS may allow more than a lane holds: the protocol then
-    /// takes what the lane does not, and counts what waits there.
+    /// May a KEEP_ALL writer go on, as far as the lane is concerned? RESOURCE_LIMITS may allow more than a lane holds: the
+    /// protocol then takes what the lane does not. It counts what waits in the lane, too: a reader that joins the lane
+    /// late may still be owed what was written before.
     #[inline]
     pub(crate) fn may_write(&mut self) -> bool {
-        if self.has_room() {
-            if self.link.beside() > 0 {
-                self.link.set_beside(0);
-            }
-            return true;
+        let has_room = self.has_room();
+        if self.limit == u64::MAX {
+            return has_room;
         }
-        let limit = self.limit;
-        let Some(lane) = self.lane.as_ref().filter(|lane| limit != u64::MAX && limit > lane.lane().cells())
-        else {
-            return false;
-        };
-        self.link.set_beside(usize::try_from(lane.unread()).unwrap_or(usize::MAX));
-        true
+        let lane = self.lane.as_ref().filter(|_| self.has_readers);
+        let unread = lane.map_or(0, |lane| usize::try_from(lane.unread()).unwrap_or(usize::MAX));
+        if self.link.beside() != unread {
+            self.link.set_beside(unread);
+        }
+        has_room || lane.is_some_and(|lane| self.limit > lane.lane().cells())
     }
 
     /// Has every reader of the lane read all?

@@ -51,7 +51,7 @@ impl Link {
         self.beside.load(Ordering::Relaxed)
     }
 
-    /// So many changes wait in the lane, which is full.
+    /// So many changes wait in the lane of a writer with a limit.
     pub fn set_beside(&self, count: usize) {
         self.beside.store(count, Ordering::Relaxed);
     }
