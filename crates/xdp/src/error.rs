@@ -1,0 +1,217 @@
+//! What is refused: one sentence each, with the remedy.
+//!
+//! Owns the words, and what an error number means that means the same for each call. What it means for one
+//! call only is decided where the call is made.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+/// Why something was refused. Nothing stays attached or bound after it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// This process lacks a privilege.
+    NotAllowed {
+        /// The call that was refused.
+        call: &'static str,
+        /// The capabilities that the call needs.
+        capabilities: &'static str,
+    },
+    /// There is no interface of that name in this network namespace.
+    NoInterface {
+        /// The name.
+        interface: String,
+    },
+    /// The interface is down.
+    InterfaceDown {
+        /// Its name.
+        interface: String,
+    },
+    /// The interface has no queue of that number.
+    NoQueue {
+        /// Its name.
+        interface: String,
+        /// The number, from 0.
+        queue: u32,
+        /// As many as it has, if it says so.
+        queues: Option<u32>,
+    },
+    /// The driver of the interface, or the kernel, has no XDP of this kind.
+    NoXdp {
+        /// Its name.
+        interface: String,
+        /// What it does not have.
+        what: &'static str,
+    },
+    /// A frame of the interface's MTU does not fit what the driver gives a native program.
+    MtuTooLarge {
+        /// Its name.
+        interface: String,
+        /// Its MTU in bytes.
+        mtu: u32,
+    },
+    /// A frame of the interface's MTU does not fit a chunk, and the kernel would drop it.
+    ChunkTooSmall {
+        /// Its name.
+        interface: String,
+        /// Its MTU in bytes.
+        mtu: u32,
+        /// The largest MTU whose frames fit.
+        largest: u32,
+    },
+    /// A native program on a virtual interface needs as many receive queues as the peer has transmit queues.
+    TooFewRxQueues {
+        /// Its name.
+        interface: String,
+        /// As many receive queues as it has, if it says so.
+        rx_queues: Option<u32>,
+    },
+    /// Another program is attached.
+    ProgramAttached {
+        /// The name of the interface.
+        interface: String,
+    },
+    /// Another socket has the queue, and still had it after a second.
+    QueueTaken {
+        /// The name of the interface.
+        interface: String,
+        /// The number of the queue, from 0.
+        queue: u32,
+    },
+    /// The socket is of another interface than the program.
+    OtherInterface {
+        /// The name of the program's interface.
+        interface: String,
+    },
+    /// The limit of locked memory does not take the memory of the frames.
+    LockedMemory {
+        /// As many bytes as they are.
+        bytes: usize,
+    },
+    /// More ports than the program has room for.
+    TooManyPorts,
+    /// An argument is out of its range.
+    BadParameter(String),
+    /// The verifier of the kernel does not take the program.
+    ProgramRejected {
+        /// What it says.
+        log: String,
+    },
+    /// The kernel knows the program by another tag than it should.
+    OtherProgram {
+        /// The tag.
+        tag: [u8; 8],
+    },
+    /// The operating system refused for another reason.
+    Refused {
+        /// The call, and what it was for.
+        call: String,
+        /// The error number.
+        errno: i32,
+    },
+}
+
+/// The capabilities that a call of bpf(2) needs.
+pub(crate) const BPF_CAPABILITIES: &str =
+    "CAP_NET_ADMIN and CAP_BPF (or CAP_SYS_ADMIN), both of the host and not of a user namespace";
+/// The capability that an AF_XDP socket needs.
+pub(crate) const SOCKET_CAPABILITY: &str = "CAP_NET_RAW";
+
+impl Error {
+    pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
+        Error::Refused { call: call.into(), errno: errno.raw_os_error() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NotAllowed { call, capabilities } => write!(
+                f,
+                "this process may not call {call}: give it {capabilities} (`setcap`, or the policy of its \
+                 container), or run it as root"
+            ),
+            Error::NoInterface { interface } => {
+                write!(f, "there is no interface {interface} here: `ip link` lists those of this namespace")
+            }
+            Error::InterfaceDown { interface } => {
+                write!(f, "{interface} is down: `ip link set {interface} up` sets it up")
+            }
+            Error::NoQueue { interface, queue, queues } => no_queue(f, interface, *queue, *queues),
+            Error::NoXdp { interface, what } => {
+                write!(f, "{interface} has no {what}: choose another mode or interface, or stay with UDP")
+            }
+            Error::MtuTooLarge { interface, mtu } => write!(
+                f,
+                "an MTU of {mtu} B is too large for native XDP on {interface}: lower it (`ip link set \
+                 {interface} mtu 1500`), or choose generic mode"
+            ),
+            Error::ChunkTooSmall { interface, mtu, largest } => write!(
+                f,
+                "frames of an MTU of {mtu} B on {interface} do not fit a chunk: lower it to {largest} B, or \
+                 choose larger chunks"
+            ),
+            Error::TooFewRxQueues { interface, rx_queues } => too_few_rx_queues(f, interface, *rx_queues),
+            Error::ProgramAttached { interface } => write!(
+                f,
+                "another XDP program is attached to {interface}: end its owner (`bpftool net` names it), or \
+                 `ip link set {interface} xdp off` if nobody owns it"
+            ),
+            Error::QueueTaken { interface, queue } => write!(
+                f,
+                "another socket has queue {queue} of {interface}: end its owner, or choose another queue"
+            ),
+            Error::OtherInterface { interface } => {
+                write!(
+                    f,
+                    "the program is on {interface} and the socket is not: add it to the link of its own"
+                )
+            }
+            Error::LockedMemory { bytes } => write!(
+                f,
+                "{bytes} B of frames are above the limit of locked memory: raise it (`ulimit -l`), or take \
+                 fewer chunks"
+            ),
+            Error::TooManyPorts => {
+                f.write_str("the program has room for no more ports: remove some, or use fewer participants")
+            }
+            Error::BadParameter(text) => f.write_str(text),
+            Error::ProgramRejected { log } => {
+                write!(f, "the kernel's verifier rejects the program, use UDP and report what it says: {log}")
+            }
+            Error::OtherProgram { tag } => {
+                f.write_str("the kernel has the program under the unknown tag ")?;
+                tag.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str(": something has changed it, use UDP and report the tag and the kernel's version")
+            }
+            Error::Refused { call, errno } => write!(
+                f,
+                "{call}: {}: use UDP as long as this lasts",
+                std::io::Error::from_raw_os_error(*errno)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn no_queue(f: &mut fmt::Formatter<'_>, interface: &str, queue: u32, queues: Option<u32>) -> fmt::Result {
+    write!(f, "{interface} has no queue {queue}: choose ")?;
+    match queues {
+        Some(queues) => write!(f, "one below {queues}")?,
+        None => f.write_str("a lower one")?,
+    }
+    write!(f, ", or let it have more (`ethtool -L {interface}`)")
+}
+
+fn too_few_rx_queues(f: &mut fmt::Formatter<'_>, interface: &str, rx_queues: Option<u32>) -> fmt::Result {
+    match rx_queues {
+        Some(queues) => write!(f, "{interface} has {queues} receive queues, fewer")?,
+        None => write!(f, "{interface} has fewer receive queues")?,
+    }
+    write!(
+        f,
+        " than its peer has transmit queues, which native XDP needs: give it more (`ethtool -L {interface} \
+         rx`), its peer fewer, or choose generic mode"
+    )
+}

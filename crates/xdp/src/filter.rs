@@ -1,0 +1,184 @@
+//! What the program does with a frame: redirects it to the socket of its queue, or passes it to the kernel.
+//!
+//! Owns the instructions, and the tags by which the kernel knows them. All bytes are looked at behind a check of
+//! the frame's end; a frame that is short, fragmented, has options or extension headers, or carries anything
+//! else is the kernel's. Each map is known by its number only.
+
+use crate::assembler::Register::{R0, R1, R2, R3, R6, R7, R8, R10};
+use crate::assembler::{Assembler, Code, Label, Size};
+
+/// The ethertype of mode L2: the first of the two that IEEE 802 leaves to local experiments.
+pub const ETHERTYPE: u16 = 0x88b5;
+
+/// Which frames are redirected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// UDP over IPv4 or IPv6 to one of our ports, with a message of RTPS in it.
+    L3,
+    /// Ethernet of [`ETHERTYPE`].
+    L2,
+}
+
+/// The number of the map of ports. Only mode L3 has one.
+pub(crate) const PORTS: usize = 1;
+/// The number of the map of sockets.
+pub(crate) const SOCKETS: usize = 0;
+
+// Results of a program and helpers of the kernel, from linux/bpf.h.
+const PASS: i32 = 2;
+const MAP_LOOKUP_ELEM: i32 = 1;
+const REDIRECT_MAP: i32 = 51;
+
+// Places in what the program is given, struct xdp_md.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+const RX_QUEUE_INDEX: i16 = 16;
+
+const ETHERNET: i16 = 14;
+/// 802.1Q: between the addresses and the ethertype.
+const TAG: i16 = 4;
+const IPV4: i16 = 20;
+const IPV6: i16 = 40;
+const UDP: i16 = 8;
+const UDP_AND_MAGIC: i16 = UDP + MAGIC.len() as i16;
+
+const TYPE_VLAN: u16 = 0x8100;
+const TYPE_IPV4: u16 = 0x0800;
+const TYPE_IPV6: u16 = 0x86dd;
+const PROTOCOL_UDP: i32 = 17;
+/// RTPS 2.5 §9.4.4: what a message begins with.
+const MAGIC: [u8; 4] = *b"RTPS";
+
+/// What 16 bits of the network are when they are loaded as they stand.
+const fn half(value: u16) -> i32 {
+    u16::from_ne_bytes(value.to_be_bytes()) as i32
+}
+
+/// The program of a mode.
+pub(crate) fn assemble(mode: Mode) -> Code {
+    let mut code = Assembler::default();
+    let pass = code.label();
+    code.copy(R6, R1);
+    code.load(Size::Word, R7, R6, DATA);
+    code.load(Size::Word, R8, R6, DATA_END);
+    ethertype(&mut code, pass);
+    match mode {
+        Mode::L3 => udp(&mut code, pass),
+        Mode::L2 => code.jump_unless(R3, half(ETHERTYPE), pass),
+    }
+    code.load(Size::Word, R2, R6, RX_QUEUE_INDEX);
+    code.map(R1, SOCKETS);
+    // The result where the queue has no socket.
+    code.set(R3, PASS);
+    code.call(REDIRECT_MAP);
+    code.exit();
+    code.place(pass);
+    code.set(R0, PASS);
+    code.exit();
+    code.finish()
+}
+
+/// Passes unless the frame has so many bytes from R7 on.
+fn require(code: &mut Assembler, len: i16, pass: Label) {
+    code.copy(R2, R7);
+    code.add(R2, i32::from(len));
+    code.jump_if_above(R2, R8, pass);
+}
+
+/// Leaves the ethertype in R3; a tag is behind R7 then.
+fn ethertype(code: &mut Assembler, pass: Label) {
+    let untagged = code.label();
+    require(code, ETHERNET, pass);
+    code.load(Size::Half, R3, R7, ETHERNET - 2);
+    code.jump_unless(R3, half(TYPE_VLAN), untagged);
+    require(code, ETHERNET + TAG, pass);
+    code.load(Size::Half, R3, R7, ETHERNET + TAG - 2);
+    code.add(R7, i32::from(TAG));
+    code.place(untagged);
+}
+
+/// Passes unless a message of RTPS for one of our ports is in it.
+fn udp(code: &mut Assembler, pass: Label) {
+    let (is_ipv6, is_udp) = (code.label(), code.label());
+    code.jump_if(R3, half(TYPE_IPV6), is_ipv6);
+    code.jump_unless(R3, half(TYPE_IPV4), pass);
+    ipv4(code, pass);
+    code.jump(is_udp);
+    code.place(is_ipv6);
+    ipv6(code, pass);
+    code.place(is_udp);
+    // A payload that the length does not claim is padding of the frame.
+    code.load(Size::Half, R3, R7, 4);
+    code.network16(R3);
+    code.jump_if_below(R3, i32::from(UDP_AND_MAGIC), pass);
+    code.load(Size::Word, R3, R7, UDP);
+    code.jump_unless(R3, i32::from_ne_bytes(MAGIC), pass);
+    code.load(Size::Half, R3, R7, 2);
+    code.store(Size::Half, R10, -2, R3);
+    code.copy(R2, R10);
+    code.add(R2, -2);
+    code.map(R1, PORTS);
+    code.call(MAP_LOOKUP_ELEM);
+    code.jump_if(R0, 0, pass);
+}
+
+/// Passes unless UDP follows, at R7 then.
+fn ipv4(code: &mut Assembler, pass: Label) {
+    require(code, ETHERNET + IPV4 + UDP_AND_MAGIC, pass);
+    // Version 4 and no options.
+    code.load(Size::Byte, R3, R7, ETHERNET);
+    code.jump_unless(R3, 0x45, pass);
+    // No fragments before, and none to come.
+    code.load(Size::Half, R3, R7, ETHERNET + 6);
+    code.and(R3, half(0x3fff));
+    code.jump_unless(R3, 0, pass);
+    code.load(Size::Byte, R3, R7, ETHERNET + 9);
+    code.jump_unless(R3, PROTOCOL_UDP, pass);
+    code.add(R7, i32::from(ETHERNET + IPV4));
+}
+
+/// Passes unless UDP follows, at R7 then.
+fn ipv6(code: &mut Assembler, pass: Label) {
+    require(code, ETHERNET + IPV6 + UDP_AND_MAGIC, pass);
+    code.load(Size::Byte, R3, R7, ETHERNET);
+    code.and(R3, 0xf0);
+    code.jump_unless(R3, 0x60, pass);
+    code.load(Size::Byte, R3, R7, ETHERNET + 6);
+    code.jump_unless(R3, PROTOCOL_UDP, pass);
+    code.add(R7, i32::from(ETHERNET + IPV6));
+}
+
+/// The tags by which kernels know the program of a mode: the first bytes of the digest of its instructions
+/// without the maps' descriptors, SHA-256 since Linux 6.18 and SHA-1 before. They are those of machines that
+/// store the low byte first.
+pub(crate) fn tags(mode: Mode) -> [[u8; 8]; 2] {
+    let [sha256, sha1]: [u64; 2] = match mode {
+        Mode::L3 => [0x9b93_8c73_9b74_a541, 0xca3d_f2e7_dd7b_c8e2],
+        Mode::L2 => [0x15a3_5f1b_4fe9_075f, 0xc912_cedb_e6db_cede],
+    };
+    [sha256.to_be_bytes(), sha1.to_be_bytes()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    fn digest(program: &str, bytes: &[u8]) -> u64 {
+        let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(bytes).unwrap();
+        let output = child.wait_with_output().unwrap();
+        u64::from_str_radix(std::str::from_utf8(&output.stdout[..16]).unwrap(), 16).unwrap()
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn tags_are_those_of_the_instructions() {
+        for mode in [Mode::L3, Mode::L2] {
+            let bytes = assemble(mode).bytes();
+            let found = ["sha256sum", "sha1sum"].map(|program| digest(program, &bytes));
+            assert_eq!(tags(mode).map(u64::from_be_bytes), found, "{mode:?}: {found:#x?}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What there is to know about an interface before a queue of it is used.
+//!
+//! Asks the kernel by ioctl in the network namespace of the calling thread, once; what changes later is not
+//! seen. Sets nothing up.
+
+use std::ffi::c_char;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::Error;
+use crate::bpf::last;
+
+/// ETHTOOL_GCHANNELS of linux/ethtool.h.
+const GET_CHANNELS: u32 = 0x3c;
+
+/// struct ethtool_channels of linux/ethtool.h.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    cmd: u32,
+    max_rx: u32,
+    max_tx: u32,
+    max_other: u32,
+    max_combined: u32,
+    rx_count: u32,
+    tx_count: u32,
+    other_count: u32,
+    combined_count: u32,
+}
+
+/// An interface, as it was when it was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its index in this network namespace.
+    pub index: u32,
+    /// Its MTU in bytes: Ethernet's header not counted.
+    pub mtu: u32,
+    /// Its address of Ethernet; zeros if it has none.
+    pub mac: [u8; 6],
+    /// How many receive queues it has; `None` where the driver does not say.
+    pub rx_queues: Option<u32>,
+    /// How many transmit queues it has; `None` where the driver does not say.
+    pub tx_queues: Option<u32>,
+}
+
+impl Interface {
+    /// The interface of that name.
+    ///
+    /// *Errors*: [`Error::NoInterface`]. *Cost*: six system calls.
+    pub fn named(name: &str) -> Result<Interface, Error> {
+        let no_interface = || Error::NoInterface { interface: name.to_string() };
+        let mut request = request(name).ok_or_else(no_interface)?;
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+            .map_err(|errno| Error::refused("socket AF_INET", errno))?;
+        let ask = |call: &str, number: libc::c_ulong, request: &mut libc::ifreq| {
+            ioctl(&socket, number, request).map_err(|errno| match errno {
+                Errno::NODEV => no_interface(),
+                _ => Error::refused(format!("{call} {name}"), errno),
+            })
+        };
+        ask("SIOCGIFINDEX", libc::SIOCGIFINDEX, &mut request)?;
+        // SAFETY: the call has written this member.
+        let index = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
+        ask("SIOCGIFMTU", libc::SIOCGIFMTU, &mut request)?;
+        // SAFETY: the call has written this member.
+        let mtu = unsafe { request.ifr_ifru.ifru_mtu } as u32;
+        ask("SIOCGIFHWADDR", libc::SIOCGIFHWADDR, &mut request)?;
+        // SAFETY: the call has written this member.
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        let mut mac = [0; 6];
+        mac.iter_mut().zip(address.sa_data).for_each(|(to, from)| *to = from as u8);
+        let (rx_queues, tx_queues) = match channels(&socket, &mut request) {
+            Some((rx, tx)) => (Some(rx), Some(tx)),
+            None => (None, None),
+        };
+        Ok(Interface { name: name.to_string(), index, mtu, mac, rx_queues, tx_queues })
+    }
+}
+
+/// A request about an interface; `None` if it cannot be a name.
+fn request(name: &str) -> Option<libc::ifreq> {
+    // SAFETY: a structure of numbers, all of which may be zero.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains('\0') {
+        return None;
+    }
+    request.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as c_char);
+    Some(request)
+}
+
+/// How many receive and transmit queues; `None` where the driver does not say.
+fn channels(socket: &OwnedFd, request: &mut libc::ifreq) -> Option<(u32, u32)> {
+    let mut channels = Channels { cmd: GET_CHANNELS, ..Channels::default() };
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    ioctl(socket, libc::SIOCETHTOOL, request).ok()?;
+    let of = |count: u32| count.saturating_add(channels.combined_count);
+    Some((of(channels.rx_count), of(channels.tx_count)))
+}
+
+/// One of the calls above. What the request points to, if it does, lives in the caller.
+fn ioctl(socket: &OwnedFd, number: libc::c_ulong, request: &mut libc::ifreq) -> Result<(), Errno> {
+    // SAFETY: all numbers that are used here take an ifreq; the data of SIOCETHTOOL is the structure of its
+    // command and alive.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut *request) };
+    if result < 0 { Err(last()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_there() {
+        let lo = Interface::named("lo").unwrap();
+        assert_eq!((lo.name.as_str(), lo.index, lo.mac), ("lo", 1, [0; 6]));
+        assert!(lo.mtu >= 1_500, "{lo:?}");
+        assert_eq!((lo.rx_queues, lo.tx_queues), (None, None), "it has no channels");
+    }
+
+    #[test]
+    fn what_is_no_interface() {
+        for name in ["", "taut-none", "sixteen-letters-", "l\0o"] {
+            let error = Interface::named(name).unwrap_err();
+            assert_eq!(error, Error::NoInterface { interface: name.to_string() });
+            assert!(error.to_string().contains("ip link"), "{error}");
+        }
+    }
+}

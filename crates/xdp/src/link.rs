@@ -1,0 +1,121 @@
+//! The attachment of a program to an interface: a descriptor, which ends with its last owner.
+//!
+//! Owns the program and the choice between native and generic. A socket is added to the link of its interface;
+//! until one is, and after it has gone, all frames of the queue are the kernel's. The kernel asks for privileges
+//! where a program is loaded and not here: whoever is given the descriptor of one can attach it.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use crate::bpf::{self, DRV_MODE, SKB_MODE};
+use crate::program::refused;
+use crate::{Error, Interface, Program, Socket};
+
+/// Where the kernel runs the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AttachMode {
+    /// In the driver, before the kernel makes anything of the frame.
+    Native,
+    /// At the beginning of the kernel's own path, with any driver.
+    Generic,
+}
+
+/// An attached program; it is attached until this is dropped. A child that is forked meanwhile keeps it attached
+/// until it ends or becomes another program.
+pub struct Link {
+    program: Program,
+    interface: Interface,
+    attached: AttachMode,
+    why_not_native: Option<Error>,
+    _fd: OwnedFd,
+}
+
+impl Link {
+    /// Attaches a program as wanted; natively if possible, if nothing is wanted.
+    ///
+    /// *Errors*: [`Error::ProgramAttached`], [`Error::NoXdp`], [`Error::NotAllowed`]; if native is wanted,
+    /// [`Error::MtuTooLarge`] and [`Error::TooFewRxQueues`]. *Cost*: up to two system calls; a driver may set up
+    /// its queues anew, and the link of the network be down for seconds.
+    pub fn attach(
+        program: Program,
+        interface: &Interface,
+        wanted: Option<AttachMode>,
+    ) -> Result<Link, Error> {
+        let attach = |mode| attach(&program, interface, mode);
+        let (fd, attached, why_not_native) = match wanted {
+            Some(mode) => (attach(mode)?, mode, None),
+            None => match attach(AttachMode::Native) {
+                Ok(fd) => (fd, AttachMode::Native, None),
+                Err(error) => (attach(AttachMode::Generic)?, AttachMode::Generic, Some(error)),
+            },
+        };
+        Ok(Link { program, interface: interface.clone(), attached, why_not_native, _fd: fd })
+    }
+
+    /// The program, whose ports may change at any time.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The interface, as it was given.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// Where the program runs.
+    pub fn attached(&self) -> AttachMode {
+        self.attached
+    }
+
+    /// Why it does not run in the driver, if that was tried.
+    pub fn why_not_native(&self) -> Option<&Error> {
+        self.why_not_native.as_ref()
+    }
+
+    /// Gives the frames of a socket's queue to the socket, from now on. Its fill ring should have frames by then.
+    ///
+    /// *Errors*: [`Error::OtherInterface`]: the kernel would drop them without a word. *Cost*: one system call.
+    pub fn add(&self, socket: &Socket) -> Result<(), Error> {
+        // Indices are those of one namespace; the MTU may have changed meanwhile.
+        let identity = |interface: &Interface| (interface.index, interface.name.clone(), interface.mac);
+        if identity(socket.interface()) != identity(&self.interface) {
+            return Err(Error::OtherInterface { interface: self.interface.name.clone() });
+        }
+        self.program.add_socket(socket)
+    }
+
+    /// Passes the frames of a queue to the kernel, from now on; whether a socket had them. One that is dropped
+    /// needs no removal.
+    pub fn remove(&self, queue: u32) -> Result<bool, Error> {
+        self.program.remove_socket(queue)
+    }
+}
+
+fn attach(program: &Program, interface: &Interface, mode: AttachMode) -> Result<OwnedFd, Error> {
+    let (flags, what) = match mode {
+        AttachMode::Native => (DRV_MODE, "native XDP"),
+        AttachMode::Generic => (SKB_MODE, "generic XDP"),
+    };
+    bpf::attach(program.as_fd(), interface.index, flags).map_err(|errno| {
+        let name = interface.name.clone();
+        match errno {
+            // EEXIST: a program runs in the other mode.
+            Errno::BUSY | Errno::EXIST => Error::ProgramAttached { interface: name },
+            Errno::OPNOTSUPP => Error::NoXdp { interface: name, what },
+            Errno::RANGE => Error::MtuTooLarge { interface: name, mtu: interface.mtu },
+            Errno::NOSPC => Error::TooFewRxQueues { interface: name, rx_queues: interface.rx_queues },
+            // No error number of its own says that the interface has gone.
+            Errno::NODEV | Errno::INVAL if has_gone(interface) => Error::NoInterface { interface: name },
+            _ => refused("bpf(BPF_LINK_CREATE)", errno),
+        }
+    })
+}
+
+/// Is there no interface of that name and index any more?
+fn has_gone(interface: &Interface) -> bool {
+    match Interface::named(&interface.name) {
+        Ok(found) => found.index != interface.index,
+        Err(error) => matches!(error, Error::NoInterface { .. }),
+    }
+}

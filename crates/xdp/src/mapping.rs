@@ -1,0 +1,49 @@
+//! A range of addresses that shows a descriptor: a memfd, or a ring of a socket.
+//!
+//! Mapped once, unmapped on drop. What lies in it and who may touch it is said by its owners.
+
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Invariant: from `base`, the start of a page, `len` bytes are mapped shared, readable and writable until
+/// drop.
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the type's invariant; it is an address, whose users say what may be done with it across threads.
+unsafe impl Send for Mapping {}
+// SAFETY: the same.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Shows `len` bytes from a place of the descriptor on, with all of their pages there.
+    pub fn new(fd: BorrowedFd<'_>, len: usize, place: u64) -> Result<Mapping, Errno> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: the kernel chooses addresses that nothing else has.
+        let base = unsafe { mmap(std::ptr::null_mut(), len, access, flags, fd, place) }?;
+        let base = NonNull::new(base.cast::<u8>()).ok_or(Errno::FAULT)?;
+        Ok(Mapping { base, len })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the type's invariant: mapped once, by us, and its owner has gone. It cannot fail for a range
+        // that is mapped.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}

@@ -1,0 +1,175 @@
+//! The program in the kernel, with its maps: which ports are ours, and which queue has which socket.
+//!
+//! Owns the descriptors. What the program does is said by [`crate::filter`], where it is attached by
+//! [`crate::Link`].
+
+use std::fmt::Write as _;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use crate::bpf::{self, HASH, Map, XSKMAP};
+use crate::error::BPF_CAPABILITIES;
+use crate::filter::{Mode, PORTS, SOCKETS, assemble, tags};
+use crate::{Error, Socket};
+
+/// How many ports a program takes. A participant has two, and a network of one interface has room for 120
+/// participants by the rules of RTPS 2.5 §9.6.2.3; more cost 100 bytes each.
+pub const MAX_PORTS: u32 = 1_024;
+/// How many queues: virtual interfaces have up to 4,096. A slot costs eight bytes.
+pub const MAX_QUEUES: u32 = 4_096;
+
+/// Our program, loaded and not attached.
+pub struct Program {
+    fd: OwnedFd,
+    mode: Mode,
+    sockets: Map<u32, u32>,
+    /// Ports in the order of the network.
+    ports: Option<Map<u16, u8>>,
+}
+
+/// What the program says to a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// XDP_PASS: it is the kernel's.
+    Pass,
+    /// XDP_REDIRECT: it is the socket's.
+    Redirect,
+    /// Anything else, by its number: never said by ours.
+    Other(u32),
+}
+
+/// What a run of the program came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The result.
+    pub verdict: Verdict,
+    /// The mean of all runs, in nanoseconds.
+    pub duration_ns: u32,
+}
+
+impl Program {
+    /// Makes the maps, loads the program and looks whether the kernel has the one that was meant.
+    ///
+    /// *Errors*: [`Error::NotAllowed`], [`Error::ProgramRejected`], [`Error::OtherProgram`]. *Cost*: four system
+    /// calls, and less than a millisecond of the verifier's.
+    pub fn load(mode: Mode) -> Result<Program, Error> {
+        let create = |errno| refused("bpf(BPF_MAP_CREATE)", errno);
+        let sockets = Map::create(XSKMAP, MAX_QUEUES, "taut_sockets").map_err(create)?;
+        let ports = match mode {
+            Mode::L3 => Some(Map::create(HASH, MAX_PORTS, "taut_ports").map_err(create)?),
+            Mode::L2 => None,
+        };
+        let mut maps = [-1; 2];
+        maps[SOCKETS] = sockets.as_fd().as_raw_fd();
+        maps[PORTS] = ports.as_ref().map_or(-1, |ports| ports.as_fd().as_raw_fd());
+        let fd = bpf::load(&assemble(mode).with_maps(&maps), "taut_xdp").map_err(rejected)?;
+        let tag = bpf::tag(fd.as_fd()).map_err(|errno| refused("bpf(BPF_OBJ_GET_INFO_BY_FD)", errno))?;
+        if !tags(mode).contains(&tag) {
+            return Err(Error::OtherProgram { tag });
+        }
+        Ok(Program { fd, mode, sockets, ports })
+    }
+
+    /// Which frames it redirects.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The tag by which the kernel knows it, as `bpftool prog` shows it.
+    pub fn tag(&self) -> Result<[u8; 8], Error> {
+        bpf::tag(self.fd.as_fd()).map_err(|errno| refused("bpf(BPF_OBJ_GET_INFO_BY_FD)", errno))
+    }
+
+    /// Redirects messages to this UDP port, from now on. Again is harmless, and in mode L2 it does nothing.
+    ///
+    /// *Errors*: [`Error::TooManyPorts`]. *Cost*: one system call.
+    pub fn add_port(&self, port: u16) -> Result<(), Error> {
+        let Some(ports) = &self.ports else { return Ok(()) };
+        ports.update(port.to_be(), 1).map_err(|errno| match errno {
+            Errno::TOOBIG => Error::TooManyPorts,
+            _ => refused("bpf(BPF_MAP_UPDATE_ELEM)", errno),
+        })
+    }
+
+    /// Passes messages to this UDP port, from now on; whether they were redirected.
+    pub fn remove_port(&self, port: u16) -> Result<bool, Error> {
+        let Some(ports) = &self.ports else { return Ok(false) };
+        ports.delete(port.to_be()).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
+    }
+
+    /// Runs it on a frame without an interface, as one of queue 0, so many times. Frames have at least the 14
+    /// bytes of Ethernet.
+    pub fn test_run(&self, frame: &[u8], repeat: u32) -> Result<Run, Error> {
+        let run = bpf::test_run(self.fd.as_fd(), frame, repeat);
+        let (result, duration_ns) = run.map_err(|errno| refused("bpf(BPF_PROG_TEST_RUN)", errno))?;
+        let verdict = match result {
+            2 => Verdict::Pass,
+            4 => Verdict::Redirect,
+            other => Verdict::Other(other),
+        };
+        Ok(Run { verdict, duration_ns })
+    }
+
+    /// Gives the frames of a socket's queue to the socket. Of which interface they are is the link's business.
+    pub(crate) fn add_socket(&self, socket: &Socket) -> Result<(), Error> {
+        let fd = socket.fd().as_raw_fd() as u32;
+        self.sockets.update(socket.queue(), fd).map_err(|errno| refused("bpf(BPF_MAP_UPDATE_ELEM)", errno))
+    }
+
+    /// Passes the frames of a queue; whether a socket had them.
+    pub(crate) fn remove_socket(&self, queue: u32) -> Result<bool, Error> {
+        self.sockets.delete(queue).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
+    }
+}
+
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// What a refusal of bpf(2) means wherever it comes from.
+pub(crate) fn refused(call: &'static str, errno: Errno) -> Error {
+    match errno {
+        Errno::PERM => Error::NotAllowed { call, capabilities: BPF_CAPABILITIES },
+        _ => Error::refused(call, errno),
+    }
+}
+
+fn rejected((errno, log): (Errno, String)) -> Error {
+    if log.is_empty() || errno == Errno::PERM {
+        return refused("bpf(BPF_PROG_LOAD)", errno);
+    }
+    let mut text = log;
+    let _ = write!(text, " ({errno})");
+    Error::ProgramRejected { log: text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assembler::Register::R0;
+    use crate::assembler::{Assembler, Size};
+
+    #[test]
+    fn the_verifier_says_what_it_does_not_take() {
+        let mut assembler = Assembler::default();
+        assembler.load(Size::Word, R0, crate::assembler::Register::R1, 4_000);
+        assembler.exit();
+        match bpf::load(&assembler.finish().with_maps(&[]), "bad").map_err(rejected).err() {
+            Some(Error::NotAllowed { .. }) => println!("LEFT OUT: bpf(2) needs root"),
+            Some(error @ Error::ProgramRejected { .. }) => {
+                let text = error.to_string();
+                assert!(text.contains("invalid bpf_context access off=4000"), "{text}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_unknown_tag_is_shown_in_full() {
+        let text = Error::OtherProgram { tag: [0, 1, 0xfe, 3, 4, 5, 6, 7] }.to_string();
+        assert!(text.contains("0001fe0304050607"), "{text}");
+    }
+}

@@ -1,0 +1,213 @@
+//! The UMEM: the memory of all frames, cut into chunks.
+//!
+//! Owns a memfd and its mapping, and nothing that says which frame is whose: an address of a frame is a plain
+//! number, its distance from the start, and who hands it to a ring or takes it from there keeps the account.
+//! [`FreeFrames`] is the simplest one. The memfd can be passed to another process.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::param::page_size;
+
+use crate::Error;
+use crate::mapping::Mapping;
+
+/// What the kernel keeps free in front of a received frame (XDP_PACKET_HEADROOM).
+const KERNEL_HEADROOM: u32 = 256;
+/// Ethernet with one tag.
+const HEADER: u32 = 18;
+
+/// Bytes of a chunk; the kernel has no other sizes on pages of 4,096.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChunkSize {
+    /// For an MTU of up to 1,774 bytes.
+    B2048,
+    /// For an MTU of up to 3,822 bytes, more than any driver takes in native mode.
+    B4096,
+}
+
+impl ChunkSize {
+    /// In bytes.
+    pub fn bytes(self) -> u32 {
+        match self {
+            ChunkSize::B2048 => 2_048,
+            ChunkSize::B4096 => 4_096,
+        }
+    }
+
+    /// The largest MTU whose frames fit with the room that the kernel keeps.
+    pub fn largest_mtu(self) -> u32 {
+        self.bytes() - KERNEL_HEADROOM - HEADER
+    }
+}
+
+/// Memory of frames.
+///
+/// Invariant: the file is as long as the mapping and sealed so that nobody can make it shorter.
+pub struct Umem {
+    fd: OwnedFd,
+    mapping: Mapping,
+    chunks: u32,
+    chunk_size: ChunkSize,
+}
+
+impl Umem {
+    /// Zeroed memory of so many chunks, all of it there.
+    ///
+    /// *Errors*: no chunks; what the operating system refuses. *Cost*: the kernel clears all pages.
+    pub fn create(chunks: u32, chunk_size: ChunkSize) -> Result<Umem, Error> {
+        if chunks == 0 {
+            return Err(Error::BadParameter("a UMEM has at least one chunk: choose twice a ring".into()));
+        }
+        let len = (chunks as usize * chunk_size.bytes() as usize).next_multiple_of(page_size());
+        let refused =
+            |call: &str, errno: Errno| Error::refused(format!("{call} of {len} B of frames"), errno);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = memfd_create("taut-umem", flags).map_err(|errno| refused("memfd_create", errno))?;
+        ftruncate(&fd, len as u64).map_err(|errno| refused("ftruncate", errno))?;
+        fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+            .map_err(|errno| refused("seal", errno))?;
+        let mapping = Mapping::new(fd.as_fd(), len, 0).map_err(|errno| refused("mmap", errno))?;
+        Ok(Umem { fd, mapping, chunks, chunk_size })
+    }
+
+    /// How many chunks it has.
+    pub fn chunks(&self) -> u32 {
+        self.chunks
+    }
+
+    /// How large each is.
+    pub fn chunk_size(&self) -> ChunkSize {
+        self.chunk_size
+    }
+
+    /// The memfd, for a process that shares the frames.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The chunk that an address lies in, as the address of its start; the kernel gives received frames with
+    /// some room in front. `None` if it is outside.
+    pub fn chunk_of(&self, address: u64) -> Option<u64> {
+        let size = u64::from(self.chunk_size.bytes());
+        (address / size < u64::from(self.chunks)).then(|| address / size * size)
+    }
+
+    /// Bytes to read; `None` if they are not all inside of one chunk.
+    ///
+    /// # Safety
+    /// The chunk must be the caller's while the result lives: neither in the fill ring, nor written by anybody
+    /// of this process. A process that has the memfd may write it all the same: the result is then for readers
+    /// to whom all bytes are valid, and who look once.
+    pub unsafe fn bytes(&self, address: u64, len: u32) -> Option<&[u8]> {
+        let start = self.place(address, len)?;
+        // SAFETY: the type's invariant; the bytes lie inside; the caller sees to their peace.
+        Some(unsafe { std::slice::from_raw_parts(start, len as usize) })
+    }
+
+    /// Bytes to write; `None` if they are not all inside of one chunk.
+    ///
+    /// # Safety
+    /// The chunk must be the caller's alone while the result lives: in no ring, and looked at by nobody of this
+    /// process.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn bytes_mut(&self, address: u64, len: u32) -> Option<&mut [u8]> {
+        let start = self.place(address, len)?;
+        // SAFETY: the type's invariant; the bytes lie inside and are the caller's alone.
+        Some(unsafe { std::slice::from_raw_parts_mut(start, len as usize) })
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.mapping.base().as_ptr() as u64
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.mapping.len()
+    }
+
+    fn place(&self, address: u64, len: u32) -> Option<*mut u8> {
+        let chunk = self.chunk_of(address)?;
+        let end = chunk + u64::from(self.chunk_size.bytes());
+        (address + u64::from(len) <= end).then(|| self.mapping.base().as_ptr().wrapping_add(address as usize))
+    }
+}
+
+/// The chunks that nobody uses. *Cost*: no allocation after it is made.
+#[derive(Debug)]
+pub struct FreeFrames {
+    free: Vec<u64>,
+    chunks: usize,
+    chunk_size: u64,
+}
+
+impl FreeFrames {
+    /// All chunks of a UMEM.
+    pub fn of(umem: &Umem) -> FreeFrames {
+        let chunk_size = u64::from(umem.chunk_size.bytes());
+        let free = (0..u64::from(umem.chunks)).rev().map(|chunk| chunk * chunk_size).collect();
+        FreeFrames { free, chunks: umem.chunks as usize, chunk_size }
+    }
+
+    /// A chunk, by the address of its start.
+    pub fn take(&mut self) -> Option<u64> {
+        self.free.pop()
+    }
+
+    /// Gives a chunk back by any address in it. One that is outside, or one more than there are, is not taken.
+    pub fn put(&mut self, address: u64) {
+        let chunk = address / self.chunk_size;
+        if self.free.len() < self.chunks && chunk < self.chunks as u64 {
+            self.free.push(chunk * self.chunk_size);
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.free.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_inside_of_their_chunks() {
+        let umem = Umem::create(3, ChunkSize::B2048).unwrap();
+        assert_eq!(umem.len() % page_size(), 0);
+        // SAFETY: no ring has the chunks, and one slice lives at a time.
+        let bytes = |address, len| unsafe { umem.bytes_mut(address, len) }.map(|bytes| bytes.fill(7));
+        assert_eq!(bytes(0, 2_048), Some(()));
+        assert_eq!(bytes(4_096 + 2_000, 48), Some(()));
+        assert_eq!(bytes(4_096 + 2_000, 49), None, "the next chunk is another's");
+        assert_eq!(bytes(3 * 2_048, 1), None, "the page goes on, the chunks do not");
+        assert_eq!(bytes(u64::MAX, u32::MAX), None);
+        // SAFETY: the same.
+        assert_eq!(unsafe { umem.bytes(2_040, 8) }, Some(&[7; 8][..]));
+        assert_eq!((umem.chunk_of(4_097), umem.chunk_of(6_144)), (Some(4_096), None));
+    }
+
+    #[test]
+    fn free_frames_are_each_given_once() {
+        let umem = Umem::create(4, ChunkSize::B4096).unwrap();
+        let mut free = FreeFrames::of(&umem);
+        let taken: Vec<u64> = std::iter::from_fn(|| free.take()).collect();
+        assert_eq!(taken, [0, 4_096, 8_192, 12_288]);
+        free.put(8_192 + 256);
+        free.put(1 << 40);
+        assert_eq!((free.len(), free.take(), free.take()), (1, Some(8_192), None));
+    }
+
+    #[test]
+    fn the_file_cannot_be_cut() {
+        let umem = Umem::create(2, ChunkSize::B2048).unwrap();
+        assert_eq!(ftruncate(umem.fd(), 0), Err(Errno::PERM));
+        assert!(Umem::create(0, ChunkSize::B2048).err().unwrap().to_string().contains("at least one"));
+    }
+}

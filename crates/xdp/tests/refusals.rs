@@ -1,0 +1,270 @@
+//! What is refused says so in one sentence, and leaves nothing attached.
+
+mod common;
+
+use std::ffi::{c_int, c_long};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::station::{RINGS, Station, link, umem};
+use common::{End, Pair, await_that, ip, with_pair};
+use taut_xdp::{
+    AttachMode, BindMode, ChunkSize, Descriptor, Error, Interface, Link, MAX_PORTS, Mode, Program, Rings,
+    Socket, Umem,
+};
+
+/// The error, after a look that it names the remedy and that no program is attached.
+fn refused<T>(pair: &Pair, end: End, result: Result<T, Error>, remedy: &str) -> Error {
+    let error = result.err().expect("it is refused");
+    let text = error.to_string();
+    assert!(text.contains(remedy) && !text.contains('\n'), "{text}");
+    pair.await_no_program(end);
+    error
+}
+
+fn attach(pair: &Pair, end: End, wanted: Option<AttachMode>) -> Result<Link, Error> {
+    let interface = pair.interface(end);
+    Link::attach(Program::load(Mode::L3).expect("it loads"), &interface, wanted)
+}
+
+/// Attaches and opens, as a port would; the link goes with the error.
+fn open(
+    pair: &Pair,
+    end: End,
+    queue: u32,
+    rings: &Rings,
+    wanted: Option<BindMode>,
+) -> Result<(Link, Socket), Error> {
+    let link = attach(pair, end, None)?;
+    let socket = Socket::open(&link, queue, umem(), rings, wanted)?;
+    Ok((link, socket))
+}
+
+#[test]
+fn no_such_interface() {
+    with_pair("no_such_interface", ["", ""], |pair| {
+        let gone = pair.interface(End::A);
+        ip("link del xa");
+        let error = Interface::named("xa").unwrap_err();
+        assert_eq!(error, Error::NoInterface { interface: "xa".into() });
+        for wanted in [None, Some(AttachMode::Generic)] {
+            let error = Link::attach(Program::load(Mode::L2).unwrap(), &gone, wanted).err().unwrap();
+            assert_eq!(error, Error::NoInterface { interface: "xa".into() });
+        }
+    });
+}
+
+#[test]
+fn the_interface_goes_away() {
+    with_pair("the_interface_goes_away", ["", ""], |pair| {
+        let link = attach(pair, End::A, None).unwrap();
+        let mut socket = Socket::open(&link, 0, umem(), &RINGS, None).unwrap();
+        link.add(&socket).unwrap();
+        ip("link del xa");
+        assert_eq!(socket.kick(), Err(Error::NoInterface { interface: "xa".into() }));
+        assert_eq!(socket.wait(Duration::from_millis(1)), Ok(false));
+        assert_eq!(socket.rx.peek(1).len(), 0);
+        assert!(socket.statistics().is_ok());
+        // What takes its name and place is not attached to.
+        ip("link add xa type veth peer name xc");
+        drop((link, socket));
+        assert!(!pair.has_program(End::A));
+    });
+}
+
+#[test]
+fn no_such_queue() {
+    with_pair("no_such_queue", ["", ""], |pair| {
+        let found = open(pair, End::A, 1, &RINGS, None);
+        let error = refused(pair, End::A, found, "choose one below 1");
+        assert_eq!(error, Error::NoQueue { interface: "xa".into(), queue: 1, queues: Some(1) });
+    });
+}
+
+#[test]
+fn no_xdp_of_this_kind() {
+    with_pair("no_xdp_of_this_kind", ["", ""], |pair| {
+        pair.enter(End::A);
+        let lo = Interface::named("lo").unwrap();
+        let program = || Program::load(Mode::L3).unwrap();
+        let error = Link::attach(program(), &lo, Some(AttachMode::Native)).err().unwrap();
+        assert_eq!(error, Error::NoXdp { interface: "lo".into(), what: "native XDP" });
+        let link = Link::attach(program(), &lo, None).unwrap();
+        assert_eq!((link.attached(), link.why_not_native()), (AttachMode::Generic, Some(&error)));
+        let found = open(pair, End::A, 0, &RINGS, Some(BindMode::ZeroCopy));
+        let error = refused(pair, End::A, found, "choose another mode");
+        assert!(matches!(error, Error::NoXdp { .. }), "{error:?}");
+    });
+}
+
+#[test]
+fn an_mtu_too_large_for_native_mode() {
+    with_pair("an_mtu_too_large_for_native_mode", ["", ""], |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            ip(&format!("link set {} mtu 3520", end.name()));
+        }
+        let expected = Error::MtuTooLarge { interface: "xa".into(), mtu: 3_520 };
+        let native = attach(pair, End::A, Some(AttachMode::Native));
+        assert_eq!(refused(pair, End::A, native, "mtu 1500"), expected);
+        let link = attach(pair, End::A, None).unwrap();
+        assert_eq!((link.attached(), link.why_not_native()), (AttachMode::Generic, Some(&expected)));
+        let small = Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap();
+        assert_eq!(small, Error::ChunkTooSmall { interface: "xa".into(), mtu: 3_520, largest: 1_774 });
+        let umem = Arc::new(Umem::create(64, ChunkSize::B4096).unwrap());
+        assert!(Socket::open(&link, 0, umem, &RINGS, None).is_ok());
+    });
+}
+
+#[test]
+fn fewer_receive_queues_than_the_peer_sends_with() {
+    let words = ["numrxqueues 2 numtxqueues 1", "numrxqueues 1 numtxqueues 4"];
+    with_pair("fewer_receive_queues_than_the_peer_sends_with", words, |pair| {
+        let expected = Error::TooFewRxQueues { interface: "xa".into(), rx_queues: Some(2) };
+        let native = attach(pair, End::A, Some(AttachMode::Native));
+        assert_eq!(refused(pair, End::A, native, "ethtool -L"), expected);
+        let link = attach(pair, End::A, None).unwrap();
+        assert_eq!((link.attached(), link.why_not_native()), (AttachMode::Generic, Some(&expected)));
+    });
+}
+
+#[test]
+fn another_program_is_attached() {
+    with_pair("another_program_is_attached", ["", ""], |pair| {
+        for first in [AttachMode::Native, AttachMode::Generic] {
+            let link = attach(pair, End::A, Some(first)).unwrap();
+            for second in [None, Some(AttachMode::Native), Some(AttachMode::Generic)] {
+                let error = attach(pair, End::A, second).err().unwrap();
+                assert_eq!(error, Error::ProgramAttached { interface: "xa".into() }, "{first:?} {second:?}");
+            }
+            assert!(pair.has_program(End::A), "the first one stays");
+            drop(link);
+            pair.await_no_program(End::A);
+        }
+    });
+}
+
+#[test]
+fn another_socket_has_the_queue() {
+    with_pair("another_socket_has_the_queue", ["", ""], |pair| {
+        let link = attach(pair, End::A, None).unwrap();
+        let first = Station::open(&link, 0);
+        let second = Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap();
+        assert_eq!(second, Error::QueueTaken { interface: "xa".into(), queue: 0 });
+        drop(first);
+        // Not yet free, but on its way to be.
+        assert!(Socket::open(&link, 0, umem(), &RINGS, None).is_ok());
+    });
+}
+
+#[test]
+fn the_interface_is_down() {
+    with_pair("the_interface_is_down", ["", ""], |pair| {
+        let link = attach(pair, End::A, None).unwrap();
+        ip("link set xa down");
+        let mut socket = Socket::open(&link, 0, umem(), &RINGS, None).unwrap();
+        let mut tx = socket.tx.reserve(1);
+        assert!(tx.put(Descriptor { address: 0, len: 60, options: 0 }));
+        tx.submit();
+        let error = socket.kick().unwrap_err();
+        assert_eq!(error, Error::InterfaceDown { interface: "xa".into() });
+        assert!(error.to_string().contains("ip link set xa up"), "{error}");
+        ip("link set xa up");
+        await_that("the frame leaves", || socket.kick().unwrap());
+    });
+}
+
+#[test]
+fn a_socket_of_another_interface() {
+    with_pair("a_socket_of_another_interface", ["index 40", "index 40"], |pair| {
+        let links = End::BOTH.map(|end| link(pair, end, Mode::L3, None));
+        pair.enter(End::B);
+        let there = Socket::open(&links[1], 0, umem(), &RINGS, None).unwrap();
+        assert_eq!(links[0].interface().index, links[1].interface().index, "each in its namespace");
+        assert_eq!(links[0].add(&there), Err(Error::OtherInterface { interface: "xa".into() }));
+        assert_eq!(links[1].add(&there), Ok(()));
+    });
+}
+
+#[test]
+fn more_ports_than_there_is_room_for() {
+    with_pair("more_ports_than_there_is_room_for", ["", ""], |_| {
+        let program = Program::load(Mode::L3).unwrap();
+        for port in 0..MAX_PORTS as u16 {
+            program.add_port(port).unwrap();
+        }
+        assert_eq!(program.add_port(5), Ok(()), "it is there already");
+        assert_eq!(program.add_port(MAX_PORTS as u16), Err(Error::TooManyPorts));
+        assert_eq!(program.remove_port(7), Ok(true));
+        assert_eq!(program.add_port(MAX_PORTS as u16), Ok(()));
+    });
+}
+
+#[test]
+fn rings_that_cannot_be() {
+    with_pair("rings_that_cannot_be", ["", ""], |pair| {
+        let rings = Rings { tx: 100, ..RINGS };
+        let found = open(pair, End::A, 0, &rings, None);
+        let error = refused(pair, End::A, found, "choose 128");
+        assert!(matches!(error, Error::BadParameter(_)), "{error:?}");
+    });
+}
+
+/// Takes all capabilities from this thread, and from no other.
+fn become_nobody() {
+    let nobody: c_long = 65_534;
+    // SAFETY: three numbers.
+    let result = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
+    assert_eq!(result, 0);
+}
+
+/// Takes some capabilities from this thread, and from no other.
+fn give_up(capabilities: &[c_int]) {
+    // Version 3, this thread; then effective, permitted and inheritable capabilities, low and high half.
+    let mut header = [0x2008_0522_u32, 0];
+    let mut sets = [0_u32; 6];
+    // SAFETY: a header and room for the sets of its version.
+    let result = unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()) };
+    assert_eq!(result, 0);
+    for capability in capabilities {
+        let (set, bit) = (capability / 32 * 3, capability % 32);
+        sets[set as usize] &= !(1 << bit);
+    }
+    // SAFETY: a header and the sets of its version.
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_ptr()) };
+    assert_eq!(result, 0);
+}
+
+#[test]
+fn no_privilege() {
+    with_pair("no_privilege", ["", ""], |pair| {
+        let interface = pair.interface(End::A);
+        let link = attach(pair, End::A, None).unwrap();
+        become_nobody();
+        let needs = |error: &Error, capability: &str| {
+            let text = error.to_string();
+            assert!(matches!(error, Error::NotAllowed { .. }) && text.contains(capability), "{text}");
+        };
+        needs(&Program::load(Mode::L3).err().unwrap(), "CAP_NET_ADMIN and CAP_BPF");
+        needs(&Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap(), "CAP_NET_RAW");
+        assert_eq!(Interface::named("xa"), Ok(interface), "that anybody may know");
+    });
+}
+
+#[test]
+fn the_limit_of_locked_memory() {
+    const CAP_IPC_LOCK: c_int = 14;
+    with_pair("the_limit_of_locked_memory", ["", ""], |pair| {
+        let link = attach(pair, End::A, None).unwrap();
+        give_up(&[CAP_IPC_LOCK]);
+        let (soft, hard) =
+            nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK).unwrap();
+        // The other tests have the capability and do not meet the limit.
+        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK, 65_536, hard).unwrap();
+        let opened = Socket::open(&link, 0, umem(), &RINGS, None);
+        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK, soft, hard).unwrap();
+        assert_eq!(opened.err(), Some(Error::LockedMemory { bytes: 2_048 * 2_048 }));
+        drop(link);
+        pair.await_no_program(End::A);
+    });
+}
