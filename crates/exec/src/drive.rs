@@ -1,18 +1,21 @@
 //! Driving: wait at the port, then run jobs, highest class first, each within its budget.
 
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use nix::sys::epoll::{EpollEvent, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use taut_base::{Duration, Time};
 use taut_dcps::DomainParticipant;
 use taut_lock::MutexGuard;
 use taut_port::Traffic;
+use taut_port_udp::UdpPort;
 use taut_rtps::TxClass;
 
-use crate::alarm::ALARM;
+use crate::alarm::{ALARM, Alarm};
 use crate::clock::{NS_PER_S, monotonic_now, wall_clock_now};
 use crate::core::Core;
 use crate::executor::{Inner, WAKE};
@@ -53,6 +56,26 @@ impl Readable {
     fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.sources.iter().take(self.count).copied()
     }
+}
+
+/// What the driver waits at: the port's descriptors, and what wakes it when it is told to and when it is time.
+pub(crate) fn watch(
+    port: &UdpPort,
+) -> std::result::Result<(Epoll, EventFd, Alarm), (&'static str, nix::Error)> {
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|errno| ("epoll_create", errno))?;
+    let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+    let wake = EventFd::from_value_and_flags(0, flags).map_err(|errno| ("eventfd", errno))?;
+    let sources = port.fds().map(|source| (source.fd, source.index as u64));
+    for (fd, datum) in sources.chain(port.watch().map(|fd| (fd, NETWORK))) {
+        epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(|errno| ("epoll_ctl", errno))?;
+    }
+    let alarm = Alarm::new().map_err(|errno| ("timerfd_create", errno))?;
+    // Each write, and each time that the alarm rings, is an edge of its own, so that nobody has to read them.
+    let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+    for (fd, datum) in [(wake.as_fd(), WAKE), (alarm.fd(), ALARM)] {
+        epoll.add(fd, EpollEvent::new(edge, datum)).map_err(|errno| ("epoll_ctl", errno))?;
+    }
+    Ok((epoll, wake, alarm))
 }
 
 impl Inner {

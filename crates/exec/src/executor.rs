@@ -1,11 +1,10 @@
 //! The token and what happens around it: writes, waits, news.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::eventfd::EventFd;
 use taut_base::{Duration, Error, GuidPrefix, Result, Time};
 use taut_dcps::{DomainParticipant, Entity, Write};
 use taut_lock::{Mutex, MutexGuard};
@@ -15,20 +14,21 @@ use taut_port_udp::UdpPort;
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
-use crate::alarm::{ALARM, Alarm};
+use crate::alarm::Alarm;
 use crate::background::{self, Background};
 use crate::burst::Burst;
 use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::core::Core;
 use crate::door::{Table, TableDoors};
+use crate::drive::watch;
 use crate::holding::Holding;
 use crate::hooks::{Hooks, Listener};
 use crate::jobs::{JobClass, LatencyReport};
 use crate::left::Left;
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
-use crate::network::{NETWORK, tell_of_buffers};
+use crate::network::tell_of_buffers;
 use crate::polling::Polling;
 use crate::promises::Promises;
 use crate::recorder::{FlightRecord, Recorder};
@@ -301,24 +301,6 @@ impl Drop for Executor {
     }
 }
 
-/// What the driver waits at: the port's descriptors, and what wakes it when it is told to and when it is time.
-fn watch(port: &UdpPort) -> std::result::Result<(Epoll, EventFd, Alarm), (&'static str, nix::Error)> {
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|errno| ("epoll_create", errno))?;
-    let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-    let wake = EventFd::from_value_and_flags(0, flags).map_err(|errno| ("eventfd", errno))?;
-    let sources = port.fds().map(|source| (source.fd, source.index as u64));
-    for (fd, datum) in sources.chain(port.watch().map(|fd| (fd, NETWORK))) {
-        epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(|errno| ("epoll_ctl", errno))?;
-    }
-    let alarm = Alarm::new().map_err(|errno| ("timerfd_create", errno))?;
-    // Each write, and each time that the alarm rings, is an edge of its own, so that nobody has to read them.
-    let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-    for (fd, datum) in [(wake.as_fd(), WAKE), (alarm.fd(), ALARM)] {
-        epoll.add(fd, EpollEvent::new(edge, datum)).map_err(|errno| ("epoll_ctl", errno))?;
-    }
-    Ok((epoll, wake, alarm))
-}
-
 impl Inner {
     /// Takes the memory that the participant works with. What cannot be had is told, and waited for when it is used.
     fn prefault(&self) {
@@ -363,8 +345,7 @@ impl Inner {
 
     /// The token, and since when it was waited for if it was not free.
     pub fn await_token(&self) -> (MutexGuard<'_, Core>, Option<Time>) {
-        self.tokens.fetch_add(1, Ordering::Relaxed);
-        if let Some(core) = self.core.try_lock() {
+        if let Some(core) = self.try_token() {
             return (core, None);
         }
         self.contended.fetch_add(1, Ordering::Relaxed);
@@ -372,6 +353,7 @@ impl Inner {
         self.asking.fetch_add(1, Ordering::SeqCst);
         let core = self.core.lock();
         self.asking.fetch_sub(1, Ordering::SeqCst);
+        self.count_token();
         (core, Some(since))
     }
 
@@ -392,11 +374,15 @@ impl Inner {
     }
 
     fn try_token(&self) -> Option<MutexGuard<'_, Core>> {
-        let token = self.core.try_lock();
-        if token.is_some() {
-            self.tokens.fetch_add(1, Ordering::Relaxed);
-        }
-        token
+        let token = self.core.try_lock()?;
+        self.count_token();
+        Some(token)
+    }
+
+    /// With the token, so that nobody else counts.
+    #[inline]
+    fn count_token(&self) {
+        self.tokens.store(self.tokens.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {

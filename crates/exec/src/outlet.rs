@@ -363,7 +363,7 @@ impl Outlet {
                 self.gone = self.last;
             }
             self.link.set_last(self.last);
-        } else {
+        } else if write.in_lane {
             fence(Ordering::SeqCst);
         }
         // After the fence. [W]
