@@ -9,6 +9,7 @@ use taut::{Config, DomainParticipant};
 
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
+use crate::nic::NicArguments;
 use crate::top::TopArguments;
 
 pub use qos::QosArguments;
@@ -64,6 +65,12 @@ pub enum Command {
     /// itself a datagram on each interface in use; none leaves the machine. Some checks need root. Ends with 2 if
     /// something is harmful, with 1 if the system refused a change.
     Doctor(DoctorArguments),
+    /// Set up a NIC so that critical traffic comes first, and take that back
+    ///
+    /// Queues, steering, coalescing, rings, queueing disciplines, XPS and interrupts, from a file that says what is
+    /// wanted. Says of each step what it gains and whether this NIC and kernel can do it. Ends with 1 if the system
+    /// refused a step, with 2 if the file is wrong, or if `status` finds something to do.
+    Nic(NicArguments),
     /// Print the settings that are in force
     Config {
         /// Print each setting as a JSON object

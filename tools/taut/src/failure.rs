@@ -97,6 +97,7 @@ fn unknown_word(error: &clap::Error) -> Option<String> {
     let what = match parent.map(clap::Command::get_name) {
         None => "command",
         Some("perf") => "workload",
+        Some("nic") => "action",
         Some(_) => "topic type",
     };
     Some(format!("unknown {what} {word:?}: use {}", known.join(", ")))

@@ -11,10 +11,12 @@ mod demo;
 mod doctor;
 mod failure;
 mod list;
+mod nic;
 mod output;
 mod picture;
 mod publish;
 mod stop;
+mod store;
 mod subscribe;
 mod top;
 mod types;
@@ -57,6 +59,7 @@ fn run(arguments: &Arguments) -> Result<End, Failure> {
         Command::Demo(options) => demo::run(&arguments.network, options),
         Command::Perf(options) => perf(options),
         Command::Doctor(options) => doctor::run(&arguments.network, options),
+        Command::Nic(options) => nic::run(&arguments.network, options),
         Command::Config { json } => config::run(&arguments.network, *json),
     }
 }

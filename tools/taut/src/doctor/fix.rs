@@ -3,16 +3,15 @@
 //! Before a value is written it is recorded in a file that a reboot takes away, as it does the value. Writes below
 //! /proc/sys and /sys only; whatever the file says, nothing else is touched. One process at a time holds the file.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 use super::finding::Write;
 use super::system::System;
 use crate::failure::Failure;
+use crate::store::{Store, is_root};
 
 /// What was done to a file of the kernel, or why nothing was.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -39,77 +38,17 @@ struct Record {
 
 /// The records of this machine, held by one process.
 pub struct Ledger {
-    directory: PathBuf,
+    store: Store,
     records: Vec<Record>,
     /// The network namespace of this process.
     namespace: String,
-    _lock: Flock<File>,
-}
-
-/// Where the records of a user are.
-///
-/// *Errors*: [`Failure::Wrong`] where there is no such place.
-pub fn directory(root: bool) -> Result<PathBuf, Failure> {
-    if root {
-        return Ok(PathBuf::from("/run/taut"));
-    }
-    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    own.map(|directory| Path::new(&directory).join("taut")).ok_or_else(|| {
-        Failure::Wrong(
-            "there is no place to record what was before: XDG_RUNTIME_DIR is not set; use `sudo taut doctor --fix`"
-                .to_owned(),
-        )
-    })
 }
 
 impl Ledger {
-    /// *Errors*: [`Failure::System`] if the file cannot be made, read or understood; [`Failure::Wrong`] while another
-    /// process has it.
+    /// *Errors*: as [`Store::open`].
     pub fn open(directory: PathBuf, namespace: String) -> Result<Ledger, Failure> {
-        let refused = |call: &str, path: &Path, error: io::Error| {
-            Failure::System(format!(
-                "{call} {}: {error}; what was before is recorded there: without it nothing is changed",
-                path.display()
-            ))
-        };
-        std::fs::create_dir_all(&directory).map_err(|error| refused("mkdir", &directory, error))?;
-        let lock = directory.join("doctor.lock");
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&lock)
-            .map_err(|error| refused("open", &lock, error))?;
-        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
-            Failure::Wrong(format!(
-                "flock {}: {errno}; another taut doctor is at work, wait for it",
-                lock.display()
-            ))
-        })?;
-        let path = directory.join("doctor.json");
-        let records = match std::fs::read(&path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map_err(|error| refused("parse", &path, error.into()))?
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(refused("read", &path, error)),
-        };
-        Ok(Ledger { directory, records, namespace, _lock: lock })
-    }
-
-    /// Writes the records, so that a process that ends meanwhile leaves the old ones or the new ones.
-    fn save(&self) -> io::Result<()> {
-        let path = self.directory.join("doctor.json");
-        if self.records.is_empty() {
-            return match std::fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            };
-        }
-        let new = self.directory.join("doctor.json.new");
-        let mut file = File::create(&new)?;
-        file.write_all(&serde_json::to_vec_pretty(&self.records).map_err(io::Error::other)?)?;
-        file.sync_all()?;
-        std::fs::rename(new, path)
+        let (store, records) = Store::open(directory, "doctor")?;
+        Ok(Ledger { store, records, namespace })
     }
 
     /// Does a record belong to this value, as this process sees it?
@@ -142,15 +81,13 @@ impl Ledger {
         };
         let kept = old.iter().filter(|record| !self.is_of(record, &write.path)).cloned();
         self.records = kept.chain([record]).collect();
-        let written =
-            self.save().map_err(|error| format!("record it in {}: {error}", self.directory.display()));
-        let written = written.and_then(|()| {
-            system.write(&write.path, &write.value).map_err(|error| refusal(&write.path, &error, system))
+        let written = self.store.save(&self.records).and_then(|()| {
+            system.write(&write.path, &write.value).map_err(|error| refusal(&write.path, &error))
         });
         if let Err(why) = written {
             self.records = old;
             // The record of a value that was not written does no harm: --undo finds another one there.
-            let _ = self.save();
+            let _ = self.store.save(&self.records);
             return Change::refused(&write.path, &from, &write.value, why);
         }
         Change::done(&write.path, &from, &write.value)
@@ -171,12 +108,7 @@ impl Ledger {
             }
             changes.push(change);
         }
-        self.save().map_err(|error| {
-            Failure::System(format!(
-                "write {}: {error}; make room",
-                self.directory.join("doctor.json").display()
-            ))
-        })?;
+        self.store.save(&self.records).map_err(Failure::System)?;
         Ok(changes)
     }
 
@@ -203,7 +135,7 @@ impl Ledger {
         match system.write(&record.path, &record.before) {
             Ok(()) => Change::done(&record.path, &record.written, &record.before),
             Err(error) => {
-                let why = refusal(&record.path, &error, system);
+                let why = refusal(&record.path, &error);
                 Change::refused(&record.path, &record.written, &record.before, why)
             }
         }
@@ -227,9 +159,9 @@ fn is_allowed(path: &str) -> bool {
 }
 
 /// The call, why it was refused, and what to do.
-fn refusal(path: &str, error: &io::Error, system: &System) -> String {
+fn refusal(path: &str, error: &io::Error) -> String {
     let remedy = match error.kind() {
-        io::ErrorKind::PermissionDenied if !is_root(system) => "root may: use sudo",
+        io::ErrorKind::PermissionDenied if !is_root() => "root may: use sudo",
         io::ErrorKind::PermissionDenied if path.starts_with("/proc/sys/net/") => {
             "it belongs to the host's network namespace: `nsenter --net=/proc/1/ns/net taut doctor --fix`"
         }
@@ -237,13 +169,6 @@ fn refusal(path: &str, error: &io::Error, system: &System) -> String {
         _ => "this kernel or machine does not let it be changed",
     };
     format!("write {path}: {error}; {remedy}")
-}
-
-/// Is this root?
-pub fn is_root(system: &System) -> bool {
-    let status = system.text("/proc/self/status").unwrap_or_default();
-    let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    user.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use taut::Config;
 use crate::args::{DoctorArguments, Network};
 use crate::failure::{End, Failure};
 use crate::output;
+use crate::store;
 use finding::{Finding, Lasts, State};
 use fix::{Change, Ledger};
 use multicast::Link;
@@ -42,7 +43,7 @@ type Findings = Vec<(&'static str, Finding)>;
 pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure> {
     let system = System::host();
     if options.undo {
-        let changes = ledger(&system)?.undo(&system)?;
+        let changes = ledger()?.undo(&system)?;
         if changes.is_empty() && !options.json {
             output::line("nothing to undo")?;
         }
@@ -134,13 +135,8 @@ fn in_use(links: &[Link]) -> String {
     if shown.is_empty() { "no interface".to_owned() } else { shown.join(", ") }
 }
 
-fn ledger(system: &System) -> Result<Ledger, Failure> {
-    let namespace = std::fs::read_link("/proc/self/ns/net").map_err(|error| {
-        Failure::System(format!(
-            "readlink /proc/self/ns/net: {error}; mount /proc, values belong to a namespace"
-        ))
-    })?;
-    Ledger::open(fix::directory(fix::is_root(system))?, namespace.to_string_lossy().into_owned())
+fn ledger() -> Result<Ledger, Failure> {
+    Ledger::open(store::directory("taut doctor --fix")?, store::namespace()?)
 }
 
 /// Writes what the findings ask for.
@@ -150,7 +146,7 @@ fn apply(system: &System, findings: &Findings) -> Result<Vec<Change>, Failure> {
     if writes.is_empty() {
         return Ok(Vec::new());
     }
-    let mut ledger = ledger(system)?;
+    let mut ledger = ledger()?;
     Ok(writes.into_iter().map(|write| ledger.apply(system, write)).collect())
 }
 

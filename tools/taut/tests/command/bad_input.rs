@@ -29,11 +29,42 @@ fn wrong_arguments() {
         ("--domain 233 ls", "0..=232"),
         ("ls --seconds nan", "use a number from 0"),
         ("demo --seconds 0", "1..=86400"),
-        ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, config"),
+        ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, nic, config"),
     ] {
         let line = refusal(bare(arguments));
         assert!(line.contains(says), "{arguments}: {line}");
     }
+}
+
+#[test]
+fn a_file_for_a_nic() {
+    let directory = Directory::new("nic");
+    for (lines, says) in [
+        (
+            "interface = \"lo\"\npcp = 9\n",
+            "nic.toml line 2: pcp = 9 is no priority of a VLAN tag: use 0 to 7",
+        ),
+        ("interface = \"lo\"\nqueue = [1]\n", "nic.toml line 2: unknown field `queue`, expected one of"),
+        ("interface = \"none0\"\n", "there is no network interface none0: `ip link` lists them"),
+        ("interface = \"lo\"\nqueues = 9\n", "queues = 9, and lo has 1 at most: ask for fewer"),
+    ] {
+        let file = directory.0.join("nic.toml");
+        std::fs::write(&file, lines).unwrap();
+        for action in ["plan", "status"] {
+            let line = refusal(bare(&format!("nic {action} {}", file.display())));
+            assert!(line.contains(says), "{line}");
+        }
+    }
+    let line = refusal(bare("nic plan none.toml"));
+    assert!(line.starts_with("taut: none.toml cannot be read: No such file"), "{line}");
+    let line = refusal(bare("nic plan lo --facts /dev/null"));
+    assert!(
+        line.contains("/dev/null holds no facts") && line.contains("`taut nic facts INTERFACE`"),
+        "{line}"
+    );
+    assert!(
+        refusal(bare("nic change lo")).contains("unknown action \"change\": use plan, apply, undo, status")
+    );
 }
 
 #[test]

@@ -4,5 +4,6 @@ mod bad_input;
 mod common;
 mod doctor;
 mod list_and_demo;
+mod nic;
 mod publish_subscribe;
 mod top;

@@ -1,0 +1,207 @@
+//! Does what is planned, with a record before each step, and takes it back in reverse order.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::Change;
+use crate::config::NicConfig;
+use crate::facts::Facts;
+use crate::plan::{Able, Step, plan};
+
+/// A NIC that can be looked at and changed.
+pub trait Machine {
+    /// What it is like now.
+    ///
+    /// *Errors*: a sentence with the call and the remedy.
+    fn facts(&mut self) -> Result<Facts, String>;
+
+    /// Makes a change, wholly or not at all.
+    ///
+    /// *Errors*: a sentence with the call and the remedy.
+    fn change(&mut self, change: &Change) -> Result<(), String>;
+}
+
+/// A change that was made, or was about to be.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// The network interface.
+    pub interface: String,
+    /// The network namespace that it is in.
+    pub namespace: String,
+    /// The step, by its name.
+    pub item: String,
+    /// What leads back.
+    pub before: Change,
+    /// What was made.
+    pub written: Change,
+}
+
+/// What became of a step.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// There was nothing to do, or nothing that could be done: [`Step::able`] says which.
+    Left,
+    /// It failed; the steps behind it were not tried.
+    Failed(String),
+}
+
+/// What became of a record.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Taken {
+    /// The step.
+    pub item: String,
+    /// What it was.
+    pub from: String,
+    /// What it is now.
+    pub to: String,
+    /// Why it is as it was; `None`: it was taken back.
+    pub left: Option<String>,
+    /// Did the system refuse it? Then its record stays.
+    pub refused: bool,
+}
+
+/// Keeps the records where a process that ends at any moment leaves them.
+type Save<'a> = &'a mut dyn FnMut(&[Record]) -> Result<(), String>;
+
+/// Does the steps that can be done, and ends with the first that fails. Each is planned anew on what is then: a NIC
+/// with other queues has other interrupts.
+///
+/// *Errors*: what hinders the plan as a whole; nothing was changed then that is not recorded.
+/// *Cost*: a look at the NIC for each step.
+pub fn apply(
+    machine: &mut impl Machine,
+    config: &NicConfig,
+    namespace: &str,
+    records: &mut Vec<Record>,
+    save: Save,
+) -> Result<Vec<(Step, Outcome)>, String> {
+    let mut tried = BTreeSet::new();
+    let mut outcomes = Vec::new();
+    loop {
+        let facts = machine.facts()?;
+        let steps = plan(config, &facts)?.steps;
+        let next = steps.into_iter().find(|step| !tried.contains(&step.item));
+        let Some(step) = next else { return Ok(outcomes) };
+        tried.insert(step.item.clone());
+        let outcome = match &step.able {
+            Able::Change(change) => {
+                let record = record(&facts, namespace, &step.item, change, records);
+                match record.and_then(|record| make(machine, record, records, save)) {
+                    Ok(()) => Outcome::Done,
+                    Err(why) => Outcome::Failed(why),
+                }
+            }
+            _ => Outcome::Left,
+        };
+        let failed = matches!(outcome, Outcome::Failed(_));
+        outcomes.push((step, outcome));
+        if failed {
+            return Ok(outcomes);
+        }
+    }
+}
+
+/// What has to be kept of a change that is about to be made.
+fn record(
+    facts: &Facts,
+    namespace: &str,
+    item: &str,
+    change: &Change,
+    records: &[Record],
+) -> Result<Record, String> {
+    let earlier = records.iter().find(|earlier| {
+        let same = earlier.interface == facts.interface && earlier.namespace == namespace;
+        same && earlier.item == item && earlier.written.holds(facts)
+    });
+    Ok(Record {
+        interface: facts.interface.clone(),
+        namespace: namespace.to_owned(),
+        item: item.to_owned(),
+        // What we wrote ourselves is not what was before.
+        before: match earlier {
+            Some(earlier) => earlier.before.clone(),
+            None => change.inverse(facts)?,
+        },
+        written: change.clone(),
+    })
+}
+
+fn make(
+    machine: &mut impl Machine,
+    record: Record,
+    records: &mut Vec<Record>,
+    save: Save,
+) -> Result<(), String> {
+    let old = records.clone();
+    let same = |other: &Record| {
+        (&other.interface, &other.namespace, &other.item)
+            == (&record.interface, &record.namespace, &record.item)
+    };
+    records.retain(|other| !same(other));
+    records.push(record.clone());
+    let made = save(records).and_then(|()| machine.change(&record.written));
+    if made.is_err() {
+        *records = old;
+        // The record of a change that was not made does no harm: undo finds another one there.
+        let _ = save(records);
+    }
+    made
+}
+
+/// Takes back what was made of this interface, in reverse order, where it is still as it was made, and forgets it.
+///
+/// *Errors*: the records cannot be kept, or the NIC cannot be looked at.
+pub fn undo(
+    machine: &mut impl Machine,
+    interface: &str,
+    namespace: &str,
+    records: &mut Vec<Record>,
+    save: Save,
+) -> Result<Vec<Taken>, String> {
+    let mut all = Vec::new();
+    let of_interface = |record: &&Record| record.interface == interface;
+    for record in records.clone().iter().rev().filter(of_interface) {
+        let taken = take_back(machine, namespace, record)?;
+        let elsewhere = record.namespace != namespace;
+        if !taken.refused && !elsewhere {
+            records.retain(|other| other != record);
+            save(records)?;
+        }
+        all.push(taken);
+    }
+    Ok(all)
+}
+
+fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Result<Taken, String> {
+    let taken = |left: Option<String>, refused: bool| Taken {
+        item: record.item.clone(),
+        from: record.written.shown(),
+        to: record.before.shown(),
+        left,
+        refused,
+    };
+    if record.namespace != namespace {
+        let why = format!("it belongs to the network namespace {}: undo it there", record.namespace);
+        return Ok(taken(Some(why), false));
+    }
+    let facts = machine.facts()?;
+    if record.before.holds(&facts) {
+        return Ok(taken(Some("it is so already".to_owned()), false));
+    }
+    if !record.written.holds(&facts) {
+        let now = record.written.inverse(&facts);
+        let why = match now {
+            Ok(now) => format!("somebody has set it to {} since", now.shown()),
+            Err(why) => why,
+        };
+        return Ok(taken(Some(why), false));
+    }
+    Ok(match machine.change(&record.before) {
+        Ok(()) => taken(None, false),
+        Err(why) => taken(Some(why), true),
+    })
+}

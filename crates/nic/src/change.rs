@@ -1,0 +1,299 @@
+//! One change of a NIC: whether it is in force, and what takes it back.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Slot;
+use crate::facts::{Channels, Coalescing, Facts, Frames, Qdiscs, counted};
+
+/// Handles of our queueing disciplines are from here on, 256 of them. The kernel gives handles from 0x8000 on, people
+/// low ones; so a discipline with such a handle is ours, and may be replaced and removed.
+const HANDLES: u32 = 0x7a00;
+
+/// What a [`crate::Machine`] can be asked to change.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// So many queues.
+    Channels {
+        /// Those that receive and send.
+        combined: u32,
+        /// Those that receive only.
+        rx: u32,
+        /// Those that send only.
+        tx: u32,
+    },
+    /// So many frames in the receive ring.
+    Ring(u32),
+    /// So much waiting before an interrupt.
+    Coalescing(Coalescing),
+    /// The rule at a place of the table; `None`: no rule.
+    Rule {
+        /// The place.
+        location: u32,
+        /// What is there.
+        rule: Option<(Frames, u64)>,
+    },
+    /// The queueing disciplines.
+    Qdisc(Qdisc),
+    /// The processors that send by a transmit queue.
+    Xps {
+        /// The queue.
+        queue: u32,
+        /// The processors; empty: the kernel chooses.
+        cpus: Vec<u32>,
+    },
+    /// The processors that may handle an interrupt.
+    Interrupt {
+        /// Its number.
+        number: u32,
+        /// The processors.
+        cpus: Vec<u32>,
+    },
+}
+
+/// Queueing disciplines of an interface.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Qdisc {
+    /// What the kernel makes by itself.
+    Default,
+    /// A pfifo for each of so many queues.
+    Mq(u32),
+    /// Queues by priority.
+    Mqprio(Classes),
+    /// Queues by priority, each with its time.
+    Taprio {
+        /// Which queues are whose.
+        classes: Classes,
+        /// The slots of one cycle.
+        schedule: Vec<Gate>,
+        /// Does the NIC itself keep the time?
+        offload: bool,
+    },
+}
+
+/// Two classes of traffic: 0 for all others, 1 for what is critical.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Classes {
+    /// The priorities of the critical class.
+    pub priorities: Vec<u8>,
+    /// For each class its first queue and how many it has.
+    pub queues: [(u16, u16); 2],
+}
+
+/// When which class may send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Gate {
+    /// A bit for each class.
+    pub classes: u32,
+    /// How long.
+    pub length_ns: u32,
+}
+
+impl From<&Slot> for Gate {
+    fn from(slot: &Slot) -> Gate {
+        Gate { classes: if slot.critical { 0b10 } else { 0b01 }, length_ns: slot.length_ns }
+    }
+}
+
+impl Change {
+    /// Are things as the change would make them?
+    pub fn holds(&self, facts: &Facts) -> bool {
+        match self {
+            Change::Qdisc(Qdisc::Default) => facts.qdiscs.as_ref().is_ok_and(|found| found.handle == 0),
+            Change::Qdisc(wanted) => facts.qdiscs.as_ref().is_ok_and(|found| wanted.is(found)),
+            _ => self.inverse(facts).as_ref() == Ok(self),
+        }
+    }
+
+    /// The change that leads back to what is now.
+    ///
+    /// *Errors*: why there is no way back; then the change must not be made.
+    pub fn inverse(&self, facts: &Facts) -> Result<Change, String> {
+        match self {
+            Change::Channels { .. } => {
+                let Channels { combined, rx, tx, .. } = *facts.channels.as_ref().map_err(String::clone)?;
+                Ok(Change::Channels { combined, rx, tx })
+            }
+            Change::Ring(_) => Ok(Change::Ring(facts.ring.as_ref().map_err(String::clone)?.rx)),
+            Change::Coalescing(_) => {
+                Ok(Change::Coalescing(*facts.coalescing.as_ref().map_err(String::clone)?))
+            }
+            Change::Rule { location, .. } => {
+                let table = facts.rules.as_ref().map_err(String::clone)?;
+                let rule = table.rules.iter().find(|rule| rule.location == *location);
+                if rule.is_some_and(|rule| rule.frames == Frames::Other) {
+                    return Err(format!("rule {location} was made by somebody else"));
+                }
+                Ok(Change::Rule { location: *location, rule: rule.map(|rule| (rule.frames, rule.queue)) })
+            }
+            Change::Qdisc(_) => {
+                let found = facts.qdiscs.as_ref().map_err(String::clone)?;
+                if found.is_replaceable() {
+                    return Ok(Change::Qdisc(Qdisc::Default));
+                }
+                Err(format!("{} was made by somebody else", shown_qdiscs(found)))
+            }
+            Change::Xps { queue, .. } => {
+                let queues = facts.xps.as_ref().map_err(String::clone)?;
+                let cpus = queues.get(*queue as usize).ok_or_else(|| format!("there is no queue {queue}"))?;
+                Ok(Change::Xps { queue: *queue, cpus: cpus.clone() })
+            }
+            Change::Interrupt { number, .. } => {
+                let found = facts.interrupts.iter().find(|interrupt| interrupt.number == *number);
+                let found = found.ok_or_else(|| format!("there is no interrupt {number}"))?;
+                Ok(Change::Interrupt { number: *number, cpus: found.cpus.clone() })
+            }
+        }
+    }
+
+    /// What it is to become, in a few words.
+    ///
+    /// ```
+    /// assert_eq!(taut_nic::Change::Ring(512).shown(), "512 frames");
+    /// ```
+    pub fn shown(&self) -> String {
+        match self {
+            Change::Channels { combined, rx, tx } => shown_channels(*combined, *rx, *tx),
+            Change::Ring(frames) => format!("{frames} frames"),
+            Change::Coalescing(coalescing) => shown_coalescing(coalescing),
+            Change::Rule { rule: Some((_, queue)), location } => format!("queue {queue} by rule {location}"),
+            Change::Rule { rule: None, .. } => "any queue".to_owned(),
+            Change::Qdisc(qdisc) => qdisc.shown(),
+            Change::Xps { cpus, .. } if cpus.is_empty() => "any processor".to_owned(),
+            Change::Xps { cpus, .. } | Change::Interrupt { cpus, .. } => counted("processor", cpus),
+        }
+    }
+}
+
+impl Qdisc {
+    /// Its handle: what its settings are can be told from it, which the kernel's own list tells in part only.
+    pub fn handle(&self) -> u32 {
+        let (Qdisc::Mqprio(classes) | Qdisc::Taprio { classes, .. }) = self else { return HANDLES << 16 };
+        let mut numbers: Vec<u32> = classes.priorities.iter().map(|priority| u32::from(*priority)).collect();
+        numbers
+            .extend(classes.queues.iter().flat_map(|(first, count)| [u32::from(*first), u32::from(*count)]));
+        if let Qdisc::Taprio { schedule, .. } = self {
+            numbers.extend(schedule.iter().flat_map(|gate| [gate.classes, gate.length_ns]));
+        }
+        let sum = numbers.iter().fold(0_u32, |sum, number| sum.wrapping_mul(31).wrapping_add(*number));
+        (HANDLES | (sum % 251)) << 16
+    }
+
+    /// The kernel's name of its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Qdisc::Default => "",
+            Qdisc::Mq(_) => "mq",
+            Qdisc::Mqprio(_) => "mqprio",
+            Qdisc::Taprio { .. } => "taprio",
+        }
+    }
+
+    /// For how many queues it has a pfifo below it.
+    pub fn leaves(&self) -> u32 {
+        if let Qdisc::Mq(queues) = self { *queues } else { 0 }
+    }
+
+    fn is(&self, found: &Qdiscs) -> bool {
+        let leaves = found.leaves.iter().filter(|(_, kind)| kind == "pfifo");
+        found.root == self.kind() && found.handle == self.handle() && leaves.count() >= self.leaves() as usize
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Qdisc::Default => "the kernel's own".to_owned(),
+            Qdisc::Mq(queues) => format!("mq with a pfifo for each of {queues} queues"),
+            Qdisc::Mqprio(classes) => format!("mqprio, {}", classes.shown()),
+            Qdisc::Taprio { classes, schedule, offload } => {
+                let who = if *offload { "the NIC keeps the time" } else { "the kernel keeps the time" };
+                format!("taprio of {} slots, {who}, {}", schedule.len(), classes.shown())
+            }
+        }
+    }
+}
+
+impl Classes {
+    fn shown(&self) -> String {
+        let priorities: Vec<u32> = self.priorities.iter().map(|priority| u32::from(*priority)).collect();
+        let queues = |(first, count): (u16, u16)| {
+            counted("queue", &(first..first + count).map(u32::from).collect::<Vec<_>>())
+        };
+        let [others, critical] = self.queues.map(queues);
+        format!("{} to {critical}, all others to {others}", counted("priority", &priorities))
+    }
+}
+
+impl Qdiscs {
+    /// Did the kernel make it by itself, or we?
+    pub fn is_replaceable(&self) -> bool {
+        self.handle == 0 || (self.handle >> 16) & 0xff00 == HANDLES
+    }
+}
+
+pub(crate) fn shown_qdiscs(found: &Qdiscs) -> String {
+    if found.handle == 0 { found.root.clone() } else { format!("{} {:x}:", found.root, found.handle >> 16) }
+}
+
+pub(crate) fn shown_channels(combined: u32, rx: u32, tx: u32) -> String {
+    let kinds = [(combined, "combined"), (rx, "rx"), (tx, "tx")];
+    let shown = kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}"));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn shown_coalescing(coalescing: &Coalescing) -> String {
+    let usecs = coalescing.rx_usecs.map(|usecs| format!("rx-usecs {usecs}"));
+    let adaptive = coalescing.adaptive_rx.map(|on| format!("adaptive-rx {}", if on { "on" } else { "off" }));
+    usecs.into_iter().chain(adaptive).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        serde_json::from_str(include_str!("../facts/i226.json")).unwrap()
+    }
+
+    #[test]
+    fn what_is_leads_back_to_itself() {
+        let facts = facts();
+        for change in [
+            Change::Channels { combined: 1, rx: 0, tx: 0 },
+            Change::Ring(64),
+            Change::Coalescing(Coalescing { rx_usecs: Some(7), adaptive_rx: None }),
+            Change::Rule { location: 3, rule: Some((Frames::Pcp(1), 2)) },
+            Change::Xps { queue: 1, cpus: vec![0] },
+            Change::Interrupt { number: 128, cpus: vec![2] },
+        ] {
+            let back = change.inverse(&facts).unwrap();
+            assert!(!change.holds(&facts) && back.holds(&facts), "{change:?} {back:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_have_made_is_not_replaced() {
+        let mut facts = facts();
+        let wanted = Change::Qdisc(Qdisc::Mq(4));
+        assert_eq!(wanted.inverse(&facts), Ok(Change::Qdisc(Qdisc::Default)));
+        facts.qdiscs = Ok(Qdiscs { root: "htb".to_owned(), handle: 1 << 16, leaves: Vec::new() });
+        assert_eq!(wanted.inverse(&facts), Err("htb 1: was made by somebody else".to_owned()));
+        facts.rules.as_mut().unwrap().rules.push(crate::Rule {
+            location: 3,
+            queue: 0,
+            frames: Frames::Other,
+        });
+        assert!(Change::Rule { location: 3, rule: None }.inverse(&facts).is_err());
+    }
+
+    #[test]
+    fn other_settings_have_another_handle() {
+        let of = |priority, queue| {
+            Qdisc::Mqprio(Classes { priorities: vec![priority], queues: [(0, 3), (queue, 1)] })
+        };
+        assert_ne!(of(6, 3).handle(), of(7, 3).handle());
+        assert_ne!(of(6, 3).handle(), of(6, 2).handle());
+        let found = Qdiscs { root: "mqprio".to_owned(), handle: of(6, 3).handle(), leaves: Vec::new() };
+        assert!(found.is_replaceable() && of(6, 3).is(&found) && !of(7, 3).is(&found));
+    }
+}

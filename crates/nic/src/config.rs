@@ -1,0 +1,286 @@
+//! The file that says what is wanted: TOML, as a participant's configuration.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// The last domain whose ports are below 65,536 (RTPS 2.5 §9.6.2.3).
+const LAST_DOMAIN: u32 = 232;
+/// Participants of a host and a domain whose ports are critical, if the file does not say. Higher takes more rules of
+/// a table that may have room for sixteen; lower, and samples for the last participants wait with all others.
+const PARTICIPANTS: u32 = 4;
+/// Participants of a host and a domain whose ports are given by the standard.
+const MAX_PARTICIPANTS: u32 = 120;
+/// The priority that the kernel gives to datagrams over IPv4 with DSCP 46, which Taut's writers have from
+/// TRANSPORT_PRIORITY 100 on: TC_PRIO_INTERACTIVE_BULK.
+const PRIORITY: u8 = 4;
+/// A schedule has at most so many slots: NICs have room for some dozens.
+const MAX_SLOTS: usize = 64;
+
+/// What is wanted of a NIC.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NicConfig {
+    /// The network interface, by name.
+    pub interface: String,
+    /// How many queues it is to have; `None`: as many as there are processors, if it can.
+    pub queues: Option<u32>,
+    /// The queues of critical traffic; empty: the last.
+    pub critical_queues: Vec<u32>,
+    /// The processors of the critical queues; empty: any.
+    pub cpus: Vec<u32>,
+    /// The domains whose samples are critical.
+    pub domains: Vec<u32>,
+    /// Participants of each domain on this host.
+    pub participants: u32,
+    /// UDP ports that are critical besides.
+    pub ports: Vec<u16>,
+    /// VLAN of the critical frames; `Some(0)` carries a priority and no VLAN.
+    pub vlan: Option<u16>,
+    /// The priority in their VLAN tag.
+    pub pcp: Option<u8>,
+    /// Values of SO_PRIORITY that are critical.
+    pub priorities: Vec<u8>,
+    /// Frames that the receive ring holds; `None`: as many as it can.
+    pub ring: Option<u32>,
+    /// When critical frames may leave, and when all others; empty: whenever they are there.
+    pub schedule: Vec<Slot>,
+}
+
+/// A slot of a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot {
+    /// Is it that of the critical frames, or that of all others?
+    pub critical: bool,
+    /// How long.
+    pub length_ns: u32,
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    interface: Spanned<String>,
+    queues: Option<Spanned<u32>>,
+    #[serde(default)]
+    critical_queues: Vec<u32>,
+    #[serde(default)]
+    cpus: Vec<u32>,
+    domains: Option<Vec<Spanned<u32>>>,
+    participants: Option<Spanned<u32>>,
+    #[serde(default)]
+    ports: Vec<Spanned<u16>>,
+    vlan: Option<Spanned<u16>>,
+    pcp: Option<Spanned<u8>>,
+    priorities: Option<Vec<Spanned<u8>>>,
+    ring: Option<Spanned<u32>>,
+    #[serde(default)]
+    schedule: Vec<Spanned<String>>,
+}
+
+impl NicConfig {
+    /// What is wanted where there is no file: the last queue and the last processor of `cpus` for the samples of one
+    /// domain.
+    ///
+    /// ```
+    /// let config = taut_nic::NicConfig::of_interface("eth0", 3, &[0, 1]);
+    /// assert_eq!(config.cpus, [1]);
+    /// ```
+    pub fn of_interface(interface: &str, domain_id: u32, cpus: &[u32]) -> NicConfig {
+        NicConfig {
+            interface: interface.to_owned(),
+            queues: None,
+            critical_queues: Vec::new(),
+            cpus: cpus.last().copied().into_iter().collect(),
+            domains: vec![domain_id],
+            participants: PARTICIPANTS,
+            ports: Vec::new(),
+            vlan: None,
+            pcp: None,
+            priorities: vec![PRIORITY],
+            ring: None,
+            schedule: Vec::new(),
+        }
+    }
+
+    /// Reads a file; `name` is what errors call it.
+    ///
+    /// *Errors*: one sentence with the line and the remedy.
+    ///
+    /// ```
+    /// let error = taut_nic::NicConfig::parse("interface = \"eth0\"\npcp = 8", "eth0.toml").unwrap_err();
+    /// assert_eq!(error, "eth0.toml line 2: pcp = 8 is no priority of a VLAN tag: use 0 to 7");
+    /// ```
+    pub fn parse(text: &str, name: &str) -> Result<NicConfig, String> {
+        let place = Place { text, name };
+        let written: Written = toml::from_str(text).map_err(|error| {
+            let what = error.message().lines().collect::<Vec<_>>().join("; ");
+            let remedy = "write lines as `interface = \"eth0\"` and `critical_queues = [3]`";
+            place.wrong(error.span().map_or(0, |span| span.start), &format!("{what}; {remedy}"))
+        })?;
+        check(&written, &place)?;
+        let plain = |list: Vec<Spanned<u32>>| list.into_iter().map(Spanned::into_inner).collect();
+        let schedule = written.schedule.iter().map(|slot| place.slot(slot)).collect::<Result<_, _>>()?;
+        let (vlan, pcp) = (written.vlan.map(Spanned::into_inner), written.pcp.map(Spanned::into_inner));
+        let priorities = written.priorities.map(|list| list.into_iter().map(Spanned::into_inner).collect());
+        Ok(NicConfig {
+            interface: written.interface.into_inner(),
+            queues: written.queues.map(Spanned::into_inner),
+            critical_queues: written.critical_queues,
+            cpus: written.cpus,
+            domains: written.domains.map(plain).unwrap_or_default(),
+            participants: written.participants.map_or(PARTICIPANTS, Spanned::into_inner),
+            ports: written.ports.into_iter().map(Spanned::into_inner).collect(),
+            // A tag has both; a priority alone belongs to no VLAN, a VLAN alone to the lowest priority.
+            vlan: vlan.or(pcp.map(|_| 0)),
+            pcp: pcp.or(vlan.map(|_| 0)),
+            priorities: priorities.unwrap_or_else(|| vec![PRIORITY]),
+            ring: written.ring.map(Spanned::into_inner),
+            schedule,
+        })
+    }
+
+    /// The bytes of the VLAN tag behind its EtherType, TCI.
+    pub fn tag(&self) -> Option<u16> {
+        let pcp = u16::from(self.pcp.unwrap_or(0));
+        self.vlan.map(|vlan| pcp << 13 | vlan)
+    }
+}
+
+/// The values that mean something.
+fn check(written: &Written, place: &Place) -> Result<(), String> {
+    let name = written.interface.get_ref();
+    if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('.') {
+        let what = format!("interface = {name:?} is no name of a network interface: `ip link` lists them");
+        return Err(place.wrong(written.interface.span().start, &what));
+    }
+    let range = |value: Option<(u64, usize)>, key: &str, from: u64, to: u64, what: &str| match value {
+        Some((value, at)) if !(from..=to).contains(&value) => {
+            Err(place.wrong(at, &format!("{key} = {value} is no {what}: use {from} to {to}")))
+        }
+        _ => Ok(()),
+    };
+    let of = |value: &Option<Spanned<u32>>| value.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
+    range(of(&written.queues), "queues", 1, 4_096, "number of queues")?;
+    range(of(&written.participants), "participants", 1, MAX_PARTICIPANTS.into(), "number of participants")?;
+    range(of(&written.ring), "ring", 1, 65_536, "number of frames")?;
+    let vlan = written.vlan.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
+    range(vlan, "vlan", 0, 4_094, "VLAN")?;
+    let pcp = written.pcp.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
+    range(pcp, "pcp", 0, 7, "priority of a VLAN tag")?;
+    for domain in written.domains.iter().flatten() {
+        let value = Some((u64::from(*domain.get_ref()), domain.span().start));
+        range(value, "domains", 0, LAST_DOMAIN.into(), "domain")?;
+    }
+    for port in &written.ports {
+        range(Some((u64::from(*port.get_ref()), port.span().start)), "ports", 1, 65_535, "UDP port")?;
+    }
+    for priority in written.priorities.iter().flatten() {
+        let value = Some((u64::from(*priority.get_ref()), priority.span().start));
+        range(value, "priorities", 0, 15, "priority that a qdisc tells apart")?;
+    }
+    if let Some(slot) = written.schedule.get(MAX_SLOTS) {
+        let what = format!("schedule has more than {MAX_SLOTS} slots: leave some out");
+        return Err(place.wrong(slot.span().start, &what));
+    }
+    Ok(())
+}
+
+/// Where something stands, for errors.
+struct Place<'a> {
+    text: &'a str,
+    name: &'a str,
+}
+
+impl Place<'_> {
+    fn wrong(&self, at: usize, what: &str) -> String {
+        let line = 1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        format!("{} line {line}: {what}", self.name)
+    }
+
+    /// `critical 300us`, `others 700us`.
+    fn slot(&self, written: &Spanned<String>) -> Result<Slot, String> {
+        let wrong = || {
+            let what = format!(
+                "schedule has {:?}, which is no slot: write `critical 300us` or `others 700us`, up to 1s",
+                written.get_ref()
+            );
+            self.wrong(written.span().start, &what)
+        };
+        let (who, length) = written.get_ref().split_once(' ').ok_or_else(wrong)?;
+        let critical = match who {
+            "critical" => true,
+            "others" => false,
+            _ => return Err(wrong()),
+        };
+        let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+        let length_ns = units.iter().find_map(|(unit, ns)| {
+            let number: u64 = length.strip_suffix(unit)?.trim().parse().ok()?;
+            number.checked_mul(*ns)
+        });
+        let fits = |ns: &u64| (1..=1_000_000_000).contains(ns);
+        let length_ns = length_ns.filter(fits).and_then(|ns| u32::try_from(ns).ok()).ok_or_else(wrong)?;
+        Ok(Slot { critical, length_ns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::sockopt::{Ipv4Tos, Priority};
+    use nix::sys::socket::{getsockopt, setsockopt};
+
+    #[test]
+    fn everything_that_a_file_may_say() {
+        let text = "interface = \"eth0\"\nqueues = 4\ncritical_queues = [2, 3]\ncpus = [1]\ndomains = [0, 7]\n\
+                    participants = 2\nports = [9000]\nvlan = 5\npcp = 6\npriorities = [6, 7]\nring = 512\n\
+                    schedule = [\"critical 300us\", \"others 2ms\"]\n";
+        let config = NicConfig::parse(text, "a.toml").unwrap();
+        assert_eq!((config.queues, config.critical_queues.as_slice()), (Some(4), [2, 3].as_slice()));
+        assert_eq!((config.tag(), config.ring), (Some(0xc005), Some(512)));
+        assert_eq!(config.schedule[1], Slot { critical: false, length_ns: 2_000_000 });
+        let tag = |line: &str| NicConfig::parse(&format!("interface = \"a\"\n{line}"), "a").unwrap().tag();
+        assert_eq!([tag("pcp = 7"), tag("vlan = 7"), tag("")], [Some(0xe000), Some(7), None]);
+    }
+
+    /// The kernel is asked.
+    #[test]
+    fn the_priority_of_the_highest_mark() {
+        let (_, mark) = taut_port_udp::MARKS[2];
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        setsockopt(&socket, Ipv4Tos, &(i32::from(mark) << 2)).unwrap();
+        assert_eq!(getsockopt(&socket, Priority), Ok(i32::from(PRIORITY)));
+    }
+
+    #[test]
+    fn one_sentence_with_the_line_and_the_remedy() {
+        let told =
+            |lines: &str| NicConfig::parse(&format!("interface = \"eth0\"\n{lines}"), "a.toml").unwrap_err();
+        for (lines, wanted) in [
+            ("vlan = 4095", "a.toml line 2: vlan = 4095 is no VLAN: use 0 to 4094"),
+            ("\ndomains = [0, 233]", "a.toml line 3: domains = 233 is no domain: use 0 to 232"),
+            ("ports = [0]", "a.toml line 2: ports = 0 is no UDP port: use 1 to 65535"),
+            (
+                "participants = 121",
+                "a.toml line 2: participants = 121 is no number of participants: use 1 to 120",
+            ),
+        ] {
+            assert_eq!(told(lines), wanted);
+        }
+        for (lines, part) in [
+            ("queue = [3]", "a.toml line 2: unknown field `queue`, expected one of `interface`"),
+            ("ring = \"big\"", "a.toml line 2: invalid type"),
+            ("cpus = [", "a.toml line 2: "),
+            (
+                "schedule = [\"critical soon\"]",
+                "a.toml line 2: schedule has \"critical soon\", which is no slot: write",
+            ),
+            ("schedule = [\"critical 2000ms\"]", "up to 1s"),
+        ] {
+            let told = told(lines);
+            assert!(told.contains(part) && told.lines().count() == 1, "{told}");
+        }
+        let missing = NicConfig::parse("queues = 2", "a.toml").unwrap_err();
+        assert!(missing.contains("a.toml line 1: missing field `interface`; write lines as"), "{missing}");
+        let name = NicConfig::parse("interface = \"../etc\"", "a.toml").unwrap_err();
+        assert!(name.contains("is no name of a network interface"), "{name}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Queues, rings, coalescing and clocks: the generic netlink family `ethtool`.
+//! Documentation/networking/ethtool-netlink.rst of Linux; numbers of linux/ethtool_netlink.h.
+
+use nix::errno::Errno;
+use nix::sys::socket::SockProtocol;
+
+use super::netlink::{Attributes, Socket, attribute, half, word};
+use super::refused;
+use crate::facts::{Channels, Coalescing, Ring, Seen};
+
+/// The family that knows all others, and its one request.
+const CONTROL: u16 = 0x10;
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+
+const RINGS: Message = Message { get: 15, set: 16, name: "RINGS" };
+const CHANNELS: Message = Message { get: 17, set: 18, name: "CHANNELS" };
+const COALESCE: Message = Message { get: 19, set: 20, name: "COALESCE" };
+const TSINFO: Message = Message { get: 25, set: 0, name: "TSINFO" };
+
+/// The attribute that names the interface, and its index within.
+const HEADER: u16 = 1;
+const INDEX: u16 = 1;
+/// Of CHANNELS.
+const RX_CHANNELS_MAX: u16 = 2;
+const TX_CHANNELS_MAX: u16 = 3;
+const COMBINED_MAX: u16 = 5;
+const RX_CHANNELS: u16 = 6;
+const TX_CHANNELS: u16 = 7;
+const COMBINED: u16 = 9;
+/// Of RINGS.
+const RX_RING_MAX: u16 = 2;
+const RX_RING: u16 = 6;
+/// Of COALESCE.
+const RX_USECS: u16 = 2;
+const ADAPTIVE_RX: u16 = 11;
+/// Of TSINFO.
+const PHC_INDEX: u16 = 5;
+/// genlmsghdr: command, version, and two bytes of nothing.
+const GENERIC: usize = 4;
+
+struct Message {
+    get: u8,
+    set: u8,
+    name: &'static str,
+}
+
+/// The family, for one interface.
+pub struct Ethtool {
+    socket: Socket,
+    family: u16,
+    index: u32,
+}
+
+impl Ethtool {
+    /// *Errors*: a sentence, where this kernel has no such family.
+    pub fn open(index: u32) -> Seen<Ethtool> {
+        let opened = Socket::open(SockProtocol::NetlinkGeneric).and_then(|mut socket| {
+            let body = generic(GET_FAMILY, &Attributes::default().with_text(FAMILY_NAME, "ethtool"));
+            let answers = socket.request(CONTROL, 0, &body)?;
+            let family = answers.first().and_then(|answer| answer.get(GENERIC..));
+            let family = family.and_then(|answer| half(attribute(answer, FAMILY_ID)?, 0));
+            Ok(Ethtool { socket, family: family.ok_or(Errno::ENOENT)?, index })
+        });
+        opened.map_err(|error| refused("netlink CTRL_CMD_GETFAMILY ethtool", error))
+    }
+
+    fn header(&self) -> Attributes {
+        Attributes::default().with_nested(HEADER, &Attributes::default().with_word(INDEX, self.index))
+    }
+
+    /// The attributes that the kernel answers with.
+    fn get(&mut self, message: &Message) -> Seen<Vec<u8>> {
+        let body = generic(message.get, &self.header());
+        let answers = self.socket.request(self.family, 0, &body);
+        let answer = answers.and_then(|answers| {
+            let answer = answers.into_iter().next().ok_or(Errno::EOPNOTSUPP)?;
+            answer.get(GENERIC..).map(<[u8]>::to_vec).ok_or(Errno::EBADMSG)
+        });
+        answer.map_err(|error| refused(&format!("netlink ETHTOOL_MSG_{}_GET", message.name), error))
+    }
+
+    fn set(&mut self, message: &Message, attributes: Attributes) -> Result<(), String> {
+        let body = generic(message.set, &attributes);
+        let answers = self.socket.request(self.family, 0, &body);
+        answers
+            .map(drop)
+            .map_err(|error| refused(&format!("netlink ETHTOOL_MSG_{}_SET", message.name), error))
+    }
+
+    pub fn channels(&mut self) -> Seen<Channels> {
+        let answer = self.get(&CHANNELS)?;
+        let number = |kind| number(&answer, kind).unwrap_or(0);
+        Ok(Channels {
+            rx_max: number(RX_CHANNELS_MAX),
+            tx_max: number(TX_CHANNELS_MAX),
+            combined_max: number(COMBINED_MAX),
+            rx: number(RX_CHANNELS),
+            tx: number(TX_CHANNELS),
+            combined: number(COMBINED),
+        })
+    }
+
+    /// Sets the numbers of those kinds that the NIC has.
+    pub fn set_channels(&mut self, combined: u32, rx: u32, tx: u32) -> Result<(), String> {
+        let now = self.channels()?;
+        let kinds = [
+            (RX_CHANNELS, rx, now.rx_max, now.rx),
+            (TX_CHANNELS, tx, now.tx_max, now.tx),
+            (COMBINED, combined, now.combined_max, now.combined),
+        ];
+        let changed = kinds.iter().filter(|(_, wanted, most, now)| *most > 0 && wanted != now);
+        let attributes =
+            changed.fold(self.header(), |all, (kind, wanted, _, _)| all.with_word(*kind, *wanted));
+        self.set(&CHANNELS, attributes)
+    }
+
+    pub fn ring(&mut self) -> Seen<Ring> {
+        let answer = self.get(&RINGS)?;
+        let none = "netlink ETHTOOL_MSG_RINGS_GET: it tells no receive ring";
+        match (number(&answer, RX_RING), number(&answer, RX_RING_MAX)) {
+            (Some(rx), Some(rx_max)) => Ok(Ring { rx, rx_max }),
+            _ => Err(none.to_owned()),
+        }
+    }
+
+    pub fn set_ring(&mut self, frames: u32) -> Result<(), String> {
+        self.set(&RINGS, self.header().with_word(RX_RING, frames))
+    }
+
+    pub fn coalescing(&mut self) -> Seen<Coalescing> {
+        let answer = self.get(&COALESCE)?;
+        let adaptive_rx = attribute(&answer, ADAPTIVE_RX).and_then(|value| value.first()).map(|on| *on != 0);
+        Ok(Coalescing { rx_usecs: number(&answer, RX_USECS), adaptive_rx })
+    }
+
+    pub fn set_coalescing(&mut self, wanted: &Coalescing) -> Result<(), String> {
+        let mut attributes = self.header();
+        if let Some(usecs) = wanted.rx_usecs {
+            attributes = attributes.with_word(RX_USECS, usecs);
+        }
+        if let Some(adaptive) = wanted.adaptive_rx {
+            attributes = attributes.with(ADAPTIVE_RX, &[u8::from(adaptive)]);
+        }
+        self.set(&COALESCE, attributes)
+    }
+
+    /// The number of the hardware clock.
+    pub fn clock(&mut self) -> Option<u32> {
+        number(&self.get(&TSINFO).ok()?, PHC_INDEX)
+    }
+}
+
+fn generic(command: u8, attributes: &Attributes) -> Vec<u8> {
+    [[command, 1, 0, 0].as_slice(), &attributes.0].concat()
+}
+
+fn number(attributes: &[u8], kind: u16) -> Option<u32> {
+    word(attribute(attributes, kind)?, 0)
+}

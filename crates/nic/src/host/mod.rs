@@ -1,0 +1,166 @@
+//! This machine: facts and changes by netlink, by files of the kernel, and by one ioctl for rules.
+
+mod ethtool;
+mod files;
+mod netlink;
+mod qdisc;
+
+use std::fmt::Display;
+use std::io;
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use taut_port_udp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};
+
+use crate::apply::Machine;
+use crate::change::Change;
+use crate::facts::{Facts, Frames, Rule, Rules, Seen};
+use ethtool::Ethtool;
+
+/// A network interface of this machine.
+#[derive(Clone, Debug)]
+pub struct Host {
+    interface: String,
+    index: u32,
+    /// What the kernel has of queueing disciplines: it takes long to read, and stays as it is.
+    kinds: Vec<String>,
+}
+
+impl Host {
+    /// *Errors*: a sentence, where there is no such interface.
+    ///
+    /// ```
+    /// assert!(taut_nic::Host::open("lo").is_ok());
+    /// let error = taut_nic::Host::open("none").unwrap_err();
+    /// assert_eq!(error, "there is no network interface none: `ip link` lists them");
+    /// ```
+    pub fn open(interface: &str) -> Result<Host, String> {
+        let absent = |_| format!("there is no network interface {interface}: `ip link` lists them");
+        let index = if_nametoindex(interface).map_err(absent)?;
+        Ok(Host { interface: interface.to_owned(), index, kinds: files::kinds() })
+    }
+
+    /// The processors that are online.
+    ///
+    /// ```
+    /// assert!(!taut_nic::Host::cpus().is_empty());
+    /// ```
+    pub fn cpus() -> Vec<u32> {
+        files::cpus()
+    }
+
+    fn rules(&self) -> Seen<Rules> {
+        let (size, rules) =
+            flow_rules(&self.interface).map_err(|error| ioctl_refused("ETHTOOL_GRXCLSRLALL", &error))?;
+        let rule = |rule: FlowRule| {
+            let frames = match rule.frames {
+                FlowFrames::UdpPort(port) => Frames::UdpPort(port),
+                FlowFrames::Pcp(pcp) => Frames::Pcp(pcp),
+                FlowFrames::Other => Frames::Other,
+            };
+            Rule { location: rule.location, queue: rule.queue, frames }
+        };
+        Ok(Rules { size: u32::try_from(size).unwrap_or(0), rules: rules.into_iter().map(rule).collect() })
+    }
+
+    /// Makes a change by which the kernel forgets XPS, and writes it again: other classes of traffic, other queues.
+    fn keeping_xps(&self, change: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+        let read = || files::is_ours().and_then(|()| files::xps(&self.interface));
+        let before = read().unwrap_or_default();
+        let changed = change();
+        let after = read().unwrap_or_default();
+        for (queue, (before, after)) in (0..).zip(before.iter().zip(&after)) {
+            if before != after {
+                files::set_xps(&self.interface, queue, before)?;
+            }
+        }
+        changed
+    }
+
+    fn set_rule(&self, location: u32, rule: Option<(Frames, u64)>) -> Result<(), String> {
+        let Some((frames, queue)) = rule else {
+            return remove_flow_rule(&self.interface, location)
+                .map_err(|error| ioctl_refused("ETHTOOL_SRXCLSRLDEL", &error));
+        };
+        let frames = match frames {
+            Frames::UdpPort(port) => FlowFrames::UdpPort(port),
+            Frames::Pcp(pcp) => FlowFrames::Pcp(pcp),
+            Frames::Other => FlowFrames::Other,
+        };
+        insert_flow_rule(&self.interface, &FlowRule { location, queue, frames })
+            .map_err(|error| ioctl_refused("ETHTOOL_SRXCLSRLINS", &error))
+            .map_err(|why| {
+                format!("{why}; some drivers want `ethtool -K {} ntuple on` first", self.interface)
+            })
+    }
+}
+
+impl Machine for Host {
+    fn facts(&mut self) -> Result<Facts, String> {
+        let ours = files::is_ours();
+        let mut ethtool = Ethtool::open(self.index);
+        let asked = ethtool.as_mut().map_err(|why| why.clone());
+        let (channels, ring, coalescing, clock) = match asked {
+            Ok(ethtool) => (ethtool.channels(), ethtool.ring(), ethtool.coalescing(), ethtool.clock()),
+            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why), None),
+        };
+        Ok(Facts {
+            interface: self.interface.clone(),
+            driver: if ours.is_ok() { files::driver(&self.interface) } else { String::new() },
+            cpus: files::cpus(),
+            channels,
+            ring,
+            coalescing,
+            rules: self.rules(),
+            interrupts: if ours.is_ok() { files::interrupts(&self.interface) } else { Vec::new() },
+            xps: ours.and_then(|()| files::xps(&self.interface)),
+            qdiscs: qdisc::qdiscs(self.index),
+            kinds: self.kinds.clone(),
+            clock,
+        })
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::Channels { combined, rx, tx } => {
+                self.keeping_xps(|| Ethtool::open(self.index)?.set_channels(*combined, *rx, *tx))
+            }
+            Change::Ring(frames) => Ethtool::open(self.index)?.set_ring(*frames),
+            Change::Coalescing(wanted) => Ethtool::open(self.index)?.set_coalescing(wanted),
+            Change::Rule { location, rule } => self.set_rule(*location, *rule),
+            Change::Qdisc(wanted) => self.keeping_xps(|| qdisc::set(self.index, wanted)),
+            Change::Xps { queue, cpus } => {
+                files::is_ours()?;
+                files::set_xps(&self.interface, *queue, cpus)
+            }
+            Change::Interrupt { number, cpus } => files::set_interrupt(*number, cpus),
+        }
+    }
+}
+
+fn ioctl_refused(command: &str, error: &io::Error) -> String {
+    refused(&format!("ioctl {command}"), Errno::from_raw(error.raw_os_error().unwrap_or(0)))
+}
+
+/// The call, why it was refused, and what to do about it.
+fn refused(call: &str, errno: Errno) -> String {
+    let remedy = match errno {
+        Errno::EOPNOTSUPP => return format!("{call}: the driver has no such setting"),
+        Errno::EPERM | Errno::EACCES => "root may: use sudo",
+        Errno::EROFS => "a container may not: do it on the host",
+        Errno::EBUSY => "something uses it: end what has an XDP socket there, and try again",
+        Errno::ENOENT => "this kernel has no such thing: load its module, or do without",
+        Errno::ENODEV => "the interface is gone: `ip link` lists those that there are",
+        Errno::EINVAL | Errno::ERANGE => "the driver takes no such value: ask for another",
+        _ => "the kernel's log may say why: `dmesg | tail`",
+    };
+    format!("{call}: {}; {remedy}", errno.desc())
+}
+
+/// The same for a file.
+fn wrong(call: &str, path: impl Display, error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        return format!("there is no {path}: the driver has no such setting");
+    }
+    refused(&format!("{call} {path}"), Errno::from_raw(error.raw_os_error().unwrap_or(0)))
+}

@@ -1,0 +1,121 @@
+//! Which frames go to which receive queue.
+
+use taut_port_udp::PortMapping;
+
+use super::{Able, Step, Wanted};
+use crate::change::Change;
+use crate::facts::{Frames, Rules};
+
+/// Drivers whose rules see the Ethernet header only: addresses, EtherType, the priority of the VLAN tag.
+/// igb_ethtool.c and igc_ethtool.c of Linux refuse every flow type but ETHER_FLOW.
+const ETHERNET_ONLY: [&str; 2] = ["igb", "igc"];
+
+/// What steering gains.
+const GAINS: &str = "they come to the critical queue, whatever else arrives";
+/// What is lost without it.
+const LOST: &str = "the NIC's hash spreads them over all queues, where they wait behind others";
+
+impl Wanted<'_> {
+    /// A step for each UDP port, and one for the priority of the VLAN tag.
+    pub(super) fn steering(&self) -> Result<Vec<Step>, String> {
+        let mut frames: Vec<Frames> = self.ports()?.into_iter().map(Frames::UdpPort).collect();
+        frames.extend(self.config.pcp.map(Frames::Pcp));
+        let table = match &self.facts.rules {
+            Ok(table) => table,
+            Err(why) => {
+                let item = names(&frames);
+                return Ok(vec![Step::cannot(item, self.target(0), GAINS, why, LOST)]);
+            }
+        };
+        let ethernet_only = ETHERNET_ONLY.contains(&self.facts.driver.as_str());
+        let (possible, not): (Vec<_>, Vec<_>) =
+            frames.into_iter().partition(|frames| !ethernet_only || matches!(frames, Frames::Pcp(_)));
+        let mut steps = Vec::new();
+        if !not.is_empty() {
+            let item = names(&not);
+            let why = format!("rules of {} see Ethernet headers only, no UDP ports", self.facts.driver);
+            let lost = if possible.is_empty() {
+                format!("{LOST}; with `pcp` in the file their VLAN tag can steer them")
+            } else {
+                format!("without a tag {LOST}")
+            };
+            steps.push(Step::cannot(item, self.target(0), GAINS, &why, &lost));
+        }
+        let mut taken: Vec<u32> = table.rules.iter().map(|rule| rule.location).collect();
+        for (at, frames) in possible.into_iter().enumerate() {
+            steps.push(self.rule(frames, at, table, &mut taken));
+        }
+        Ok(steps)
+    }
+
+    /// The ports of samples of the domains, as a participant computes them, and those of the file.
+    fn ports(&self) -> Result<Vec<u16>, String> {
+        let mapping = PortMapping::default();
+        let mut ports = Vec::new();
+        for domain_id in &self.config.domains {
+            let none = || format!("domain {domain_id} has no ports: choose one from 0 to 232");
+            ports.push(mapping.user_multicast(*domain_id).ok_or_else(none)?);
+            for participant in 0..self.config.participants {
+                ports.extend(mapping.unicast(*domain_id, participant).map(|(_, user)| user));
+            }
+        }
+        ports.extend(&self.config.ports);
+        Ok(ports)
+    }
+
+    /// The queue of the rule number `at`: critical queues take turns.
+    fn queue(&self, at: usize) -> u32 {
+        self.critical.iter().cycle().nth(at % self.critical.len().max(1)).copied().unwrap_or(0)
+    }
+
+    fn target(&self, at: usize) -> String {
+        format!("queue {}", self.queue(at))
+    }
+
+    /// The rule for these frames, at the last free place: the first ones are left to whoever wants to win.
+    fn rule(&self, frames: Frames, at: usize, table: &Rules, taken: &mut Vec<u32>) -> Step {
+        let queue = u64::from(self.queue(at));
+        if let Some(found) = table.rules.iter().find(|rule| rule.frames == frames) {
+            let rule = Some((frames, queue));
+            let now = format!("queue {} by rule {}", found.queue, found.location);
+            let step = Step::to(
+                name(&frames),
+                now,
+                Change::Rule { location: found.location, rule },
+                self.facts,
+                GAINS,
+            );
+            if found.queue == queue {
+                return step;
+            }
+            let why = format!("rule {} sends them to queue {}: remove it first", found.location, found.queue);
+            return Step { able: Able::Cannot(why), lost: LOST.to_owned(), ..step };
+        }
+        let Some(location) = (0..table.size).rev().find(|place| !taken.contains(place)) else {
+            let why =
+                format!("its table of {} rules is full: ask for fewer ports or participants", table.size);
+            return Step::cannot(name(&frames), self.target(at), GAINS, &why, LOST);
+        };
+        taken.push(location);
+        let change = Change::Rule { location, rule: Some((frames, queue)) };
+        Step::to(name(&frames), "any queue", change, self.facts, GAINS)
+    }
+}
+
+/// All of them, the ports behind one noun.
+fn names(all: &[Frames]) -> String {
+    let port =
+        |frames: &Frames| if let Frames::UdpPort(port) = frames { Some(port.to_string()) } else { None };
+    let ports: Vec<String> = all.iter().filter_map(port).collect();
+    let ports = if ports.is_empty() { None } else { Some(format!("UDP ports {}", ports.join(", "))) };
+    let others = all.iter().filter(|frames| port(frames).is_none()).map(name);
+    ports.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+}
+
+fn name(frames: &Frames) -> String {
+    match frames {
+        Frames::UdpPort(port) => format!("UDP port {port}"),
+        Frames::Pcp(pcp) => format!("VLAN tag with PCP {pcp}"),
+        Frames::Other => "others".to_owned(),
+    }
+}

@@ -1,0 +1,237 @@
+//! The planner against NICs that were written down: the whole plan is the expected text.
+//!
+//! `UPDATE_PLANS=1` writes the plans that there are now; what has changed in them is then to be read.
+
+use std::path::Path;
+
+use taut_nic::{Able, Change, Facts, Machine, NicConfig, Outcome, Record, Recorded, apply, plan, undo};
+
+const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\nvlan = 5\npcp = 6\n";
+
+fn facts(name: &str) -> Facts {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("facts").join(name);
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn config(facts: &Facts, lines: &str) -> NicConfig {
+    NicConfig::parse(&format!("interface = {:?}\n{lines}", facts.interface), "nic.toml").unwrap()
+}
+
+/// The plan must be the text of the file.
+fn check(facts: &Facts, lines: &str, name: &str) {
+    let page = plan(&config(facts, lines), facts).unwrap().page();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans").join(name);
+    if std::env::var_os("UPDATE_PLANS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(page, std::fs::read_to_string(&path).unwrap(), "{}", path.display());
+}
+
+#[test]
+fn an_i226() {
+    check(&facts("i226.json"), FILE, "i226.txt");
+}
+
+#[test]
+fn an_i226_with_a_schedule() {
+    let lines = format!("{FILE}schedule = [\"critical 300us\", \"others 700us\"]\n");
+    check(&facts("i226.json"), &lines, "i226-schedule.txt");
+}
+
+#[test]
+fn an_i210() {
+    check(&facts("i210.json"), FILE, "i210.txt");
+}
+
+#[test]
+fn a_nic_that_can_do_nothing() {
+    check(
+        &facts("nothing.json"),
+        "cpus = [1]\ndomains = [0]\nschedule = [\"critical 1ms\"]\n",
+        "nothing.txt",
+    );
+}
+
+/// A NIC whose rules see ports, without mqprio in the kernel.
+#[test]
+fn ports_are_steered_where_rules_see_them() {
+    let facts = Facts { driver: "ixgbe".to_owned(), kinds: vec!["mq".to_owned()], ..facts("i226.json") };
+    check(&facts, "domains = [1]\nparticipants = 1\nports = [9000]\ncritical_queues = [2, 3]\n", "ports.txt");
+}
+
+/// What comes with queues that are not there yet is done after them.
+#[test]
+fn a_nic_with_one_queue_of_four() {
+    let mut facts = facts("i210.json");
+    facts.channels.as_mut().unwrap().combined = 1;
+    facts.xps.as_mut().unwrap().truncate(1);
+    facts.interrupts.retain(|interrupt| interrupt.queue.is_none_or(|queue| queue == 0));
+    check(&facts, FILE, "i210-one-queue.txt");
+}
+
+#[test]
+fn each_class_has_a_row_of_queues() {
+    let facts = facts("i226.json");
+    let qdisc = |queues: &str| {
+        let plan = plan(&config(&facts, &format!("critical_queues = {queues}")), &facts).unwrap();
+        plan.steps.into_iter().find(|step| step.item == "qdisc").unwrap().then
+    };
+    assert_eq!(qdisc("[0]"), "mqprio, priority 4 to queue 0, all others to queues 1-3");
+    assert_eq!(qdisc("[1]"), "mqprio, priority 4 to queue 1, all others to queues 2-3");
+    assert_eq!(qdisc("[3, 2]"), "mqprio, priority 4 to queues 2-3, all others to queues 0-1");
+    for no_row in ["[0, 2]", "[0, 1, 2, 3]"] {
+        assert_eq!(qdisc(no_row), "mq with a pfifo for each of 4 queues");
+    }
+}
+
+/// Nothing serves a single queue better than what is there; pfifo_fast knows priorities 6 and 7.
+#[test]
+fn one_queue() {
+    let mut facts = facts("i210.json");
+    let channels = facts.channels.as_mut().unwrap();
+    (channels.combined, channels.combined_max) = (1, 1);
+    facts.kinds.clear();
+    facts.qdiscs.as_mut().unwrap().root = "pfifo_fast".to_owned();
+    for (priority, lost) in [(4, "critical frames wait behind others in the kernel"), (6, "")] {
+        let plan = plan(&config(&facts, &format!("priorities = [{priority}]")), &facts).unwrap();
+        let step = plan.steps.into_iter().find(|step| step.item == "qdisc").unwrap();
+        assert_eq!((step.able, step.lost.as_str()), (Able::AsPlanned, lost));
+    }
+}
+
+#[test]
+fn what_the_file_asks_and_the_nic_has_not() {
+    let facts = facts("i226.json");
+    let told = |lines: &str| plan(&config(&facts, lines), &facts).unwrap_err();
+    assert_eq!(told("queues = 5"), "queues = 5, and enp2s0 has 4 at most: ask for fewer");
+    assert_eq!(
+        told("critical_queues = [4]"),
+        "critical_queues names queue 4, and enp2s0 has queues 0 to 3: name one of these"
+    );
+    assert_eq!(told("cpus = [9]"), "cpus names processor 9, and 0-3 are online: name some of these");
+}
+
+/// A machine and its records.
+struct Bench {
+    machine: Recorded,
+    config: NicConfig,
+    records: Vec<Record>,
+}
+
+impl Bench {
+    fn new(name: &str) -> Bench {
+        let facts = facts(name);
+        let config = config(&facts, FILE);
+        Bench { machine: Recorded::new(facts), config, records: Vec::new() }
+    }
+
+    fn apply(&mut self) -> Vec<Outcome> {
+        let outcomes = apply(&mut self.machine, &self.config, "net:[1]", &mut self.records, &mut |_| Ok(()));
+        outcomes.unwrap().into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    /// The steps, and why they were left.
+    fn undo(&mut self) -> Vec<(String, Option<String>)> {
+        let interface = &self.config.interface;
+        let all = undo(&mut self.machine, interface, "net:[1]", &mut self.records, &mut |_| Ok(()));
+        all.unwrap().into_iter().map(|taken| (taken.item, taken.left)).collect()
+    }
+}
+
+#[test]
+fn what_was_applied_is_as_planned_and_is_taken_back() {
+    for name in ["i226.json", "i210.json"] {
+        let mut bench = Bench::new(name);
+        bench.apply();
+        let again = plan(&bench.config, &bench.machine.facts).unwrap();
+        assert_eq!(again.changes(), 0, "{}", again.page());
+        let records = bench.records.clone();
+        assert!(bench.apply().iter().all(|outcome| *outcome == Outcome::Left), "there is nothing to do");
+        assert_eq!(bench.records, records);
+        let made: Vec<String> = records.iter().map(|record| record.item.clone()).collect();
+        let taken = bench.undo();
+        assert!(taken.iter().all(|(_, left)| left.is_none()));
+        assert!(taken.iter().map(|(item, _)| item).eq(made.iter().rev()), "in reverse order: {taken:?}");
+        let mut before = facts(name);
+        before.qdiscs.as_mut().unwrap().leaves.clear();
+        assert_eq!((bench.machine.facts, bench.records), (before, Vec::new()));
+    }
+}
+
+/// Whichever step fails, those before it are taken back, and those behind it were not tried.
+#[test]
+fn a_step_that_fails() {
+    let steps = {
+        let mut bench = Bench::new("i226.json");
+        bench.apply();
+        bench.records.len()
+    };
+    assert!(steps > 5);
+    for made in 0..steps {
+        let mut bench = Bench::new("i226.json");
+        bench.machine.refuses_after = Some(made);
+        let outcomes = bench.apply();
+        assert!(matches!(outcomes.last(), Some(Outcome::Failed(why)) if why == "it refuses; ask for less"));
+        assert_eq!(bench.records.len(), made);
+        bench.machine.refuses_after = None;
+        bench.undo();
+        let mut before = facts("i226.json");
+        if bench.machine.facts.qdiscs != before.qdiscs {
+            before.qdiscs.as_mut().unwrap().leaves.clear();
+        }
+        assert_eq!(bench.machine.facts, before, "{made} steps made");
+    }
+}
+
+#[test]
+fn nothing_is_changed_without_a_record() {
+    let mut bench = Bench::new("i226.json");
+    let mut full = |_: &[Record]| Err("no room; make some".to_owned());
+    let outcomes =
+        apply(&mut bench.machine, &bench.config, "net:[1]", &mut bench.records, &mut full).unwrap();
+    assert_eq!(outcomes.last().unwrap().1, Outcome::Failed("no room; make some".to_owned()));
+    assert_eq!((bench.machine.facts, bench.records), (facts("i226.json"), Vec::new()));
+}
+
+#[test]
+fn what_somebody_else_has_set_since_stays() {
+    let mut bench = Bench::new("i226.json");
+    bench.apply();
+    bench.machine.change(&Change::Ring(512)).unwrap();
+    let left: Vec<String> = bench.undo().into_iter().filter_map(|(_, left)| left).collect();
+    assert_eq!(left, ["somebody has set it to 512 frames since"]);
+    assert_eq!(bench.machine.facts.ring.unwrap().rx, 512);
+}
+
+#[test]
+fn a_second_apply_keeps_what_was_first() {
+    let mut bench = Bench::new("i226.json");
+    for frames in [512, 1_024] {
+        bench.config.ring = Some(frames);
+        bench.apply();
+        assert_eq!(bench.machine.facts.ring.as_ref().unwrap().rx, frames);
+    }
+    bench.undo();
+    assert_eq!(bench.machine.facts.ring.unwrap().rx, 256);
+}
+
+#[test]
+fn each_network_namespace_has_its_own() {
+    let mut bench = Bench::new("i226.json");
+    bench.apply();
+    let count = bench.records.len();
+    let interface = &bench.config.interface;
+    let all = undo(&mut bench.machine, interface, "net:[2]", &mut bench.records, &mut |_| Ok(())).unwrap();
+    assert!(all.iter().all(|taken| taken.left.as_ref().is_some_and(|why| why.contains("net:[1]"))));
+    assert_eq!(bench.records.len(), count);
+}
+
+/// A discipline that a person made stays, for its settings could not be put back.
+#[test]
+fn a_discipline_of_somebody_else() {
+    let mut facts = facts("i226.json");
+    facts.qdiscs.as_mut().unwrap().handle = 1 << 16;
+    let plan = plan(&config(&facts, FILE), &facts).unwrap();
+    let step = plan.steps.iter().find(|step| step.item == "qdisc").unwrap();
+    assert!(matches!(&step.able, Able::Cannot(why) if why.contains("mq 1: was made by somebody else")));
+}

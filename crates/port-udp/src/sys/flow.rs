@@ -1,0 +1,242 @@
+//! Rules of a NIC that say which frames go to which of its receive queues, by the ioctl SIOCETHTOOL: netlink has no
+//! message for them.
+//!
+//! The layout is that of linux/ethtool.h: `ethtool_rxnfc` with an `ethtool_rx_flow_spec` in it, and behind it the
+//! numbers of rules. Only what is named here is read or written.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+/// The ioctl of everything that ethtool does.
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+const GRXCLSRLCNT: u32 = 0x2e;
+const GRXCLSRULE: u32 = 0x2f;
+const GRXCLSRLALL: u32 = 0x30;
+const SRXCLSRLDEL: u32 = 0x31;
+const SRXCLSRLINS: u32 = 0x32;
+
+/// Kinds of flow: UDP over IPv4, and anything by its Ethernet header; the bit says that the tag counts too.
+const UDP_V4_FLOW: u32 = 0x02;
+const ETHER_FLOW: u32 = 0x12;
+const FLOW_EXT: u32 = 0x8000_0000;
+/// Bits of a VLAN tag that are its priority, PCP.
+const PCP_BITS: u16 = 0xe000;
+
+/// Where the members are, in bytes.
+const DATA: usize = 8;
+const FLOW_TYPE: usize = 16;
+const VALUE: usize = 20;
+const VALUE_TAG: usize = 82;
+const MASK: usize = 92;
+const MASK_TAG: usize = 154;
+const QUEUE: usize = 168;
+const LOCATION: usize = 176;
+const RULES: usize = 184;
+const LOCATIONS: usize = 188;
+const SIZE: usize = 192;
+/// The destination port within `ethtool_tcpip4_spec`.
+const PORT: usize = 10;
+/// The union that VALUE and MASK begin: what is set of it must be known, or the rule is none of ours.
+const UNION: usize = 52;
+
+/// Rules that are read; tables of NICs have room for 16 to some thousands. Higher costs memory for each look.
+const MAX_RULES: u32 = 4_096;
+/// A table whose driver chooses the place itself says so by this bit of its size.
+const SPECIAL: u64 = 0x8000_0000;
+
+/// Which frames a rule is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlowFrames {
+    /// UDP over IPv4 to this port, from and to whatever address.
+    UdpPort(u16),
+    /// Frames with a VLAN tag of this priority.
+    Pcp(u8),
+    /// Anything else.
+    Other,
+}
+
+/// One rule of a NIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowRule {
+    /// Its place in the table; lower ones win.
+    pub location: u32,
+    /// The receive queue that the frames go to.
+    pub queue: u64,
+    /// Which frames.
+    pub frames: FlowFrames,
+}
+
+/// The memory of one call.
+///
+/// Invariant: it is at least [`SIZE`] bytes, and longer by four bytes for each rule that [`RULES`] asks for, so the
+/// kernel writes inside of it.
+struct Command {
+    words: Vec<u64>,
+}
+
+impl Command {
+    fn new(command: u32, rules: u32) -> Command {
+        let bytes = SIZE + 4 * rules as usize;
+        let mut made = Command { words: vec![0; bytes.div_ceil(8)] };
+        made.put(0, &command.to_ne_bytes());
+        made.put(RULES, &rules.to_ne_bytes());
+        made
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        for (offset, byte) in bytes.iter().enumerate() {
+            let (word, shift) = ((at + offset) / 8, (at + offset) % 8);
+            if let Some(word) = self.words.get_mut(word) {
+                let mut all = word.to_ne_bytes();
+                all[shift] = *byte;
+                *word = u64::from_ne_bytes(all);
+            }
+        }
+    }
+
+    fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
+        std::array::from_fn(|offset| {
+            let word = self.words.get((at + offset) / 8).copied().unwrap_or(0);
+            word.to_ne_bytes()[(at + offset) % 8]
+        })
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(self.bytes(at))
+    }
+
+    fn call(&mut self, interface: &str) -> io::Result<()> {
+        let name = interface.as_bytes();
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(&0) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+        let mut request = libc::ifreq {
+            ifr_name: [0; libc::IFNAMSIZ],
+            ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: self.words.as_mut_ptr().cast() },
+        };
+        for (to, from) in request.ifr_name.iter_mut().zip(name) {
+            *to = from.cast_signed();
+        }
+        // SAFETY: the request lives through the call and points at `words`, which by the invariant of `Command` has
+        // room for all that the kernel writes.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn write_rule(&mut self, rule: &FlowRule) -> io::Result<()> {
+        let kind = match rule.frames {
+            FlowFrames::UdpPort(port) => {
+                self.put(VALUE + PORT, &port.to_be_bytes());
+                self.put(MASK + PORT, &[0xff; 2]);
+                UDP_V4_FLOW
+            }
+            FlowFrames::Pcp(pcp) => {
+                self.put(VALUE_TAG, &(u16::from(pcp) << 13).to_be_bytes());
+                self.put(MASK_TAG, &PCP_BITS.to_be_bytes());
+                ETHER_FLOW | FLOW_EXT
+            }
+            FlowFrames::Other => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        self.put(FLOW_TYPE, &kind.to_ne_bytes());
+        self.put(QUEUE, &rule.queue.to_ne_bytes());
+        self.put(LOCATION, &rule.location.to_ne_bytes());
+        Ok(())
+    }
+
+    fn read_rule(&self) -> FlowRule {
+        let (value, mask): ([u8; UNION], [u8; UNION]) = (self.bytes(VALUE), self.bytes(MASK));
+        let tag = u16::from_be_bytes(self.bytes(VALUE_TAG));
+        let tag_mask = u16::from_be_bytes(self.bytes(MASK_TAG));
+        let cares: Vec<usize> = (0..UNION).filter(|at| mask[*at] != 0).collect();
+        let whole = cares.iter().all(|at| mask[*at] == 0xff);
+        let frames = match self.word(FLOW_TYPE) {
+            UDP_V4_FLOW if whole && cares == [PORT, PORT + 1] => {
+                FlowFrames::UdpPort(u16::from_be_bytes([value[PORT], value[PORT + 1]]))
+            }
+            kind if kind == ETHER_FLOW | FLOW_EXT && cares.is_empty() && tag_mask == PCP_BITS => {
+                FlowFrames::Pcp((tag >> 13) as u8)
+            }
+            _ => FlowFrames::Other,
+        };
+        let queue = u64::from_ne_bytes(self.bytes(QUEUE));
+        FlowRule { location: self.word(LOCATION), queue, frames }
+    }
+}
+
+/// How many rules the NIC has room for, and those that it has.
+///
+/// *Errors*: what the kernel says; `EOPNOTSUPP` where the driver has no rules.
+/// *Cost*: a call for each rule.
+pub fn flow_rules(interface: &str) -> io::Result<(u64, Vec<FlowRule>)> {
+    let mut count = Command::new(GRXCLSRLCNT, 0);
+    count.call(interface)?;
+    let room = count.word(RULES).min(MAX_RULES);
+    let mut all = Command::new(GRXCLSRLALL, room);
+    all.call(interface)?;
+    let size = [&count, &all].map(|command| u64::from_ne_bytes(command.bytes(DATA)) & !SPECIAL);
+    let mut rules = Vec::new();
+    for at in 0..all.word(RULES).min(room) {
+        let mut one = Command::new(GRXCLSRULE, 0);
+        one.put(LOCATION, &all.bytes::<4>(LOCATIONS + 4 * at as usize));
+        one.call(interface)?;
+        rules.push(one.read_rule());
+    }
+    Ok((size[0].max(size[1]), rules))
+}
+
+/// Adds a rule at its place.
+///
+/// *Errors*: what the driver says; `EINVAL` for [`FlowFrames::Other`].
+pub fn insert_flow_rule(interface: &str, rule: &FlowRule) -> io::Result<()> {
+    let mut command = Command::new(SRXCLSRLINS, 0);
+    command.write_rule(rule)?;
+    command.call(interface)
+}
+
+/// Removes the rule at this place.
+///
+/// *Errors*: what the driver says.
+pub fn remove_flow_rule(interface: &str, location: u32) -> io::Result<()> {
+    let mut command = Command::new(SRXCLSRLDEL, 0);
+    command.put(LOCATION, &location.to_ne_bytes());
+    command.call(interface)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_read_as_it_was_written() {
+        for frames in [FlowFrames::UdpPort(7411), FlowFrames::Pcp(6)] {
+            let rule = FlowRule { location: 63, queue: 3, frames };
+            let mut command = Command::new(SRXCLSRLINS, 0);
+            command.write_rule(&rule).unwrap();
+            assert_eq!(command.read_rule(), rule);
+            command.put(MASK, &[0xff]);
+            assert_eq!(command.read_rule().frames, FlowFrames::Other, "it asks for an address too");
+        }
+    }
+
+    /// Offsets that a C compiler gives on a 64-bit machine.
+    #[test]
+    fn the_layout_of_the_kernel() {
+        let mut command = Command::new(SRXCLSRLINS, 0);
+        command.write_rule(&FlowRule { location: 7, queue: 2, frames: FlowFrames::UdpPort(0x1d05) }).unwrap();
+        let bytes: [u8; SIZE] = command.bytes(0);
+        let set: Vec<(usize, u8)> =
+            bytes.iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect();
+        let wanted =
+            [(0, 0x32), (16, 2), (30, 0x1d), (31, 0x05), (102, 0xff), (103, 0xff), (168, 2), (176, 7)];
+        assert_eq!(set, wanted);
+    }
+
+    #[test]
+    fn the_loopback_interface_has_no_rules() {
+        assert_eq!(flow_rules("lo").unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
+        assert!(flow_rules("a name that is too long").is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! `taut nic`: what a NIC has to be set to so that critical traffic comes first; does it and takes it back.
+//!
+//! The plan and the way to the kernel are `taut-nic`'s; here are the file, the records and the words.
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use taut_nic::{Able, Facts, Host, Machine, NicConfig, Outcome, Plan, Record};
+
+use crate::args::Network;
+use crate::failure::{End, Failure};
+use crate::output;
+use crate::store::{self, Store};
+
+/// The exit code for a NIC that is not as planned, though it could be.
+const NOT_AS_PLANNED: u8 = 2;
+
+/// What is to be done.
+#[derive(Args)]
+pub struct NicArguments {
+    #[command(subcommand)]
+    action: NicAction,
+}
+
+#[derive(Subcommand)]
+enum NicAction {
+    /// Print each step: what is, what would be, what it gains, whether it can be done; changes nothing
+    Plan {
+        #[command(flatten)]
+        what: What,
+        /// Plan for a NIC whose facts are in this file, as `taut nic facts` prints them
+        #[arg(long, value_name = "FILE")]
+        facts: Option<std::path::PathBuf>,
+    },
+    /// Do the steps that can be done, and record what was before
+    Apply(What),
+    /// Take back what apply did, in reverse order
+    Undo(What),
+    /// Compare what is with the plan; ends with 2 if there is something to do
+    Status(What),
+    /// Print what the plan goes by: what this NIC and kernel are like
+    Facts {
+        /// The network interface
+        interface: String,
+    },
+}
+
+/// What it is about.
+#[derive(Args)]
+struct What {
+    /// The file that says what is wanted, or a network interface for the usual
+    #[arg(value_name = "FILE|INTERFACE")]
+    name: String,
+    /// Print each step as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(network: &Network, options: &NicArguments) -> Result<End, Failure> {
+    match &options.action {
+        NicAction::Plan { what, facts } => {
+            let facts = facts.as_deref().map(recorded).transpose()?;
+            print_plan(&what.plan(network, facts)?, what.json)?;
+            Ok(End::Done)
+        }
+        NicAction::Status(what) => {
+            let plan = what.plan(network, None)?;
+            print_plan(&plan, what.json)?;
+            Ok(if plan.changes() == 0 { End::Done } else { End::Code(NOT_AS_PLANNED) })
+        }
+        NicAction::Apply(what) => apply(&what.config(network, None)?, what.json),
+        NicAction::Undo(what) => undo(what, network),
+        NicAction::Facts { interface } => {
+            let facts = host(interface)?.facts().map_err(Failure::System)?;
+            output::json(&facts)?;
+            Ok(End::Done)
+        }
+    }
+}
+
+impl What {
+    fn is_file(&self) -> bool {
+        self.name.contains('/') || self.name.ends_with(".toml")
+    }
+
+    /// What the file says, or the usual for an interface; domains that it does not name are those of the command.
+    fn config(&self, network: &Network, facts: Option<&Facts>) -> Result<NicConfig, Failure> {
+        let domain_id = || network.config().map(|config| config.domain_id);
+        if !self.is_file() {
+            let cpus = facts.map_or_else(Host::cpus, |facts| facts.cpus.clone());
+            return Ok(NicConfig::of_interface(&self.name, domain_id()?, &cpus));
+        }
+        let text = std::fs::read_to_string(&self.name).map_err(|error| {
+            Failure::Wrong(format!("{} cannot be read: {error}; correct its name or its rights", self.name))
+        })?;
+        let mut config = NicConfig::parse(&text, &self.name).map_err(Failure::Wrong)?;
+        if config.domains.is_empty() && config.ports.is_empty() {
+            config.domains.push(domain_id()?);
+        }
+        Ok(config)
+    }
+
+    /// The plan for the NIC with these facts, else for the one of this machine.
+    fn plan(&self, network: &Network, facts: Option<Facts>) -> Result<Plan, Failure> {
+        let config = self.config(network, facts.as_ref())?;
+        let facts = match facts {
+            Some(facts) if facts.interface != config.interface => {
+                return Err(Failure::Wrong(format!(
+                    "the facts are of {}, and the plan is for {}: name the same interface",
+                    facts.interface, config.interface
+                )));
+            }
+            Some(facts) => facts,
+            None => host(&config.interface)?.facts().map_err(Failure::System)?,
+        };
+        taut_nic::plan(&config, &facts).map_err(Failure::Wrong)
+    }
+}
+
+fn host(interface: &str) -> Result<Host, Failure> {
+    Host::open(interface).map_err(Failure::Wrong)
+}
+
+fn recorded(path: &Path) -> Result<Facts, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Wrong(format!("{shown} cannot be read: {error}; correct its name or its rights"))
+    })?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::Wrong(format!("{shown} holds no facts: {error}; `taut nic facts INTERFACE` prints them"))
+    })
+}
+
+fn print_plan(plan: &Plan, json: bool) -> Result<(), Failure> {
+    if json {
+        for step in &plan.steps {
+            output::json(&json!({"kind": "step", "step": step}))?;
+        }
+        return Ok(());
+    }
+    output::line(plan.page().trim_end())?;
+    let cannot = plan.steps.iter().filter(|step| matches!(step.able, Able::Cannot(_))).count();
+    output::line(&format!("{} to do, {cannot} that cannot be done here", plan.changes()))?;
+    Ok(())
+}
+
+fn records() -> Result<(Store, Vec<Record>), Failure> {
+    Store::open(store::directory("taut nic apply")?, "nic")
+}
+
+fn apply(config: &NicConfig, json: bool) -> Result<End, Failure> {
+    let mut machine = host(&config.interface)?;
+    let (store, mut records) = records()?;
+    let mut save = |records: &[Record]| store.save(records);
+    let outcomes = taut_nic::apply(&mut machine, config, &store::namespace()?, &mut records, &mut save)
+        .map_err(Failure::Wrong)?;
+    for (step, outcome) in &outcomes {
+        if json {
+            output::json(&json!({"kind": "step", "step": step, "outcome": outcome}))?;
+        } else {
+            output::line(step.done(outcome).trim_end())?;
+        }
+    }
+    let failed = outcomes.iter().find(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
+    let done = outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Done).count();
+    let Some((step, _)) = failed else {
+        if !json {
+            output::line(&format!("{done} done; `taut nic undo {}` takes it back", config.interface))?;
+        }
+        return Ok(End::Done);
+    };
+    let undo = if done == 0 {
+        "nothing was changed".to_owned()
+    } else {
+        format!("{done} before it are done; `taut nic undo {}` takes them back", config.interface)
+    };
+    Err(Failure::System(format!("{} failed, the steps behind it were not tried, {undo}", step.item)))
+}
+
+fn undo(what: &What, network: &Network) -> Result<End, Failure> {
+    let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
+    let (store, mut records) = records()?;
+    let namespace = store::namespace()?;
+    let of_interface = |record: &Record| record.interface == interface && record.namespace == namespace;
+    let mut save = |records: &[Record]| store.save(records);
+    let all = match Host::open(&interface) {
+        Ok(mut machine) => taut_nic::undo(&mut machine, &interface, &namespace, &mut records, &mut save)
+            .map_err(Failure::System)?,
+        Err(gone) => {
+            // What was set is gone with it.
+            records.retain(|record| !of_interface(record));
+            save(&records).map_err(Failure::System)?;
+            return Err(Failure::Wrong(gone));
+        }
+    };
+    for taken in &all {
+        if what.json {
+            output::json(&json!({"kind": "undo", "undo": taken}))?;
+        } else {
+            output::line(&taken.line())?;
+        }
+    }
+    if all.is_empty() && !what.json {
+        output::line("nothing to undo")?;
+    }
+    match all.iter().filter(|taken| taken.refused).count() {
+        0 => Ok(End::Done),
+        refused => Err(Failure::System(format!("{refused} of {} steps could not be taken back", all.len()))),
+    }
+}

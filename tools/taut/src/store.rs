@@ -1,0 +1,122 @@
+//! Where records are kept of what was changed on this machine, for what takes it back.
+//!
+//! A file that a reboot takes away, as it does what was changed; one process at a time holds it. `doctor` and `nic`
+//! have one each.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+
+/// The records of one command, held by this process.
+pub struct Store {
+    directory: PathBuf,
+    /// The command: `doctor`, `nic`.
+    name: &'static str,
+    _lock: Flock<File>,
+}
+
+/// Where the records of this user are.
+///
+/// *Errors*: [`Failure::Wrong`] where there is no such place.
+pub fn directory(command: &str) -> Result<PathBuf, Failure> {
+    if is_root() {
+        return Ok(PathBuf::from("/run/taut"));
+    }
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
+    own.map(|directory| Path::new(&directory).join("taut")).ok_or_else(|| {
+        Failure::Wrong(format!(
+            "there is no place to record what was before: XDG_RUNTIME_DIR is not set; use `sudo {command}`"
+        ))
+    })
+}
+
+/// The network namespace of this process, by its name in /proc.
+///
+/// *Errors*: [`Failure::System`] without /proc.
+pub fn namespace() -> Result<String, Failure> {
+    let namespace = std::fs::read_link("/proc/self/ns/net").map_err(|error| {
+        Failure::System(format!(
+            "readlink /proc/self/ns/net: {error}; mount /proc, values belong to a namespace"
+        ))
+    })?;
+    Ok(namespace.to_string_lossy().into_owned())
+}
+
+/// Is this root?
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+impl Store {
+    /// Takes the file for this process, with the records in it.
+    ///
+    /// *Errors*: [`Failure::System`] if the file cannot be made, read or understood; [`Failure::Wrong`] while another
+    /// process has it.
+    pub fn open<R: DeserializeOwned>(
+        directory: PathBuf,
+        name: &'static str,
+    ) -> Result<(Store, Vec<R>), Failure> {
+        let refused = |call: &str, path: &Path, error: io::Error| {
+            Failure::System(format!(
+                "{call} {}: {error}; what was before is recorded there: without it nothing is changed",
+                path.display()
+            ))
+        };
+        std::fs::create_dir_all(&directory).map_err(|error| refused("mkdir", &directory, error))?;
+        let lock = directory.join(format!("{name}.lock"));
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&lock)
+            .map_err(|error| refused("open", &lock, error))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
+            Failure::Wrong(format!(
+                "flock {}: {errno}; another taut {name} is at work, wait for it",
+                lock.display()
+            ))
+        })?;
+        let store = Store { directory, name, _lock: lock };
+        let path = store.path();
+        let records = match std::fs::read(&path) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|error| refused("parse", &path, error.into()))?
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(refused("read", &path, error)),
+        };
+        Ok((store, records))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(format!("{}.json", self.name))
+    }
+
+    /// Writes the records, so that a process that ends meanwhile leaves the old ones or the new ones.
+    ///
+    /// *Errors*: a sentence with the remedy.
+    pub fn save<R: Serialize>(&self, records: &[R]) -> Result<(), String> {
+        let saved = if records.is_empty() {
+            match std::fs::remove_file(self.path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            }
+        } else {
+            self.replace(records)
+        };
+        saved.map_err(|error| format!("record it in {}: {error}; make room", self.directory.display()))
+    }
+
+    fn replace<R: Serialize>(&self, records: &[R]) -> io::Result<()> {
+        let new = self.directory.join(format!("{}.json.new", self.name));
+        let mut file = File::create(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(records).map_err(io::Error::other)?)?;
+        file.sync_all()?;
+        std::fs::rename(new, self.path())
+    }
+}

@@ -1,0 +1,214 @@
+//! `nic`, on a veth pair with four queues in a network of its own, which goes with the test.
+
+use std::process::Command;
+
+use crate::common::{Ended, objects};
+
+/// The pair, a /run and a /sys of this network, and a file; `$taut` is the command. `now` tells what the kernel says
+/// of nic0, of XPS whether the first processor sends by queue 1. Ends with the first line that fails.
+const NETWORK: &str = "set -eu
+mount -t tmpfs tmpfs /run
+mount -t sysfs sysfs /sys
+cd /run
+ip link add nic0 numtxqueues 4 numrxqueues 4 type veth peer name nic1 numtxqueues 4 numrxqueues 4
+ip link set nic0 up
+ip link set nic1 up
+cat > nic.toml << 'END'
+interface = \"nic0\"
+queues = 2
+critical_queues = [1]
+cpus = [0]
+domains = [0]
+participants = 1
+pcp = 6
+END
+queues=/sys/class/net/nic0/queues
+now() {
+    echo \"$(ls -d $queues/tx-* | wc -l) tx $(ls -d $queues/rx-* | wc -l) rx\"
+    echo \"XPS $(tr -d '0,' < $queues/tx-1/xps_cpus)\"
+    tc qdisc show dev nic0 | cut -d ' ' -f 2,4,5 | sort
+}
+";
+
+/// What `now` tells of the pair as it was made, and as the file wants it.
+const BEFORE: &str = "4 tx 4 rx\nXPS \nnoqueue root refcnt\n";
+const AFTER: &str = "2 tx 2 rx\nXPS 1\nmq root \npfifo parent 7a00:1\npfifo parent 7a00:2\n";
+
+/// Runs lines of a shell in namespaces of their own; `None` where they cannot be made, as for a user who is not root.
+fn in_namespace(lines: &str) -> Option<Ended> {
+    let inside = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--mount", "sh", "-c", script]).env("taut", env!("CARGO_BIN_EXE_taut"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TAUT_")) {
+            command.env_remove(name);
+        }
+        command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").current_dir("/");
+        Ended::from(command.output().unwrap())
+    };
+    // Root of a user namespace may make the pair, and may not write XPS.
+    let possible = inside(&format!("{NETWORK}echo 0 > $queues/tx-0/xps_cpus")).code;
+    if possible != Some(0) {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "it needs root");
+        println!("LEFT OUT: it needs root, to make a network namespace and to write XPS");
+    }
+    (possible == Some(0)).then(|| inside(&format!("{NETWORK}{lines}")))
+}
+
+/// The names of the steps that went so: `done`, `cannot`, `as it is`, `failed`.
+fn steps<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
+    let begin = format!("  {word:<10}");
+    let items = text.lines().filter_map(|line| line.strip_prefix(&begin));
+    items.map(|rest| rest.split("  ").next().unwrap_or(rest)).collect()
+}
+
+#[test]
+fn what_is_applied_is_taken_back() {
+    let Some(ended) = in_namespace(
+        "now
+$taut nic apply nic.toml > done
+now
+$taut nic status nic.toml > status
+$taut nic apply nic.toml | tail -n 1
+$taut nic undo nic.toml > undone
+now
+ls /run/taut
+$taut nic undo nic.toml
+echo ---
+cat done
+echo ---
+cat undone",
+    ) else {
+        return;
+    };
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
+    let parts: Vec<&str> = ended.stdout.split("---\n").collect();
+    let wanted = format!(
+        "{BEFORE}{AFTER}0 done; `taut nic undo nic0` takes it back\n{BEFORE}nic.lock\nnothing to undo\n"
+    );
+    assert_eq!(parts[0], wanted);
+    assert_eq!(steps(parts[1], "done"), ["channels", "qdisc", "XPS of queue 0", "XPS of queue 1"]);
+    assert_eq!(
+        steps(parts[1], "cannot"),
+        [
+            "receive ring",
+            "coalescing",
+            "UDP ports 7401, 7411, VLAN tag with PCP 6",
+            "interrupts",
+            "time stamps"
+        ]
+    );
+    let refused = "because netlink ETHTOOL_MSG_COALESCE_GET: the driver has no such setting\n";
+    assert!(parts[1].contains(refused), "{}", parts[1]);
+    let undone: Vec<&str> = parts[2].lines().collect();
+    assert!(undone[0].starts_with("XPS of queue 1: processor 0 -> any processor"), "{undone:?}");
+    assert_eq!(undone[2], "qdisc: mq with a pfifo for each of 2 queues -> the kernel's own");
+    assert_eq!(undone[3..], ["channels: 2 rx, 2 tx -> 4 rx, 4 tx"]);
+}
+
+/// XPS is refused by a /sys that cannot be written; what was done before it is taken back.
+#[test]
+fn a_step_that_fails() {
+    let Some(ended) = in_namespace(
+        "mount -o bind,ro /sys /sys
+$taut nic apply nic.toml > done || echo \"code $?\"
+now
+grep -c '\"item\"' /run/taut/nic.json
+$taut nic undo nic0
+now
+ls /run/taut
+echo ---
+cat done",
+    ) else {
+        return;
+    };
+    let (told, done) = ended.stdout.split_once("---\n").unwrap();
+    let wanted = format!(
+        "code 1\n{}2\nqdisc: mq with a pfifo for each of 2 queues -> the kernel's own\n\
+         channels: 2 rx, 2 tx -> 4 rx, 4 tx\n{BEFORE}nic.lock\n",
+        AFTER.replace("XPS 1", "XPS ")
+    );
+    assert_eq!(told, wanted);
+    assert_eq!(
+        ended.stderr,
+        "taut: XPS of queue 0 failed, the steps behind it were not tried, 2 before it are done; `taut nic undo nic0` \
+         takes them back\n"
+    );
+    assert_eq!(steps(done, "failed"), ["XPS of queue 0"]);
+    let why =
+        "because write /sys/class/net/nic0/queues/tx-0/xps_cpus: Read-only file system; a container may not";
+    assert!(done.contains(why), "{done}");
+}
+
+/// A process that is killed in the middle has recorded what it did.
+#[test]
+fn a_record_outlives_its_process() {
+    let Some(ended) = in_namespace(
+        "$taut nic apply nic.toml > done &
+child=$!
+tries=0
+while [ ! -s /run/taut/nic.json ]; do tries=$((tries + 1)); [ $tries -lt 1000000 ]; done
+kill -9 $child
+wait $child || true
+$taut nic undo nic0 > undone
+now",
+    ) else {
+        return;
+    };
+    assert_eq!((ended.stdout.as_str(), ended.code), (BEFORE, Some(0)), "{}", ended.stderr);
+}
+
+#[test]
+fn what_others_have_set_stays() {
+    let Some(ended) = in_namespace(
+        "tc qdisc add dev nic0 root handle 1: htb
+$taut nic plan nic.toml | grep -A 2 ' qdisc '
+$taut nic apply nic.toml > done
+tc qdisc show dev nic0 | cut -d ' ' -f 2,3
+echo 2 > $queues/tx-1/xps_cpus 2> /dev/null || echo 0 > $queues/tx-1/xps_cpus
+$taut nic undo nic0 | grep 'left as it is' | cut -d ' ' -f 1-14
+tc qdisc show dev nic0 | cut -d ' ' -f 2,3",
+    ) else {
+        return;
+    };
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(lines[0].starts_with("  cannot    qdisc"), "{lines:?}");
+    assert!(lines[2].contains("because htb 1: was made by somebody else"), "{lines:?}");
+    assert_eq!([lines[3], lines[5]], ["htb 1:", "htb 1:"]);
+    assert!(lines[4].starts_with("XPS of queue 1: left as it is: "), "{lines:?}");
+}
+
+#[test]
+fn a_plan_changes_nothing_and_status_compares() {
+    let Some(ended) = in_namespace(
+        "now
+$taut nic plan nic.toml --json > plan
+$taut nic plan nic0 > /dev/null
+now
+ls /run/taut 2> /dev/null || true
+$taut nic status nic.toml > /dev/null || echo \"code $?\"
+$taut nic facts nic1 > nic1.json
+sed -i s/nic0/nic1/ nic.toml
+$taut nic plan nic.toml --facts nic1.json | head -n 1
+echo ---
+cat plan",
+    ) else {
+        return;
+    };
+    let (told, plan) = ended.stdout.split_once("---\n").unwrap();
+    let wanted = format!("{BEFORE}{BEFORE}code 2\nnic1 (no device): critical queue 1 of 2, on processor 0\n");
+    assert_eq!((told, ended.stderr.as_str()), (wanted.as_str(), ""));
+    let steps = objects(plan);
+    assert_eq!(steps[0]["step"]["item"], "channels");
+    assert_eq!(steps[0]["step"]["able"]["change"]["channels"]["tx"], 2);
+}
+
+/// The files of /sys are those of the namespace that it was mounted in.
+#[test]
+fn a_foreign_sys() {
+    let Some(ended) = in_namespace(
+        "unshare --net sh -c 'ip link add nic9 type veth peer name nic8; $taut nic plan nic9' | grep -A 2 ' XPS '",
+    ) else {
+        return;
+    };
+    assert!(ended.stdout.contains("because /sys is that of another network namespace"), "{}", ended.stdout);
+}
