@@ -114,6 +114,11 @@ pub fn all_right(wrong: &str) -> bool {
     wrong.split(',').all(|one| one.is_empty() || one.ends_with(":0"))
 }
 
+/// A reader rings a writer that waits just then, which is rare: a victim that was seen to may never do so again.
+fn is_by_chance(role: &str, point: Point) -> bool {
+    role == "reader" && matches!(point, Point::BeforeRing | Point::Rung)
+}
+
 /// Runs both victims to the end in peace: which of them passes which point how often.
 fn cases(writer: &mut Actor, reader: &mut Actor) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
@@ -175,6 +180,7 @@ fn round(
     match status {
         Some(status) if was_struck(status) => {}
         Some(status) => return Err(format!("{role} at {point:?}: ended by {status}: {}", victim.log())),
+        None if is_by_chance(role, *point) => {}
         None => found.missed += 1,
     }
     drop(victim);
