@@ -99,6 +99,15 @@ impl Source {
         false
     }
 
+    /// How many are lost before its sample of this number, if that is to be told by the numbers: who is not reliable also
+    /// does without what comes through the protocol later than what followed it here. Else the lane says how many.
+    #[inline]
+    fn skipped(&self, number: SequenceNumber) -> Option<u64> {
+        // What was written before this side listened is not lost.
+        let tells = !self.reliable && self.next > SequenceNumber::FIRST;
+        tells.then(|| u64::try_from(number.0.saturating_sub(self.next.0)).unwrap_or(0))
+    }
+
     fn stall(&mut self) {
         self.stalled = true;
         self.lane.step_back();
@@ -393,13 +402,13 @@ impl ReaderSide {
                     break;
                 }
                 Next::Sample { lost } => {
-                    self.note_lost(lost, pulled);
                     let payload = std::mem::take(&mut self.entry.payload).keep(&mut self.short);
                     let change = cell::change(source.writer, now, &self.entry.meta, payload);
                     let number = change.sequence_number;
                     if number < source.next {
                         continue;
                     }
+                    self.note_lost(source.skipped(number).unwrap_or(lost), pulled);
                     if source.reliable && number > source.next {
                         source.stall();
                         break;
@@ -624,10 +633,7 @@ impl ReaderSide {
         let head = Head::of(&self.entry.meta);
         let follows = head.number == source.next || (!source.reliable && head.number > source.next);
         let last = self.cache.depth.is_none() || !source.lane.is_ready();
-        if lost > 0 {
-            self.sample_lost.count(lost);
-            pulled.news = pulled.news | StatusMask::SAMPLE_LOST;
-        }
+        let skipped = source.skipped(head.number);
         let instance = match self.key_hash {
             None => Some(InstanceHandle::NIL),
             Some(key_hash) => key_hash(&self.entry.payload, false),
@@ -640,10 +646,14 @@ impl ReaderSide {
         if !passed {
             source.lane.step_back();
             self.entry.payload.clear();
+            if skipped.is_none() {
+                self.note_lost(lost, pulled);
+            }
             return Passed::Not(out);
         }
         source.next = head.number.next();
         pulled.awaited |= source.publish();
+        self.note_lost(skipped.unwrap_or(lost), pulled);
         let taken = out(Taken {
             payload: &mut self.entry.payload,
             payload_kind: PayloadKind::Data,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taut_base::{SequenceNumber, Time};
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Meta};
-use taut_qos::DataReaderQos;
+use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::history_cache::ChangeKind;
 
 use crate::reader_cache_tests::{change, writer};
@@ -17,10 +17,14 @@ const CELLS: usize = 4;
 
 /// A reader's side that reads the lane of each of so many writers, all of them waiting for room.
 fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
+    side_of(writers, ReliabilityKind::Reliable)
+}
+
+fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) {
     let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
     let mut qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
     // Writers wait for reliable readers only.
-    qos.reliability.kind = taut_qos::ReliabilityKind::Reliable;
+    qos.reliability.kind = kind;
     let mut side = ReaderSide::new(&qos, &type_support);
     let lanes = (1..=writers).map(|n| {
         let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
@@ -105,6 +109,30 @@ fn who_waits_for_room_hears_of_what_the_protocol_has_emptied() {
     side.note_awaited(pulled);
     side.remove_lane(writer(1));
     assert!(side.take_awaited());
+}
+
+#[test]
+fn what_a_lane_overtakes_is_lost_to_who_is_not_reliable() {
+    for passes in [false, true] {
+        let (mut side, mut lanes) = side_of(1, ReliabilityKind::BestEffort);
+        let take = |side: &mut ReaderSide| {
+            if passes && matches!(side.pass_next(&mut Pulled::default(), |_| ()), Passed::On(())) {
+                return true;
+            }
+            side.pull(Time(1));
+            side.take_next(Time(1)).is_some()
+        };
+        lanes[0].push(&meta(3), b"the first that it hears").unwrap();
+        assert!(take(&mut side) && side.sample_lost.total_count == 0);
+        lanes[0].push(&meta(6), b"overtakes two").unwrap();
+        assert!(take(&mut side));
+        assert_eq!((side.sample_lost.total_count, side.sample_lost.total_count_change), (2, 2));
+        for late in [4, 5] {
+            let mut late = Some(change(ChangeKind::Alive, 1, 0, late));
+            assert_eq!((side.deliver(Time(1), 0, &mut late), late.is_none()), (StatusMask::NONE, true));
+        }
+        assert!(side.take_next(Time(1)).is_none() && side.sample_lost.total_count == 2);
+    }
 }
 
 #[test]
