@@ -408,7 +408,9 @@ impl ReaderSide {
                     if number < source.next {
                         continue;
                     }
-                    self.note_lost(source.skipped(number).unwrap_or(lost), pulled);
+                    if lost > 0 || number != source.next {
+                        self.note_lost(source.skipped(number).unwrap_or(lost), pulled);
+                    }
                     if source.reliable && number > source.next {
                         source.stall();
                         break;
@@ -433,6 +435,7 @@ impl ReaderSide {
         pulled.awaited |= source.publish();
     }
 
+    #[cold]
     fn note_lost(&mut self, lost: u64, pulled: &mut Pulled) {
         if lost > 0 {
             self.sample_lost.count(lost);
@@ -633,7 +636,8 @@ impl ReaderSide {
         let head = Head::of(&self.entry.meta);
         let follows = head.number == source.next || (!source.reliable && head.number > source.next);
         let last = self.cache.depth.is_none() || !source.lane.is_ready();
-        let skipped = source.skipped(head.number);
+        // Else nothing is lost before it.
+        let skips = head.number != source.next || lost > 0;
         let instance = match self.key_hash {
             None => Some(InstanceHandle::NIL),
             Some(key_hash) => key_hash(&self.entry.payload, false),
@@ -646,14 +650,17 @@ impl ReaderSide {
         if !passed {
             source.lane.step_back();
             self.entry.payload.clear();
-            if skipped.is_none() {
+            if skips && source.skipped(head.number).is_none() {
                 self.note_lost(lost, pulled);
             }
             return Passed::Not(out);
         }
+        let skipped = if skips { source.skipped(head.number).unwrap_or(lost) } else { 0 };
         source.next = head.number.next();
         pulled.awaited |= source.publish();
-        self.note_lost(skipped.unwrap_or(lost), pulled);
+        if skipped > 0 {
+            self.note_lost(skipped, pulled);
+        }
         let taken = out(Taken {
             payload: &mut self.entry.payload,
             payload_kind: PayloadKind::Data,
