@@ -19,15 +19,18 @@ pub const DEFAULT_SPIN: Duration = Duration::from_micros(20);
 pub(crate) struct Pace {
     looks: u32,
     pauses: u32,
+    /// Does it count for looks that the first one finds something?
+    counts_at_once: bool,
 }
 
 /// Who waits for a sample wants it at once.
-const FOR_SAMPLE: Pace = Pace { looks: 8, pauses: 1 };
+const FOR_SAMPLE: Pace = Pace { looks: 8, pauses: 1, counts_at_once: true };
 /// Who waits for room is served well with some more of it: each look takes the reader's cache line away.
-const FOR_ROOM: Pace = Pace { looks: 1, pauses: 32 };
+const FOR_ROOM: Pace = Pace { looks: 1, pauses: 32, counts_at_once: true };
 
-/// A look at the port is a system call.
-pub(crate) const AT_PORT: Pace = Pace { looks: 2, pauses: 0 };
+/// A look at the port is a system call, and what is there already a sleep finds by the same one: on one core, the answer
+/// of who was woken and ran first.
+pub(crate) const AT_PORT: Pace = Pace { looks: 2, pauses: 0, counts_at_once: false };
 
 /// Waits without a look after looks in vain, at most. Lower and one who waits for what never comes at once,
 /// as on a single core, looks in vain more often; higher and it takes longer to see that things have changed.
@@ -65,6 +68,10 @@ impl Spin {
         let end = until.map_or(now + longest, |until| until.min(now + longest));
         if end <= now {
             return false;
+        }
+        if !pace.counts_at_once && ready() {
+            self.left.store(self.pause.load(Ordering::Relaxed), Ordering::Relaxed);
+            return true;
         }
         loop {
             for _ in 0..pace.looks {
@@ -259,6 +266,24 @@ mod tests {
         let spin = Spin::default();
         (0..13).for_each(|_| _ = waits_without_a_look(&spin, false));
         assert_eq!([true, false, false].map(|finds| waits_without_a_look(&spin, finds)), [1_023, 0, 1_023]);
+    }
+
+    #[test]
+    fn what_was_there_already_is_no_reason_to_look_at_the_port() {
+        let looks_of = |pace: &Pace| {
+            let spin = Spin::default();
+            (0..13).for_each(|_| _ = waits_without_a_look(&spin, false));
+            let mut looks = 0;
+            for _ in 0..10_000 {
+                spin.look(BRIEF, None, pace, || {
+                    looks += 1;
+                    true
+                });
+            }
+            looks
+        };
+        assert_eq!(looks_of(&AT_PORT), 9);
+        assert_eq!(looks_of(&FOR_SAMPLE), 10_000 - 1_023);
     }
 
     #[test]
