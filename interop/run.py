@@ -24,6 +24,7 @@ def parse(argv):
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--self-test", action="store_true", help="the other vendors with each other, without Taut")
+    parser.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
     parser.add_argument("--jobs", type=int, default=4, help="cells at a time (default 4)")
@@ -42,48 +43,48 @@ def missing(tasks):
 
 
 class Places:
-    """The namespaces, and how much of the machine the running cells may take."""
+    """Where cells run, and how much of the machine those that run may take."""
 
-    def __init__(self, namespaces):
-        self.free = list(namespaces)
-        self.capacity = self.room = len(namespaces)
+    def __init__(self, places):
+        self.free = list(places)
+        self.capacity = self.room = len(places)
         self.changed = threading.Condition()
 
     def take(self, weight):
-        """A namespace, when one is free and there is room for the weight."""
+        """A place, when one is free and there is room for the weight."""
         weight = min(weight, self.capacity)
         with self.changed:
             self.changed.wait_for(lambda: self.free and self.room >= weight)
             self.room -= weight
             return self.free.pop(), weight
 
-    def give(self, namespace, weight):
+    def give(self, place, weight):
         """Gives it back."""
         with self.changed:
-            self.free.append(namespace)
+            self.free.append(place)
             self.room += weight
             self.changed.notify_all()
 
 
-def run_all(tasks, namespaces, scratch, running, stopped):
-    """Every task, as many at a time as there are namespaces."""
-    places = Places(namespaces)
+def run_all(tasks, all_places, scratch, running, stopped):
+    """Every task, as many at a time as there are places."""
+    places = Places(all_places)
 
     def one(task):
         if stopped.is_set():
             return None
-        namespace, weight = places.take(task.cell.weight)
+        place, weight = places.take(task.cell.weight)
         try:
-            outcome = play.play(task, namespace, scratch, running, stopped)
+            outcome = play.play(task, place, scratch, running, stopped)
         finally:
-            places.give(namespace, weight)
+            places.give(place, weight)
         if not stopped.is_set() and (sys.stderr.isatty() or not outcome.passed):
             print(f"{report.MARKS[outcome.passed]:4} {outcome.seconds:5.1f} s  {task.ident}", file=sys.stderr)
         return outcome
 
     # Heavy cells first: at the end they would run alone.
     order = sorted(tasks, key=lambda t: (-t.cell.weight, -t.cell.timeout_s))
-    with ThreadPoolExecutor(len(namespaces)) as pool:
+    with ThreadPoolExecutor(len(all_places)) as pool:
         try:
             done = {id(t): f for t, f in ((t, pool.submit(one, t)) for t in order)}
             return [done[id(t)].result() for t in tasks]
@@ -94,9 +95,9 @@ def run_all(tasks, namespaces, scratch, running, stopped):
             raise
 
 
-def stop_captures(namespaces):
+def stop_captures(places):
     """Ends the captures; gives the reason why they cannot be judged, if there is one."""
-    lost = sum(namespace.stop_capture() for namespace in namespaces)
+    lost = sum(place.stop_capture() for place in places)
     return f"dumpcap lost {lost} packets" if lost else None
 
 
@@ -108,17 +109,18 @@ def run_matrix(options, tasks, excused):
     for directory in (captures, scratch):
         directory.mkdir(parents=True, exist_ok=True)
     netns.remove_stale()
-    namespaces, running, stopped = [], [], threading.Event()
+    make = netns.Cable if options.xdp else netns.Loopback
+    places, running, stopped = [], [], threading.Event()
     try:
         for number in range(min(options.jobs, len(tasks))):
-            namespaces.append(netns.Namespace(number, captures, options.self_test))
-        outcomes = run_all(tasks, namespaces, scratch, running, stopped)
-        lost = stop_captures(namespaces)
+            places.append(make(number, captures, options.self_test))
+        outcomes = run_all(tasks, places, scratch, running, stopped)
+        lost = stop_captures(places)
     finally:
-        for namespace in namespaces:
-            namespace.remove()
+        for place in places:
+            place.remove()
     with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(dissect.dissect, [n.capture for n in namespaces]))
+        verdicts = list(pool.map(dissect.dissect, [place.capture for place in places]))
 
     report.table(outcomes, excused)
     for ident_reason in sorted(set(excused.values())):
@@ -145,7 +147,7 @@ def run_matrix(options, tasks, excused):
 def main():
     """Checks that it can run at all, then runs."""
     options = parse(sys.argv[1:])
-    tasks, excused = cells.tasks(options.self_test, options.only)
+    tasks, excused = cells.tasks(options.self_test, options.xdp, options.only)
     if options.list:
         print("\n".join(t.ident for t in tasks))
         return 0

@@ -148,7 +148,13 @@ def ros_cells():
         yield Cell(f"string-{reliability}", {"reliability": reliability, "count": 10, "rate": 20})
 
 
-def tasks(self_test, only):
+def is_for_cable(task):
+    """One participant has the interface, so only one process of Taut can be at its end."""
+    alone = task.cell.twins and task.subscriber == TAUT or task.cell.decoy and task.publisher == TAUT
+    return not alone and ROS not in (task.publisher, task.subscriber)
+
+
+def tasks(self_test, cable, only):
     """The whole matrix, or the part of it whose names match `only`; and what is excused."""
     cells = [*product_cells(), *special_cells()]
     if self_test:
@@ -161,6 +167,8 @@ def tasks(self_test, only):
     # `taut sub string` asks for reliable delivery, so only a listener can ask for less.
     every += [Task(cell, *pair) for pair in ros for cell in ros_cells()
               if pair[1] != TAUT or cell.name == "string-reliable"]
+    if cable:
+        every = [task for task in every if is_for_cable(task)]
     wanted = [t for t in every if not only or only in t.ident or fnmatchcase(t.ident, only)]
     excused = {t.ident: reason for t in wanted if (reason := excuse(t))} if self_test else {}
     return [t for t in wanted if t.ident not in excused], excused

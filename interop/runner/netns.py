@@ -1,4 +1,4 @@
-"""Network namespaces: made, given loss, captured, removed. Never the root one.
+"""Network namespaces and what they are connected by: made, given loss, captured, removed. Never the root one.
 
 A namespace is named after the process that made it, so that those of a runner
 that was killed can be told from those of one that runs.
@@ -9,7 +9,10 @@ import os
 import signal
 import subprocess
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from . import cells
 
 PREFIX = "taut-mx"
 # What an RTPS datagram begins with.
@@ -40,29 +43,63 @@ def remove_stale():
 
 
 class Namespace:
-    """One namespace with a loopback that carries multicast, and its capture."""
+    """One namespace."""
+
+    def __init__(self, suffix):
+        self.name = f"{PREFIX}_{os.getpid()}_{suffix}"
+        run("ip", "netns", "add", self.name)
+
+    def ip(self, *words):
+        """Runs iproute2 inside."""
+        run("ip", "-n", self.name, *words)
+
+    def enter(self, *argv):
+        """The command that runs `argv` inside; it dies with the runner, however that ends."""
+        return ["setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", self.name, *argv]
+
+    def nft(self, *words):
+        """Runs nft inside."""
+        return run(*self.enter("nft", *words))
+
+    def remove(self):
+        """Removes the namespace; safe to call twice."""
+        # Refused for a moment while a process that was just ended is still inside.
+        end = time.monotonic() + 2.0
+        while (Path("/run/netns") / self.name).exists() and time.monotonic() < end:
+            run("ip", "netns", "del", self.name, check=False)
+
+
+@dataclass
+class Side:
+    """What a peer is told of where it is."""
+
+    namespace: Namespace
+    interface: str
+    environment: dict = field(default_factory=dict)
+
+
+class Place:
+    """Where the peers of a cell meet; what is sent there is captured, and some of it lost if that is wanted."""
 
     def __init__(self, number, capture_dir, everything):
-        self.name = f"{PREFIX}_{os.getpid()}_{number}"
         self.domains = 0
         self.capture = capture_dir / f"{number}.pcapng"
         self.dumpcap = None
-        run("ip", "netns", "add", self.name)
+        self.namespaces = []
         try:
-            for words in (
-                ("link", "set", "lo", "up"),
-                ("link", "set", "lo", "multicast", "on"),
-                ("route", "add", "224.0.0.0/4", "dev", "lo"),
-            ):
-                run("ip", "-n", self.name, *words)
+            self.make(number)
             self.start_capture(ANYONE if everything else TAUT_ALONE)
         except BaseException:
             self.remove()
             raise
 
-    def enter(self, *argv):
-        """The command that runs `argv` inside; it dies with the runner, however that ends."""
-        return ["setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", self.name, *argv]
+    def make(self, number):
+        """Makes the namespaces. The last one is where it is captured, and where datagrams are lost."""
+        raise NotImplementedError
+
+    def side(self, vendor):
+        """Where this vendor's peers are."""
+        raise NotImplementedError
 
     def next_domain(self):
         """A domain of its own for each cell; below 100 no port is in the ephemeral range."""
@@ -71,9 +108,10 @@ class Namespace:
 
     def start_capture(self, packet_filter):
         """Starts dumpcap and waits until it captures."""
-        argv = ["dumpcap", "-q", "-i", "lo", "-B", "128", "-f", packet_filter, "-w", str(self.capture)]
+        interface = self.side(None).interface
+        argv = ["dumpcap", "-q", "-i", interface, "-B", "128", "-f", packet_filter, "-w", str(self.capture)]
         self.dumpcap = subprocess.Popen(
-            self.enter(*argv), stderr=subprocess.PIPE, text=True, start_new_session=True
+            self.namespaces[-1].enter(*argv), stderr=subprocess.PIPE, text=True, start_new_session=True
         )
         said = ""
         for line in self.dumpcap.stderr:
@@ -95,36 +133,73 @@ class Namespace:
                 return int(line.split("': ")[1].split()[0].split("/")[1])
         return 0
 
+    # Where datagrams on their way to the others are lost, and if they meet on a cable, those from them.
+    hooks = ("inet", "{ type filter hook input priority 0; }"),
+
     def lose(self, percent):
         """Drops that share of the RTPS datagrams, whatever ports they go to: Cyclone's are the kernel's choice."""
-        self.nft("add", "table", "inet", "loss")
-        self.nft("add", "chain", "inet", "loss", "in", "{ type filter hook input priority 0; }")
-        self.nft(
-            "add", "rule", "inet", "loss", "in", "meta", "l4proto", "udp", "@th,64,32", RTPS_MAGIC,
-            "numgen", "random", "mod", "100", "<", str(percent), "counter", "drop",
-        )
+        nft = self.namespaces[-1].nft
+        for family, hook in self.hooks:
+            nft("add", "table", family, "loss")
+            nft("add", "chain", family, "loss", "in", hook)
+            nft(
+                "add", "rule", family, "loss", "in", "meta", "l4proto", "udp", "@th,64,32", RTPS_MAGIC,
+                "numgen", "random", "mod", "100", "<", str(percent), "counter", "drop",
+            )
 
     def lose_nothing(self):
-        """Removes the rule and gives the number of datagrams that it dropped."""
-        listing = json.loads(self.nft("-j", "list", "table", "inet", "loss"))
-        self.nft("delete", "table", "inet", "loss")
-        for item in listing["nftables"]:
-            for part in item.get("rule", {}).get("expr", []):
-                if "counter" in part:
-                    return part["counter"]["packets"]
-        return 0
-
-    def nft(self, *words):
-        """Runs nft inside."""
-        return run(*self.enter("nft", *words))
+        """Removes the rules and gives the number of datagrams that the one that dropped least has dropped."""
+        nft = self.namespaces[-1].nft
+        dropped = []
+        for family, _ in self.hooks:
+            listing = json.loads(nft("-j", "list", "table", family, "loss"))
+            nft("delete", "table", family, "loss")
+            rules = [part for item in listing["nftables"] for part in item.get("rule", {}).get("expr", [])]
+            dropped += [part["counter"]["packets"] for part in rules if "counter" in part]
+        return min(dropped, default=0)
 
     def remove(self):
-        """Ends the capture and removes the namespace; safe to call twice."""
+        """Ends the capture and removes the namespaces; safe to call twice."""
         if self.dumpcap is not None:
             self.dumpcap.kill()
             self.dumpcap.wait()
             self.dumpcap = None
-        # Refused for a moment while a process that was just ended is still inside.
-        end = time.monotonic() + 2.0
-        while (Path("/run/netns") / self.name).exists() and time.monotonic() < end:
-            run("ip", "netns", "del", self.name, check=False)
+        for namespace in self.namespaces:
+            namespace.remove()
+
+
+class Loopback(Place):
+    """One namespace with a loopback that carries multicast."""
+
+    def make(self, number):
+        here = Namespace(number)
+        self.namespaces.append(here)
+        here.ip("link", "set", "lo", "up")
+        here.ip("link", "set", "lo", "multicast", "on")
+        here.ip("route", "add", "224.0.0.0/4", "dev", "lo")
+
+    def side(self, vendor):
+        return Side(self.namespaces[0], "lo")
+
+
+class Cable(Place):
+    """Two namespaces with a cable: Taut at one end sends and receives past the kernel, the others do not."""
+
+    hooks = (*Place.hooks, ("netdev", '{ type filter hook egress device "mx1" priority 0; }'))
+
+    def make(self, number):
+        for end in ("taut", "others"):
+            self.namespaces.append(Namespace(f"{number}_{end}"))
+        near, far = self.namespaces
+        near.ip("link", "add", "mx0", "type", "veth", "peer", "name", "mx1", "netns", far.name)
+        for number, end in enumerate((near, far)):
+            end.ip("link", "set", "lo", "up")
+            end.ip("address", "add", f"10.89.0.{number + 1}/24", "dev", f"mx{number}")
+            end.ip("link", "set", f"mx{number}", "up")
+            end.ip("route", "add", "224.0.0.0/4", "dev", f"mx{number}")
+
+    def side(self, vendor):
+        near, far = self.namespaces
+        if vendor == cells.TAUT:
+            return Side(near, "mx0", {"TAUT_XDP_INTERFACE": "mx0"})
+        return Side(far, "mx1")

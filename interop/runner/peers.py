@@ -21,21 +21,27 @@ ROS_ENVIRONMENT = {
 class Peer:
     """One process and what it has said."""
 
-    def __init__(self, role, argv, namespace, scratch):
+    def __init__(self, role, argv, side, scratch):
         self.role = role
         self.argv = argv
         self.lines = []
         self.heard = threading.Condition()
         self.killed = False
         self.process = subprocess.Popen(
-            namespace.enter(*argv),
+            side.namespace.enter(*argv),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
             start_new_session=True,
-            env={**os.environ, **ROS_ENVIRONMENT, "ROS_LOG_DIR": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={
+                **os.environ,
+                **ROS_ENVIRONMENT,
+                **side.environment,
+                "ROS_LOG_DIR": str(scratch),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
         )
         self.ears = threading.Thread(target=self.listen, daemon=True)
         self.ears.start()

@@ -51,11 +51,11 @@ def arguments(options):
     return words
 
 
-def peer_command(vendor, role, task, domain):
+def peer_command(vendor, role, task, domain, interface):
     """The command line of one side."""
     cell = task.cell
     own = cell.pub if role != "sub" else cell.sub
-    options = {"domain": domain, "interface": "lo", "timeout": cell.timeout_s, **cell.both, **own}
+    options = {"domain": domain, "interface": interface, "timeout": cell.timeout_s, **cell.both, **own}
     if role == "decoy":
         options.update(cell.decoy, timeout=DECOY_S)
     if role == "sub":
@@ -70,17 +70,17 @@ def peer_command(vendor, role, task, domain):
     return [*cells.VENDORS[vendor], "sub" if role == "sub" else "pub", *arguments(options)]
 
 
-def play(task, namespace, scratch, started, stopped):
-    """Runs a cell in a namespace. Who must end the peers early sets `stopped`, then kills `started`."""
+def play(task, place, scratch, started, stopped):
+    """Runs a cell at a place. Who must end the peers early sets `stopped`, then kills `started`."""
     begin = time.monotonic()
-    domain = namespace.next_domain()
+    domain = place.next_domain()
     outcome = Outcome(task)
     if task.cell.loss_percent:
-        namespace.lose(task.cell.loss_percent)
+        place.lose(task.cell.loss_percent)
     peers = {}
 
-    def start(role, argv):
-        peers[role] = Peer(role, argv, namespace, scratch)
+    def start(role, vendor, argv):
+        peers[role] = Peer(role, argv, place.side(vendor), scratch)
         started.append(peers[role])
         if stopped.is_set():
             raise InterruptedError("the run is being stopped")
@@ -88,9 +88,9 @@ def play(task, namespace, scratch, started, stopped):
 
     try:
         if cells.ROS in (task.publisher, task.subscriber):
-            play_ros(task, domain, start, outcome)
+            play_ros(task, domain, place, start, outcome)
         else:
-            play_pair(task, domain, start, outcome)
+            play_pair(task, domain, place, start, outcome)
     except OSError as error:
         outcome.problems.append(f"cannot start: {error}")
     finally:
@@ -103,7 +103,7 @@ def play(task, namespace, scratch, started, stopped):
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
         if task.cell.loss_percent:
-            outcome.dropped = namespace.lose_nothing()
+            outcome.dropped = place.lose_nothing()
             if outcome.dropped == 0:
                 outcome.problems.append("the loss rule dropped nothing")
     outcome.seconds = time.monotonic() - begin
@@ -112,22 +112,22 @@ def play(task, namespace, scratch, started, stopped):
     return outcome
 
 
-def play_pair(task, domain, start, outcome):
+def play_pair(task, domain, place, start, outcome):
     """Two peers with the same command line; a decoy or a second subscriber if the cell has one."""
     cell = task.cell
     end = time.monotonic() + cell.timeout_s + GRACE_S
 
-    def command(vendor, role):
-        return peer_command(vendor, role, task, domain)
+    def begin(role, vendor, does):
+        return start(role, vendor, peer_command(vendor, does, task, domain, place.side(vendor).interface))
 
-    decoy = start("decoy", command(task.publisher, "decoy")) if cell.decoy else None
-    pub = start("pub", command(task.publisher, "pub"))
+    decoy = begin("decoy", task.publisher, "decoy") if cell.decoy else None
+    pub = begin("pub", task.publisher, "pub")
     if cell.late_joiner:
         pub.wait_for("sent", end)
-        sub = start("sub", command(task.subscriber, "sub"))
+        sub = begin("sub", task.subscriber, "sub")
     else:
-        sub = start("sub", command(task.subscriber, "sub"))
-        twin = start("twin", command(task.subscriber, "sub")) if cell.twins else sub
+        sub = begin("sub", task.subscriber, "sub")
+        twin = begin("twin", task.subscriber, "sub") if cell.twins else sub
         if sub.wait_for("matched", end) and twin.wait_for("matched", end):
             time.sleep(FIRST_HEARTBEAT_S)
             pub.release()
@@ -163,25 +163,25 @@ def judge(cell, codes, summary, outcome):
             problems.append(f"{what}: {summary.get(what, 'no summary')}")
 
 
-def play_ros(task, domain, start, outcome):
+def play_ros(task, domain, place, start, outcome):
     """A node of ROS 2 and the command line tool, or two nodes."""
     cell = task.cell
     end = time.monotonic() + cell.timeout_s + GRACE_S
     count, rate = cell.both["count"], cell.both["rate"]
     common = {"domain": domain, "reliability": cell.both["reliability"], "topic": "chatter", "timeout": cell.timeout_s}
-    taut = ["--domain", str(domain), "--interface", "lo", *cells.ROS_TYPE]
+    taut = ["--domain", str(domain), "--interface", place.side(cells.TAUT).interface, *cells.ROS_TYPE]
 
     if task.subscriber == cells.TAUT:
-        sub = start("sub", [cells.TAUT_CLI, "sub", "string", *taut, "--count", str(count), "--json"])
+        sub = start("sub", task.subscriber, [cells.TAUT_CLI, "sub", "string", *taut, "--count", str(count), "--json"])
     else:
-        sub = start("sub", [*cells.VENDORS[cells.ROS], "sub", *arguments({**common, "count": count})])
+        sub = start("sub", task.subscriber, [*cells.VENDORS[cells.ROS], "sub", *arguments({**common, "count": count})])
         sub.wait_for("ready", end)
     # More than the listener asks for: what is said before it listens is lost.
     said = {"count": count * 3, "rate": rate}
     if task.publisher == cells.TAUT:
-        pub = start("pub", [cells.TAUT_CLI, "pub", "string", *taut, "--text", "hello", *arguments(said)])
+        pub = start("pub", task.publisher, [cells.TAUT_CLI, "pub", "string", *taut, "--text", "hello", *arguments(said)])
     else:
-        pub = start("pub", [*cells.VENDORS[cells.ROS], "pub", *arguments({**common, **said})])
+        pub = start("pub", task.publisher, [*cells.VENDORS[cells.ROS], "pub", *arguments({**common, **said})])
     code = sub.wait(end)
     outcome.received = heard(sub, "hello" if task.publisher == cells.TAUT else "Hello World: ")
     if code != 0:

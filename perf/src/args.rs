@@ -74,6 +74,8 @@ pub enum Workload {
     Discovery(Options),
     /// Round trips for a long time, with memory, threads and descriptors of each second
     Soak(Options),
+    /// Round trips, rates and a flood past the kernel's stack and through it, over one link
+    Bypass(Options),
     /// Every workload, within an hour
     All(Options),
     /// A little of every workload, within four minutes
@@ -97,6 +99,7 @@ impl Workload {
             Workload::Memory(options) => ("memory", options),
             Workload::Discovery(options) => ("discovery", options),
             Workload::Soak(options) => ("soak", options),
+            Workload::Bypass(options) => ("bypass", options),
             Workload::All(options) => ("all", options),
             Workload::Smoke(options) => ("smoke", options),
             Workload::Peers(options) => ("peers", options),

@@ -3,7 +3,7 @@
 //! Cases come one after the other; in a case the peers take turns, round by round, so that a machine that
 //! drifts hits all alike.
 
-use crate::args::{Options, Transport};
+use crate::args::{Options, Transport, Wait};
 use crate::case::Case;
 use crate::catalog::Entry;
 use crate::workload;
@@ -72,6 +72,7 @@ pub fn runnable(case: &Case, entries: &[Entry]) -> usize {
 fn cases(command: &str, options: &Options, scale: f64) -> Vec<Case> {
     match command {
         "all" => all(options, scale),
+        "bypass" => bypass(options, scale),
         "smoke" => {
             let quick = Options { quick: true, ..options.clone() };
             workload::NAMES.iter().flat_map(|name| few(name, &quick, scale)).collect()
@@ -144,6 +145,42 @@ fn all(options: &Options, scale: f64) -> Vec<Case> {
     for case in cases.iter_mut().filter(|case| options.rounds.is_none() && case.rounds > 1) {
         case.rounds = ALL_ROUNDS;
     }
+    cases
+}
+
+/// The ways that `bypass` compares: by the kernel, and past it.
+const BYPASS: [Transport; 3] = [Transport::Udp, Transport::Xdp, Transport::XdpL2];
+
+/// What goes past the kernel's stack beside what does not, over one link: asleep and awake, as fast as it goes and
+/// beside a flood.
+fn bypass(options: &Options, scale: f64) -> Vec<Case> {
+    let mut own = options.clone();
+    own.link = true;
+    if own.transport.is_empty() {
+        own.transport.extend(BYPASS);
+    }
+    let sized = |sizes: &[u64], wait: Option<Wait>| {
+        let mut own = own.clone();
+        own.wait = options.wait.or(wait);
+        if own.sizes.is_empty() {
+            own.sizes.extend(sizes);
+        }
+        own
+    };
+    let waits = if options.wait.is_some() { &[Wait::Spin][..] } else { &[Wait::Spin, Wait::Block] };
+    let mut cases = Vec::new();
+    for wait in waits {
+        let closed = sized(&[64, 512, 1_024], Some(*wait));
+        cases.extend(workload::latency::cases(&closed, scale));
+        let open = workload::latency::open_loops(&Options { wait: closed.wait, ..own.clone() }, scale);
+        // One of them says by its name how it waits.
+        cases.extend(open.into_iter().filter(|case| !case.label.contains("inline")));
+    }
+    let inline = workload::latency::open_loops(&own, scale);
+    cases.extend(inline.into_iter().filter(|case| case.label.contains("inline")));
+    // The bursts are of another study.
+    cases.extend(workload::throughput::cases(&Options { quick: true, ..sized(&[32, 1_024], None) }, scale));
+    cases.extend(workload::interference::cases(&sized(&[64], None), scale));
     cases
 }
 

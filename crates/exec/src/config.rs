@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use taut_base::{Duration, Error, GuidPrefix, Result};
 use taut_port_udp::{UdpConfig, UdpPort};
+use taut_port_xdp::XdpConfig;
 use taut_rtps::{Addresses, Anatomy, Config, Interface, MulticastChoice};
 
 use crate::neighbours::hex;
@@ -35,6 +36,8 @@ pub enum Driver {
 pub struct ExecutorConfig {
     /// Domain, interfaces, ports, buffers.
     pub udp: UdpConfig,
+    /// What goes past the kernel's stack, if anything.
+    pub xdp: Option<XdpConfig>,
     /// Hosts to announce to besides multicast: `host`, `host:port`, `[address]:port`.
     pub initial_peers: Vec<String>,
     /// When writers use multicast.
@@ -84,6 +87,7 @@ impl Default for ExecutorConfig {
     fn default() -> Self {
         ExecutorConfig {
             udp: UdpConfig::default(),
+            xdp: None,
             initial_peers: Vec::new(),
             multicast: MulticastChoice::Auto,
             entity_name: String::new(),

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use taut_base::Time;
 use taut_dcps::{DomainParticipant, Entity, Late, StatusMask};
-use taut_port_udp::UdpPort;
 use taut_rtps::TxClass;
 
 use crate::burst::Held;
 use crate::clock::monotonic_now;
 use crate::jobs::{Accounts, JobClass};
+use crate::ports::Ports;
 use crate::promises::Promises;
 use crate::recorder::{Activity, RecordCause, Recorder};
 use crate::reports::Schedule;
@@ -19,7 +19,7 @@ use crate::reports::Schedule;
 /// What the token protects.
 pub(crate) struct Core {
     pub participant: DomainParticipant,
-    pub port: UdpPort,
+    pub port: Ports,
     pub accounts: Accounts,
     pub recorder: Recorder,
     pub reports: Schedule,
@@ -40,7 +40,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub fn new(participant: DomainParticipant, port: UdpPort, recorder: Recorder) -> Core {
+    pub fn new(participant: DomainParticipant, port: Ports, recorder: Recorder) -> Core {
         let (accounts, now, held) = (Accounts::default(), monotonic_now(), Held::NOTHING);
         let reports = Schedule::default();
         let follow_at = Time::NEVER;
@@ -93,7 +93,11 @@ impl Core {
     /// When the next timer is due.
     pub fn next_timeout(&self) -> Time {
         let participant = self.participant.next_timeout().unwrap_or(Time::NEVER);
-        participant.min(self.reports.at).min(self.follow_at).min(self.promises.next())
+        participant
+            .min(self.port.next_timeout(self.now))
+            .min(self.reports.at)
+            .min(self.follow_at)
+            .min(self.promises.next())
     }
 
     /// Is there something to be sent now of class `lowest` or above?

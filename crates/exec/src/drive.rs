@@ -8,11 +8,10 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use taut_base::{Duration, Time};
+use taut_base::{Duration, Error, Result, Time};
 use taut_dcps::DomainParticipant;
 use taut_lock::MutexGuard;
 use taut_port::Traffic;
-use taut_port_udp::UdpPort;
 use taut_rtps::TxClass;
 
 use crate::alarm::{ALARM, Alarm};
@@ -21,7 +20,8 @@ use crate::core::Core;
 use crate::executor::{Inner, WAKE};
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
-use crate::network::NETWORK;
+use crate::network::{HOSTS, NETWORK};
+use crate::ports::{Ports, QUEUES};
 use crate::waiting::AT_PORT;
 
 /// Sockets that can be ready at once, the eventfd and the alarm.
@@ -39,10 +39,12 @@ pub(crate) struct Readable {
     count: usize,
     /// Interfaces have changed.
     network: bool,
+    /// The kernel tells something of hosts.
+    hosts: bool,
 }
 
 impl Readable {
-    fn push(&mut self, source: u64) {
+    pub fn push(&mut self, source: u64) {
         if let Some(slot) = self.sources.get_mut(self.count) {
             *slot = source;
             self.count += 1;
@@ -53,27 +55,36 @@ impl Readable {
         self.count > 0
     }
 
+    fn is_anything(&self) -> bool {
+        self.is_any() || self.network || self.hosts
+    }
+
     fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.sources.iter().take(self.count).copied()
     }
 }
 
 /// What the driver waits at: the port's descriptors, and what wakes it when it is told to and when it is time.
-pub(crate) fn watch(
-    port: &UdpPort,
-) -> std::result::Result<(Epoll, EventFd, Alarm), (&'static str, nix::Error)> {
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|errno| ("epoll_create", errno))?;
+pub(crate) fn watch(port: &Ports) -> Result<(Epoll, EventFd, Alarm)> {
+    let refused = |call: &'static str| {
+        move |errno: nix::Error| {
+            Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
+        }
+    };
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused("epoll_create"))?;
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-    let wake = EventFd::from_value_and_flags(0, flags).map_err(|errno| ("eventfd", errno))?;
-    let sources = port.fds().map(|source| (source.fd, source.index as u64));
-    for (fd, datum) in sources.chain(port.watch().map(|fd| (fd, NETWORK))) {
-        epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(|errno| ("epoll_ctl", errno))?;
+    let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
+    let sockets = port.udp.fds().map(|source| (source.fd, source.index as u64));
+    let watched = port.udp.watch().map(|fd| (fd, NETWORK));
+    let xdp = port.xdp.iter().flat_map(|xdp| xdp.fds().zip(QUEUES as u64..).chain([(xdp.watch(), HOSTS)]));
+    for (fd, datum) in sockets.chain(watched).chain(xdp) {
+        epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(refused("epoll_ctl"))?;
     }
-    let alarm = Alarm::new().map_err(|errno| ("timerfd_create", errno))?;
+    let alarm = Alarm::new().map_err(refused("timerfd_create"))?;
     // Each write, and each time that the alarm rings, is an edge of its own, so that nobody has to read them.
     let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
     for (fd, datum) in [(wake.as_fd(), WAKE), (alarm.fd(), ALARM)] {
-        epoll.add(fd, EpollEvent::new(edge, datum)).map_err(|errno| ("epoll_ctl", errno))?;
+        epoll.add(fd, EpollEvent::new(edge, datum)).map_err(refused("epoll_ctl"))?;
     }
     Ok((epoll, wake, alarm))
 }
@@ -119,8 +130,13 @@ impl Inner {
         let mut core = self.enter();
         self.give_way(&mut core);
         let now = core.now;
+        let is_due = core.next_timeout() <= now;
         let readable = self.sleep(core, now, until);
-        self.give_back(self.step(&readable));
+        let is_look = until.is_some_and(|until| until <= now);
+        // Most looks find nothing.
+        if !is_look || is_due || readable.is_anything() || self.doors.has_lanes() {
+            self.give_back(self.step(&readable));
+        }
     }
 
     /// Gives the token back and waits for the port, a timer or a kick.
@@ -142,9 +158,9 @@ impl Inner {
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
-        let ready = match busy {
-            true => self.wait_ready(Some(Duration::ZERO)),
-            false if polls => self.poll(wake_at),
+        let ready = match busy || wake_at <= now {
+            true => self.glance(now),
+            false if polls => self.poll(now, wake_at),
             false => self.look_and_wait(now, wake_at),
         };
         self.holding.wake();
@@ -158,6 +174,7 @@ impl Inner {
                 WAKE if self.role.has_followers() => self.role.tell_followers(),
                 WAKE => {}
                 NETWORK => readable.network = true,
+                HOSTS => readable.hosts = true,
                 _ => readable.push(source),
             }
         }
@@ -219,6 +236,9 @@ impl Inner {
         if readable.network {
             core.hear_network();
         }
+        if readable.hosts {
+            core.port.hear_hosts();
+        }
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Traffic::User);
@@ -229,6 +249,7 @@ impl Inner {
             let ready = std::mem::replace(&mut core.ready, due);
             self.run(&mut core, JobClass::Timers, |core, _| {
                 core.follow_network();
+                core.port.on_timeout(core.now);
                 core.participant.on_timeout(core.now);
                 core.look_at_promises();
                 core.look_at_reports();

@@ -10,7 +10,7 @@ use taut_dcps::{DomainParticipant, Entity, Write};
 use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
-use taut_port_udp::UdpPort;
+use taut_port_xdp::{Glance, XdpPort};
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
@@ -28,8 +28,8 @@ use crate::jobs::{JobClass, LatencyReport};
 use crate::left::Left;
 use crate::local::{self, Joins};
 use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
-use crate::network::tell_of_buffers;
 use crate::polling::Polling;
+use crate::ports::Ports;
 use crate::promises::Promises;
 use crate::recorder::{FlightRecord, Recorder};
 use crate::reports::Reports;
@@ -69,6 +69,8 @@ pub(crate) struct Inner {
     lanes: LaneMemory,
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
+    /// What has come past the kernel, for one who polls.
+    pub glances: Vec<Glance>,
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
     pub writes: Left<(WriterIndex, Write)>,
@@ -101,8 +103,10 @@ pub struct Stats {
     pub queued_writes: u64,
     /// How often a sleeping driver was woken.
     pub kicks: u64,
-    /// The port's counts.
+    /// The counts of the sockets.
     pub port: taut_port_udp::Stats,
+    /// Those of what goes past the kernel's stack, if anything does.
+    pub xdp: Option<taut_port_xdp::Stats>,
     /// Datagrams whose handling panicked: 0, or there is a defect to report.
     pub panics: u64,
     /// What was refused, by reason.
@@ -122,26 +126,25 @@ impl Executor {
         if config.lock_process {
             taut_port_shm::lock_process()?;
         }
-        let mut port = UdpPort::open(&config.udp)?;
-        tell_of_buffers(config.udp.receive_buffer, port.receive_buffer());
+        let mut port = Ports::open(config)?;
         let doors = Arc::new(Table::new(config.driver == Driver::Inline));
         let held = Box::new(TableDoors::new(Arc::clone(&doors)));
-        let mut about = config.participant(&mut port)?;
+        let mut about = config.participant(&mut port.udp)?;
         let prefix = about.guid_prefix;
         let neighbours = Neighbours::open(config, prefix);
         about.properties.extend(neighbours.own.iter().map(Own::property));
         let participant = DomainParticipant::with_doors(about, held);
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
-        let (epoll, wake, alarm) = watch(&port).map_err(|(call, errno)| {
-            Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
-        })?;
+        let glances = port.xdp.iter().flat_map(XdpPort::glances).collect();
+        let (epoll, wake, alarm) = watch(&port)?;
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
             doors,
             joins: Joins::default(),
             bell: Arc::new(bell),
+            glances,
             neighbours,
             prefix,
             local: config.local,
@@ -304,7 +307,7 @@ impl Drop for Executor {
 impl Inner {
     /// Takes the memory that the participant works with. What cannot be had is told, and waited for when it is used.
     fn prefault(&self) {
-        self.peek(|core| core.port.prefault());
+        self.peek(|core| core.port.udp.prefault());
         if let Err(error) = taut_port_shm::prefault_code() {
             log::warn!("{error}");
         }
@@ -320,8 +323,10 @@ impl Inner {
             ("local_doubts", self.neighbours.doubts.load(Ordering::Relaxed)),
             ("broken_lanes", self.doors.broken_lanes()),
         ];
-        let (mut refused, port, panics) =
-            self.peek(|core| (core.participant.core().counters().refused(), core.port.stats(), core.panics));
+        let (mut refused, port, xdp, panics) = self.peek(|core| {
+            let Core { participant, port, panics, .. } = core;
+            (participant.core().counters().refused(), port.udp.stats(), port.xdp_stats(), *panics)
+        });
         refused.extend(local.into_iter().filter(|(_, count)| *count > 0));
         Stats {
             tokens: self.tokens.load(Ordering::Relaxed),
@@ -329,6 +334,7 @@ impl Inner {
             queued_writes: self.queued.load(Ordering::Relaxed),
             kicks: self.kicks.load(Ordering::Relaxed),
             port,
+            xdp,
             panics,
             refused,
         }

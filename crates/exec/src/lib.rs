@@ -34,6 +34,7 @@ mod path;
 mod payload;
 mod peers;
 mod polling;
+mod ports;
 mod promises;
 mod recorder;
 mod reports;

@@ -16,6 +16,9 @@ use crate::neighbours::FIRST_SOURCE;
 /// The epoll datum of the port's watch.
 pub(crate) const NETWORK: u64 = FIRST_SOURCE - 1;
 
+/// The epoll datum of what the kernel tells of hosts.
+pub(crate) const HOSTS: u64 = FIRST_SOURCE - 3;
+
 /// How long after the first of a group of changes it is looked what there is. Lower tells the others of
 /// addresses that do not last, higher lets samples go astray for longer.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
@@ -43,7 +46,7 @@ fn capped(asked: usize, granted: usize) -> Option<String> {
 impl Core {
     /// Something has changed.
     pub fn hear_network(&mut self) {
-        self.port.hear_changes();
+        self.port.udp.hear_changes();
         self.follow_at = self.follow_at.min(self.now + SETTLED_AFTER);
     }
 
@@ -55,9 +58,10 @@ impl Core {
         self.follow_at = Time::NEVER;
         match self.port.follow() {
             Ok(true) => {
-                let now_at: Vec<String> = self.port.user_unicast().iter().map(ToString::to_string).collect();
+                let now_at: Vec<String> =
+                    self.port.udp.user_unicast().iter().map(ToString::to_string).collect();
                 log::info!("the network has changed: reached at {} now", now_at.join(", "));
-                self.participant.set_addresses(self.now, addresses(&self.port));
+                self.participant.set_addresses(self.now, addresses(&self.port.udp));
             }
             Ok(false) => {}
             Err(error) => log::warn!("the network has changed: {error}"),

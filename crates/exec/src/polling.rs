@@ -4,7 +4,7 @@
 //! for it changes a word that it looks at, and makes no system call. Under a real-time policy it rests now and
 //! then, in many short pauses, before the kernel makes it rest in a long one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration as StdDuration;
 
 use taut_base::{Duration, Error, Result, Time};
@@ -14,6 +14,7 @@ use crate::burst;
 use crate::clock::monotonic_now;
 use crate::drive::Readable;
 use crate::executor::{Executor, Inner};
+use crate::ports::QUEUES;
 use crate::role::Claim;
 use crate::throttle::Throttle;
 
@@ -29,6 +30,10 @@ const SHORTEST_REST: Duration = Duration::from_micros(60);
 /// higher and the kernel stops the thread: it counts over a second.
 const PUT_OFF: Duration = Duration::from_millis(5);
 
+/// Who looks past the kernel asks it so often all the same: for discovery, for changes, for what sockets get. Lower
+/// makes more system calls, higher has those wait.
+const ASKS_KERNEL: Duration = Duration::from_micros(50);
+
 /// What threads know of a driver that polls.
 #[derive(Default)]
 pub(crate) struct Polling {
@@ -36,6 +41,8 @@ pub(crate) struct Polling {
     has_thread: bool,
     /// Somebody does now, and looks at the word by which a driver is woken.
     is_on: AtomicBool,
+    /// When whoever polls past the kernel asks it next.
+    ask_kernel_at: AtomicI64,
     /// Of whoever polls.
     rest: Mutex<Option<Rest>>,
 }
@@ -109,11 +116,11 @@ impl Inner {
     }
 
     /// Looks until there is something to do, at most until `wake_at`. Whoever drives has said that it sleeps.
-    pub fn poll(&self, wake_at: Time) -> Readable {
+    pub fn poll(&self, mut now: Time, wake_at: Time) -> Readable {
         self.holding.look_always();
         loop {
-            let ready = self.wait_ready(Some(Duration::ZERO));
-            let now = monotonic_now();
+            let ready = self.glance(now);
+            now = monotonic_now();
             let is_due = now >= wake_at || now >= burst::due(self.holding.until());
             if ready.is_any() || is_due || self.is_roused() {
                 self.catch_up(now);
@@ -128,6 +135,18 @@ impl Inner {
                 }
             }
         }
+    }
+
+    /// Looks what has come. Past the kernel that takes no system call, and the kernel is asked now and then.
+    pub fn glance(&self, now: Time) -> Readable {
+        let mut ready = Readable::default();
+        if self.glances.is_empty() || now.0 >= self.polling.ask_kernel_at.load(Ordering::Relaxed) {
+            self.polling.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
+            return self.wait_ready(Some(Duration::ZERO));
+        }
+        let queues = self.glances.iter().zip(QUEUES as u64..);
+        queues.filter(|(glance, _)| glance.is_any()).for_each(|(_, source)| ready.push(source));
+        ready
     }
 
     /// Was it woken, or is there something in a lane?

@@ -38,7 +38,7 @@ impl Port for UdpPort {
         }
     }
 
-    /// Four syscalls for an address that was not asked for lately.
+    /// Three syscalls for an address that was not asked for lately.
     fn path_size(&mut self, to: &Locator) -> usize {
         self.sender.address_of(to).map_or(usize::MAX, |to| self.sender.paths.of(to))
     }

@@ -30,8 +30,11 @@ const USUAL: usize = 1_500;
 const KNOWN: usize = 1_024;
 
 /// The paths that were asked for.
-#[derive(Default)]
 pub(crate) struct PathSizes {
+    /// What is asked with, of IPv4 and of IPv6. They are made with the port: whoever asks later may be a thread in
+    /// another network.
+    v4: io::Result<Socket>,
+    v6: io::Result<Socket>,
     /// Where multicast leaves: the addresses, and the numbers of their interfaces.
     multicast: Vec<(IpAddr, u32)>,
     known: BTreeMap<IpAddr, usize>,
@@ -40,6 +43,13 @@ pub(crate) struct PathSizes {
 }
 
 impl PathSizes {
+    pub(crate) fn new(uses_v6: bool) -> PathSizes {
+        let open = |domain| Socket::new(domain, Type::DGRAM, Some(Protocol::UDP));
+        let v4 = open(Domain::IPV4);
+        let v6 = if uses_v6 { open(Domain::IPV6) } else { Err(io::ErrorKind::Unsupported.into()) };
+        PathSizes { v4, v6, multicast: Vec::new(), known: BTreeMap::new(), generation: 0 }
+    }
+
     /// By these interfaces multicast leaves from now on.
     pub(crate) fn follow(&mut self, interfaces: &[Interface]) {
         let own = interfaces.iter().filter(|own| own.multicast);
@@ -69,9 +79,9 @@ impl PathSizes {
             |asked: io::Result<usize>| asked.unwrap_or(USUAL).saturating_sub(kind.headers).min(kind.largest);
         let size = if to.ip().is_multicast() {
             let by = self.multicast.iter().filter(|(own, _)| own.is_ipv4() == to.is_ipv4());
-            by.map(|own| payload(ask(to, Some(own)))).min().unwrap_or(kind.largest)
+            by.map(|own| payload(self.ask(to, Some(own)))).min().unwrap_or(kind.largest)
         } else {
-            payload(ask(to, None))
+            payload(self.ask(to, None))
         };
         if self.known.len() >= KNOWN {
             self.known.clear();
@@ -79,19 +89,25 @@ impl PathSizes {
         self.known.insert(to.ip(), size);
         size
     }
-}
 
-/// The MTU of the route to an address; to a group, of the one from an address of ours.
-fn ask(to: SocketAddr, from: Option<&(IpAddr, u32)>) -> io::Result<usize> {
-    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
-    match from {
-        Some((IpAddr::V4(address), _)) => socket.set_multicast_if_v4(address)?,
-        Some((IpAddr::V6(_), index)) => socket.set_multicast_if_v6(*index)?,
-        None => {}
-    }
-    socket.connect(&to.into())?;
-    match to {
-        SocketAddr::V4(_) => Ok(usize::try_from(getsockopt(&socket, sockopt::IpMtu)?).unwrap_or(0)),
-        SocketAddr::V6(_) => sys::path_mtu_v6(socket.as_fd()),
+    /// The MTU of the route to an address; to a group, of the one from an address of ours. *Cost*: three system calls.
+    fn ask(&self, to: SocketAddr, from: Option<&(IpAddr, u32)>) -> io::Result<usize> {
+        let socket = if to.is_ipv4() { &self.v4 } else { &self.v6 };
+        let socket = socket.as_ref().map_err(|error| io::Error::from(error.kind()))?;
+        match from {
+            Some((IpAddr::V4(address), _)) => socket.set_multicast_if_v4(address)?,
+            Some((IpAddr::V6(_), index)) => socket.set_multicast_if_v6(*index)?,
+            None => {}
+        }
+        let connected = socket.connect(&to.into());
+        let mtu = match to {
+            SocketAddr::V4(_) => getsockopt(socket, sockopt::IpMtu)
+                .map(|mtu| usize::try_from(mtu).unwrap_or(0))
+                .map_err(Into::into),
+            SocketAddr::V6(_) => sys::path_mtu_v6(socket.as_fd()),
+        };
+        // The next question is not one from the address that this way begins at.
+        sys::disconnect(socket.as_fd())?;
+        connected.and(mtu)
     }
 }

@@ -161,6 +161,11 @@ impl UdpPort {
         self.receiver.sockets().find(|(at, _, _)| *at == index).map(|(_, _, traffic)| traffic)
     }
 
+    /// The differentiated services code point of what is sent now; see [`taut_port::Port::set_priority`].
+    pub fn mark(&self) -> u8 {
+        self.sender.mark
+    }
+
     /// Takes the memory that it receives into, so that no datagram waits for it. *Cost*: 1 MiB.
     pub fn prefault(&mut self) {
         self.receiver.prefault();

@@ -54,7 +54,7 @@ impl Sender {
             first_mark: config.dscp,
             mark: config.dscp,
             v6,
-            paths: PathSizes::default(),
+            paths: PathSizes::new(unicast.v6.is_some()),
             cuts_rows: false,
             scratch: Vec::new(),
         })

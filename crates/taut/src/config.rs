@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use taut_base::{Duration, Result};
 use taut_exec::{DeadlineScheduling, ExecutorConfig, LaneMemory, Scheduling};
 use taut_port_udp::{Interface, Multicast, UdpConfig};
+use taut_port_xdp::{AttachMode, XdpConfig};
 use taut_rtps::MulticastChoice;
 
 pub use taut_exec::Driver;
@@ -16,6 +17,18 @@ pub use taut_port_udp::Ipv6;
 /// The most samples that a reader remembers. Lower forgets those of a long queue before they are taken, higher has a
 /// take look at more of them for one that is forgotten.
 const MAX_ANATOMY: usize = 4_096;
+
+/// Where the kernel runs the program of XDP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum XdpMode {
+    /// In the driver if it can, else as `Generic`.
+    #[default]
+    Auto,
+    /// In the driver of the interface, before the kernel has made anything of a frame.
+    Native,
+    /// At the beginning of the kernel's own path, with any driver.
+    Generic,
+}
 
 /// One setting that a file and the environment can change, for people who ask what there is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,6 +76,15 @@ pub struct Config {
     /// The code points of writers with a TRANSPORT_PRIORITY above 0, instead: from which value on, and which. Empty:
     /// `dscp` for all.
     pub priority_dscp: Vec<(i32, u8)>,
+    /// The network interface whose samples go past the kernel's stack by XDP, both ways; empty: none. Discovery,
+    /// multicast and what it does not reach go by sockets, so that peers need not do the same. Needs CAP_NET_ADMIN,
+    /// CAP_NET_RAW and CAP_BPF (or root); what is refused is said when the participant is made. One participant has an
+    /// interface.
+    pub xdp_interface: String,
+    /// The receive queues of that interface to use; none named: the first. What comes by others comes by sockets.
+    pub xdp_queues: Vec<u32>,
+    /// Where the kernel runs the program that tells what is Taut's.
+    pub xdp_mode: XdpMode,
     /// Hand samples to readers on this machine past the network.
     pub local: bool,
     /// Where participants of other containers are met: a directory that all of them mount; `None`: only
@@ -122,6 +144,9 @@ impl Default for Config {
             receive_buffer: udp.receive_buffer,
             dscp: udp.dscp,
             priority_dscp: udp.priority_marks,
+            xdp_interface: String::new(),
+            xdp_queues: Vec::new(),
+            xdp_mode: XdpMode::Auto,
             local: true,
             local_directory: None,
             local_groups: Vec::new(),
@@ -196,6 +221,16 @@ impl Config {
                 priority_marks: self.priority_dscp.clone(),
                 ..UdpConfig::default()
             },
+            xdp: (!self.xdp_interface.is_empty()).then(|| XdpConfig {
+                interface: self.xdp_interface.clone(),
+                queues: self.xdp_queues.clone(),
+                attach: match self.xdp_mode {
+                    XdpMode::Auto => None,
+                    XdpMode::Native => Some(AttachMode::Native),
+                    XdpMode::Generic => Some(AttachMode::Generic),
+                },
+                bind: None,
+            }),
             initial_peers: self.initial_peers.clone(),
             multicast: if self.multicast && self.data_multicast {
                 MulticastChoice::Auto

@@ -45,7 +45,7 @@ mod writer;
 
 pub use builtin::{EndpointKind, EndpointSummary, LocalMatch, ParticipantSummary};
 pub use builtin_reader::{BuiltinData, BuiltinReader, BuiltinSample};
-pub use config::{Config, Driver, Ipv6, Setting};
+pub use config::{Config, Driver, Ipv6, Setting, XdpMode};
 pub use content_filtered_topic::ContentFilteredTopic;
 pub use loan::{Loan, LoanBytes, LoanSequence, View};
 pub use participant::{DomainParticipant, Publisher, Subscriber};

@@ -7,6 +7,8 @@ use std::fmt;
 
 use rustix::io::Errno;
 
+use crate::ChunkSize;
+
 /// Why something was refused. Nothing stays attached or bound after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
@@ -88,8 +90,8 @@ pub enum Error {
         /// As many bytes as they are.
         bytes: usize,
     },
-    /// More ports than the program has room for.
-    TooManyPorts,
+    /// More destinations than the program has room for.
+    TooManyDestinations,
     /// An argument is out of its range.
     BadParameter(String),
     /// The verifier of the kernel does not take the program.
@@ -146,11 +148,10 @@ impl fmt::Display for Error {
                 "an MTU of {mtu} B is too large for native XDP on {interface}: lower it (`ip link set \
                  {interface} mtu 1500`), or choose generic mode"
             ),
-            Error::ChunkTooSmall { interface, mtu, largest } => write!(
-                f,
-                "frames of an MTU of {mtu} B on {interface} do not fit a chunk: lower it to {largest} B, or \
-                 choose larger chunks"
-            ),
+            Error::ChunkTooSmall { interface, mtu, largest } => {
+                write!(f, "frames of an MTU of {mtu} B on {interface} do not fit a chunk: lower it to {largest} B")?;
+                if *largest < ChunkSize::B4096.largest_mtu() { f.write_str(", or choose larger chunks") } else { Ok(()) }
+            }
             Error::TooFewRxQueues { interface, rx_queues } => too_few_rx_queues(f, interface, *rx_queues),
             Error::ProgramAttached { interface } => write!(
                 f,
@@ -172,9 +173,9 @@ impl fmt::Display for Error {
                 "{bytes} B of frames are above the limit of locked memory: raise it (`ulimit -l`), or take \
                  fewer chunks"
             ),
-            Error::TooManyPorts => {
-                f.write_str("the program has room for no more ports: remove some, or use fewer participants")
-            }
+            Error::TooManyDestinations => f.write_str(
+                "the program has room for no more addresses and ports: remove some, or use fewer participants",
+            ),
             Error::BadParameter(text) => f.write_str(text),
             Error::ProgramRejected { log } => {
                 write!(f, "the kernel's verifier rejects the program, use UDP and report what it says: {log}")

@@ -4,6 +4,8 @@
 //! the frame's end; a frame that is short, fragmented, has options or extension headers, or carries anything
 //! else is the kernel's. Each map is known by its number only.
 
+use std::net::{IpAddr, SocketAddr};
+
 use crate::assembler::Register::{R0, R1, R2, R3, R6, R7, R8, R10};
 use crate::assembler::{Assembler, Code, Label, Size};
 
@@ -13,14 +15,14 @@ pub const ETHERTYPE: u16 = 0x88b5;
 /// Which frames are redirected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// UDP over IPv4 or IPv6 to one of our ports, with a message of RTPS in it.
+    /// UDP over IPv4 or IPv6 to one of our addresses and ports, with a message of RTPS in it.
     L3,
     /// Ethernet of [`ETHERTYPE`].
     L2,
 }
 
-/// The number of the map of ports. Only mode L3 has one.
-pub(crate) const PORTS: usize = 1;
+/// The number of the map of destinations. Only mode L3 has one.
+pub(crate) const DESTINATIONS: usize = 1;
 /// The number of the map of sockets.
 pub(crate) const SOCKETS: usize = 0;
 
@@ -40,6 +42,10 @@ const TAG: i16 = 4;
 const IPV4: i16 = 20;
 const IPV6: i16 = 40;
 const UDP: i16 = 8;
+/// Where the key of a destination is made, on the stack. See [`Key`].
+const KEY: i16 = -(size_of::<Key>() as i16);
+const KEY_PORT: i16 = KEY + 16;
+
 const UDP_AND_MAGIC: i16 = UDP + MAGIC.len() as i16;
 
 const TYPE_VLAN: u16 = 0x8100;
@@ -48,6 +54,26 @@ const TYPE_IPV6: u16 = 0x86dd;
 const PROTOCOL_UDP: i32 = 17;
 /// RTPS 2.5 §9.4.4: what a message begins with.
 const MAGIC: [u8; 4] = *b"RTPS";
+
+/// A destination as the map of them has it, all in the order of the network. A port alone does not do: a host may
+/// pass on, by routes or bridges, what is for the same port of another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub(crate) struct Key {
+    address: [u8; 16],
+    port: [u8; 2],
+    zeros: [u8; 2],
+}
+
+impl From<SocketAddr> for Key {
+    fn from(to: SocketAddr) -> Key {
+        let address = match to.ip() {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => v6,
+        };
+        Key { address: address.octets(), port: to.port().to_be_bytes(), zeros: [0; 2] }
+    }
+}
 
 /// What 16 bits of the network are when they are loaded as they stand.
 const fn half(value: u16) -> i32 {
@@ -97,7 +123,7 @@ fn ethertype(code: &mut Assembler, pass: Label) {
     code.place(untagged);
 }
 
-/// Passes unless a message of RTPS for one of our ports is in it.
+/// Passes unless a message of RTPS for one of our destinations is in it.
 fn udp(code: &mut Assembler, pass: Label) {
     let (is_ipv6, is_udp) = (code.label(), code.label());
     code.jump_if(R3, half(TYPE_IPV6), is_ipv6);
@@ -114,10 +140,12 @@ fn udp(code: &mut Assembler, pass: Label) {
     code.load(Size::Word, R3, R7, UDP);
     code.jump_unless(R3, i32::from_ne_bytes(MAGIC), pass);
     code.load(Size::Half, R3, R7, 2);
-    code.store(Size::Half, R10, -2, R3);
+    code.store(Size::Half, R10, KEY_PORT, R3);
+    code.set(R3, 0);
+    code.store(Size::Half, R10, KEY_PORT + 2, R3);
     code.copy(R2, R10);
-    code.add(R2, -2);
-    code.map(R1, PORTS);
+    code.add(R2, i32::from(KEY));
+    code.map(R1, DESTINATIONS);
     code.call(MAP_LOOKUP_ELEM);
     code.jump_if(R0, 0, pass);
 }
@@ -134,6 +162,13 @@ fn ipv4(code: &mut Assembler, pass: Label) {
     code.jump_unless(R3, 0, pass);
     code.load(Size::Byte, R3, R7, ETHERNET + 9);
     code.jump_unless(R3, PROTOCOL_UDP, pass);
+    // The address as one of IPv6: ::ffff:a.b.c.d.
+    for (at, bytes) in [[0; 4], [0; 4], [0, 0, 0xff, 0xff]].into_iter().enumerate() {
+        code.set(R3, i32::from_ne_bytes(bytes));
+        code.store(Size::Word, R10, KEY + 4 * at as i16, R3);
+    }
+    code.load(Size::Word, R3, R7, ETHERNET + IPV4 - 4);
+    code.store(Size::Word, R10, KEY + 12, R3);
     code.add(R7, i32::from(ETHERNET + IPV4));
 }
 
@@ -145,6 +180,10 @@ fn ipv6(code: &mut Assembler, pass: Label) {
     code.jump_unless(R3, 0x60, pass);
     code.load(Size::Byte, R3, R7, ETHERNET + 6);
     code.jump_unless(R3, PROTOCOL_UDP, pass);
+    for at in (0..16).step_by(4) {
+        code.load(Size::Word, R3, R7, ETHERNET + IPV6 - 16 + at);
+        code.store(Size::Word, R10, KEY + at, R3);
+    }
     code.add(R7, i32::from(ETHERNET + IPV6));
 }
 
@@ -153,7 +192,7 @@ fn ipv6(code: &mut Assembler, pass: Label) {
 /// store the low byte first.
 pub(crate) fn tags(mode: Mode) -> [[u8; 8]; 2] {
     let [sha256, sha1]: [u64; 2] = match mode {
-        Mode::L3 => [0x9b93_8c73_9b74_a541, 0xca3d_f2e7_dd7b_c8e2],
+        Mode::L3 => [0x76b6_2568_39e6_e950, 0x6f57_01d1_b962_5fc9],
         Mode::L2 => [0x15a3_5f1b_4fe9_075f, 0xc912_cedb_e6db_cede],
     };
     [sha256.to_be_bytes(), sha1.to_be_bytes()]

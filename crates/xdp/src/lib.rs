@@ -21,7 +21,7 @@
 //!
 //! let interface = Interface::named("eth0")?;
 //! let program = Program::load(Mode::L3)?;
-//! program.add_port(7411)?;
+//! program.add("192.0.2.1:7411".parse().expect("an address"))?;
 //! let link = Link::attach(program, &interface, None)?;
 //! let umem = Arc::new(Umem::create(4_096, ChunkSize::B2048)?);
 //! let mut free = FreeFrames::of(&umem);
@@ -52,7 +52,7 @@ pub use error::Error;
 pub use filter::{ETHERTYPE, Mode};
 pub use interface::Interface;
 pub use link::{AttachMode, Link};
-pub use program::{MAX_PORTS, MAX_QUEUES, Program, Run, Verdict};
-pub use ring::{Consumer, Descriptor, Entry, Peeked, Producer, Reserved};
+pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};
+pub use ring::{Consumer, Descriptor, Entry, Glance, Peeked, Producer, Reserved};
 pub use socket::{BindMode, Rings, Socket, Statistics};
 pub use umem::{ChunkSize, FreeFrames, Umem};

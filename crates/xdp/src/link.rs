@@ -53,7 +53,7 @@ impl Link {
         Ok(Link { program, interface: interface.clone(), attached, why_not_native, _fd: fd })
     }
 
-    /// The program, whose ports may change at any time.
+    /// The program, whose destinations may change at any time.
     pub fn program(&self) -> &Program {
         &self.program
     }

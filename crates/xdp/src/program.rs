@@ -1,21 +1,22 @@
-//! The program in the kernel, with its maps: which ports are ours, and which queue has which socket.
+//! The program in the kernel, with its maps: which destinations are ours, and which queue has which socket.
 //!
 //! Owns the descriptors. What the program does is said by [`crate::filter`], where it is attached by
 //! [`crate::Link`].
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
 use crate::bpf::{self, HASH, Map, XSKMAP};
 use crate::error::BPF_CAPABILITIES;
-use crate::filter::{Mode, PORTS, SOCKETS, assemble, tags};
+use crate::filter::{DESTINATIONS, Key, Mode, SOCKETS, assemble, tags};
 use crate::{Error, Socket};
 
-/// How many ports a program takes. A participant has two, and a network of one interface has room for 120
-/// participants by the rules of RTPS 2.5 §9.6.2.3; more cost 100 bytes each.
-pub const MAX_PORTS: u32 = 1_024;
+/// How many destinations a program takes. A participant has one for each address of the interface, and a network has
+/// room for 120 participants by the rules of RTPS 2.5 §9.6.2.3; more cost 100 bytes each.
+pub const MAX_DESTINATIONS: u32 = 1_024;
 /// How many queues: virtual interfaces have up to 4,096. A slot costs eight bytes.
 pub const MAX_QUEUES: u32 = 4_096;
 
@@ -24,8 +25,7 @@ pub struct Program {
     fd: OwnedFd,
     mode: Mode,
     sockets: Map<u32, u32>,
-    /// Ports in the order of the network.
-    ports: Option<Map<u16, u8>>,
+    destinations: Option<Map<Key, u8>>,
 }
 
 /// What the program says to a frame.
@@ -56,19 +56,19 @@ impl Program {
     pub fn load(mode: Mode) -> Result<Program, Error> {
         let create = |errno| refused("bpf(BPF_MAP_CREATE)", errno);
         let sockets = Map::create(XSKMAP, MAX_QUEUES, "taut_sockets").map_err(create)?;
-        let ports = match mode {
-            Mode::L3 => Some(Map::create(HASH, MAX_PORTS, "taut_ports").map_err(create)?),
+        let destinations = match mode {
+            Mode::L3 => Some(Map::create(HASH, MAX_DESTINATIONS, "taut_ends").map_err(create)?),
             Mode::L2 => None,
         };
         let mut maps = [-1; 2];
         maps[SOCKETS] = sockets.as_fd().as_raw_fd();
-        maps[PORTS] = ports.as_ref().map_or(-1, |ports| ports.as_fd().as_raw_fd());
+        maps[DESTINATIONS] = destinations.as_ref().map_or(-1, |map| map.as_fd().as_raw_fd());
         let fd = bpf::load(&assemble(mode).with_maps(&maps), "taut_xdp").map_err(rejected)?;
         let tag = bpf::tag(fd.as_fd()).map_err(|errno| refused("bpf(BPF_OBJ_GET_INFO_BY_FD)", errno))?;
         if !tags(mode).contains(&tag) {
             return Err(Error::OtherProgram { tag });
         }
-        Ok(Program { fd, mode, sockets, ports })
+        Ok(Program { fd, mode, sockets, destinations })
     }
 
     /// Which frames it redirects.
@@ -81,21 +81,21 @@ impl Program {
         bpf::tag(self.fd.as_fd()).map_err(|errno| refused("bpf(BPF_OBJ_GET_INFO_BY_FD)", errno))
     }
 
-    /// Redirects messages to this UDP port, from now on. Again is harmless, and in mode L2 it does nothing.
+    /// Redirects messages to this address and UDP port, from now on. Again is harmless, and in mode L2 it does nothing.
     ///
-    /// *Errors*: [`Error::TooManyPorts`]. *Cost*: one system call.
-    pub fn add_port(&self, port: u16) -> Result<(), Error> {
-        let Some(ports) = &self.ports else { return Ok(()) };
-        ports.update(port.to_be(), 1).map_err(|errno| match errno {
-            Errno::TOOBIG => Error::TooManyPorts,
+    /// *Errors*: [`Error::TooManyDestinations`]. *Cost*: one system call.
+    pub fn add(&self, to: SocketAddr) -> Result<(), Error> {
+        let Some(destinations) = &self.destinations else { return Ok(()) };
+        destinations.update(to.into(), 1).map_err(|errno| match errno {
+            Errno::TOOBIG => Error::TooManyDestinations,
             _ => refused("bpf(BPF_MAP_UPDATE_ELEM)", errno),
         })
     }
 
-    /// Passes messages to this UDP port, from now on; whether they were redirected.
-    pub fn remove_port(&self, port: u16) -> Result<bool, Error> {
-        let Some(ports) = &self.ports else { return Ok(false) };
-        ports.delete(port.to_be()).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
+    /// Passes messages to this address and UDP port, from now on; whether they were redirected.
+    pub fn remove(&self, to: SocketAddr) -> Result<bool, Error> {
+        let Some(destinations) = &self.destinations else { return Ok(false) };
+        destinations.delete(to.into()).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
     }
 
     /// Runs it on a frame without an interface, as one of queue 0, so many times. Frames have at least the 14

@@ -9,6 +9,7 @@
 
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::io::Errno;
@@ -216,7 +217,7 @@ impl<E: Entry> Reserved<'_, E> {
 
 /// The end of a ring that takes entries out: completion and RX.
 pub struct Consumer<E> {
-    area: Area,
+    area: Arc<Area>,
     /// The number of the next entry.
     next: u32,
     /// How far the other end was when it was last looked at.
@@ -228,7 +229,7 @@ impl<E: Entry> Consumer<E> {
     pub(crate) fn map(fd: BorrowedFd<'_>, place: u64, at: &XdpRingOffset, size: u32) -> Result<Self, Errno> {
         let area = Area::map(fd, place, at, size, E::WORDS)?;
         let next = area.half(area.consumer).load(Ordering::Relaxed);
-        Ok(Consumer { area, next, produced: next, _entry: PhantomData })
+        Ok(Consumer { area: Arc::new(area), next, produced: next, _entry: PhantomData })
     }
 
     /// Up to `want` of the oldest entries.
@@ -247,8 +248,26 @@ impl<E: Entry> Consumer<E> {
         self.area.size
     }
 
+    /// For looking at the ring from elsewhere.
+    pub fn glance(&self) -> Glance {
+        Glance(Arc::clone(&self.area))
+    }
+
     fn available(&self) -> u32 {
         self.produced.wrapping_sub(self.next).min(self.area.size)
+    }
+}
+
+/// Tells whether a ring has entries, without its consumer and while that works. It keeps the ring's memory.
+#[derive(Clone)]
+pub struct Glance(Arc<Area>);
+
+impl Glance {
+    /// Are there entries that were not released yet? *Cost*: two loads.
+    #[inline]
+    pub fn is_any(&self) -> bool {
+        let [produced, consumed] = [self.0.producer, self.0.consumer].map(|at| self.0.half(at));
+        produced.load(Ordering::Relaxed) != consumed.load(Ordering::Relaxed)
     }
 }
 
@@ -363,7 +382,10 @@ mod tests {
         let mut peeked = consumer.peek(4);
         assert_eq!(peeked.next(), Some(5));
         assert_eq!(peeked.release(), 1, "what was not looked at stays");
+        let glance = consumer.glance();
+        assert!(glance.is_any());
         assert_eq!(take(&mut consumer, 4), [6, 7]);
+        assert!(!glance.is_any());
     }
 
     #[test]

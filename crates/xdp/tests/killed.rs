@@ -7,10 +7,11 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 
 use common::frame::message;
-use common::station::{PORT, Station, link};
-use common::{End, LIMIT, with_pair};
+use common::station::{PORT, Station, add_port, link};
+use common::with_pair;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use taut_testbed::{End, LIMIT};
 use taut_xdp::{AttachMode, Interface, Link, Mode, Program};
 
 /// How the child below is told which program to attach.
@@ -25,7 +26,7 @@ fn holds_the_interface() {
         Err(_) => return println!("LEFT OUT: it is a child of the other tests"),
     };
     let program = Program::load(Mode::L3).unwrap();
-    program.add_port(PORT).unwrap();
+    add_port(&program, End::B);
     let link = Link::attach(program, &Interface::named("xb").unwrap(), Some(attached)).unwrap();
     let mut station = Station::open(&link, 0);
     println!("\nholds");

@@ -4,7 +4,7 @@ mod common;
 
 use common::frame::{Udp, message, tagged};
 use common::station::{PORT, Station, link};
-use common::{End, await_that};
+use taut_testbed::{End, await_that};
 use taut_xdp::{Link, Mode, Verdict};
 
 fn verdict(link: &Link, frame: &[u8]) -> Verdict {
@@ -42,11 +42,24 @@ fn l3_takes_messages_to_our_ports_only() {
             assert_eq!(verdict(link, &tagged(&tagged(&make(&ours, &rtps)))), Verdict::Pass, "two tags");
         }
         assert_eq!(verdict(link, &ours.l2(&rtps)), Verdict::Pass);
-        link.program().add_port(PORT + 1).unwrap();
-        assert_eq!(verdict(link, &others.ipv4(&rtps)), Verdict::Redirect);
-        assert_eq!(link.program().remove_port(PORT + 1), Ok(true));
-        assert_eq!(link.program().remove_port(PORT + 1), Ok(false));
-        assert_eq!(verdict(link, &others.ipv4(&rtps)), Verdict::Pass);
+        for (to, make) in others.destinations().into_iter().zip([Udp::ipv4, Udp::ipv6]) {
+            link.program().add(to).unwrap();
+            assert_eq!(verdict(link, &make(&others, &rtps)), Verdict::Redirect);
+            assert_eq!(link.program().remove(to), Ok(true));
+            assert_eq!(link.program().remove(to), Ok(false));
+            assert_eq!(verdict(link, &make(&others, &rtps)), Verdict::Pass);
+        }
+        // For another host, by way of this one.
+        for at in 30..34 {
+            let mut routed = ours.ipv4(&rtps);
+            routed[at] ^= 1;
+            assert_eq!(verdict(link, &routed), Verdict::Pass, "byte {at}");
+        }
+        for at in 38..54 {
+            let mut routed = ours.ipv6(&rtps);
+            routed[at] ^= 1;
+            assert_eq!(verdict(link, &routed), Verdict::Pass, "byte {at}");
+        }
     });
 }
 
@@ -101,8 +114,9 @@ fn l2_takes_its_ethertype_only() {
         let mut second = udp.l2(&rtps);
         second[13] += 1;
         assert_eq!(verdict(link, &second), Verdict::Pass, "the other experimental ethertype");
-        assert_eq!(link.program().add_port(1), Ok(()));
-        assert_eq!(link.program().remove_port(1), Ok(false));
+        let to = udp.destinations()[0];
+        assert_eq!(link.program().add(to), Ok(()));
+        assert_eq!(link.program().remove(to), Ok(false));
     });
 }
 
@@ -117,12 +131,20 @@ fn is_ours(mode: Mode, frame: &[u8]) -> bool {
     let datagram = match (mode, ethertype, packet) {
         (Mode::L2, found, _) => return found == Some(taut_xdp::ETHERTYPE),
         (Mode::L3, Some(0x0800), [0x45, _, _, _, _, _, high, low, _, 17, ..]) => {
-            if high & 0x3f != 0 || *low != 0 {
+            let to = packet.get(16..20);
+            if high & 0x3f != 0
+                || *low != 0
+                || ![[10, 0, 0, 2], End::A.ipv4()].iter().any(|ours| to == Some(ours))
+            {
                 return false;
             }
             packet.get(20..)
         }
-        (Mode::L3, Some(0x86dd), [version, _, _, _, _, _, 17, ..]) if version >> 4 == 6 => packet.get(40..),
+        (Mode::L3, Some(0x86dd), [version, _, _, _, _, _, 17, ..])
+            if version >> 4 == 6 && packet.get(24..40) == Some(&[0xfd; 16]) =>
+        {
+            packet.get(40..)
+        }
         _ => None,
     };
     let Some([_, _, port @ .., b'R', b'T', b'P', b'S']) = datagram.and_then(|bytes| bytes.get(..12)) else {

@@ -3,14 +3,16 @@
 mod common;
 
 use std::ffi::{c_int, c_long};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::station::{RINGS, Station, link, umem};
-use common::{End, Pair, await_that, ip, with_pair};
+use common::{interface, with_pair};
+use taut_testbed::{End, Pair, await_that, ip};
 use taut_xdp::{
-    AttachMode, BindMode, ChunkSize, Descriptor, Error, Interface, Link, MAX_PORTS, Mode, Program, Rings,
-    Socket, Umem,
+    AttachMode, BindMode, ChunkSize, Descriptor, Error, Interface, Link, MAX_DESTINATIONS, Mode, Program,
+    Rings, Socket, Umem,
 };
 
 /// The error, after a look that it names the remedy and that no program is attached.
@@ -23,7 +25,7 @@ fn refused<T>(pair: &Pair, end: End, result: Result<T, Error>, remedy: &str) -> 
 }
 
 fn attach(pair: &Pair, end: End, wanted: Option<AttachMode>) -> Result<Link, Error> {
-    let interface = pair.interface(end);
+    let interface = interface(pair, end);
     Link::attach(Program::load(Mode::L3).expect("it loads"), &interface, wanted)
 }
 
@@ -43,7 +45,7 @@ fn open(
 #[test]
 fn no_such_interface() {
     with_pair("no_such_interface", ["", ""], |pair| {
-        let gone = pair.interface(End::A);
+        let gone = interface(pair, End::A);
         ip("link del xa");
         let error = Interface::named("xa").unwrap_err();
         assert_eq!(error, Error::NoInterface { interface: "xa".into() });
@@ -187,16 +189,17 @@ fn a_socket_of_another_interface() {
 }
 
 #[test]
-fn more_ports_than_there_is_room_for() {
-    with_pair("more_ports_than_there_is_room_for", ["", ""], |_| {
+fn more_destinations_than_there_is_room_for() {
+    with_pair("more_destinations_than_there_is_room_for", ["", ""], |_| {
         let program = Program::load(Mode::L3).unwrap();
-        for port in 0..MAX_PORTS as u16 {
-            program.add_port(port).unwrap();
+        let at = |port: u16| SocketAddr::from(([10, 0, 0, 1], port));
+        for port in 0..MAX_DESTINATIONS as u16 {
+            program.add(at(port)).unwrap();
         }
-        assert_eq!(program.add_port(5), Ok(()), "it is there already");
-        assert_eq!(program.add_port(MAX_PORTS as u16), Err(Error::TooManyPorts));
-        assert_eq!(program.remove_port(7), Ok(true));
-        assert_eq!(program.add_port(MAX_PORTS as u16), Ok(()));
+        assert_eq!(program.add(at(5)), Ok(()), "it is there already");
+        assert_eq!(program.add(at(MAX_DESTINATIONS as u16)), Err(Error::TooManyDestinations));
+        assert_eq!(program.remove(at(7)), Ok(true));
+        assert_eq!(program.add(at(MAX_DESTINATIONS as u16)), Ok(()));
     });
 }
 
@@ -238,7 +241,7 @@ fn give_up(capabilities: &[c_int]) {
 #[test]
 fn no_privilege() {
     with_pair("no_privilege", ["", ""], |pair| {
-        let interface = pair.interface(End::A);
+        let interface = interface(pair, End::A);
         let link = attach(pair, End::A, None).unwrap();
         become_nobody();
         let needs = |error: &Error, capability: &str| {

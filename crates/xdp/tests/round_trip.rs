@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use common::frame::{Udp, message};
 use common::station::{PORT, Station, link};
-use common::{End, Pair, with_pair};
+use common::{interface, with_pair};
+use taut_testbed::{End, Pair};
 use taut_xdp::{AttachMode, Descriptor, Mode};
 
 const ROUND_TRIPS: usize = 20_000;
@@ -93,16 +94,21 @@ fn send_back(station: &mut Station, turn: impl Fn(&mut [u8])) -> Option<()> {
     Some(())
 }
 
-fn exchange_macs(frame: &mut [u8]) {
+/// From there to here, or back: both sides have the same port.
+fn exchange_ends(frame: &mut [u8]) {
     let (to, from) = frame.split_at_mut(6);
     to.swap_with_slice(&mut from[..6]);
+    if frame[12..14] == [0x08, 0x00] {
+        let (from, to) = frame[26..34].split_at_mut(4);
+        from.swap_with_slice(to);
+    }
 }
 
 fn bare(pair: &Pair, mode: Mode, attached: AttachMode) -> Vec<Duration> {
     let links = End::BOTH.map(|end| link(pair, end, mode, Some(attached)));
     let udp = Udp {
-        to_mac: pair.interface(End::B).mac,
-        from_mac: pair.interface(End::A).mac,
+        to_mac: interface(pair, End::B).mac,
+        from_mac: interface(pair, End::A).mac,
         from: End::A.ipv4(),
         to: End::B.ipv4(),
         port: PORT,
@@ -112,12 +118,12 @@ fn bare(pair: &Pair, mode: Mode, attached: AttachMode) -> Vec<Duration> {
     let echo = |ended: &AtomicBool, ready: &Barrier| {
         let mut station = Station::open(&links[1], 0);
         ready.wait();
-        while poll(|| send_back(&mut station, exchange_macs), ended).is_some() {}
+        while poll(|| send_back(&mut station, exchange_ends), ended).is_some() {}
     };
     measure(pair, echo, |ended| {
         let mut station = Station::open(&links[0], 0);
         station.send(&[frame]);
-        trips(|| poll(|| send_back(&mut station, exchange_macs), ended).is_some())
+        trips(|| poll(|| send_back(&mut station, exchange_ends), ended).is_some())
     })
 }
 

@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use common::frame::{Udp, message, tagged};
 use common::station::{PORT, Station, link};
-use common::{End, LIMIT, Pair, await_that, ip, with_pair};
+use common::{interface, with_pair};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, connect, ipproto, recv, send, socket};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip};
 use taut_xdp::{AttachMode, BindMode, ChunkSize, Link, Mode, Statistics};
 
 /// Frames with numbered messages of many lengths, from one end to the other.
 fn frames(pair: &Pair, from: End, mode: Mode, numbers: std::ops::Range<u32>) -> Vec<Vec<u8>> {
     let udp = Udp {
-        to_mac: pair.interface(from.other()).mac,
-        from_mac: pair.interface(from).mac,
+        to_mac: interface(pair, from.other()).mac,
+        from_mac: interface(pair, from).mac,
         from: from.ipv4(),
         to: from.other().ipv4(),
         port: PORT,
@@ -134,15 +135,16 @@ fn beside_the_kernel(pair: &Pair, attached: AttachMode) {
     await_kernel(&others, &rtps);
     await_kernel(&ours, b"something else");
     let frame = station.await_frames(1).remove(0);
-    assert_eq!((&frame[..6], &frame[42..]), (&pair.interface(End::B).mac[..], &rtps[..]));
+    assert_eq!((&frame[..6], &frame[42..]), (&interface(pair, End::B).mac[..], &rtps[..]));
     assert_kernel_silent(&ours);
     ping(pair, End::A);
     station.assert_silent();
 
-    assert_eq!(link.program().remove_port(PORT), Ok(true));
+    let own = (End::B.ipv4(), PORT).into();
+    assert_eq!(link.program().remove(own), Ok(true));
     to(PORT, &rtps);
     await_kernel(&ours, &rtps);
-    link.program().add_port(PORT).unwrap();
+    link.program().add(own).unwrap();
     assert_eq!(link.remove(0), Ok(true));
     to(PORT, &rtps);
     await_kernel(&ours, &rtps);
@@ -190,7 +192,7 @@ fn what_a_station_sends_reaches_a_kernel_socket() {
 fn each_queue_has_its_socket() {
     let queues = "numrxqueues 3 numtxqueues 3";
     with_pair("each_queue_has_its_socket", [queues, queues], |pair| {
-        let interface = pair.interface(End::A);
+        let interface = interface(pair, End::A);
         assert_eq!((interface.rx_queues, interface.tx_queues), (Some(3), Some(3)));
         let links = End::BOTH.map(|end| link(pair, end, Mode::L2, Some(AttachMode::Native)));
         let mut stations = [0, 1].map(|queue| {

@@ -30,6 +30,11 @@ fn wait(options: &Options) -> &'static str {
     }
 }
 
+/// Are the paths of one machine turned off?
+fn is_network(options: &Options) -> bool {
+    matches!(options.transport.as_str(), "udp" | "xdp")
+}
+
 /// The settings that the options ask for.
 pub fn config(options: &Options) -> Config {
     Config {
@@ -37,12 +42,13 @@ pub fn config(options: &Options) -> Config {
         interfaces: vec![options.interface.clone()],
         data_multicast: options.multicast(),
         // Who spins on shared memory leaves discovery to the background thread.
-        driver: if inline(options) || options.spin() && options.transport == "udp" {
+        driver: if inline(options) || options.spin() && is_network(options) {
             Driver::Inline
         } else {
             Driver::Threaded
         },
-        local: options.transport != "udp",
+        local: !is_network(options),
+        xdp_interface: if options.transport == "xdp" { options.interface.clone() } else { String::new() },
         ..Config::default()
     }
 }
@@ -78,7 +84,7 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
         let writer = writes.map(|name| participant.topic::<Out>(name)?.writer(qos(options))).transpose()?;
         let reader = reads.map(|name| participant.topic::<In>(name)?.reader(qos(options))).transpose()?;
         let spin = options.spin();
-        Ok(Ends { participant, writer, reader, drives: spin && options.transport == "udp", spin })
+        Ok(Ends { participant, writer, reader, drives: spin && is_network(options), spin })
     }
 
     fn writer(&self) -> Result<&DataWriter<Out>, Stop> {

@@ -3,8 +3,8 @@
 
 use nix::errno::Errno;
 use nix::sys::socket::SockProtocol;
+use taut_netlink::{Attributes, Socket, attribute, half, word};
 
-use super::netlink::{Attributes, Socket, attribute, half, word};
 use super::refused;
 use crate::facts::{Channels, Coalescing, Ring, Seen};
 

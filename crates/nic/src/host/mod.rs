@@ -2,7 +2,6 @@
 
 mod ethtool;
 mod files;
-mod netlink;
 mod qdisc;
 
 use std::fmt::Display;

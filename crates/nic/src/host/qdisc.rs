@@ -2,8 +2,8 @@
 
 use nix::errno::Errno;
 use nix::sys::socket::SockProtocol;
+use taut_netlink::{Attributes, CREATE, DUMP, REPLACE, Socket, attribute, text, word};
 
-use super::netlink::{Attributes, CREATE, DUMP, REPLACE, Socket, attribute, text, word};
 use super::refused;
 use crate::change::{Classes, Gate, Qdisc};
 use crate::facts::{Qdiscs, Seen};

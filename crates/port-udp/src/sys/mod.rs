@@ -129,6 +129,15 @@ pub(crate) fn kernel_drops(fd: BorrowedFd<'_>) -> u32 {
     if result == 0 { words[DROPS] } else { 0 }
 }
 
+/// Has a socket be connected to nobody, and forget the address that it was connected from.
+pub(crate) fn disconnect(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let nobody = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+    let len = mem::size_of_val(&nobody) as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes of an address that is alive.
+    let result = unsafe { libc::connect(fd.as_raw_fd(), &raw const nobody, len) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The MTU of the path that a connected socket of IPv6 has.
 pub(crate) fn path_mtu_v6(fd: BorrowedFd<'_>) -> io::Result<usize> {
     let mut mtu: libc::c_int = 0;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use taut_base::Duration;
 
-use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY};
+use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, XdpMode};
 
 /// One setting: `name` in the file, `TAUT_NAME` in the environment.
 pub(super) struct Row {
@@ -32,6 +32,9 @@ pub(super) enum Set {
 const MAX_DOMAIN_ID: u32 = 232;
 
 const IPV6: [(&str, Ipv6); 3] = [("auto", Ipv6::Auto), ("on", Ipv6::On), ("off", Ipv6::Off)];
+
+const XDP_MODES: [(&str, XdpMode); 3] =
+    [("auto", XdpMode::Auto), ("native", XdpMode::Native), ("generic", XdpMode::Generic)];
 
 const DRIVERS: [(&str, Driver); 2] = [("threaded", Driver::Threaded), ("polling", Driver::Polling)];
 
@@ -98,6 +101,39 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| config.data_multicast.to_string(),
+    },
+    Row {
+        name: "xdp_interface",
+        allowed: "the name of a network interface; empty for none",
+        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. Firewall and captures of the kernel do not see what goes past it. One participant has an interface. Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.",
+        set: Set::One(|config, text| {
+            text.clone_into(&mut config.xdp_interface);
+            Some(())
+        }),
+        get: |config| format!("{:?}", config.xdp_interface),
+    },
+    Row {
+        name: "xdp_queues",
+        allowed: "numbers of receive queues, as `0, 1`",
+        meaning: "The queues of `xdp_interface` to use, 20 MiB each; none named: the first. What the network card puts into others comes by sockets.",
+        set: Set::List(|config, list| {
+            config.xdp_queues = numbers(&list)?;
+            Some(())
+        }),
+        get: |config| shown(&config.xdp_queues),
+    },
+    Row {
+        name: "xdp_mode",
+        allowed: "`auto`, `native` or `generic`",
+        meaning: "Where the kernel looks what is Taut's: in the driver of `xdp_interface`, or behind it with any driver; `auto` is in the driver if that can.",
+        set: Set::One(|config, text| {
+            config.xdp_mode = XDP_MODES.iter().find(|(name, _)| *name == text)?.1;
+            Some(())
+        }),
+        get: |config| {
+            let name = XDP_MODES.iter().find(|(_, mode)| *mode == config.xdp_mode).map(|(name, _)| *name);
+            format!("{:?}", name.unwrap_or_default())
+        },
     },
     Row {
         name: "local",

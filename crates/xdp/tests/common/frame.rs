@@ -1,5 +1,7 @@
 //! Frames, made by hand.
 
+use std::net::SocketAddr;
+
 /// What stands before a payload.
 #[derive(Clone)]
 pub struct Udp {
@@ -14,6 +16,11 @@ impl Udp {
     /// To this port, between nobody and nobody.
     pub fn to_port(port: u16) -> Udp {
         Udp { to_mac: [2; 6], from_mac: [4; 6], from: [10, 0, 0, 1], to: [10, 0, 0, 2], port }
+    }
+
+    /// Where it goes over IPv4 and over IPv6.
+    pub fn destinations(&self) -> [SocketAddr; 2] {
+        [(self.to, self.port).into(), ([0xfd; 16], self.port).into()]
     }
 
     fn ethernet(&self, ethertype: u16) -> Vec<u8> {

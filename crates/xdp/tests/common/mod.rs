@@ -1,138 +1,25 @@
-//! Two network namespaces with a veth pair between them, and a station at each end.
-//!
-//! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
+//! A station at each end of a veth pair, and frames made by hand.
 #![allow(dead_code, reason = "each binary of tests/ uses its part")]
 
 pub mod frame;
 pub mod station;
 
-use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use nix::sched::{CloneFlags, setns, unshare};
+use taut_testbed::{End, Pair};
 use taut_xdp::{Error, Interface, Mode, Program};
 
-/// Nothing here takes longer.
-pub const LIMIT: Duration = Duration::from_secs(20);
-
-/// One end of the pair.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
-    A,
-    B,
-}
-
-impl End {
-    pub const BOTH: [End; 2] = [End::A, End::B];
-
-    pub fn name(self) -> &'static str {
-        ["xa", "xb"][self as usize]
-    }
-
-    pub fn ipv4(self) -> [u8; 4] {
-        [10, 88, 0, 1 + self as u8]
-    }
-
-    pub fn other(self) -> End {
-        if self == End::A { End::B } else { End::A }
-    }
-}
-
-/// The pair; it goes with its namespaces, which go with the last thread and descriptor in them.
-pub struct Pair {
-    namespaces: [File; 2],
-}
-
-/// Why there can be no pair here, or no program on it: root of a user namespace loads none.
+/// Why there can be no program here: root of a user namespace loads none.
 fn obstacle() -> Option<String> {
-    if !nix::unistd::geteuid().is_root() {
-        return Some("it needs root for network namespaces".into());
-    }
-    Program::load(Mode::L3)
-        .err()
-        .filter(|error| matches!(error, Error::NotAllowed { .. }))
-        .map(|e| e.to_string())
+    let refused = Program::load(Mode::L3).err();
+    refused.filter(|error| matches!(error, Error::NotAllowed { .. })).map(|error| error.to_string())
 }
 
-/// Runs `test` in a thread of its own, with a pair whose ends were made with these words of iproute2.
+/// As [`taut_testbed::with_pair`], where programs can be loaded.
 pub fn with_pair(name: &str, words: [&'static str; 2], test: impl FnOnce(&Pair) + Send + 'static) {
-    if let Some(obstacle) = obstacle() {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{name}: {obstacle}");
-        println!("LEFT OUT: {name}: {obstacle}");
-        return;
-    }
-    let run = thread::spawn(move || test(&Pair::new(words)));
-    if let Err(panic) = run.join() {
-        std::panic::resume_unwind(panic);
-    }
+    taut_testbed::with_pair(name, words, obstacle, test);
 }
 
-impl Pair {
-    fn new([a, b]: [&str; 2]) -> Pair {
-        let namespace = || {
-            unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
-            File::open("/proc/thread-self/ns/net").expect("the namespace")
-        };
-        let pair = Pair { namespaces: [namespace(), namespace()] };
-        let there = format!("/proc/{}/fd/{}", std::process::id(), pair.namespaces[1].as_raw_fd());
-        pair.enter(End::A);
-        ip(&format!("link add xa {a} type veth peer name xb {b} netns {there}"));
-        for end in End::BOTH {
-            pair.enter(end);
-            ip(&format!("addr add 10.88.0.{}/24 dev {}", end.ipv4()[3], end.name()));
-            ip(&format!("link set {} up", end.name()));
-        }
-        for end in End::BOTH {
-            pair.enter(end);
-            await_that("the interface comes up", || shown(end).contains("state UP"));
-        }
-        pair
-    }
-
-    /// Has this thread, and the processes it starts, be at this end from now on.
-    pub fn enter(&self, end: End) {
-        setns(&self.namespaces[end as usize], CloneFlags::CLONE_NEWNET).expect("the namespace is there");
-    }
-
-    /// The interface of this end; the thread is there then.
-    pub fn interface(&self, end: End) -> Interface {
-        self.enter(end);
-        Interface::named(end.name()).expect("the interface")
-    }
-
-    /// Is a program attached at this end?
-    pub fn has_program(&self, end: End) -> bool {
-        self.enter(end);
-        shown(end).contains("prog/xdp")
-    }
-
-    /// Waits until no program is attached at this end. A descriptor is not closed for as long as a process that
-    /// another test starts, and that has not become its program yet, has a copy.
-    pub fn await_no_program(&self, end: End) {
-        await_that("no program is attached", || !self.has_program(end));
-    }
-}
-
-/// What iproute2 shows of an interface in this thread's namespace.
-fn shown(end: End) -> String {
-    let shown = Command::new("ip").args(["-o", "link", "show", end.name()]).output().expect("iproute2");
-    String::from_utf8_lossy(&shown.stdout).into_owned()
-}
-
-/// Runs iproute2 in this thread's namespace.
-pub fn ip(words: &str) {
-    let status = Command::new("ip").args(words.split_whitespace()).status().expect("iproute2");
-    assert!(status.success(), "ip {words}");
-}
-
-/// Looks until it is so.
-pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !is_so() {
-        assert!(Instant::now() < end, "not within {LIMIT:?}: {what}");
-        thread::yield_now();
-    }
+/// The interface of this end; the thread is there then.
+pub fn interface(pair: &Pair, end: End) -> Interface {
+    pair.enter(end);
+    Interface::named(end.name()).expect("the interface")
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{End, LIMIT, Pair, await_that};
+use super::frame::Udp;
+use super::interface;
+use taut_testbed::{End, LIMIT, Pair, await_that};
 use taut_xdp::{AttachMode, ChunkSize, Descriptor, FreeFrames, Link, Mode, Program, Rings, Socket, Umem};
 
 /// The port of all stations.
@@ -16,11 +18,19 @@ pub struct Station {
     pub free: FreeFrames,
 }
 
+/// Has a program take what is for [`PORT`] of this end, and of frames made by hand.
+pub fn add_port(program: &Program, end: End) {
+    let ours = Udp { to: end.ipv4(), ..Udp::to_port(PORT) };
+    for to in [ours.destinations(), Udp::to_port(PORT).destinations()].concat() {
+        program.add(to).expect("there is room");
+    }
+}
+
 /// Our program at this end, for [`PORT`].
 pub fn link(pair: &Pair, end: End, mode: Mode, wanted: Option<AttachMode>) -> Link {
-    let interface = pair.interface(end);
+    let interface = interface(pair, end);
     let program = Program::load(mode).expect("it loads");
-    program.add_port(PORT).expect("there is room");
+    add_port(&program, end);
     Link::attach(program, &interface, wanted).expect("it is attached")
 }
 

@@ -1,0 +1,148 @@
+//! The ports of a participant as one: its sockets, and past the kernel's stack beside them.
+//!
+//! Sockets have all that is received but what the program of XDP takes, and send what it does not reach.
+
+use std::net::SocketAddr;
+
+use taut_base::{Locator, Result, Time};
+use taut_port::{Frame, Port, Traffic, split};
+use taut_port_udp::UdpPort;
+use taut_port_xdp::{XdpConfig, XdpPort};
+
+use crate::config::ExecutorConfig;
+use crate::network::tell_of_buffers;
+
+/// The number of the first queue among the sources; sockets have small ones.
+pub(crate) const QUEUES: usize = 1 << 16;
+
+/// The ports.
+pub(crate) struct Ports {
+    pub udp: UdpPort,
+    pub xdp: Option<XdpPort>,
+    /// Destinations of one call that sockets have.
+    left: Vec<Locator>,
+}
+
+impl Ports {
+    /// Sockets, and what goes past them if that is wanted.
+    pub fn open(config: &ExecutorConfig) -> Result<Ports> {
+        let udp = UdpPort::open(&config.udp)?;
+        tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
+        let open =
+            |config: &XdpConfig| XdpPort::open(config, &ends(&udp, |own| own.name == config.interface));
+        let xdp = config.xdp.as_ref().map(open).transpose()?;
+        if let Some(xdp) = &xdp {
+            log::info!("XDP on {}", xdp.describe());
+        }
+        Ok(Ports { udp, xdp, left: Vec::new() })
+    }
+
+    /// What arrives at a source.
+    pub fn traffic(&self, source: usize) -> Option<Traffic> {
+        if source >= QUEUES { Some(Traffic::User) } else { self.udp.traffic(source) }
+    }
+
+    /// Takes what has arrived at a source; see [`UdpPort::receive_from`].
+    pub fn receive_from(&mut self, source: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+        match (source.checked_sub(QUEUES), &mut self.xdp) {
+            (Some(place), Some(xdp)) => xdp.receive_from(place, budget, sink),
+            _ => self.udp.receive_from(source, budget, sink),
+        }
+    }
+
+    /// Uses the interfaces that there are now; see [`UdpPort::follow`].
+    pub fn follow(&mut self) -> Result<bool> {
+        let changed = self.udp.follow()?;
+        if let Some(xdp) = self.xdp.as_mut().filter(|_| changed) {
+            let index = xdp.interface();
+            xdp.follow(&ends(&self.udp, |own| own.index == index));
+        }
+        Ok(changed)
+    }
+
+    /// Takes what the kernel tells of hosts.
+    pub fn hear_hosts(&mut self) {
+        if let Some(xdp) = &mut self.xdp {
+            xdp.hear();
+        }
+    }
+
+    /// The counts of what goes past the kernel.
+    pub fn xdp_stats(&self) -> Option<taut_port_xdp::Stats> {
+        self.xdp.as_ref().map(XdpPort::stats)
+    }
+
+    /// When to call [`Ports::on_timeout`].
+    pub fn next_timeout(&self, now: Time) -> Time {
+        // A host that is new is to be asked for at once.
+        self.xdp.as_ref().map_or(Time::NEVER, |xdp| xdp.next_timeout().max(now))
+    }
+
+    /// Looks for the ways to hosts, if it is time.
+    pub fn on_timeout(&mut self, now: Time) {
+        if let Some(xdp) = &mut self.xdp {
+            xdp.on_timeout(now);
+        }
+    }
+}
+
+/// Where samples are received by these interfaces.
+fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec<SocketAddr> {
+    let own = udp.user_unicast().iter().filter_map(Locator::socket_addr);
+    own.filter(|end| udp.interfaces().iter().any(|own| own.address == end.ip() && is_of(own))).collect()
+}
+
+impl Port for Ports {
+    #[inline]
+    fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
+        let Some(xdp) = &mut self.xdp else { return self.udp.send(to, parts) };
+        self.left.clear();
+        self.left.extend(to.iter().filter(|to| !xdp.send(to, parts)));
+        if !self.left.is_empty() {
+            self.udp.send(&self.left, parts);
+        }
+    }
+
+    #[inline]
+    fn send_row(&mut self, to: &[Locator], parts: &[&[u8]], each: usize) {
+        let Some(xdp) = &mut self.xdp else { return self.udp.send_row(to, parts, each) };
+        self.left.clear();
+        for to in to {
+            if !xdp.reaches(to) {
+                self.left.push(*to);
+                continue;
+            }
+            split(parts, each, |datagram| {
+                if !xdp.send(to, datagram) {
+                    self.udp.send(std::slice::from_ref(to), datagram);
+                }
+            });
+        }
+        if !self.left.is_empty() {
+            self.udp.send_row(&self.left, parts, each);
+        }
+    }
+
+    /// Both take the same path, and the MTU of the interface is the bound of both.
+    fn path_size(&mut self, to: &Locator) -> usize {
+        self.udp.path_size(to)
+    }
+
+    fn path_generation(&self) -> u64 {
+        self.udp.path_generation()
+    }
+
+    fn set_priority(&mut self, priority: i32) {
+        self.udp.set_priority(priority);
+        if let Some(xdp) = &mut self.xdp {
+            xdp.set_mark(self.udp.mark());
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(xdp) = &mut self.xdp {
+            xdp.flush();
+        }
+        self.udp.flush();
+    }
+}

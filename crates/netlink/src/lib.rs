@@ -1,0 +1,14 @@
+//! Messages to the kernel and from it: requests with their answers ([`Socket`]), and what it tells of changes
+//! ([`Watch`]). netlink(7).
+//!
+//! Owns the form of messages and attributes. What a message means is the business of who asks.
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod message;
+mod request;
+mod watch;
+
+pub use attributes::{Attributes, attribute, half, text, word};
+pub use request::{CREATE, DUMP, REPLACE, Socket};
+pub use watch::{Heard, Watch};

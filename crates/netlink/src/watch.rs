@@ -1,0 +1,60 @@
+//! What the kernel tells of changes without being asked.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
+};
+
+use crate::message::messages;
+
+/// Bytes of one read. The kernel sends messages of a few hundred bytes, some of them together.
+const READ: usize = 8 << 10;
+/// Reads in a row; what is left is reported by the next wait. Higher holds up what else there is to do while
+/// something on the host changes without end.
+const READS: usize = 16;
+
+/// What was heard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard<'a> {
+    /// A message of that kind, without its header.
+    Message(u16, &'a [u8]),
+    /// The kernel had more to say than the socket holds.
+    TooMuch,
+}
+
+/// A socket that the kernel writes to when something changes.
+pub struct Watch {
+    socket: OwnedFd,
+}
+
+impl Watch {
+    /// Hears of these groups of changes, `RTMGRP_*` of linux/rtnetlink.h.
+    pub fn open(groups: i32) -> nix::Result<Watch> {
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups.cast_unsigned()))?;
+        Ok(Watch { socket })
+    }
+
+    /// Readable when there is something to hear.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Reads what the kernel has said. *Cost*: one system call for each read, 16 at most.
+    pub fn hear(&self, mut sink: impl FnMut(Heard<'_>)) {
+        let mut buffer = [0; READ];
+        for _ in 0..READS {
+            match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+                Ok(len) => {
+                    let heard = messages(buffer.get(..len).unwrap_or_default());
+                    heard.for_each(|message| sink(Heard::Message(message.kind, message.body)));
+                }
+                Err(Errno::ENOBUFS) => sink(Heard::TooMuch),
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Samples past the kernel's stack, between two network namespaces.
+//!
+//! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
+
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpMode};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip};
+use taut_xdp::{Error, Mode, Program};
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Blob {
+    number: u32,
+    bytes: Vec<u8>,
+}
+
+impl Blob {
+    fn new(number: u32, len: usize) -> Blob {
+        Blob { number, bytes: (0..len).map(|at| (at as u32 ^ number) as u8).collect() }
+    }
+}
+
+/// From one byte to what takes tens of thousands of frames, and around the length of one frame.
+const SIZES: [usize; 9] = [0, 1, 100, 1_380, 1_400, 1_420, 9_000, 70_000, 1 << 20];
+
+fn with_pair(name: &str, test: impl FnOnce(&Pair) + Send + 'static) {
+    // Root of a user namespace loads no programs.
+    let obstacle = || {
+        let refused = Program::load(Mode::L3).err();
+        refused.filter(|error| matches!(error, Error::NotAllowed { .. })).map(|error| error.to_string())
+    };
+    taut_testbed::with_pair(name, ["", ""], obstacle, test);
+}
+
+fn config(end: End, xdp: Option<XdpMode>) -> Config {
+    Config {
+        interfaces: vec![end.name().into()],
+        // In this process they would not need the network.
+        local: false,
+        report: false,
+        xdp_interface: xdp.map(|_| end.name().to_owned()).unwrap_or_default(),
+        xdp_mode: xdp.unwrap_or_default(),
+        ..Config::default()
+    }
+}
+
+fn participant(pair: &Pair, end: End, xdp: Option<XdpMode>) -> DomainParticipant {
+    pair.enter(end);
+    DomainParticipant::with_config(&config(end, xdp)).unwrap()
+}
+
+/// A participant at each end, a writer at the first and a reader at the second.
+struct Stream {
+    participants: [DomainParticipant; 2],
+    writer: DataWriter<Blob>,
+    reader: DataReader<Blob>,
+    next: u32,
+}
+
+impl Stream {
+    fn new(participants: [DomainParticipant; 2]) -> Stream {
+        let qos = || Qos::default().reliable().keep_all().max_blocking_time(LIMIT);
+        let topics = participants.each_ref().map(|of| of.topic::<Blob>("Blob").unwrap());
+        let writer = topics[0].writer(qos()).unwrap();
+        let reader = topics[1].reader(qos()).unwrap();
+        writer.wait_matched(LIMIT).unwrap();
+        Stream { participants, writer, reader, next: 0 }
+    }
+
+    /// Writes samples of these sizes, and takes all of them.
+    fn carries(&mut self, sizes: &[usize]) {
+        let sent: Vec<Blob> =
+            sizes.iter().zip(self.next..).map(|(len, number)| Blob::new(number, *len)).collect();
+        self.next += sent.len() as u32;
+        for blob in &sent {
+            self.writer.write(blob).unwrap();
+        }
+        let mut got = Vec::new();
+        while got.len() < sent.len() {
+            self.reader
+                .wait(LIMIT)
+                .unwrap_or_else(|error| panic!("{} of {}: {error}", got.len(), sent.len()));
+            got.extend(self.reader.take().unwrap().into_iter().filter_map(|sample| sample.data));
+        }
+        assert!(got == sent, "{} samples, in order and whole", sent.len());
+    }
+
+    /// Carries samples until they go past the kernel: it has to find out the other side's address of Ethernet.
+    fn is_past_kernel(&mut self, end: usize) {
+        await_that("samples go past the kernel", || {
+            let before = self.participants[end].stats().xdp.unwrap();
+            self.carries(&[100]);
+            let after = self.participants[end].stats().xdp.unwrap();
+            if end == 0 {
+                after.datagrams_out > before.datagrams_out
+            } else {
+                after.datagrams_in > before.datagrams_in
+            }
+        });
+    }
+}
+
+fn both_past_the_kernel(pair: &Pair, mode: XdpMode) {
+    let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(mode))));
+    stream.is_past_kernel(0);
+    let before = stream.participants.each_ref().map(DomainParticipant::stats);
+    stream.carries(&SIZES);
+    stream.carries(&[64; 5_000]);
+    let after = stream.participants.each_ref().map(DomainParticipant::stats);
+    let [sent, received] = [&after[0], &after[1]].map(|stats| stats.xdp.unwrap());
+    let bytes = SIZES.iter().sum::<usize>() as u64 + 64 * 5_000;
+    assert!(sent.bytes_out - before[0].xdp.unwrap().bytes_out >= bytes, "{sent:?}");
+    assert!(received.bytes_in - before[1].xdp.unwrap().bytes_in >= bytes, "{received:?}");
+    assert_eq!(
+        [received.malformed, received.not_ours, received.damaged, received.errors],
+        [0; 4],
+        "{received:?}"
+    );
+    // What is left for the sockets is discovery.
+    let by_kernel = after[1].port.bytes_in - before[1].port.bytes_in;
+    assert!(by_kernel < 100_000, "{by_kernel} B");
+    drop(stream);
+    End::BOTH.into_iter().for_each(|end| pair.await_no_program(end));
+}
+
+#[test]
+fn native() {
+    with_pair("native", |pair| both_past_the_kernel(pair, XdpMode::Native));
+}
+
+#[test]
+fn generic() {
+    with_pair("generic", |pair| both_past_the_kernel(pair, XdpMode::Generic));
+}
+
+#[test]
+fn a_large_sample() {
+    with_pair("a_large_sample", |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        stream.is_past_kernel(0);
+        stream.carries(&[64 << 20]);
+    });
+}
+
+/// The other side has sockets only.
+#[test]
+fn either_side_alone() {
+    with_pair("either_side_alone", |pair| {
+        for xdp in [[Some(XdpMode::Native), None], [None, Some(XdpMode::Native)]] {
+            let [a, b] = [(End::A, xdp[0]), (End::B, xdp[1])].map(|(end, xdp)| participant(pair, end, xdp));
+            let mut stream = Stream::new([a, b]);
+            stream.is_past_kernel(usize::from(xdp[1].is_some()));
+            stream.carries(&SIZES);
+            stream.carries(&[64; 5_000]);
+        }
+    });
+}
+
+#[test]
+fn addresses_change() {
+    with_pair("addresses_change", |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        stream.is_past_kernel(0);
+        pair.enter(End::B);
+        ip("addr del 10.88.0.2/24 dev xb");
+        ip("addr add 10.88.0.9/24 dev xb");
+        await_that("samples arrive at the new address", || {
+            stream.carries(&[100]);
+            stream.participants[1].stats().port.changes_followed > 0
+        });
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+    });
+}
+
+#[test]
+fn what_is_refused_leaves_nothing() {
+    with_pair("what_is_refused_leaves_nothing", |pair| {
+        pair.enter(End::A);
+        let start = |change: fn(&mut Config)| {
+            let mut config = config(End::A, Some(XdpMode::Auto));
+            change(&mut config);
+            DomainParticipant::with_config(&config)
+        };
+        let refused = |change: fn(&mut Config), words: &str| {
+            let text = start(change).map(drop).unwrap_err().to_string();
+            assert!(text.contains(words) && !text.contains('\n'), "{text}");
+            pair.await_no_program(End::A);
+        };
+        refused(|config| config.xdp_interface = "none7".into(), "`ip link`");
+        refused(|config| config.xdp_interface = "lo".into(), "it has no address that the participant uses");
+        refused(|config| config.xdp_queues = vec![0, 7], "no queue 7");
+        ip("link set xa mtu 9000");
+        refused(|config| config.xdp_mode = XdpMode::Native, "lower it to 3822 B");
+        ip("link set xa mtu 1500");
+        let first = start(|_| ()).unwrap();
+        let text = start(|_| ()).map(drop).unwrap_err().to_string();
+        assert!(text.contains("another XDP program is attached to xa"), "{text}");
+        drop(first);
+        start(|_| ()).unwrap();
+    });
+}
+
+/// How the child below is told where it is.
+const CHILD: &str = "TAUT_XDP_CHILD";
+
+/// A child of the test below, which writes until it is killed; nothing when it is run alone.
+#[test]
+fn writes_past_the_kernel() {
+    if std::env::var(CHILD).is_err() {
+        return println!("LEFT OUT: it is a child of another test");
+    }
+    let participant = DomainParticipant::with_config(&config(End::A, Some(XdpMode::Auto))).unwrap();
+    let writer = participant.topic::<Blob>("Blob").unwrap().writer(Qos::default().reliable()).unwrap();
+    for number in 0.. {
+        writer.write(&Blob::new(number, 5_000)).unwrap();
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Ended with the test, however that ends.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_that_is_killed() {
+    with_pair("a_process_that_is_killed", |pair| {
+        let other = participant(pair, End::B, Some(XdpMode::Auto));
+        let reader = other.topic::<Blob>("Blob").unwrap().reader(Qos::default().reliable()).unwrap();
+        for _ in 0..3 {
+            pair.enter(End::A);
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["writes_past_the_kernel", "--exact"]).env(CHILD, "yes").stdout(Stdio::null());
+            let child = Held(command.spawn().unwrap());
+            let before = other.stats().xdp.unwrap().datagrams_in;
+            await_that("its samples come past the kernel", || {
+                drop(reader.take().unwrap());
+                other.stats().xdp.unwrap().datagrams_in > before + 100
+            });
+            assert!(pair.has_program(End::A));
+            drop(child);
+            pair.await_no_program(End::A);
+            // The kernel has the interface again.
+            pair.enter(End::A);
+            let near = UdpSocket::bind((std::net::Ipv4Addr::from(End::A.ipv4()), 9_000)).unwrap();
+            pair.enter(End::B);
+            let far = UdpSocket::bind((std::net::Ipv4Addr::from(End::B.ipv4()), 9_000)).unwrap();
+            far.send_to(b"RTPS and so on", near.local_addr().unwrap()).unwrap();
+            near.set_read_timeout(Some(LIMIT)).unwrap();
+            assert_eq!(near.recv(&mut [0; 100]).unwrap(), 14);
+        }
+    });
+}
