@@ -53,6 +53,8 @@ pub struct ReaderProxy {
     /// Of what it has asked for last, how much it misses in a row and how much may still be sent.
     pub(super) missing: usize,
     pub(super) repair_room: usize,
+    /// What it is owed waits until its buffer has room again, or until it asks anew.
+    paused: bool,
     /// Of the last answer, how much it was and up to where; and how much in a row of it is missing again.
     pub(super) answered: usize,
     pub(super) answered_to: Place,
@@ -110,6 +112,7 @@ impl ReaderProxy {
             fragments_acked: (SequenceNumber::ZERO, 0),
             pace: Pace::new(),
             missing: 0,
+            paused: false,
             repair_room: if reliable { limits::WINDOW_BYTES } else { usize::MAX },
             answered: 0,
             answered_to: (SequenceNumber::ZERO, 0),
@@ -137,8 +140,10 @@ impl ReaderProxy {
                 });
             }
             self.owed = Owed::Requested(asked);
-            self.repair_room = self.pace.limit();
+            self.resume();
         }
+        let acked = self.acked;
+        self.fragments.retain(|job| job.number > acked);
         true
     }
 
@@ -184,7 +189,7 @@ impl ReaderProxy {
             }
         }
         if self.missing > 0 {
-            self.repair_room = self.pace.limit();
+            self.resume();
             self.owe_fragments(number, Some(asked));
         }
         true
@@ -222,9 +227,25 @@ impl ReaderProxy {
         self.fragments.clear();
     }
 
+    /// As much has been sent as its buffer is believed to hold.
+    pub(super) fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// It may be sent as much again. Returns whether that was waited for.
+    pub(super) fn resume(&mut self) -> bool {
+        self.repair_room = self.pace.limit();
+        std::mem::take(&mut self.paused)
+    }
+
     /// Is anything to be sent to it alone?
     pub fn is_owed(&self) -> bool {
-        self.heartbeat_due || !matches!(self.owed, Owed::Nothing) || !self.fragments.is_empty()
+        let waits = !matches!(self.owed, Owed::Nothing) || !self.fragments.is_empty();
+        self.heartbeat_due || waits && !self.paused
     }
 }
 

@@ -130,6 +130,16 @@ impl Writer {
         }
     }
 
+    /// A while after that repairs that paused go on, for readers that have not said anything since.
+    pub(super) fn resume_repairs(&mut self) {
+        let Writer { proxies, owed, .. } = self;
+        for (guid, proxy) in proxies.iter_mut() {
+            if proxy.is_paused() && proxy.resume() && !owed.contains(guid) {
+                owed.push_back(*guid);
+            }
+        }
+    }
+
     /// A reader that is owed something.
     pub(crate) fn next_owed(&self) -> Option<Guid> {
         self.owed.front().copied()
@@ -169,8 +179,9 @@ impl Contents<'_> {
     ) -> bool {
         let reader_id = proxy.guid.entity;
         tx.message.directed(proxy.guid.prefix);
-        let owed = std::mem::take(&mut proxy.owed);
-        let mut repaired = !matches!(owed, Owed::Nothing) || !proxy.fragments.is_empty();
+        let paused = proxy.is_paused();
+        let owed = if paused { Owed::Nothing } else { std::mem::take(&mut proxy.owed) };
+        let mut repaired = !paused && (!matches!(owed, Owed::Nothing) || !proxy.fragments.is_empty());
         match owed {
             Owed::Nothing => {}
             Owed::Requested(set) => repaired = self.send_requested(tx, proxy, &set, turn, shared),
@@ -184,10 +195,11 @@ impl Contents<'_> {
                 }
             }
         }
-        let mut done = matches!(proxy.owed, Owed::Nothing) && self.repair_fragments(tx, proxy, turn);
+        let mut done =
+            paused || matches!(proxy.owed, Owed::Nothing) && self.repair_fragments(tx, proxy, turn);
         if !done && proxy.reliable && proxy.repair_room == 0 {
-            // What its buffer would not hold it asks for again.
-            proxy.forget_owed();
+            // It says what it misses of this, or has room for the rest when the next heartbeat is due.
+            proxy.pause();
             done = true;
         }
         if done && proxy.reliable && (repaired || proxy.heartbeat_due) {
@@ -391,16 +403,7 @@ mod tests {
             Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
         writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
         writer.greet(reader);
-        let mut change = NewChange {
-            kind: ChangeKind::Alive,
-            instance: InstanceHandle::NIL,
-            source_timestamp: None,
-            payload: Bytes::new(),
-            number: None,
-            in_lane: false,
-            called: Time::default(),
-        };
-        writer.write(Time(0), &mut change).unwrap();
+        writer.write(Time(0), &mut change()).unwrap();
         assert_eq!(heartbeats(&mut writer, Writer::push), [], "the change alone");
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
 
@@ -421,6 +424,56 @@ mod tests {
         writer.begin_anew(reader, false);
         writer.greet(reader);
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
+    }
+
+    #[test]
+    fn a_repair_goes_on_when_the_reader_says_nothing() {
+        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false));
+        let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, false));
+        let mut qos = EndpointQos::default_writer();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let mut writer =
+            Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
+        writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
+        writer.greet(reader);
+        for _ in 0..100 {
+            writer.write(Time(0), &mut change()).unwrap();
+        }
+        heartbeats(&mut writer, Writer::push);
+        heartbeats(&mut writer, Writer::repair);
+        let mut all = SequenceNumberSet::new(SequenceNumber::FIRST);
+        (1..=100).for_each(|number| assert!(all.insert(SequenceNumber(number))));
+        let sent = |writer: &Writer| writer.proxies.values().map(|proxy| proxy.sent_again).sum::<u64>();
+        let mut at = Time(0);
+        let mut ask = |writer: &mut Writer, count, room| {
+            at = at + limits::HEARTBEAT_FIRST;
+            writer.on_acknack(at, reader, &all, count, true);
+            // As if it had lost much.
+            writer.proxies.get_mut(&reader).unwrap().repair_room = room * window::DATAGRAM;
+            assert_eq!(heartbeats(writer, Writer::repair).len(), 1);
+            at
+        };
+        let at = ask(&mut writer, 1, 30);
+        assert_eq!(sent(&writer), 30);
+        assert!(!writer.proxies[&reader].is_owed(), "it waits");
+        writer.on_heartbeat_timer(at + limits::HEARTBEAT_FIRST);
+        heartbeats(&mut writer, Writer::repair);
+        assert_eq!(sent(&writer), 100, "it may hold all by now");
+        ask(&mut writer, 2, 40);
+        ask(&mut writer, 3, 50);
+        assert_eq!(sent(&writer), 190, "what it asks for takes the place of what waited");
+    }
+
+    fn change() -> NewChange {
+        NewChange {
+            kind: ChangeKind::Alive,
+            instance: InstanceHandle::NIL,
+            source_timestamp: None,
+            payload: Bytes::new(),
+            number: None,
+            in_lane: false,
+            called: Time::default(),
+        }
     }
 
     #[test]
