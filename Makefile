@@ -1,5 +1,5 @@
 # The README's two commands are `make demo` and `make test`; each installs what it lacks and says so.
-.PHONY: help demo test test-mem test-faults interop peers perf-smoke bench-gate tidy setup
+.PHONY: help demo test test-mem test-faults interop peers perf-smoke bench-gate tidy setup testbed test-bypass perf-bypass
 .DEFAULT_GOAL := help
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
@@ -31,6 +31,22 @@ interop: ## The matrix against other implementations only
 	@scripts/check-rust.sh
 	@scripts/setup.sh test
 	@scripts/test.sh release interop-build interop
+
+testbed: ## Two namespaces with a cable, for what goes past the kernel (scripts/testbed.sh down)
+	@scripts/testbed.sh up
+
+test-bypass: ## All tests of what goes past the kernel, as root
+	@scripts/check-rust.sh
+	@scripts/setup.sh test
+	@scripts/testbed.sh check
+	@CI=true scripts/test.sh bypass release testbed interop-build interop-xdp
+
+perf-bypass: ## Past the kernel beside through it, with the peers that are built: some ten minutes
+	@scripts/check-rust.sh
+	@scripts/testbed.sh check
+	cargo build --release --package taut-cli --package taut-perf-peer-taut --package taut-perf-peer-floor
+	$(CARGO_TARGET_DIR)/release/taut perf bypass --save $(CARGO_TARGET_DIR)/bypass.jsonl
+	$(CARGO_TARGET_DIR)/release/taut perf report $(CARGO_TARGET_DIR)/bypass.jsonl --out $(CARGO_TARGET_DIR)/bypass.html
 
 bench-gate: ## Instructions of the hot paths against their baselines
 	@scripts/check-rust.sh

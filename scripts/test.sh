@@ -31,7 +31,11 @@ perf-smoke    | netns,pkgs | 600  | peers/build.sh     | scripts/perf-smoke.sh
 docs          | netns     | 300  |                    | python3 scripts/test-docs.py
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
+testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
+interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp
 STEPS
+    # Part of `tests`, for who wants no other.
+    [ "${1:-}" != all ] || echo 'bypass | root | 600 | | cargo test --quiet -p taut-netlink -p taut-xdp -p taut-port-xdp -p taut-nic && cargo test --quiet -p taut --test xdp'
 }
 
 # Prints why a step cannot run here; nothing if it can.
@@ -85,7 +89,7 @@ summary="" left_out="" ends=""
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 for wanted in "$@"; do
-    steps | grep -q "^$wanted " || { echo "test.sh: there is no step $wanted" >&2; exit 2; }
+    steps all | grep -q "^$wanted " || { echo "test.sh: there is no step $wanted" >&2; exit 2; }
 done
 while IFS='|' read -r name needs limit about command <&3; do
     name=$(trim "$name") needs=$(trim "$needs") limit=$(trim "$limit") about=$(trim "$about") command=$(trim "$command")
@@ -109,7 +113,7 @@ while IFS='|' read -r name needs limit about command <&3; do
         printf '=== %s %s after %s s\n' "$name" "$result" "$seconds"
     fi
     summary+=$(printf '%-14s %-9s %5s s' "$name" "$result" "$seconds")$'\n'
-done 3< <(steps)
+done 3< <(steps "${1:+all}")
 
 printf '%s\n%s' "$ends" "$summary"
 if [ -n "$left_out" ]; then

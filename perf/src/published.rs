@@ -50,6 +50,8 @@ enum Figure {
     Mean,
     P999,
     Max,
+    /// What the 99.9th percentile is above the least (RFC 5481, packet delay variation).
+    Variation,
     /// How many times the mean the maximum is.
     MaxToMean,
     /// Median of an encode and of a decode.
@@ -68,6 +70,7 @@ enum Figure {
 pub fn section(records: &[Record]) -> String {
     let tables = [
         ("User-space networking for DDS (PerCom 2024)", bound()),
+        ("Past the kernel's stack and through it, over one link", bypass()),
         ("HDDS, what it says of itself", hdds()),
         ("Timing isolation for mixed-criticality traffic", isolation()),
         ("DDS for real-time information management (Vanderbilt): types and fan-out", vanderbilt()),
@@ -117,6 +120,49 @@ fn bound() -> Vec<Row<'static>> {
     rows.push(row("rate of 32 B", "Cyclone DDS 167 k/s, DPDK 250 k/s", Figure::Samples, rate));
     let wide = |r: &Record| closed(r, "throughput", "udp", 1_024) && r.qos.starts_with("reliable");
     rows.push(row("bandwidth of 1 KiB", "Cyclone DDS 170 MB/s, DPDK 250 MB/s", Figure::Bytes, wide));
+    rows
+}
+
+/// A and C once more, over a link: by the kernel's sockets, and past its stack.
+fn bypass() -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for (transport, way) in [("udp", "the kernel"), ("xdp", "XDP"), ("xdp-l2", "XDP without IP")] {
+        let linked =
+            move |r: &Record| r.transport == transport && r.case.split(' ').any(|word| word == "link");
+        for (spins, wait) in [(true, "polling"), (false, "asleep")] {
+            let over = move |r: &Record| linked(r) && r.workload == "latency" && (r.wait == "spin") == spins;
+            for bytes in [64, 512, 1_024] {
+                let is = move |r: &Record| over(r) && r.rate_hz == 0.0 && r.size_bytes == bytes;
+                let what = format!("round trip of {} by {way}, {wait}: p50, p99", size(bytes));
+                rows.push(row(what, "", Figure::P50P99, is));
+            }
+            let is = move |r: &Record| over(r) && r.case == "every 1 ms link";
+            let of = |figure: &str| format!("{figure} of 32 B, 1,000/s by {way}, {wait}");
+            rows.push(row(of("mean"), "Cyclone DDS 107 µs, XDP 87 µs, DPDK 74 µs", Figure::Mean, is));
+            rows.push(row(of("maximum"), "XDP 211 µs, DPDK 194 µs", Figure::Max, is));
+            rows.push(row(of("maximum / mean"), "35× without, 2.6× with them", Figure::MaxToMean, is));
+            rows.push(row(of("delay variation (p99.9 - least)"), "", Figure::Variation, is));
+        }
+        let stream = move |bytes: u64| {
+            move |r: &Record| {
+                linked(r)
+                    && r.workload == "throughput"
+                    && r.size_bytes == bytes
+                    && r.qos.starts_with("reliable")
+            }
+        };
+        let says = "Cyclone DDS 167 k/s, DPDK 250 k/s";
+        rows.push(row(format!("rate of 32 B by {way}"), says, Figure::Samples, stream(32)));
+        let says = "Cyclone DDS 170 MB/s, DPDK 250 MB/s";
+        rows.push(row(format!("bandwidth of 1 KiB by {way}"), says, Figure::Bytes, stream(1_024)));
+        for label in ["quiet fifo inline", "flood", "flood fifo inline", "flood all"] {
+            let is = move |r: &Record| {
+                linked(r) && r.workload == "interference" && r.case.trim_end_matches(" link") == label
+            };
+            rows.push(row(format!("{label} by {way}: p99.9"), "", Figure::P999, is));
+            rows.push(row(format!("{label} by {way}: maximum"), "", Figure::Max, is));
+        }
+    }
     rows
 }
 
@@ -325,6 +371,7 @@ impl Figure {
             Figure::Mean => ns(|t| t.mean),
             Figure::P999 => ns(|t| t.p999),
             Figure::Max => ns(|t| t.max),
+            Figure::Variation => ns(|t| t.p999.saturating_sub(t.min)),
             Figure::MaxToMean => rtt?.max_to_mean().map(times),
             Figure::Coding => {
                 let half = |of: &Option<Times>| of.as_ref().map(|t| time(t.p50 as f64));

@@ -3,6 +3,8 @@
 //! Needs root. Without it tests say that they are left out; with `CI=true` that is a failure.
 #![forbid(unsafe_code)]
 
+pub mod frame;
+
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -10,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns, unshare};
+use taut_xdp::{Error, Mode, Program};
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -48,17 +51,19 @@ pub struct Pair {
     namespaces: [File; 2],
 }
 
-/// Runs `test` in a thread of its own, with a pair whose ends were made with these words of iproute2, unless there is
-/// an obstacle.
-pub fn with_pair(
-    name: &str,
-    words: [&'static str; 2],
-    obstacle: impl FnOnce() -> Option<String>,
-    test: impl FnOnce(&Pair) + Send + 'static,
-) {
-    let is_root = nix::unistd::geteuid().is_root();
-    let obstacle = if is_root { obstacle() } else { Some("it needs root for network namespaces".into()) };
-    if let Some(obstacle) = obstacle {
+/// Why there can be no pair here, or no program of XDP on it.
+fn obstacle() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("it needs root for network namespaces".into());
+    }
+    // Root of a user namespace loads none.
+    let refused = Program::load(Mode::L3).err();
+    refused.filter(|error| matches!(error, Error::NotAllowed { .. })).map(|error| error.to_string())
+}
+
+/// Runs `test` in a thread of its own, with a pair whose ends were made with these words of iproute2.
+pub fn with_pair(name: &str, words: [&'static str; 2], test: impl FnOnce(&Pair) + Send + 'static) {
+    if let Some(obstacle) = obstacle() {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{name}: {obstacle}");
         println!("LEFT OUT: {name}: {obstacle}");
         return;

@@ -127,14 +127,24 @@ impl Inner {
 
     /// One wait and the jobs that follow from it, whoever has the role.
     pub fn drive_once(&self, until: Option<Time>) {
+        if let Some(until) = until {
+            let now = monotonic_now();
+            if until <= now {
+                return self.look_once(now);
+            }
+        }
         let mut core = self.enter();
         self.give_way(&mut core);
         let now = core.now;
-        let is_due = core.next_timeout() <= now;
         let readable = self.sleep(core, now, until);
-        let is_look = until.is_some_and(|until| until <= now);
-        // Most looks find nothing.
-        if !is_look || is_due || readable.is_anything() || self.doors.has_lanes() {
+        self.give_back(self.step(&readable));
+    }
+
+    /// The same without a wait. Most looks find nothing: those do without the token.
+    fn look_once(&self, now: Time) {
+        let readable = self.sort(&self.glance(now));
+        let due = self.polling.due().min(self.promises.next());
+        if readable.is_anything() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
             self.give_back(self.step(&readable));
         }
     }
@@ -158,7 +168,7 @@ impl Inner {
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
-        let ready = match busy || wake_at <= now {
+        let ready = match busy {
             true => self.glance(now),
             false if polls => self.poll(now, wake_at),
             false => self.look_and_wait(now, wake_at),
@@ -167,6 +177,11 @@ impl Inner {
         if watched {
             self.bell.disarm();
         }
+        self.sort(&ready)
+    }
+
+    /// What a wait has found, without what was meant for the driver itself.
+    fn sort(&self, ready: &Readable) -> Readable {
         let mut readable = Readable::default();
         for source in ready.iter() {
             match source {

@@ -575,6 +575,7 @@ impl Inner {
     pub fn let_go(&self, core: MutexGuard<'_, Core>, news: bool) -> bool {
         let more_work = core.has_work(TxClass::Discovery);
         let (next, held_until) = (core.next_timeout(), core.held.until);
+        self.polling.note_due(if news || more_work { Time(0) } else { next.min(held_until) });
         MutexGuard::unlock_fair(core);
         let kicked = self.holding.oversleeps(news || more_work, next, held_until) && self.kick();
         self.leave_broken();

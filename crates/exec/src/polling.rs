@@ -41,6 +41,8 @@ pub(crate) struct Polling {
     has_thread: bool,
     /// Somebody does now, and looks at the word by which a driver is woken.
     is_on: AtomicBool,
+    /// When something is due for whoever looks, as the token's last holder has it.
+    due: AtomicI64,
     /// When whoever polls past the kernel asks it next.
     ask_kernel_at: AtomicI64,
     /// Of whoever polls.
@@ -55,6 +57,17 @@ impl Polling {
     /// Is it a thread of Taut's that drives, which leaves this to nobody?
     pub fn has_thread(&self) -> bool {
         self.has_thread
+    }
+
+    /// When something is due, or in the past if something is to be done already.
+    pub fn due(&self) -> Time {
+        Time(self.due.load(Ordering::Relaxed))
+    }
+
+    /// With the token, before it is given back.
+    #[inline]
+    pub fn note_due(&self, at: Time) {
+        self.due.store(at.0, Ordering::Relaxed);
     }
 
     /// Does whoever drives look whether it is woken?

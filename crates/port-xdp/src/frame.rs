@@ -41,6 +41,8 @@ pub(crate) struct Way {
 pub(crate) struct Own {
     /// The interface's address of Ethernet.
     pub mac: Mac,
+    /// The priority that frames carry in a tag (IEEE 802.1Q, PCP), if they carry one.
+    pub priority: Option<u8>,
     /// Where the port is reached, one for each address of the interface.
     pub ends: Vec<SocketAddr>,
 }
@@ -53,8 +55,9 @@ impl Own {
 }
 
 /// Bytes of headers before the payload of a datagram to this address.
-pub(crate) fn header_len(to: IpAddr) -> usize {
-    ETHERNET + if to.is_ipv4() { IPV4 + UDP } else { IPV6 + UDP }
+pub(crate) fn header_len(own: &Own, to: IpAddr) -> usize {
+    let tag = if own.priority.is_some() { TAG } else { 0 };
+    ETHERNET + tag + if to.is_ipv4() { IPV4 + UDP } else { IPV6 + UDP }
 }
 
 /// Headers in the making.
@@ -100,7 +103,7 @@ fn v6(address: IpAddr) -> Ipv6Addr {
 /// *Cost*: a copy of the parts, and a sum of them.
 pub(crate) fn write(
     frame: &mut [u8],
-    mac: Mac,
+    own: &Own,
     way: &Way,
     (from, to): (SocketAddr, SocketAddr),
     dscp: u8,
@@ -109,13 +112,18 @@ pub(crate) fn write(
     if from.is_ipv4() != to.is_ipv4() {
         return None;
     }
-    let header_len = header_len(to.ip());
+    let header_len = header_len(own, to.ip());
     let payload: usize = parts.iter().map(|part| part.len()).sum();
     let udp_len = u16::try_from(UDP + payload).ok()?.to_be_bytes();
     let (header_place, mut place) = frame.get_mut(..header_len + payload)?.split_at_mut(header_len);
     let mut header = Header { bytes: [0; LONGEST_HEADER], len: 0 };
     header.put(&way.to);
-    header.put(&mac);
+    header.put(&own.mac);
+    if let Some(priority) = own.priority {
+        header.put(&TYPE_VLAN);
+        // Of no network: the tag is for the priority.
+        header.put(&(u16::from(priority) << 13).to_be_bytes());
+    }
     put_ip(&mut header, from.ip(), to.ip(), dscp, UDP + payload);
     header.put(&from.port().to_be_bytes());
     header.put(&to.port().to_be_bytes());
@@ -280,14 +288,18 @@ mod tests {
 
     /// Who gets what [`written`] sends.
     fn receiver() -> Own {
-        Own { mac: THEIRS, ends: vec![ends(false).1, ends(true).1] }
+        Own { mac: THEIRS, priority: None, ends: vec![ends(false).1, ends(true).1] }
+    }
+
+    fn sender() -> Own {
+        Own { mac: OURS, priority: None, ends: Vec::new() }
     }
 
     fn written(v6: bool, parts: &[&[u8]]) -> Vec<u8> {
         let (from, to) = ends(v6);
         let mut frame = vec![0xee; 2_048];
         let way = Way { to: THEIRS, from: from.ip() };
-        let len = write(&mut frame, OURS, &way, (from, to), 46, parts).unwrap();
+        let len = write(&mut frame, &sender(), &way, (from, to), 46, parts).unwrap();
         frame.truncate(len);
         frame
     }
@@ -308,6 +320,17 @@ mod tests {
                 let padded = [&frame[..], &[0; 18]].concat();
                 assert_eq!(read(&padded, &receiver()), Ok(datagram));
             }
+        }
+    }
+
+    #[test]
+    fn a_priority_is_in_a_tag() {
+        for v6 in [false, true] {
+            let (from, to) = ends(v6);
+            let (own, way) = (Own { priority: Some(6), ..sender() }, Way { to: THEIRS, from: from.ip() });
+            let mut frame = vec![0; 2_048];
+            let len = write(&mut frame, &own, &way, (from, to), 46, &[b"RTPS"]).unwrap();
+            assert_eq!(frame[..len], tagged(&written(v6, &[b"RTPS"]), 6 << 13));
         }
     }
 
@@ -343,7 +366,7 @@ mod tests {
     fn sums_that_are_not_there() {
         for v6 in [false, true] {
             let frame = written(v6, &[b"RTPS"]);
-            let at = header_len(ends(v6).0.ip()) - 2;
+            let at = header_len(&sender(), ends(v6).0.ip()) - 2;
             let with = |sum: [u8; 2]| {
                 let mut frame = frame.clone();
                 frame[at..at + 2].copy_from_slice(&sum);
@@ -371,7 +394,7 @@ mod tests {
     fn what_does_not_fit_is_not_written() {
         let (from, to) = ends(false);
         let way = Way { to: THEIRS, from: from.ip() };
-        let put = |room: usize, to| write(&mut vec![0; room], OURS, &way, (from, to), 0, &[b"RTPS"]);
+        let put = |room: usize, to| write(&mut vec![0; room], &sender(), &way, (from, to), 0, &[b"RTPS"]);
         assert_eq!((put(46, to), put(45, to), put(46, ends(true).1)), (Some(46), None, None));
     }
 }

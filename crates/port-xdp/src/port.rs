@@ -25,6 +25,9 @@ pub struct XdpConfig {
     pub interface: String,
     /// The queues, by their numbers: what comes by others is the kernel's. The first one sends. None named: the first.
     pub queues: Vec<u32>,
+    /// The priority that frames carry in a tag (IEEE 802.1Q, PCP), for switches and network cards that let some go
+    /// first; `None`: they carry no tag. *Range*: 0 to 7.
+    pub priority: Option<u8>,
     /// Where the kernel runs the program; `None`: in the driver if it can.
     pub attach: Option<AttachMode>,
     /// How frames are moved; `None`: without copies if the driver can.
@@ -85,7 +88,7 @@ impl XdpPort {
             Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
         let hosts = Hosts::open(interface.index)
             .map_err(|errno| Error::Error(format!("netlink: {errno}; use UDP where that is not allowed")))?;
-        let own = Own { mac: interface.mac, ends: taken(ends) };
+        let own = Own { mac: interface.mac, priority: config.priority, ends: taken(ends) };
         if own.ends.is_empty() {
             return Err(Error::BadParameter(format!(
                 "XDP on {}: it has no address that the participant uses; give it one (`ip address add`), or name it \
@@ -182,15 +185,16 @@ impl XdpPort {
         let Some(to) = to.socket_addr().filter(|to| !is_of_group_or_link(to.ip())) else { return false };
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let Some(queue) = self.queues.first_mut() else { return false };
-        let fits = frame::header_len(to.ip()) + len <= queue.room().min(longest(&self.link));
+        let fits =
+            frame::header_len(&self.own, to.ip()) + len <= queue.room().min(longest(&self.link, &self.own));
         let way = self.hosts.way(to.ip());
         let ends = way.and_then(|way| Some((way, self.own.end(way.from)?)));
         let Some((way, from)) = ends.filter(|_| fits) else {
             self.stats.left_to_kernel += 1;
             return false;
         };
-        let (mac, mark) = (self.own.mac, self.mark);
-        match queue.put(|frame| frame::write(frame, mac, &way, (from, to), mark, parts)) {
+        let (own, mark) = (&self.own, self.mark);
+        match queue.put(|frame| frame::write(frame, own, &way, (from, to), mark, parts)) {
             Ok(true) => {
                 self.stats.datagrams_out += 1;
                 self.stats.bytes_out += len as u64;
@@ -267,6 +271,6 @@ fn is_of_group_or_link(ip: IpAddr) -> bool {
 }
 
 /// Bytes of the longest frame that the interface takes: the MTU is without the header of Ethernet.
-fn longest(link: &Link) -> usize {
-    link.interface().mtu as usize + 14
+fn longest(link: &Link, own: &Own) -> usize {
+    link.interface().mtu as usize + if own.priority.is_some() { 18 } else { 14 }
 }

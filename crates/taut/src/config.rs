@@ -85,6 +85,9 @@ pub struct Config {
     pub xdp_queues: Vec<u32>,
     /// Where the kernel runs the program that tells what is Taut's.
     pub xdp_mode: XdpMode,
+    /// The priority that frames past the kernel carry in a VLAN tag of no network (IEEE 802.1Q, PCP); `None`: they
+    /// carry no tag. *Range*: 0 to 7.
+    pub xdp_pcp: Option<u8>,
     /// Hand samples to readers on this machine past the network.
     pub local: bool,
     /// Where participants of other containers are met: a directory that all of them mount; `None`: only
@@ -147,6 +150,7 @@ impl Default for Config {
             xdp_interface: String::new(),
             xdp_queues: Vec::new(),
             xdp_mode: XdpMode::Auto,
+            xdp_pcp: None,
             local: true,
             local_directory: None,
             local_groups: Vec::new(),
@@ -224,6 +228,7 @@ impl Config {
             xdp: (!self.xdp_interface.is_empty()).then(|| XdpConfig {
                 interface: self.xdp_interface.clone(),
                 queues: self.xdp_queues.clone(),
+                priority: self.xdp_pcp.map(|priority| priority.min(7)),
                 attach: match self.xdp_mode {
                     XdpMode::Auto => None,
                     XdpMode::Native => Some(AttachMode::Native),

@@ -86,7 +86,9 @@ impl DomainParticipant {
     ///
     /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
     pub fn run_once(&self, timeout: Duration) -> Result<()> {
-        self.executor.run_once(Some(monotonic_now() + timeout))
+        // Who does not want to wait need not know the time.
+        let until = if timeout == Duration::ZERO { Time(0) } else { monotonic_now() + timeout };
+        self.executor.run_once(Some(until))
     }
 
     /// With [`crate::Driver::Inline`]: drives without a sleep as long as `goes_on` says so, which is asked at least

@@ -7,8 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpMode};
-use taut_testbed::{End, LIMIT, Pair, await_that, ip};
-use taut_xdp::{Error, Mode, Program};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -25,15 +24,6 @@ impl Blob {
 
 /// From one byte to what takes tens of thousands of frames, and around the length of one frame.
 const SIZES: [usize; 9] = [0, 1, 100, 1_380, 1_400, 1_420, 9_000, 70_000, 1 << 20];
-
-fn with_pair(name: &str, test: impl FnOnce(&Pair) + Send + 'static) {
-    // Root of a user namespace loads no programs.
-    let obstacle = || {
-        let refused = Program::load(Mode::L3).err();
-        refused.filter(|error| matches!(error, Error::NotAllowed { .. })).map(|error| error.to_string())
-    };
-    taut_testbed::with_pair(name, ["", ""], obstacle, test);
-}
 
 fn config(end: End, xdp: Option<XdpMode>) -> Config {
     Config {
@@ -128,17 +118,17 @@ fn both_past_the_kernel(pair: &Pair, mode: XdpMode) {
 
 #[test]
 fn native() {
-    with_pair("native", |pair| both_past_the_kernel(pair, XdpMode::Native));
+    with_pair("native", ["", ""], |pair| both_past_the_kernel(pair, XdpMode::Native));
 }
 
 #[test]
 fn generic() {
-    with_pair("generic", |pair| both_past_the_kernel(pair, XdpMode::Generic));
+    with_pair("generic", ["", ""], |pair| both_past_the_kernel(pair, XdpMode::Generic));
 }
 
 #[test]
 fn a_large_sample() {
-    with_pair("a_large_sample", |pair| {
+    with_pair("a_large_sample", ["", ""], |pair| {
         let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
         stream.is_past_kernel(0);
         stream.carries(&[64 << 20]);
@@ -148,7 +138,7 @@ fn a_large_sample() {
 /// The other side has sockets only.
 #[test]
 fn either_side_alone() {
-    with_pair("either_side_alone", |pair| {
+    with_pair("either_side_alone", ["", ""], |pair| {
         for xdp in [[Some(XdpMode::Native), None], [None, Some(XdpMode::Native)]] {
             let [a, b] = [(End::A, xdp[0]), (End::B, xdp[1])].map(|(end, xdp)| participant(pair, end, xdp));
             let mut stream = Stream::new([a, b]);
@@ -159,9 +149,24 @@ fn either_side_alone() {
     });
 }
 
+/// Both by the kernel and past it frames with a tag are understood.
+#[test]
+fn frames_with_a_priority() {
+    with_pair("frames_with_a_priority", ["", ""], |pair| {
+        for other in [None, Some(XdpMode::Native), Some(XdpMode::Generic)] {
+            pair.enter(End::A);
+            let config = Config { xdp_pcp: Some(6), ..config(End::A, Some(XdpMode::Native)) };
+            let near = DomainParticipant::with_config(&config).unwrap();
+            let mut stream = Stream::new([near, participant(pair, End::B, other)]);
+            stream.is_past_kernel(0);
+            stream.carries(&SIZES);
+        }
+    });
+}
+
 #[test]
 fn addresses_change() {
-    with_pair("addresses_change", |pair| {
+    with_pair("addresses_change", ["", ""], |pair| {
         let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
         stream.is_past_kernel(0);
         pair.enter(End::B);
@@ -178,7 +183,7 @@ fn addresses_change() {
 
 #[test]
 fn what_is_refused_leaves_nothing() {
-    with_pair("what_is_refused_leaves_nothing", |pair| {
+    with_pair("what_is_refused_leaves_nothing", ["", ""], |pair| {
         pair.enter(End::A);
         let start = |change: fn(&mut Config)| {
             let mut config = config(End::A, Some(XdpMode::Auto));
@@ -233,7 +238,7 @@ impl Drop for Held {
 
 #[test]
 fn a_process_that_is_killed() {
-    with_pair("a_process_that_is_killed", |pair| {
+    with_pair("a_process_that_is_killed", ["", ""], |pair| {
         let other = participant(pair, End::B, Some(XdpMode::Auto));
         let reader = other.topic::<Blob>("Blob").unwrap().reader(Qos::default().reliable()).unwrap();
         for _ in 0..3 {

@@ -6,12 +6,11 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 
-use common::frame::message;
 use common::station::{PORT, Station, add_port, link};
-use common::with_pair;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use taut_testbed::{End, LIMIT};
+use taut_testbed::frame::message;
+use taut_testbed::{End, LIMIT, with_pair};
 use taut_xdp::{AttachMode, Interface, Link, Mode, Program};
 
 /// How the child below is told which program to attach.

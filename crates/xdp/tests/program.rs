@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::frame::{Udp, message, tagged};
 use common::station::{PORT, Station, link};
-use taut_testbed::{End, await_that};
+use taut_testbed::frame::{Udp, message, tagged};
+use taut_testbed::{End, await_that, with_pair};
 use taut_xdp::{Link, Mode, Verdict};
 
 fn verdict(link: &Link, frame: &[u8]) -> Verdict {
@@ -12,7 +12,7 @@ fn verdict(link: &Link, frame: &[u8]) -> Verdict {
 }
 
 fn with_program(name: &str, mode: Mode, test: impl FnOnce(&Link) + Send + 'static) {
-    common::with_pair(name, ["", ""], move |pair| {
+    with_pair(name, ["", ""], move |pair| {
         let link = link(pair, End::A, mode, None);
         let station = Station::open(&link, 0);
         test(&link);

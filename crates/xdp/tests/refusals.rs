@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::interface;
 use common::station::{RINGS, Station, link, umem};
-use common::{interface, with_pair};
-use taut_testbed::{End, Pair, await_that, ip};
+use taut_testbed::{End, Pair, await_that, ip, with_pair};
 use taut_xdp::{
     AttachMode, BindMode, ChunkSize, Descriptor, Error, Interface, Link, MAX_DESTINATIONS, Mode, Program,
     Rings, Socket, Umem,

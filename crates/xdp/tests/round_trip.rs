@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::frame::{Udp, message};
+use common::interface;
 use common::station::{PORT, Station, link};
-use common::{interface, with_pair};
-use taut_testbed::{End, Pair};
+use taut_testbed::frame::{Udp, message};
+use taut_testbed::{End, Pair, with_pair};
 use taut_xdp::{AttachMode, Descriptor, Mode};
 
 const ROUND_TRIPS: usize = 20_000;

@@ -6,12 +6,12 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use common::frame::{Udp, message, tagged};
+use common::interface;
 use common::station::{PORT, Station, link};
-use common::{interface, with_pair};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, connect, ipproto, recv, send, socket};
-use taut_testbed::{End, LIMIT, Pair, await_that, ip};
+use taut_testbed::frame::{Udp, message, tagged};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 use taut_xdp::{AttachMode, BindMode, ChunkSize, Link, Mode, Statistics};
 
 /// Frames with numbered messages of many lengths, from one end to the other.

@@ -136,6 +136,19 @@ pub(super) const TABLE: &[Row] = &[
         },
     },
     Row {
+        name: "xdp_pcp",
+        allowed: "a number from 0 to 7; empty for no tag",
+        meaning: "The priority that frames on `xdp_interface` carry in a VLAN tag (IEEE 802.1Q), for switches and network cards that let some go first.",
+        set: Set::One(|config, text| {
+            config.xdp_pcp = match text {
+                "" => None,
+                number => Some(number.parse().ok().filter(|priority| *priority <= 7)?),
+            };
+            Some(())
+        }),
+        get: |config| config.xdp_pcp.map_or_else(|| "\"\"".into(), |priority| priority.to_string()),
+    },
+    Row {
         name: "local",
         allowed: "`true` or `false`",
         meaning: "Hand samples to readers on this machine past the network. Without it they take the same way as all others.",

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::frame::Udp;
 use super::interface;
+use taut_testbed::frame::Udp;
 use taut_testbed::{End, LIMIT, Pair, await_that};
 use taut_xdp::{AttachMode, ChunkSize, Descriptor, FreeFrames, Link, Mode, Program, Rings, Socket, Umem};
 

@@ -2,13 +2,21 @@
 
 use std::net::SocketAddr;
 
+/// The first ethertype of the two that IEEE 802 leaves to local experiments.
+const EXPERIMENTAL: u16 = 0x88b5;
+
 /// What stands before a payload.
 #[derive(Clone)]
 pub struct Udp {
+    /// The station that it goes to.
     pub to_mac: [u8; 6],
+    /// The station that it comes from.
     pub from_mac: [u8; 6],
+    /// Our address.
     pub from: [u8; 4],
+    /// Its address.
     pub to: [u8; 4],
+    /// Its port.
     pub port: u16,
 }
 
@@ -39,6 +47,7 @@ impl Udp {
         bytes
     }
 
+    /// A frame of IPv4, without a checksum of UDP.
     pub fn ipv4(&self, payload: &[u8]) -> Vec<u8> {
         let mut header = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0].to_vec();
         header[2..4].copy_from_slice(&(28 + payload.len() as u16).to_be_bytes());
@@ -49,6 +58,7 @@ impl Udp {
         [self.ethernet(0x0800), header, self.datagram(payload)].concat()
     }
 
+    /// A frame of IPv6, between fdfd:… and itself, without a checksum of UDP.
     pub fn ipv6(&self, payload: &[u8]) -> Vec<u8> {
         let mut header = [0x60, 0, 0, 0, 0, 0, 17, 64].to_vec();
         header[4..6].copy_from_slice(&(8 + payload.len() as u16).to_be_bytes());
@@ -56,8 +66,9 @@ impl Udp {
         [self.ethernet(0x86dd), header, self.datagram(payload)].concat()
     }
 
+    /// A frame of the experimental ethertype.
     pub fn l2(&self, payload: &[u8]) -> Vec<u8> {
-        [self.ethernet(taut_xdp::ETHERTYPE), payload.to_vec()].concat()
+        [self.ethernet(EXPERIMENTAL), payload.to_vec()].concat()
     }
 }
 
