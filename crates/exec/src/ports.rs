@@ -38,11 +38,13 @@ impl Ports {
     }
 
     /// What arrives at a source.
+    #[inline]
     pub fn traffic(&self, source: usize) -> Option<Traffic> {
         if source >= QUEUES { Some(Traffic::User) } else { self.udp.traffic(source) }
     }
 
     /// Takes what has arrived at a source; see [`UdpPort::receive_from`].
+    #[inline]
     pub fn receive_from(&mut self, source: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
         match (source.checked_sub(QUEUES), &mut self.xdp) {
             (Some(place), Some(xdp)) => xdp.receive_from(place, budget, sink),
@@ -73,6 +75,7 @@ impl Ports {
     }
 
     /// When to call [`Ports::on_timeout`].
+    #[inline]
     pub fn next_timeout(&self, now: Time) -> Time {
         // A host that is new is to be asked for at once.
         self.xdp.as_ref().map_or(Time::NEVER, |xdp| xdp.next_timeout().max(now))
@@ -132,6 +135,7 @@ impl Port for Ports {
         self.udp.path_generation()
     }
 
+    #[inline]
     fn set_priority(&mut self, priority: i32) {
         self.udp.set_priority(priority);
         if let Some(xdp) = &mut self.xdp {
@@ -139,6 +143,7 @@ impl Port for Ports {
         }
     }
 
+    #[inline]
     fn flush(&mut self) {
         if let Some(xdp) = &mut self.xdp {
             xdp.flush();

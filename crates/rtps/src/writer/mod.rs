@@ -492,7 +492,7 @@ impl Writer {
     /// The heartbeat timer has run out: each reader that lags is owed one.
     pub fn on_heartbeat_timer(&mut self, now: Time) {
         self.catch_up();
-        self.resume_repairs();
+        self.resume_repairs(now);
         let quiet_at = self.pushed_at + limits::HEARTBEAT_FIRST;
         if quiet_at > now && now < self.asked_at + limits::HEARTBEAT_IN_STREAM {
             self.heartbeat_at = quiet_at;

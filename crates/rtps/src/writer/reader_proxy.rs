@@ -53,8 +53,8 @@ pub struct ReaderProxy {
     /// Of what it has asked for last, how much it misses in a row and how much may still be sent.
     pub(super) missing: usize,
     pub(super) repair_room: usize,
-    /// What it is owed waits until its buffer has room again, or until it asks anew.
-    paused: bool,
+    /// Since when what it is owed waits: until its buffer has room again, or until it asks anew.
+    paused: Option<Time>,
     /// Of the last answer, how much it was and up to where; and how much in a row of it is missing again.
     pub(super) answered: usize,
     pub(super) answered_to: Place,
@@ -112,7 +112,7 @@ impl ReaderProxy {
             fragments_acked: (SequenceNumber::ZERO, 0),
             pace: Pace::new(),
             missing: 0,
-            paused: false,
+            paused: None,
             repair_room: if reliable { limits::WINDOW_BYTES } else { usize::MAX },
             answered: 0,
             answered_to: (SequenceNumber::ZERO, 0),
@@ -132,6 +132,7 @@ impl ReaderProxy {
         // forgotten this writer and found it again (a cut that only it noticed): it starts over.
         self.acked = set.base().max(self.first_relevant).prev();
         if set.iter().next().is_some_and(|first| first <= last) {
+            self.hear_request();
             let mut asked = *set;
             // A reader asks once for each: what it has asked for and was not sent yet it is still owed.
             if let Owed::Requested(before) = &self.owed {
@@ -140,10 +141,11 @@ impl ReaderProxy {
                 });
             }
             self.owed = Owed::Requested(asked);
-            self.resume();
         }
-        let acked = self.acked;
-        self.fragments.retain(|job| job.number > acked);
+        if !self.fragments.is_empty() {
+            let acked = self.acked;
+            self.fragments.retain(|job| job.number > acked);
+        }
         true
     }
 
@@ -189,7 +191,7 @@ impl ReaderProxy {
             }
         }
         if self.missing > 0 {
-            self.resume();
+            self.hear_request();
             self.owe_fragments(number, Some(asked));
         }
         true
@@ -228,24 +230,36 @@ impl ReaderProxy {
     }
 
     /// As much has been sent as its buffer is believed to hold.
-    pub(super) fn pause(&mut self) {
-        self.paused = true;
+    pub(super) fn pause(&mut self, now: Time) {
+        self.paused = Some(now);
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.paused
+        self.paused.is_some()
+    }
+
+    /// Has it had time to empty its buffer, or to say what it misses?
+    pub(super) fn may_resume(&self, now: Time) -> bool {
+        self.paused.is_some_and(|since| now.since(since) >= limits::HEARTBEAT_FIRST)
+    }
+
+    /// It says what it misses: that takes the place of what waited.
+    fn hear_request(&mut self) {
+        if self.resume() {
+            self.forget_owed();
+        }
     }
 
     /// It may be sent as much again. Returns whether that was waited for.
     pub(super) fn resume(&mut self) -> bool {
         self.repair_room = self.pace.limit();
-        std::mem::take(&mut self.paused)
+        self.paused.take().is_some()
     }
 
     /// Is anything to be sent to it alone?
     pub fn is_owed(&self) -> bool {
         let waits = !matches!(self.owed, Owed::Nothing) || !self.fragments.is_empty();
-        self.heartbeat_due || waits && !self.paused
+        self.heartbeat_due || waits && self.paused.is_none()
     }
 }
 

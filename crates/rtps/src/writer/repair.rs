@@ -131,10 +131,10 @@ impl Writer {
     }
 
     /// A while after that repairs that paused go on, for readers that have not said anything since.
-    pub(super) fn resume_repairs(&mut self) {
+    pub(super) fn resume_repairs(&mut self, now: Time) {
         let Writer { proxies, owed, .. } = self;
         for (guid, proxy) in proxies.iter_mut() {
-            if proxy.is_paused() && proxy.resume() && !owed.contains(guid) {
+            if proxy.may_resume(now) && proxy.resume() && !owed.contains(guid) {
                 owed.push_back(*guid);
             }
         }
@@ -199,7 +199,7 @@ impl Contents<'_> {
             paused || matches!(proxy.owed, Owed::Nothing) && self.repair_fragments(tx, proxy, turn);
         if !done && proxy.reliable && proxy.repair_room == 0 {
             // It says what it misses of this, or has room for the rest when the next heartbeat is due.
-            proxy.pause();
+            proxy.pause(tx.now);
             done = true;
         }
         if done && proxy.reliable && (repaired || proxy.heartbeat_due) {
