@@ -89,7 +89,7 @@ summary="" left_out="" ends=""
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 for wanted in "$@"; do
-    steps all | grep -q "^$wanted " || { echo "test.sh: there is no step $wanted" >&2; exit 2; }
+    steps all | grep "^$wanted " >/dev/null || { echo "test.sh: there is no step $wanted" >&2; exit 2; }
 done
 while IFS='|' read -r name needs limit about command <&3; do
     name=$(trim "$name") needs=$(trim "$needs") limit=$(trim "$limit") about=$(trim "$about") command=$(trim "$command")
