@@ -20,8 +20,9 @@ const GROUPS: i32 = libc::RTMGRP_NEIGH | libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_
 /// Hosts that are known. A hundred participants have as many; more, as peers may announce what they like, go by the
 /// kernel.
 const KNOWN: usize = 4_096;
-/// Questions of one step: 10 to 20 us each. Lower takes longer until all ways are known, higher holds up other steps.
-const QUESTIONS: usize = 8;
+/// Hosts that are asked for in one step, with three questions each: a write waits for the step. Higher holds it up for
+/// longer.
+const HOSTS: usize = 1;
 /// The kernel takes an address that it has not heard from for half a minute or so for doubtful, and would ask before
 /// it sends. So often it is told to, while somebody is sent to. Lower asks more, higher finds out later that an address
 /// has moved.
@@ -114,14 +115,15 @@ impl Hosts {
 
     /// Asks the kernel for some of those whose time it is; forgets who is not sent to any more.
     ///
-    /// *Cost*: two system calls for each question, three questions for each host at most, and eight hosts.
+    /// *Cost*: two system calls for each question, three questions for each host at most, and one host. The kernel may have a
+    /// question wait for other changes of networks.
     pub(crate) fn ask(&mut self, now: Time) {
         if now < self.ask_at {
             return;
         }
         self.known.retain(|_, host| host.ask_at > now || host.used);
         let due = self.known.iter().filter(|(_, host)| host.ask_at <= now).map(|(to, _)| *to);
-        let due: Vec<IpAddr> = due.take(QUESTIONS).collect();
+        let due: Vec<IpAddr> = due.take(HOSTS).collect();
         for to in due {
             let found = self.find(to);
             if let Some(host) = self.known.get_mut(&to) {

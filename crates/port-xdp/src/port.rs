@@ -162,7 +162,7 @@ impl XdpPort {
         self.hosts.next_timeout()
     }
 
-    /// Asks the kernel for the ways to some hosts, if it is time. *Cost*: up to fifty system calls.
+    /// Asks the kernel for the way to a host, if it is time. *Cost*: up to six system calls.
     pub fn on_timeout(&mut self, now: Time) {
         self.hosts.ask(now);
     }

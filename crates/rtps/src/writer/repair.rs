@@ -393,8 +393,8 @@ mod tests {
         found
     }
 
-    #[test]
-    fn a_volatile_reader_is_greeted_before_it_hears_what_there_is() {
+    /// A reliable KEEP_ALL writer with a reader that it is about to greet.
+    fn matched() -> (Writer, Guid) {
         let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false));
         let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, false));
         let mut qos = EndpointQos::default_writer();
@@ -403,6 +403,12 @@ mod tests {
             Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
         writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
         writer.greet(reader);
+        (writer, reader)
+    }
+
+    #[test]
+    fn a_volatile_reader_is_greeted_before_it_hears_what_there_is() {
+        let (mut writer, reader) = matched();
         writer.write(Time(0), &mut change()).unwrap();
         assert_eq!(heartbeats(&mut writer, Writer::push), [], "the change alone");
         assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
@@ -428,14 +434,7 @@ mod tests {
 
     #[test]
     fn a_repair_goes_on_when_the_reader_says_nothing() {
-        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, true, false));
-        let reader = Guid::new(GuidPrefix([2; 12]), EntityId::user(1, false, false));
-        let mut qos = EndpointQos::default_writer();
-        qos.reliability.kind = ReliabilityKind::Reliable;
-        let mut writer =
-            Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, MulticastChoice::Auto);
-        writer.match_reader(ReaderProxy::new(reader, true, vec![Locator::INVALID], Vec::new()), false);
-        writer.greet(reader);
+        let (mut writer, reader) = matched();
         for _ in 0..100 {
             writer.write(Time(0), &mut change()).unwrap();
         }
