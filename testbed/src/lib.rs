@@ -49,6 +49,8 @@ impl End {
 /// The pair; it goes with its namespaces, which go with the last thread, process and descriptor in them.
 pub struct Pair {
     namespaces: [File; 2],
+    /// That of the switch.
+    _middle: Option<File>,
 }
 
 /// Why there can be no pair here, or no program of XDP on it.
@@ -63,12 +65,21 @@ fn obstacle() -> Option<String> {
 
 /// Runs `test` in a thread of its own, with a pair whose ends were made with these words of iproute2.
 pub fn with_pair(name: &str, words: [&'static str; 2], test: impl FnOnce(&Pair) + Send + 'static) {
+    run(name, move || test(&Pair::new(words)));
+}
+
+/// The same with a switch in the middle of the cable, which drops each frame whose number `one_in` divides.
+pub fn with_losses(name: &str, one_in: u32, test: impl FnOnce(&Pair) + Send + 'static) {
+    run(name, move || test(&Pair::by_switch(one_in)));
+}
+
+fn run(name: &str, test: impl FnOnce() + Send + 'static) {
     if let Some(obstacle) = obstacle() {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{name}: {obstacle}");
         println!("LEFT OUT: {name}: {obstacle}");
         return;
     }
-    let run = thread::spawn(move || test(&Pair::new(words)));
+    let run = thread::spawn(test);
     if let Err(panic) = run.join() {
         std::panic::resume_unwind(panic);
     }
@@ -76,25 +87,42 @@ pub fn with_pair(name: &str, words: [&'static str; 2], test: impl FnOnce(&Pair) 
 
 impl Pair {
     fn new([a, b]: [&str; 2]) -> Pair {
-        let namespace = || {
-            unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
-            File::open("/proc/thread-self/ns/net").expect("the namespace")
-        };
-        let pair = Pair { namespaces: [namespace(), namespace()] };
-        let there = format!("/proc/{}/fd/{}", std::process::id(), pair.namespaces[1].as_raw_fd());
+        let pair = Pair { namespaces: [namespace(), namespace()], _middle: None };
+        let there = path(&pair.namespaces[1]);
         pair.enter(End::A);
         ip(&format!("link add xa {a} type veth peer name xb {b} netns {there}"));
+        pair.bring_up();
+        pair
+    }
+
+    fn by_switch(one_in: u32) -> Pair {
+        let pair = Pair { namespaces: [namespace(), namespace()], _middle: Some(namespace()) };
+        // The thread is in the middle.
+        ip("link add switch type bridge");
+        for (end, namespace) in End::BOTH.into_iter().zip(&pair.namespaces) {
+            let (name, port) = (end.name(), format!("to-{}", end.name()));
+            ip(&format!("link add {port} type veth peer name {name} netns {}", path(namespace)));
+            ip(&format!("link set {port} master switch up"));
+        }
+        ip("link set switch up");
+        nft("add table bridge losses");
+        nft("add chain bridge losses frames { type filter hook forward priority 0; }");
+        nft(&format!("add rule bridge losses frames numgen inc mod {one_in} 0 drop"));
+        pair.bring_up();
+        pair
+    }
+
+    fn bring_up(&self) {
         for end in End::BOTH {
-            pair.enter(end);
+            self.enter(end);
             ip("link set lo up");
             ip(&format!("addr add 10.88.0.{}/24 dev {}", end.ipv4()[3], end.name()));
             ip(&format!("link set {} up", end.name()));
         }
         for end in End::BOTH {
-            pair.enter(end);
+            self.enter(end);
             await_that("the interface comes up", || shown(end).contains("state UP"));
         }
-        pair
     }
 
     /// Has this thread, and the threads and processes it starts, be at this end from now on.
@@ -115,6 +143,17 @@ impl Pair {
     }
 }
 
+/// A new one, in which the thread is then.
+fn namespace() -> File {
+    unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
+    File::open("/proc/thread-self/ns/net").expect("the namespace")
+}
+
+/// By which other programs find it.
+fn path(namespace: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd())
+}
+
 /// What iproute2 shows of an interface in this thread's namespace.
 fn shown(end: End) -> String {
     let shown = Command::new("ip").args(["-o", "link", "show", end.name()]).output().expect("iproute2");
@@ -125,6 +164,11 @@ fn shown(end: End) -> String {
 pub fn ip(words: &str) {
     let status = Command::new("ip").args(words.split_whitespace()).status().expect("iproute2");
     assert!(status.success(), "ip {words}");
+}
+
+fn nft(words: &str) {
+    let status = Command::new("nft").arg(words).status().expect("nftables");
+    assert!(status.success(), "nft {words}");
 }
 
 /// Looks until it is so.

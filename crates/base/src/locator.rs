@@ -14,14 +14,18 @@ impl LocatorKind {
     pub const UDP_V4: LocatorKind = LocatorKind(1);
     /// LOCATOR_KIND_UDPv6.
     pub const UDP_V6: LocatorKind = LocatorKind(2);
+    /// Frames of Ethernet without IP, of the type 0x88b5. The standard does not know it: the number is of those that it
+    /// leaves to vendors.
+    pub const ETHERNET: LocatorKind = LocatorKind(0x0100_88b5);
 }
 
-/// One address of an entity. *Shape*: 24 bytes on the wire; an IPv4 address is in the last four.
+/// One address of an entity. *Shape*: 24 bytes on the wire; an IPv4 address is in the last four, one of Ethernet in the
+/// last six.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Locator {
     /// What moves the bytes.
     pub kind: LocatorKind,
-    /// The UDP port for the UDP kinds.
+    /// The UDP port for the UDP kinds, and as one for Ethernet.
     pub port: u32,
     /// 16 bytes in network order.
     pub address: [u8; 16],
@@ -38,6 +42,24 @@ impl Locator {
             kind: LocatorKind::UDP_V4,
             port: port as u32,
             address: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d],
+        }
+    }
+
+    /// A locator of Ethernet.
+    pub const fn ethernet(mac: [u8; 6], port: u16) -> Locator {
+        let [a, b, c, d, e, f] = mac;
+        Locator {
+            kind: LocatorKind::ETHERNET,
+            port: port as u32,
+            address: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f],
+        }
+    }
+
+    /// The address of Ethernet of a locator of that kind.
+    pub fn mac(&self) -> Option<[u8; 6]> {
+        match (self.kind, self.address) {
+            (LocatorKind::ETHERNET, [.., a, b, c, d, e, f]) => Some([a, b, c, d, e, f]),
+            _ => None,
         }
     }
 
@@ -61,16 +83,23 @@ impl Locator {
 
     /// Is it a multicast address?
     pub fn is_multicast(&self) -> bool {
-        self.ip().is_some_and(|ip| ip.is_multicast())
+        // The lowest bit of a station's first byte says that it stands for a group (IEEE 802.3).
+        self.ip().is_some_and(|ip| ip.is_multicast()) || self.mac().is_some_and(|[first, ..]| first & 1 != 0)
     }
 
     /// May a peer announce it as a destination? Rule R8: known kind, a port, an address of a host or,
     /// if `multicast`, of a group.
     pub fn is_plausible(&self, multicast: bool) -> bool {
-        let Some(addr) = self.socket_addr() else { return false };
-        let ip = addr.ip();
-        let broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
-        !ip.is_unspecified() && !broadcast && ip.is_multicast() == multicast
+        let is_somebody = match (self.ip(), self.mac()) {
+            (Some(IpAddr::V4(v4)), _) => !v4.is_unspecified() && !v4.is_broadcast(),
+            (Some(IpAddr::V6(v6)), _) => !v6.is_unspecified(),
+            (_, Some(mac)) => {
+                *self == Locator::ethernet(mac, self.port as u16) && mac != [0; 6] && mac != [0xff; 6]
+            }
+            _ => false,
+        };
+        let is_port = (1..=u32::from(u16::MAX)).contains(&self.port);
+        is_somebody && is_port && self.is_multicast() == multicast
     }
 }
 
@@ -87,6 +116,9 @@ impl From<SocketAddr> for Locator {
 
 impl fmt::Display for Locator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some([a, b, c, d, e, g]) = self.mac() {
+            return write!(f, "ethernet/{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}:{}", self.port);
+        }
         match (self.kind, self.ip()) {
             (LocatorKind::INVALID, _) => f.write_str("invalid"),
             (_, Some(IpAddr::V4(ip))) => write!(f, "udp/{ip}:{}", self.port),
@@ -111,13 +143,32 @@ mod tests {
         let host = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7400);
         assert!(host.is_plausible(false) && !host.is_plausible(true));
         assert!(Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400).is_plausible(true));
+        let station = Locator::ethernet([2, 0, 0, 0, 0, 1], 7400);
+        assert!(station.is_plausible(false) && !station.is_plausible(true));
+        let group = Locator::ethernet([1, 0, 0x5e, 0x7f, 0, 1], 7400);
+        assert!(group.is_plausible(true) && !group.is_plausible(false));
         for bad in [
             Locator::udp_v4(Ipv4Addr::LOCALHOST, 0),
             Locator::udp_v4(Ipv4Addr::BROADCAST, 1),
             Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 1),
             Locator::INVALID,
+            Locator::ethernet([2, 0, 0, 0, 0, 1], 0),
+            Locator::ethernet([0; 6], 7400),
+            Locator::ethernet([0xff; 6], 7400),
+            Locator { port: 1 << 16 | 7400, ..station },
+            Locator { address: [1; 16], ..station },
         ] {
-            assert!(!bad.is_plausible(false), "{bad}");
+            assert!(!bad.is_plausible(false) && !bad.is_plausible(true), "{bad}");
         }
+    }
+
+    #[test]
+    fn kinds_are_told_apart_by_people() {
+        let texts = [
+            (Locator::udp_v4(Ipv4Addr::LOCALHOST, 7400), "udp/127.0.0.1:7400"),
+            (Locator::ethernet([2, 0, 0, 0, 0, 0xa1], 7400), "ethernet/02:00:00:00:00:a1:7400"),
+            (Locator::INVALID, "invalid"),
+        ];
+        texts.iter().for_each(|(locator, text)| assert_eq!(locator.to_string(), *text));
     }
 }

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use taut_base::{Duration, Error, GuidPrefix, Result};
-use taut_port_udp::{UdpConfig, UdpPort};
+use taut_port_udp::UdpConfig;
 use taut_port_xdp::XdpConfig;
-use taut_rtps::{Addresses, Anatomy, Config, Interface, MulticastChoice};
+use taut_rtps::{Anatomy, Config, MulticastChoice};
 
 use crate::neighbours::hex;
 use crate::peers;
+use crate::ports::Ports;
 use crate::scheduling::Scheduling;
 use crate::waiting::DEFAULT_SPIN;
 
@@ -31,13 +32,32 @@ pub enum Driver {
     Polling,
 }
 
+/// What goes past the kernel's stack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct XdpChoice {
+    /// The port.
+    pub port: XdpConfig,
+    /// What it speaks.
+    pub layer: XdpLayer,
+}
+
+/// What a port past the kernel speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum XdpLayer {
+    /// UDP over IP: samples, with peers that may use sockets.
+    #[default]
+    Ip,
+    /// Frames of our own type: all, with peers that do the same.
+    Bare,
+}
+
 /// What an executor is told when it starts.
 #[derive(Clone, Debug)]
 pub struct ExecutorConfig {
     /// Domain, interfaces, ports, buffers.
     pub udp: UdpConfig,
     /// What goes past the kernel's stack, if anything.
-    pub xdp: Option<XdpConfig>,
+    pub xdp: Option<XdpChoice>,
     /// Hosts to announce to besides multicast: `host`, `host:port`, `[address]:port`.
     pub initial_peers: Vec<String>,
     /// When writers use multicast.
@@ -110,7 +130,7 @@ impl Default for ExecutorConfig {
 
 impl ExecutorConfig {
     /// The participant's configuration, once its port is open.
-    pub(crate) fn participant(&self, port: &mut UdpPort) -> Result<Config> {
+    pub(crate) fn participant(&self, ports: &mut Ports) -> Result<Config> {
         let properties = [
             ("taut.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("taut.host", host_name()),
@@ -125,25 +145,11 @@ impl ExecutorConfig {
             properties: properties.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             lease_duration: self.lease_duration,
             announcement_period: self.announcement_period,
-            addresses: addresses(port),
-            initial_peers: peers::resolve(&self.initial_peers, &self.udp, port)?,
+            addresses: ports.addresses(),
+            initial_peers: peers::resolve(&self.initial_peers, &self.udp, &mut ports.udp)?,
             multicast: self.multicast,
             anatomy: (self.anatomy > 0).then(|| Anatomy { samples: self.anatomy, clock: clock_name() }),
         })
-    }
-}
-
-/// Where the participant of a port is reached.
-pub(crate) fn addresses(port: &UdpPort) -> Addresses {
-    let interfaces = port.interfaces().iter();
-    Addresses {
-        metatraffic_unicast: port.metatraffic_unicast().to_vec(),
-        metatraffic_multicast: port.metatraffic_multicast().to_vec(),
-        default_unicast: port.user_unicast().to_vec(),
-        default_multicast: port.user_multicast().to_vec(),
-        interfaces: interfaces
-            .map(|own| Interface { address: own.address, prefix_len: own.prefix_len })
-            .collect(),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::executor::{Inner, WAKE};
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
 use crate::network::{HOSTS, NETWORK};
-use crate::ports::{Ports, QUEUES};
+use crate::ports::{ASIDE, Ports, QUEUES};
 use crate::waiting::AT_PORT;
 
 /// Sockets that can be ready at once, the eventfd and the alarm.
@@ -76,7 +76,10 @@ pub(crate) fn watch(port: &Ports) -> Result<(Epoll, EventFd, Alarm)> {
     let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
     let sockets = port.udp.fds().map(|source| (source.fd, source.index as u64));
     let watched = port.udp.watch().map(|fd| (fd, NETWORK));
-    let xdp = port.xdp.iter().flat_map(|xdp| xdp.fds().zip(QUEUES as u64..).chain([(xdp.watch(), HOSTS)]));
+    let xdp = port.xdp.iter();
+    let xdp = xdp.flat_map(|xdp| {
+        xdp.fds().zip(QUEUES as u64..).chain(xdp.carrier().layer().watch().map(|fd| (fd, HOSTS)))
+    });
     for (fd, datum) in sockets.chain(watched).chain(xdp) {
         epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(refused("epoll_ctl"))?;
     }
@@ -273,6 +276,10 @@ impl Inner {
             self.give_way(&mut core);
         }
         self.receive(&mut core, readable, Traffic::Meta);
+        // No more than was put aside: nothing is received meanwhile.
+        while core.port.has_aside() {
+            self.take_from(&mut core, JobClass::ReceiveMeta, ASIDE);
+        }
         self.send(&mut core, TxClass::Discovery);
         core
     }
@@ -310,21 +317,26 @@ impl Inner {
             if core.port.traffic(index) != Some(traffic) {
                 continue;
             }
-            if core.participant.wants_wall_clock() {
-                core.participant.set_wall_clock(monotonic_now(), wall_clock_now());
-            }
-            self.run(core, class, |core, budget| {
-                let Core { participant, port, panics, now, is_exact, .. } = core;
-                port.receive_from(index, budget, &mut |frame| {
-                    let now = if *is_exact { monotonic_now() } else { *now };
-                    // Nothing that arrives may end the process. The core has no panic to catch: this is
-                    // the backstop of rule R11, and its count is 0.
-                    let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, &frame)));
-                    *panics += u64::from(handled.is_err());
-                })
-            });
-            self.give_way(core);
+            self.take_from(core, class, index);
         }
+    }
+
+    /// Takes what has come at a source, then lets others come.
+    fn take_from(&self, core: &mut MutexGuard<'_, Core>, class: JobClass, source: usize) {
+        if core.participant.wants_wall_clock() {
+            core.participant.set_wall_clock(monotonic_now(), wall_clock_now());
+        }
+        self.run(core, class, |core, budget| {
+            let Core { participant, port, panics, now, is_exact, .. } = core;
+            port.receive_from(source, budget, &mut |frame| {
+                let now = if *is_exact { monotonic_now() } else { *now };
+                // Nothing that arrives may end the process. The core has no panic to catch: this is
+                // the backstop of rule R11, and its count is 0.
+                let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, &frame)));
+                *panics += u64::from(handled.is_err());
+            })
+        });
+        self.give_way(core);
     }
 }
 

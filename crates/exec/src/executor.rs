@@ -106,7 +106,7 @@ pub struct Stats {
     /// The counts of the sockets.
     pub port: taut_port_udp::Stats,
     /// Those of what goes past the kernel's stack, if anything does.
-    pub xdp: Option<taut_port_xdp::Stats>,
+    pub xdp: Option<taut_ethernet::Stats>,
     /// Datagrams whose handling panicked: 0, or there is a defect to report.
     pub panics: u64,
     /// What was refused, by reason.
@@ -129,7 +129,7 @@ impl Executor {
         let mut port = Ports::open(config)?;
         let doors = Arc::new(Table::new(config.driver == Driver::Inline));
         let held = Box::new(TableDoors::new(Arc::clone(&doors)));
-        let mut about = config.participant(&mut port.udp)?;
+        let mut about = config.participant(&mut port)?;
         let prefix = about.guid_prefix;
         let neighbours = Neighbours::open(config, prefix);
         about.properties.extend(neighbours.own.iter().map(Own::property));

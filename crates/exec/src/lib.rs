@@ -49,7 +49,10 @@ mod waiting;
 
 pub use access::Patience;
 pub use clock::{Moment, monotonic_now, wall_clock_now};
-pub use config::{DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, ExecutorConfig, LaneMemory};
+pub use config::{
+    DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, ExecutorConfig, LaneMemory, XdpChoice,
+    XdpLayer,
+};
 pub use door::Door;
 pub use executor::{Executor, Stats};
 pub use hooks::Listener;

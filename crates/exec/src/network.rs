@@ -9,7 +9,6 @@ use log::Level;
 use taut_base::{Duration, Time};
 use taut_port_udp::UdpConfig;
 
-use crate::config::addresses;
 use crate::core::Core;
 use crate::neighbours::FIRST_SOURCE;
 
@@ -61,7 +60,7 @@ impl Core {
                 let now_at: Vec<String> =
                     self.port.udp.user_unicast().iter().map(ToString::to_string).collect();
                 log::info!("the network has changed: reached at {} now", now_at.join(", "));
-                self.participant.set_addresses(self.now, addresses(&self.port.udp));
+                self.participant.set_addresses(self.now, self.port.addresses());
             }
             Ok(false) => {}
             Err(error) => log::warn!("the network has changed: {error}"),

@@ -4,16 +4,23 @@
 
 use std::net::SocketAddr;
 
-use taut_base::{Locator, Result, Time};
+use taut_base::{Locator, LocatorKind, Result, Time};
+use taut_ethernet::{BareEnds, Carrier, Reached};
 use taut_port::{Frame, Port, Traffic, split};
-use taut_port_udp::UdpPort;
-use taut_port_xdp::{XdpConfig, XdpPort};
+use taut_port_udp::{Multicast, UdpConfig, UdpPort};
+use taut_port_xdp::XdpPort;
+use taut_rtps::{Addresses, Interface};
 
-use crate::config::ExecutorConfig;
+use crate::config::{ExecutorConfig, XdpChoice, XdpLayer};
 use crate::network::tell_of_buffers;
 
 /// The number of the first queue among the sources; sockets have small ones.
 pub(crate) const QUEUES: usize = 1 << 16;
+/// The number of discovery that came with samples among the sources.
+pub(crate) const ASIDE: usize = QUEUES - 1;
+
+/// A station that stands for the interface's own.
+const OWN: [u8; 6] = [0; 6];
 
 /// The ports.
 pub(crate) struct Ports {
@@ -28,8 +35,13 @@ impl Ports {
     pub fn open(config: &ExecutorConfig) -> Result<Ports> {
         let udp = UdpPort::open(&config.udp)?;
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
-        let open =
-            |config: &XdpConfig| XdpPort::open(config, &ends(&udp, |own| own.name == config.interface));
+        let open = |choice: &XdpChoice| {
+            let ends = match choice.layer {
+                XdpLayer::Ip => Reached::Ip(ends(&udp, |own| own.name == choice.port.interface)),
+                XdpLayer::Bare => Reached::Bare(bare_ends(&udp, &config.udp)),
+            };
+            XdpPort::open(&choice.port, ends)
+        };
         let xdp = config.xdp.as_ref().map(open).transpose()?;
         if let Some(xdp) = &xdp {
             log::info!("XDP on {}", xdp.describe());
@@ -40,7 +52,11 @@ impl Ports {
     /// What arrives at a source.
     #[inline]
     pub fn traffic(&self, source: usize) -> Option<Traffic> {
-        if source >= QUEUES { Some(Traffic::User) } else { self.udp.traffic(source) }
+        match source {
+            ASIDE => Some(Traffic::Meta),
+            QUEUES.. => Some(Traffic::User),
+            _ => self.udp.traffic(source),
+        }
     }
 
     /// Takes what has arrived at a source; see [`UdpPort::receive_from`].
@@ -48,8 +64,46 @@ impl Ports {
     pub fn receive_from(&mut self, source: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
         match (source.checked_sub(QUEUES), &mut self.xdp) {
             (Some(place), Some(xdp)) => xdp.receive_from(place, budget, sink),
+            (None, Some(xdp)) if source == ASIDE => xdp.carrier_mut().take_aside(budget, sink),
             _ => self.udp.receive_from(source, budget, sink),
         }
+    }
+
+    fn carrier(&self) -> Option<&Carrier> {
+        self.xdp.as_ref().map(XdpPort::carrier)
+    }
+
+    /// Is there something at [`ASIDE`]?
+    #[inline]
+    pub fn has_aside(&self) -> bool {
+        self.carrier().is_some_and(Carrier::has_aside)
+    }
+
+    /// Where the participant is reached.
+    pub fn addresses(&self) -> Addresses {
+        let udp = &self.udp;
+        let mut all = Addresses {
+            metatraffic_unicast: udp.metatraffic_unicast().to_vec(),
+            metatraffic_multicast: udp.metatraffic_multicast().to_vec(),
+            default_unicast: udp.user_unicast().to_vec(),
+            default_multicast: udp.user_multicast().to_vec(),
+            interfaces: udp
+                .interfaces()
+                .iter()
+                .map(|own| Interface { address: own.address, prefix_len: own.prefix_len })
+                .collect(),
+        };
+        if let Some(bare) = self.carrier().and_then(|carrier| carrier.layer().bare_ends()) {
+            for (ends, unicast, multicast) in [
+                (&bare.user, &mut all.default_unicast, &mut all.default_multicast),
+                (&bare.metatraffic, &mut all.metatraffic_unicast, &mut all.metatraffic_multicast),
+            ] {
+                for end in ends {
+                    if end.is_multicast() { multicast.push(*end) } else { unicast.push(*end) }
+                }
+            }
+        }
+        all
     }
 
     /// Uses the interfaces that there are now; see [`UdpPort::follow`].
@@ -65,12 +119,12 @@ impl Ports {
     /// Takes what the kernel tells of hosts.
     pub fn hear_hosts(&mut self) {
         if let Some(xdp) = &mut self.xdp {
-            xdp.hear();
+            xdp.carrier_mut().layer_mut().hear();
         }
     }
 
     /// The counts of what goes past the kernel.
-    pub fn xdp_stats(&self) -> Option<taut_port_xdp::Stats> {
+    pub fn xdp_stats(&self) -> Option<taut_ethernet::Stats> {
         self.xdp.as_ref().map(XdpPort::stats)
     }
 
@@ -78,13 +132,13 @@ impl Ports {
     #[inline]
     pub fn next_timeout(&self, now: Time) -> Time {
         // A host that is new is to be asked for at once.
-        self.xdp.as_ref().map_or(Time::NEVER, |xdp| xdp.next_timeout().max(now))
+        self.carrier().map_or(Time::NEVER, |carrier| carrier.layer().next_timeout().max(now))
     }
 
     /// Looks for the ways to hosts, if it is time.
     pub fn on_timeout(&mut self, now: Time) {
         if let Some(xdp) = &mut self.xdp {
-            xdp.on_timeout(now);
+            xdp.carrier_mut().layer_mut().on_timeout(now);
         }
     }
 }
@@ -93,6 +147,24 @@ impl Ports {
 fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec<SocketAddr> {
     let own = udp.user_unicast().iter().filter_map(Locator::socket_addr);
     own.filter(|end| udp.interfaces().iter().any(|own| own.address == end.ip() && is_of(own))).collect()
+}
+
+/// The ports of the sockets, on the interface's station and on those of the groups.
+fn bare_ends(udp: &UdpPort, config: &UdpConfig) -> BareEnds {
+    let domain_id = config.domain_id;
+    let group = |port: Option<u16>| {
+        let port = port.filter(|_| config.multicast != Multicast::Never)?;
+        Some(Locator::ethernet(taut_ethernet::group(taut_port_udp::DEFAULT_GROUP), port))
+    };
+    let own = |ends: &[Locator]| {
+        let port = ends.first().and_then(|end| u16::try_from(end.port).ok())?;
+        Some(Locator::ethernet(OWN, port))
+    };
+    let ends = |unicast: &[Locator], port| own(unicast).into_iter().chain(group(port)).collect();
+    BareEnds {
+        user: ends(udp.user_unicast(), config.ports.user_multicast(domain_id)),
+        metatraffic: ends(udp.metatraffic_unicast(), config.ports.metatraffic_multicast(domain_id)),
+    }
 }
 
 impl Port for Ports {
@@ -111,7 +183,7 @@ impl Port for Ports {
         let Some(xdp) = &mut self.xdp else { return self.udp.send_row(to, parts, each) };
         self.left.clear();
         for to in to {
-            if !xdp.reaches(to) {
+            if xdp.carrier_mut().layer_mut().route(to).is_none() {
                 self.left.push(*to);
                 continue;
             }
@@ -126,9 +198,12 @@ impl Port for Ports {
         }
     }
 
-    /// Both take the same path, and the MTU of the interface is the bound of both.
+    /// Over IP both take the same path, and the MTU of the interface is the bound of both.
     fn path_size(&mut self, to: &Locator) -> usize {
-        self.udp.path_size(to)
+        match &self.xdp {
+            Some(xdp) if to.kind == LocatorKind::ETHERNET => xdp.carrier().bare_size(),
+            _ => self.udp.path_size(to),
+        }
     }
 
     fn path_generation(&self) -> u64 {
@@ -139,7 +214,7 @@ impl Port for Ports {
     fn set_priority(&mut self, priority: i32) {
         self.udp.set_priority(priority);
         if let Some(xdp) = &mut self.xdp {
-            xdp.set_mark(self.udp.mark());
+            xdp.carrier_mut().set_mark(self.udp.mark());
         }
     }
 

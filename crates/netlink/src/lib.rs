@@ -11,4 +11,11 @@ mod watch;
 
 pub use attributes::{Attributes, attribute, half, text, word};
 pub use request::{CREATE, DUMP, REPLACE, Socket};
-pub use watch::{Heard, Watch};
+pub use watch::{Heard, NEIGHBOURS, ROUTES, Watch};
+
+pub use nix::Result;
+
+/// The family of addresses of IPv4, as messages have it.
+pub const IPV4: u8 = libc::AF_INET as u8;
+/// That of IPv6.
+pub const IPV6: u8 = libc::AF_INET6 as u8;

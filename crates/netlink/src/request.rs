@@ -41,6 +41,11 @@ pub struct Socket {
 }
 
 impl Socket {
+    /// A socket to the part of the kernel that knows interfaces, addresses, routes and neighbours.
+    pub fn of_routes() -> nix::Result<Socket> {
+        Socket::open(SockProtocol::NetlinkRoute)
+    }
+
     /// A socket to this part of the kernel.
     pub fn open(protocol: SockProtocol) -> nix::Result<Socket> {
         let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol)?;

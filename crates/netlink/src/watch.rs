@@ -9,6 +9,11 @@ use nix::sys::socket::{
 
 use crate::message::messages;
 
+/// Changes of neighbours.
+pub const NEIGHBOURS: i32 = libc::RTMGRP_NEIGH;
+/// Changes of routes.
+pub const ROUTES: i32 = libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE;
+
 /// Bytes of one read. The kernel sends messages of a few hundred bytes, some of them together.
 const READ: usize = 8 << 10;
 /// Reads in a row; what is left is reported by the next wait. Higher holds up what else there is to do while

@@ -31,6 +31,8 @@ pub struct NicConfig {
     pub domains: Vec<u32>,
     /// Participants of each domain on this host.
     pub participants: u32,
+    /// Do these participants do without IP?
+    pub without_ip: bool,
     /// UDP ports that are critical besides.
     pub ports: Vec<u16>,
     /// VLAN of the critical frames; `Some(0)` carries a priority and no VLAN.
@@ -66,6 +68,7 @@ struct Written {
     cpus: Vec<u32>,
     domains: Option<Vec<Spanned<u32>>>,
     participants: Option<Spanned<u32>>,
+    layer: Option<Spanned<u32>>,
     #[serde(default)]
     ports: Vec<Spanned<u16>>,
     vlan: Option<Spanned<u16>>,
@@ -92,6 +95,7 @@ impl NicConfig {
             cpus: cpus.last().copied().into_iter().collect(),
             domains: vec![domain_id],
             participants: PARTICIPANTS,
+            without_ip: false,
             ports: Vec::new(),
             vlan: None,
             pcp: None,
@@ -128,6 +132,7 @@ impl NicConfig {
             cpus: written.cpus,
             domains: written.domains.map(plain).unwrap_or_default(),
             participants: written.participants.map_or(PARTICIPANTS, Spanned::into_inner),
+            without_ip: written.layer.is_some_and(|layer| layer.into_inner() == 2),
             ports: written.ports.into_iter().map(Spanned::into_inner).collect(),
             // A tag has both; a priority alone belongs to no VLAN, a VLAN alone to the lowest priority.
             vlan: vlan.or(pcp.map(|_| 0)),
@@ -161,6 +166,7 @@ fn check(written: &Written, place: &Place) -> Result<(), String> {
     let of = |value: &Option<Spanned<u32>>| value.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
     range(of(&written.queues), "queues", 1, 4_096, "number of queues")?;
     range(of(&written.participants), "participants", 1, MAX_PARTICIPANTS.into(), "number of participants")?;
+    range(of(&written.layer), "layer", 2, 3, "layer of Taut's")?;
     range(of(&written.ring), "ring", 1, 65_536, "number of frames")?;
     let vlan = written.vlan.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
     range(vlan, "vlan", 0, 4_094, "VLAN")?;
@@ -231,11 +237,11 @@ mod tests {
     #[test]
     fn everything_that_a_file_may_say() {
         let text = "interface = \"eth0\"\nqueues = 4\ncritical_queues = [2, 3]\ncpus = [1]\ndomains = [0, 7]\n\
-                    participants = 2\nports = [9000]\nvlan = 5\npcp = 6\npriorities = [6, 7]\nring = 512\n\
+                    participants = 2\nlayer = 2\nports = [9000]\nvlan = 5\npcp = 6\npriorities = [6, 7]\nring = 512\n\
                     schedule = [\"critical 300us\", \"others 2ms\"]\n";
         let config = NicConfig::parse(text, "a.toml").unwrap();
         assert_eq!((config.queues, config.critical_queues.as_slice()), (Some(4), [2, 3].as_slice()));
-        assert_eq!((config.tag(), config.ring), (Some(0xc005), Some(512)));
+        assert_eq!((config.tag(), config.ring, config.without_ip), (Some(0xc005), Some(512), true));
         assert_eq!(config.schedule[1], Slot { critical: false, length_ns: 2_000_000 });
         let tag = |line: &str| NicConfig::parse(&format!("interface = \"a\"\n{line}"), "a").unwrap().tag();
         assert_eq!([tag("pcp = 7"), tag("vlan = 7"), tag("")], [Some(0xe000), Some(7), None]);
@@ -257,6 +263,7 @@ mod tests {
         for (lines, wanted) in [
             ("vlan = 4095", "a.toml line 2: vlan = 4095 is no VLAN: use 0 to 4094"),
             ("\ndomains = [0, 233]", "a.toml line 3: domains = 233 is no domain: use 0 to 232"),
+            ("layer = 4", "a.toml line 2: layer = 4 is no layer of Taut's: use 2 to 3"),
             ("ports = [0]", "a.toml line 2: ports = 0 is no UDP port: use 1 to 65535"),
             (
                 "participants = 121",

@@ -98,6 +98,8 @@ pub enum Frames {
     UdpPort(u16),
     /// Frames with a VLAN tag of this priority.
     Pcp(u8),
+    /// Frames of this type.
+    EtherType(u16),
     /// Anything else.
     Other,
 }

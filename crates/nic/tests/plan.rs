@@ -43,6 +43,12 @@ fn an_i210() {
     check(&facts("i210.json"), FILE, "i210.txt");
 }
 
+/// Its rules see the type of a frame.
+#[test]
+fn an_i226_without_ip() {
+    check(&facts("i226.json"), "critical_queues = [3]\nlayer = 2\n", "i226-without-ip.txt");
+}
+
 #[test]
 fn a_nic_that_can_do_nothing() {
     check(

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use taut_base::{Error, Result};
 
 /// The group of discovery and of user multicast. RTPS 2.5 §9.6.1.4.1.
-pub(crate) const DEFAULT_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+pub const DEFAULT_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
 /// The same over IPv6, of which RTPS 2.5 says nothing: the group of Cyclone DDS, ff02::ffff:239.255.0.1. It is of
 /// the link: routers do not pass it on, as they do not pass on that of IPv4.

@@ -43,7 +43,7 @@ mod socket;
 mod stats;
 mod sys;
 
-pub use config::{Ipv6, Multicast, PortMapping, UdpConfig};
+pub use config::{DEFAULT_GROUP, Ipv6, Multicast, PortMapping, UdpConfig};
 pub use interface::{Interface, MAX_INTERFACES, interfaces};
 pub use mark::MARKS;
 pub use port::{Source, UdpPort};

@@ -1,22 +1,16 @@
 //! The port: which datagrams go past the kernel's stack, and what comes of those that do.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use taut_base::{Error, Locator, Result, Time};
-use taut_mem::Pool;
-use taut_port::{Frame, Traffic};
-use taut_xdp::{AttachMode, BindMode, Glance, Interface, Link, Mode, Program};
+use taut_base::{Error, Locator, Result};
+use taut_ethernet::{Carrier, Layer, Put, Reached, Station, Stats};
+use taut_port::Frame;
+use taut_xdp::{AttachMode, BindMode, Glance, Interface, Link, Membership, Mode, Program};
 
-use crate::frame::{self, Own, Refused};
-use crate::hosts::Hosts;
 use crate::queue::Queue;
 
-/// Bytes of a buffer that a datagram is received into: those of the largest frame that is taken.
-const SLOT: usize = 4_096;
-/// How many buffers are remembered: those of the fragments of a large sample or two. More pins memory after a burst,
-/// fewer allocates.
-const KEEP: usize = 1_024;
+const _: () = assert!(taut_ethernet::ETHERTYPE == taut_xdp::ETHERTYPE, "what is sent is what is let through");
 
 /// What a port past the kernel is opened with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -34,88 +28,69 @@ pub struct XdpConfig {
     pub bind: Option<BindMode>,
 }
 
-/// What the port has done since it was opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
-    /// Datagrams received.
-    pub datagrams_in: u64,
-    /// Bytes of their payloads.
-    pub bytes_in: u64,
-    /// Datagrams sent.
-    pub datagrams_out: u64,
-    /// Bytes of their payloads.
-    pub bytes_out: u64,
-    /// Times that the kernel was woken to send.
-    pub kicks: u64,
-    /// Datagrams left to the kernel: no way was known, or they were too long for a frame.
-    pub left_to_kernel: u64,
-    /// Datagrams dropped because the kernel took no more frames.
-    pub dropped_full: u64,
-    /// Calls that failed: the interface is down or gone.
-    pub errors: u64,
-    /// Frames that end too early or say another length than they have.
-    pub malformed: u64,
-    /// Frames for another station, address or network.
-    pub not_ours: u64,
-    /// Frames with a wrong checksum.
-    pub damaged: u64,
-    /// Frames that the kernel dropped, as a ring was full or empty.
-    pub receive_overflow: u64,
-}
-
 /// Frames to and from the hosts of one interface. Dropping it gives the interface back to the kernel.
 pub struct XdpPort {
     // Ends first: frames go to the kernel again before their sockets are gone.
     link: Link,
     queues: Vec<Queue>,
-    hosts: Hosts,
-    own: Own,
-    mark: u8,
-    pool: Pool,
-    stats: Stats,
+    carrier: Carrier,
+    _groups: Option<Membership>,
 }
 
 impl XdpPort {
-    /// Loads the program, attaches it and takes the queues. `ends` are where the user's samples are received: all of
-    /// this port's that the interface has.
+    /// Loads the program, attaches it and takes the queues.
     ///
     /// *Errors*: what the kernel or the driver refuses, each with the remedy. Nothing stays attached then. *Cost*:
     /// tens of system calls, 20 MiB for each queue; a driver may set up its queues anew, and the network be down for
     /// seconds.
-    pub fn open(config: &XdpConfig, ends: &[SocketAddr]) -> Result<XdpPort> {
+    pub fn open(config: &XdpConfig, reached: Reached) -> Result<XdpPort> {
         let refused = |error: taut_xdp::Error| Error::Error(format!("XDP on {}: {error}", config.interface));
         let interface =
             Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
-        let hosts = Hosts::open(interface.index)
-            .map_err(|errno| Error::Error(format!("netlink: {errno}; use UDP where that is not allowed")))?;
-        let own = Own { mac: interface.mac, priority: config.priority, ends: taken(ends) };
-        if own.ends.is_empty() {
-            return Err(Error::BadParameter(format!(
-                "XDP on {}: it has no address that the participant uses; give it one (`ip address add`), or name it \
-                 among the interfaces",
-                config.interface
-            )));
-        }
-        let program = Program::load(Mode::L3).map_err(refused)?;
-        for end in &own.ends {
+        let station = Station { mac: interface.mac, priority: config.priority };
+        let layer = Layer::open(&interface.name, interface.index, interface.mac, reached)?;
+        let (program, groups) = match layer.bare_ends() {
+            None => (Program::load(Mode::L3).map_err(refused)?, None),
+            Some(bare) => {
+                let groups = bare.user.iter().chain(&bare.metatraffic).filter(|end| end.is_multicast());
+                let groups: Vec<_> = groups.filter_map(Locator::mac).collect();
+                let groups = Membership::join(&interface, &groups).map_err(refused)?;
+                (Program::load(Mode::L2).map_err(refused)?, Some(groups))
+            }
+        };
+        for end in layer.ends() {
             program.add(*end).map_err(refused)?;
         }
         let link = Link::attach(program, &interface, config.attach).map_err(refused)?;
         let numbers = if config.queues.is_empty() { &[0][..] } else { &config.queues };
         let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind));
-        let queues = queues.collect::<std::result::Result<_, _>>().map_err(refused)?;
-        let pool = Pool::new(SLOT, KEEP);
-        Ok(XdpPort { link, queues, hosts, own, mark: 0, pool, stats: Stats::default() })
+        let queues = queues.collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
+        let room = queues.first().map_or(0, Queue::room);
+        let carrier = Carrier::new(station, layer, room, interface.mtu as usize);
+        Ok(XdpPort { link, queues, carrier, _groups: groups })
     }
 
-    /// Receives at these addresses from now on: the interface's have changed.
+    /// Receives at these addresses from now on: the interface's have changed. Without IP there are none.
     pub fn follow(&mut self, ends: &[SocketAddr]) {
-        let ends = taken(ends);
-        let (program, old) = (self.link.program(), &self.own.ends);
-        let gone = old.iter().filter(|end| !ends.contains(end)).map(|end| program.remove(*end).is_err());
-        let new = ends.iter().filter(|end| !old.contains(end)).map(|end| program.add(*end).is_err());
-        self.stats.errors += gone.chain(new).filter(|failed| *failed).count() as u64;
-        self.own.ends = ends;
+        let old = self.carrier.layer().ends().to_vec();
+        self.carrier.layer_mut().follow(ends);
+        let (program, new) = (self.link.program(), self.carrier.layer().ends());
+        let gone = old.iter().filter(|end| !new.contains(end)).map(|end| program.remove(*end).is_err());
+        let come = new.iter().filter(|end| !old.contains(end)).map(|end| program.add(*end).is_err());
+        let failed = gone.chain(come).filter(|failed| *failed).count() as u64;
+        self.carrier.stats.errors += failed;
+    }
+
+    /// How datagrams become frames.
+    #[inline]
+    pub fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    /// How datagrams become frames, to be told what the kernel tells.
+    #[inline]
+    pub fn carrier_mut(&mut self) -> &mut Carrier {
+        &mut self.carrier
     }
 
     /// What was probed, for people: `eth0 queue 0, native, zero-copy`.
@@ -129,7 +104,8 @@ impl XdpPort {
         let bound = if copies { "copied by the kernel" } else { "zero-copy" };
         let name = &self.link.interface().name;
         let why = self.link.why_not_native().map(|why| format!(" (not native: {why})")).unwrap_or_default();
-        format!("{name} queue {}, {attached}, {bound}{why}", numbers.join(" and "))
+        let layer = if self.carrier.layer().bare_ends().is_some() { ", without IP" } else { "" };
+        format!("{name} queue {}, {attached}, {bound}{layer}{why}", numbers.join(" and "))
     }
 
     /// The index of the interface.
@@ -147,68 +123,17 @@ impl XdpPort {
         self.queues.iter().map(Queue::glance)
     }
 
-    /// Readable when the kernel has something to tell of the hosts: then call [`XdpPort::hear`].
-    pub fn watch(&self) -> BorrowedFd<'_> {
-        self.hosts.fd()
-    }
-
-    /// Takes what the kernel tells. *Cost*: one system call for each read.
-    pub fn hear(&mut self) {
-        self.hosts.hear();
-    }
-
-    /// When to call [`XdpPort::on_timeout`].
-    pub fn next_timeout(&self) -> Time {
-        self.hosts.next_timeout()
-    }
-
-    /// Asks the kernel for the way to a host, if it is time. *Cost*: up to six system calls.
-    pub fn on_timeout(&mut self, now: Time) {
-        self.hosts.ask(now);
-    }
-
-    /// What is sent from now on has this differentiated services code point.
-    pub fn set_mark(&mut self, mark: u8) {
-        self.mark = mark;
-    }
-
-    /// Is the way to a destination known, and past the kernel? If it is not known yet the kernel is asked soon.
-    pub fn reaches(&mut self, to: &Locator) -> bool {
-        let host = to.ip().filter(|ip| !is_of_group_or_link(*ip));
-        host.is_some_and(|ip| self.hosts.way(ip).is_some())
-    }
-
     /// Puts a datagram, to be sent with the next [`XdpPort::flush`]. `false` if it is to go by the kernel.
     ///
     /// *Cost*: a copy; a system call if the ring is full.
+    #[inline]
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
-        let Some(to) = to.socket_addr().filter(|to| !is_of_group_or_link(to.ip())) else { return false };
-        let len: usize = parts.iter().map(|part| part.len()).sum();
         let Some(queue) = self.queues.first_mut() else { return false };
-        let fits =
-            frame::header_len(&self.own, to.ip()) + len <= queue.room().min(longest(&self.link, &self.own));
-        let way = self.hosts.way(to.ip());
-        let ends = way.and_then(|way| Some((way, self.own.end(way.from)?)));
-        let Some((way, from)) = ends.filter(|_| fits) else {
-            self.stats.left_to_kernel += 1;
-            return false;
-        };
-        let (own, mark) = (&self.own, self.mark);
-        match queue.put(|frame| frame::write(frame, own, &way, (from, to), mark, parts)) {
-            Ok(true) => {
-                self.stats.datagrams_out += 1;
-                self.stats.bytes_out += len as u64;
-                true
-            }
-            Ok(false) => {
-                self.stats.dropped_full += 1;
-                true
-            }
-            Err(_) => {
-                self.stats.errors += 1;
-                false
-            }
-        }
+        self.carrier.send(to, parts, |datagram| match queue.put(|frame| datagram.write(frame)) {
+            Ok(true) => Put::Taken,
+            Ok(false) => Put::Full,
+            Err(_) => Put::Failed,
+        })
     }
 
     /// Sends what was put. *Cost*: none if nothing was; else a system call for each 32 frames where the kernel copies,
@@ -216,30 +141,19 @@ impl XdpPort {
     pub fn flush(&mut self) {
         let Some(queue) = self.queues.first_mut() else { return };
         match queue.flush() {
-            Ok(kicked) => self.stats.kicks += u64::from(kicked),
-            Err(_) => self.stats.errors += 1,
+            Ok(kicked) => self.carrier.stats.kicks += u64::from(kicked),
+            Err(_) => self.carrier.stats.errors += 1,
         }
     }
 
-    /// Takes at most `budget` datagrams that have come by the queue at this place. Returns how many frames.
+    /// Takes at most `budget` datagrams of samples that have come by the queue at this place; what comes of discovery
+    /// with them is put aside. Returns how many frames.
     ///
     /// *Cost*: a copy of each payload; no system call.
     pub fn receive_from(&mut self, place: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
-        let XdpPort { queues, own, pool, stats, .. } = self;
+        let XdpPort { queues, carrier, .. } = self;
         let Some(queue) = queues.get_mut(place) else { return 0 };
-        queue.receive(budget, &mut |bytes| {
-            let datagram = match frame::read(bytes, own) {
-                Ok(datagram) => datagram,
-                Err(refused) => return count(stats, refused),
-            };
-            stats.datagrams_in += 1;
-            stats.bytes_in += datagram.payload.len() as u64;
-            let mut slot = pool.claim();
-            slot.clear();
-            slot.extend_from_slice(datagram.payload);
-            let bytes = pool.share(slot);
-            sink(Frame { source: datagram.from.into(), traffic: Traffic::User, bytes });
-        })
+        queue.receive(budget, &mut |frame| carrier.take(frame, sink))
     }
 
     /// The counters. *Cost*: one system call for each queue.
@@ -248,29 +162,6 @@ impl XdpPort {
             let of = queue.statistics();
             of.rx_dropped + of.rx_ring_full + of.fill_ring_empty
         });
-        Stats { receive_overflow: dropped.sum(), ..self.stats }
+        Stats { receive_overflow: dropped.sum(), ..self.carrier.stats }
     }
-}
-
-fn count(stats: &mut Stats, refused: Refused) {
-    *match refused {
-        Refused::Malformed => &mut stats.malformed,
-        Refused::NotOurs => &mut stats.not_ours,
-        Refused::Damaged => &mut stats.damaged,
-    } += 1;
-}
-
-/// Those that are received at. An address of the link means something with its interface only, which a frame does not
-/// say: the kernel has it.
-fn taken(ends: &[SocketAddr]) -> Vec<SocketAddr> {
-    ends.iter().filter(|end| end.port() != 0 && !is_of_group_or_link(end.ip())).copied().collect()
-}
-
-fn is_of_group_or_link(ip: IpAddr) -> bool {
-    ip.is_multicast() || matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
-}
-
-/// Bytes of the longest frame that the interface takes: the MTU is without the header of Ethernet.
-fn longest(link: &Link, own: &Own) -> usize {
-    link.interface().mtu as usize + if own.priority.is_some() { 18 } else { 14 }
 }

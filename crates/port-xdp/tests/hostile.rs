@@ -5,7 +5,9 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-use taut_port_xdp::{AttachMode, Stats, XdpConfig, XdpPort};
+use taut_base::Locator;
+use taut_ethernet::{BareEnds, Reached, Stats};
+use taut_port_xdp::{AttachMode, XdpConfig, XdpPort};
 use taut_testbed::frame::{Udp, message, tagged};
 use taut_testbed::{End, Pair, await_that, with_pair};
 use taut_xdp::{ChunkSize, Descriptor, Interface, Link, Mode, Program, Rings, Socket, Umem};
@@ -137,7 +139,7 @@ fn receive(port: &mut XdpPort) -> Vec<Vec<u8>> {
 fn passes_through(pair: &Pair, attach: AttachMode) {
     pair.enter(End::A);
     let config = XdpConfig { interface: "xa".into(), attach: Some(attach), ..XdpConfig::default() };
-    let mut port = XdpPort::open(&config, &[end(End::A)]).unwrap();
+    let mut port = XdpPort::open(&config, Reached::Ip(vec![end(End::A)])).unwrap();
     let to_mac = Interface::named("xa").unwrap().mac;
     let mut sender = Sender::open(pair, End::B);
     let from_mac = Interface::named("xb").unwrap().mac;
@@ -163,6 +165,75 @@ fn passes_through(pair: &Pair, attach: AttachMode) {
     let counts = [malformed, not_ours, damaged];
     assert!(counts.iter().all(|count| *count > 0 && count % 20 == 0), "each reason, each time: {counts:?}");
     assert_eq!((errors, receive_overflow), (0, 0));
+}
+
+/// A frame without IP, of these ports and of this length, as it says.
+fn bare(to: [u8; 6], ports: [u16; 2], len: u16, payload: &[u8]) -> Vec<u8> {
+    let header = [ports[0], ports[1], len, 0].map(u16::to_be_bytes).concat();
+    let udp = Udp { to_mac: to, ..Udp::to_port(PORT) };
+    udp.l2(&[&header, payload].concat())
+}
+
+fn passes_through_bare(pair: &Pair, attach: AttachMode) {
+    pair.enter(End::A);
+    let (own, all) = ([0; 6], [1, 0, 0x5e, 0x7f, 0, 1]);
+    let config = XdpConfig { interface: "xa".into(), attach: Some(attach), ..XdpConfig::default() };
+    let ends = BareEnds {
+        user: vec![Locator::ethernet(own, PORT)],
+        metatraffic: vec![Locator::ethernet(own, PORT - 1), Locator::ethernet(all, PORT - 11)],
+    };
+    let mut port = XdpPort::open(&config, Reached::Bare(ends)).unwrap();
+    let to = Interface::named("xa").unwrap().mac;
+    let mut sender = Sender::open(pair, End::B);
+    let rtps = message(1, 200);
+    let whole = bare(to, [7, PORT], 200, &rtps);
+    let mut frames = vec![
+        bare(to, [7, PORT], 201, &rtps),
+        bare(to, [7, PORT], u16::MAX, &rtps),
+        bare(to, [7, PORT], 0, &[]),
+        bare(to, [7, 0], 200, &rtps),
+        bare(to, [7, PORT + 1], 200, &rtps),
+        bare(to, [7, PORT - 11], 200, &rtps),
+        bare(all, [7, PORT], 200, &rtps),
+        bare([0xff; 6], [7, PORT], 200, &rtps),
+        bare([2; 6], [7, PORT], 200, &rtps),
+        tagged(&whole),
+        [&whole[..12], &[0x81, 0, 0, 0, 0x81, 0, 0, 0], &whole[12..]].concat(),
+    ];
+    frames.extend((14..22).map(|len| whole[..len].to_vec()));
+    for round in 0..20 {
+        let good = message(1_000 + round, 300);
+        frames.push(bare(to, [7, PORT], 300, &good));
+        frames.push(bare(all, [7, PORT - 11], 200, &rtps));
+        sender.send(&frames);
+        frames.truncate(frames.len() - 2);
+        let mut got = Vec::new();
+        await_that("a message comes", || {
+            got.extend(receive(&mut port));
+            got.contains(&good)
+        });
+        assert!(got.iter().all(|bytes| *bytes == good || bytes.is_empty()), "{got:02x?}");
+        await_that("a message to the group comes", || {
+            got.extend(receive(&mut port));
+            port.carrier().has_aside()
+        });
+        let mut aside = Vec::new();
+        assert_eq!(port.carrier_mut().take_aside(8, &mut |frame| aside.push(frame.bytes.to_vec())), 1);
+        assert_eq!(aside, [&rtps[..]]);
+    }
+    let Stats { malformed, not_ours, errors, receive_overflow, .. } = port.stats();
+    assert!([malformed, not_ours].iter().all(|count| *count > 0 && count % 20 == 0), "{:?}", port.stats());
+    assert_eq!((errors, receive_overflow), (0, 0));
+}
+
+#[test]
+fn bare_native() {
+    with_pair("bare_native", ["", ""], |pair| passes_through_bare(pair, AttachMode::Native));
+}
+
+#[test]
+fn bare_generic() {
+    with_pair("bare_generic", ["", ""], |pair| passes_through_bare(pair, AttachMode::Generic));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod settings;
 use std::path::{Path, PathBuf};
 
 use taut_base::{Duration, Result};
-use taut_exec::{DeadlineScheduling, ExecutorConfig, LaneMemory, Scheduling};
+use taut_exec::{DeadlineScheduling, ExecutorConfig, LaneMemory, Scheduling, XdpChoice, XdpLayer};
 use taut_port_udp::{Interface, Multicast, UdpConfig};
 use taut_port_xdp::{AttachMode, XdpConfig};
 use taut_rtps::MulticastChoice;
@@ -81,6 +81,9 @@ pub struct Config {
     /// CAP_NET_RAW and CAP_BPF (or root); what is refused is said when the participant is made. One participant has an
     /// interface.
     pub xdp_interface: String,
+    /// What is spoken on that interface: UDP over IP, with peers that may use sockets, or frames without IP, with peers
+    /// that do the same.
+    pub xdp_layer: XdpLayer,
     /// The receive queues of that interface to use; none named: the first. What comes by others comes by sockets.
     pub xdp_queues: Vec<u32>,
     /// Where the kernel runs the program that tells what is Taut's.
@@ -148,6 +151,7 @@ impl Default for Config {
             dscp: udp.dscp,
             priority_dscp: udp.priority_marks,
             xdp_interface: String::new(),
+            xdp_layer: XdpLayer::Ip,
             xdp_queues: Vec::new(),
             xdp_mode: XdpMode::Auto,
             xdp_pcp: None,
@@ -213,19 +217,15 @@ impl Config {
         taut_port_udp::interfaces(&self.interfaces, self.ipv6)
     }
 
-    pub(crate) fn executor(&self) -> ExecutorConfig {
-        ExecutorConfig {
-            udp: UdpConfig {
-                domain_id: self.domain_id,
-                interfaces: self.interfaces.clone(),
-                ipv6: self.ipv6,
-                multicast: if self.multicast { Multicast::Auto } else { Multicast::Never },
-                receive_buffer: self.receive_buffer,
-                dscp: self.dscp,
-                priority_marks: self.priority_dscp.clone(),
-                ..UdpConfig::default()
-            },
-            xdp: (!self.xdp_interface.is_empty()).then(|| XdpConfig {
+    /// Without IP sockets are for peers on this host, if nobody says otherwise.
+    fn socket_interfaces(&self) -> Vec<String> {
+        let is_bare = !self.xdp_interface.is_empty() && self.xdp_layer == XdpLayer::Bare;
+        if is_bare && self.interfaces.is_empty() { vec!["lo".into()] } else { self.interfaces.clone() }
+    }
+
+    fn xdp(&self) -> XdpChoice {
+        XdpChoice {
+            port: XdpConfig {
                 interface: self.xdp_interface.clone(),
                 queues: self.xdp_queues.clone(),
                 priority: self.xdp_pcp.map(|priority| priority.min(7)),
@@ -235,7 +235,24 @@ impl Config {
                     XdpMode::Generic => Some(AttachMode::Generic),
                 },
                 bind: None,
-            }),
+            },
+            layer: self.xdp_layer,
+        }
+    }
+
+    pub(crate) fn executor(&self) -> ExecutorConfig {
+        ExecutorConfig {
+            udp: UdpConfig {
+                domain_id: self.domain_id,
+                interfaces: self.socket_interfaces(),
+                ipv6: self.ipv6,
+                multicast: if self.multicast { Multicast::Auto } else { Multicast::Never },
+                receive_buffer: self.receive_buffer,
+                dscp: self.dscp,
+                priority_marks: self.priority_dscp.clone(),
+                ..UdpConfig::default()
+            },
+            xdp: (!self.xdp_interface.is_empty()).then(|| self.xdp()),
             initial_peers: self.initial_peers.clone(),
             multicast: if self.multicast && self.data_multicast {
                 MulticastChoice::Auto

@@ -69,12 +69,13 @@ pub use taut_dcps::{
     StatusMask, SubscriptionMatchedStatus, ViewState, ViewStateMask,
 };
 pub use taut_derive::DdsType;
+pub use taut_ethernet::Stats as XdpStats;
+pub use taut_exec::XdpLayer;
 pub use taut_exec::{
     Activity, DeadlineScheduling, FlightRecord, JobClass, JobReport, LatencyReport, RecordCause,
     RecordedStep, SamplePath, SlowReader, Spread, Stats, wall_clock_now,
 };
 pub use taut_port_udp::Interface;
-pub use taut_port_xdp::Stats as XdpStats;
 pub use taut_qos as qos;
 pub use taut_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, DomainParticipantQos, DurabilityKind, History,

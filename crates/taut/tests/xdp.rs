@@ -6,8 +6,8 @@ use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpMode};
-use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpLayer, XdpMode};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -126,6 +126,69 @@ fn generic() {
     with_pair("generic", ["", ""], |pair| both_past_the_kernel(pair, XdpMode::Generic));
 }
 
+/// Without an address of IP anywhere but on loopback.
+fn bare(pair: &Pair, mode: XdpMode) -> Stream {
+    Stream::new(End::BOTH.map(|end| {
+        pair.enter(end);
+        ip(&format!("addr flush dev {}", end.name()));
+        let config = Config { interfaces: Vec::new(), xdp_layer: XdpLayer::Bare, ..config(end, Some(mode)) };
+        DomainParticipant::with_config(&config).unwrap()
+    }))
+}
+
+fn without_ip(pair: &Pair, mode: XdpMode) {
+    let mut stream = bare(pair, mode);
+    stream.carries(&SIZES);
+    stream.carries(&[64; 5_000]);
+    stream.carries(&[64 << 20]);
+    for of in &stream.participants {
+        let stats = of.stats();
+        let xdp = stats.xdp.unwrap();
+        let refused = [xdp.malformed, xdp.not_ours, xdp.damaged, xdp.errors, xdp.dropped_aside];
+        assert_eq!(refused, [0; 5], "{xdp:?}");
+        assert!(xdp.datagrams_out > 0 && xdp.datagrams_in > 0, "{xdp:?}");
+        // Each announces itself on its own loopback, too, and hears nobody there but itself.
+        assert!(stats.port.bytes_out < 100_000, "{} B by sockets", stats.port.bytes_out);
+    }
+    drop(stream);
+    End::BOTH.into_iter().for_each(|end| pair.await_no_program(end));
+}
+
+#[test]
+fn without_ip_native() {
+    with_pair("without_ip_native", ["", ""], |pair| without_ip(pair, XdpMode::Native));
+}
+
+#[test]
+fn without_ip_generic() {
+    with_pair("without_ip_generic", ["", ""], |pair| without_ip(pair, XdpMode::Generic));
+}
+
+/// One frame of twenty is lost, in both directions.
+fn goes_over_a_bad_cable(stream: &mut Stream) {
+    stream.carries(&SIZES);
+    stream.carries(&[64; 5_000]);
+    stream.carries(&[4 << 20]);
+    let [near, far] = stream.participants.each_ref().map(|of| of.stats().xdp.unwrap());
+    assert!(near.datagrams_out > far.datagrams_in + 100, "some are lost: {near:?} {far:?}");
+}
+
+#[test]
+fn losses_are_repaired() {
+    with_losses("losses_are_repaired", 20, |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Native))));
+        stream.is_past_kernel(0);
+        goes_over_a_bad_cable(&mut stream);
+    });
+}
+
+#[test]
+fn losses_are_repaired_without_ip() {
+    with_losses("losses_are_repaired_without_ip", 20, |pair| {
+        goes_over_a_bad_cable(&mut bare(pair, XdpMode::Native));
+    });
+}
+
 #[test]
 fn a_large_sample() {
     with_pair("a_large_sample", ["", ""], |pair| {
@@ -196,7 +259,7 @@ fn what_is_refused_leaves_nothing() {
             pair.await_no_program(End::A);
         };
         refused(|config| config.xdp_interface = "none7".into(), "`ip link`");
-        refused(|config| config.xdp_interface = "lo".into(), "it has no address that the participant uses");
+        refused(|config| config.xdp_interface = "lo".into(), "lo has no address that the participant uses");
         refused(|config| config.xdp_queues = vec![0, 7], "no queue 7");
         ip("link set xa mtu 9000");
         refused(|config| config.xdp_mode = XdpMode::Native, "lower it to 3822 B");

@@ -40,6 +40,7 @@ mod assembler;
 mod bpf;
 mod error;
 mod filter;
+mod group;
 mod interface;
 mod link;
 mod mapping;
@@ -50,6 +51,7 @@ mod umem;
 
 pub use error::Error;
 pub use filter::{ETHERTYPE, Mode};
+pub use group::Membership;
 pub use interface::Interface;
 pub use link::{AttachMode, Link};
 pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytemuck::allocation::zeroed_box;
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Error, Plain, Qos};
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Error, Plain, Qos, XdpLayer};
 use taut_perf_kit::{Line, Options, Payload, Stamp, Stop};
 
 /// How long discovery may take: a hundred times what it takes on a loaded machine.
@@ -32,14 +32,17 @@ fn wait(options: &Options) -> &'static str {
 
 /// Are the paths of one machine turned off?
 fn is_network(options: &Options) -> bool {
-    matches!(options.transport.as_str(), "udp" | "xdp")
+    matches!(options.transport.as_str(), "udp" | "xdp" | "xdp-l2")
 }
 
 /// The settings that the options ask for.
 pub fn config(options: &Options) -> Config {
+    let is_bare = options.transport == "xdp-l2";
+    let is_xdp = is_bare || options.transport == "xdp";
     Config {
         domain_id: options.domain,
-        interfaces: vec![options.interface.clone()],
+        // Without IP the sockets are for peers on this host.
+        interfaces: if is_bare { Vec::new() } else { vec![options.interface.clone()] },
         data_multicast: options.multicast(),
         // Who spins on shared memory leaves discovery to the background thread.
         driver: if inline(options) || options.spin() && is_network(options) {
@@ -48,7 +51,8 @@ pub fn config(options: &Options) -> Config {
             Driver::Threaded
         },
         local: !is_network(options),
-        xdp_interface: if options.transport == "xdp" { options.interface.clone() } else { String::new() },
+        xdp_interface: if is_xdp { options.interface.clone() } else { String::new() },
+        xdp_layer: if is_bare { XdpLayer::Bare } else { XdpLayer::Ip },
         ..Config::default()
     }
 }

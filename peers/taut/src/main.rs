@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let info = json!({
         "peer": "taut",
         "version": env!("CARGO_PKG_VERSION"),
-        "transports": ["thread", "intra", "shm", "udp", "xdp"],
+        "transports": ["thread", "intra", "shm", "udp", "xdp", "xdp-l2"],
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "node"],
         "types": ["bytes", "plain", "simple", "complex"],
         "waits": ["listener", "waitset", "spin", "inline"],
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         "multicast": true,
         "loan": true,
         "daemon": false,
-        "note": "transports udp and xdp with the paths of one machine turned off",
+        "note": "transports udp, xdp and xdp-l2 with the paths of one machine turned off",
     });
     taut_perf_kit::adapter(&info, play)
 }
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 fn play(options: &Options, control: &Control) -> Result<Value, Stop> {
     let places = match options.role {
         Role::Local => ["thread", "intra"].as_slice(),
-        Role::Ping | Role::Pong | Role::Pub | Role::Sub => &["shm", "udp", "xdp"],
+        Role::Ping | Role::Pong | Role::Pub | Role::Sub => &["shm", "udp", "xdp", "xdp-l2"],
         _ => &["udp"],
     };
     if options.role != Role::Cdr && !places.contains(&options.transport.as_str()) {

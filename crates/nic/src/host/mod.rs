@@ -55,6 +55,7 @@ impl Host {
             let frames = match rule.frames {
                 FlowFrames::UdpPort(port) => Frames::UdpPort(port),
                 FlowFrames::Pcp(pcp) => Frames::Pcp(pcp),
+                FlowFrames::EtherType(kind) => Frames::EtherType(kind),
                 FlowFrames::Other => Frames::Other,
             };
             Rule { location: rule.location, queue: rule.queue, frames }
@@ -84,6 +85,7 @@ impl Host {
         let frames = match frames {
             Frames::UdpPort(port) => FlowFrames::UdpPort(port),
             Frames::Pcp(pcp) => FlowFrames::Pcp(pcp),
+            Frames::EtherType(kind) => FlowFrames::EtherType(kind),
             Frames::Other => FlowFrames::Other,
         };
         insert_flow_rule(&self.interface, &FlowRule { location, queue, frames })

@@ -1,7 +1,6 @@
 //! Queueing disciplines: rtnetlink(7), and the layouts of linux/pkt_sched.h.
 
 use nix::errno::Errno;
-use nix::sys::socket::SockProtocol;
 use taut_netlink::{Attributes, CREATE, DUMP, REPLACE, Socket, attribute, text, word};
 
 use super::refused;
@@ -97,7 +96,7 @@ pub fn set(index: u32, qdisc: &Qdisc) -> Result<(), String> {
 }
 
 fn open() -> Result<Socket, String> {
-    Socket::open(SockProtocol::NetlinkRoute).map_err(|error| refused("socket NETLINK_ROUTE", error))
+    Socket::of_routes().map_err(|error| refused("socket NETLINK_ROUTE", error))
 }
 
 fn remove(socket: &mut Socket, index: u32) -> nix::Result<()> {

@@ -1,5 +1,6 @@
 //! Which frames go to which receive queue.
 
+use taut_ethernet::ETHERTYPE;
 use taut_port_udp::PortMapping;
 
 use super::{Able, Step, Wanted};
@@ -16,9 +17,10 @@ const GAINS: &str = "they come to the critical queue, whatever else arrives";
 const LOST: &str = "the NIC's hash spreads them over all queues, where they wait behind others";
 
 impl Wanted<'_> {
-    /// A step for each UDP port, and one for the priority of the VLAN tag.
+    /// A step for each UDP port or for the type of frames without IP, and one for the priority of the VLAN tag.
     pub(super) fn steering(&self) -> Result<Vec<Step>, String> {
         let mut frames: Vec<Frames> = self.ports()?.into_iter().map(Frames::UdpPort).collect();
+        frames.extend(self.config.without_ip.then_some(Frames::EtherType(ETHERTYPE)));
         frames.extend(self.config.pcp.map(Frames::Pcp));
         let table = match &self.facts.rules {
             Ok(table) => table,
@@ -29,7 +31,7 @@ impl Wanted<'_> {
         };
         let ethernet_only = ETHERNET_ONLY.contains(&self.facts.driver.as_str());
         let (possible, not): (Vec<_>, Vec<_>) =
-            frames.into_iter().partition(|frames| !ethernet_only || matches!(frames, Frames::Pcp(_)));
+            frames.into_iter().partition(|frames| !ethernet_only || !matches!(frames, Frames::UdpPort(_)));
         let mut steps = Vec::new();
         if !not.is_empty() {
             let item = names(&not);
@@ -52,7 +54,8 @@ impl Wanted<'_> {
     fn ports(&self) -> Result<Vec<u16>, String> {
         let mapping = PortMapping::default();
         let mut ports = Vec::new();
-        for domain_id in &self.config.domains {
+        let domains = if self.config.without_ip { &[][..] } else { &self.config.domains };
+        for domain_id in domains {
             let none = || format!("domain {domain_id} has no ports: choose one from 0 to 232");
             ports.push(mapping.user_multicast(*domain_id).ok_or_else(none)?);
             for participant in 0..self.config.participants {
@@ -116,6 +119,7 @@ fn name(frames: &Frames) -> String {
     match frames {
         Frames::UdpPort(port) => format!("UDP port {port}"),
         Frames::Pcp(pcp) => format!("VLAN tag with PCP {pcp}"),
+        Frames::EtherType(kind) => format!("frames of type {kind:#x}"),
         Frames::Other => "others".to_owned(),
     }
 }

@@ -38,6 +38,8 @@ const LOCATIONS: usize = 188;
 const SIZE: usize = 192;
 /// The destination port within `ethtool_tcpip4_spec`.
 const PORT: usize = 10;
+/// The type within `ethhdr`.
+const ETHERTYPE: usize = 12;
 /// The union that VALUE and MASK begin: what is set of it must be known, or the rule is none of ours.
 const UNION: usize = 52;
 
@@ -53,6 +55,8 @@ pub enum FlowFrames {
     UdpPort(u16),
     /// Frames with a VLAN tag of this priority.
     Pcp(u8),
+    /// Frames of this type, with a tag or without.
+    EtherType(u16),
     /// Anything else.
     Other,
 }
@@ -138,6 +142,11 @@ impl Command {
                 self.put(MASK_TAG, &PCP_BITS.to_be_bytes());
                 ETHER_FLOW | FLOW_EXT
             }
+            FlowFrames::EtherType(kind) => {
+                self.put(VALUE + ETHERTYPE, &kind.to_be_bytes());
+                self.put(MASK + ETHERTYPE, &[0xff; 2]);
+                ETHER_FLOW
+            }
             FlowFrames::Other => return Err(io::ErrorKind::InvalidInput.into()),
         };
         self.put(FLOW_TYPE, &kind.to_ne_bytes());
@@ -158,6 +167,9 @@ impl Command {
             }
             kind if kind == ETHER_FLOW | FLOW_EXT && cares.is_empty() && tag_mask == PCP_BITS => {
                 FlowFrames::Pcp((tag >> 13) as u8)
+            }
+            ETHER_FLOW if whole && cares == [ETHERTYPE, ETHERTYPE + 1] => {
+                FlowFrames::EtherType(u16::from_be_bytes([value[ETHERTYPE], value[ETHERTYPE + 1]]))
             }
             _ => FlowFrames::Other,
         };
@@ -211,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_read_as_it_was_written() {
-        for frames in [FlowFrames::UdpPort(7411), FlowFrames::Pcp(6)] {
+        for frames in [FlowFrames::UdpPort(7411), FlowFrames::Pcp(6), FlowFrames::EtherType(0x88b5)] {
             let rule = FlowRule { location: 63, queue: 3, frames };
             let mut command = Command::new(SRXCLSRLINS, 0);
             command.write_rule(&rule).unwrap();

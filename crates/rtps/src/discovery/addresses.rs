@@ -50,18 +50,18 @@ impl Participant {
         data: &ParticipantData,
         source: &Locator,
     ) -> (Vec<Locator>, Vec<Locator>) {
-        let interfaces = &self.config.addresses.interfaces;
-        let metatraffic = match &nearest(&data.metatraffic_unicast, interfaces, source)[..] {
-            [] => groups(&data.metatraffic_multicast, interfaces),
+        let own = &self.config.addresses;
+        let metatraffic = match &nearest(&data.metatraffic_unicast, own, source)[..] {
+            [] => groups(&data.metatraffic_multicast, own),
             found => found.to_vec(),
         };
-        (metatraffic, nearest(&data.default_unicast, interfaces, source))
+        (metatraffic, nearest(&data.default_unicast, own, source))
     }
 
     /// Counts the addresses of an announcement that lead nowhere from here.
     pub(super) fn count_unusable(&mut self, data: &ParticipantData) {
         let all = data.metatraffic_unicast.iter().chain(&data.default_unicast);
-        let unusable = all.filter(|locator| !is_usable(locator, &self.config.addresses.interfaces)).count();
+        let unusable = all.filter(|locator| !is_usable(locator, &self.config.addresses)).count();
         let count = &mut self.counters.unusable_locators;
         *count = count.saturating_add(u64::try_from(unusable).unwrap_or(u64::MAX));
     }
@@ -88,7 +88,7 @@ impl Participant {
     fn find_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peer(prefix) else { return };
         let unicast = peer.metatraffic.clone();
-        let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses.interfaces);
+        let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses);
         for pair in self.builtin.pairs() {
             let (reader, writer) =
                 (Guid::new(prefix, pair.remote_reader), Guid::new(prefix, pair.remote_writer));

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use taut_base::{Locator, LocatorKind};
 
-use crate::participant::Interface;
+use crate::participant::{Addresses, Interface};
 
 /// How near an address is, nearest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,32 +18,49 @@ enum Distance {
 }
 
 /// The one address of a peer that is nearest; it is enough, and a second would double the traffic. Of two that
-/// are equally near one of IPv4. A loopback address counts only if the peer spoke from this host (`source`).
-pub fn nearest(candidates: &[Locator], interfaces: &[Interface], source: &Locator) -> Vec<Locator> {
-    let local_peer = is_own(source, interfaces);
+/// are equally near the one whose kind is ranked first. A loopback address counts only if the peer spoke from this host
+/// (`source`).
+pub fn nearest(candidates: &[Locator], own: &Addresses, source: &Locator) -> Vec<Locator> {
+    let local_peer = is_own(source, &own.interfaces);
     let distance = |locator: &Locator| {
-        let ip = locator.ip().filter(|ip| local_peer || !ip.is_loopback())?;
-        Some((distance_to(ip, interfaces), ip.is_ipv6()))
+        let distance = match locator.ip() {
+            Some(ip) if ip.is_loopback() && !local_peer => return None,
+            Some(ip) => distance_to(ip, &own.interfaces),
+            // Without IP there is one network.
+            None => Distance::Network,
+        };
+        Some((distance, rank(locator)))
     };
-    let usable = candidates.iter().filter(|locator| is_usable(locator, interfaces));
+    let usable = candidates.iter().filter(|locator| is_usable(locator, own));
     let best = usable.filter_map(|locator| Some((distance(locator)?, locator)));
     best.min_by_key(|(distance, _)| *distance).map(|(_, locator)| *locator).into_iter().collect()
 }
 
-/// Does this host have an address of that kind? One that has none at all, as far as is known, has IPv4.
-pub fn is_usable(locator: &Locator, interfaces: &[Interface]) -> bool {
+/// Which of two kinds that do: without IP, which somebody has asked for, then IPv4.
+fn rank(locator: &Locator) -> u8 {
     match locator.kind {
+        LocatorKind::ETHERNET => 0,
+        LocatorKind::UDP_V4 => 1,
+        _ => 2,
+    }
+}
+
+/// Does this participant have an address of that kind? One that has none at all, as far as is known, has IPv4.
+pub fn is_usable(locator: &Locator, own: &Addresses) -> bool {
+    let interfaces = &own.interfaces;
+    match locator.kind {
+        LocatorKind::ETHERNET => own.default_unicast.iter().any(|own| own.kind == LocatorKind::ETHERNET),
         LocatorKind::UDP_V4 => interfaces.is_empty() || interfaces.iter().any(|own| own.address.is_ipv4()),
         LocatorKind::UDP_V6 => interfaces.iter().any(|own| own.address.is_ipv6()),
         _ => false,
     }
 }
 
-/// The groups that this host reaches, of one kind, IPv4 if there are any.
-pub fn groups(candidates: &[Locator], interfaces: &[Interface]) -> Vec<Locator> {
-    let usable = || candidates.iter().filter(|locator| is_usable(locator, interfaces)).copied();
-    let kind = usable().map(|locator| locator.kind).min();
-    usable().filter(|locator| Some(locator.kind) == kind).collect()
+/// The groups that this participant reaches, of the one kind that is ranked first.
+pub fn groups(candidates: &[Locator], own: &Addresses) -> Vec<Locator> {
+    let usable = || candidates.iter().filter(|locator| is_usable(locator, own)).copied();
+    let first = usable().map(|locator| rank(&locator)).min();
+    usable().filter(|locator| Some(rank(locator)) == first).collect()
 }
 
 fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
@@ -81,15 +98,19 @@ mod tests {
     #[test]
     fn nearest_first() {
         let locator = |a, b, c, d| Locator::udp_v4(Ipv4Addr::new(a, b, c, d), 7410);
-        let interfaces = [Interface { address: Ipv4Addr::new(10, 0, 0, 1).into(), prefix_len: 24 }];
         let (own, near, far, lo) =
             (locator(10, 0, 0, 1), locator(10, 0, 0, 9), locator(10, 0, 1, 9), locator(127, 0, 0, 1));
-        let pick = |candidates: &[Locator], source| nearest(candidates, &interfaces, &source);
+        let here = host(&[interface("10.0.0.1", 24)]);
+        let pick = |candidates: &[Locator], source| nearest(candidates, &here, &source);
         assert_eq!(pick(&[far, near, own], own), [own]);
         assert_eq!(pick(&[far, near], near), [near]);
         assert_eq!(pick(&[far], far), [far]);
         assert_eq!(pick(&[lo, far], far), [far], "its loopback is not ours");
         assert_eq!(pick(&[lo], lo), [lo]);
+    }
+
+    fn host(interfaces: &[Interface]) -> Addresses {
+        Addresses { interfaces: interfaces.to_vec(), ..Addresses::default() }
     }
 
     fn parsed(text: &str) -> Locator {
@@ -106,7 +127,7 @@ mod tests {
         let v6 = interface("fd00:1::1", 64);
         let (near4, near6) = (parsed("10.0.0.9:7410"), parsed("[fd00:1::9]:7410"));
         let (far4, far6) = (parsed("10.9.0.9:7410"), parsed("[fd00:2::9]:7410"));
-        let pick = |candidates: &[Locator], own: &[Interface]| nearest(candidates, own, &near6);
+        let pick = |candidates: &[Locator], own: &[Interface]| nearest(candidates, &host(own), &near6);
         assert_eq!(pick(&[near6, near4], &[v6, v4]), [near4], "equally near");
         assert_eq!(pick(&[near6, far4], &[v6, v4]), [near6]);
         assert_eq!(pick(&[far6, far4], &[v6, v4]), [far4]);
@@ -120,8 +141,26 @@ mod tests {
     fn groups_of_one_kind() {
         let (v4, v6) = (interface("10.0.0.1", 24), interface("fe80::1", 64));
         let both = [parsed("[ff02::1]:7400"), parsed("239.255.0.1:7400")];
-        assert_eq!(groups(&both, &[v4, v6]), [both[1]]);
-        assert_eq!(groups(&both, &[v6]), [both[0]]);
-        assert_eq!(groups(&both[..1], &[v4]), []);
+        assert_eq!(groups(&both, &host(&[v4, v6])), [both[1]]);
+        assert_eq!(groups(&both, &host(&[v6])), [both[0]]);
+        assert_eq!(groups(&both[..1], &host(&[v4])), []);
+    }
+
+    #[test]
+    fn without_ip_for_whom_has_it() {
+        let (near, station) = (parsed("10.0.0.9:7410"), Locator::ethernet([2, 0, 0, 0, 0, 9], 7410));
+        let (own, lo) = (parsed("127.0.0.1:7412"), parsed("127.0.0.1:7410"));
+        let with_ip = host(&[interface("10.0.0.1", 24), interface("127.0.0.1", 8)]);
+        let us = Locator::ethernet([2, 0, 0, 0, 0, 1], 7410);
+        let bare = Addresses { default_unicast: vec![own, us], ..with_ip.clone() };
+        assert_eq!(
+            nearest(&[near, station], &with_ip, &near),
+            [near],
+            "who has no such address cannot answer"
+        );
+        assert_eq!(nearest(&[lo, near, station], &bare, &station), [station]);
+        assert_eq!(nearest(&[lo, station], &bare, &lo), [lo], "on one host");
+        let both = [parsed("239.255.0.1:7400"), Locator::ethernet([1, 0, 0x5e, 0x7f, 0, 1], 7400)];
+        assert_eq!((groups(&both, &bare), groups(&both, &with_ip)), (vec![both[1]], vec![both[0]]));
     }
 }

@@ -102,13 +102,13 @@ impl Participant {
     pub(super) fn locators_of(&self, data: &EndpointData) -> (Vec<Locator>, Vec<Locator>) {
         let Some(peer) = self.database.peer(data.guid.prefix) else { return (Vec::new(), Vec::new()) };
         let source = peer.metatraffic.first().copied().unwrap_or(Locator::INVALID);
-        let own = nearest(&data.unicast_locators, &self.config.addresses.interfaces, &source);
-        let interfaces = &self.config.addresses.interfaces;
-        let unicast = if own.is_empty() { peer.unicast.clone() } else { own };
+        let own = &self.config.addresses;
+        let named = nearest(&data.unicast_locators, own, &source);
+        let unicast = if named.is_empty() { peer.unicast.clone() } else { named };
         let multicast = if data.multicast_locators.is_empty() {
-            groups(&peer.data.default_multicast, interfaces)
+            groups(&peer.data.default_multicast, own)
         } else {
-            groups(&data.multicast_locators, interfaces)
+            groups(&data.multicast_locators, own)
         };
         (unicast, multicast)
     }

@@ -64,7 +64,7 @@ impl Participant {
     pub(crate) fn match_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peer(prefix) else { return };
         let (has, unicast) = (peer.data.builtin_endpoints, peer.metatraffic.clone());
-        let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses.interfaces);
+        let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses);
         for pair in self.builtin.pairs() {
             if has & pair.reads != 0
                 && let Some(local) = self.writers.get_mut(pair.writer.0)

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use taut_base::Duration;
 
-use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, XdpMode};
+use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, XdpLayer, XdpMode};
 
 /// One setting: `name` in the file, `TAUT_NAME` in the environment.
 pub(super) struct Row {
@@ -32,6 +32,8 @@ pub(super) enum Set {
 const MAX_DOMAIN_ID: u32 = 232;
 
 const IPV6: [(&str, Ipv6); 3] = [("auto", Ipv6::Auto), ("on", Ipv6::On), ("off", Ipv6::Off)];
+
+const XDP_LAYERS: [(&str, XdpLayer); 2] = [("3", XdpLayer::Ip), ("2", XdpLayer::Bare)];
 
 const XDP_MODES: [(&str, XdpMode); 3] =
     [("auto", XdpMode::Auto), ("native", XdpMode::Native), ("generic", XdpMode::Generic)];
@@ -111,6 +113,19 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| format!("{:?}", config.xdp_interface),
+    },
+    Row {
+        name: "xdp_layer",
+        allowed: "`3` or `2`",
+        meaning: "What is spoken on `xdp_interface`. 3: UDP over IP, with peers that may use sockets. 2: frames of Ethernet without IP, discovery included, with peers that do the same; sockets are for peers on this host then, unless `interfaces` names others.",
+        set: Set::One(|config, text| {
+            config.xdp_layer = XDP_LAYERS.iter().find(|(name, _)| *name == text)?.1;
+            Some(())
+        }),
+        get: |config| {
+            let name = XDP_LAYERS.iter().find(|(_, layer)| *layer == config.xdp_layer).map(|(name, _)| *name);
+            name.unwrap_or_default().into()
+        },
     },
     Row {
         name: "xdp_queues",

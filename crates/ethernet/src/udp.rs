@@ -1,84 +1,26 @@
-//! Frames of Ethernet with UDP in them: how they are written, and what is made of those that come.
-//!
-//! Owns the headers: IEEE 802.3 and 802.1Q, RFC 791, 8200, 768. Knows nothing of rings and routes. What comes was let
-//! through by the program in the kernel, and is looked at as if it were not.
+//! Messages as UDP over IP. RFC 791, 8200, 768.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use taut_port::Traffic;
+
 use crate::checksum::Sum;
+use crate::header::{Header, Mac, Opened, Station, gather};
+use crate::layer::{Datagram, Refused};
 
-/// An address of Ethernet.
-pub(crate) type Mac = [u8; 6];
-
-const ETHERNET: usize = 14;
-const TAG: usize = 4;
 const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
-/// No header is longer.
-const LONGEST_HEADER: usize = ETHERNET + TAG + IPV6 + UDP;
 
-const TYPE_VLAN: [u8; 2] = [0x81, 0x00];
 const TYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const TYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 const PROTOCOL_UDP: u8 = 17;
 /// What the kernel sends with: a frame passes so many routers at most.
 const HOPS: u8 = 64;
-/// The bits of a tag that name the network.
-const VLAN_ID: u16 = 0x0fff;
-
-/// The way to a host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Way {
-    /// Who takes the frame: the host, or the router on the way to it.
-    pub to: Mac,
-    /// Our address on that way.
-    pub from: IpAddr,
-}
-
-/// What all frames of a port have in common.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Own {
-    /// The interface's address of Ethernet.
-    pub mac: Mac,
-    /// The priority that frames carry in a tag (IEEE 802.1Q, PCP), if they carry one.
-    pub priority: Option<u8>,
-    /// Where the port is reached, one for each address of the interface.
-    pub ends: Vec<SocketAddr>,
-}
-
-impl Own {
-    /// Our end with this address.
-    pub(crate) fn end(&self, address: IpAddr) -> Option<SocketAddr> {
-        self.ends.iter().find(|end| end.ip() == address).copied()
-    }
-}
 
 /// Bytes of headers before the payload of a datagram to this address.
-pub(crate) fn header_len(own: &Own, to: IpAddr) -> usize {
-    let tag = if own.priority.is_some() { TAG } else { 0 };
-    ETHERNET + tag + if to.is_ipv4() { IPV4 + UDP } else { IPV6 + UDP }
-}
-
-/// Headers in the making.
-struct Header {
-    bytes: [u8; LONGEST_HEADER],
-    len: usize,
-}
-
-impl Header {
-    fn put(&mut self, bytes: &[u8]) {
-        if let Some(place) = self.bytes.get_mut(self.len..self.len + bytes.len()) {
-            place.copy_from_slice(bytes);
-            self.len += bytes.len();
-        }
-    }
-
-    fn set(&mut self, at: usize, bytes: [u8; 2]) {
-        if let Some(place) = self.bytes.get_mut(at..at + 2) {
-            place.copy_from_slice(&bytes);
-        }
-    }
+pub(crate) fn header_len(own: &Station, to: IpAddr) -> usize {
+    own.header_len() + if to.is_ipv4() { IPV4 + UDP } else { IPV6 + UDP }
 }
 
 /// What UDP sums up of the packet around it.
@@ -97,70 +39,54 @@ fn v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Writes a datagram made of `parts` into a frame, by this way, with the differentiated services code point `dscp`.
-/// Returns the length of the frame; `None` if it has no room, or the ends are of different kinds.
-///
-/// *Cost*: a copy of the parts, and a sum of them.
+/// Writes a frame; see [`crate::Route::write`]. Both ends are of one kind.
 pub(crate) fn write(
     frame: &mut [u8],
-    own: &Own,
-    way: &Way,
+    own: &Station,
+    to_station: Mac,
     (from, to): (SocketAddr, SocketAddr),
     dscp: u8,
     parts: &[&[u8]],
 ) -> Option<usize> {
-    if from.is_ipv4() != to.is_ipv4() {
-        return None;
-    }
-    let header_len = header_len(own, to.ip());
     let payload: usize = parts.iter().map(|part| part.len()).sum();
     let udp_len = u16::try_from(UDP + payload).ok()?.to_be_bytes();
-    let (header_place, mut place) = frame.get_mut(..header_len + payload)?.split_at_mut(header_len);
-    let mut header = Header { bytes: [0; LONGEST_HEADER], len: 0 };
-    header.put(&way.to);
-    header.put(&own.mac);
-    if let Some(priority) = own.priority {
-        header.put(&TYPE_VLAN);
-        // Of no network: the tag is for the priority.
-        header.put(&(u16::from(priority) << 13).to_be_bytes());
-    }
+    let kind = if to.is_ipv4() { TYPE_IPV4 } else { TYPE_IPV6 };
+    let mut header = Header::new(own, to_station, kind);
     put_ip(&mut header, from.ip(), to.ip(), dscp, UDP + payload);
     header.put(&from.port().to_be_bytes());
     header.put(&to.port().to_be_bytes());
     header.put(&udp_len);
-    for part in parts {
-        let (now, later) = place.split_at_mut(part.len());
-        now.copy_from_slice(part);
-        place = later;
-    }
-    header_place.copy_from_slice(header.bytes.get(..header_len).filter(|_| header.len + 2 == header_len)?);
-    // All of UDP but the place of the sum, which is zero.
-    let datagram = frame.get(header_len - UDP..header_len + payload)?;
+    // The sum, which is made of the rest.
+    header.put(&[0; 2]);
+    let header = header.bytes();
+    let frame = frame.get_mut(..header.len() + payload)?;
+    let (header_place, payload_place) = frame.split_at_mut(header.len());
+    header_place.copy_from_slice(header);
+    gather(payload_place, parts);
+    let datagram = frame.get(header.len() - UDP..)?;
     let sum = pseudo_header(from.ip(), to.ip(), udp_len).and(datagram).complement();
     // RFC 768: zero says that there is none.
     let sum = if sum == [0; 2] { [0xff; 2] } else { sum };
-    frame.get_mut(header_len - 2..header_len)?.copy_from_slice(&sum);
-    Some(header_len + payload)
+    frame.get_mut(header.len() - 2..header.len())?.copy_from_slice(&sum);
+    Some(frame.len())
 }
 
-/// The ethertype and the header of IP, before so many bytes.
+/// The header of IP, before so many bytes.
 fn put_ip(header: &mut Header, from: IpAddr, to: IpAddr, dscp: u8, len: usize) {
     let class = dscp << 2;
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
-            header.put(&TYPE_IPV4);
-            let (start, len) = (header.len, (IPV4 + len) as u16);
+            let (start, len) = (header.bytes().len(), (IPV4 + len) as u16);
             header.put(&[0x45, class]);
             header.put(&len.to_be_bytes());
             // Not to be fragmented, so that no number is needed to tell fragments (RFC 6864 §4.1).
             header.put(&[0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
             header.put(&from.octets());
             header.put(&to.octets());
-            let sum = Sum::default().and(header.bytes.get(start..header.len).unwrap_or_default());
+            let sum = Sum::default().and(header.bytes().get(start..).unwrap_or_default());
             header.set(start + 10, sum.complement());
         }
         (from, to) => {
-            header.put(&TYPE_IPV6);
             header.put(&(6 << 28 | u32::from(class) << 20).to_be_bytes());
             header.put(&(len as u16).to_be_bytes());
             header.put(&[PROTOCOL_UDP, HOPS]);
@@ -170,46 +96,14 @@ fn put_ip(header: &mut Header, from: IpAddr, to: IpAddr, dscp: u8, len: usize) {
     }
 }
 
-/// A datagram that has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Datagram<'a> {
-    pub from: SocketAddr,
-    pub payload: &'a [u8],
-}
-
-/// Why a frame is dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refused {
-    /// It ends too early, or says another length than it has.
-    Malformed,
-    /// It is for somebody else: another station, address, port or virtual network.
-    NotOurs,
-    /// A checksum is wrong.
-    Damaged,
-}
-
-/// The datagram in a frame.
-pub(crate) fn read<'a>(frame: &'a [u8], own: &Own) -> Result<Datagram<'a>, Refused> {
-    let (to, frame_type) = (frame.first_chunk::<6>(), frame.get(12..ETHERNET));
-    let (Some(to), Some(mut frame_type)) = (to, frame_type) else { return Err(Refused::Malformed) };
-    if *to != own.mac {
-        return Err(Refused::NotOurs);
-    }
-    let mut packet = frame.get(ETHERNET..).unwrap_or_default();
-    if frame_type == TYPE_VLAN {
-        let Some((tag, rest)) = packet.split_first_chunk::<TAG>() else { return Err(Refused::Malformed) };
-        // A tag of network 0 has a priority only.
-        if u16::from_be_bytes([tag[0], tag[1]]) & VLAN_ID != 0 {
-            return Err(Refused::NotOurs);
-        }
-        (frame_type, packet) = (frame.get(ETHERNET + 2..ETHERNET + TAG).unwrap_or_default(), rest);
-    }
-    let packet = match frame_type {
-        of if of == TYPE_IPV4 => read_ipv4(packet)?,
-        of if of == TYPE_IPV6 => read_ipv6(packet)?,
+/// Reads what is in a frame to our station.
+pub(crate) fn read<'a>(opened: &Opened<'a>, ends: &[SocketAddr]) -> Result<Datagram<'a>, Refused> {
+    let packet = match opened.kind {
+        TYPE_IPV4 => read_ipv4(opened.content)?,
+        TYPE_IPV6 => read_ipv6(opened.content)?,
         _ => return Err(Refused::NotOurs),
     };
-    read_udp(&packet, own)
+    read_udp(&packet, ends)
 }
 
 /// What IP carries.
@@ -251,11 +145,11 @@ fn read_ipv6(packet: &[u8]) -> Result<Packet<'_>, Refused> {
     Ok(Packet { from: address(8), to: address(24), datagram })
 }
 
-fn read_udp<'a>(packet: &Packet<'a>, own: &Own) -> Result<Datagram<'a>, Refused> {
+fn read_udp<'a>(packet: &Packet<'a>, ends: &[SocketAddr]) -> Result<Datagram<'a>, Refused> {
     let (header, _) = packet.datagram.split_first_chunk::<UDP>().ok_or(Refused::Malformed)?;
     let [a, b, c, d, e, f, g, h] = *header;
     let to = SocketAddr::new(packet.to, u16::from_be_bytes([c, d]));
-    if !own.ends.contains(&to) {
+    if !ends.contains(&to) {
         return Err(Refused::NotOurs);
     }
     let (len, sum) = ([e, f], [g, h]);
@@ -269,7 +163,8 @@ fn read_udp<'a>(packet: &Packet<'a>, own: &Own) -> Result<Datagram<'a>, Refused>
     if !has_none && !is_partial && !pseudo.and(datagram).is_right() {
         return Err(Refused::Damaged);
     }
-    Ok(Datagram { from: SocketAddr::new(packet.from, u16::from_be_bytes([a, b])), payload })
+    let from = SocketAddr::new(packet.from, u16::from_be_bytes([a, b])).into();
+    Ok(Datagram { from, traffic: Traffic::User, payload })
 }
 
 #[cfg(test)]
@@ -278,6 +173,7 @@ mod tests {
 
     const OURS: Mac = [2, 0, 0, 0, 0, 1];
     const THEIRS: Mac = [2, 0, 0, 0, 0, 2];
+    const VLAN: [u8; 2] = [0x81, 0x00];
 
     fn ends(v6: bool) -> (SocketAddr, SocketAddr) {
         let texts =
@@ -286,39 +182,41 @@ mod tests {
         (from, to)
     }
 
-    /// Who gets what [`written`] sends.
-    fn receiver() -> Own {
-        Own { mac: THEIRS, priority: None, ends: vec![ends(false).1, ends(true).1] }
+    /// Reads as the one does who gets what [`written`] sends.
+    fn read_all(frame: &[u8]) -> Result<Datagram<'_>, Refused> {
+        let opened = crate::header::open(frame)?;
+        if opened.to != THEIRS {
+            return Err(Refused::NotOurs);
+        }
+        read(&opened, &[ends(false).1, ends(true).1])
     }
 
-    fn sender() -> Own {
-        Own { mac: OURS, priority: None, ends: Vec::new() }
+    fn put(frame: &mut [u8], priority: Option<u8>, v6: bool, dscp: u8, parts: &[&[u8]]) -> Option<usize> {
+        write(frame, &Station { mac: OURS, priority }, THEIRS, ends(v6), dscp, parts)
     }
 
-    fn written(v6: bool, parts: &[&[u8]]) -> Vec<u8> {
-        let (from, to) = ends(v6);
+    fn written(v6: bool, priority: Option<u8>, parts: &[&[u8]]) -> Vec<u8> {
         let mut frame = vec![0xee; 2_048];
-        let way = Way { to: THEIRS, from: from.ip() };
-        let len = write(&mut frame, &sender(), &way, (from, to), 46, parts).unwrap();
+        let len = put(&mut frame, priority, v6, 46, parts).unwrap();
         frame.truncate(len);
         frame
     }
 
     fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
-        [&frame[..12], &TYPE_VLAN, &tag.to_be_bytes(), &frame[12..]].concat()
+        [&frame[..12], &VLAN, &tag.to_be_bytes(), &frame[12..]].concat()
     }
 
     #[test]
     fn what_is_written_is_read_again() {
         for v6 in [false, true] {
             for parts in [&[&b"RTPS"[..]][..], &[b"RTP", b"S", b"", b"odd"], &[&[7; 1_400]], &[]] {
-                let frame = written(v6, parts);
-                let datagram = read(&frame, &receiver()).unwrap();
-                assert_eq!((datagram.from, datagram.payload), (ends(v6).0, &parts.concat()[..]));
-                assert_eq!(read(&tagged(&frame, 6 << 13), &receiver()), Ok(datagram), "a priority only");
-                assert_eq!(read(&tagged(&frame, 5), &receiver()), Err(Refused::NotOurs), "another network");
+                let frame = written(v6, None, parts);
+                let datagram = read_all(&frame).unwrap();
+                assert_eq!((datagram.from, datagram.payload), (ends(v6).0.into(), &parts.concat()[..]));
+                assert_eq!(read_all(&tagged(&frame, 6 << 13)), Ok(datagram), "a priority only");
+                assert_eq!(read_all(&tagged(&frame, 5)), Err(Refused::NotOurs), "another network");
                 let padded = [&frame[..], &[0; 18]].concat();
-                assert_eq!(read(&padded, &receiver()), Ok(datagram));
+                assert_eq!(read_all(&padded), Ok(datagram));
             }
         }
     }
@@ -326,29 +224,26 @@ mod tests {
     #[test]
     fn a_priority_is_in_a_tag() {
         for v6 in [false, true] {
-            let (from, to) = ends(v6);
-            let (own, way) = (Own { priority: Some(6), ..sender() }, Way { to: THEIRS, from: from.ip() });
-            let mut frame = vec![0; 2_048];
-            let len = write(&mut frame, &own, &way, (from, to), 46, &[b"RTPS"]).unwrap();
-            assert_eq!(frame[..len], tagged(&written(v6, &[b"RTPS"]), 6 << 13));
+            let with = written(v6, Some(6), &[b"RTPS"]);
+            assert_eq!(with, tagged(&written(v6, None, &[b"RTPS"]), 6 << 13));
         }
     }
 
     #[test]
     fn headers_are_those_of_the_standards() {
-        let v4 = written(false, &[b"RTPS"]);
+        let v4 = written(false, None, &[b"RTPS"]);
         assert_eq!(&v4[..14], &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
         // Version and length, DSCP 46, total length, no number, not to be fragmented, hops, UDP.
         assert_eq!(&v4[14..24], &[0x45, 0xb8, 0, 32, 0, 0, 0x40, 0, 64, 17]);
         assert_eq!(&v4[26..42 - 2], &[10, 0, 0, 1, 10, 0, 0, 2, 0x1c, 0xf3, 0x1c, 0xf5, 0, 12]);
-        let v6 = written(true, &[b"RTPS"]);
+        let v6 = written(true, None, &[b"RTPS"]);
         assert_eq!(&v6[12..22], &[0x86, 0xdd, 0x6b, 0x80, 0, 0, 0, 12, 17, 64]);
     }
 
     #[test]
     fn each_bit_that_is_wrong_is_seen() {
         for v6 in [false, true] {
-            let frame = written(v6, &[b"RTPS and more"]);
+            let frame = written(v6, None, &[b"RTPS and more"]);
             for bit in 0..frame.len() * 8 {
                 let mut wrong = frame.clone();
                 wrong[bit / 8] ^= 1 << (bit % 8);
@@ -356,7 +251,7 @@ mod tests {
                 let unsummed = (6..12).contains(&(bit / 8))
                     || v6 && matches!(bit / 8, 15..18 | 21)
                     || v6 && bit / 8 == 14 && bit % 8 < 4;
-                let got = read(&wrong, &receiver());
+                let got = read_all(&wrong);
                 assert_eq!(got.is_ok(), unsummed, "bit {bit}, IPv6: {v6}, {got:?}");
             }
         }
@@ -365,12 +260,12 @@ mod tests {
     #[test]
     fn sums_that_are_not_there() {
         for v6 in [false, true] {
-            let frame = written(v6, &[b"RTPS"]);
-            let at = header_len(&sender(), ends(v6).0.ip()) - 2;
+            let frame = written(v6, None, &[b"RTPS"]);
+            let at = header_len(&Station { mac: OURS, priority: None }, ends(v6).0.ip()) - 2;
             let with = |sum: [u8; 2]| {
                 let mut frame = frame.clone();
                 frame[at..at + 2].copy_from_slice(&sum);
-                read(&frame, &receiver()).is_ok()
+                read_all(&frame).is_ok()
             };
             assert_eq!(with([0; 2]), !v6, "over IPv6 there is always one");
             let pseudo = pseudo_header(ends(v6).0.ip(), ends(v6).1.ip(), [0, 12]);
@@ -382,19 +277,20 @@ mod tests {
     #[test]
     fn nothing_is_made_of_scraps() {
         for v6 in [false, true] {
-            let frame = written(v6, &[b"RTPS and more"]);
+            let frame = written(v6, None, &[b"RTPS and more"]);
             for len in 0..frame.len() {
-                assert!(read(&frame[..len], &receiver()).is_err(), "{len} bytes");
-                assert!(read(&tagged(&frame, 0)[..len], &receiver()).is_err(), "{len} bytes, tagged");
+                assert!(read_all(&frame[..len]).is_err(), "{len} bytes");
+                assert!(read_all(&tagged(&frame, 0)[..len]).is_err(), "{len} bytes, tagged");
             }
         }
     }
 
     #[test]
     fn what_does_not_fit_is_not_written() {
-        let (from, to) = ends(false);
-        let way = Way { to: THEIRS, from: from.ip() };
-        let put = |room: usize, to| write(&mut vec![0; room], &sender(), &way, (from, to), 0, &[b"RTPS"]);
-        assert_eq!((put(46, to), put(45, to), put(46, ends(true).1)), (Some(46), None, None));
+        for (v6, len) in [(false, 46), (true, 66)] {
+            let put = |room: usize| put(&mut vec![0; room], None, v6, 0, &[b"RTPS"]);
+            assert_eq!((put(len), put(len - 1)), (Some(len), None));
+        }
+        assert_eq!(put(&mut vec![0; 100_000], None, false, 0, &[&[0; 65_528]]), None, "a length of 16 bits");
     }
 }

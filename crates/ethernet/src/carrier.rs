@@ -1,0 +1,207 @@
+//! What every port of frames does with datagrams, whoever moves the frames: finds the way, writes, reads, counts, and
+//! sorts what has come.
+
+use std::collections::VecDeque;
+
+use taut_base::Locator;
+use taut_mem::Pool;
+use taut_port::{Frame, Traffic};
+
+use crate::bare;
+use crate::header::Station;
+use crate::layer::{Layer, Refused, Route};
+
+/// Bytes of a buffer that a datagram is received into: those of the largest frame that is taken.
+const SLOT: usize = 4_096;
+/// How many buffers are remembered: those of the fragments of a large sample or two. More pins memory after a burst,
+/// fewer allocates.
+const KEEP: usize = 1_024;
+/// How much of discovery waits until samples have been taken, where both come by the same queue. What comes then is
+/// dropped, and announced or asked for again. Higher takes memory and time when it is taken, lower takes a domain of
+/// many participants longer to meet.
+const ASIDE: usize = 256;
+
+/// What a port has done since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Datagrams received.
+    pub datagrams_in: u64,
+    /// Bytes of their payloads.
+    pub bytes_in: u64,
+    /// Datagrams sent.
+    pub datagrams_out: u64,
+    /// Bytes of their payloads.
+    pub bytes_out: u64,
+    /// Times that the kernel was woken to send.
+    pub kicks: u64,
+    /// Datagrams left to the kernel: no way was known, or they were too long for a frame.
+    pub left_to_kernel: u64,
+    /// Datagrams dropped because no more frames were taken.
+    pub dropped_full: u64,
+    /// Datagrams of discovery dropped because too many waited.
+    pub dropped_aside: u64,
+    /// Calls that failed: the interface is down or gone.
+    pub errors: u64,
+    /// Frames that end too early or say another length than they have.
+    pub malformed: u64,
+    /// Frames for another station, address or network.
+    pub not_ours: u64,
+    /// Frames with a wrong checksum.
+    pub damaged: u64,
+    /// Frames that were dropped before they could be taken, as a ring was full or empty.
+    pub receive_overflow: u64,
+}
+
+/// What has become of a datagram that was to be put into a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// It will be sent.
+    Taken,
+    /// There is no frame, or nobody takes it now: it is lost, as on any network.
+    Full,
+    /// The device fails.
+    Failed,
+}
+
+/// A datagram that can be written into a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    route: Route,
+    own: &'a Station,
+    mark: u8,
+    parts: &'a [&'a [u8]],
+}
+
+impl Outgoing<'_> {
+    /// Writes it; see [`Route::write`].
+    #[inline]
+    pub fn write(&self, frame: &mut [u8]) -> Option<usize> {
+        self.route.write(frame, self.own, self.mark, self.parts)
+    }
+}
+
+/// Datagrams to frames, and frames to datagrams.
+pub struct Carrier {
+    station: Station,
+    /// Bytes of the longest frame.
+    longest: usize,
+    layer: Layer,
+    mark: u8,
+    pool: Pool,
+    /// Discovery that came with samples.
+    aside: VecDeque<Frame>,
+    /// The counts. Those of the device are its port's to fill in.
+    pub stats: Stats,
+}
+
+impl Carrier {
+    /// For this station and layer. A frame has room for `room` bytes, and the network for a payload of Ethernet of `mtu`
+    /// bytes.
+    pub fn new(station: Station, layer: Layer, room: usize, mtu: usize) -> Carrier {
+        Carrier {
+            longest: room.min(mtu.saturating_add(station.header_len())),
+            station,
+            layer,
+            mark: 0,
+            pool: Pool::new(SLOT, KEEP),
+            aside: VecDeque::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// The layer.
+    pub fn layer(&self) -> &Layer {
+        &self.layer
+    }
+
+    /// The layer, to be told what the kernel tells.
+    pub fn layer_mut(&mut self) -> &mut Layer {
+        &mut self.layer
+    }
+
+    /// What is sent from now on has this differentiated services code point.
+    pub fn set_mark(&mut self, mark: u8) {
+        self.mark = mark;
+    }
+
+    /// The payload of the largest datagram without IP, in bytes.
+    pub fn bare_size(&self) -> usize {
+        self.longest.saturating_sub(bare::header_len(&self.station))
+    }
+
+    /// Has `put` take a datagram. `false` if it is to go another way: there is none for it by frames, or it is too long.
+    ///
+    /// *Cost*: a copy of the parts.
+    #[inline]
+    pub fn send(&mut self, to: &Locator, parts: &[&[u8]], put: impl FnOnce(&Outgoing<'_>) -> Put) -> bool {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let (own, longest) = (&self.station, self.longest);
+        let route = self.layer.route(to).filter(|route| route.header_len(own) + len <= longest);
+        let Some(route) = route else {
+            self.stats.left_to_kernel += 1;
+            return false;
+        };
+        match put(&Outgoing { route, own, mark: self.mark, parts }) {
+            Put::Taken => {
+                self.stats.datagrams_out += 1;
+                self.stats.bytes_out += len as u64;
+                true
+            }
+            Put::Full => {
+                self.stats.dropped_full += 1;
+                true
+            }
+            Put::Failed => {
+                self.stats.errors += 1;
+                false
+            }
+        }
+    }
+
+    /// Takes a frame that has come. Samples go to `sink`, discovery is put aside, what is neither is counted.
+    ///
+    /// *Cost*: a copy of the payload.
+    #[inline]
+    pub fn take(&mut self, frame: &[u8], sink: &mut dyn FnMut(Frame)) {
+        let datagram = match self.layer.read(frame, &self.station) {
+            Ok(datagram) => datagram,
+            Err(refused) => return self.stats.count(refused),
+        };
+        let is_meta = datagram.traffic == Traffic::Meta;
+        if is_meta && self.aside.len() >= ASIDE {
+            self.stats.dropped_aside += 1;
+            return;
+        }
+        self.stats.datagrams_in += 1;
+        self.stats.bytes_in += datagram.payload.len() as u64;
+        let mut slot = self.pool.claim();
+        slot.clear();
+        slot.extend_from_slice(datagram.payload);
+        let bytes = self.pool.share(slot);
+        let frame = Frame { source: datagram.from, traffic: datagram.traffic, bytes };
+        if is_meta { self.aside.push_back(frame) } else { sink(frame) }
+    }
+
+    /// Is there discovery that was put aside?
+    #[inline]
+    pub fn has_aside(&self) -> bool {
+        !self.aside.is_empty()
+    }
+
+    /// Gives at most `budget` datagrams that were put aside to `sink`. Returns how many.
+    pub fn take_aside(&mut self, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+        let count = budget.min(self.aside.len());
+        self.aside.drain(..count).for_each(sink);
+        count
+    }
+}
+
+impl Stats {
+    fn count(&mut self, refused: Refused) {
+        *match refused {
+            Refused::Malformed => &mut self.malformed,
+            Refused::NotOurs => &mut self.not_ours,
+            Refused::Damaged => &mut self.damaged,
+        } += 1;
+    }
+}

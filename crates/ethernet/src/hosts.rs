@@ -1,0 +1,283 @@
+//! Which hosts are reached by our interface, and by which address of Ethernet.
+//!
+//! The kernel knows, and tells when it changes (rtnetlink(7)). What the kernel itself is to find out, by ARP and
+//! neighbour discovery, it does for what its own sockets send: as long as a way is not known those send, and now and
+//! then they do for a known one, so that the kernel looks whether it is still right. So nothing is asked for here that
+//! needs a privilege or waits for other changes of networks.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+
+use taut_base::{Duration, Time};
+use taut_netlink::{
+    Attributes, DUMP, Heard, IPV4, IPV6, NEIGHBOURS, ROUTES, Result, Socket, Watch, attribute, half, word,
+};
+
+use crate::header::Mac;
+
+/// Hosts that are known, and stations. A hundred participants have as many; more, as peers may announce what they
+/// like, go by the kernel.
+const KNOWN: usize = 4_096;
+/// So often one datagram to a host that is sent to goes by the kernel. Lower takes it out of its way more often, higher
+/// finds out later that an address has moved; the kernel doubts one that it has not heard from for half a minute or so.
+const REFRESH: Duration = Duration::from_secs(20);
+
+// linux/rtnetlink.h and linux/neighbour.h
+const NEW_NEIGHBOUR: u16 = 28;
+const DELETE_NEIGHBOUR: u16 = 29;
+const GET_NEIGHBOUR: u16 = 30;
+const NEW_ROUTE: u16 = 24;
+const DELETE_ROUTE: u16 = 25;
+const GET_ROUTE: u16 = 26;
+/// Before the attributes: `ndmsg` and `rtmsg` are of the same length.
+const FIXED: usize = 12;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+/// An address is known: reachable, stale, delay, probe, permanent.
+const KNOWN_STATES: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x80;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PREFSRC: u16 = 7;
+const RTN_UNICAST: u8 = 1;
+
+/// The way to a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Way {
+    /// Who takes the frame: the host, or the router on the way to it.
+    pub to: Mac,
+    /// Our address on that way.
+    pub from: IpAddr,
+}
+
+/// Who is next on the way to a host, and from which address of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Hop {
+    to: IpAddr,
+    from: IpAddr,
+}
+
+/// What is known of a host.
+struct Host {
+    /// Was the kernel asked for its route since that may have changed?
+    asked: bool,
+    /// The route, if our interface is on it.
+    hop: Option<Hop>,
+    /// The way, once the address of Ethernet is known.
+    way: Option<Way>,
+    /// When to look after it again.
+    due: Time,
+    /// Was it sent to since it was last looked after?
+    used: bool,
+    /// Does the next datagram go by the kernel?
+    by_kernel: bool,
+}
+
+/// The hosts that are sent to.
+pub struct Hosts {
+    interface: u32,
+    watch: Watch,
+    socket: Socket,
+    /// The neighbours on the interface.
+    stations: BTreeMap<IpAddr, Mac>,
+    known: BTreeMap<IpAddr, Host>,
+    /// When the first of them is to be looked after.
+    due: Time,
+    /// Did the kernel have more to tell of neighbours than was heard?
+    missed: bool,
+}
+
+impl Hosts {
+    /// Of the interface with this number.
+    pub(crate) fn open(interface: u32) -> Result<Hosts> {
+        // What changes while the neighbours are listed is heard.
+        let (watch, socket) = (Watch::open(NEIGHBOURS | ROUTES)?, Socket::of_routes()?);
+        let (stations, known) = (BTreeMap::new(), BTreeMap::new());
+        let mut hosts = Hosts { interface, watch, socket, stations, known, due: Time::NEVER, missed: false };
+        hosts.list()?;
+        Ok(hosts)
+    }
+
+    /// Readable when the kernel tells something: then call [`Hosts::hear`].
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.watch.fd()
+    }
+
+    /// The way to a host, if it is known. Else the kernel is the way, and is asked soon.
+    #[inline]
+    pub(crate) fn way(&mut self, to: IpAddr) -> Option<Way> {
+        match self.known.get_mut(&to) {
+            Some(host) => {
+                host.used = true;
+                host.way.filter(|_| !std::mem::take(&mut host.by_kernel))
+            }
+            None => {
+                self.want(to);
+                None
+            }
+        }
+    }
+
+    #[cold]
+    fn want(&mut self, to: IpAddr) {
+        if self.known.len() < KNOWN {
+            let (asked, hop, way, due, used, by_kernel) = (false, None, None, Time(0), true, false);
+            self.known.insert(to, Host { asked, hop, way, due, used, by_kernel });
+            self.due = Time(0);
+        }
+    }
+
+    /// When to call [`Hosts::ask`].
+    pub(crate) fn next_timeout(&self) -> Time {
+        self.due
+    }
+
+    /// Asks the kernel for one route, if one is to be asked for, and has it look after known addresses; forgets who is
+    /// not sent to any more.
+    ///
+    /// *Cost*: two system calls, for which the kernel takes no lock of networks. Only if the kernel had more to tell
+    /// than the socket holds, as when hundreds of neighbours come at once, are all listed anew, which may wait for one.
+    pub(crate) fn ask(&mut self, now: Time) {
+        if now < self.due {
+            return;
+        }
+        if std::mem::take(&mut self.missed) {
+            let _ = self.list();
+        }
+        self.known.retain(|_, host| host.due > now || host.used);
+        let next = self.known.iter().find(|(_, host)| !host.asked).map(|(to, _)| *to);
+        let hop = next.and_then(|to| self.route(to));
+        if let Some(host) = next.and_then(|to| self.known.get_mut(&to)) {
+            (host.asked, host.hop, host.due, host.used) = (true, hop, now + REFRESH, false);
+            host.find_way(&self.stations);
+        }
+        for host in self.known.values_mut().filter(|host| host.asked && host.due <= now) {
+            // Without a route there is none by our interface, as far as the kernel has told.
+            (host.asked, host.by_kernel) = (host.hop.is_some(), host.way.is_some());
+            (host.due, host.used) = (now + REFRESH, false);
+        }
+        let due = |host: &Host| if host.asked { host.due } else { Time(0) };
+        self.due = self.known.values().map(due).min().unwrap_or(Time::NEVER);
+    }
+
+    /// Lists the neighbours.
+    fn list(&mut self) -> Result<()> {
+        let found = self.socket.request(GET_NEIGHBOUR, DUMP, &[0; FIXED])?;
+        let ours = found.iter().filter_map(|body| Neighbour::read(body));
+        let ours = ours.filter(|neighbour| neighbour.interface == self.interface);
+        self.stations = ours.filter_map(|own| Some((own.hop, own.mac?))).take(KNOWN).collect();
+        self.known.values_mut().for_each(|host| host.find_way(&self.stations));
+        Ok(())
+    }
+
+    /// The next hop of a route by our interface, and our address on it.
+    fn route(&mut self, to: IpAddr) -> Option<Hop> {
+        let (family, bytes) = of(to);
+        let mut body = vec![0; FIXED];
+        if let [first, len, ..] = &mut body[..] {
+            (*first, *len) = (family, 8 * bytes.len() as u8);
+        }
+        body.extend(Attributes::default().with(RTA_DST, &bytes).0);
+        let answers = self.socket.request(GET_ROUTE, 0, &body).ok()?;
+        let answer = answers.first()?;
+        let attributes = answer.get(FIXED..)?;
+        let by = attribute(attributes, RTA_OIF).and_then(|value| word(value, 0))?;
+        if answer.get(7) != Some(&RTN_UNICAST) || by != self.interface {
+            return None;
+        }
+        let hop = attribute(attributes, RTA_GATEWAY).map_or(Some(to), address)?;
+        // Without a preferred address of ours it is not known here which one the other side would answer to.
+        Some(Hop { to: hop, from: attribute(attributes, RTA_PREFSRC).and_then(address)? })
+    }
+
+    /// Takes what the kernel has told.
+    pub(crate) fn hear(&mut self) {
+        let Hosts { interface, watch, stations, known, due, missed, .. } = self;
+        watch.hear(|heard| match heard {
+            Heard::TooMuch | Heard::Message(NEW_ROUTE | DELETE_ROUTE, _) => {
+                *missed |= heard == Heard::TooMuch;
+                known.values_mut().for_each(|host| host.asked = false);
+                *due = if known.is_empty() && !*missed { *due } else { Time(0) };
+            }
+            Heard::Message(kind @ (NEW_NEIGHBOUR | DELETE_NEIGHBOUR), body) => {
+                let Some(told) = Neighbour::read(body).filter(|told| told.interface == *interface) else {
+                    return;
+                };
+                match told.mac.filter(|_| kind == NEW_NEIGHBOUR) {
+                    Some(mac) if stations.len() < KNOWN => drop(stations.insert(told.hop, mac)),
+                    _ => drop(stations.remove(&told.hop)),
+                }
+                let of = known.values_mut().filter(|host| host.hop.is_some_and(|hop| hop.to == told.hop));
+                of.for_each(|host| host.find_way(stations));
+            }
+            Heard::Message(..) => {}
+        });
+    }
+}
+
+impl Host {
+    fn find_way(&mut self, stations: &BTreeMap<IpAddr, Mac>) {
+        self.way = self.hop.and_then(|hop| Some(Way { to: *stations.get(&hop.to)?, from: hop.from }));
+    }
+}
+
+/// What the kernel says of a neighbour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Neighbour {
+    interface: u32,
+    hop: IpAddr,
+    /// Its address of Ethernet, if it is known.
+    mac: Option<Mac>,
+}
+
+impl Neighbour {
+    fn read(body: &[u8]) -> Option<Neighbour> {
+        let (interface, state, attributes) = (word(body, 4)?, half(body, 8)?, body.get(FIXED..)?);
+        let hop = attribute(attributes, NDA_DST).and_then(address)?;
+        let mac = attribute(attributes, NDA_LLADDR).and_then(|value| value.try_into().ok());
+        Some(Neighbour { interface, hop, mac: mac.filter(|_| state & KNOWN_STATES != 0) })
+    }
+}
+
+/// The kernel's number of the kind of an address, and its bytes.
+fn of(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(v4) => (IPV4, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (IPV6, v6.octets().to_vec()),
+    }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
+    v4.or_else(|| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_read() {
+        let body = |state: u16, mac: &[u8]| {
+            let mut body = vec![IPV4, 0, 0, 0, 7, 0, 0, 0];
+            body.extend(state.to_ne_bytes());
+            body.extend([0, 1]);
+            body.extend(Attributes::default().with(NDA_DST, &[10, 0, 0, 2]).with(NDA_LLADDR, mac).0);
+            body
+        };
+        let (hop, mac) = ("10.0.0.2".parse().unwrap(), [2, 0, 0, 0, 0, 1]);
+        let interface = u32::from_ne_bytes([7, 0, 0, 0]);
+        let told = |mac| Some(Neighbour { interface, hop, mac });
+        for (state, known) in [(0x02, true), (0x04, true), (0x80, true), (0x01, false), (0x20, false)] {
+            assert_eq!(Neighbour::read(&body(state, &mac)), told(known.then_some(mac)), "state {state}");
+        }
+        assert_eq!(
+            Neighbour::read(&body(0x02, &[1; 20])),
+            told(None),
+            "an address of another kind of network"
+        );
+        let whole = body(0x02, &mac);
+        (0..20).for_each(|len| assert_eq!(Neighbour::read(&whole[..len]), None, "{len} bytes"));
+    }
+}

@@ -1,0 +1,22 @@
+//! Frames of Ethernet with messages of RTPS in them, for ports without the kernel's stack: how they are written, what
+//! is made of those that come, and which station a host is.
+//!
+//! Two layers. [`Layer::Ip`] is UDP over IP as every implementation speaks it; the kernel is asked for the ways to
+//! hosts. [`Layer::Bare`] has no IP: an ethertype of our own, addresses of Ethernet for locators, discovery included.
+//!
+//! Owns the headers: IEEE 802.3 and 802.1Q, RFC 791, 8200, 768. Knows nothing of rings and drivers. What comes is
+//! looked at as if nobody had looked at it before.
+#![forbid(unsafe_code)]
+
+mod bare;
+mod carrier;
+mod checksum;
+mod header;
+mod hosts;
+mod layer;
+mod udp;
+
+pub use bare::{ETHERTYPE, group};
+pub use carrier::{Carrier, Outgoing, Put, Stats};
+pub use header::{Mac, Station};
+pub use layer::{BareEnds, Datagram, Layer, Reached, Refused, Route};
