@@ -70,8 +70,8 @@ pub(crate) struct Route {
 struct Ends {
     lane: Option<Arc<Lane>>,
     memory: Option<Memory>,
-    /// Made, and not yet with the writer's owner.
-    writer: Option<LaneWriter>,
+    /// Made, and not yet with the writer's owner. It takes 7 kB: most writers have none.
+    writer: Option<Box<LaneWriter>>,
     readers: Vec<(Guid, Peer, Vec<Ringer>)>,
 }
 
@@ -94,7 +94,7 @@ impl Route {
         let lane = Arc::new(Lane::create(region, CELLS));
         ends.memory = memory;
         ends.lane = Some(Arc::clone(&lane));
-        ends.writer = Some(LaneWriter::new(Arc::clone(&lane), commit));
+        ends.writer = Some(Box::new(LaneWriter::new(Arc::clone(&lane), commit)));
         lane
     }
 
@@ -139,7 +139,7 @@ pub struct Outlet {
     link: Arc<Link>,
     route: Arc<Route>,
     version: u64,
-    lane: Option<LaneWriter>,
+    lane: Option<Box<LaneWriter>>,
     has_readers: bool,
     bells: Vec<(Ringer, u64)>,
     last: SequenceNumber,
