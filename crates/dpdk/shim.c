@@ -1,0 +1,417 @@
+/*
+ * What of DPDK can only be called from C, as it is inline or passes large structures: each function here is one
+ * of DPDK's, or a few in a row, and takes plain numbers and pointers. Decides nothing; src/ffi.rs declares it.
+ *
+ * Results are 0 or a negative error number, as DPDK has them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_alarm.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+/* The log: what DPDK says while it does something, to be told if that fails. */
+
+/* Some ten lines; what comes first is mostly the cause, so what comes last is not kept. */
+#define SAID 1024
+
+static FILE *heard;
+static char said[SAID];
+static size_t said_len;
+static uint32_t loudest;
+
+/* Called with the stream locked. */
+static ssize_t hear(void *cookie, const char *bytes, size_t len)
+{
+	uint32_t level = (uint32_t)rte_log_cur_msg_loglevel();
+
+	(void)cookie;
+	if (level <= RTE_LOG_ERR) {
+		size_t fits = RTE_MIN(len, sizeof(said) - said_len);
+
+		memcpy(said + said_len, bytes, fits);
+		said_len += fits;
+	}
+	/* Before it ends the process it says why. */
+	if (level <= RTE_MAX(loudest, RTE_LOG_CRIT))
+		fwrite(bytes, 1, len, stderr);
+	return (ssize_t)len;
+}
+
+/* Takes what was said since the last call. */
+size_t taut_dpdk_said(char *into, size_t room)
+{
+	size_t len = 0;
+
+	if (heard == NULL)
+		return 0;
+	flockfile(heard);
+	len = RTE_MIN(said_len, room);
+	memcpy(into, said, len);
+	said_len = 0;
+	funlockfile(heard);
+	return len;
+}
+
+/* Once in a process. What is at most this loud goes to the standard error stream too. */
+int taut_dpdk_start(int argc, char **argv, uint32_t loudness)
+{
+	cookie_io_functions_t calls = { .write = hear };
+	cpu_set_t cores;
+	int known, result;
+
+	loudest = loudness;
+	heard = fopencookie(NULL, "w", calls);
+	if (heard == NULL || rte_openlog_stream(heard) != 0)
+		return -ENOMEM;
+	/* It pins the thread that starts it, which is not its own but the user's. */
+	known = pthread_getaffinity_np(pthread_self(), sizeof(cores), &cores) == 0;
+#ifdef __GLIBC__
+	/* On wrong arguments it prints all that it knows, to where the program's own output goes. */
+	FILE *out = stdout;
+	stdout = stderr;
+#endif
+	result = rte_eal_init(argc, argv);
+#ifdef __GLIBC__
+	stdout = out;
+#endif
+	if (known)
+		pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores);
+	return result < 0 ? -rte_errno : 0;
+}
+
+/* The first core that this thread may run on; 0 if that is not known. */
+uint32_t taut_dpdk_first_core(void)
+{
+	cpu_set_t cores;
+	uint32_t core;
+
+	if (pthread_getaffinity_np(pthread_self(), sizeof(cores), &cores) != 0)
+		return 0;
+	for (core = 0; core < CPU_SETSIZE; core++)
+		if (CPU_ISSET(core, &cores))
+			return core;
+	return 0;
+}
+
+/* Devices and ports. */
+
+struct taut_dpdk_facts {
+	struct rte_device *device;
+	char driver[32];
+	uint16_t max_rx_queues;
+	uint16_t max_tx_queues;
+	uint16_t min_mtu;
+	uint16_t max_mtu;
+};
+
+struct taut_dpdk_setup {
+	struct rte_mempool *pool;
+	uint16_t rx_queues;
+	uint16_t tx_queues;
+	uint16_t rx_descriptors;
+	uint16_t tx_descriptors;
+};
+
+struct taut_dpdk_statistics {
+	uint64_t rx_frames;
+	uint64_t rx_bytes;
+	uint64_t tx_frames;
+	uint64_t tx_bytes;
+	uint64_t rx_missed;
+	uint64_t rx_errors;
+	uint64_t rx_no_frame;
+	uint64_t tx_errors;
+};
+
+/* Has the driver take the device, unless it has done so, and this process own its port. */
+int taut_dpdk_probe(const char *devargs, const char *name, uint16_t *port)
+{
+	struct rte_eth_dev_owner owner = { .name = "taut" };
+	int result;
+
+	if (rte_eth_dev_get_port_by_name(name, port) != 0) {
+		result = rte_dev_probe(devargs);
+		if (result != 0)
+			return result;
+		if (rte_eth_dev_get_port_by_name(name, port) != 0)
+			return -ENXIO;
+	}
+	result = rte_eth_dev_owner_new(&owner.id);
+	if (result != 0)
+		return result;
+	return rte_eth_dev_owner_set(*port, &owner) == 0 ? 0 : -EBUSY;
+}
+
+int taut_dpdk_facts(uint16_t port, struct taut_dpdk_facts *facts)
+{
+	struct rte_eth_dev_info info;
+	int result = rte_eth_dev_info_get(port, &info);
+
+	if (result != 0)
+		return result;
+	facts->device = info.device;
+	snprintf(facts->driver, sizeof(facts->driver), "%s", info.driver_name);
+	facts->max_rx_queues = info.max_rx_queues;
+	facts->max_tx_queues = info.max_tx_queues;
+	facts->min_mtu = info.min_mtu;
+	facts->max_mtu = info.max_mtu;
+	return 0;
+}
+
+/* An MTU of 0 is the driver's own. Says how many descriptors the driver wants of those that were asked for. */
+int taut_dpdk_configure(uint16_t port, struct taut_dpdk_setup *setup, uint32_t mtu)
+{
+	struct rte_eth_conf conf;
+	int result;
+
+	memset(&conf, 0, sizeof(conf));
+	conf.rxmode.mtu = mtu;
+	result = rte_eth_dev_configure(port, setup->rx_queues, setup->tx_queues, &conf);
+	if (result != 0)
+		return result;
+	return rte_eth_dev_adjust_nb_rx_tx_desc(port, &setup->rx_descriptors, &setup->tx_descriptors);
+}
+
+int taut_dpdk_queues(uint16_t port, const struct taut_dpdk_setup *setup)
+{
+	unsigned int node = (unsigned int)rte_eth_dev_socket_id(port);
+	uint16_t queue;
+	int result;
+
+	for (queue = 0; queue < setup->rx_queues; queue++) {
+		result = rte_eth_rx_queue_setup(port, queue, setup->rx_descriptors, node, NULL, setup->pool);
+		if (result != 0)
+			return result;
+	}
+	for (queue = 0; queue < setup->tx_queues; queue++) {
+		result = rte_eth_tx_queue_setup(port, queue, setup->tx_descriptors, node, NULL);
+		if (result != 0)
+			return result;
+	}
+	return 0;
+}
+
+int taut_dpdk_run(uint16_t port)
+{
+	return rte_eth_dev_start(port);
+}
+
+/*
+ * Waits for the link, at most so long. Whoever connects to memif's server and leaves before it was greeted ends the
+ * server's process: the driver closes a descriptor that DPDK still waits on.
+ */
+void taut_dpdk_settle(uint16_t port, uint32_t at_most_ms)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	struct rte_eth_link link;
+	uint32_t waited;
+
+	for (waited = 0; waited < at_most_ms; waited++) {
+		memset(&link, 0, sizeof(link));
+		if (rte_eth_link_get_nowait(port, &link) != 0 || link.link_status == RTE_ETH_LINK_UP)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
+struct closing {
+	uint16_t port;
+	int promiscuous;
+	sem_t done;
+};
+
+static void close_port(void *arg)
+{
+	struct closing *closing = arg;
+
+	/* Some drivers set a flag of the kernel's, which would stay. */
+	if (closing->promiscuous)
+		rte_eth_promiscuous_disable(closing->port);
+	rte_eth_dev_stop(closing->port);
+	rte_eth_dev_close(closing->port);
+	sem_post(&closing->done);
+}
+
+/*
+ * Stops, closes and gives the device back. `is_memif`: by the thread that also hears when the other end leaves, as that
+ * driver has no lock between the two; an alarm of DPDK's is the way there.
+ */
+void taut_dpdk_close(uint16_t port, struct rte_device *device, int promiscuous, int is_memif)
+{
+	struct closing closing = { .port = port, .promiscuous = promiscuous };
+
+	sem_init(&closing.done, 0, 0);
+	if (!is_memif || rte_eal_alarm_set(1, close_port, &closing) != 0)
+		close_port(&closing);
+	while (sem_wait(&closing.done) != 0)
+		;
+	sem_destroy(&closing.done);
+	if (device != NULL)
+		rte_dev_remove(device);
+}
+
+int taut_dpdk_mac(uint16_t port, uint8_t mac[6])
+{
+	struct rte_ether_addr address;
+	int result = rte_eth_macaddr_get(port, &address);
+
+	if (result == 0)
+		memcpy(mac, address.addr_bytes, 6);
+	return result;
+}
+
+int taut_dpdk_mtu(uint16_t port, uint16_t *mtu)
+{
+	return rte_eth_dev_get_mtu(port, mtu);
+}
+
+int taut_dpdk_link(uint16_t port, uint32_t *mbit_per_s)
+{
+	struct rte_eth_link link;
+	int result;
+
+	memset(&link, 0, sizeof(link));
+	result = rte_eth_link_get_nowait(port, &link);
+	*mbit_per_s = link.link_speed;
+	return result != 0 ? result : link.link_status;
+}
+
+/* All groups; where a driver cannot, all frames: then 1, and `close` is to be told. */
+int taut_dpdk_receive_groups(uint16_t port)
+{
+	int result = rte_eth_allmulticast_enable(port);
+
+	if (result != -ENOTSUP)
+		return result;
+	if (rte_eth_promiscuous_get(port) == 1)
+		return 0;
+	result = rte_eth_promiscuous_enable(port);
+	return result != 0 ? result : 1;
+}
+
+int taut_dpdk_statistics(uint16_t port, struct taut_dpdk_statistics *statistics)
+{
+	struct rte_eth_stats stats;
+	int result;
+
+	memset(&stats, 0, sizeof(stats));
+	result = rte_eth_stats_get(port, &stats);
+	statistics->rx_frames = stats.ipackets;
+	statistics->rx_bytes = stats.ibytes;
+	statistics->tx_frames = stats.opackets;
+	statistics->tx_bytes = stats.obytes;
+	statistics->rx_missed = stats.imissed;
+	statistics->rx_errors = stats.ierrors;
+	statistics->rx_no_frame = stats.rx_nombuf;
+	statistics->tx_errors = stats.oerrors;
+	return result;
+}
+
+/* Frames. */
+
+struct rte_mempool *taut_dpdk_pool(const char *name, uint32_t frames, uint32_t cache, uint16_t room, uint16_t port)
+{
+	return rte_pktmbuf_pool_create(name, frames, cache, 0, RTE_PKTMBUF_HEADROOM + room,
+				       rte_eth_dev_socket_id(port));
+}
+
+/* Frees a pool that has all of its frames. What is out keeps it for ever. */
+void taut_dpdk_drop_pool(struct rte_mempool *pool)
+{
+	if (rte_mempool_full(pool))
+		rte_mempool_free(pool);
+}
+
+int taut_dpdk_errno(void)
+{
+	return rte_errno;
+}
+
+struct rte_mbuf *taut_dpdk_frame(struct rte_mempool *pool)
+{
+	return rte_pktmbuf_alloc(pool);
+}
+
+void taut_dpdk_free(struct rte_mbuf **frames, uint32_t count)
+{
+	rte_pktmbuf_free_bulk(frames, count);
+}
+
+uint8_t *taut_dpdk_bytes(struct rte_mbuf *frame, uint16_t *len)
+{
+	*len = rte_pktmbuf_data_len(frame);
+	return rte_pktmbuf_mtod(frame, uint8_t *);
+}
+
+/*
+ * A frame gets no longer than the room that it has behind the headroom, wherever it begins: drivers take that for the
+ * longest there is, and memif's copies into as much.
+ */
+static uint16_t left_of(const struct rte_mbuf *frame)
+{
+	uint32_t most = frame->buf_len - RTE_MIN(frame->buf_len, (uint16_t)RTE_PKTMBUF_HEADROOM);
+
+	return (uint16_t)(most - RTE_MIN(most, rte_pktmbuf_data_len(frame)));
+}
+
+uint16_t taut_dpdk_front(const struct rte_mbuf *frame)
+{
+	return RTE_MIN(rte_pktmbuf_headroom(frame), left_of(frame));
+}
+
+uint16_t taut_dpdk_back(const struct rte_mbuf *frame)
+{
+	return RTE_MIN(rte_pktmbuf_tailroom(frame), left_of(frame));
+}
+
+/* These three with a length that was checked against the room, or the length, before. */
+uint8_t *taut_dpdk_append(struct rte_mbuf *frame, uint16_t len)
+{
+	return (uint8_t *)rte_pktmbuf_append(frame, len);
+}
+
+uint8_t *taut_dpdk_prepend(struct rte_mbuf *frame, uint16_t len)
+{
+	return (uint8_t *)rte_pktmbuf_prepend(frame, len);
+}
+
+void taut_dpdk_cut(struct rte_mbuf *frame, uint16_t len)
+{
+	rte_pktmbuf_trim(frame, len);
+}
+
+/* Each frame that it returns is in one piece; adds those that cannot be to `split`, which are gone. */
+uint16_t taut_dpdk_rx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, uint16_t room, uint64_t *split)
+{
+	uint16_t came = rte_eth_rx_burst(port, queue, frames, room);
+	uint16_t at, kept = 0;
+
+	for (at = 0; at < came; at++) {
+		if (likely(frames[at]->nb_segs == 1) || rte_pktmbuf_linearize(frames[at]) == 0) {
+			frames[kept++] = frames[at];
+		} else {
+			rte_pktmbuf_free(frames[at]);
+			*split += 1;
+		}
+	}
+	return kept;
+}
+
+uint16_t taut_dpdk_tx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, uint16_t count)
+{
+	return rte_eth_tx_burst(port, queue, frames, count);
+}

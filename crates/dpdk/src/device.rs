@@ -1,0 +1,407 @@
+//! A device of any driver, with its queues and the memory of its frames. DPDK has a number for it and calls that a
+//! port.
+//!
+//! Owns the device from its name to its end. Frames go in and out by it as they are: who they are for and what is in
+//! them is the caller's business, and so is looking again when nothing has come.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use crate::eal::{Eal, c_string, control, said};
+use crate::ffi::{self, Counts, Facts, RawDevice, RawMbuf, Setup};
+use crate::pool::Pool;
+use crate::{BURST, Burst, Error, Mbuf};
+
+/// Ethernet with two tags.
+const HEADER: u16 = 22;
+/// As much room as drivers expect of a frame at least, the headroom that DPDK adds not counted (rte_mbuf.h).
+const LEAST_ROOM: u16 = 2_048;
+/// The room of a frame and its headroom are counted in 16 bits.
+const MOST_MTU: u16 = 65_000;
+/// The longest name of a device, with a zero (rte_dev.h).
+const NAME: usize = 64;
+/// More is likely a mistake, and DPDK counts them in 31 bits: they are 10 GB.
+const MOST_SPARE: u32 = 1 << 22;
+/// So long may a name with its arguments be: a path, and a few numbers.
+const MOST_DEVICE: usize = 1_024;
+
+/// The driver of memory that two processes share.
+const MEMIF: &str = "net_memif";
+/// How long a client of memif waits to be greeted, which takes the server's thread a millisecond or two. Less and it
+/// may leave too early; more and a server that hangs holds it up.
+const GREETED_WITHIN_MS: u32 = 1_000;
+
+/// What a device is opened with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceConfig {
+    /// Queues to receive by. Who hashes frames to them is the driver.
+    pub rx_queues: u16,
+    /// Queues to send by.
+    pub tx_queues: u16,
+    /// Frames that each queue receives into before they are looked for. The driver may round. Fewer are lost sooner
+    /// while nobody looks; more cost memory.
+    pub rx_descriptors: u16,
+    /// Frames that each queue takes before they are sent. The driver may round.
+    pub tx_descriptors: u16,
+    /// Frames beside those in the queues, for who writes or keeps some. *Range*: up to 4,194,304.
+    pub spare_frames: u32,
+    /// The MTU in bytes, Ethernet's header not counted; `None`: as the driver has it.
+    pub mtu: Option<u16>,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> DeviceConfig {
+        DeviceConfig {
+            rx_queues: 1,
+            tx_queues: 1,
+            rx_descriptors: 1_024,
+            tx_descriptors: 1_024,
+            spare_frames: 1_024,
+            mtu: None,
+        }
+    }
+}
+
+/// Whether there is somebody at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// Is there?
+    pub is_up: bool,
+    /// In Mbit/s, as the driver says; virtual ones say anything.
+    pub mbit_per_s: u32,
+}
+
+/// What the device and its driver have counted since it was opened. Drivers leave out what they do not count.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Statistics {
+    /// Frames received.
+    pub rx_frames: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Frames sent.
+    pub tx_frames: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Frames that came while the queue was full.
+    pub rx_missed: u64,
+    /// Frames that came damaged.
+    pub rx_errors: u64,
+    /// Frames that came while all of ours were in use.
+    pub rx_no_frame: u64,
+    /// Frames that came in pieces and did not fit one: they are longer than the MTU.
+    pub rx_split: u64,
+    /// Frames that could not be sent.
+    pub tx_errors: u64,
+}
+
+/// A device that runs.
+///
+/// Invariant: the number is that of a port of DPDK's that this value owns and that is not closed; if it runs, it has
+/// as many queues as are noted here, and they use the pool.
+pub struct Device {
+    number: u16,
+    name: String,
+    driver: String,
+    device: *mut RawDevice,
+    rx_queues: u16,
+    tx_queues: u16,
+    split: u64,
+    /// Have we had the driver receive all frames?
+    promiscuous: bool,
+    /// Ends last: the driver gives its frames back before.
+    pool: Option<Pool>,
+}
+
+// SAFETY: the type's invariant: nobody else uses it, and DPDK asks for no thread.
+unsafe impl Send for Device {}
+
+impl Device {
+    /// Opens a device by its name and the arguments of its driver (`net_memif0,role=server,socket=/run/a.sock`,
+    /// `net_af_packet0,iface=eth1`), or by its address on the PCI bus, and starts it. The number at the end of a
+    /// virtual device's name tells those of one driver apart.
+    ///
+    /// *Errors*: what the driver refuses; nothing stays open then, and the same name can be tried again. *Cost*:
+    /// memory for all frames; a card may take seconds. A client of memif is refused as long as there is no server, and
+    /// waits a second at most for it to answer.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), taut_dpdk::Error> {
+    /// use taut_dpdk::{Burst, Eal, EalConfig, Device, DeviceConfig};
+    ///
+    /// let eal = Eal::start(&EalConfig::default())?;
+    /// let mut device = Device::open(eal, "net_af_packet0,iface=eth1", &DeviceConfig::default())?;
+    /// let mut burst = Burst::new();
+    /// device.receive(0, &mut burst);
+    /// for bytes in burst.iter() {
+    ///     println!("{} B", bytes.len());
+    /// }
+    /// let mut frame = device.frame().expect("not all are in use");
+    /// frame.append(60).expect("there is room").fill(0xff);
+    /// burst.clear();
+    /// assert!(burst.push(frame).is_ok());
+    /// device.send(0, &mut burst);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn open(_eal: Eal, name: &str, config: &DeviceConfig) -> Result<Device, Error> {
+        if let Some(mtu) = config.mtu.filter(|mtu| *mtu > MOST_MTU) {
+            return Err(Error::BadMtu { device: name_of(name).to_string(), mtu, said: String::new() });
+        }
+        if config.spare_frames > MOST_SPARE {
+            let text =
+                format!("{} spare frames are too many: choose {MOST_SPARE} at most", config.spare_frames);
+            return Err(Error::BadParameter(text));
+        }
+        let (device, result) = {
+            let _control = control();
+            said();
+            let mut device = Device::probe(name)?;
+            let result = device.set_up(config);
+            if result.is_ok() && device.driver == MEMIF && !name.contains("role=server") {
+                // SAFETY: the type's invariant.
+                unsafe { ffi::taut_dpdk_settle(device.number, GREETED_WITHIN_MS) }
+            }
+            (device, result)
+        };
+        // If it does not run it ends here, which takes the lock again.
+        result.map(|()| device)
+    }
+
+    /// Has a driver take the device.
+    fn probe(device: &str) -> Result<Device, Error> {
+        const ENXIO: i32 = 6;
+        const EFAULT: i32 = 14;
+        const EBUSY: i32 = 16;
+        const ENODEV: i32 = 19;
+        let name = name_of(device);
+        if name.is_empty() || name.len() >= NAME || device.len() > MOST_DEVICE {
+            let text = format!(
+                "the name of a device of DPDK has 1 to {} bytes, and at most {MOST_DEVICE} with its arguments: \
+                 change `{device:.80}`",
+                NAME - 1
+            );
+            return Err(Error::BadParameter(text));
+        }
+        let (devargs, name) = (c_string(device.to_string())?, c_string(name.to_string())?);
+        let mut number = 0;
+        // SAFETY: strings that end in a zero, and room for a number; the lock is held.
+        let result = unsafe { ffi::taut_dpdk_probe(devargs.as_ptr(), name.as_ptr(), &mut number) };
+        let name = name.to_string_lossy().into_owned();
+        let device = device.to_string();
+        match -result {
+            0 => {}
+            EBUSY => return Err(Error::DeviceTaken { device: name }),
+            EFAULT => return Err(Error::NoDriver { device }),
+            ENODEV | ENXIO => return Err(Error::NoDevice { device }),
+            errno => return Err(Error::DeviceRefused { device, said: said(), errno }),
+        }
+        Ok(Device {
+            number,
+            name,
+            driver: String::new(),
+            device: ptr::null_mut(),
+            rx_queues: 0,
+            tx_queues: 0,
+            split: 0,
+            promiscuous: false,
+            pool: None,
+        })
+    }
+
+    /// Has it run.
+    fn set_up(&mut self, config: &DeviceConfig) -> Result<(), Error> {
+        let facts = self.facts()?;
+        self.device = facts.device;
+        // SAFETY: the shim has ended it with a zero.
+        self.driver = unsafe { CStr::from_ptr(facts.driver.as_ptr()) }.to_string_lossy().into_owned();
+        let (rx, tx) = (1..=facts.max_rx_queues, 1..=facts.max_tx_queues);
+        if !rx.contains(&config.rx_queues) || !tx.contains(&config.tx_queues) {
+            let most = (facts.max_rx_queues, facts.max_tx_queues);
+            return Err(Error::TooFewQueues { device: self.name.clone(), most });
+        }
+        let mut setup = Setup {
+            pool: ptr::null_mut(),
+            rx_queues: config.rx_queues,
+            tx_queues: config.tx_queues,
+            rx_descriptors: config.rx_descriptors,
+            tx_descriptors: config.tx_descriptors,
+        };
+        let mtu = config.mtu.unwrap_or_default();
+        if mtu > 0 && !(facts.min_mtu..=facts.max_mtu).contains(&mtu) {
+            return Err(self.bad_mtu(mtu));
+        }
+        // SAFETY: the type's invariant; the lock is held.
+        let result = unsafe { ffi::taut_dpdk_configure(self.number, &mut setup, mtu.into()) };
+        if result != 0 && mtu > 0 {
+            return Err(self.bad_mtu(mtu));
+        }
+        self.done("rte_eth_dev_configure", result)?;
+        let queued = [(setup.rx_queues, setup.rx_descriptors), (setup.tx_queues, setup.tx_descriptors)];
+        let queued: u32 = queued.iter().map(|(queues, each)| u32::from(*queues) * u32::from(*each)).sum();
+        let frames = queued.saturating_add(config.spare_frames + 2 * BURST as u32);
+        let room = self.mtu().min(MOST_MTU).saturating_add(HEADER).max(LEAST_ROOM);
+        let pool = Pool::new(frames, room, self.number)?;
+        setup.pool = pool.as_ptr();
+        // From here on the driver may have frames of it.
+        self.pool = Some(pool);
+        // SAFETY: the type's invariant, and that of the pool, which lives until it is closed; the lock is held.
+        self.done("rte_eth_rx_queue_setup", unsafe { ffi::taut_dpdk_queues(self.number, &setup) })?;
+        // SAFETY: the same; all queues are set up.
+        let result = unsafe { ffi::taut_dpdk_run(self.number) };
+        if result != 0 {
+            return Err(Error::DeviceNotStarted { device: self.name.clone(), said: said(), errno: -result });
+        }
+        (self.rx_queues, self.tx_queues) = (setup.rx_queues, setup.tx_queues);
+        Ok(())
+    }
+
+    /// The device's name, without arguments.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its driver's name.
+    pub fn driver(&self) -> &str {
+        &self.driver
+    }
+
+    /// How many queues there are to receive by, and to send by.
+    pub fn queues(&self) -> (u16, u16) {
+        (self.rx_queues, self.tx_queues)
+    }
+
+    /// Its address of Ethernet.
+    pub fn mac(&self) -> [u8; 6] {
+        let mut mac = [0; 6];
+        // SAFETY: the type's invariant; there is room. It fails for devices that are not there only.
+        unsafe { ffi::taut_dpdk_mac(self.number, mac.as_mut_ptr()) };
+        mac
+    }
+
+    /// Its MTU in bytes: Ethernet's header not counted.
+    pub fn mtu(&self) -> u16 {
+        let mut mtu = 0;
+        // SAFETY: the type's invariant. It fails for devices that are not there only.
+        unsafe { ffi::taut_dpdk_mtu(self.number, &mut mtu) };
+        mtu
+    }
+
+    /// Is there somebody at the other end? *Cost*: the driver's; none sleeps.
+    pub fn link(&self) -> Link {
+        let mut mbit_per_s = 0;
+        // SAFETY: the type's invariant.
+        let result = unsafe { ffi::taut_dpdk_link(self.number, &mut mbit_per_s) };
+        Link { is_up: result > 0, mbit_per_s }
+    }
+
+    /// Receives frames for all groups from now on; where the driver has no such choice, all frames. A driver may set a
+    /// flag of the kernel's interface for it, which is as it was when the device is dropped in the same network.
+    ///
+    /// *Errors*: [`Error::Refused`] where it has neither: virtual devices mostly receive all anyway.
+    pub fn receive_groups(&mut self) -> Result<(), Error> {
+        let _control = control();
+        said();
+        // SAFETY: the type's invariant.
+        let result = unsafe { ffi::taut_dpdk_receive_groups(self.number) };
+        self.promiscuous |= result > 0;
+        self.done("rte_eth_allmulticast_enable", result.min(0))
+    }
+
+    /// An empty frame to send; `None` if all are in use.
+    pub fn frame(&self) -> Option<Mbuf> {
+        self.pool.as_ref()?.frame()
+    }
+
+    /// Adds frames that have come by a queue to a burst, as many as it has room for. Returns how many; none come by a
+    /// queue that is not there.
+    ///
+    /// *Cost*: no system call of a card's or of memif's; af_packet's driver makes some, and sleeps while the kernel
+    /// takes no frame that is to be sent.
+    pub fn receive(&mut self, queue: u16, burst: &mut Burst) -> usize {
+        if queue >= self.rx_queues || burst.room() == 0 {
+            return 0;
+        }
+        let (number, split) = (self.number, &raw mut self.split);
+        let come = |free: *mut *mut RawMbuf, room: u16| {
+            // SAFETY: the type's invariant: the queue is there, and nobody else uses it while we are borrowed.
+            unsafe { ffi::taut_dpdk_rx(number, queue, free, room, split) }
+        };
+        // SAFETY: what the driver gives is the caller's, and in one piece, as the shim sees to; the pool it is from
+        // stays for as long as one of its frames is away.
+        unsafe { burst.receive(come) }
+    }
+
+    /// Sends frames of a burst by a queue, from the first on. Returns how many it took: what it did not take is still
+    /// in the burst. It takes none by a queue that is not there.
+    ///
+    /// *Cost*: as [`Device::receive`].
+    pub fn send(&mut self, queue: u16, burst: &mut Burst) -> usize {
+        if queue >= self.tx_queues || burst.is_empty() {
+            return 0;
+        }
+        burst.send(|frames, count| {
+            // SAFETY: the type's invariant: the queue is there, and nobody else uses it while we are borrowed. What
+            // it takes is its own then.
+            unsafe { ffi::taut_dpdk_tx(self.number, queue, frames, count) }
+        })
+    }
+
+    /// The counters.
+    pub fn statistics(&self) -> Statistics {
+        let mut counts = Counts::default();
+        // SAFETY: the type's invariant; there is room.
+        unsafe { ffi::taut_dpdk_statistics(self.number, &mut counts) };
+        Statistics {
+            rx_frames: counts.rx_frames,
+            rx_bytes: counts.rx_bytes,
+            tx_frames: counts.tx_frames,
+            tx_bytes: counts.tx_bytes,
+            rx_missed: counts.rx_missed,
+            rx_errors: counts.rx_errors,
+            rx_no_frame: counts.rx_no_frame,
+            rx_split: self.split,
+            tx_errors: counts.tx_errors,
+        }
+    }
+
+    fn facts(&self) -> Result<Facts, Error> {
+        let mut facts = Facts {
+            device: ptr::null_mut(),
+            driver: [0; 32],
+            max_rx_queues: 0,
+            max_tx_queues: 0,
+            min_mtu: 0,
+            max_mtu: 0,
+        };
+        // SAFETY: the type's invariant; there is room.
+        let result = unsafe { ffi::taut_dpdk_facts(self.number, &mut facts) };
+        self.done("rte_eth_dev_info_get", result).map(|()| facts)
+    }
+
+    fn bad_mtu(&self, mtu: u16) -> Error {
+        Error::BadMtu { device: self.name.clone(), mtu, said: said() }
+    }
+
+    fn done(&self, call: &str, result: i32) -> Result<(), Error> {
+        if result == 0 {
+            return Ok(());
+        }
+        Err(Error::Refused { call: format!("{call} {}", self.name), said: said(), errno: -result })
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _control = control();
+        // SAFETY: the type's invariant, which ends here.
+        unsafe {
+            let (promiscuous, is_memif) = (self.promiscuous.into(), (self.driver == MEMIF).into());
+            ffi::taut_dpdk_close(self.number, self.device, promiscuous, is_memif);
+        }
+    }
+}
+
+/// What stands before a device's arguments.
+fn name_of(device: &str) -> &str {
+    device.split(',').next().unwrap_or_default()
+}

@@ -1,0 +1,54 @@
+//! Bare DPDK 22.11: what of it a port needs, one small file for each concept.
+//!
+//! Owns the start of DPDK in this process (`Eal`), devices with their queues and their memory (`Device`), and
+//! frames (`Mbuf`) and bursts of them (`Burst`), which are freed when they are dropped. Knows nothing of RTPS, writes
+//! no header, has no thread and looks at no clock. The port above it is the only caller.
+//!
+//! All of it is there with the feature `dpdk` only, which needs libdpdk; without it [`available`] says so.
+//!
+//! # The rules
+//! * **DPDK runs once in a process**, and for as long as it does. Who asks for it again with the same settings gets
+//!   the same; it is for nobody else's use.
+//! * **Nothing outlives its owner.** A device that is dropped is stopped, closed and given back. A frame may live longer:
+//!   then the memory that it comes from is never given back.
+//! * **A queue is used by one thread at a time**, which `&mut` sees to.
+//! * **It polls.** Whether something has come is known by looking; nothing here waits but opening a device.
+//! * **What DPDK says is told**: it is part of the error, and never goes to the standard output stream.
+#![cfg_attr(not(feature = "dpdk"), forbid(unsafe_code))]
+
+#[cfg(feature = "dpdk")]
+mod burst;
+#[cfg(feature = "dpdk")]
+mod device;
+#[cfg(feature = "dpdk")]
+mod eal;
+#[cfg(feature = "dpdk")]
+mod error;
+#[cfg(feature = "dpdk")]
+mod ffi;
+#[cfg(feature = "dpdk")]
+mod mbuf;
+#[cfg(feature = "dpdk")]
+mod pool;
+
+#[cfg(feature = "dpdk")]
+pub use burst::{BURST, Burst};
+#[cfg(feature = "dpdk")]
+pub use device::{Device, DeviceConfig, Link, Statistics};
+#[cfg(feature = "dpdk")]
+pub use eal::{Eal, EalConfig, Loudness, Memory};
+#[cfg(feature = "dpdk")]
+pub use error::Error;
+#[cfg(feature = "dpdk")]
+pub use mbuf::Mbuf;
+
+/// Was this built with DPDK?
+///
+/// ```
+/// if !taut_dpdk::available() {
+///     println!("built without DPDK: build with `--features dpdk`");
+/// }
+/// ```
+pub const fn available() -> bool {
+    cfg!(feature = "dpdk")
+}

@@ -1,0 +1,88 @@
+//! Frames by the kernel's packet sockets, over two virtual interfaces with a cable.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+use common::{frame, number_of, open, send};
+use taut_dpdk::{Burst, Device, Error};
+use taut_testbed::{End, Pair, await_that, with_pair};
+
+/// A device at this end, by a number that no other test has.
+fn device(pair: &Pair, end: End, number: u32) -> Device {
+    pair.enter(end);
+    open(&format!("net_af_packet{number},iface={}", end.name())).expect("the interface is there")
+}
+
+fn cross(from: &mut Device, to: &mut Device) {
+    let mut burst = Burst::new();
+    for first in (0..1_000).step_by(100) {
+        let mut waiting: BTreeSet<u32> = (first..first + 100).collect();
+        send(from, waiting.iter().map(|number| frame(*number, 60 + *number as usize % 1_400)));
+        await_that("all come", || {
+            to.receive(0, &mut burst);
+            // What the kernel says of itself comes too.
+            for number in burst.iter().filter_map(number_of) {
+                waiting.remove(&number);
+            }
+            burst.clear();
+            waiting.is_empty()
+        });
+    }
+}
+
+#[test]
+fn frames_cross_both_ways() {
+    with_pair("frames_cross_both_ways", ["", ""], |pair| {
+        let (mut a, mut b) = (device(pair, End::A, 0), device(pair, End::B, 1));
+        assert_eq!((a.driver(), a.mtu(), a.link().is_up), ("net_af_packet", 1_500, true));
+        assert_ne!(a.mac(), [0; 6]);
+        assert_ne!(a.mac(), b.mac());
+        cross(&mut a, &mut b);
+        cross(&mut b, &mut a);
+        assert!(a.statistics().tx_frames >= 1_000 && b.statistics().rx_frames >= 1_000);
+    });
+}
+
+#[test]
+fn the_kernel_keeps_its_interface() {
+    with_pair("the_kernel_keeps_its_interface", ["", ""], |pair| {
+        let shown = || {
+            pair.enter(End::A);
+            let shown =
+                Command::new("ip").args(["-d", "-o", "link", "show", "xa"]).output().expect("iproute2");
+            String::from_utf8_lossy(&shown.stdout).into_owned()
+        };
+        let ping = || {
+            pair.enter(End::A);
+            let from = std::net::UdpSocket::bind(("10.88.0.1", 0)).unwrap();
+            pair.enter(End::B);
+            let to = std::net::UdpSocket::bind(("10.88.0.2", 7_000)).unwrap();
+            to.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            from.send_to(b"hello", "10.88.0.2:7000").unwrap();
+            assert_eq!(to.recv(&mut [0; 10]).unwrap(), 5);
+        };
+        let before = shown();
+        let mut here = device(pair, End::A, 2);
+        here.receive_groups().expect("it can");
+        assert!(shown().contains("PROMISC"));
+        ping();
+        pair.enter(End::A);
+        drop(here);
+        ping();
+        assert!(before.contains("mtu 1500") && shown() == before, "{before}{}", shown());
+    });
+}
+
+#[test]
+fn there_is_no_such_interface() {
+    with_pair("there_is_no_such_interface", ["", ""], |pair| {
+        pair.enter(End::B);
+        let error = open("net_af_packet3,iface=xa").err().expect("it is at the other end");
+        assert!(matches!(error, Error::DeviceRefused { .. }), "{error:?}");
+        assert!(error.to_string().contains("correct its arguments"), "{error}");
+        drop(device(pair, End::A, 3));
+    });
+}

@@ -1,0 +1,139 @@
+//! Datagrams in frames of Ethernet that a driver of DPDK moves, without the kernel and without IP.
+//!
+//! Nothing tells that a frame has come: whoever wants to know looks, so a participant with this port never sleeps.
+//!
+//! Built with the feature `dpdk` only.
+#![forbid(unsafe_code)]
+#![cfg(feature = "dpdk")]
+
+use taut_base::{Error, Locator, Result};
+use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory};
+use taut_ethernet::{BareEnds, Carrier, Layer, Put, Reached, Station, Stats};
+use taut_port::Frame;
+
+/// How often in a row frames are given to a device that takes none: it sends those before meanwhile. Higher holds up
+/// what else there is to do while nobody is at the other end, lower drops frames of a burst.
+const TRIES: u32 = 1_000;
+
+/// What a port is opened with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DpdkConfig {
+    /// The device and the arguments of its driver, as `net_memif0,role=server,socket=/run/a.sock`, or its address on the
+    /// PCI bus.
+    pub device: String,
+    /// Is DPDK's memory in huge pages? Cards need them mostly.
+    pub huge_pages: bool,
+    /// Further arguments for DPDK, as it documents them.
+    pub arguments: Vec<String>,
+    /// The priority that frames carry in a tag (IEEE 802.1Q, PCP); `None`: they carry no tag. *Range*: 0 to 7.
+    pub priority: Option<u8>,
+}
+
+/// Frames to and from the stations of one device.
+pub struct DpdkPort {
+    device: Device,
+    carrier: Carrier,
+    /// To be sent with the next flush.
+    out: Burst,
+    come: Burst,
+    /// Bytes of the longest frame.
+    room: usize,
+}
+
+impl DpdkPort {
+    /// Starts DPDK in this process, unless it runs, and opens the device. A station of zeros in `ends` is the device's own.
+    ///
+    /// *Errors*: what DPDK or the driver refuses, in one sentence with the remedy. *Cost*: a quarter of a second, and the
+    /// memory of all frames; a card may take seconds.
+    pub fn open(config: &DpdkConfig, ends: BareEnds) -> Result<DpdkPort> {
+        let refused = |error: taut_dpdk::Error| Error::Error(format!("DPDK: {error}"));
+        let is_pci = !config.device.starts_with("net_") && config.device.contains(':');
+        let address = config.device.split(',').next().unwrap_or_default().to_owned();
+        let eal = EalConfig {
+            memory: if config.huge_pages { Memory::Huge } else { EalConfig::default().memory },
+            devices: if is_pci { vec![address] } else { Vec::new() },
+            arguments: config.arguments.clone(),
+            ..EalConfig::default()
+        };
+        let eal = Eal::start(&eal).map_err(refused)?;
+        let mut device = Device::open(eal, &config.device, &DeviceConfig::default()).map_err(refused)?;
+        // Virtual devices that have no such choice receive all.
+        let _ = device.receive_groups();
+        let station = Station { mac: device.mac(), priority: config.priority };
+        let layer = Layer::open(device.name(), 0, station.mac, Reached::Bare(ends))?;
+        let mtu = usize::from(device.mtu());
+        let room = mtu + station.header_len();
+        let carrier = Carrier::new(station, layer, room, mtu);
+        Ok(DpdkPort { device, carrier, out: Burst::new(), come: Burst::new(), room })
+    }
+
+    /// What was opened, for people: `net_memif0 (net_memif), MTU 1500`.
+    pub fn describe(&self) -> String {
+        format!("{} ({}), MTU {}", self.device.name(), self.device.driver(), self.device.mtu())
+    }
+
+    /// How datagrams become frames.
+    #[inline]
+    pub fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    /// How datagrams become frames, to be changed.
+    #[inline]
+    pub fn carrier_mut(&mut self) -> &mut Carrier {
+        &mut self.carrier
+    }
+
+    /// Puts a datagram, to be sent with the next [`DpdkPort::flush`]. `false` if it cannot go by frames.
+    ///
+    /// *Cost*: a copy.
+    #[inline]
+    pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
+        if self.out.room() == 0 {
+            self.flush();
+        }
+        let DpdkPort { device, carrier, out, room, .. } = self;
+        carrier.send(to, parts, |datagram| {
+            let Some(mut frame) = device.frame() else { return Put::Full };
+            let Some(len) = frame.append(*room).and_then(|place| datagram.write(place)) else {
+                return Put::Full;
+            };
+            frame.truncate(len);
+            if out.push(frame).is_ok() { Put::Taken } else { Put::Full }
+        })
+    }
+
+    /// Sends what was put. What the device does not take is lost, as on any network.
+    pub fn flush(&mut self) {
+        let mut tries = 0;
+        while !self.out.is_empty() && tries < TRIES {
+            tries = if self.device.send(0, &mut self.out) > 0 { 0 } else { tries + 1 };
+        }
+        self.carrier.stats.dropped_full += self.out.len() as u64;
+        self.out.clear();
+    }
+
+    /// Takes some of the datagrams of samples that have come, at most `budget`; what comes of discovery with them is put
+    /// aside. Returns how many frames.
+    ///
+    /// *Cost*: a copy of each payload.
+    pub fn receive(&mut self, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+        let mut taken = 0;
+        while taken < budget {
+            let came = self.device.receive(0, &mut self.come);
+            self.come.iter().for_each(|frame| self.carrier.take(frame, sink));
+            self.come.clear();
+            taken += came;
+            if came == 0 {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> Stats {
+        let of = self.device.statistics();
+        Stats { receive_overflow: of.rx_missed + of.rx_no_frame, ..self.carrier.stats }
+    }
+}
