@@ -28,8 +28,10 @@ impl Ports {
     pub fn open(config: &ExecutorConfig) -> Result<Ports> {
         let udp = UdpPort::open(&config.udp)?;
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
-        let open =
-            |config: &XdpConfig| XdpPort::open(config, &ends(&udp, |own| own.name == config.interface));
+        let sockets: Vec<_> = udp.fds().filter(|of| of.traffic == Traffic::User).map(|of| of.fd).collect();
+        let open = |config: &XdpConfig| {
+            XdpPort::open(config, &ends(&udp, |own| own.name == config.interface), &sockets)
+        };
         let xdp = config.xdp.as_ref().map(open).transpose()?;
         if let Some(xdp) = &xdp {
             log::info!("XDP on {}", xdp.describe());
@@ -62,10 +64,14 @@ impl Ports {
         Ok(changed)
     }
 
-    /// Takes what the kernel tells of hosts.
+    /// Takes what the kernel tells of hosts, and `taut netd` of the interface.
     pub fn hear_hosts(&mut self) {
         if let Some(xdp) = &mut self.xdp {
+            let is_by_netd = xdp.watch_netd().is_some();
             xdp.hear();
+            if is_by_netd && xdp.watch_netd().is_none() {
+                log::warn!("XDP: netd has ended: samples go by sockets until the participant is made again");
+            }
         }
     }
 

@@ -6,10 +6,12 @@ use std::os::fd::BorrowedFd;
 use taut_base::{Error, Locator, Result, Time};
 use taut_mem::Pool;
 use taut_port::{Frame, Traffic};
-use taut_xdp::{AttachMode, BindMode, Glance, Interface, Link, Mode, Program};
+use taut_xdp::{AttachMode, BindMode, Glance, Interface};
 
+use crate::attachment::{self, Attachment};
 use crate::frame::{self, Own, Refused};
 use crate::hosts::Hosts;
+use crate::netd::Netd;
 use crate::queue::Queue;
 
 /// Bytes of a buffer that a datagram is received into: those of the largest frame that is taken.
@@ -32,6 +34,8 @@ pub struct XdpConfig {
     pub attach: Option<AttachMode>,
     /// How frames are moved; `None`: without copies if the driver can.
     pub bind: Option<BindMode>,
+    /// Who opens the interface.
+    pub netd: Netd,
 }
 
 /// What the port has done since it was opened.
@@ -66,7 +70,7 @@ pub struct Stats {
 /// Frames to and from the hosts of one interface. Dropping it gives the interface back to the kernel.
 pub struct XdpPort {
     // Ends first: frames go to the kernel again before their sockets are gone.
-    link: Link,
+    attachment: Attachment,
     queues: Vec<Queue>,
     hosts: Hosts,
     own: Own,
@@ -76,14 +80,14 @@ pub struct XdpPort {
 }
 
 impl XdpPort {
-    /// Loads the program, attaches it and takes the queues. `ends` are where the user's samples are received: all of
-    /// this port's that the interface has.
+    /// Loads the program, attaches it and takes the queues, or has `taut netd` do it. `ends` are where the user's samples
+    /// are received: all of this port's that the interface has. `sockets` are those of UDP that are bound there, which
+    /// prove to netd whose the ports are; without it they are not looked at.
     ///
     /// *Errors*: what the kernel or the driver refuses, each with the remedy. Nothing stays attached then. *Cost*:
     /// tens of system calls, 20 MiB for each queue; a driver may set up its queues anew, and the network be down for
     /// seconds.
-    pub fn open(config: &XdpConfig, ends: &[SocketAddr]) -> Result<XdpPort> {
-        let refused = |error: taut_xdp::Error| Error::Error(format!("XDP on {}: {error}", config.interface));
+    pub fn open(config: &XdpConfig, ends: &[SocketAddr], sockets: &[BorrowedFd<'_>]) -> Result<XdpPort> {
         let interface =
             Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
         let hosts = Hosts::open(interface.index)
@@ -96,45 +100,32 @@ impl XdpPort {
                 config.interface
             )));
         }
-        let program = Program::load(Mode::L3).map_err(refused)?;
-        for end in &own.ends {
-            program.add(*end).map_err(refused)?;
-        }
-        let link = Link::attach(program, &interface, config.attach).map_err(refused)?;
-        let numbers = if config.queues.is_empty() { &[0][..] } else { &config.queues };
-        let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind));
-        let queues = queues.collect::<std::result::Result<_, _>>().map_err(refused)?;
+        let (attachment, queues) = attachment::open(config, interface, &own.ends, sockets)?;
         let pool = Pool::new(SLOT, KEEP);
-        Ok(XdpPort { link, queues, hosts, own, mark: 0, pool, stats: Stats::default() })
+        Ok(XdpPort { attachment, queues, hosts, own, mark: 0, pool, stats: Stats::default() })
     }
 
     /// Receives at these addresses from now on: the interface's have changed.
     pub fn follow(&mut self, ends: &[SocketAddr]) {
         let ends = taken(ends);
-        let (program, old) = (self.link.program(), &self.own.ends);
-        let gone = old.iter().filter(|end| !ends.contains(end)).map(|end| program.remove(*end).is_err());
-        let new = ends.iter().filter(|end| !old.contains(end)).map(|end| program.add(*end).is_err());
-        self.stats.errors += gone.chain(new).filter(|failed| *failed).count() as u64;
+        self.stats.errors += self.attachment.follow(&self.queues, &self.own.ends, &ends);
         self.own.ends = ends;
     }
 
     /// What was probed, for people: `eth0 queue 0, native, zero-copy`.
     pub fn describe(&self) -> String {
         let numbers: Vec<String> = self.queues.iter().map(|queue| queue.number().to_string()).collect();
-        let attached = match self.link.attached() {
-            AttachMode::Native => "native",
-            AttachMode::Generic => "generic",
-        };
+        let (attached, why) = self.attachment.describe();
         let copies = self.queues.iter().any(|queue| queue.bound() == BindMode::Copy);
         let bound = if copies { "copied by the kernel" } else { "zero-copy" };
-        let name = &self.link.interface().name;
-        let why = self.link.why_not_native().map(|why| format!(" (not native: {why})")).unwrap_or_default();
+        let name = &self.attachment.interface().name;
+        let why = why.map(|why| format!(" (not native: {why})")).unwrap_or_default();
         format!("{name} queue {}, {attached}, {bound}{why}", numbers.join(" and "))
     }
 
     /// The index of the interface.
     pub fn interface(&self) -> u32 {
-        self.link.interface().index
+        self.attachment.interface().index
     }
 
     /// The descriptors to wait on for frames, in the order of [`XdpPort::receive_from`].
@@ -152,9 +143,15 @@ impl XdpPort {
         self.hosts.fd()
     }
 
-    /// Takes what the kernel tells. *Cost*: one system call for each read.
+    /// Readable when netd has something to say, if it has opened the interface: then call [`XdpPort::hear`].
+    pub fn watch_netd(&self) -> Option<BorrowedFd<'_>> {
+        self.attachment.watch()
+    }
+
+    /// Takes what the kernel tells, and netd. *Cost*: one system call for each read.
     pub fn hear(&mut self) {
         self.hosts.hear();
+        self.stats.errors += self.attachment.hear();
     }
 
     /// When to call [`XdpPort::on_timeout`].
@@ -175,18 +172,21 @@ impl XdpPort {
     /// Is the way to a destination known, and past the kernel? If it is not known yet the kernel is asked soon.
     pub fn reaches(&mut self, to: &Locator) -> bool {
         let host = to.ip().filter(|ip| !is_of_group_or_link(*ip));
-        host.is_some_and(|ip| self.hosts.way(ip).is_some())
+        self.attachment.is_there() && host.is_some_and(|ip| self.hosts.way(ip).is_some())
     }
 
     /// Puts a datagram, to be sent with the next [`XdpPort::flush`]. `false` if it is to go by the kernel.
     ///
     /// *Cost*: a copy; a system call if the ring is full.
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
-        let Some(to) = to.socket_addr().filter(|to| !is_of_group_or_link(to.ip())) else { return false };
+        // Who has opened the queues has gone: they are to be free again, not used on.
+        let is_there = self.attachment.is_there();
+        let to = to.socket_addr().filter(|to| is_there && !is_of_group_or_link(to.ip()));
+        let Some(to) = to else { return false };
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let Some(queue) = self.queues.first_mut() else { return false };
-        let fits =
-            frame::header_len(&self.own, to.ip()) + len <= queue.room().min(longest(&self.link, &self.own));
+        let fits = frame::header_len(&self.own, to.ip()) + len
+            <= queue.room().min(longest(self.attachment.interface(), &self.own));
         let way = self.hosts.way(to.ip());
         let ends = way.and_then(|way| Some((way, self.own.end(way.from)?)));
         let Some((way, from)) = ends.filter(|_| fits) else {
@@ -271,6 +271,6 @@ fn is_of_group_or_link(ip: IpAddr) -> bool {
 }
 
 /// Bytes of the longest frame that the interface takes: the MTU is without the header of Ethernet.
-fn longest(link: &Link, own: &Own) -> usize {
-    link.interface().mtu as usize + if own.priority.is_some() { 18 } else { 14 }
+fn longest(interface: &Interface, own: &Own) -> usize {
+    interface.mtu as usize + if own.priority.is_some() { 18 } else { 14 }
 }

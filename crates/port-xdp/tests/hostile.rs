@@ -5,7 +5,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-use taut_port_xdp::{AttachMode, Stats, XdpConfig, XdpPort};
+use taut_port_xdp::{AttachMode, Netd, Stats, XdpConfig, XdpPort};
 use taut_testbed::frame::{Udp, message, tagged};
 use taut_testbed::{End, Pair, await_that, with_pair};
 use taut_xdp::{ChunkSize, Descriptor, Interface, Link, Mode, Program, Rings, Socket, Umem};
@@ -136,8 +136,9 @@ fn receive(port: &mut XdpPort) -> Vec<Vec<u8>> {
 
 fn passes_through(pair: &Pair, attach: AttachMode) {
     pair.enter(End::A);
-    let config = XdpConfig { interface: "xa".into(), attach: Some(attach), ..XdpConfig::default() };
-    let mut port = XdpPort::open(&config, &[end(End::A)]).unwrap();
+    let config =
+        XdpConfig { interface: "xa".into(), attach: Some(attach), netd: Netd::Never, ..XdpConfig::default() };
+    let mut port = XdpPort::open(&config, &[end(End::A)], &[]).unwrap();
     let to_mac = Interface::named("xa").unwrap().mac;
     let mut sender = Sender::open(pair, End::B);
     let from_mac = Interface::named("xb").unwrap().mac;

@@ -12,6 +12,8 @@
 //!   the process is, however that ends.
 //! * **The queue has one owner.** A second socket on it is refused; after the first is gone it is free some
 //!   40 ms later, and [`Socket::open`] waits for that.
+//! * **Who uses a queue needs no privilege.** A process that has them binds the socket ([`Handover`]), another one
+//!   takes it over ([`Umem::adopt`], [`Socket::adopt`]).
 //! * **What was probed is told**: [`Link::attached`], [`Link::why_not_native`], [`Socket::bound`].
 //!
 //! ```no_run
@@ -21,7 +23,7 @@
 //!
 //! let interface = Interface::named("eth0")?;
 //! let program = Program::load(Mode::L3)?;
-//! program.add("192.0.2.1:7411".parse().expect("an address"))?;
+//! program.add("192.0.2.1:7411".parse().expect("an address"), 0)?;
 //! let link = Link::attach(program, &interface, None)?;
 //! let umem = Arc::new(Umem::create(4_096, ChunkSize::B2048)?);
 //! let mut free = FreeFrames::of(&umem);
@@ -40,6 +42,7 @@ mod assembler;
 mod bpf;
 mod error;
 mod filter;
+mod handover;
 mod interface;
 mod link;
 mod mapping;
@@ -50,6 +53,7 @@ mod umem;
 
 pub use error::Error;
 pub use filter::{ETHERTYPE, Mode};
+pub use handover::Handover;
 pub use interface::Interface;
 pub use link::{AttachMode, Link};
 pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};
