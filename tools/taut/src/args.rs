@@ -74,8 +74,9 @@ pub enum Command {
     Nic(NicArguments),
     /// Open queues of network interfaces for participants without privileges, as a policy allows
     ///
-    /// Run it as root, or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, in the network namespace of the
-    /// participants. Needs Linux 6.4. Samples do not pass through it. The policy has rules as
+    /// Run it as root, or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, in the
+    /// network namespace of the participants. Needs Linux 6.4. Samples do not pass through it.
+    /// The policy has rules as
     ///
     ///   [[allow]]
     ///   user = "robot"         # or a number, or group = "dds"
@@ -84,8 +85,8 @@ pub enum Command {
     ///   domains = [0]
     ///   participants = 2       # at most; as many as there are queues if it is left out
     ///
-    /// and what no rule allows is refused. Ctrl-C ends it; what it has opened goes with it, and participants go on by
-    /// their sockets. TAUT_LOG=info tells who has got what.
+    /// and what no rule allows is refused. Ctrl-C ends it; what it has opened goes with it, and
+    /// participants go on by their sockets. TAUT_LOG=info tells who has got what.
     #[command(verbatim_doc_comment)]
     Netd(NetdArguments),
     /// Print the settings that are in force
