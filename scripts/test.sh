@@ -35,7 +35,7 @@ testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
 interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp
 STEPS
     # Part of `tests`, for who wants no other.
-    [ "${1:-}" != all ] || echo 'bypass | root | 600 | | cargo test --quiet -p taut-netlink -p taut-xdp -p taut-port-xdp -p taut-nic && cargo test --quiet -p taut --test xdp'
+    [ "${1:-}" != all ] || echo 'bypass | root | 600 | | cargo test --quiet -p taut-netlink -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd'
 }
 
 # Prints why a step cannot run here; nothing if it can.

@@ -80,7 +80,8 @@ pub(crate) fn watch(port: &Ports) -> Result<(Epoll, EventFd, Alarm)> {
     let xdp = xdp.flat_map(|xdp| {
         xdp.fds().zip(QUEUES as u64..).chain(xdp.carrier().layer().watch().map(|fd| (fd, HOSTS)))
     });
-    for (fd, datum) in sockets.chain(watched).chain(xdp) {
+    let netd = port.xdp.iter().filter_map(|xdp| xdp.watch_netd()).map(|fd| (fd, HOSTS));
+    for (fd, datum) in sockets.chain(watched).chain(xdp).chain(netd) {
         epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(refused("epoll_ctl"))?;
     }
     let alarm = Alarm::new().map_err(refused("timerfd_create"))?;

@@ -15,7 +15,7 @@ use crate::neighbours::FIRST_SOURCE;
 /// The epoll datum of the port's watch.
 pub(crate) const NETWORK: u64 = FIRST_SOURCE - 1;
 
-/// The epoll datum of what the kernel tells of hosts.
+/// The epoll datum of what the kernel tells of hosts, and netd of the interface.
 pub(crate) const HOSTS: u64 = FIRST_SOURCE - 3;
 
 /// How long after the first of a group of changes it is looked what there is. Lower tells the others of

@@ -35,12 +35,13 @@ impl Ports {
     pub fn open(config: &ExecutorConfig) -> Result<Ports> {
         let udp = UdpPort::open(&config.udp)?;
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
+        let sockets: Vec<_> = udp.fds().filter(|of| of.traffic == Traffic::User).map(|of| of.fd).collect();
         let open = |choice: &XdpChoice| {
             let ends = match choice.layer {
                 XdpLayer::Ip => Reached::Ip(ends(&udp, |own| own.name == choice.port.interface)),
                 XdpLayer::Bare => Reached::Bare(bare_ends(&udp, &config.udp)),
             };
-            XdpPort::open(&choice.port, ends)
+            XdpPort::open(&choice.port, ends, &sockets)
         };
         let xdp = config.xdp.as_ref().map(open).transpose()?;
         if let Some(xdp) = &xdp {
@@ -116,10 +117,14 @@ impl Ports {
         Ok(changed)
     }
 
-    /// Takes what the kernel tells of hosts.
+    /// Takes what the kernel tells of hosts, and `taut netd` of the interface.
     pub fn hear_hosts(&mut self) {
         if let Some(xdp) = &mut self.xdp {
-            xdp.carrier_mut().layer_mut().hear();
+            let is_by_netd = xdp.watch_netd().is_some();
+            xdp.hear();
+            if is_by_netd && xdp.watch_netd().is_none() {
+                log::warn!("XDP: netd has ended: samples go by sockets until the participant is made again");
+            }
         }
     }
 
@@ -183,7 +188,7 @@ impl Port for Ports {
         let Some(xdp) = &mut self.xdp else { return self.udp.send_row(to, parts, each) };
         self.left.clear();
         for to in to {
-            if xdp.carrier_mut().layer_mut().route(to).is_none() {
+            if !xdp.reaches(to) {
                 self.left.push(*to);
                 continue;
             }

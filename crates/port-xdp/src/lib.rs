@@ -7,14 +7,19 @@
 //! their own kernels. What is sent goes past the kernel where the kernel knows the host's address of Ethernet and our
 //! interface is the way to it; where not, [`XdpPort::send`] says so and a socket sends it.
 //!
+//! Who may not load programs has `taut netd` do it: [`netd`] has what the two say to each other.
+//!
 //! Without IP all is ours that has our type: samples, groups and discovery, between participants that all do the same.
 //!
 //! Frames that come and go past the kernel pass no firewall, no traffic shaping and no packet capture of it.
 //!
 //! *Source*: linux/if_xdp.h; [`taut_xdp`] has the rings.
 
+mod attachment;
+pub mod netd;
 mod port;
 mod queue;
 
+pub use netd::Netd;
 pub use port::{XdpConfig, XdpPort};
 pub use taut_xdp::{AttachMode, BindMode, Glance};

@@ -6,8 +6,10 @@ use std::os::fd::BorrowedFd;
 use taut_base::{Error, Locator, Result};
 use taut_ethernet::{Carrier, Layer, Put, Reached, Station, Stats};
 use taut_port::Frame;
-use taut_xdp::{AttachMode, BindMode, Glance, Interface, Link, Membership, Mode, Program};
+use taut_xdp::{AttachMode, BindMode, Glance, Interface};
 
+use crate::attachment::{self, Attachment};
+use crate::netd::Netd;
 use crate::queue::Queue;
 
 const _: () = assert!(taut_ethernet::ETHERTYPE == taut_xdp::ETHERTYPE, "what is sent is what is let through");
@@ -26,58 +28,43 @@ pub struct XdpConfig {
     pub attach: Option<AttachMode>,
     /// How frames are moved; `None`: without copies if the driver can.
     pub bind: Option<BindMode>,
+    /// Who opens the interface, over IP.
+    pub netd: Netd,
 }
 
 /// Frames to and from the hosts of one interface. Dropping it gives the interface back to the kernel.
 pub struct XdpPort {
     // Ends first: frames go to the kernel again before their sockets are gone.
-    link: Link,
+    attachment: Attachment,
     queues: Vec<Queue>,
     carrier: Carrier,
-    _groups: Option<Membership>,
 }
 
 impl XdpPort {
-    /// Loads the program, attaches it and takes the queues.
+    /// Loads the program, attaches it and takes the queues, or has `taut netd` do it. `sockets` are those of UDP where the
+    /// user's samples are received, which prove to netd whose the ports are; without it they are not looked at.
     ///
     /// *Errors*: what the kernel or the driver refuses, each with the remedy. Nothing stays attached then. *Cost*:
     /// tens of system calls, 20 MiB for each queue; a driver may set up its queues anew, and the network be down for
     /// seconds.
-    pub fn open(config: &XdpConfig, reached: Reached) -> Result<XdpPort> {
-        let refused = |error: taut_xdp::Error| Error::Error(format!("XDP on {}: {error}", config.interface));
+    pub fn open(config: &XdpConfig, reached: Reached, sockets: &[BorrowedFd<'_>]) -> Result<XdpPort> {
         let interface =
             Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
         let station = Station { mac: interface.mac, priority: config.priority };
         let layer = Layer::open(&interface.name, interface.index, interface.mac, reached)?;
-        let (program, groups) = match layer.bare_ends() {
-            None => (Program::load(Mode::L3).map_err(refused)?, None),
-            Some(bare) => {
-                let groups = bare.user.iter().chain(&bare.metatraffic).filter(|end| end.is_multicast());
-                let groups: Vec<_> = groups.filter_map(Locator::mac).collect();
-                let groups = Membership::join(&interface, &groups).map_err(refused)?;
-                (Program::load(Mode::L2).map_err(refused)?, Some(groups))
-            }
-        };
-        for end in layer.ends() {
-            program.add(*end).map_err(refused)?;
-        }
-        let link = Link::attach(program, &interface, config.attach).map_err(refused)?;
-        let numbers = if config.queues.is_empty() { &[0][..] } else { &config.queues };
-        let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind));
-        let queues = queues.collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
+        let mtu = interface.mtu as usize;
+        let (attachment, queues) = attachment::open(config, interface, &layer, sockets)?;
         let room = queues.first().map_or(0, Queue::room);
-        let carrier = Carrier::new(station, layer, room, interface.mtu as usize);
-        Ok(XdpPort { link, queues, carrier, _groups: groups })
+        let carrier = Carrier::new(station, layer, room, mtu);
+        Ok(XdpPort { attachment, queues, carrier })
     }
 
     /// Receives at these addresses from now on: the interface's have changed. Without IP there are none.
     pub fn follow(&mut self, ends: &[SocketAddr]) {
         let old = self.carrier.layer().ends().to_vec();
         self.carrier.layer_mut().follow(ends);
-        let (program, new) = (self.link.program(), self.carrier.layer().ends());
-        let gone = old.iter().filter(|end| !new.contains(end)).map(|end| program.remove(*end).is_err());
-        let come = new.iter().filter(|end| !old.contains(end)).map(|end| program.add(*end).is_err());
-        let failed = gone.chain(come).filter(|failed| *failed).count() as u64;
+        let new = self.carrier.layer().ends();
+        let failed = self.attachment.follow(&self.queues, &old, new);
         self.carrier.stats.errors += failed;
     }
 
@@ -96,21 +83,18 @@ impl XdpPort {
     /// What was probed, for people: `eth0 queue 0, native, zero-copy`.
     pub fn describe(&self) -> String {
         let numbers: Vec<String> = self.queues.iter().map(|queue| queue.number().to_string()).collect();
-        let attached = match self.link.attached() {
-            AttachMode::Native => "native",
-            AttachMode::Generic => "generic",
-        };
+        let (attached, why) = self.attachment.describe();
         let copies = self.queues.iter().any(|queue| queue.bound() == BindMode::Copy);
         let bound = if copies { "copied by the kernel" } else { "zero-copy" };
-        let name = &self.link.interface().name;
-        let why = self.link.why_not_native().map(|why| format!(" (not native: {why})")).unwrap_or_default();
+        let name = &self.attachment.interface().name;
+        let why = why.map(|why| format!(" (not native: {why})")).unwrap_or_default();
         let layer = if self.carrier.layer().bare_ends().is_some() { ", without IP" } else { "" };
         format!("{name} queue {}, {attached}, {bound}{layer}{why}", numbers.join(" and "))
     }
 
     /// The index of the interface.
     pub fn interface(&self) -> u32 {
-        self.link.interface().index
+        self.attachment.interface().index
     }
 
     /// The descriptors to wait on for frames, in the order of [`XdpPort::receive_from`].
@@ -123,12 +107,30 @@ impl XdpPort {
         self.queues.iter().map(Queue::glance)
     }
 
+    /// Readable when netd has something to say, if it has opened the interface: then call [`XdpPort::hear`].
+    pub fn watch_netd(&self) -> Option<BorrowedFd<'_>> {
+        self.attachment.watch()
+    }
+
+    /// Takes what the kernel tells, and netd. *Cost*: one system call for each read.
+    pub fn hear(&mut self) {
+        self.carrier.layer_mut().hear();
+        self.carrier.stats.errors += self.attachment.hear();
+    }
+
+    /// Is there a way to a destination that is known, and past the kernel? If it is not known yet the kernel is asked soon.
+    pub fn reaches(&mut self, to: &Locator) -> bool {
+        self.attachment.is_there() && self.carrier.layer_mut().route(to).is_some()
+    }
+
     /// Puts a datagram, to be sent with the next [`XdpPort::flush`]. `false` if it is to go by the kernel.
     ///
     /// *Cost*: a copy; a system call if the ring is full.
     #[inline]
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
-        let Some(queue) = self.queues.first_mut() else { return false };
+        // Who has opened the queues has gone: they are to be free again, not used on.
+        let queue = self.queues.first_mut().filter(|_| self.attachment.is_there());
+        let Some(queue) = queue else { return false };
         self.carrier.send(to, parts, |datagram| match queue.put(|frame| datagram.write(frame)) {
             Ok(true) => Put::Taken,
             Ok(false) => Put::Full,

@@ -3,10 +3,14 @@
 //! Owns which frame is whose. Each is either free, or on its way out (TX and completion ring), or on its way in (fill
 //! and RX ring), or taken out of the RX ring and waits for room in the fill ring.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use taut_xdp::{BindMode, ChunkSize, Descriptor, Error, FreeFrames, Link, Rings, Socket, Statistics, Umem};
+use taut_xdp::{
+    BindMode, ChunkSize, Descriptor, Error, FreeFrames, Interface, Link, Rings, Socket, Statistics, Umem,
+};
+
+use crate::netd::Granted;
 
 /// Frames to send that wait for the kernel. It takes them within the call that wakes it where it copies them; more
 /// costs memory, fewer make more calls of a burst.
@@ -15,6 +19,28 @@ const TX: u32 = 1_024;
 /// How often the kernel is woken in a row: it takes 32 frames with each call where it copies. What it does not take
 /// then it is woken for with the next frames. Higher holds up what else there is to do.
 const KICKS: u32 = 2 * TX / 32;
+
+/// How a queue is laid out in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// The entries of its rings.
+    pub rings: Rings,
+    /// How many frames it has.
+    pub chunks: u32,
+    /// How large each is.
+    pub chunk_size: ChunkSize,
+}
+
+impl Layout {
+    /// For an interface with this MTU.
+    pub fn of(mtu: u32) -> Layout {
+        let rings = Rings { tx: TX, completion: TX, ..Rings::default() };
+        let smallest = ChunkSize::B2048;
+        let chunk_size = if mtu <= smallest.largest_mtu() { smallest } else { ChunkSize::B4096 };
+        // Those of TX that the kernel has taken out of the ring are not all back yet.
+        Layout { rings, chunks: rings.fill + 2 * rings.tx, chunk_size }
+    }
+}
 
 pub(crate) struct Queue {
     socket: Socket,
@@ -29,19 +55,33 @@ pub(crate) struct Queue {
 impl Queue {
     /// Takes the queue, with frames to receive into.
     pub(crate) fn open(link: &Link, number: u32, bind: Option<BindMode>) -> Result<Queue, Error> {
-        let rings = Rings { tx: TX, completion: TX, ..Rings::default() };
-        let smallest = ChunkSize::B2048;
-        let fits = link.interface().mtu <= smallest.largest_mtu();
-        let chunk = if fits { smallest } else { ChunkSize::B4096 };
-        // Those of TX that the kernel has taken out of the ring are not all back yet.
-        let umem = Arc::new(Umem::create(rings.fill + 2 * rings.tx, chunk)?);
-        let mut free = FreeFrames::of(&umem);
-        let idle = (0..rings.fill).filter_map(|_| free.take()).collect();
-        let socket = Socket::open(link, number, Arc::clone(&umem), &rings, bind)?;
-        let mut queue = Queue { socket, umem, free, idle, waits: false };
-        queue.refill();
+        let Layout { rings, chunks, chunk_size } = Layout::of(link.interface().mtu);
+        let umem = Arc::new(Umem::create(chunks, chunk_size)?);
+        let queue = Queue::with(Socket::open(link, number, umem, &rings, bind)?);
         link.add(&queue.socket)?;
         Ok(queue)
+    }
+
+    /// Takes one over that `taut netd` has opened.
+    pub(crate) fn adopt(
+        granted: Granted,
+        socket: OwnedFd,
+        frames: OwnedFd,
+        of: &Interface,
+    ) -> Result<Queue, Error> {
+        let Granted { queue, layout: Layout { rings, chunks, chunk_size } } = granted;
+        let umem = Arc::new(Umem::adopt(frames, chunks, chunk_size)?);
+        Ok(Queue::with(Socket::adopt(socket, queue, of, umem, &rings)?))
+    }
+
+    /// With frames to receive into.
+    fn with(socket: Socket) -> Queue {
+        let umem = Arc::clone(socket.umem());
+        let mut free = FreeFrames::of(&umem);
+        let idle = (0..socket.fill.size()).filter_map(|_| free.take()).collect();
+        let mut queue = Queue { socket, umem, free, idle, waits: false };
+        queue.refill();
+        queue
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -124,8 +164,8 @@ impl Queue {
     pub(crate) fn receive(&mut self, budget: usize, sink: &mut dyn FnMut(&[u8])) -> usize {
         let mut received = self.socket.rx.peek(u32::try_from(budget).unwrap_or(u32::MAX));
         for Descriptor { address, len, .. } in received.by_ref() {
-            // SAFETY: a frame that was received is ours until it is in the fill ring. The process has the only
-            // descriptor of the memory.
+            // SAFETY: a frame that was received is ours until it is in the fill ring. No other process has a descriptor
+            // of the memory: `taut netd`, which may have made it, closes its own.
             if let Some(frame) = unsafe { self.umem.bytes(address, len) } {
                 sink(frame);
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use taut_base::Locator;
 use taut_ethernet::{BareEnds, Reached, Stats};
-use taut_port_xdp::{AttachMode, XdpConfig, XdpPort};
+use taut_port_xdp::{AttachMode, Netd, XdpConfig, XdpPort};
 use taut_testbed::frame::{Udp, message, tagged};
 use taut_testbed::{End, Pair, await_that, with_pair};
 use taut_xdp::{ChunkSize, Descriptor, Interface, Link, Mode, Program, Rings, Socket, Umem};
@@ -138,8 +138,9 @@ fn receive(port: &mut XdpPort) -> Vec<Vec<u8>> {
 
 fn passes_through(pair: &Pair, attach: AttachMode) {
     pair.enter(End::A);
-    let config = XdpConfig { interface: "xa".into(), attach: Some(attach), ..XdpConfig::default() };
-    let mut port = XdpPort::open(&config, Reached::Ip(vec![end(End::A)])).unwrap();
+    let config =
+        XdpConfig { interface: "xa".into(), attach: Some(attach), netd: Netd::Never, ..XdpConfig::default() };
+    let mut port = XdpPort::open(&config, Reached::Ip(vec![end(End::A)]), &[]).unwrap();
     let to_mac = Interface::named("xa").unwrap().mac;
     let mut sender = Sender::open(pair, End::B);
     let from_mac = Interface::named("xb").unwrap().mac;
@@ -177,12 +178,13 @@ fn bare(to: [u8; 6], ports: [u16; 2], len: u16, payload: &[u8]) -> Vec<u8> {
 fn passes_through_bare(pair: &Pair, attach: AttachMode) {
     pair.enter(End::A);
     let (own, all) = ([0; 6], [1, 0, 0x5e, 0x7f, 0, 1]);
-    let config = XdpConfig { interface: "xa".into(), attach: Some(attach), ..XdpConfig::default() };
+    let config =
+        XdpConfig { interface: "xa".into(), attach: Some(attach), netd: Netd::Never, ..XdpConfig::default() };
     let ends = BareEnds {
         user: vec![Locator::ethernet(own, PORT)],
         metatraffic: vec![Locator::ethernet(own, PORT - 1), Locator::ethernet(all, PORT - 11)],
     };
-    let mut port = XdpPort::open(&config, Reached::Bare(ends)).unwrap();
+    let mut port = XdpPort::open(&config, Reached::Bare(ends), &[]).unwrap();
     let to = Interface::named("xa").unwrap().mac;
     let mut sender = Sender::open(pair, End::B);
     let rtps = message(1, 200);

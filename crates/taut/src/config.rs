@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use taut_base::{Duration, Result};
 use taut_exec::{DeadlineScheduling, ExecutorConfig, LaneMemory, Scheduling, XdpChoice, XdpLayer};
 use taut_port_udp::{Interface, Multicast, UdpConfig};
-use taut_port_xdp::{AttachMode, XdpConfig};
+use taut_port_xdp::{AttachMode, Netd, XdpConfig};
 use taut_rtps::MulticastChoice;
 
 pub use taut_exec::Driver;
@@ -78,8 +78,8 @@ pub struct Config {
     pub priority_dscp: Vec<(i32, u8)>,
     /// The network interface whose samples go past the kernel's stack by XDP, both ways; empty: none. Discovery,
     /// multicast and what it does not reach go by sockets, so that peers need not do the same. Needs CAP_NET_ADMIN,
-    /// CAP_NET_RAW and CAP_BPF (or root); what is refused is said when the participant is made. One participant has an
-    /// interface.
+    /// CAP_NET_RAW and CAP_BPF (or root), or `taut netd`, which has them; what is refused is said when the participant
+    /// is made. A queue of the interface has one participant, and so has an interface without `taut netd`.
     pub xdp_interface: String,
     /// What is spoken on that interface: UDP over IP, with peers that may use sockets, or frames without IP, with peers
     /// that do the same.
@@ -88,6 +88,8 @@ pub struct Config {
     pub xdp_queues: Vec<u32>,
     /// Where the kernel runs the program that tells what is Taut's.
     pub xdp_mode: XdpMode,
+    /// Who opens that interface over IP: `taut netd`, where it listens, or the participant itself.
+    pub xdp_netd: Netd,
     /// The priority that frames past the kernel carry in a VLAN tag of no network (IEEE 802.1Q, PCP); `None`: they
     /// carry no tag. *Range*: 0 to 7.
     pub xdp_pcp: Option<u8>,
@@ -154,6 +156,7 @@ impl Default for Config {
             xdp_layer: XdpLayer::Ip,
             xdp_queues: Vec::new(),
             xdp_mode: XdpMode::Auto,
+            xdp_netd: Netd::Auto,
             xdp_pcp: None,
             local: true,
             local_directory: None,
@@ -235,6 +238,7 @@ impl Config {
                     XdpMode::Generic => Some(AttachMode::Generic),
                 },
                 bind: None,
+                netd: self.xdp_netd.clone(),
             },
             layer: self.xdp_layer,
         }

@@ -131,7 +131,7 @@ impl fmt::Display for Error {
             Error::NotAllowed { call, capabilities } => write!(
                 f,
                 "this process may not call {call}: give it {capabilities} (`setcap`, or the policy of its \
-                 container), or run it as root"
+                 container), run it as root, or have `taut netd` do it for programs without privileges"
             ),
             Error::NoInterface { interface } => {
                 write!(f, "there is no interface {interface} here: `ip link` lists those of this namespace")

@@ -45,6 +45,7 @@ const UDP: i16 = 8;
 /// Where the key of a destination is made, on the stack. See [`Key`].
 const KEY: i16 = -(size_of::<Key>() as i16);
 const KEY_PORT: i16 = KEY + 16;
+const KEY_QUEUE: i16 = KEY_PORT + 2;
 
 const UDP_AND_MAGIC: i16 = UDP + MAGIC.len() as i16;
 
@@ -55,23 +56,24 @@ const PROTOCOL_UDP: i32 = 17;
 /// RTPS 2.5 §9.4.4: what a message begins with.
 const MAGIC: [u8; 4] = *b"RTPS";
 
-/// A destination as the map of them has it, all in the order of the network. A port alone does not do: a host may
-/// pass on, by routes or bridges, what is for the same port of another one.
+/// A destination as the map of them has it, address and port in the order of the network. A port alone does not do: a
+/// host may pass on, by routes or bridges, what is for the same port of another one. The queue is in it because queues
+/// have different owners: what comes by another one's queue is the kernel's, which knows whose it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub(crate) struct Key {
     address: [u8; 16],
     port: [u8; 2],
-    zeros: [u8; 2],
+    queue: u16,
 }
 
-impl From<SocketAddr> for Key {
-    fn from(to: SocketAddr) -> Key {
+impl Key {
+    pub fn new(to: SocketAddr, queue: u16) -> Key {
         let address = match to.ip() {
             IpAddr::V4(v4) => v4.to_ipv6_mapped(),
             IpAddr::V6(v6) => v6,
         };
-        Key { address: address.octets(), port: to.port().to_be_bytes(), zeros: [0; 2] }
+        Key { address: address.octets(), port: to.port().to_be_bytes(), queue }
     }
 }
 
@@ -141,8 +143,8 @@ fn udp(code: &mut Assembler, pass: Label) {
     code.jump_unless(R3, i32::from_ne_bytes(MAGIC), pass);
     code.load(Size::Half, R3, R7, 2);
     code.store(Size::Half, R10, KEY_PORT, R3);
-    code.set(R3, 0);
-    code.store(Size::Half, R10, KEY_PORT + 2, R3);
+    code.load(Size::Word, R3, R6, RX_QUEUE_INDEX);
+    code.store(Size::Half, R10, KEY_QUEUE, R3);
     code.copy(R2, R10);
     code.add(R2, i32::from(KEY));
     code.map(R1, DESTINATIONS);
@@ -192,7 +194,7 @@ fn ipv6(code: &mut Assembler, pass: Label) {
 /// store the low byte first.
 pub(crate) fn tags(mode: Mode) -> [[u8; 8]; 2] {
     let [sha256, sha1]: [u64; 2] = match mode {
-        Mode::L3 => [0x76b6_2568_39e6_e950, 0x6f57_01d1_b962_5fc9],
+        Mode::L3 => [0x95a3_e69e_92be_98ff, 0x7907_69f5_d775_916f],
         Mode::L2 => [0x15a3_5f1b_4fe9_075f, 0xc912_cedb_e6db_cede],
     };
     [sha256.to_be_bytes(), sha1.to_be_bytes()]

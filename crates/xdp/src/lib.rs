@@ -21,7 +21,7 @@
 //!
 //! let interface = Interface::named("eth0")?;
 //! let program = Program::load(Mode::L3)?;
-//! program.add("192.0.2.1:7411".parse().expect("an address"))?;
+//! program.add("192.0.2.1:7411".parse().expect("an address"), 0)?;
 //! let link = Link::attach(program, &interface, None)?;
 //! let umem = Arc::new(Umem::create(4_096, ChunkSize::B2048)?);
 //! let mut free = FreeFrames::of(&umem);
@@ -41,6 +41,7 @@ mod bpf;
 mod error;
 mod filter;
 mod group;
+mod handover;
 mod interface;
 mod link;
 mod mapping;
@@ -52,6 +53,7 @@ mod umem;
 pub use error::Error;
 pub use filter::{ETHERTYPE, Mode};
 pub use group::Membership;
+pub use handover::Handover;
 pub use interface::Interface;
 pub use link::{AttachMode, Link};
 pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};

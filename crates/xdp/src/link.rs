@@ -4,7 +4,7 @@
 //! until one is, and after it has gone, all frames of the queue are the kernel's. The kernel asks for privileges
 //! where a program is loaded and not here: whoever is given the descriptor of one can attach it.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
@@ -77,12 +77,16 @@ impl Link {
     ///
     /// *Errors*: [`Error::OtherInterface`]: the kernel would drop them without a word. *Cost*: one system call.
     pub fn add(&self, socket: &Socket) -> Result<(), Error> {
+        self.add_bound(socket.fd(), socket.interface(), socket.queue())
+    }
+
+    pub(crate) fn add_bound(&self, fd: BorrowedFd<'_>, to: &Interface, queue: u32) -> Result<(), Error> {
         // Indices are those of one namespace; the MTU may have changed meanwhile.
         let identity = |interface: &Interface| (interface.index, interface.name.clone(), interface.mac);
-        if identity(socket.interface()) != identity(&self.interface) {
+        if identity(to) != identity(&self.interface) {
             return Err(Error::OtherInterface { interface: self.interface.name.clone() });
         }
-        self.program.add_socket(socket)
+        self.program.add_socket(fd, queue)
     }
 
     /// Passes the frames of a queue to the kernel, from now on; whether a socket had them. One that is dropped

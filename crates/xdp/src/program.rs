@@ -9,13 +9,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use crate::Error;
 use crate::bpf::{self, HASH, Map, XSKMAP};
 use crate::error::BPF_CAPABILITIES;
 use crate::filter::{DESTINATIONS, Key, Mode, SOCKETS, assemble, tags};
-use crate::{Error, Socket};
 
-/// How many destinations a program takes. A participant has one for each address of the interface, and a network has
-/// room for 120 participants by the rules of RTPS 2.5 §9.6.2.3; more cost 100 bytes each.
+/// How many destinations a program takes. A participant has one for each address of the interface and each of its
+/// queues, and a network has room for 120 participants by the rules of RTPS 2.5 §9.6.2.3; more cost 100 bytes each.
 pub const MAX_DESTINATIONS: u32 = 1_024;
 /// How many queues: virtual interfaces have up to 4,096. A slot costs eight bytes.
 pub const MAX_QUEUES: u32 = 4_096;
@@ -81,21 +81,22 @@ impl Program {
         bpf::tag(self.fd.as_fd()).map_err(|errno| refused("bpf(BPF_OBJ_GET_INFO_BY_FD)", errno))
     }
 
-    /// Redirects messages to this address and UDP port, from now on. Again is harmless, and in mode L2 it does nothing.
+    /// Redirects messages to this address and UDP port that come by this queue, from now on; the same by another queue
+    /// stays the kernel's. Again is harmless, and in mode L2 it does nothing.
     ///
     /// *Errors*: [`Error::TooManyDestinations`]. *Cost*: one system call.
-    pub fn add(&self, to: SocketAddr) -> Result<(), Error> {
+    pub fn add(&self, to: SocketAddr, queue: u32) -> Result<(), Error> {
         let Some(destinations) = &self.destinations else { return Ok(()) };
-        destinations.update(to.into(), 1).map_err(|errno| match errno {
+        destinations.update(key(to, queue)?, 1).map_err(|errno| match errno {
             Errno::TOOBIG => Error::TooManyDestinations,
             _ => refused("bpf(BPF_MAP_UPDATE_ELEM)", errno),
         })
     }
 
-    /// Passes messages to this address and UDP port, from now on; whether they were redirected.
-    pub fn remove(&self, to: SocketAddr) -> Result<bool, Error> {
+    /// Passes messages to this address and UDP port that come by this queue, from now on; whether they were redirected.
+    pub fn remove(&self, to: SocketAddr, queue: u32) -> Result<bool, Error> {
         let Some(destinations) = &self.destinations else { return Ok(false) };
-        destinations.delete(to.into()).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
+        destinations.delete(key(to, queue)?).map_err(|errno| refused("bpf(BPF_MAP_DELETE_ELEM)", errno))
     }
 
     /// Runs it on a frame without an interface, as one of queue 0, so many times. Frames have at least the 14
@@ -112,9 +113,9 @@ impl Program {
     }
 
     /// Gives the frames of a socket's queue to the socket. Of which interface they are is the link's business.
-    pub(crate) fn add_socket(&self, socket: &Socket) -> Result<(), Error> {
-        let fd = socket.fd().as_raw_fd() as u32;
-        self.sockets.update(socket.queue(), fd).map_err(|errno| refused("bpf(BPF_MAP_UPDATE_ELEM)", errno))
+    pub(crate) fn add_socket(&self, socket: BorrowedFd<'_>, queue: u32) -> Result<(), Error> {
+        let fd = socket.as_raw_fd() as u32;
+        self.sockets.update(queue, fd).map_err(|errno| refused("bpf(BPF_MAP_UPDATE_ELEM)", errno))
     }
 
     /// Passes the frames of a queue; whether a socket had them.
@@ -127,6 +128,13 @@ impl AsFd for Program {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+fn key(to: SocketAddr, queue: u32) -> Result<Key, Error> {
+    let number = u16::try_from(queue).ok().filter(|_| queue < MAX_QUEUES);
+    let number =
+        number.ok_or_else(|| Error::BadParameter(format!("no queue {queue} can be: choose a lower one")));
+    Ok(Key::new(to, number?))
 }
 
 /// What a refusal of bpf(2) means wherever it comes from.

@@ -109,29 +109,32 @@ impl Socket {
         wanted: Option<BindMode>,
     ) -> Result<Socket, Error> {
         let interface = link.interface();
+        let fd = set_up(interface, &umem, rings)?;
+        let (fill, completion, rx, tx) = map(&fd, rings)?;
+        bind_to(&fd, interface, queue, probed(link, wanted), QUEUE_TRIES)?;
+        let bound = bound(&fd)?;
+        Ok(Socket { fill, completion, rx, tx, fd, umem, interface: interface.clone(), queue, bound })
+    }
+
+    /// The socket that another process has bound with a [`Handover`] and passed, with the frames and the rings that it
+    /// told. Linux 6.4: earlier ones map no rings of a socket that is bound.
+    ///
+    /// *Errors*: [`Error::BadParameter`] if it is no socket of AF_XDP or the rings cannot be. *Cost*: seven system calls.
+    pub fn adopt(
+        fd: OwnedFd,
+        queue: u32,
+        interface: &Interface,
+        umem: Arc<Umem>,
+        rings: &Rings,
+    ) -> Result<Socket, Error> {
+        if sockopt::socket_domain(&fd) != Ok(AddressFamily::XDP) {
+            let what =
+                "the descriptor that was passed is no socket of AF_XDP: use one version of Taut at both ends";
+            return Err(Error::BadParameter(what.into()));
+        }
         check(interface, &umem, rings)?;
-        let fd = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None).map_err(
-            |errno| match errno {
-                Errno::PERM => Error::NotAllowed { call: "socket AF_XDP", capabilities: SOCKET_CAPABILITY },
-                Errno::AFNOSUPPORT => {
-                    Error::NoXdp { interface: interface.name.clone(), what: "kernel with AF_XDP" }
-                }
-                _ => Error::refused("socket AF_XDP", errno),
-            },
-        )?;
-        register(&fd, &umem)?;
-        let (fill, completion, rx, tx) =
-            map(&fd, rings).map_err(|errno| Error::refused("rings of an AF_XDP socket", errno))?;
-        // A driver moves frames without copies for its own program only.
-        let probed = match (wanted, link.attached()) {
-            (Some(BindMode::ZeroCopy), _) => &[BindMode::ZeroCopy][..],
-            (None, AttachMode::Native) => &[BindMode::ZeroCopy, BindMode::Copy],
-            _ => &[BindMode::Copy],
-        };
-        bind_to(&fd, interface, queue, probed)?;
-        let options = sockopt::xdp_options(&fd).map_err(|errno| Error::refused("XDP_OPTIONS", errno))?;
-        let zero_copy = options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
-        let bound = if zero_copy { BindMode::ZeroCopy } else { BindMode::Copy };
+        let (fill, completion, rx, tx) = map(&fd, rings)?;
+        let bound = bound(&fd)?;
         Ok(Socket { fill, completion, rx, tx, fd, umem, interface: interface.clone(), queue, bound })
     }
 
@@ -205,6 +208,44 @@ impl Socket {
     }
 }
 
+/// A socket with its frames and rings, not bound yet.
+pub(crate) fn set_up(interface: &Interface, umem: &Umem, rings: &Rings) -> Result<OwnedFd, Error> {
+    check(interface, umem, rings)?;
+    let fd =
+        socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None).map_err(|errno| {
+            match errno {
+                Errno::PERM => Error::NotAllowed { call: "socket AF_XDP", capabilities: SOCKET_CAPABILITY },
+                Errno::AFNOSUPPORT => {
+                    Error::NoXdp { interface: interface.name.clone(), what: "kernel with AF_XDP" }
+                }
+                _ => Error::refused("socket AF_XDP", errno),
+            }
+        })?;
+    register(&fd, umem)?;
+    size(&fd, rings).map_err(refused_rings)?;
+    Ok(fd)
+}
+
+fn refused_rings(errno: Errno) -> Error {
+    Error::refused("rings of an AF_XDP socket", errno)
+}
+
+/// The modes to bind in, in this order. A driver moves frames without copies for its own program only.
+pub(crate) fn probed(link: &Link, wanted: Option<BindMode>) -> &'static [BindMode] {
+    match (wanted, link.attached()) {
+        (Some(BindMode::ZeroCopy), _) => &[BindMode::ZeroCopy],
+        (None, AttachMode::Native) => &[BindMode::ZeroCopy, BindMode::Copy],
+        _ => &[BindMode::Copy],
+    }
+}
+
+/// How the kernel moves the frames of a socket that is bound.
+fn bound(fd: &OwnedFd) -> Result<BindMode, Error> {
+    let options = sockopt::xdp_options(fd).map_err(|errno| Error::refused("XDP_OPTIONS", errno))?;
+    let zero_copy = options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
+    Ok(if zero_copy { BindMode::ZeroCopy } else { BindMode::Copy })
+}
+
 fn check(interface: &Interface, umem: &Umem, rings: &Rings) -> Result<(), Error> {
     for size in [rings.fill, rings.completion, rings.rx, rings.tx] {
         if !size.is_power_of_two() {
@@ -237,22 +278,35 @@ fn register(fd: &OwnedFd, umem: &Umem) -> Result<(), Error> {
 
 type Mapped = (Producer<u64>, Consumer<u64>, Consumer<Descriptor>, Producer<Descriptor>);
 
-fn map(fd: &OwnedFd, rings: &Rings) -> Result<Mapped, Errno> {
+fn size(fd: &OwnedFd, rings: &Rings) -> Result<(), Errno> {
     sockopt::set_xdp_umem_fill_ring_size(fd, rings.fill)?;
     sockopt::set_xdp_umem_completion_ring_size(fd, rings.completion)?;
     sockopt::set_xdp_rx_ring_size(fd, rings.rx)?;
-    sockopt::set_xdp_tx_ring_size(fd, rings.tx)?;
-    let at = sockopt::xdp_mmap_offsets(fd)?;
-    Ok((
-        Producer::map(fd.as_fd(), XDP_UMEM_PGOFF_FILL_RING, &at.fr, rings.fill)?,
-        Consumer::map(fd.as_fd(), XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, rings.completion)?,
-        Consumer::map(fd.as_fd(), XDP_PGOFF_RX_RING, &at.rx, rings.rx)?,
-        Producer::map(fd.as_fd(), XDP_PGOFF_TX_RING, &at.tx, rings.tx)?,
-    ))
+    sockopt::set_xdp_tx_ring_size(fd, rings.tx)
 }
 
-/// Binds in the first of the probed modes that is there.
-fn bind_to(fd: &OwnedFd, interface: &Interface, queue: u32, probed: &[BindMode]) -> Result<(), Error> {
+/// The kernel maps no more of a ring than it has.
+fn map(fd: &OwnedFd, rings: &Rings) -> Result<Mapped, Error> {
+    let map = || -> Result<Mapped, Errno> {
+        let at = sockopt::xdp_mmap_offsets(fd)?;
+        Ok((
+            Producer::map(fd.as_fd(), XDP_UMEM_PGOFF_FILL_RING, &at.fr, rings.fill)?,
+            Consumer::map(fd.as_fd(), XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, rings.completion)?,
+            Consumer::map(fd.as_fd(), XDP_PGOFF_RX_RING, &at.rx, rings.rx)?,
+            Producer::map(fd.as_fd(), XDP_PGOFF_TX_RING, &at.tx, rings.tx)?,
+        ))
+    };
+    map().map_err(refused_rings)
+}
+
+/// Binds in the first of the probed modes that is there; so many tries for a queue that is taken.
+pub(crate) fn bind_to(
+    fd: &OwnedFd,
+    interface: &Interface,
+    queue: u32,
+    probed: &[BindMode],
+    tries: u32,
+) -> Result<(), Error> {
     let mut refused = Errno::OPNOTSUPP;
     for mode in probed {
         let mode = match mode {
@@ -260,7 +314,7 @@ fn bind_to(fd: &OwnedFd, interface: &Interface, queue: u32, probed: &[BindMode])
             BindMode::Copy => SocketAddrXdpFlags::XDP_COPY,
         };
         let flags = mode | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
-        refused = match patiently(|| bind(fd, &SocketAddrXdp::new(flags, interface.index, queue))) {
+        refused = match patiently(tries, || bind(fd, &SocketAddrXdp::new(flags, interface.index, queue))) {
             Ok(()) => return Ok(()),
             Err(errno) => errno,
         };
@@ -284,9 +338,9 @@ fn bind_to(fd: &OwnedFd, interface: &Interface, queue: u32, probed: &[BindMode])
 }
 
 /// Again for as long as the queue may just be on its way to be free.
-fn patiently(mut bind: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+fn patiently(tries: u32, mut bind: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     let pause = Timespec { tv_sec: 0, tv_nsec: QUEUE_PAUSE.subsec_nanos().into() };
-    for _ in 1..QUEUE_TRIES {
+    for _ in 1..tries {
         match bind() {
             Err(Errno::BUSY) => drop(rustix::thread::nanosleep(&pause)),
             other => return other,

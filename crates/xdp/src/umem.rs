@@ -6,7 +6,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::param::page_size;
 
@@ -60,7 +60,7 @@ impl Umem {
         if chunks == 0 {
             return Err(Error::BadParameter("a UMEM has at least one chunk: choose twice a ring".into()));
         }
-        let len = (chunks as usize * chunk_size.bytes() as usize).next_multiple_of(page_size());
+        let len = len_of(chunks, chunk_size);
         let refused =
             |call: &str, errno: Errno| Error::refused(format!("{call} of {len} B of frames"), errno);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -70,6 +70,35 @@ impl Umem {
             .map_err(|errno| refused("seal", errno))?;
         let mapping = Mapping::new(fd.as_fd(), len, 0).map_err(|errno| refused("mmap", errno))?;
         Ok(Umem { fd, mapping, chunks, chunk_size })
+    }
+
+    /// The memory that another process has made with [`Umem::create`] and passed.
+    ///
+    /// *Errors*: [`Error::BadParameter`] if it is no memfd of that length, or not sealed. *Cost*: three system calls.
+    pub fn adopt(fd: OwnedFd, chunks: u32, chunk_size: ChunkSize) -> Result<Umem, Error> {
+        let wrong = |what: &str| {
+            Error::BadParameter(format!(
+                "the frames that were passed are {what}: use one version of Taut at both ends"
+            ))
+        };
+        let len = len_of(chunks, chunk_size);
+        // No other file has seals, so whoever has some is a memfd.
+        let seals = fcntl_get_seals(&fd).map_err(|_| wrong("no memfd"))?;
+        if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(wrong("not sealed"));
+        }
+        let found = fstat(&fd).map_err(|errno| Error::refused("fstat of frames", errno))?.st_size;
+        if chunks == 0 || usize::try_from(found) != Ok(len) {
+            return Err(wrong(&format!("{found} B and not {len}")));
+        }
+        let mapping =
+            Mapping::new(fd.as_fd(), len, 0).map_err(|errno| Error::refused("mmap of frames", errno))?;
+        Ok(Umem { fd, mapping, chunks, chunk_size })
+    }
+
+    /// Gives up the mapping; the memfd stays.
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.fd
     }
 
     /// How many chunks it has.
@@ -131,6 +160,11 @@ impl Umem {
         let end = chunk + u64::from(self.chunk_size.bytes());
         (address + u64::from(len) <= end).then(|| self.mapping.base().as_ptr().wrapping_add(address as usize))
     }
+}
+
+/// Bytes of so many chunks, in whole pages.
+fn len_of(chunks: u32, chunk_size: ChunkSize) -> usize {
+    (chunks as usize * chunk_size.bytes() as usize).next_multiple_of(page_size())
 }
 
 /// The chunks that nobody uses. *Cost*: no allocation after it is made.
@@ -202,6 +236,34 @@ mod tests {
         free.put(8_192 + 256);
         free.put(1 << 40);
         assert_eq!((free.len(), free.take(), free.take()), (1, Some(8_192), None));
+    }
+
+    #[test]
+    fn only_what_was_made_so_is_adopted() {
+        let made = || Umem::create(3, ChunkSize::B2048).unwrap().into_fd();
+        let plain = |len: u64| {
+            let fd = memfd_create("plain", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+            ftruncate(&fd, len).unwrap();
+            fd
+        };
+        let shared = Umem::create(3, ChunkSize::B2048).unwrap();
+        let adopted = Umem::adopt(shared.fd().try_clone_to_owned().unwrap(), 3, ChunkSize::B2048).unwrap();
+        // SAFETY: no ring has the chunk, and one slice lives at a time.
+        unsafe { shared.bytes_mut(0, 1) }.unwrap().fill(9);
+        // SAFETY: the same.
+        assert_eq!(unsafe { adopted.bytes(0, 1) }, Some(&[9][..]), "it is the same memory");
+        let file = OwnedFd::from(std::fs::File::open("/proc/self/exe").unwrap());
+        let refused =
+            |fd: OwnedFd, chunks| Umem::adopt(fd, chunks, ChunkSize::B2048).err().unwrap().to_string();
+        for (fd, chunks, what) in [
+            (made(), 5, "8192 B and not 12288"),
+            (made(), 0, "8192 B and not 0"),
+            (plain(8_192), 3, "not sealed"),
+            (file, 3, "no memfd"),
+        ] {
+            let text = refused(fd, chunks);
+            assert!(text.contains(what), "{text}");
+        }
     }
 
     #[test]

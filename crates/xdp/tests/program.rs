@@ -43,10 +43,13 @@ fn l3_takes_messages_to_our_ports_only() {
         }
         assert_eq!(verdict(link, &ours.l2(&rtps)), Verdict::Pass);
         for (to, make) in others.destinations().into_iter().zip([Udp::ipv4, Udp::ipv6]) {
-            link.program().add(to).unwrap();
+            link.program().add(to, 1).unwrap();
+            assert_eq!(verdict(link, &make(&others, &rtps)), Verdict::Pass, "it came by another queue");
+            assert_eq!(link.program().remove(to, 1), Ok(true));
+            link.program().add(to, 0).unwrap();
             assert_eq!(verdict(link, &make(&others, &rtps)), Verdict::Redirect);
-            assert_eq!(link.program().remove(to), Ok(true));
-            assert_eq!(link.program().remove(to), Ok(false));
+            assert_eq!(link.program().remove(to, 0), Ok(true));
+            assert_eq!(link.program().remove(to, 0), Ok(false));
             assert_eq!(verdict(link, &make(&others, &rtps)), Verdict::Pass);
         }
         // For another host, by way of this one.
@@ -115,8 +118,8 @@ fn l2_takes_its_ethertype_only() {
         second[13] += 1;
         assert_eq!(verdict(link, &second), Verdict::Pass, "the other experimental ethertype");
         let to = udp.destinations()[0];
-        assert_eq!(link.program().add(to), Ok(()));
-        assert_eq!(link.program().remove(to), Ok(false));
+        assert_eq!(link.program().add(to, 0), Ok(()));
+        assert_eq!(link.program().remove(to, 0), Ok(false));
     });
 }
 

@@ -194,12 +194,12 @@ fn more_destinations_than_there_is_room_for() {
         let program = Program::load(Mode::L3).unwrap();
         let at = |port: u16| SocketAddr::from(([10, 0, 0, 1], port));
         for port in 0..MAX_DESTINATIONS as u16 {
-            program.add(at(port)).unwrap();
+            program.add(at(port), 0).unwrap();
         }
-        assert_eq!(program.add(at(5)), Ok(()), "it is there already");
-        assert_eq!(program.add(at(MAX_DESTINATIONS as u16)), Err(Error::TooManyDestinations));
-        assert_eq!(program.remove(at(7)), Ok(true));
-        assert_eq!(program.add(at(MAX_DESTINATIONS as u16)), Ok(()));
+        assert_eq!(program.add(at(5), 0), Ok(()), "it is there already");
+        assert_eq!(program.add(at(MAX_DESTINATIONS as u16), 0), Err(Error::TooManyDestinations));
+        assert_eq!(program.remove(at(7), 0), Ok(true));
+        assert_eq!(program.add(at(MAX_DESTINATIONS as u16), 0), Ok(()));
     });
 }
 
@@ -247,6 +247,7 @@ fn no_privilege() {
         let needs = |error: &Error, capability: &str| {
             let text = error.to_string();
             assert!(matches!(error, Error::NotAllowed { .. }) && text.contains(capability), "{text}");
+            assert!(text.contains("`taut netd`"), "{text}");
         };
         needs(&Program::load(Mode::L3).err().unwrap(), "CAP_NET_ADMIN and CAP_BPF");
         needs(&Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap(), "CAP_NET_RAW");

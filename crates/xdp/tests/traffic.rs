@@ -141,10 +141,10 @@ fn beside_the_kernel(pair: &Pair, attached: AttachMode) {
     station.assert_silent();
 
     let own = (End::B.ipv4(), PORT).into();
-    assert_eq!(link.program().remove(own), Ok(true));
+    assert_eq!(link.program().remove(own, 0), Ok(true));
     to(PORT, &rtps);
     await_kernel(&ours, &rtps);
-    link.program().add(own).unwrap();
+    link.program().add(own, 0).unwrap();
     assert_eq!(link.remove(0), Ok(true));
     to(PORT, &rtps);
     await_kernel(&ours, &rtps);

@@ -9,6 +9,7 @@ use taut::{Config, DomainParticipant};
 
 use crate::demo::DemoArguments;
 use crate::failure::Failure;
+use crate::netd::NetdArguments;
 use crate::nic::NicArguments;
 use crate::top::TopArguments;
 
@@ -71,6 +72,23 @@ pub enum Command {
     /// wanted. Says of each step what it gains and whether this NIC and kernel can do it. Ends with 1 if the system
     /// refused a step, with 2 if the file is wrong, or if `status` finds something to do.
     Nic(NicArguments),
+    /// Open queues of network interfaces for participants without privileges, as a policy allows
+    ///
+    /// Run it as root, or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, in the
+    /// network namespace of the participants. Needs Linux 6.4. Samples do not pass through it.
+    /// The policy has rules as
+    ///
+    ///   [[allow]]
+    ///   user = "robot"         # or a number, or group = "dds"
+    ///   interface = "eth0"
+    ///   queues = [0, 1]
+    ///   domains = [0]
+    ///   participants = 2       # at most; as many as there are queues if it is left out
+    ///
+    /// and what no rule allows is refused. Ctrl-C ends it; what it has opened goes with it, and
+    /// participants go on by their sockets. TAUT_LOG=info tells who has got what.
+    #[command(verbatim_doc_comment)]
+    Netd(NetdArguments),
     /// Print the settings that are in force
     Config {
         /// Print each setting as a JSON object

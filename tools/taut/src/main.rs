@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod list;
+mod netd;
 mod nic;
 mod output;
 mod picture;
@@ -60,6 +61,7 @@ fn run(arguments: &Arguments) -> Result<End, Failure> {
         Command::Perf(options) => perf(options),
         Command::Doctor(options) => doctor::run(&arguments.network, options),
         Command::Nic(options) => nic::run(&arguments.network, options),
+        Command::Netd(options) => netd::run(options),
         Command::Config { json } => config::run(&arguments.network, *json),
     }
 }

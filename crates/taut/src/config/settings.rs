@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use taut_base::Duration;
 
-use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, XdpLayer, XdpMode};
+use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, Netd, XdpLayer, XdpMode};
 
 /// One setting: `name` in the file, `TAUT_NAME` in the environment.
 pub(super) struct Row {
@@ -107,7 +107,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_interface",
         allowed: "the name of a network interface; empty for none",
-        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. Firewall and captures of the kernel do not see what goes past it. One participant has an interface. Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.",
+        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, or `taut netd`.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.xdp_interface);
             Some(())
@@ -148,6 +148,24 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| {
             let name = XDP_MODES.iter().find(|(_, mode)| *mode == config.xdp_mode).map(|(name, _)| *name);
             format!("{:?}", name.unwrap_or_default())
+        },
+    },
+    Row {
+        name: "xdp_netd",
+        allowed: "a path; `off` for none; empty for `/run/taut/netd.sock` if `taut netd` listens there",
+        meaning: "Where `taut netd` listens, which opens `xdp_interface` over IP for participants without privileges, as its policy allows. Without one the participant opens it itself.",
+        set: Set::One(|config, text| {
+            config.xdp_netd = match text {
+                "" => Netd::Auto,
+                "off" => Netd::Never,
+                path => Netd::At(path.into()),
+            };
+            Some(())
+        }),
+        get: |config| match &config.xdp_netd {
+            Netd::Auto => "\"\"".into(),
+            Netd::Never => "\"off\"".into(),
+            Netd::At(path) => format!("{:?}", path.to_string_lossy()),
         },
     },
     Row {

@@ -18,11 +18,11 @@ pub struct Station {
     pub free: FreeFrames,
 }
 
-/// Has a program take what is for [`PORT`] of this end, and of frames made by hand.
+/// Has a program take what is for [`PORT`] of this end and comes by the first queue, and of frames made by hand.
 pub fn add_port(program: &Program, end: End) {
     let ours = Udp { to: end.ipv4(), ..Udp::to_port(PORT) };
     for to in [ours.destinations(), Udp::to_port(PORT).destinations()].concat() {
-        program.add(to).expect("there is room");
+        program.add(to, 0).expect("there is room");
     }
 }
 

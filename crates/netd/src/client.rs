@@ -1,0 +1,186 @@
+//! One participant: who it is, what it has, and what is owed to it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use taut_port_xdp::netd::{Connection, Granted, Layout, Message, Peer, UdpEnd, udp_end};
+use taut_xdp::{Error, Handover, Link};
+
+/// How long who has connected may take to say what it wants: it says so at once. Longer and a program that does nothing
+/// holds a place for longer.
+pub(crate) const TO_ASK: Duration = Duration::from_secs(2);
+/// How long a queue is tried for: the kernel frees one some 40 ms after its socket was closed. Shorter and a restart
+/// fails, longer and a queue that stays taken is told later.
+pub(crate) const TO_BIND: Duration = Duration::from_secs(1);
+
+/// A participant that is connected.
+pub(crate) struct Client {
+    pub connection: Connection,
+    pub peer: Peer,
+    pub state: State,
+}
+
+pub(crate) enum State {
+    /// It has not said what it wants.
+    New(Instant),
+    /// Its queues are on their way to be free; those before this one are bound.
+    Waits { since: Instant, share: Share, layout: Layout, handovers: Vec<Handover>, bound: usize },
+    /// It has its queues.
+    Has(Share),
+}
+
+/// What a participant has.
+pub(crate) struct Share {
+    /// By which rule.
+    pub rule: usize,
+    /// What the interface is known by.
+    pub interface: u64,
+    pub queues: Vec<u32>,
+    pub proofs: Vec<Proof>,
+    /// Where it receives.
+    pub ends: Vec<SocketAddr>,
+}
+
+/// A socket of UDP that shows whose a port is. It is kept, so that the port stays taken.
+pub(crate) struct Proof {
+    socket: OwnedFd,
+    pub end: UdpEnd,
+}
+
+/// Why a client is dropped.
+pub(crate) enum End {
+    /// It has ended.
+    Gone,
+    /// It was told why.
+    Refused(String),
+    /// It breaks the rules.
+    Hostile(String),
+    /// It is late, or does not read.
+    Stalled(&'static str),
+}
+
+impl Client {
+    /// What it has or is about to have.
+    pub fn share(&self) -> Option<&Share> {
+        match &self.state {
+            State::New(_) => None,
+            State::Waits { share, .. } | State::Has(share) => Some(share),
+        }
+    }
+
+    /// Says something. Who does not read is dropped.
+    pub fn tell(&self, message: &Message) -> Result<(), End> {
+        sent(self.connection.send(message, &[]))
+    }
+
+    /// Refuses what it wants, and with it all else.
+    pub fn refuse(&self, why: String) -> End {
+        // That it cannot be told changes nothing: it goes.
+        let _ = self.connection.send(&Message::Refused { why: why.clone() }, &[]);
+        End::Refused(why)
+    }
+
+    /// Binds what is not bound yet, and passes it on once all is. Returns whether that was now.
+    pub fn advance(&mut self, link: Option<&Link>, now: Instant) -> Result<bool, End> {
+        let State::Waits { since, handovers, bound, .. } = &mut self.state else { return Ok(false) };
+        let Some(link) = link else { return Err(End::Gone) };
+        while let Some(next) = handovers.get(*bound) {
+            match next.bind(link) {
+                Ok(()) => *bound += 1,
+                Err(Error::QueueTaken { .. }) if now < *since + TO_BIND => return Ok(false),
+                Err(error) => return Err(self.refuse(error.to_string())),
+            }
+        }
+        self.pass_on(link)?;
+        Ok(true)
+    }
+
+    /// Gives the sockets and their memory away.
+    fn pass_on(&mut self, link: &Link) -> Result<(), End> {
+        let State::Waits { share, layout, handovers, .. } =
+            std::mem::replace(&mut self.state, State::New(Instant::now()))
+        else {
+            return Ok(());
+        };
+        let why = link.why_not_native().map(ToString::to_string).unwrap_or_default();
+        let (interface, attached) = (link.interface().index, link.attached());
+        self.state = State::Has(share);
+        self.tell(&Message::Taken { interface, attached, why_not_native: why })?;
+        for handover in &handovers {
+            let granted = Granted { queue: handover.queue(), layout };
+            sent(self.connection.send(&Message::Queue(granted), &handover.fds()))?;
+        }
+        Ok(())
+    }
+}
+
+fn sent(result: Result<(), Errno>) -> Result<(), End> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(Errno::PIPE | Errno::CONNRESET) => Err(End::Gone),
+        Err(_) => Err(End::Stalled("does not read what it is told")),
+    }
+}
+
+impl Proof {
+    /// Looks what a descriptor shows.
+    ///
+    /// *Errors*: the descriptor again, if it is no socket of UDP.
+    pub fn of(socket: OwnedFd) -> Result<Proof, OwnedFd> {
+        match udp_end(socket.as_fd()) {
+            Some(end) => Ok(Proof { socket, end }),
+            None => Err(socket),
+        }
+    }
+
+    /// Does it still show what it did? A socket that the kernel chose a port for can give it up.
+    pub fn holds(&self) -> bool {
+        udp_end(self.socket.as_fd()) == Some(self.end)
+    }
+
+    /// Does it show that what comes there by an interface is its owner's?
+    pub fn covers(&self, end: &SocketAddr, interface: u32) -> bool {
+        let own = self.end.address;
+        let is_everywhere = match own.ip() {
+            IpAddr::V4(v4) => v4.is_unspecified() && end.is_ipv4(),
+            IpAddr::V6(v6) => v6.is_unspecified() && end.is_ipv6(),
+        };
+        own.port() == end.port()
+            && (is_everywhere || own.ip() == end.ip())
+            && [0, interface].contains(&self.end.interface)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    fn proof(address: &str) -> (Proof, u16) {
+        let socket = UdpSocket::bind(address).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        (Proof::of(socket.into()).ok().unwrap(), port)
+    }
+
+    #[test]
+    fn what_a_socket_shows() {
+        let covers = |proof: &Proof, address: &str, port| {
+            proof.covers(&SocketAddr::new(address.parse().unwrap(), port), 3)
+        };
+        let (everywhere, port) = proof("0.0.0.0:0");
+        assert!(everywhere.holds() && covers(&everywhere, "10.0.0.1", port));
+        assert!(!covers(&everywhere, "10.0.0.1", port ^ 1), "another port");
+        assert!(!covers(&everywhere, "fd00::1", port), "another network");
+        let (there, port) = proof("127.0.0.1:0");
+        assert!(covers(&there, "127.0.0.1", port) && !covers(&there, "10.0.0.1", port));
+        let mut bound = everywhere;
+        for (interface, is_covered) in [(3, true), (4, false)] {
+            bound.end.interface = interface;
+            assert_eq!(covers(&bound, "10.0.0.1", bound.end.address.port()), is_covered);
+        }
+        let stream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(Proof::of(stream.into()).is_err());
+    }
+}

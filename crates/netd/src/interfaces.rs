@@ -1,0 +1,59 @@
+//! The interfaces that participants have queues of, each with our program for as long as anybody uses it.
+
+use std::net::IpAddr;
+
+use nix::ifaddrs::getifaddrs;
+use taut_xdp::{AttachMode, Interface, Link, Mode, Program};
+
+/// The interfaces with our program.
+#[derive(Default)]
+pub(crate) struct Interfaces {
+    opened: Vec<(u64, Link)>,
+    next: u64,
+}
+
+impl Interfaces {
+    /// Attaches our program, if it is not there. Returns what the interface is known by from now on: its name may be
+    /// another one's later.
+    pub fn open(&mut self, interface: &Interface, wanted: Option<AttachMode>) -> Result<u64, String> {
+        let is_same = |link: &Link| {
+            let of = link.interface();
+            (of.index, &of.name, of.mac) == (interface.index, &interface.name, interface.mac)
+        };
+        if let Some((id, link)) = self.opened.iter().find(|(_, link)| is_same(link)) {
+            if wanted.is_some_and(|mode| mode != link.attached()) {
+                let name = &interface.name;
+                let mode = if link.attached() == AttachMode::Native { "native" } else { "generic" };
+                return Err(format!(
+                    "others use {name}, where the program is {mode}: ask for that (xdp_mode), or end them first"
+                ));
+            }
+            return Ok(*id);
+        }
+        let program = Program::load(Mode::L3).map_err(|error| error.to_string())?;
+        let link = Link::attach(program, interface, wanted).map_err(|error| error.to_string())?;
+        self.next += 1;
+        self.opened.push((self.next, link));
+        Ok(self.next)
+    }
+
+    pub fn link(&self, id: u64) -> Option<&Link> {
+        self.opened.iter().find(|(of, _)| *of == id).map(|(_, link)| link)
+    }
+
+    /// Detaches the program of those that nobody uses.
+    pub fn keep(&mut self, is_used: impl Fn(u64) -> bool) {
+        self.opened.retain(|(id, _)| is_used(*id));
+    }
+}
+
+/// The addresses that an interface has now.
+pub(crate) fn addresses(interface: &str) -> Result<Vec<IpAddr>, String> {
+    let all = getifaddrs().map_err(|errno| format!("the addresses of {interface}: {errno}"))?;
+    let own = all.filter(|own| own.interface_name == interface).filter_map(|own| own.address);
+    let ip = own.filter_map(|address| {
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip())))
+    });
+    Ok(ip.collect())
+}

@@ -1,0 +1,35 @@
+//! Opens queues of network interfaces for participants without privileges.
+//!
+//! The only process of Taut with privileges, `taut netd`. It loads the program of XDP and attaches it, makes the socket of
+//! a queue with its memory, and passes both to a participant that [`Policy`] allows it; the participant then sends and
+//! receives without it. Must never map what a participant sends or receives, wait for a participant, run another
+//! program, nor do for a participant what no rule allows.
+//!
+//! # What it relies on
+//! * **Who asks** is what the kernel noted when it connected (SO_PEERCRED), never what it says.
+//! * **Whose a port is** is shown by the UDP socket that is bound to it, which the participant passes and netd keeps: as
+//!   long as it is open nobody else can have the port.
+//! * **What is received** is decided by the maps of the program, which netd alone changes: an address that the interface
+//!   has, a port that was shown, a queue that is the participant's. All else stays with the kernel.
+//! * **The end of a participant**, however it comes, is the end of its connection. Its destinations leave the map then;
+//!   its queue is free once the kernel has closed its socket. The end of netd ends the programs, as they are attached
+//!   by descriptors; participants go on by their sockets.
+//!
+//! # What a participant can do to others
+//! One thread serves all, a message of each in turn. A participant that breaks the rules, does not say what it wants or
+//! does not read what it is told is dropped, and counted ([`Counts`]); connections are bounded, for each user too.
+//! Descriptors that are no sockets of UDP are closed by threads that may wait in it: a file system can make them.
+#![forbid(unsafe_code)]
+
+mod client;
+mod interfaces;
+mod listener;
+mod policy;
+mod server;
+mod tally;
+mod undertaker;
+
+pub use policy::{Policy, Wanted};
+pub use server::Server;
+pub use tally::Counts;
+pub use taut_port_xdp::netd::SOCKET;

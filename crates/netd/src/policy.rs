@@ -1,0 +1,401 @@
+//! Who may have which queue for which ports: a file of TOML, and the answer to a request.
+//!
+//! Owns the rules. Knows no socket: who asks, and which ports are proven, is told by the caller. All that no rule allows
+//! is refused, with what a rule would have to say.
+
+use nix::unistd::{Group, User};
+use serde::Deserialize;
+use taut_port_udp::PortMapping;
+use taut_port_xdp::netd::Peer;
+use taut_xdp::MAX_QUEUES;
+use toml::{Spanned, Value};
+
+/// The last domain whose ports are below 65,536 (RTPS 2.5 §9.6.2.3).
+const LAST_DOMAIN: u32 = 232;
+/// Participants of a host and a domain whose ports are given by the standard.
+const MAX_PARTICIPANTS: u32 = 120;
+/// What the kernel shows for a user or group that a user namespace has no number for. *Source*: the default of
+/// /proc/sys/kernel/overflowuid. A rule for it would be one for anybody.
+const OVERFLOW: u32 = 65_534;
+/// Rules of a policy. Each is looked at for each request; lower and a machine with many users is refused.
+const MAX_RULES: usize = 1_024;
+
+/// The rules.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// What it is called, for who is refused.
+    name: String,
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    who: Who,
+    interface: String,
+    queues: Vec<u32>,
+    domains: Vec<u32>,
+    participants: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+enum Who {
+    User(u32),
+    Group(u32),
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    allow: Vec<Spanned<WrittenRule>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRule {
+    user: Option<Spanned<Value>>,
+    group: Option<Spanned<Value>>,
+    interface: Spanned<String>,
+    queues: Vec<Spanned<u32>>,
+    domains: Vec<Spanned<u32>>,
+    participants: Option<Spanned<u32>>,
+}
+
+/// A request, as it is held against the rules.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The interface.
+    pub interface: &'a str,
+    /// Its queues.
+    pub queues: &'a [u32],
+    /// The UDP ports that were proven.
+    pub ports: &'a [u16],
+}
+
+impl Policy {
+    /// Reads a file; `name` is what errors call it.
+    ///
+    /// *Errors*: one sentence with the line and the remedy.
+    ///
+    /// ```
+    /// let error = taut_netd::Policy::parse("[[allow]]\nuser = 0\nqueue = 3", "netd.toml").unwrap_err();
+    /// assert!(error.starts_with("netd.toml line 3: unknown field `queue`"), "{error}");
+    /// ```
+    pub fn parse(text: &str, name: &str) -> Result<Policy, String> {
+        let place = Place { text, name };
+        let written: Written = toml::from_str(text).map_err(|error| {
+            let what = error.message().lines().collect::<Vec<_>>().join("; ");
+            let remedy = "rules begin with `[[allow]]` and have lines as `user = \"robot\"`, `interface = \"eth0\"`, \
+                          `queues = [0]` and `domains = [0]`";
+            place.wrong(error.span().map_or(0, |span| span.start), &format!("{what}; {remedy}"))
+        })?;
+        if let Some(rule) = written.allow.get(MAX_RULES) {
+            let what = format!("more than {MAX_RULES} rules: use groups");
+            return Err(place.wrong(rule.span().start, &what));
+        }
+        let rules = written.allow.into_iter().map(|rule| place.rule(&rule)).collect::<Result<_, _>>()?;
+        Ok(Policy { name: name.to_owned(), rules })
+    }
+
+    /// How many rules it has.
+    ///
+    /// ```
+    /// assert_eq!(taut_netd::Policy::parse("", "netd.toml").unwrap().rules(), 0);
+    /// ```
+    pub fn rules(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Is there a rule for whoever this is?
+    ///
+    /// *Errors*: what a rule would have to say.
+    pub fn knows(&self, peer: &Peer) -> Result<(), String> {
+        if self.rules.iter().any(|rule| rule.is_for(peer)) {
+            return Ok(());
+        }
+        let user = user(peer.uid);
+        let name = &self.name;
+        Err(format!("no rule of {name} is for {user}: add an `[[allow]]` with `user = {}`", peer.uid))
+    }
+
+    /// The place of the rule that allows a request; `has` says how many participants there are by the rule at a place.
+    ///
+    /// *Errors*: what is missing in the rules, those that come nearest to it.
+    pub fn admit(
+        &self,
+        peer: &Peer,
+        wanted: &Wanted<'_>,
+        has: impl Fn(usize) -> u32,
+    ) -> Result<usize, String> {
+        self.knows(peer)?;
+        let (user, interface, name) = (user(peer.uid), wanted.interface, &self.name);
+        let mut left: Vec<(usize, &Rule)> =
+            self.rules.iter().enumerate().filter(|(_, rule)| rule.is_for(peer)).collect();
+        let mut keep = |keeps: &dyn Fn(usize, &Rule) -> bool, missing: String| {
+            left.retain(|(at, rule)| keeps(*at, rule));
+            if left.is_empty() { Err(missing) } else { Ok(()) }
+        };
+        let missing = format!(
+            "no rule of {name} for {user} has interface {interface}: add an `[[allow]]` with `interface = \"{interface}\"`"
+        );
+        keep(&|_, rule| rule.interface == interface, missing)?;
+        for queue in wanted.queues {
+            let missing = format!(
+                "no rule of {name} for {user} on {interface} has queue {queue} with what else is asked for: add it to \
+                 `queues`, or choose others (xdp_queues)"
+            );
+            keep(&|_, rule| rule.queues.contains(queue), missing)?;
+        }
+        for port in wanted.ports {
+            let missing = match domain_of(*port) {
+                Some(domain) => format!(
+                    "no rule of {name} for {user} on {interface} has domain {domain}, whose port {port} is asked for: \
+                     add it to `domains`"
+                ),
+                None => format!(
+                    "port {port} is that of no participant of any domain by the rules of RTPS: take one of the first \
+                     {MAX_PARTICIPANTS} participants of this host"
+                ),
+            };
+            keep(&|_, rule| domain_of(*port).is_some_and(|domain| rule.domains.contains(&domain)), missing)?;
+        }
+        let missing = format!(
+            "{user} has as many participants on {interface} as the rules of {name} allow: end one, or raise \
+             `participants`"
+        );
+        keep(&|at, rule| rule.participants.is_none_or(|most| has(at) < most), missing)?;
+        Ok(left.first().map_or(0, |(at, _)| *at))
+    }
+}
+
+impl Rule {
+    fn is_for(&self, peer: &Peer) -> bool {
+        match self.who {
+            Who::User(uid) => peer.uid == uid,
+            Who::Group(gid) => peer.gids.contains(&gid),
+        }
+    }
+}
+
+/// A user, for people. By number: whoever knows its name may be a network away, and others wait for the answer.
+fn user(uid: u32) -> String {
+    format!("user {uid}")
+}
+
+/// The domain in which a participant receives samples at this port. RTPS 2.5 §9.6.2.3.
+fn domain_of(port: u16) -> Option<u32> {
+    let ports = PortMapping::default();
+    let is_of = |domain: &u32| {
+        let mut users = (0..MAX_PARTICIPANTS).filter_map(|index| ports.unicast(*domain, index));
+        users.any(|(_, user)| user == port)
+    };
+    (0..=LAST_DOMAIN).find(is_of)
+}
+
+/// Where something stands, for errors.
+struct Place<'a> {
+    text: &'a str,
+    name: &'a str,
+}
+
+impl Place<'_> {
+    fn wrong(&self, at: usize, what: &str) -> String {
+        let line = 1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        format!("{} line {line}: {what}", self.name)
+    }
+
+    fn rule(&self, written: &Spanned<WrittenRule>) -> Result<Rule, String> {
+        let (at, rule) = (written.span().start, written.get_ref());
+        let name = rule.interface.get_ref();
+        if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) || name.starts_with('.') {
+            let what =
+                format!("interface = {name:?} is no name of a network interface: `ip link` lists them");
+            return Err(self.wrong(rule.interface.span().start, &what));
+        }
+        let participants = match &rule.participants {
+            Some(most) => {
+                Some(self.number("participants", most, 1, MAX_PARTICIPANTS, "number of participants")?)
+            }
+            None => None,
+        };
+        let list = |key: &str, list: &[Spanned<u32>], last: u32, what: &str| {
+            if list.is_empty() {
+                return Err(
+                    self.wrong(at, &format!("{key} is empty, so the rule allows nothing: name one {what}"))
+                );
+            }
+            list.iter().map(|number| self.number(key, number, 0, last, what)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Rule {
+            who: self.who(at, rule)?,
+            interface: name.clone(),
+            queues: list("queues", &rule.queues, MAX_QUEUES - 1, "queue")?,
+            domains: list("domains", &rule.domains, LAST_DOMAIN, "domain")?,
+            participants,
+        })
+    }
+
+    fn number(
+        &self,
+        key: &str,
+        number: &Spanned<u32>,
+        from: u32,
+        to: u32,
+        what: &str,
+    ) -> Result<u32, String> {
+        let value = *number.get_ref();
+        if (from..=to).contains(&value) {
+            return Ok(value);
+        }
+        Err(self.wrong(number.span().start, &format!("{key} = {value} is no {what}: use {from} to {to}")))
+    }
+
+    fn who(&self, at: usize, rule: &WrittenRule) -> Result<Who, String> {
+        match (&rule.user, &rule.group) {
+            (Some(user), None) => {
+                let named = |name: &str| User::from_name(name).ok().flatten().map(|user| user.uid.as_raw());
+                self.id("user", user, named).map(Who::User)
+            }
+            (None, Some(group)) => {
+                let named =
+                    |name: &str| Group::from_name(name).ok().flatten().map(|group| group.gid.as_raw());
+                self.id("group", group, named).map(Who::Group)
+            }
+            (Some(_), Some(_)) => Err(self.wrong(at, "a rule is for a user or for a group: make two of it")),
+            (None, None) => {
+                Err(self.wrong(at, "a rule for nobody: add `user = \"robot\"` or `group = \"dds\"`"))
+            }
+        }
+    }
+
+    fn id(
+        &self,
+        key: &str,
+        value: &Spanned<Value>,
+        named: impl Fn(&str) -> Option<u32>,
+    ) -> Result<u32, String> {
+        let wrong = |what: String| self.wrong(value.span().start, &what);
+        let id = match value.get_ref() {
+            Value::String(name) => named(name).ok_or_else(|| {
+                wrong(format!("{key} = {name:?} is not known here: `getent` lists them, or use a number"))
+            })?,
+            Value::Integer(number) => u32::try_from(*number)
+                .ok()
+                .filter(|id| *id != u32::MAX)
+                .ok_or_else(|| wrong(format!("{key} = {number} is no number of a {key}: `id` shows it")))?,
+            other => return Err(wrong(format!("{key} = {other} is no {key}: use a name or a number"))),
+        };
+        if id == OVERFLOW {
+            let what = format!("{key} = {OVERFLOW} may be anybody's: give the program a {key} of its own");
+            return Err(wrong(what));
+        }
+        Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "[[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [0, 1]\ndomains = [0, 7]\n\
+                        participants = 2\n\n\
+                        [[allow]]\ngroup = 50\ninterface = \"eth1\"\nqueues = [0]\ndomains = [3]\n";
+
+    fn peer(uid: u32, gids: &[u32]) -> Peer {
+        Peer { pid: 1, uid, gids: gids.to_vec() }
+    }
+
+    #[test]
+    fn what_a_rule_allows() {
+        let policy = Policy::parse(FILE, "netd.toml").unwrap();
+        assert_eq!(policy.rules(), 2);
+        let asks = |peer: &Peer, interface, queues: &[u32], ports: &[u16], has: u32| {
+            policy.admit(peer, &Wanted { interface, queues, ports }, |_| has)
+        };
+        let (user, member) = (peer(1_000, &[1_000]), peer(2_000, &[7, 50]));
+        assert_eq!(asks(&user, "eth0", &[0, 1], &[7_411, 7_411], 1), Ok(0));
+        assert_eq!(asks(&user, "eth0", &[1], &[9_161 + 2 * 119], 0), Ok(0), "the last of domain 7");
+        assert_eq!(asks(&member, "eth1", &[0], &[8_161], 100), Ok(1));
+        let refused = |peer: &Peer, interface, queues: &[u32], ports: &[u16], has, part: &str| {
+            let told = asks(peer, interface, queues, ports, has).unwrap_err();
+            assert!(told.contains(part) && !told.contains('\n'), "{told}");
+        };
+        refused(&peer(1_001, &[1_000]), "eth0", &[0], &[7_411], 0, "is for user 1001: add an `[[allow]]`");
+        refused(&user, "eth1", &[0], &[8_161], 0, "has interface eth1");
+        refused(&user, "eth0", &[0, 2], &[7_411], 0, "has queue 2");
+        refused(&user, "eth0", &[0], &[7_661], 0, "has domain 1, whose port 7661");
+        refused(&user, "eth0", &[0], &[7_411, 8_161], 0, "has domain 3");
+        for port in [7_410, 7_400, 7_401, 53, 7_411 + 2 * 120] {
+            refused(&user, "eth0", &[0], &[port], 0, &format!("port {port} is that of no participant"));
+        }
+        refused(&user, "eth0", &[0], &[7_411], 2, "as many participants on eth0");
+        refused(&member, "eth0", &[0], &[7_411], 0, "has interface eth0");
+    }
+
+    /// What one rule lacks another one does not lend it.
+    #[test]
+    fn rules_do_not_add_up() {
+        let file = "[[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [0]\ndomains = [0]\n\
+                    [[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [1]\ndomains = [1]\n";
+        let policy = Policy::parse(file, "netd.toml").unwrap();
+        let asks = |queues: &[u32], ports: &[u16]| {
+            policy.admit(&peer(1_000, &[]), &Wanted { interface: "eth0", queues, ports }, |_| 0)
+        };
+        assert_eq!((asks(&[0], &[7_411]), asks(&[1], &[7_661])), (Ok(0), Ok(1)));
+        for (queues, ports) in [(&[0, 1][..], &[7_411][..]), (&[0], &[7_661]), (&[1], &[7_661, 7_411])] {
+            assert!(asks(queues, ports).is_err(), "{queues:?} {ports:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_users_and_groups() {
+        let file = |who: &str| {
+            let text = format!("[[allow]]\n{who}\ninterface = \"a\"\nqueues = [0]\ndomains = [0]\n");
+            Policy::parse(&text, "a.toml")
+        };
+        assert!(file("user = \"root\"").unwrap().knows(&peer(0, &[])).is_ok());
+        assert!(file("group = \"root\"").unwrap().knows(&peer(5, &[1, 0])).is_ok());
+        for (who, part) in [
+            (
+                "user = \"nobody-is-called-so\"",
+                "a.toml line 2: user = \"nobody-is-called-so\" is not known here",
+            ),
+            ("user = -1", "a.toml line 2: user = -1 is no number of a user"),
+            ("user = 4294967295", "is no number of a user"),
+            ("group = 65534", "may be anybody's"),
+            ("group = true", "a.toml line 2: group = true is no group"),
+            ("user = 1\ngroup = 2", "make two of it"),
+            ("participants = 1", "a rule for nobody"),
+        ] {
+            let told = file(who).unwrap_err();
+            assert!(told.contains(part) && !told.contains('\n'), "{told}");
+        }
+    }
+
+    #[test]
+    fn one_sentence_with_the_line() {
+        for (from, to, part) in [
+            (
+                "queues = [0, 1]",
+                "queues = [0, 4096]",
+                "a.toml line 4: queues = 4096 is no queue: use 0 to 4095",
+            ),
+            ("queues = [0, 1]", "queues = []", "queues is empty"),
+            ("queues = [0, 1]", "queue = [0]", "a.toml line 4: unknown field `queue`"),
+            ("queues = [0, 1]", "", "a.toml line 1: missing field `queues`"),
+            ("domains = [0, 7]", "domains = [0,\n233]", "a.toml line 6: domains = 233 is no domain"),
+            ("domains = [0, 7]", "domains = [-1]", "a.toml line 5: "),
+            ("participants = 2", "participants = 0", "a.toml line 6: participants = 0 is no number"),
+            ("\"eth0\"", "\"../x\"", "a.toml line 3: interface = \"../x\" is no name"),
+            ("[[allow]]\ngroup", "[[deny]]\ngroup", "a.toml line 8: unknown field `deny`"),
+            ("user = 1000", "user =", "a.toml line 2: "),
+        ] {
+            let told = Policy::parse(&FILE.replacen(from, to, 1), "a.toml").unwrap_err();
+            assert!(
+                told.starts_with("a.toml line ") && told.contains(part) && !told.contains('\n'),
+                "{told}"
+            );
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! The loop: who connects, who says something, who has gone, who is late.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use log::Level;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use taut_port_xdp::netd::{Layout, Message, Received, namespace, peer};
+use taut_xdp::{AttachMode, BindMode, Handover, Interface, Mode, Program};
+
+use crate::client::{Client, End, Proof, Share, State, TO_ASK, TO_BIND};
+use crate::interfaces::{Interfaces, addresses};
+use crate::listener::Listener;
+use crate::tally::{Counts, Tally};
+use crate::undertaker::Undertaker;
+use crate::{Policy, Wanted};
+
+/// Clients at once. Each is up to three descriptors; lower and a large machine is refused, higher and the limit of open
+/// files is met first (`ulimit -n` is 1,024 for most).
+const MAX_CLIENTS: usize = 256;
+/// Clients of one user at once, so that one user's do not take the places of all. Lower and a user with a queue for each
+/// of many processes is refused.
+const MAX_OF_USER: usize = 64;
+/// Who connects is accepted in groups of so many, between which all others are served.
+const ACCEPTED: usize = 16;
+/// How long until a queue that is taken is tried again. Lower and the tries take the processor from the kernel's
+/// clean-up, higher and the queue is had later.
+const AGAIN: Duration = Duration::from_millis(5);
+/// How often it is looked whether the sockets still show what they did. Lower costs a few calls more, higher leaves a
+/// port that was given up with who had it for longer.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Serves participants.
+pub struct Server {
+    listener: Listener,
+    policy: Policy,
+    namespace: u64,
+    interfaces: Interfaces,
+    clients: Vec<Client>,
+    tally: Tally,
+    undertaker: Undertaker,
+    look_at: Instant,
+}
+
+/// What a participant wants.
+struct Take {
+    interface: String,
+    queues: Vec<u32>,
+    attach: Option<AttachMode>,
+    bind: Option<BindMode>,
+}
+
+impl Server {
+    /// Listens at a path, for participants of this thread's network namespace.
+    ///
+    /// *Errors*: one sentence with the remedy: no privilege, another netd, a place that cannot be written.
+    ///
+    /// ```no_run
+    /// let policy = taut_netd::Policy::parse("", "netd.toml")?;
+    /// let mut server = taut_netd::Server::open(policy, taut_netd::SOCKET.as_ref())?;
+    /// loop {
+    ///     server.turn(std::time::Duration::from_secs(1))?;
+    /// }
+    /// # #[allow(unreachable_code)]
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn open(policy: Policy, path: &Path) -> Result<Server, String> {
+        // Whoever may do this may do the rest, and is told before anybody waits.
+        drop(Program::load(Mode::L3).map_err(|error| error.to_string())?);
+        let namespace =
+            namespace().map_err(|errno| format!("SO_NETNS_COOKIE: {errno}; Linux 6.4 is needed"))?;
+        let now = Instant::now();
+        Ok(Server {
+            listener: Listener::bind(path)?,
+            policy,
+            namespace,
+            interfaces: Interfaces::default(),
+            clients: Vec::new(),
+            tally: Tally::new(now),
+            undertaker: Undertaker::default(),
+            look_at: now + LOOK,
+        })
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> Counts {
+        self.tally.counts
+    }
+
+    /// Waits until there is something to do, at most for so long, and does it: a message of each client at most.
+    ///
+    /// *Errors*: the system does not let it wait.
+    pub fn turn(&mut self, at_most: Duration) -> Result<(), String> {
+        let (somebody, mut ready) = self.wait(at_most).map_err(|errno| format!("poll: {errno}"))?;
+        let now = Instant::now();
+        let looks = now >= self.look_at;
+        if looks {
+            self.look_at = now + LOOK;
+        }
+        // What one who has gone had is free before another one asks for it. From the last, so that those before keep
+        // their places when one goes.
+        for at in
+            (0..self.clients.len()).rev().filter(|at| ready[*at].contains(PollFlags::HUP)).collect::<Vec<_>>()
+        {
+            ready.swap_remove(at);
+            self.drop_client(at, End::Gone, now);
+        }
+        for at in (0..self.clients.len()).rev() {
+            let served = if ready[at].is_empty() { Ok(()) } else { self.serve(at, now) };
+            if let Err(end) = served.and_then(|()| self.go_on(at, now, looks)) {
+                self.drop_client(at, end, now);
+            }
+        }
+        if somebody {
+            (0..ACCEPTED).take_while(|_| self.accept(now)).count();
+        }
+        let used: Vec<u64> = self.shares().map(|share| share.interface).collect();
+        self.interfaces.keep(|id| used.contains(&id));
+        Ok(())
+    }
+
+    /// Whether somebody connects, and what there is of each client.
+    fn wait(&mut self, at_most: Duration) -> Result<(bool, Vec<PollFlags>), Errno> {
+        let waits = self.clients.iter().any(|client| matches!(client.state, State::Waits { .. }));
+        let at_most = match (waits, self.clients.is_empty()) {
+            (true, _) => at_most.min(AGAIN),
+            (false, false) => at_most.min(LOOK),
+            (false, true) => at_most,
+        };
+        let limit = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        let mut fds: Vec<PollFd<'_>> = self
+            .clients
+            .iter()
+            .map(|client| PollFd::from_borrowed_fd(client.connection.fd(), PollFlags::IN))
+            .collect();
+        fds.extend(self.listener.fd(Instant::now()).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        match poll(&mut fds, Some(&limit)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        let mut ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+        let somebody = ready.split_off(self.clients.len()).iter().any(|events| !events.is_empty());
+        Ok((somebody, ready))
+    }
+
+    /// Takes in one who has connected, if there is one.
+    fn accept(&mut self, now: Instant) -> bool {
+        let connection = match self.listener.accept(now) {
+            Ok(Some(connection)) => connection,
+            Ok(None) => return false,
+            Err(errno) => {
+                self.tally.tell(
+                    now,
+                    Level::Warn,
+                    &format!("accept: {errno}; raise the limit of open files (ulimit -n)"),
+                );
+                return false;
+            }
+        };
+        self.tally.counts.connected += 1;
+        let Ok(peer) = peer(connection.fd()) else { return true };
+        let of_user = self.clients.iter().filter(|client| client.peer.uid == peer.uid).count();
+        let welcome = self.policy.knows(&peer).and_then(|()| {
+            if self.undertaker.is_busy(peer.uid) {
+                return Err(
+                    "descriptors that were passed are still being closed: pass none but sockets".to_owned()
+                );
+            }
+            if self.clients.len() >= MAX_CLIENTS || of_user >= MAX_OF_USER {
+                return Err(format!(
+                    "netd serves {MAX_CLIENTS} and {MAX_OF_USER} of a user at most: end some"
+                ));
+            }
+            Ok(())
+        });
+        let client = Client { connection, peer, state: State::New(now) };
+        match welcome {
+            Ok(()) => self.clients.push(client),
+            Err(why) => {
+                let end = client.refuse(why);
+                self.tell_of_end(&client, &end, now);
+            }
+        }
+        true
+    }
+
+    /// Does what a client wants.
+    fn serve(&mut self, at: usize, now: Instant) -> Result<(), End> {
+        let Some(client) = self.clients.get(at) else { return Ok(()) };
+        let (message, fds) = match client.connection.receive() {
+            Received::Empty => return Ok(()),
+            Received::Gone => return Err(End::Gone),
+            Received::Hostile(what, fds) => {
+                self.undertaker.close(client.peer.uid, fds);
+                return Err(End::Hostile(what));
+            }
+            Received::Message(message, fds) => (message, fds),
+        };
+        match (message, &client.state) {
+            (Message::Take { interface, queues, attach, bind }, State::New(_)) => {
+                self.take(at, &Take { interface, queues, attach, bind }, fds, now)
+            }
+            (Message::Receive { ends }, State::Has(_)) => self.receive(at, &ends),
+            (message, _) => {
+                self.undertaker.close(client.peer.uid, fds);
+                Err(End::Hostile(format!("{} out of turn", name(&message))))
+            }
+        }
+    }
+
+    /// Begins to give a client what it wants.
+    fn take(&mut self, at: usize, take: &Take, fds: Vec<OwnedFd>, now: Instant) -> Result<(), End> {
+        let (mut proofs, mut others) = (Vec::new(), Vec::new());
+        for fd in fds {
+            match Proof::of(fd) {
+                Ok(proof) => proofs.push(proof),
+                Err(other) => others.push(other),
+            }
+        }
+        let Some(client) = self.clients.get(at) else { return Ok(()) };
+        if !others.is_empty() {
+            self.undertaker.close(client.peer.uid, others);
+            return Err(End::Hostile("a descriptor that is no socket of UDP".into()));
+        }
+        let prepared = self.admit(client, take, &proofs).and_then(|rule| self.set_up(take, rule, proofs));
+        let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
+        match prepared {
+            Ok((share, layout, handovers)) => {
+                client.state = State::Waits { since: now, share, layout, handovers, bound: 0 };
+                Ok(())
+            }
+            Err(why) => Err(client.refuse(why)),
+        }
+    }
+
+    /// Is it allowed, and by which rule?
+    fn admit(&self, client: &Client, take: &Take, proofs: &[Proof]) -> Result<usize, String> {
+        for Proof { end, .. } in proofs {
+            if end.namespace != self.namespace {
+                return Err(
+                    "the socket is of another network namespace than netd: start netd in that one".into()
+                );
+            }
+            if end.address.port() == 0 {
+                return Err("the socket is bound to no port: bind it first".into());
+            }
+        }
+        let ports: Vec<u16> = proofs.iter().map(|proof| proof.end.address.port()).collect();
+        let wanted = Wanted { interface: &take.interface, queues: &take.queues, ports: &ports };
+        let has = |rule| self.shares().filter(|share| share.rule == rule).count() as u32;
+        self.policy.admit(&client.peer, &wanted, has)
+    }
+
+    /// Sets the sockets up.
+    fn set_up(
+        &mut self,
+        take: &Take,
+        rule: usize,
+        proofs: Vec<Proof>,
+    ) -> Result<(Share, Layout, Vec<Handover>), String> {
+        let interface = Interface::named(&take.interface).map_err(|error| error.to_string())?;
+        let id = self.interfaces.open(&interface, take.attach)?;
+        let taken = |queue: &u32| {
+            let mut others = self.shares().filter(|share| share.interface == id);
+            others.any(|share| share.queues.contains(queue))
+        };
+        if let Some(queue) = take.queues.iter().find(|queue| taken(queue)) {
+            let name = &take.interface;
+            return Err(format!(
+                "another participant has queue {queue} of {name}: end it, or choose another queue (xdp_queues)"
+            ));
+        }
+        let link = self.interfaces.link(id).ok_or("the interface has gone: try again")?;
+        let layout = Layout::of(interface.mtu);
+        let frames = (layout.chunks, layout.chunk_size);
+        let open = |queue: &u32| Handover::new(link, &interface, *queue, frames, &layout.rings, take.bind);
+        let handovers: Result<Vec<Handover>, _> = take.queues.iter().map(open).collect();
+        let share = Share { rule, interface: id, queues: take.queues.clone(), proofs, ends: Vec::new() };
+        Ok((share, layout, handovers.map_err(|error| error.to_string())?))
+    }
+
+    /// Has a client receive at these ends, and at no others.
+    fn receive(&mut self, at: usize, ends: &[SocketAddr]) -> Result<(), End> {
+        let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
+        let State::Has(share) = &mut client.state else { return Ok(()) };
+        let Some(link) = self.interfaces.link(share.interface) else { return Err(End::Gone) };
+        let name = &link.interface().name;
+        let mut refused = None;
+        let known = addresses(name).unwrap_or_else(|why| {
+            refused = Some(why);
+            Vec::new()
+        });
+        let mut check = |end: &SocketAddr| {
+            let why = if !known.contains(&end.ip()) {
+                format!("{name} has no address {}: give it the address first", end.ip())
+            } else if !share.proofs.iter().any(|proof| proof.covers(end, link.interface().index)) {
+                format!("{end} is not shown to be the participant's: pass the socket that is bound there")
+            } else {
+                return true;
+            };
+            refused.get_or_insert(why);
+            false
+        };
+        let allowed: Vec<SocketAddr> = ends.iter().filter(|end| check(end)).copied().collect();
+        let program = link.program();
+        for queue in &share.queues {
+            for end in share.ends.iter().filter(|end| !allowed.contains(end)) {
+                refused = program.remove(*end, *queue).err().map(|error| error.to_string()).or(refused);
+            }
+            for end in allowed.iter().filter(|end| !share.ends.contains(end)) {
+                refused = program.add(*end, *queue).err().map(|error| error.to_string()).or(refused);
+            }
+        }
+        share.ends = allowed;
+        let Some(why) = refused else { return client.tell(&Message::Receiving) };
+        self.tally.counts.refused += 1;
+        client.tell(&Message::Refused { why })
+    }
+
+    /// What is owed to a client without being asked.
+    fn go_on(&mut self, at: usize, now: Instant, looks: bool) -> Result<(), End> {
+        let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
+        match &client.state {
+            State::New(since) if now >= *since + TO_ASK => Err(End::Stalled("does not say what it wants")),
+            State::New(_) => Ok(()),
+            State::Has(share) if looks && !share.proofs.iter().all(Proof::holds) => {
+                Err(End::Hostile("it has given up the port that it had shown".into()))
+            }
+            State::Has(_) => Ok(()),
+            State::Waits { share, .. } => {
+                let link = self.interfaces.link(share.interface);
+                if client.advance(link, now)? {
+                    self.tally.counts.granted += 1;
+                    let line = format!("{} has {}", who(client), what(client, &self.interfaces));
+                    self.tally.tell(now, Level::Info, &line);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes back what a client had.
+    fn drop_client(&mut self, at: usize, end: End, now: Instant) {
+        let client = self.clients.swap_remove(at);
+        if let Some(share) = client.share()
+            && let Some(link) = self.interfaces.link(share.interface)
+        {
+            for queue in &share.queues {
+                share.ends.iter().for_each(|end| drop(link.program().remove(*end, *queue)));
+                // The kernel has done that, unless a child of the client has its socket.
+                let _ = link.remove(*queue);
+            }
+        }
+        self.tell_of_end(&client, &end, now);
+    }
+
+    fn tell_of_end(&mut self, client: &Client, end: &End, now: Instant) {
+        let (count, level, what) = match end {
+            End::Gone => (None, Level::Info, "has ended".to_owned()),
+            End::Refused(why) => {
+                (Some(&mut self.tally.counts.refused), Level::Warn, format!("is refused: {why}"))
+            }
+            End::Hostile(what) => {
+                (Some(&mut self.tally.counts.hostile), Level::Warn, format!("is dropped: {what}"))
+            }
+            End::Stalled(what) => {
+                (Some(&mut self.tally.counts.stalled), Level::Warn, format!("is dropped: it {what}"))
+            }
+        };
+        if let Some(count) = count {
+            *count += 1;
+        }
+        self.tally.tell(now, level, &format!("{} {what}", who(client)));
+    }
+
+    fn shares(&self) -> impl Iterator<Item = &Share> {
+        self.clients.iter().filter_map(Client::share)
+    }
+}
+
+/// A client, for people.
+fn who(client: &Client) -> String {
+    format!("process {} of user {}", client.peer.pid, client.peer.uid)
+}
+
+/// What it has, for people.
+fn what(client: &Client, interfaces: &Interfaces) -> String {
+    let Some(share) = client.share() else { return "nothing".into() };
+    let name = interfaces.link(share.interface).map_or("an interface", |link| link.interface().name.as_str());
+    let queues: Vec<String> = share.queues.iter().map(u32::to_string).collect();
+    let ports: Vec<String> = share.proofs.iter().map(|proof| proof.end.address.port().to_string()).collect();
+    format!("queue {} of {name}, port {}", queues.join(" and "), ports.join(" and "))
+}
+
+fn name(message: &Message) -> &'static str {
+    match message {
+        Message::Take { .. } => "Take",
+        Message::Receive { .. } => "Receive",
+        _ => "an answer",
+    }
+}
+
+const _: () = assert!(TO_BIND.as_millis() > AGAIN.as_millis());

@@ -1,0 +1,283 @@
+//! Clients that break the rules, lie, or do nothing: none of them keeps netd from the others.
+//!
+//! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
+
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use taut_netd::{Counts, Policy, Server};
+use taut_port_xdp::netd::{Connection, Message, Received};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
+
+const PORT: u16 = 7_411;
+const RULES: &str = "[[allow]]\nuser = 0\ninterface = \"xa\"\nqueues = [0, 1]\ndomains = [0]\n";
+
+/// A netd in a thread of its own, at the first end.
+struct Running {
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    turns: Arc<AtomicU64>,
+    thread: Option<JoinHandle<Counts>>,
+}
+
+impl Running {
+    fn start(pair: &Pair, name: &str) -> Running {
+        pair.enter(End::A);
+        let path = std::env::temp_dir().join(format!("taut-netd-{}-{name}.sock", std::process::id()));
+        let (stop, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let mut server = Server::open(Policy::parse(RULES, "netd.toml").unwrap(), &path).unwrap();
+        let thread = std::thread::spawn({
+            let (stop, turns) = (Arc::clone(&stop), Arc::clone(&turns));
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    server.turn(Duration::from_millis(10)).unwrap();
+                    turns.fetch_add(1, Ordering::Relaxed);
+                }
+                server.counts()
+            }
+        });
+        Running { path, stop, turns, thread: Some(thread) }
+    }
+
+    fn connect(&self) -> Connection {
+        Connection::connect(&self.path).unwrap()
+    }
+
+    /// Somebody in good order has a queue and receives.
+    fn serves(&self, queue: u32) {
+        let (socket, begun) = (UdpSocket::bind(("10.88.0.1", PORT)).unwrap(), Instant::now());
+        let client = self.connect();
+        let (messages, _fds) = granted(&client, &socket, queue);
+        assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
+        let ends = vec![socket.local_addr().unwrap()];
+        client.send(&Message::Receive { ends }, &[]).unwrap();
+        assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Receiving));
+        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+    }
+
+    fn end(mut self) -> Counts {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn take(queue: u32) -> Message {
+    Message::Take { interface: "xa".into(), queues: vec![queue], attach: None, bind: None }
+}
+
+/// What comes next; nothing once the connection has ended.
+fn next(client: &Connection) -> Option<(Message, Vec<OwnedFd>)> {
+    match client.receive_within(LIMIT) {
+        Received::Message(message, fds) => Some((message, fds)),
+        Received::Gone => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Asks for a queue, and takes what it is answered.
+fn granted(client: &Connection, socket: &UdpSocket, queue: u32) -> (Vec<Message>, Vec<OwnedFd>) {
+    client.send(&take(queue), &[socket.as_fd()]).unwrap();
+    let (mut messages, mut all) = (Vec::new(), Vec::new());
+    while messages.len() < 2
+        && let Some((message, fds)) = next(client)
+    {
+        messages.push(message);
+        all.extend(fds);
+    }
+    (messages, all)
+}
+
+/// Why a request is refused.
+fn refusal(client: &Connection) -> String {
+    match next(client) {
+        Some((Message::Refused { why }, _)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn send_bytes(client: &Connection, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(100))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    assert!(fds.is_empty() || control.push(SendAncillaryMessage::ScmRights(fds)));
+    sendmsg(client.fd(), &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).unwrap();
+}
+
+/// How often this process has /dev/null open, which no other test has.
+fn open_nulls() -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    all.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|path| path.ends_with("null"))).count()
+}
+
+#[test]
+fn who_breaks_the_rules_is_dropped() {
+    with_pair("who_breaks_the_rules_is_dropped", ["numrxqueues 2 numtxqueues 2"; 2], |pair| {
+        let netd = Running::start(pair, "rules");
+        netd.serves(0);
+        let (null, socket) =
+            (std::fs::File::open("/dev/null").unwrap(), UdpSocket::bind(("0.0.0.0", PORT + 2)).unwrap());
+        let whole = take(0).encode();
+        let longer = [0x5a; 20_000];
+        let hundred = vec![null.as_fd(); 100];
+        let cases: Vec<(&[u8], &[BorrowedFd<'_>])> = vec![
+            (b"GET / HTTP/1.1\r\n\r\n", &[]),
+            (&[0], &[]),
+            (&whole[..5], &hundred[..1]),
+            (&longer, &[]),
+            (&whole, &[]),
+            (&whole, &hundred),
+            (&whole, &hundred[..3]),
+            (&whole, &hundred[..1]),
+            (&whole, &hundred[..2]),
+        ];
+        let before = open_nulls();
+        for round in 0..20 {
+            for (bytes, fds) in &cases {
+                let client = netd.connect();
+                send_bytes(&client, bytes, fds);
+                assert!(next(&client).is_none(), "{round}");
+            }
+            for message in [Message::Receive { ends: Vec::new() }, Message::Receiving] {
+                let client = netd.connect();
+                client.send(&message, &[]).unwrap();
+                assert!(next(&client).is_none());
+            }
+        }
+        await_that("nothing of it is left open", || open_nulls() == before);
+        // To have a queue and ask for another one is out of turn.
+        let client = netd.connect();
+        assert_eq!(granted(&client, &socket, 0).0.len(), 2);
+        client.send(&take(1), &[socket.as_fd()]).unwrap();
+        assert!(next(&client).is_none());
+        netd.serves(1);
+        let counts = netd.end();
+        assert_eq!((counts.hostile, counts.granted), (20 * 11 + 1, 3), "{counts:?}");
+        assert!(counts.untold > 100, "{counts:?}");
+    });
+}
+
+#[test]
+fn who_asks_for_what_is_not_its_own() {
+    with_pair("who_asks_for_what_is_not_its_own", ["", ""], |pair| {
+        let netd = Running::start(pair, "own");
+        let ask = |socket: &UdpSocket| {
+            let client = netd.connect();
+            client.send(&take(0), &[socket.as_fd()]).unwrap();
+            refusal(&client)
+        };
+        pair.enter(End::B);
+        let elsewhere = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
+        pair.enter(End::A);
+        assert!(ask(&elsewhere).contains("another network namespace"));
+        let discovery = UdpSocket::bind(("0.0.0.0", PORT - 1)).unwrap();
+        assert!(ask(&discovery).contains("port 7410 is that of no participant"));
+        let of_domain_1 = UdpSocket::bind(("0.0.0.0", 7_661)).unwrap();
+        assert!(ask(&of_domain_1).contains("has domain 1"));
+        let unbound: OwnedFd =
+            rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
+                .unwrap();
+        assert!(ask(&unbound.into()).contains("bound to no port"));
+
+        // It has a queue, and wants what is not shown.
+        let own = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let client = netd.connect();
+        let (messages, fds) = granted(&client, &own, 0);
+        assert_eq!((messages.len(), fds.len()), (2, 2));
+        let receive = |end: &str| {
+            let end: SocketAddr = end.parse().unwrap();
+            client.send(&Message::Receive { ends: vec![end] }, &[]).unwrap();
+            next(&client).unwrap().0
+        };
+        let refused = |end: &str, part: &str| match receive(end) {
+            Message::Refused { why } => assert!(why.contains(part), "{why}"),
+            other => panic!("{end}: {other:?}"),
+        };
+        refused("10.88.0.2:7411", "xa has no address 10.88.0.2");
+        refused("10.88.0.1:7413", "10.88.0.1:7413 is not shown");
+        refused("127.0.0.1:7411", "xa has no address 127.0.0.1");
+        refused("239.255.0.1:7411", "xa has no address");
+        assert_eq!(receive("10.88.0.1:7411"), Message::Receiving);
+        ip("addr add 10.88.0.7/24 dev xa");
+        refused("10.88.0.7:7411", "is not shown");
+        assert_eq!(receive("10.88.0.1:7411"), Message::Receiving);
+        drop(client);
+    });
+}
+
+/// A socket to which the kernel gave a port can give it up, and somebody else have it.
+#[test]
+fn who_gives_its_port_up() {
+    with_pair("who_gives_its_port_up", ["", ""], |pair| {
+        pair.enter(End::A);
+        std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", format!("{PORT} {PORT}")).unwrap();
+        let netd = Running::start(pair, "up");
+        let socket: OwnedFd =
+            rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
+                .unwrap();
+        let socket = UdpSocket::from(socket);
+        socket.connect(("10.88.0.2", 9)).unwrap();
+        let client = netd.connect();
+        let (messages, _fds) = granted(&client, &socket, 0);
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        assert!(matches!(client.receive_within(Duration::from_millis(1_500)), Received::Empty));
+        rustix::net::connect_unspec(&socket).unwrap();
+        assert!(next(&client).is_none(), "it is dropped");
+        assert_eq!(netd.end().hostile, 1);
+    });
+}
+
+#[test]
+fn who_does_nothing_is_dropped() {
+    with_pair("who_does_nothing_is_dropped", ["", ""], |pair| {
+        let netd = Running::start(pair, "nothing");
+        let idle: Vec<Connection> = (0..64).map(|_| netd.connect()).collect();
+        let one_more = netd.connect();
+        assert!(refusal(&one_more).contains("64 of a user at most"));
+        assert!(next(&one_more).is_none());
+        for client in &idle {
+            assert!(next(client).is_none(), "after two seconds");
+        }
+        netd.serves(0);
+        let turns = netd.turns.load(Ordering::Relaxed);
+        let counts = netd.end();
+        assert_eq!((counts.stalled, counts.refused), (64, 1), "{counts:?}");
+        assert!(turns < 5_000, "it sleeps meanwhile: {turns}");
+    });
+}
+
+/// A queue whose socket lives on somewhere is waited for, and others are served meanwhile.
+#[test]
+fn who_keeps_a_queue_holds_up_nobody_else() {
+    with_pair("who_keeps_a_queue_holds_up_nobody_else", ["numrxqueues 2 numtxqueues 2"; 2], |pair| {
+        let netd = Running::start(pair, "keeps");
+        let socket = UdpSocket::bind(("10.88.0.1", PORT + 2)).unwrap();
+        let first = netd.connect();
+        let (messages, kept) = granted(&first, &socket, 0);
+        assert_eq!(messages.len(), 2);
+        drop(first);
+        let waits = netd.connect();
+        await_that("the first one is forgotten", || {
+            let probe = netd.connect();
+            probe.send(&take(0), &[socket.as_fd()]).unwrap();
+            matches!(probe.receive_within(Duration::from_millis(100)), Received::Empty)
+        });
+        waits.send(&take(0), &[socket.as_fd()]).unwrap();
+        netd.serves(1);
+        assert!(refusal(&waits).contains("another socket has queue 0 of xa"));
+        drop(kept);
+        netd.serves(0);
+    });
+}

@@ -1,0 +1,190 @@
+//! A connection between a participant and netd: packets with descriptors, and a hang-up when the other end has gone.
+//!
+//! What comes in may have been sent by anybody. A packet has at most as many bytes as the longest message and at most
+//! [`MAX_DESCRIPTORS`] descriptors; what comes with it beyond that the kernel drops. Nobody waits here but for
+//! [`Connection::receive_within`].
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
+    socket_with,
+};
+
+use super::message::MAX_LEN;
+use super::{MAX_PROOFS, Message};
+
+/// Room for descriptors in one packet, or a few more: more than any message has, so that one with too many is seen as
+/// such.
+pub const MAX_DESCRIPTORS: usize = MAX_PROOFS + 2;
+/// How long who listens may take to have room for a connection: it accepts them all the time. Longer and a participant
+/// waits for one that has stopped.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// One end of a connection. Closed on drop; the other end sees it at once.
+#[derive(Debug)]
+pub struct Connection {
+    socket: OwnedFd,
+}
+
+/// What a look at a connection finds.
+#[derive(Debug)]
+pub enum Received {
+    /// Nothing new.
+    Empty,
+    /// There is no other end any more.
+    Gone,
+    /// A message and its descriptors, as many as its kind may have.
+    Message(Message, Vec<OwnedFd>),
+    /// What nobody sends who keeps to the rules, and descriptors of whatever kind: their close may wait.
+    Hostile(String, Vec<OwnedFd>),
+}
+
+impl Connection {
+    /// Connects to who listens there.
+    ///
+    /// *Errors*: `NOENT` and `CONNREFUSED` if nobody does.
+    pub fn connect(path: &Path) -> Result<Connection, Errno> {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        set_socket_timeout(&socket, Timeout::Send, Some(CONNECT))?;
+        connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(Connection { socket })
+    }
+
+    /// One that was accepted.
+    pub fn of(socket: OwnedFd) -> Connection {
+        Connection { socket }
+    }
+
+    /// Readable when something came in, hung up when the other end has gone.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Sends a message with its descriptors, whole or not at all, and does not wait for room.
+    pub fn send(&self, message: &Message, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(Errno::INVAL);
+        }
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        sendmsg(&self.socket, &[IoSlice::new(&message.encode())], &mut control, flags).map(drop)
+    }
+
+    /// Takes what came in.
+    pub fn receive(&self) -> Received {
+        // One more than there may be, so that what is too long is seen as such.
+        let mut bytes = [0; MAX_LEN + 1];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let mut iov = [IoSliceMut::new(&mut bytes)];
+        let mut packet = recvmsg(&self.socket, &mut iov, &mut control, flags);
+        if matches!(packet, Err(Errno::CONNRESET)) {
+            // It has ended without reading all that it was sent; what it has said before comes behind that.
+            packet = recvmsg(&self.socket, &mut iov, &mut control, flags);
+        }
+        let packet = match packet {
+            Ok(packet) => packet,
+            Err(Errno::AGAIN | Errno::INTR) => return Received::Empty,
+            // Whatever else it is, nothing will come any more.
+            Err(_) => return Received::Gone,
+        };
+        let fds: Vec<OwnedFd> = control.drain().flat_map(descriptors).collect();
+        if packet.bytes == 0 && fds.is_empty() {
+            return Received::Gone;
+        }
+        if packet.bytes > MAX_LEN || packet.flags.contains(ReturnFlags::TRUNC) {
+            return Received::Hostile(format!("a message of more than {MAX_LEN} B"), fds);
+        }
+        if packet.flags.contains(ReturnFlags::CTRUNC) {
+            return Received::Hostile(format!("more than {MAX_DESCRIPTORS} descriptors with a message"), fds);
+        }
+        match Message::parse(bytes.get(..packet.bytes).unwrap_or_default()) {
+            Ok(message) if message.goes_with(fds.len()) => Received::Message(message, fds),
+            Ok(_) => Received::Hostile(format!("{} descriptors with a message of its kind", fds.len()), fds),
+            Err(malformed) => Received::Hostile(malformed.to_string(), fds),
+        }
+    }
+
+    /// The same, after a wait of at most so long for something to come.
+    pub fn receive_within(&self, at_most: Duration) -> Received {
+        let limit = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        // After a signal there may be nothing: the caller waits again or gives up.
+        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&limit));
+        self.receive()
+    }
+}
+
+/// Credentials and the like are never asked for, so that nothing else can come.
+fn descriptors(message: RecvAncillaryMessage<'_>) -> impl Iterator<Item = OwnedFd> {
+    let rights = match message {
+        RecvAncillaryMessage::ScmRights(rights) => Some(rights),
+        _ => None,
+    };
+    rights.into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::socketpair;
+
+    fn pair() -> [Connection; 2] {
+        let (a, b) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        [Connection::of(a), Connection::of(b)]
+    }
+
+    fn send_bytes(from: &Connection, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(100))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(fds.is_empty() || control.push(SendAncillaryMessage::ScmRights(fds)));
+        sendmsg(&from.socket, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
+    }
+
+    #[test]
+    fn messages_arrive_with_their_descriptors() {
+        let [a, b] = pair();
+        assert!(matches!(b.receive(), Received::Empty));
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let take = Message::Take { interface: "lo".into(), queues: vec![0], attach: None, bind: None };
+        a.send(&take, &[socket.as_fd()]).unwrap();
+        let Received::Message(found, fds) = b.receive() else { panic!("a message") };
+        assert_eq!((found, fds.len()), (take, 1));
+        let end = super::super::udp_end(fds[0].as_fd()).unwrap();
+        assert_eq!(end.address, socket.local_addr().unwrap());
+        drop(a);
+        assert!(matches!(b.receive_within(Duration::from_secs(5)), Received::Gone));
+    }
+
+    #[test]
+    fn what_breaks_the_rules_is_told() {
+        let [a, b] = pair();
+        let one = a.fd();
+        let receiving = Message::Receiving.encode();
+        let cases: [(&[u8], usize, &str); 5] = [
+            (&[1, 9], 0, "unknown kind 9"),
+            (&receiving, 1, "1 descriptors with a message of its kind"),
+            (&receiving, 100, "more than 4 descriptors"),
+            (&[1; MAX_LEN + 1], 0, "a message of more than"),
+            (&[2; 9_000], 0, "a message of more than"),
+        ];
+        for (bytes, count, what) in cases {
+            send_bytes(&a, bytes, &vec![one; count]);
+            let Received::Hostile(told, fds) = b.receive() else { panic!("it is hostile: {what}") };
+            assert!(told.contains(what) && fds.len() < 10, "{told}");
+        }
+        a.send(&Message::Receiving, &[]).unwrap();
+        assert!(matches!(b.receive(), Received::Message(Message::Receiving, _)));
+    }
+}

@@ -1,0 +1,361 @@
+//! Participants without privileges past the kernel's stack, by a netd that has them.
+//!
+//! Needs root, to take it from others. Without it the tests say that they are left out; with `CI=true` that is a
+//! failure. A netd and its participants are processes of their own: this program, run again as one of two children.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpNetd};
+use taut_netd::{Policy, Server};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
+
+/// A user that nothing else belongs to.
+const USER: u32 = 47_110;
+const OTHER: u32 = 47_111;
+
+/// What goes there and back; on its way back with what the participant has done past the kernel, and how often it has
+/// followed the network's changes.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Ball {
+    number: u32,
+    datagrams_in: u64,
+    datagrams_out: u64,
+    changes: u64,
+    bytes: Vec<u8>,
+}
+
+/// How the children are told what they are: the socket of a netd; that and what a participant wants.
+const SERVES: &str = "TAUT_NETD_SERVES";
+const PLAYS: &str = "TAUT_NETD_PLAYS";
+
+/// A child of the tests below: a netd, until it is killed.
+#[test]
+fn serves() {
+    let Ok(path) = std::env::var(SERVES) else { return println!("LEFT OUT: it is a child of other tests") };
+    let path = PathBuf::from(path);
+    let rules = std::fs::read_to_string(path.with_extension("toml")).unwrap();
+    let mut server = Server::open(Policy::parse(&rules, "netd.toml").unwrap(), &path).unwrap();
+    println!("\nready");
+    loop {
+        server.turn(LIMIT).unwrap();
+    }
+}
+
+/// A child of the tests below: a participant of an ordinary user, which sends back what it gets until it is killed.
+#[test]
+fn plays() {
+    let Ok(told) = std::env::var(PLAYS) else { return println!("LEFT OUT: it is a child of other tests") };
+    let [path, user, interface, queue, domain] = told.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    let user: u32 = user.parse().unwrap();
+    setgroups(&[]).unwrap();
+    setresgid(Gid::from_raw(user), Gid::from_raw(user), Gid::from_raw(user)).unwrap();
+    setresuid(Uid::from_raw(user), Uid::from_raw(user), Uid::from_raw(user)).unwrap();
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    assert!(
+        status.contains("CapEff:\t0000000000000000") && status.contains("CapPrm:\t0000000000000000"),
+        "{status}"
+    );
+    let config = Config {
+        domain_id: domain.parse().unwrap(),
+        interfaces: vec![interface.to_owned()],
+        local: false,
+        report: false,
+        xdp_interface: interface.to_owned(),
+        xdp_queues: vec![queue.parse().unwrap()],
+        xdp_netd: XdpNetd::At(path.into()),
+        ..Config::default()
+    };
+    let participant = match DomainParticipant::with_config(&config) {
+        Ok(participant) => participant,
+        Err(error) => return println!("\nrefused {error}"),
+    };
+    let (reader, writer) = ends(&participant, &format!("There{queue}"), &format!("Back{queue}"));
+    println!("\nready");
+    loop {
+        if reader.wait(LIMIT).is_err() {
+            continue;
+        }
+        for mut ball in reader.take().unwrap().into_iter().filter_map(|sample| sample.data) {
+            let stats = participant.stats();
+            let xdp = stats.xdp.unwrap();
+            (ball.datagrams_in, ball.datagrams_out) = (xdp.datagrams_in, xdp.datagrams_out);
+            ball.changes = stats.port.changes_followed;
+            writer.write(&ball).unwrap();
+        }
+    }
+}
+
+fn ends(participant: &DomainParticipant, from: &str, to: &str) -> (DataReader<Ball>, DataWriter<Ball>) {
+    let qos = || Qos::default().reliable().keep_all().max_blocking_time(LIMIT);
+    let reader = participant.topic::<Ball>(from).unwrap().reader(qos()).unwrap();
+    (reader, participant.topic::<Ball>(to).unwrap().writer(qos()).unwrap())
+}
+
+/// A child, which is killed with the test, however that ends.
+struct Held {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Held {
+    fn start(test: &str, variable: &str, told: &str) -> Held {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([test, "--exact", "--nocapture"]).env(variable, told).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Held { child, lines }
+    }
+
+    /// What it says of itself: `ready`, or why not.
+    fn says(&mut self) -> String {
+        let mut lines = self.lines.by_ref().map(Result::unwrap);
+        lines.find(|line| line == "ready" || line.starts_with("refused ")).expect("the child says something")
+    }
+
+    /// By SIGKILL.
+    fn kill(self) {}
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A netd at the first end, and the place of its socket.
+struct Netd {
+    path: PathBuf,
+    held: Option<Held>,
+}
+
+impl Netd {
+    fn start(pair: &Pair, name: &str, rules: &str) -> Netd {
+        let path =
+            std::env::temp_dir().join(format!("taut-netd-{}-{name}", std::process::id())).join("netd.sock");
+        let directory = path.parent().unwrap();
+        std::fs::create_dir_all(directory).unwrap();
+        std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::write(path.with_extension("toml"), rules).unwrap();
+        let mut netd = Netd { path, held: None };
+        netd.again(pair);
+        netd
+    }
+
+    fn again(&mut self, pair: &Pair) {
+        pair.enter(End::A);
+        let mut held = Held::start("serves", SERVES, self.path.to_str().unwrap());
+        assert_eq!(held.says(), "ready");
+        self.held = Some(held);
+    }
+
+    /// A participant of a user, there.
+    fn player(&self, pair: &Pair, user: u32, interface: &str, queue: u32, domain: u32) -> Held {
+        pair.enter(End::A);
+        let path = self.path.display();
+        Held::start("plays", PLAYS, &format!("{path} {user} {interface} {queue} {domain}"))
+    }
+}
+
+impl Drop for Netd {
+    fn drop(&mut self) {
+        self.held = None;
+        let _ = std::fs::remove_dir_all(self.path.parent().unwrap());
+    }
+}
+
+fn rule(user: u32, queues: &str, more: &str) -> String {
+    format!("[[allow]]\nuser = {user}\ninterface = \"xa\"\nqueues = {queues}\ndomains = [0]\n{more}\n")
+}
+
+/// The other side of a player, on sockets only.
+struct Game {
+    _participant: DomainParticipant,
+    reader: DataReader<Ball>,
+    writer: DataWriter<Ball>,
+    number: u32,
+}
+
+impl Game {
+    fn new(pair: &Pair, queue: u32) -> Game {
+        pair.enter(End::B);
+        let config = Config {
+            interfaces: vec!["xb".into()],
+            local: false,
+            report: false,
+            xdp_netd: XdpNetd::Never,
+            ..Config::default()
+        };
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        let (reader, writer) = ends(&participant, &format!("Back{queue}"), &format!("There{queue}"));
+        writer.wait_matched(LIMIT).unwrap();
+        reader.wait_matched(LIMIT).unwrap();
+        Game { _participant: participant, reader, writer, number: 0 }
+    }
+
+    /// There and back, of this length; what the player has received and sent past the kernel by then.
+    fn play(&mut self, len: usize) -> (u64, u64) {
+        let ball = self.ball(len);
+        (ball.datagrams_in, ball.datagrams_out)
+    }
+
+    fn ball(&mut self, len: usize) -> Ball {
+        self.number += 1;
+        let bytes: Vec<u8> = (0..len).map(|at| (at as u32 ^ self.number) as u8).collect();
+        let ball = Ball { number: self.number, datagrams_in: 0, datagrams_out: 0, changes: 0, bytes };
+        self.writer.write(&ball).unwrap();
+        loop {
+            self.reader.wait(LIMIT).expect("it comes back");
+            let taken = self.reader.take().unwrap();
+            let mut balls = taken.into_iter().filter_map(|sample| sample.data);
+            if let Some(back) = balls.find(|back| back.number == ball.number) {
+                assert!(back.bytes == ball.bytes, "{len} B come back whole");
+                return back;
+            }
+        }
+    }
+
+    /// Plays until the player both receives and sends past the kernel.
+    fn is_past_kernel(&mut self) {
+        let before = self.play(100);
+        await_that("samples go past the kernel both ways", || {
+            let after = self.play(100);
+            after.0 > before.0 && after.1 > before.1
+        });
+    }
+}
+
+#[test]
+fn an_ordinary_user() {
+    with_pair("an_ordinary_user", ["", ""], |pair| {
+        let netd = Netd::start(pair, "ordinary", &rule(USER, "[0]", ""));
+        assert!(!pair.has_program(End::A), "nobody is served yet");
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        let before = game.play(1);
+        for len in [0, 1, 1_400, 9_000, 70_000, 1 << 20].into_iter().chain([64; 500]) {
+            game.play(len);
+        }
+        let after = game.play(1);
+        assert!(after.0 > before.0 + 1_000 && after.1 > before.1 + 1_000, "{before:?} {after:?}");
+        assert!(pair.has_program(End::A));
+        drop((game, player));
+        pair.await_no_program(End::A);
+    });
+}
+
+#[test]
+fn what_no_rule_allows() {
+    with_pair("what_no_rule_allows", ["", ""], |pair| {
+        let netd = Netd::start(pair, "rules", &rule(USER, "[0]", "participants = 1"));
+        pair.enter(End::A);
+        ip("link add ya type veth peer name yb");
+        ip("addr add 10.89.0.1/24 dev ya");
+        ip("link set ya up");
+        ip("link set yb up");
+        let refused = |user, interface, queue, domain, part: &str| {
+            let told = netd.player(pair, user, interface, queue, domain).says();
+            assert!(told.starts_with("refused ") && told.contains(part), "{told}");
+            assert!(!pair.has_program(End::A), "{told}");
+        };
+        refused(OTHER, "xa", 0, 0, "XDP on xa: no rule of netd.toml is for user 47111: add an `[[allow]]`");
+        refused(USER, "ya", 0, 0, "has interface ya");
+        refused(USER, "xa", 1, 0, "has queue 1");
+        refused(USER, "xa", 0, 3, "has domain 3, whose port 8161");
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let told = netd.player(pair, USER, "xa", 0, 0).says();
+        assert!(told.contains("as many participants"), "{told}");
+    });
+}
+
+#[test]
+fn a_participant_is_killed() {
+    with_pair("a_participant_is_killed", ["", ""], |pair| {
+        let netd = Netd::start(pair, "killed", &(rule(USER, "[0]", "") + &rule(OTHER, "[0]", "")));
+        for user in [USER, OTHER, USER] {
+            let mut player = netd.player(pair, user, "xa", 0, 0);
+            assert_eq!(player.says(), "ready");
+            Game::new(pair, 0).is_past_kernel();
+            let told = netd.player(pair, USER, "xa", 0, 0).says();
+            assert!(told.contains("another participant has queue 0 of xa"), "{told}");
+            player.kill();
+            // The next one has the queue at once.
+        }
+        pair.await_no_program(End::A);
+    });
+}
+
+#[test]
+fn netd_is_killed() {
+    with_pair("netd_is_killed", ["", ""], |pair| {
+        let mut netd = Netd::start(pair, "gone", &rule(USER, "[0]", ""));
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        netd.held.take().unwrap().kill();
+        pair.await_no_program(End::A);
+        await_that("the participant goes by sockets alone", || game.play(100) == game.play(100));
+        let before = game.play(100);
+        (0..100).for_each(|_| assert_eq!(game.play(5_000), before));
+        // The name that it left behind is no obstacle to the next one, nor the participant that it has lost.
+        netd.again(pair);
+        assert_eq!(game.play(100), before);
+        player.kill();
+        let mut next = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(next.says(), "ready");
+        Game::new(pair, 0).is_past_kernel();
+    });
+}
+
+/// Nobody listens at a place that was named, and a name without an owner.
+#[test]
+fn no_netd() {
+    with_pair("no_netd", ["", ""], |pair| {
+        let mut netd = Netd::start(pair, "none", &rule(USER, "[0]", ""));
+        netd.held.take().unwrap().kill();
+        let told = netd.player(pair, USER, "xa", 0, 0).says();
+        assert!(told.contains("`taut netd` does not answer at") && told.contains("start it there"), "{told}");
+    });
+}
+
+/// Each queue has its participant, and each message its own, whichever queue it comes by.
+#[test]
+fn two_participants_of_one_interface() {
+    let queues = "numrxqueues 2 numtxqueues 2";
+    with_pair("two_participants_of_one_interface", [queues, queues], |pair| {
+        let netd = Netd::start(pair, "two", &(rule(USER, "[0]", "") + &rule(OTHER, "[1]", "")));
+        let mut players =
+            [(USER, 0), (OTHER, 1)].map(|(user, queue)| netd.player(pair, user, "xa", queue, 0));
+        players.iter_mut().for_each(|player| assert_eq!(player.says(), "ready"));
+        let mut games = [0, 1].map(|queue| Game::new(pair, queue));
+        for round in 0..200 {
+            for game in &mut games {
+                game.play(if round % 10 == 0 { 20_000 } else { 64 });
+            }
+        }
+    });
+}
+
+#[test]
+fn addresses_change() {
+    with_pair("addresses_change", ["", ""], |pair| {
+        let netd = Netd::start(pair, "addresses", &rule(USER, "[0]", ""));
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        pair.enter(End::A);
+        ip("addr del 10.88.0.1/24 dev xa");
+        ip("addr add 10.88.0.9/24 dev xa");
+        await_that("the participant has followed", || game.ball(100).changes > 0);
+        game.is_past_kernel();
+    });
+}
