@@ -34,6 +34,26 @@ pub enum Driver {
 
 /// What goes past the kernel's stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FramesChoice {
+    /// By AF_XDP.
+    Xdp(XdpChoice),
+    /// By a driver of DPDK.
+    Dpdk(DpdkChoice),
+}
+
+/// A device of DPDK, without IP.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DpdkChoice {
+    /// The device and the arguments of its driver, or its address on the PCI bus.
+    pub device: String,
+    /// Is DPDK's memory in huge pages?
+    pub huge_pages: bool,
+    /// Further arguments for DPDK.
+    pub arguments: Vec<String>,
+}
+
+/// An interface, by AF_XDP.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XdpChoice {
     /// The port.
     pub port: XdpConfig,
@@ -57,7 +77,7 @@ pub struct ExecutorConfig {
     /// Domain, interfaces, ports, buffers.
     pub udp: UdpConfig,
     /// What goes past the kernel's stack, if anything.
-    pub xdp: Option<XdpChoice>,
+    pub frames: Option<FramesChoice>,
     /// Hosts to announce to besides multicast: `host`, `host:port`, `[address]:port`.
     pub initial_peers: Vec<String>,
     /// When writers use multicast.
@@ -107,7 +127,7 @@ impl Default for ExecutorConfig {
     fn default() -> Self {
         ExecutorConfig {
             udp: UdpConfig::default(),
-            xdp: None,
+            frames: None,
             initial_peers: Vec::new(),
             multicast: MulticastChoice::Auto,
             entity_name: String::new(),

@@ -18,6 +18,7 @@ use crate::alarm::{ALARM, Alarm};
 use crate::clock::{NS_PER_S, monotonic_now, wall_clock_now};
 use crate::core::Core;
 use crate::executor::{Inner, WAKE};
+use crate::frames::Look;
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
 use crate::network::{HOSTS, NETWORK};
@@ -76,12 +77,10 @@ pub(crate) fn watch(port: &Ports) -> Result<(Epoll, EventFd, Alarm)> {
     let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
     let sockets = port.udp.fds().map(|source| (source.fd, source.index as u64));
     let watched = port.udp.watch().map(|fd| (fd, NETWORK));
-    let xdp = port.xdp.iter();
-    let xdp = xdp.flat_map(|xdp| {
-        xdp.fds().zip(QUEUES as u64..).chain(xdp.carrier().layer().watch().map(|fd| (fd, HOSTS)))
-    });
-    let netd = port.xdp.iter().filter_map(|xdp| xdp.watch_netd()).map(|fd| (fd, HOSTS));
-    for (fd, datum) in sockets.chain(watched).chain(xdp).chain(netd) {
+    let frames = port.frames.iter();
+    let frames =
+        frames.flat_map(|of| of.fds().zip(QUEUES as u64..).chain(of.watched().map(|fd| (fd, HOSTS))));
+    for (fd, datum) in sockets.chain(watched).chain(frames) {
         epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(refused("epoll_ctl"))?;
     }
     let alarm = Alarm::new().map_err(refused("timerfd_create"))?;
@@ -167,6 +166,8 @@ impl Inner {
         }
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
         busy |= self.role.is_wanted();
+        // Nobody is woken by frames of a port that can only be looked at.
+        busy |= self.looks.iter().any(Look::is_blind);
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.

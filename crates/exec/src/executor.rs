@@ -10,7 +10,6 @@ use taut_dcps::{DomainParticipant, Entity, Write};
 use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::lane::Bell;
-use taut_port_xdp::{Glance, XdpPort};
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
@@ -22,6 +21,7 @@ use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::core::Core;
 use crate::door::{Table, TableDoors};
 use crate::drive::watch;
+use crate::frames::{Frames, Look};
 use crate::holding::Holding;
 use crate::hooks::{Hooks, Listener};
 use crate::jobs::{JobClass, LatencyReport};
@@ -70,7 +70,7 @@ pub(crate) struct Inner {
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
     /// What has come past the kernel, for one who polls.
-    pub glances: Vec<Glance>,
+    pub looks: Vec<Look>,
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
     pub writes: Left<(WriterIndex, Write)>,
@@ -136,7 +136,7 @@ impl Executor {
         let participant = DomainParticipant::with_doors(about, held);
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
-        let glances = port.xdp.iter().flat_map(XdpPort::glances).collect();
+        let looks = port.frames.as_ref().map(Frames::looks).unwrap_or_default();
         let (epoll, wake, alarm) = watch(&port)?;
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {
@@ -144,7 +144,7 @@ impl Executor {
             doors,
             joins: Joins::default(),
             bell: Arc::new(bell),
-            glances,
+            looks,
             neighbours,
             prefix,
             local: config.local,
@@ -325,7 +325,7 @@ impl Inner {
         ];
         let (mut refused, port, xdp, panics) = self.peek(|core| {
             let Core { participant, port, panics, .. } = core;
-            (participant.core().counters().refused(), port.udp.stats(), port.xdp_stats(), *panics)
+            (participant.core().counters().refused(), port.udp.stats(), port.frame_stats(), *panics)
         });
         refused.extend(local.into_iter().filter(|(_, count)| *count > 0));
         Stats {

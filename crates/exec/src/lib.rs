@@ -19,6 +19,7 @@ mod drive;
 mod executor;
 #[cfg(test)]
 mod executor_tests;
+mod frames;
 mod holding;
 mod hooks;
 #[cfg(test)]
@@ -50,8 +51,8 @@ mod waiting;
 pub use access::Patience;
 pub use clock::{Moment, monotonic_now, wall_clock_now};
 pub use config::{
-    DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, Driver, ExecutorConfig, LaneMemory, XdpChoice,
-    XdpLayer,
+    DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, DpdkChoice, Driver, ExecutorConfig, FramesChoice,
+    LaneMemory, XdpChoice, XdpLayer,
 };
 pub use door::Door;
 pub use executor::{Executor, Stats};

@@ -153,12 +153,12 @@ impl Inner {
     /// Looks what has come. Past the kernel that takes no system call, and the kernel is asked now and then.
     pub fn glance(&self, now: Time) -> Readable {
         let mut ready = Readable::default();
-        if self.glances.is_empty() || now.0 >= self.polling.ask_kernel_at.load(Ordering::Relaxed) {
+        if self.looks.is_empty() || now.0 >= self.polling.ask_kernel_at.load(Ordering::Relaxed) {
             self.polling.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
             return self.wait_ready(Some(Duration::ZERO));
         }
-        let queues = self.glances.iter().zip(QUEUES as u64..);
-        queues.filter(|(glance, _)| glance.is_any()).for_each(|(_, source)| ready.push(source));
+        let queues = self.looks.iter().zip(QUEUES as u64..);
+        queues.filter(|(look, _)| look.is_any()).for_each(|(_, source)| ready.push(source));
         ready
     }
 

@@ -5,8 +5,10 @@ mod settings;
 
 use std::path::{Path, PathBuf};
 
-use taut_base::{Duration, Result};
-use taut_exec::{DeadlineScheduling, ExecutorConfig, LaneMemory, Scheduling, XdpChoice, XdpLayer};
+use taut_base::{Duration, Error, Result};
+use taut_exec::{
+    DeadlineScheduling, DpdkChoice, ExecutorConfig, FramesChoice, LaneMemory, Scheduling, XdpChoice, XdpLayer,
+};
 use taut_port_udp::{Interface, Multicast, UdpConfig};
 use taut_port_xdp::{AttachMode, Netd, XdpConfig};
 use taut_rtps::MulticastChoice;
@@ -93,6 +95,15 @@ pub struct Config {
     /// The priority that frames past the kernel carry in a VLAN tag of no network (IEEE 802.1Q, PCP); `None`: they
     /// carry no tag. *Range*: 0 to 7.
     pub xdp_pcp: Option<u8>,
+    /// The device of DPDK by which this participant is reached without IP, with the arguments of its driver, as
+    /// `net_memif0,role=server,socket=/run/a.sock`, or its address on the PCI bus; empty: none. Only peers that do the same
+    /// are met there. Needs a program that is built with the feature `dpdk`. Such a participant never sleeps: give it a
+    /// processor.
+    pub dpdk_device: String,
+    /// DPDK has its memory in huge pages, which cards need mostly.
+    pub dpdk_huge_pages: bool,
+    /// Further arguments for DPDK. It starts once in a process: all participants have the same.
+    pub dpdk_arguments: Vec<String>,
     /// Hand samples to readers on this machine past the network.
     pub local: bool,
     /// Where participants of other containers are met: a directory that all of them mount; `None`: only
@@ -158,6 +169,9 @@ impl Default for Config {
             xdp_mode: XdpMode::Auto,
             xdp_netd: Netd::Auto,
             xdp_pcp: None,
+            dpdk_device: String::new(),
+            dpdk_huge_pages: false,
+            dpdk_arguments: Vec::new(),
             local: true,
             local_directory: None,
             local_groups: Vec::new(),
@@ -222,8 +236,25 @@ impl Config {
 
     /// Without IP sockets are for peers on this host, if nobody says otherwise.
     fn socket_interfaces(&self) -> Vec<String> {
-        let is_bare = !self.xdp_interface.is_empty() && self.xdp_layer == XdpLayer::Bare;
+        let is_bare = !self.dpdk_device.is_empty()
+            || !self.xdp_interface.is_empty() && self.xdp_layer == XdpLayer::Bare;
         if is_bare && self.interfaces.is_empty() { vec!["lo".into()] } else { self.interfaces.clone() }
+    }
+
+    /// What goes past the kernel's stack, if anything.
+    fn frames(&self) -> Result<Option<FramesChoice>> {
+        match (self.xdp_interface.is_empty(), self.dpdk_device.is_empty()) {
+            (true, true) => Ok(None),
+            (false, true) => Ok(Some(FramesChoice::Xdp(self.xdp()))),
+            (true, false) => Ok(Some(FramesChoice::Dpdk(DpdkChoice {
+                device: self.dpdk_device.clone(),
+                huge_pages: self.dpdk_huge_pages,
+                arguments: self.dpdk_arguments.clone(),
+            }))),
+            (false, false) => Err(Error::BadParameter(
+                "xdp_interface and dpdk_device: frames go by one of them; leave the other empty".into(),
+            )),
+        }
     }
 
     fn xdp(&self) -> XdpChoice {
@@ -244,8 +275,8 @@ impl Config {
         }
     }
 
-    pub(crate) fn executor(&self) -> ExecutorConfig {
-        ExecutorConfig {
+    pub(crate) fn executor(&self) -> Result<ExecutorConfig> {
+        Ok(ExecutorConfig {
             udp: UdpConfig {
                 domain_id: self.domain_id,
                 interfaces: self.socket_interfaces(),
@@ -256,7 +287,7 @@ impl Config {
                 priority_marks: self.priority_dscp.clone(),
                 ..UdpConfig::default()
             },
-            xdp: (!self.xdp_interface.is_empty()).then(|| self.xdp()),
+            frames: self.frames()?,
             initial_peers: self.initial_peers.clone(),
             multicast: if self.multicast && self.data_multicast {
                 MulticastChoice::Auto
@@ -285,6 +316,6 @@ impl Config {
             lock_process: self.lock_process,
             anatomy: self.anatomy.min(MAX_ANATOMY),
             longest_step: Some(self.flight_recorder_step).filter(|longest| *longest > Duration::ZERO),
-        }
+        })
     }
 }

@@ -34,7 +34,7 @@ impl DomainParticipant {
 
     /// Joins a domain.
     pub fn with_config(config: &Config) -> Result<DomainParticipant> {
-        let executor = Executor::start(&config.executor())?;
+        let executor = Executor::start(&config.executor()?)?;
         if config.report {
             report::install(&executor);
         }

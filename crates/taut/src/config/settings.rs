@@ -182,6 +182,36 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| config.xdp_pcp.map_or_else(|| "\"\"".into(), |priority| priority.to_string()),
     },
     Row {
+        name: "dpdk_device",
+        allowed: "a device and its driver's arguments, as `net_memif0,role=server`, or an address on the PCI bus; empty for none",
+        meaning: "Be reached without IP by frames that this device of DPDK moves, by peers that do the same. The program must be built with the feature `dpdk`. Such a participant never sleeps.",
+        set: Set::One(|config, text| {
+            text.clone_into(&mut config.dpdk_device);
+            Some(())
+        }),
+        get: |config| format!("{:?}", config.dpdk_device),
+    },
+    Row {
+        name: "dpdk_huge_pages",
+        allowed: "`true` or `false`",
+        meaning: "DPDK has its memory in huge pages, which network cards need mostly.",
+        set: Set::One(|config, text| {
+            config.dpdk_huge_pages = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.dpdk_huge_pages.to_string(),
+    },
+    Row {
+        name: "dpdk_arguments",
+        allowed: "arguments, as DPDK documents them",
+        meaning: "Further arguments for DPDK. It starts once in a process: all participants have the same.",
+        set: Set::List(|config, list| {
+            config.dpdk_arguments = list;
+            Some(())
+        }),
+        get: |config| shown(&config.dpdk_arguments),
+    },
+    Row {
         name: "local",
         allowed: "`true` or `false`",
         meaning: "Hand samples to readers on this machine past the network. Without it they take the same way as all others.",

@@ -1,0 +1,237 @@
+//! What moves frames past the kernel: AF_XDP, or a driver of DPDK.
+//!
+//! Owns the choice between them, and nothing of what is in a frame: that is `taut_ethernet`'s.
+
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use taut_base::{Locator, Result};
+use taut_ethernet::{Carrier, Reached, Stats};
+use taut_port::{Frame, Traffic};
+#[cfg(feature = "dpdk")]
+use taut_port_dpdk::{DpdkConfig, DpdkPort};
+use taut_port_udp::{Multicast, UdpConfig, UdpPort};
+use taut_port_xdp::{Glance, XdpPort};
+
+use crate::config::{DpdkChoice, FramesChoice, XdpChoice, XdpLayer};
+
+/// A station that stands for the interface's own.
+const OWN: [u8; 6] = [0; 6];
+
+/// A port of frames.
+pub(crate) enum Frames {
+    Xdp(XdpPort),
+    #[cfg(feature = "dpdk")]
+    Dpdk(DpdkPort),
+}
+
+/// What tells whether frames have come by a queue, without the port.
+pub(crate) enum Look {
+    /// The counters of its ring.
+    Ring(Glance),
+    /// Nothing: whoever wants to know takes what there is.
+    #[cfg(feature = "dpdk")]
+    Take,
+}
+
+impl Look {
+    #[inline]
+    pub fn is_any(&self) -> bool {
+        match self {
+            Look::Ring(glance) => glance.is_any(),
+            #[cfg(feature = "dpdk")]
+            Look::Take => true,
+        }
+    }
+
+    /// Is nobody woken when frames come?
+    pub fn is_blind(&self) -> bool {
+        !matches!(self, Look::Ring(_))
+    }
+}
+
+impl Frames {
+    /// Opens what is chosen, for the participant of these sockets.
+    pub fn open(choice: &FramesChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
+        match choice {
+            FramesChoice::Xdp(choice) => open_xdp(choice, udp, config),
+            FramesChoice::Dpdk(choice) => open_dpdk(choice, udp, config),
+        }
+    }
+
+    #[inline]
+    pub fn carrier(&self) -> &Carrier {
+        match self {
+            Frames::Xdp(xdp) => xdp.carrier(),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.carrier(),
+        }
+    }
+
+    #[inline]
+    pub fn carrier_mut(&mut self) -> &mut Carrier {
+        match self {
+            Frames::Xdp(xdp) => xdp.carrier_mut(),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.carrier_mut(),
+        }
+    }
+
+    /// The descriptors to wait on for frames, in the order of [`Frames::receive_from`].
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.xdp().into_iter().flat_map(XdpPort::fds)
+    }
+
+    /// What tells of frames, in the same order.
+    pub fn looks(&self) -> Vec<Look> {
+        match self {
+            Frames::Xdp(xdp) => xdp.glances().map(Look::Ring).collect(),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(_) => vec![Look::Take],
+        }
+    }
+
+    /// Readable when somebody tells something of hosts or of the interface: then call [`Frames::hear`].
+    pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.carrier().layer().watch().into_iter().chain(self.xdp().and_then(XdpPort::watch_netd))
+    }
+
+    /// Takes what the kernel tells of hosts, and `taut netd` of the interface.
+    pub fn hear(&mut self) {
+        match self {
+            Frames::Xdp(xdp) => {
+                let is_by_netd = xdp.watch_netd().is_some();
+                xdp.hear();
+                if is_by_netd && xdp.watch_netd().is_none() {
+                    log::warn!(
+                        "XDP: netd has ended: samples go by sockets until the participant is made again"
+                    );
+                }
+            }
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(_) => {}
+        }
+    }
+
+    /// Uses the addresses that the interface has now.
+    pub fn follow(&mut self, udp: &UdpPort) {
+        match self {
+            Frames::Xdp(xdp) => {
+                let index = xdp.interface();
+                xdp.follow(&ends(udp, |own| own.index == index));
+            }
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(_) => {}
+        }
+    }
+
+    /// Is there a way to a destination that is known, and by frames?
+    #[inline]
+    pub fn reaches(&mut self, to: &Locator) -> bool {
+        match self {
+            Frames::Xdp(xdp) => xdp.reaches(to),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.carrier_mut().layer_mut().route(to).is_some(),
+        }
+    }
+
+    #[inline]
+    pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
+        match self {
+            Frames::Xdp(xdp) => xdp.send(to, parts),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.send(to, parts),
+        }
+    }
+
+    #[inline]
+    pub fn flush(&mut self) {
+        match self {
+            Frames::Xdp(xdp) => xdp.flush(),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.flush(),
+        }
+    }
+
+    #[inline]
+    pub fn receive_from(&mut self, place: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+        match self {
+            Frames::Xdp(xdp) => xdp.receive_from(place, budget, sink),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.receive(budget, sink),
+        }
+    }
+
+    pub fn stats(&self) -> Stats {
+        match self {
+            Frames::Xdp(xdp) => xdp.stats(),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.stats(),
+        }
+    }
+
+    fn xdp(&self) -> Option<&XdpPort> {
+        match self {
+            Frames::Xdp(xdp) => Some(xdp),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(_) => None,
+        }
+    }
+}
+
+fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
+    let sockets: Vec<_> = udp.fds().filter(|of| of.traffic == Traffic::User).map(|of| of.fd).collect();
+    let reached = match choice.layer {
+        XdpLayer::Ip => Reached::Ip(ends(udp, |own| own.name == choice.port.interface)),
+        XdpLayer::Bare => Reached::Bare(bare_ends(udp, config)),
+    };
+    let xdp = XdpPort::open(&choice.port, reached, &sockets)?;
+    log::info!("XDP on {}", xdp.describe());
+    Ok(Frames::Xdp(xdp))
+}
+
+#[cfg(feature = "dpdk")]
+fn open_dpdk(choice: &DpdkChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
+    let config_of_port = DpdkConfig {
+        device: choice.device.clone(),
+        huge_pages: choice.huge_pages,
+        arguments: choice.arguments.clone(),
+        priority: None,
+    };
+    let dpdk = DpdkPort::open(&config_of_port, bare_ends(udp, config))?;
+    log::info!("DPDK on {}", dpdk.describe());
+    Ok(Frames::Dpdk(dpdk))
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn open_dpdk(choice: &DpdkChoice, _: &UdpPort, _: &UdpConfig) -> Result<Frames> {
+    Err(taut_base::Error::BadParameter(format!(
+        "dpdk_device is {}, and this program was built without DPDK: build it with the feature `dpdk`, or use \
+         xdp_interface",
+        choice.device
+    )))
+}
+
+/// Where samples are received by these interfaces.
+fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec<SocketAddr> {
+    let own = udp.user_unicast().iter().filter_map(Locator::socket_addr);
+    own.filter(|end| udp.interfaces().iter().any(|own| own.address == end.ip() && is_of(own))).collect()
+}
+
+/// The ports of the sockets, on the interface's station and on those of the groups.
+fn bare_ends(udp: &UdpPort, config: &UdpConfig) -> taut_ethernet::BareEnds {
+    let domain_id = config.domain_id;
+    let group = |port: Option<u16>| {
+        let port = port.filter(|_| config.multicast != Multicast::Never)?;
+        Some(Locator::ethernet(taut_ethernet::group(taut_port_udp::DEFAULT_GROUP), port))
+    };
+    let own = |ends: &[Locator]| {
+        let port = ends.first().and_then(|end| u16::try_from(end.port).ok())?;
+        Some(Locator::ethernet(OWN, port))
+    };
+    let ends = |unicast: &[Locator], port| own(unicast).into_iter().chain(group(port)).collect();
+    taut_ethernet::BareEnds {
+        user: ends(udp.user_unicast(), config.ports.user_multicast(domain_id)),
+        metatraffic: ends(udp.metatraffic_unicast(), config.ports.metatraffic_multicast(domain_id)),
+    }
+}
