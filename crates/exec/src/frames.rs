@@ -20,9 +20,9 @@ const OWN: [u8; 6] = [0; 6];
 
 /// A port of frames.
 pub(crate) enum Frames {
-    Xdp(XdpPort),
+    Xdp(Box<XdpPort>),
     #[cfg(feature = "dpdk")]
-    Dpdk(DpdkPort),
+    Dpdk(Box<DpdkPort>),
 }
 
 /// What tells whether frames have come by a queue, without the port.
@@ -187,7 +187,7 @@ fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Fra
     };
     let xdp = XdpPort::open(&choice.port, reached, &sockets)?;
     log::info!("XDP on {}", xdp.describe());
-    Ok(Frames::Xdp(xdp))
+    Ok(Frames::Xdp(Box::new(xdp)))
 }
 
 #[cfg(feature = "dpdk")]
@@ -200,7 +200,7 @@ fn open_dpdk(choice: &DpdkChoice, udp: &UdpPort, config: &UdpConfig) -> Result<F
     };
     let dpdk = DpdkPort::open(&config_of_port, bare_ends(udp, config))?;
     log::info!("DPDK on {}", dpdk.describe());
-    Ok(Frames::Dpdk(dpdk))
+    Ok(Frames::Dpdk(Box::new(dpdk)))
 }
 
 #[cfg(not(feature = "dpdk"))]

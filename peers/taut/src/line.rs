@@ -1,10 +1,11 @@
 //! A writer and a reader of Taut as a [`Line`]: values, and plain memory of any size.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytemuck::allocation::zeroed_box;
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Error, Plain, Qos, XdpLayer};
-use taut_perf_kit::{Line, Options, Payload, Stamp, Stop};
+use taut_perf_kit::{Line, Options, Payload, Role, Stamp, Stop};
 
 /// How long discovery may take: a hundred times what it takes on a loaded machine.
 pub const MATCH_WITHIN: Duration = Duration::from_secs(20);
@@ -32,13 +33,14 @@ fn wait(options: &Options) -> &'static str {
 
 /// Are the paths of one machine turned off?
 fn is_network(options: &Options) -> bool {
-    matches!(options.transport.as_str(), "udp" | "xdp" | "xdp-l2")
+    matches!(options.transport.as_str(), "udp" | "xdp" | "xdp-l2" | "dpdk")
 }
 
 /// The settings that the options ask for.
 pub fn config(options: &Options) -> Config {
-    let is_bare = options.transport == "xdp-l2";
-    let is_xdp = is_bare || options.transport == "xdp";
+    let is_dpdk = options.transport == "dpdk";
+    let is_bare = is_dpdk || options.transport == "xdp-l2";
+    let is_xdp = matches!(options.transport.as_str(), "xdp" | "xdp-l2");
     Config {
         domain_id: options.domain,
         // Without IP the sockets are for peers on this host.
@@ -53,8 +55,25 @@ pub fn config(options: &Options) -> Config {
         local: !is_network(options),
         xdp_interface: if is_xdp { options.interface.clone() } else { String::new() },
         xdp_layer: if is_bare { XdpLayer::Bare } else { XdpLayer::Ip },
+        dpdk_device: if is_dpdk { memif(options) } else { String::new() },
         ..Config::default()
     }
+}
+
+/// Where two processes meet for the transport dpdk. A file, as each is in a network of its own.
+pub fn meeting_place(options: &Options) -> PathBuf {
+    std::env::temp_dir().join(format!("taut-perf-{}.memif", options.domain))
+}
+
+/// Does this one make the place, and the other one come to it?
+pub fn makes_place(options: &Options) -> bool {
+    options.transport == "dpdk" && matches!(options.role, Role::Pong | Role::Sub)
+}
+
+/// Memory that two processes share, as a device of DPDK.
+fn memif(options: &Options) -> String {
+    let role = if makes_place(options) { "server" } else { "client" };
+    format!("net_memif0,role={role},socket={},socket-abstract=no", meeting_place(options).display())
 }
 
 /// The QoS that the options ask for.

@@ -13,6 +13,7 @@ mod local;
 mod types;
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taut::{DdsType, Plain};
@@ -22,14 +23,26 @@ use taut_perf_kit::{Control, Options, Payload, Role, Stop, roles};
 use line::{Domain, OpenLine, PlainLine, ValueLine};
 use types::*;
 
+/// How long the other side of the transport dpdk may take to be there.
+const MEET: Duration = Duration::from_secs(20);
+/// How often it is looked for.
+const MEET_AGAIN: Duration = Duration::from_millis(50);
+
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// What was built.
+const TRANSPORTS: &[&str] = if cfg!(feature = "dpdk") {
+    &["thread", "intra", "shm", "udp", "xdp", "xdp-l2", "dpdk"]
+} else {
+    &["thread", "intra", "shm", "udp", "xdp", "xdp-l2"]
+};
 
 fn main() -> ExitCode {
     let info = json!({
         "peer": "taut",
         "version": env!("CARGO_PKG_VERSION"),
-        "transports": ["thread", "intra", "shm", "udp", "xdp", "xdp-l2"],
+        "transports": TRANSPORTS,
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "node"],
         "types": ["bytes", "plain", "simple", "complex"],
         "waits": ["listener", "waitset", "spin", "inline"],
@@ -37,7 +50,7 @@ fn main() -> ExitCode {
         "multicast": true,
         "loan": true,
         "daemon": false,
-        "note": "transports udp, xdp and xdp-l2 with the paths of one machine turned off",
+        "note": "all transports from udp on with the paths of one machine turned off; dpdk, if it was built with it: memif, one to one, polls always",
     });
     taut_perf_kit::adapter(&info, play)
 }
@@ -45,7 +58,7 @@ fn main() -> ExitCode {
 fn play(options: &Options, control: &Control) -> Result<Value, Stop> {
     let places = match options.role {
         Role::Local => ["thread", "intra"].as_slice(),
-        Role::Ping | Role::Pong | Role::Pub | Role::Sub => &["shm", "udp", "xdp", "xdp-l2"],
+        Role::Ping | Role::Pong | Role::Pub | Role::Sub => &TRANSPORTS[2..],
         _ => &["udp"],
     };
     if options.role != Role::Cdr && !places.contains(&options.transport.as_str()) {
@@ -159,6 +172,20 @@ where
 impl Domain {
     /// Failing to make an entity is a failure of the trial.
     fn open(options: &Options) -> Result<Domain, Stop> {
-        Ok(Domain(taut::DomainParticipant::with_config(&line::config(options))?))
+        let config = line::config(options);
+        if line::makes_place(options) {
+            // One that was killed may have left it.
+            let _ = std::fs::remove_file(line::meeting_place(options));
+        }
+        let end = Instant::now() + MEET;
+        loop {
+            match taut::DomainParticipant::with_config(&config) {
+                // The other side has not made the place yet.
+                Err(taut::Error::Error(_)) if options.transport == "dpdk" && Instant::now() < end => {
+                    std::thread::sleep(MEET_AGAIN);
+                }
+                found => return Ok(Domain(found?)),
+            }
+        }
     }
 }
