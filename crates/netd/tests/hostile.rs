@@ -2,9 +2,9 @@
 //!
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -257,6 +257,31 @@ fn who_does_nothing_is_dropped() {
         let counts = netd.end();
         assert_eq!((counts.stalled, counts.refused), (64, 1), "{counts:?}");
         assert!(turns < 5_000, "it sleeps meanwhile: {turns}");
+    });
+}
+
+/// Who closes this waits: it has sent what nobody reads, and asked to.
+fn slow_to_close(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::from_secs(3))).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    while stream.write(&[0; 65_536]).is_ok() {}
+    (stream, other)
+}
+
+#[test]
+fn what_waits_to_be_closed_holds_up_nobody() {
+    with_pair("what_waits_to_be_closed_holds_up_nobody", ["", ""], |pair| {
+        let netd = Running::start(pair, "close");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (stream, _other) = slow_to_close(&listener);
+        let client = netd.connect();
+        client.send(&take(0), &[stream.as_fd()]).unwrap();
+        drop(stream);
+        netd.serves(0);
+        assert!(next(&client).is_none());
+        assert_eq!(netd.end().hostile, 1);
     });
 }
 
