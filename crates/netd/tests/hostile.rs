@@ -72,6 +72,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        // Its socket has a name, which it takes with it.
+        drop(self.thread.take().map(JoinHandle::join));
     }
 }
 
