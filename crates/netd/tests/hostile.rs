@@ -2,9 +2,9 @@
 //!
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,6 +72,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        // Its socket has a name, which it takes with it.
+        drop(self.thread.take().map(JoinHandle::join));
     }
 }
 
@@ -149,6 +151,8 @@ fn who_breaks_the_rules_is_dropped() {
                 let client = netd.connect();
                 send_bytes(&client, bytes, fds);
                 assert!(next(&client).is_none(), "{round}");
+                // Who keeps too many of them waiting to be closed is refused.
+                await_that("nothing of it is left open", || open_nulls() == before);
             }
             for message in [Message::Receive { ends: Vec::new() }, Message::Receiving] {
                 let client = netd.connect();
@@ -156,10 +160,10 @@ fn who_breaks_the_rules_is_dropped() {
                 assert!(next(&client).is_none());
             }
         }
-        await_that("nothing of it is left open", || open_nulls() == before);
         // To have a queue and ask for another one is out of turn.
         let client = netd.connect();
-        assert_eq!(granted(&client, &socket, 0).0.len(), 2);
+        let (messages, _fds) = granted(&client, &socket, 0);
+        assert_eq!(messages.len(), 2, "{messages:?}");
         client.send(&take(1), &[socket.as_fd()]).unwrap();
         assert!(next(&client).is_none());
         netd.serves(1);
@@ -258,6 +262,31 @@ fn who_does_nothing_is_dropped() {
     });
 }
 
+/// Who closes this waits: it has sent what nobody reads, and asked to.
+fn slow_to_close(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::from_secs(3))).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    while stream.write(&[0; 65_536]).is_ok() {}
+    (stream, other)
+}
+
+#[test]
+fn what_waits_to_be_closed_holds_up_nobody() {
+    with_pair("what_waits_to_be_closed_holds_up_nobody", ["", ""], |pair| {
+        let netd = Running::start(pair, "close");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (stream, _other) = slow_to_close(&listener);
+        let client = netd.connect();
+        client.send(&take(0), &[stream.as_fd()]).unwrap();
+        drop(stream);
+        netd.serves(0);
+        assert!(next(&client).is_none());
+        assert_eq!(netd.end().hostile, 1);
+    });
+}
+
 /// A queue whose socket lives on somewhere is waited for, and others are served meanwhile.
 #[test]
 fn who_keeps_a_queue_holds_up_nobody_else() {
@@ -266,7 +295,7 @@ fn who_keeps_a_queue_holds_up_nobody_else() {
         let socket = UdpSocket::bind(("10.88.0.1", PORT + 2)).unwrap();
         let first = netd.connect();
         let (messages, kept) = granted(&first, &socket, 0);
-        assert_eq!(messages.len(), 2);
+        assert_eq!(messages.len(), 2, "{messages:?}");
         drop(first);
         let waits = netd.connect();
         await_that("the first one is forgotten", || {

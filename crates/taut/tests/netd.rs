@@ -302,8 +302,8 @@ fn netd_is_killed() {
         game.is_past_kernel();
         netd.held.take().unwrap().kill();
         pair.await_no_program(End::A);
-        await_that("the participant goes by sockets alone", || game.play(100) == game.play(100));
-        let before = game.play(100);
+        // The hang-up was there before the next sample is.
+        let before = (0..10).map(|_| game.play(100)).last().unwrap();
         (0..100).for_each(|_| assert_eq!(game.play(5_000), before));
         // The name that it left behind is no obstacle to the next one, nor the participant that it has lost.
         netd.again(pair);

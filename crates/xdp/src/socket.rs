@@ -119,7 +119,8 @@ impl Socket {
     /// The socket that another process has bound with a [`Handover`] and passed, with the frames and the rings that it
     /// told. Linux 6.4: earlier ones map no rings of a socket that is bound.
     ///
-    /// *Errors*: [`Error::BadParameter`] if it is no socket of AF_XDP or the rings cannot be. *Cost*: seven system calls.
+    /// *Errors*: [`Error::BadParameter`] if it is no socket of AF_XDP, [`Error::NoXdp`] if the kernel maps no such rings.
+    /// *Cost*: seven system calls.
     pub fn adopt(
         fd: OwnedFd,
         queue: u32,
@@ -133,7 +134,14 @@ impl Socket {
             return Err(Error::BadParameter(what.into()));
         }
         check(interface, &umem, rings)?;
-        let (fill, completion, rx, tx) = map(&fd, rings)?;
+        let too_early = [Errno::INVAL, Errno::BUSY].map(Errno::raw_os_error);
+        let (fill, completion, rx, tx) = map(&fd, rings).map_err(|error| match error {
+            Error::Refused { errno, .. } if too_early.contains(&errno) => {
+                let what = "AF_XDP whose sockets can be passed on, or not these rings (Linux 6.4 has it)";
+                Error::NoXdp { interface: interface.name.clone(), what }
+            }
+            other => other,
+        })?;
         let bound = bound(&fd)?;
         Ok(Socket { fill, completion, rx, tx, fd, umem, interface: interface.clone(), queue, bound })
     }

@@ -11,8 +11,8 @@ use common::interface;
 use common::station::{RINGS, Station, link, umem};
 use taut_testbed::{End, Pair, await_that, ip, with_pair};
 use taut_xdp::{
-    AttachMode, BindMode, ChunkSize, Descriptor, Error, Interface, Link, MAX_DESTINATIONS, Mode, Program,
-    Rings, Socket, Umem,
+    AttachMode, BindMode, ChunkSize, Descriptor, Error, Handover, Interface, Link, MAX_DESTINATIONS, Mode,
+    Program, Rings, Socket, Umem,
 };
 
 /// The error, after a look that it names the remedy and that no program is attached.
@@ -210,6 +210,31 @@ fn rings_that_cannot_be() {
         let found = open(pair, End::A, 0, &rings, None);
         let error = refused(pair, End::A, found, "choose 128");
         assert!(matches!(error, Error::BadParameter(_)), "{error:?}");
+    });
+}
+
+#[test]
+fn what_cannot_be_adopted() {
+    with_pair("what_cannot_be_adopted", ["", ""], |pair| {
+        let link = attach(pair, End::A, None).unwrap();
+        let own = interface(pair, End::A);
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let error = Socket::adopt(udp.into(), 0, &own, umem(), &RINGS).err().unwrap();
+        assert!(error.to_string().contains("is no socket of AF_XDP"), "{error}");
+        let frames = (umem().chunks(), umem().chunk_size());
+        let made = Handover::new(&link, &own, 0, frames, &RINGS, None).unwrap();
+        made.bind(&link).unwrap();
+        let [socket, memory] = made.fds().map(|fd| fd.try_clone_to_owned().unwrap());
+        drop(made);
+        let umem = Arc::new(Umem::adopt(memory, frames.0, frames.1).unwrap());
+        let adopt = |rings: &Rings| {
+            let socket = socket.try_clone().unwrap();
+            Socket::adopt(socket, 0, &own, Arc::clone(&umem), rings)
+        };
+        let larger = Rings { rx: 2 * RINGS.rx, ..RINGS };
+        let error = adopt(&larger).err().unwrap();
+        assert!(matches!(error, Error::NoXdp { .. }) && error.to_string().contains("Linux 6.4"), "{error}");
+        assert_eq!(adopt(&RINGS).unwrap().queue(), 0);
     });
 }
 

@@ -34,7 +34,7 @@ pub fn run(options: &NetdArguments) -> Result<End, Failure> {
     let policy = Policy::parse(&text, &name).map_err(Failure::Wrong)?;
     let rules = policy.rules();
     let mut server = Server::open(policy, &options.socket).map_err(Failure::Wrong)?;
-    output::line(&format!("netd listens at {}, {rules} rules", options.socket.display()))?;
+    output::line(&format!("netd listens at {}; rules: {rules}", options.socket.display()))?;
     while !stop::requested() {
         server.turn(LOOK).map_err(Failure::System)?;
     }

@@ -29,7 +29,7 @@ fn wrong_arguments() {
         ("--domain 233 ls", "0..=232"),
         ("ls --seconds nan", "use a number from 0"),
         ("demo --seconds 0", "1..=86400"),
-        ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, nic, config"),
+        ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, nic, netd, config"),
     ] {
         let line = refusal(bare(arguments));
         assert!(line.contains(says), "{arguments}: {line}");
@@ -65,6 +65,26 @@ fn a_file_for_a_nic() {
     assert!(
         refusal(bare("nic change lo")).contains("unknown action \"change\": use plan, apply, undo, status")
     );
+}
+
+#[test]
+fn a_policy_for_netd() {
+    let directory = Directory::new("netd");
+    let file = directory.0.join("netd.toml");
+    for (lines, says) in [
+        ("[[allow]]\nuser = 0\nqueue = [1]\n", "netd.toml line 3: unknown field `queue`, expected one of"),
+        (
+            "[[allow]]\nuser = \"no-one\"\ninterface = \"lo\"\nqueues = [0]\ndomains = [0]\n",
+            "netd.toml line 2: user = \"no-one\" is not known here",
+        ),
+    ] {
+        std::fs::write(&file, lines).unwrap();
+        let line = refusal(bare(&format!("netd --policy {}", file.display())));
+        assert!(line.contains(says), "{line}");
+    }
+    let line = refusal(bare("netd --policy none.toml"));
+    assert!(line.starts_with("taut: none.toml cannot be read: No such file"), "{line}");
+    assert!(refusal(bare("netd")).contains("--policy <FILE>"));
 }
 
 #[test]
