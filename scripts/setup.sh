@@ -14,7 +14,7 @@ packages_of() {
             packages_of demo
             echo iproute2 util-linux nftables tshark valgrind \
                 cyclonedds-dev cyclonedds-tools libfastrtps-dev fastdds-tools fastddsgen \
-                g++ cmake python3 python3-venv
+                libdpdk-dev pkg-config g++ cmake python3 python3-venv
             ;;
         *)
             echo "usage: scripts/setup.sh [--missing] demo|test" >&2

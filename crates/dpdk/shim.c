@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,6 +107,111 @@ uint32_t taut_dpdk_first_core(void)
 		if (CPU_ISSET(core, &cores))
 			return core;
 	return 0;
+}
+
+/*
+ * The gate. memif's driver hears of its peer in DPDK's thread of interrupts, and when the peer is gone it gives back the
+ * memory there, whether or not another thread is just looking at it. So that thread is kept busy, with sleeping in an
+ * alarm, and let do its work only while nobody is inside: whoever comes then finds nothing, and looks again.
+ */
+
+/* How long it sleeps. More and a peer that is gone is noticed later; less and looks find nothing more often. */
+#define SHUT_NS 50000000
+/* The same while a peer is awaited: to connect takes some six messages. */
+#define AWAIT_NS 1000000
+/* How long it is let do its work. Less and its next alarm is due before it has looked at anything else. */
+#define HEAR_US 10
+
+static pthread_mutex_t gates = PTHREAD_MUTEX_INITIALIZER;
+static int turning;
+static atomic_bool guarded[RTE_MAX_ETHPORTS];
+/* Does the thread do its work? */
+static atomic_bool hearing;
+static struct {
+	atomic_bool now;
+} __rte_cache_aligned inside[RTE_MAX_ETHPORTS];
+
+/* How long the thread may sleep, 0 if there is nothing to guard any more. */
+static long turn_ns(void)
+{
+	struct rte_eth_link link;
+	long result = 0;
+	uint16_t port;
+
+	for (port = 0; port < RTE_MAX_ETHPORTS; port++) {
+		if (!atomic_load(&guarded[port]))
+			continue;
+		memset(&link, 0, sizeof(link));
+		if (rte_eth_link_get_nowait(port, &link) != 0 || link.link_status != RTE_ETH_LINK_UP)
+			return AWAIT_NS;
+		result = SHUT_NS;
+	}
+	return result;
+}
+
+static void turn(void *unused)
+{
+	struct timespec pause = { 0 };
+	uint16_t port;
+
+	pthread_mutex_lock(&gates);
+	pause.tv_nsec = turn_ns();
+	turning = pause.tv_nsec > 0;
+	pthread_mutex_unlock(&gates);
+	if (pause.tv_nsec == 0)
+		return;
+	atomic_store(&hearing, false);
+	nanosleep(&pause, NULL);
+	/* With the fence in `enter`: either we see them inside, or they see us. */
+	atomic_store(&hearing, true);
+	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
+		while (atomic_load(&inside[port].now))
+			rte_pause();
+	if (rte_eal_alarm_set(HEAR_US, turn, unused) != 0) {
+		pthread_mutex_lock(&gates);
+		turning = 0;
+		pthread_mutex_unlock(&gates);
+	}
+}
+
+/* From here on, before it runs. */
+int taut_dpdk_guard(uint16_t port)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&gates);
+	atomic_store(&guarded[port], true);
+	if (!turning) {
+		atomic_store(&hearing, true);
+		result = rte_eal_alarm_set(HEAR_US, turn, NULL);
+		turning = result == 0;
+	}
+	pthread_mutex_unlock(&gates);
+	return result;
+}
+
+static void unguard(uint16_t port)
+{
+	pthread_mutex_lock(&gates);
+	atomic_store(&guarded[port], false);
+	pthread_mutex_unlock(&gates);
+}
+
+static bool enter(uint16_t port)
+{
+	if (!atomic_load_explicit(&guarded[port], memory_order_relaxed))
+		return true;
+	atomic_store_explicit(&inside[port].now, true, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (likely(!atomic_load_explicit(&hearing, memory_order_acquire)))
+		return true;
+	atomic_store_explicit(&inside[port].now, false, memory_order_release);
+	return false;
+}
+
+static void leave(uint16_t port)
+{
+	atomic_store_explicit(&inside[port].now, false, memory_order_release);
 }
 
 /* Devices and ports. */
@@ -214,7 +321,7 @@ int taut_dpdk_run(uint16_t port)
  * Waits for the link, at most so long. Whoever connects to memif's server and leaves before it was greeted ends the
  * server's process: the driver closes a descriptor that DPDK still waits on.
  */
-void taut_dpdk_settle(uint16_t port, uint32_t at_most_ms)
+int taut_dpdk_settle(uint16_t port, uint32_t at_most_ms)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	struct rte_eth_link link;
@@ -222,10 +329,11 @@ void taut_dpdk_settle(uint16_t port, uint32_t at_most_ms)
 
 	for (waited = 0; waited < at_most_ms; waited++) {
 		memset(&link, 0, sizeof(link));
-		if (rte_eth_link_get_nowait(port, &link) != 0 || link.link_status == RTE_ETH_LINK_UP)
-			return;
+		if (rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
+			return 0;
 		nanosleep(&pause, NULL);
 	}
+	return -ETIMEDOUT;
 }
 
 struct closing {
@@ -243,12 +351,13 @@ static void close_port(void *arg)
 		rte_eth_promiscuous_disable(closing->port);
 	rte_eth_dev_stop(closing->port);
 	rte_eth_dev_close(closing->port);
+	unguard(closing->port);
 	sem_post(&closing->done);
 }
 
 /*
  * Stops, closes and gives the device back. `is_memif`: by the thread that also hears when the other end leaves, as that
- * driver has no lock between the two; an alarm of DPDK's is the way there.
+ * driver has no lock between the two; an alarm of DPDK's is the way there. It gets its turn at the gate.
  */
 void taut_dpdk_close(uint16_t port, struct rte_device *device, int promiscuous, int is_memif)
 {
@@ -397,9 +506,12 @@ void taut_dpdk_cut(struct rte_mbuf *frame, uint16_t len)
 /* Each frame that it returns is in one piece; adds those that cannot be to `split`, which are gone. */
 uint16_t taut_dpdk_rx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, uint16_t room, uint64_t *split)
 {
-	uint16_t came = rte_eth_rx_burst(port, queue, frames, room);
-	uint16_t at, kept = 0;
+	uint16_t came, at, kept = 0;
 
+	if (!enter(port))
+		return 0;
+	came = rte_eth_rx_burst(port, queue, frames, room);
+	leave(port);
 	for (at = 0; at < came; at++) {
 		if (likely(frames[at]->nb_segs == 1) || rte_pktmbuf_linearize(frames[at]) == 0) {
 			frames[kept++] = frames[at];
@@ -413,5 +525,11 @@ uint16_t taut_dpdk_rx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, u
 
 uint16_t taut_dpdk_tx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, uint16_t count)
 {
-	return rte_eth_tx_burst(port, queue, frames, count);
+	uint16_t went;
+
+	if (!enter(port))
+		return 0;
+	went = rte_eth_tx_burst(port, queue, frames, count);
+	leave(port);
+	return went;
 }

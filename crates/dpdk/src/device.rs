@@ -28,8 +28,8 @@ const MOST_DEVICE: usize = 1_024;
 /// The driver of memory that two processes share.
 const MEMIF: &str = "net_memif";
 /// How long a client of memif waits to be greeted, which takes the server's thread a millisecond or two. Less and it
-/// may leave too early; more and a server that hangs holds it up.
-const GREETED_WITHIN_MS: u32 = 1_000;
+/// may leave too early on a busy machine; more and a server that hangs, or that was not quite there, holds it up.
+const GREETED_WITHIN_MS: u32 = 500;
 
 /// What a device is opened with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,8 +121,8 @@ impl Device {
     /// virtual device's name tells those of one driver apart.
     ///
     /// *Errors*: what the driver refuses; nothing stays open then, and the same name can be tried again. *Cost*:
-    /// memory for all frames; a card may take seconds. A client of memif is refused as long as there is no server, and
-    /// waits a second at most for it to answer.
+    /// memory for all frames; a card may take seconds. A client of memif is refused as long as there is no server; one
+    /// that does not answer is waited for half a second.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), taut_dpdk::Error> {
@@ -156,11 +156,7 @@ impl Device {
             let _control = control();
             said();
             let mut device = Device::probe(name)?;
-            let result = device.set_up(config);
-            if result.is_ok() && device.driver == MEMIF && !name.contains("role=server") {
-                // SAFETY: the type's invariant.
-                unsafe { ffi::taut_dpdk_settle(device.number, GREETED_WITHIN_MS) }
-            }
+            let result = device.set_up(config).and_then(|()| device.start(name));
             (device, result)
         };
         // If it does not run it ends here, which takes the lock again.
@@ -208,7 +204,7 @@ impl Device {
         })
     }
 
-    /// Has it run.
+    /// Sets up its queues and their memory.
     fn set_up(&mut self, config: &DeviceConfig) -> Result<(), Error> {
         let facts = self.facts()?;
         self.device = facts.device;
@@ -246,13 +242,26 @@ impl Device {
         self.pool = Some(pool);
         // SAFETY: the type's invariant, and that of the pool, which lives until it is closed; the lock is held.
         self.done("rte_eth_rx_queue_setup", unsafe { ffi::taut_dpdk_queues(self.number, &setup) })?;
-        // SAFETY: the same; all queues are set up.
-        let result = unsafe { ffi::taut_dpdk_run(self.number) };
-        if result != 0 {
-            return Err(Error::DeviceNotStarted { device: self.name.clone(), said: said(), errno: -result });
-        }
         (self.rx_queues, self.tx_queues) = (setup.rx_queues, setup.tx_queues);
         Ok(())
+    }
+
+    /// Has it run, and a client of memif be greeted.
+    fn start(&mut self, device: &str) -> Result<(), Error> {
+        if self.driver == MEMIF {
+            // SAFETY: the type's invariant; the lock is held.
+            self.done("rte_eal_alarm_set", unsafe { ffi::taut_dpdk_guard(self.number) })?;
+        }
+        // SAFETY: the type's invariant; all queues are set up, and the lock is held.
+        let mut result = unsafe { ffi::taut_dpdk_run(self.number) };
+        if result == 0 && self.driver == MEMIF && !device.contains("role=server") {
+            // SAFETY: the type's invariant.
+            result = unsafe { ffi::taut_dpdk_settle(self.number, GREETED_WITHIN_MS) };
+        }
+        if result == 0 {
+            return Ok(());
+        }
+        Err(Error::DeviceNotStarted { device: self.name.clone(), said: said(), errno: -result })
     }
 
     /// The device's name, without arguments.

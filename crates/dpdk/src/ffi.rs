@@ -60,7 +60,7 @@ pub(crate) struct Counts {
 // SAFETY: the declarations are those of `shim.c`, name by name. Beyond valid pointers they ask that
 // - DPDK runs (all but `said`, `start` and `first_core`);
 // - a port is one that `probe` has given and that is not closed;
-// - `probe`, `configure`, `queues`, `run`, `close` and `pool` are called by one thread at a time;
+// - `probe`, `configure`, `queues`, `guard`, `run`, `close` and `pool` are called by one thread at a time;
 // - a queue is one that was set up, of a port that runs, and used by one thread at a time;
 // - a frame is the caller's, who gives it away with `free`, and with `tx` if that says so;
 // - a pool is not dropped twice, and nobody takes frames from it after that.
@@ -73,8 +73,9 @@ unsafe extern "C" {
     pub fn taut_dpdk_facts(port: u16, facts: *mut Facts) -> c_int;
     pub fn taut_dpdk_configure(port: u16, setup: *mut Setup, mtu: u32) -> c_int;
     pub fn taut_dpdk_queues(port: u16, setup: *const Setup) -> c_int;
+    pub fn taut_dpdk_guard(port: u16) -> c_int;
     pub fn taut_dpdk_run(port: u16) -> c_int;
-    pub fn taut_dpdk_settle(port: u16, at_most_ms: u32);
+    pub fn taut_dpdk_settle(port: u16, at_most_ms: u32) -> c_int;
     pub fn taut_dpdk_close(port: u16, device: *mut RawDevice, promiscuous: c_int, is_memif: c_int);
     pub fn taut_dpdk_mac(port: u16, mac: *mut u8) -> c_int;
     pub fn taut_dpdk_mtu(port: u16, mtu: *mut u16) -> c_int;

@@ -8,6 +8,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::{CHILD, await_link, filled, flush, frame, memif, number_of, open, send, start};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use taut_dpdk::{BURST, Burst, Device, DeviceConfig, Statistics};
 use taut_testbed::{LIMIT, await_that};
 use tempfile::TempDir;
@@ -227,6 +229,64 @@ fn a_killed_peer_leaves_the_port_to_the_next() {
         burst.clear();
         await_that("it comes back", || device.receive(0, &mut burst) == 1);
         assert_eq!(burst.iter().next().and_then(number_of), Some(number));
+    }
+}
+
+/// Has this thread be on one core of those that it may be on.
+fn pin(choose: impl FnOnce(&[usize]) -> Option<&usize>) {
+    let own = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    let cores: Vec<usize> = (0..CpuSet::count()).filter(|core| own.is_set(*core).unwrap()).collect();
+    let mut one = CpuSet::new();
+    one.set(*choose(&cores).unwrap()).unwrap();
+    sched_setaffinity(Pid::from_raw(0), &one).unwrap();
+}
+
+/// The child of the test below, which sends as fast as it can; nothing when it is run alone.
+#[test]
+fn flood() {
+    let Some(socket) = std::env::var_os(CHILD) else {
+        return println!("LEFT OUT: it is a child of the other tests");
+    };
+    let mut device = open(&memif(0, "client", Path::new(&socket))).unwrap();
+    pin(|cores| cores.first());
+    println!("\nfloods");
+    let (mut burst, mut sent) = (Burst::new(), 0);
+    // It leaves when the memory is full of what it has sent.
+    while sent < 20_000 {
+        while burst.room() > 0 {
+            let mut frame = device.frame().unwrap();
+            frame.append(1_500).unwrap();
+            burst.push(frame).unwrap();
+        }
+        sent += device.send(0, &mut burst);
+    }
+}
+
+#[test]
+fn a_peer_that_leaves_at_full_speed_takes_nobody_along() {
+    const ROUNDS: usize = 5;
+    let directory = TempDir::new().unwrap();
+    let socket = directory.path().join("socket");
+    let mut device = open(&memif(120, "server", &socket)).unwrap();
+    // With DPDK's own thread, which then comes in between.
+    pin(|cores| cores.last());
+    let mut burst = Burst::new();
+    let mut look = |device: &mut Device| {
+        let came = (0..1_000).map(|_| {
+            burst.clear();
+            device.receive(0, &mut burst)
+        });
+        came.sum::<usize>()
+    };
+    for _ in 0..ROUNDS {
+        let mut child = start("flood", socket.to_str().unwrap(), Stdio::inherit());
+        child.await_line("floods");
+        let mut received = 0;
+        await_that("much has come and the link is down", || {
+            received += look(&mut device);
+            received > 10_000 && !device.link().is_up
+        });
+        child.output();
     }
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use std::process::Stdio;
 
-use common::{CHILD, config, eal, memif, open, start};
+use common::{CHILD, await_link, config, eal, memif, open, start};
 use taut_dpdk::{Device, DeviceConfig, Eal, EalConfig, Error, Memory};
 use tempfile::TempDir;
 
@@ -66,6 +66,21 @@ fn a_client_without_a_server() {
     let server = open(&memif(4, "server", &socket)).unwrap();
     drop(open(&memif(3, "client", &socket)).unwrap());
     drop(server);
+}
+
+#[test]
+fn a_client_that_the_server_does_not_want() {
+    let directory = TempDir::new().unwrap();
+    let socket = directory.path().join("socket");
+    let server = open(&format!("{},id=1,secret=a", memif(8, "server", &socket))).unwrap();
+    for other in ["id=2,secret=a", "id=1,secret=b", "id=1"] {
+        let client = open(&format!("{},{other}", memif(9, "client", &socket)));
+        let error = refused(client, "correct its arguments");
+        assert!(matches!(error, Error::DeviceNotStarted { .. }), "{error:?}");
+    }
+    let client = open(&format!("{},id=1,secret=a", memif(9, "client", &socket))).unwrap();
+    assert!(client.link().is_up);
+    await_link(&server);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! of memory, behind the same contract (`peers/README.md`) and the same loops as everybody else.
 
 mod alone;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod flood;
 mod memory;
 mod sample;
@@ -26,11 +28,18 @@ fn main() -> ExitCode {
     adapter(&info(), play)
 }
 
+/// What was built.
+const TRANSPORTS: &[&str] = if cfg!(feature = "dpdk") {
+    &["thread", "intra", "shm", "udp", "xdp", "xdp-l2", "dpdk"]
+} else {
+    &["thread", "intra", "shm", "udp", "xdp", "xdp-l2"]
+};
+
 fn info() -> Value {
     json!({
         "peer": "floor",
         "version": env!("CARGO_PKG_VERSION"),
-        "transports": ["thread", "intra", "shm", "udp", "xdp", "xdp-l2"],
+        "transports": TRANSPORTS,
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "flood", "sink"],
         "types": ["bytes", "simple", "complex", "plain"],
         "waits": ["block", "listener", "waitset", "spin"],
@@ -44,7 +53,7 @@ fn info() -> Value {
                  block the core is given away after 1 us. listener and \
                  waitset are the same blocking call. Variants futex, eventfd, cacheline are for shm and intra. simple and \
                  complex are the same number of bytes without structure, cdr is memcpy. xdp, xdp-l2: \
-                 copy mode, native, one to one.",
+                 copy mode, native, one to one. dpdk, if it was built with it: memif, one to one, polls always.",
     })
 }
 
@@ -105,6 +114,10 @@ fn with_type<S: Fields, A: Fields>(options: &Options, control: &Control) -> Resu
         }
         ("xdp" | "xdp-l2", Role::Ping | Role::Pong | Role::Pub | Role::Sub) => {
             over::<_, S, A>(|_, _| Xdp::open(options), options, control)
+        }
+        #[cfg(feature = "dpdk")]
+        ("dpdk", Role::Ping | Role::Pong | Role::Pub | Role::Sub) => {
+            over::<_, S, A>(|_, _| dpdk::Dpdk::open(options, control), options, control)
         }
         ("shm", Role::Ping | Role::Pong | Role::Pub | Role::Sub) if bare || options.loan() => {
             let mut line = LentLine::new(Ends::open(options, len)?, bare);

@@ -1,7 +1,7 @@
 //! The transports `xdp` and `xdp-l2`: bare AF_XDP on one interface, full frames with UDP or with a type of
 //! our own. One pair of processes, each on its own interface: a socket owns its queue.
 
-mod frame;
+pub mod frame;
 mod program;
 mod socket;
 

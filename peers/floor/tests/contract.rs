@@ -179,7 +179,8 @@ fn a_flood_keeps_its_rate() {
 fn what_it_does_not_have_is_absent() {
     for (role, options) in [
         ("node", ""),
-        ("ping", "--transport dpdk"),
+        ("ping", "--transport smoke-signals"),
+        ("local", "--transport dpdk"),
         ("ping", "--transport udp --loan yes --type plain"),
         ("ping", "--transport udp --variant futex"),
         ("ping", "--transport shm --variant cacheline --size 65"),
