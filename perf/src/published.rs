@@ -126,7 +126,9 @@ fn bound() -> Vec<Row<'static>> {
 /// A and C once more, over a link: by the kernel's sockets, and past its stack.
 fn bypass() -> Vec<Row<'static>> {
     let mut rows = Vec::new();
-    for (transport, way) in [("udp", "the kernel"), ("xdp", "XDP"), ("xdp-l2", "XDP without IP")] {
+    let ways =
+        [("udp", "the kernel"), ("xdp", "XDP"), ("xdp-l2", "XDP without IP"), ("dpdk", "DPDK's memif")];
+    for (transport, way) in ways {
         let linked =
             move |r: &Record| r.transport == transport && r.case.split(' ').any(|word| word == "link");
         for (spins, wait) in [(true, "polling"), (false, "asleep")] {
