@@ -14,6 +14,13 @@
 //! * **A queue is used by one thread at a time**, which `&mut` sees to.
 //! * **It polls.** Whether something has come is known by looking; nothing here waits but opening a device.
 //! * **What DPDK says is told**: it is part of the error, and never goes to the standard output stream.
+//!
+//! # memif
+//! Its driver is for peers that are trusted, as it believes what they write into the memory that is shared. It has no
+//! lock between the thread that hears of a peer and those that look for frames: so the former is let work for some
+//! 10 us in 50 ms only, in which a look finds nothing and nothing is taken to be sent. A peer that leaves is noticed
+//! that much later. What is not gone around: a client that is killed in the millisecond in which it connects ends the
+//! process of the server.
 #![cfg_attr(not(feature = "dpdk"), forbid(unsafe_code))]
 
 #[cfg(feature = "dpdk")]

@@ -127,8 +127,13 @@ impl Held {
         said
     }
 
-    pub fn kill(&mut self) {
+    /// Returns before it is dead.
+    pub fn send_kill(&mut self) {
         self.child.kill().expect("our own child");
+    }
+
+    pub fn kill(&mut self) {
+        self.send_kill();
         self.child.wait().expect("our own child");
     }
 }
