@@ -4,12 +4,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, JobClass, Qos};
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, JobClass, LatencyReport, Qos,
+};
 
 const SOON: Duration = Duration::from_secs(30);
 const ENDPOINTS: usize = 1_000;
 /// Writes that have found the token taken, each of which could have been kept waiting.
 const ENOUGH: u64 = 100;
+/// Steps of discovery; fewer are no storm.
+const A_STORM: u64 = 100;
 
 #[derive(DdsType)]
 #[dds(final)]
@@ -49,6 +53,11 @@ fn listen(reader: &DataReader<Count>, heard: &'static Mutex<Vec<u32>>) {
     reader.on_data_available(|sample| heard.lock().unwrap().extend(sample.data.map(|data| data.n)));
 }
 
+fn meta_steps(report: &LatencyReport) -> u64 {
+    let meta = report.classes.iter().find(|of| of.class == JobClass::ReceiveMeta);
+    meta.map_or(0, |of| of.steps)
+}
+
 #[test]
 fn a_critical_writer_waits_for_one_step_at_most() {
     static ALL: Mutex<Vec<u32>> = Mutex::new(Vec::new());
@@ -76,10 +85,14 @@ fn a_critical_writer_waits_for_one_step_at_most() {
             storm(&other, round);
             let now = out.stats();
             let found = (now.contended - before.contended).min(now.queued_writes - before.queued_writes);
-            if found >= ENOUGH {
+            let steps = meta_steps(&out.latency_report());
+            if found >= ENOUGH && steps >= A_STORM {
                 break;
             }
-            assert!(Instant::now() < until, "the token was taken for {found} writes");
+            assert!(
+                Instant::now() < until,
+                "the token was taken for {found} writes, {steps} steps of discovery"
+            );
         }
         stop.store(true, Ordering::SeqCst);
         writers.map(|writer| writer.join().unwrap())
@@ -92,8 +105,6 @@ fn a_critical_writer_waits_for_one_step_at_most() {
         // A message that was begun is finished; it goes to at most the two others.
         assert!(of.most <= of.class.budget().saturating_add(4), "{:?}: {}", of.class, of.most);
     }
-    let meta = report.classes.iter().find(|of| of.class == JobClass::ReceiveMeta).unwrap();
-    assert!(meta.steps >= 100, "no storm: {report}");
     assert_eq!(*ALL.lock().unwrap(), Vec::from_iter(0..written[0]));
     assert!(LAST.lock().unwrap().is_sorted());
 }
