@@ -166,10 +166,10 @@ impl Inner {
         }
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
         busy |= self.role.is_wanted();
-        // Nobody is woken by frames of a port that can only be looked at.
-        busy |= self.looks.iter().any(Look::is_blind);
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
+        // Nobody is woken by frames of a port that can only be looked at.
+        busy |= self.looks.iter().any(Look::is_blind);
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let ready = match busy {
             true => self.glance(now),

@@ -196,7 +196,6 @@ fn open_dpdk(choice: &DpdkChoice, udp: &UdpPort, config: &UdpConfig) -> Result<F
         device: choice.device.clone(),
         huge_pages: choice.huge_pages,
         arguments: choice.arguments.clone(),
-        priority: None,
     };
     let dpdk = DpdkPort::open(&config_of_port, bare_ends(udp, config))?;
     log::info!("DPDK on {}", dpdk.describe());

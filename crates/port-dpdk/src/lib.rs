@@ -25,8 +25,6 @@ pub struct DpdkConfig {
     pub huge_pages: bool,
     /// Further arguments for DPDK, as it documents them.
     pub arguments: Vec<String>,
-    /// The priority that frames carry in a tag (IEEE 802.1Q, PCP); `None`: they carry no tag. *Range*: 0 to 7.
-    pub priority: Option<u8>,
 }
 
 /// Frames to and from the stations of one device.
@@ -59,7 +57,7 @@ impl DpdkPort {
         let mut device = Device::open(eal, &config.device, &DeviceConfig::default()).map_err(refused)?;
         // Virtual devices that have no such choice receive all.
         let _ = device.receive_groups();
-        let station = Station { mac: device.mac(), priority: config.priority };
+        let station = Station { mac: device.mac(), priority: None };
         let layer = Layer::open(device.name(), 0, station.mac, Reached::Bare(ends))?;
         let mtu = usize::from(device.mtu());
         let room = mtu + station.header_len();
