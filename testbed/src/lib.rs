@@ -7,7 +7,7 @@ pub mod frame;
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -158,6 +158,16 @@ fn path(namespace: &File) -> String {
 fn shown(end: End) -> String {
     let shown = Command::new("ip").args(["-o", "link", "show", end.name()]).output().expect("iproute2");
     String::from_utf8_lossy(&shown.stdout).into_owned()
+}
+
+/// A process that is ended with the test, however that ends.
+pub struct Held(pub Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Runs iproute2 in this thread's namespace.

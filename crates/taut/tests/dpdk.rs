@@ -3,10 +3,10 @@
 //! Needs root for two network namespaces. Without it the test says that it is left out; with `CI=true` that is a failure.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use taut::{Config, DataReader, DdsType, DomainParticipant, Qos};
-use taut_testbed::{End, LIMIT, await_that, with_pair};
+use taut_testbed::{End, Held, LIMIT, await_that, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -63,16 +63,6 @@ fn echoes() {
         back.write(&blob).unwrap();
     }
     back.wait_for_acknowledgments(LIMIT).unwrap();
-}
-
-/// Ended with the test, however that ends.
-struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

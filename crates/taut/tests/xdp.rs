@@ -3,11 +3,11 @@
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
 use std::net::UdpSocket;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpLayer, XdpMode};
-use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};
+use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, with_losses, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -286,16 +286,6 @@ fn writes_past_the_kernel() {
     for number in 0.. {
         writer.write(&Blob::new(number, 5_000)).unwrap();
         std::thread::sleep(Duration::from_micros(100));
-    }
-}
-
-/// Ended with the test, however that ends.
-struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -4,13 +4,13 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use common::station::{PORT, Station, add_port, link};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use taut_testbed::frame::message;
-use taut_testbed::{End, LIMIT, with_pair};
+use taut_testbed::{End, Held, LIMIT, with_pair};
 use taut_xdp::{AttachMode, Interface, Link, Mode, Program};
 
 /// How the child below is told which program to attach.
@@ -32,16 +32,6 @@ fn holds_the_interface() {
     loop {
         station.socket.wait(LIMIT).unwrap();
         station.receive();
-    }
-}
-
-/// Ended with the test, however that ends.
-struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
