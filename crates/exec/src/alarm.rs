@@ -14,10 +14,6 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use taut_base::{Duration, Time};
 
 use crate::clock::NS_PER_S;
-use crate::neighbours::FIRST_SOURCE;
-
-/// The epoll datum of the alarm.
-pub(crate) const ALARM: u64 = FIRST_SOURCE - 2;
 
 /// What is due sooner is a limit of the wait: it is over before the alarm would be of use again. Lower sets the alarm
 /// for each burst's end, higher has more sleeps with a limit.

@@ -1,96 +1,29 @@
 //! Driving: wait at the port, then run jobs, highest class first, each within its budget.
 
-use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::eventfd::{EfdFlags, EventFd};
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
-use taut_base::{Duration, Error, Result, Time};
+use taut_base::Time;
 use taut_dcps::DomainParticipant;
 use taut_lock::MutexGuard;
 use taut_port::Traffic;
 use taut_rtps::TxClass;
 
-use crate::alarm::{ALARM, Alarm};
-use crate::clock::{NS_PER_S, monotonic_now, wall_clock_now};
+use crate::clock::{monotonic_now, wall_clock_now};
 use crate::core::Core;
-use crate::executor::{Inner, WAKE};
+use crate::executor::Inner;
 use crate::frames::Look;
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
 use crate::network::{HOSTS, NETWORK};
-use crate::ports::{ASIDE, Ports, QUEUES};
+use crate::ports::{ASIDE, HAND};
 use crate::waiting::AT_PORT;
-
-/// Sockets that can be ready at once, the eventfd and the alarm.
-const READY: usize = 8;
+use crate::watch::{Readable, WAKE};
 
 /// How often the token's holder looks whether a thread that does not sleep yet has taken it, in one pause of the
 /// processor each. Lower than the time that a thread takes from one try to the next and it waits for one step more;
 /// higher and a thread that the system has stopped just then holds up the driver.
 const LOOKS: usize = 100;
-
-/// What a wait has found.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Readable {
-    sources: [u64; READY],
-    count: usize,
-    /// Interfaces have changed.
-    network: bool,
-    /// The kernel tells something of hosts.
-    hosts: bool,
-}
-
-impl Readable {
-    pub fn push(&mut self, source: u64) {
-        if let Some(slot) = self.sources.get_mut(self.count) {
-            *slot = source;
-            self.count += 1;
-        }
-    }
-
-    pub fn is_any(&self) -> bool {
-        self.count > 0
-    }
-
-    fn is_anything(&self) -> bool {
-        self.is_any() || self.network || self.hosts
-    }
-
-    fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.sources.iter().take(self.count).copied()
-    }
-}
-
-/// What the driver waits at: the port's descriptors, and what wakes it when it is told to and when it is time.
-pub(crate) fn watch(port: &Ports) -> Result<(Epoll, EventFd, Alarm)> {
-    let refused = |call: &'static str| {
-        move |errno: nix::Error| {
-            Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
-        }
-    };
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused("epoll_create"))?;
-    let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-    let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
-    let sockets = port.udp.fds().map(|source| (source.fd, source.index as u64));
-    let watched = port.udp.watch().map(|fd| (fd, NETWORK));
-    let frames = port.frames.iter();
-    let frames =
-        frames.flat_map(|of| of.fds().zip(QUEUES as u64..).chain(of.watched().map(|fd| (fd, HOSTS))));
-    for (fd, datum) in sockets.chain(watched).chain(frames) {
-        epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, datum)).map_err(refused("epoll_ctl"))?;
-    }
-    let alarm = Alarm::new().map_err(refused("timerfd_create"))?;
-    // Each write, and each time that the alarm rings, is an edge of its own, so that nobody has to read them.
-    let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-    for (fd, datum) in [(wake.as_fd(), WAKE), (alarm.fd(), ALARM)] {
-        epoll.add(fd, EpollEvent::new(edge, datum)).map_err(refused("epoll_ctl"))?;
-    }
-    Ok((epoll, wake, alarm))
-}
 
 impl Inner {
     /// Drives until `ready` gives a value. The caller has the role.
@@ -108,7 +41,7 @@ impl Inner {
                 return self.stop_driving(core, found);
             }
             let readable = self.sleep(core, now, until);
-            if readable.count == 0 {
+            if !readable.is_any() {
                 // Rung, most likely by the writer whose sample is waited for: that comes before all else.
                 core = self.enter();
                 self.give_way(&mut core);
@@ -145,7 +78,7 @@ impl Inner {
     fn look_once(&self, now: Time) {
         let readable = self.sort(&self.glance(now));
         let due = self.polling.due().min(self.promises.next());
-        if readable.is_anything() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
+        if readable.is_any() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
             self.give_back(self.step(&readable));
         }
     }
@@ -191,8 +124,6 @@ impl Inner {
                 // A neighbour may have rung for what a thread waits for that does not drive.
                 WAKE if self.role.has_followers() => self.role.tell_followers(),
                 WAKE => {}
-                NETWORK => readable.network = true,
-                HOSTS => readable.hosts = true,
                 _ => readable.push(source),
             }
         }
@@ -203,9 +134,10 @@ impl Inner {
     /// machine longer than a datagram takes to come. Then sleeps.
     fn look_and_wait(&self, now: Time, wake_at: Time) -> Readable {
         let mut ready = Readable::default();
+        self.watch.attend(&mut ready);
         let look = || {
-            ready = self.wait_ready(Some(Duration::ZERO));
-            ready.count > 0
+            self.watch.find(&mut ready);
+            ready.is_any()
         };
         if wake_at > now && self.port_spin.look(self.spin, Some(wake_at), &AT_PORT, look) {
             return ready;
@@ -214,36 +146,14 @@ impl Inner {
             // A look in vain has taken some of the time, and so has a sleep that ends without a reason.
             let now = monotonic_now();
             let Some(next) = self.holding.next_look(now, wake_at) else {
-                return self.wait_ready(Some(Duration::ZERO));
+                self.watch.find(&mut ready);
+                return ready;
             };
-            let ready = self.wait_ready(self.alarm.limit(now, next));
-            if ready.count > 0 {
+            ready = self.watch.sleep_until(now, next);
+            if ready.is_any() {
                 return ready;
             }
         }
-    }
-
-    /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.
-    pub fn wait_ready(&self, limit: Option<Duration>) -> Readable {
-        let mut ready = Readable::default();
-        let mut note = |source| match source {
-            ALARM => self.alarm.note_rung(),
-            _ => ready.push(source),
-        };
-        let mut events =
-            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; READY];
-        let timeout = limit.map(|Duration(ns)| Timespec { tv_sec: ns / NS_PER_S, tv_nsec: ns % NS_PER_S });
-        match epoll::wait(&self.epoll.0, &mut events, timeout.as_ref()) {
-            Ok(count) => events.iter().take(count).for_each(|event| note(event.data.u64())),
-            // Before Linux 5.11 a wait has whole milliseconds.
-            Err(Errno::NOSYS) => {
-                let mut events = [EpollEvent::empty(); READY];
-                let count = self.epoll.wait(&mut events, whole_ms(limit)).unwrap_or(0);
-                events.iter().take(count).for_each(|event| note(event.data()));
-            }
-            Err(_) => {}
-        }
-        ready
     }
 
     /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the
@@ -251,10 +161,10 @@ impl Inner {
     fn step(&self, readable: &Readable) -> MutexGuard<'_, Core> {
         readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
         let mut core = self.enter();
-        if readable.network {
+        if readable.has(NETWORK) {
             core.hear_network();
         }
-        if readable.hosts {
+        if readable.has(HOSTS) {
             core.port.hear_hosts();
         }
         self.pull_lanes(&mut core);
@@ -315,7 +225,8 @@ impl Inner {
             Traffic::User => JobClass::ReceiveUser,
             Traffic::Meta => JobClass::ReceiveMeta,
         };
-        for index in readable.iter().filter_map(|source| usize::try_from(source).ok()) {
+        let of_port = readable.iter().filter(|source| *source < HOSTS);
+        for index in of_port.filter_map(|source| usize::try_from(source).ok()) {
             if core.port.traffic(index) != Some(traffic) {
                 continue;
             }
@@ -330,22 +241,18 @@ impl Inner {
         }
         self.run(core, class, |core, budget| {
             let Core { participant, port, panics, now, is_exact, .. } = core;
-            port.receive_from(source, budget, &mut |frame| {
+            let mut handle = |frame| {
                 let now = if *is_exact { monotonic_now() } else { *now };
                 // Nothing that arrives may end the process. The core has no panic to catch: this is
                 // the backstop of rule R11, and its count is 0.
                 let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, &frame)));
                 *panics += u64::from(handled.is_err());
-            })
+            };
+            match &self.hand {
+                Some(hand) if source == HAND => hand.lock().give(&mut port.udp, &mut handle),
+                _ => port.receive_from(source, budget, &mut handle),
+            }
         });
         self.give_way(core);
     }
-}
-
-/// What is left until then; `None` is for ever.
-/// Rounded up, so that a timer is never early and never spins.
-fn whole_ms(limit: Option<Duration>) -> EpollTimeout {
-    let Some(Duration(ns)) = limit else { return EpollTimeout::NONE };
-    let ms = i32::try_from(ns.saturating_add(999_999) / 1_000_000).unwrap_or(i32::MAX);
-    EpollTimeout::try_from(ms).unwrap_or(EpollTimeout::MAX)
 }

@@ -3,8 +3,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
-use nix::sys::eventfd::EventFd;
 use taut_base::{Duration, Error, GuidPrefix, Result, Time};
 use taut_dcps::{DomainParticipant, Entity, Write};
 use taut_lock::{Mutex, MutexGuard};
@@ -13,15 +11,14 @@ use taut_mem::lane::Bell;
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
-use crate::alarm::Alarm;
 use crate::background::{self, Background};
 use crate::burst::Burst;
 use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::core::Core;
 use crate::door::{Table, TableDoors};
-use crate::drive::watch;
 use crate::frames::{Frames, Look};
+use crate::hand::Hand;
 use crate::holding::Holding;
 use crate::hooks::{Hooks, Listener};
 use crate::jobs::{JobClass, LatencyReport};
@@ -35,14 +32,13 @@ use crate::recorder::{FlightRecord, Recorder};
 use crate::reports::Reports;
 use crate::role::{Claim, Role};
 use crate::waiting::Spin;
+use crate::watch::Watch;
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
 pub(crate) const QUEUE: usize = 256;
 /// A payload up to this is encoded so quickly that the clock need not be read again after it. Lower reads it for more
 /// writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
 const SHORT: usize = 4_096;
-/// The epoll datum of the eventfd; sockets have their small indices.
-pub(crate) const WAKE: u64 = u64::MAX;
 
 /// Drives one participant.
 pub struct Executor {
@@ -81,9 +77,9 @@ pub(crate) struct Inner {
     pub holding: Holding,
     pub hooks: Hooks,
     pub reports: Reports,
-    pub epoll: Epoll,
-    pub wake: EventFd,
-    pub alarm: Alarm,
+    pub watch: Watch,
+    /// A socket that whoever polls looks at itself.
+    pub hand: Option<Mutex<Hand>>,
     pub closing: AtomicBool,
     background_thread: Mutex<Option<std::thread::Thread>>,
     tokens: AtomicU64,
@@ -137,7 +133,8 @@ impl Executor {
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
         let looks = port.frames.as_ref().map(Frames::looks).unwrap_or_default();
-        let (epoll, wake, alarm) = watch(&port)?;
+        let watch = Watch::new(&port)?;
+        let hand = Hand::open(config.driver, &mut port).map(Mutex::new);
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
@@ -161,9 +158,8 @@ impl Executor {
             holding: Holding::default(),
             hooks: Hooks::default(),
             reports: Reports::default(),
-            epoll,
-            wake,
-            alarm,
+            watch,
+            hand,
             closing: AtomicBool::new(false),
             background_thread: Mutex::new(None),
             tokens: AtomicU64::new(0),
@@ -174,7 +170,7 @@ impl Executor {
         local::register(prefix, &inner);
         inner.neighbours.fd(|fd| {
             // Without it neighbours are met by their listeners only.
-            let _ = inner.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, FIRST_SOURCE));
+            let _ = inner.watch.add(fd, FIRST_SOURCE);
         });
         inner.with(|participant, now| participant.on_timeout(now));
         if config.lock_process {
@@ -587,8 +583,7 @@ impl Inner {
         let sleeps = self.holding.rouse();
         if sleeps && !self.polling.is_on() {
             self.kicks.fetch_add(1, Ordering::Relaxed);
-            // It fails only if the counter is about to overflow, and then it is not 0: good enough.
-            let _ = self.wake.write(1);
+            self.watch.wake();
         }
         sleeps
     }
@@ -597,7 +592,7 @@ impl Inner {
     pub fn be_rung(&self) {
         self.kicks.fetch_add(1, Ordering::Relaxed);
         // The driver may be on its way to sleep: it finds the eventfd written.
-        let _ = self.wake.write(1);
+        self.watch.wake();
         if self.role.has_followers() {
             self.role.tell_followers();
         }

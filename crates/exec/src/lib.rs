@@ -20,6 +20,7 @@ mod executor;
 #[cfg(test)]
 mod executor_tests;
 mod frames;
+mod hand;
 mod holding;
 mod hooks;
 #[cfg(test)]
@@ -47,6 +48,7 @@ mod sync;
 mod telling;
 mod throttle;
 mod waiting;
+mod watch;
 
 pub use access::Patience;
 pub use clock::{Moment, monotonic_now, wall_clock_now};

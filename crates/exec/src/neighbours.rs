@@ -6,12 +6,11 @@
 //! samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use nix::sys::epoll::{EpollEvent, EpollFlags};
 use taut_base::{Guid, GuidPrefix, Result};
 use taut_lock::Mutex;
 use taut_mem::Region;
@@ -29,7 +28,7 @@ use crate::path::{Reasons, Who};
 /// The name of the property that announces the identity of the host.
 pub(crate) const HOST_PROPERTY: &str = "taut.local";
 
-/// From here on epoll's data mean the listener and, two each, connections and their processes.
+/// From here on numbers of sources mean the listener and, two each, connections and their processes.
 pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
 
 /// Connections of one participant. Lower and participants beyond it talk by UDP; higher and somebody who
@@ -318,7 +317,7 @@ impl Inner {
     }
 
     fn watch_fd(&self, fd: BorrowedFd<'_>, source: u64) -> bool {
-        self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, source)).is_ok()
+        self.watch.add(fd, source).is_ok()
     }
 
     /// Handles what a wait has found of the neighbours. Called without the token.
@@ -447,7 +446,7 @@ impl Inner {
         if neighbour.parted.swap(true, Ordering::SeqCst) {
             return;
         }
-        let _ = self.epoll.delete(neighbour.connection.fd());
+        self.watch.remove(neighbour.connection.fd());
         self.forget_offers(|_, offer| offer.is_of(neighbour));
         let pairs = std::mem::take(&mut *neighbour.pairs.lock());
         for (writer, reader) in pairs {
@@ -477,7 +476,7 @@ impl Inner {
 
     fn drop_neighbour(&self, neighbour: &Neighbour) {
         if let Some(pidfd) = neighbour.peer.pidfd() {
-            let _ = self.epoll.delete(pidfd);
+            self.watch.remove(pidfd);
         }
         self.neighbours.known.lock().remove(&neighbour.id);
     }
@@ -497,6 +496,6 @@ impl Inner {
     }
 
     fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        self.watch.waker()
     }
 }

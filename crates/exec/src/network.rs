@@ -12,10 +12,10 @@ use taut_port_udp::UdpConfig;
 use crate::core::Core;
 use crate::neighbours::FIRST_SOURCE;
 
-/// The epoll datum of the port's watch.
+/// The number of the port's watch among the sources.
 pub(crate) const NETWORK: u64 = FIRST_SOURCE - 1;
 
-/// The epoll datum of what the kernel tells of hosts, and netd of the interface.
+/// The number of what the kernel tells of hosts, and netd of the interface. From here on sources are not the port's.
 pub(crate) const HOSTS: u64 = FIRST_SOURCE - 3;
 
 /// How long after the first of a group of changes it is looked what there is. Lower tells the others of

@@ -12,11 +12,11 @@ use taut_lock::Mutex;
 
 use crate::burst;
 use crate::clock::monotonic_now;
-use crate::drive::Readable;
 use crate::executor::{Executor, Inner};
 use crate::ports::QUEUES;
 use crate::role::Claim;
 use crate::throttle::Throttle;
+use crate::watch::Readable;
 
 /// Whoever polls by a call of the user's looks so often whether to go on. Lower takes the token more often, higher
 /// ends later.
@@ -30,7 +30,7 @@ const SHORTEST_REST: Duration = Duration::from_micros(60);
 /// higher and the kernel stops the thread: it counts over a second.
 const PUT_OFF: Duration = Duration::from_millis(5);
 
-/// Who looks past the kernel asks it so often all the same: for discovery, for changes, for what sockets get. Lower
+/// Who looks at sources itself asks the kernel so often all the same: for discovery, for changes, for what sockets get. Lower
 /// makes more system calls, higher has those wait.
 const ASKS_KERNEL: Duration = Duration::from_micros(50);
 
@@ -43,7 +43,7 @@ pub(crate) struct Polling {
     is_on: AtomicBool,
     /// When something is due for whoever looks, as the token's last holder has it.
     due: AtomicI64,
-    /// When whoever polls past the kernel asks it next.
+    /// When whoever looks at sources itself asks the kernel next.
     ask_kernel_at: AtomicI64,
     /// Of whoever polls.
     rest: Mutex<Option<Rest>>,
@@ -150,16 +150,32 @@ impl Inner {
         }
     }
 
-    /// Looks what has come. Past the kernel that takes no system call, and the kernel is asked now and then.
+    /// Looks what has come: at what can be looked at itself, and now and then by the kernel at all there is.
     pub fn glance(&self, now: Time) -> Readable {
         let mut ready = Readable::default();
-        if self.looks.is_empty() || now.0 >= self.polling.ask_kernel_at.load(Ordering::Relaxed) {
-            self.polling.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
-            return self.wait_ready(Some(Duration::ZERO));
+        let looks = self.look_at_sources(now, &mut ready);
+        if looks && now.0 < self.polling.ask_kernel_at.load(Ordering::Relaxed) {
+            return ready;
         }
-        let queues = self.looks.iter().zip(QUEUES as u64..);
-        queues.filter(|(look, _)| look.is_any()).for_each(|(_, source)| ready.push(source));
+        self.polling.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
+        self.watch.find(&mut ready);
+        if let Some(hand) = &self.hand {
+            hand.lock().note_found(now, &ready);
+        }
         ready
+    }
+
+    /// Looks where samples come. `false` if the kernel is to be asked for them.
+    fn look_at_sources(&self, now: Time, ready: &mut Readable) -> bool {
+        if !self.looks.is_empty() {
+            let queues = self.looks.iter().zip(QUEUES as u64..);
+            queues.filter(|(look, _)| look.is_any()).for_each(|(_, source)| ready.push(source));
+        } else if !self.hand.as_ref().is_some_and(|hand| hand.lock().look(now, ready)) {
+            self.watch.attend(ready);
+            return false;
+        }
+        self.watch.note_look();
+        true
     }
 
     /// Was it woken, or is there something in a lane?
@@ -177,7 +193,7 @@ impl Inner {
         self.polling.is_on.store(false, Ordering::SeqCst);
         self.bell.arm();
         let ready = match self.holding.next_look(now, until) {
-            Some(next) if !self.is_roused() => self.wait_ready(Some(next.since(now).max(Duration::ZERO))),
+            Some(next) if !self.is_roused() => self.watch.sleep(Some(next.since(now).max(Duration::ZERO))),
             _ => Readable::default(),
         };
         self.bell.disarm();

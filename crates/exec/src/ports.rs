@@ -16,6 +16,8 @@ use crate::network::tell_of_buffers;
 pub(crate) const QUEUES: usize = 1 << 16;
 /// The number of discovery that came with samples among the sources.
 pub(crate) const ASIDE: usize = QUEUES - 1;
+/// The number among the sources of the datagram that a driver has in hand which looks at a socket itself.
+pub(crate) const HAND: usize = QUEUES - 2;
 
 /// The ports.
 pub(crate) struct Ports {
@@ -39,7 +41,7 @@ impl Ports {
     pub fn traffic(&self, source: usize) -> Option<Traffic> {
         match source {
             ASIDE => Some(Traffic::Meta),
-            QUEUES.. => Some(Traffic::User),
+            HAND | QUEUES.. => Some(Traffic::User),
             _ => self.udp.traffic(source),
         }
     }

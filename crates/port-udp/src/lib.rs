@@ -25,6 +25,7 @@
 //! way a driver pays `epoll_wait`, one receive and one send for each round of a ping-pong.
 
 mod config;
+mod direct;
 mod ends;
 mod fan;
 mod follow;
@@ -44,6 +45,7 @@ mod stats;
 mod sys;
 
 pub use config::{DEFAULT_GROUP, Ipv6, Multicast, PortMapping, UdpConfig};
+pub use direct::Direct;
 pub use interface::{Interface, MAX_INTERFACES, interfaces};
 pub use mark::MARKS;
 pub use port::{Source, UdpPort};

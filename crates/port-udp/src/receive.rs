@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::socket::{setsockopt, sockopt};
 use taut_base::Locator;
@@ -77,6 +79,8 @@ pub(crate) struct Receiver {
     pool: Pool,
     /// Buffers for the next burst, the warmest last.
     ready: Vec<Slot>,
+    /// One of the sockets joins datagrams.
+    pub(crate) joined: Arc<AtomicBool>,
     /// Addresses of the link that have been heard of, and on which link.
     pub(crate) heard: Vec<(Ipv6Addr, u32)>,
 }
@@ -100,7 +104,7 @@ impl Receiver {
         let (user, metatraffic) = (add(Traffic::User, user), add(Traffic::Meta, metatraffic));
         let ready = Vec::with_capacity(BURST);
         let pool = Pool::new(SLOT, KEEP);
-        Receiver { sockets, user, metatraffic, pool, ready, heard: Vec::new() }
+        Receiver { sockets, user, metatraffic, pool, ready, joined: Arc::default(), heard: Vec::new() }
     }
 
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (usize, &UdpSocket, Traffic)> {
@@ -119,12 +123,18 @@ impl Receiver {
     /// Buffers for `want` datagrams, the last ones of those ready.
     fn make_ready(&mut self, want: usize) {
         while self.ready.len() < want {
-            let mut slot = self.pool.claim();
-            if slot.len() < SLOT {
-                *slot = vec![0; SLOT];
-            }
+            let slot = self.claim();
             self.ready.push(slot);
         }
+    }
+
+    /// A buffer for any datagram.
+    pub(crate) fn claim(&mut self) -> Slot {
+        let mut slot = self.pool.claim();
+        if slot.len() < SLOT {
+            *slot = vec![0; SLOT];
+        }
+        slot
     }
 
     /// Takes the buffers of the largest burst, and their memory.
@@ -155,7 +165,9 @@ impl Receiver {
         from.weight = burst.heads().next_back().map_or(1, |head| weight(head.len));
         if taken == BURST && from.joins.is_none() && are_fragments(&burst) {
             // A kernel before 5.0 cannot, and is not asked again.
-            from.joins = Some(setsockopt(&from.socket, sockopt::UdpGroSegment, &true).is_ok());
+            let joins = setsockopt(&from.socket, sockopt::UdpGroSegment, &true).is_ok();
+            from.joins = Some(joins);
+            self.joined.fetch_or(joins, Ordering::Relaxed);
         }
         let full = taken == want;
         if full && want == from.burst {
@@ -195,6 +207,21 @@ impl Receiver {
             stats.datagrams_in += 1;
             sink(Frame { source, traffic, bytes: bytes.slice(at..at.saturating_add(each)) });
         }
+    }
+
+    /// The datagram in a buffer, which another one takes the place of.
+    pub(crate) fn deliver_from(
+        &mut self,
+        index: usize,
+        slot: &mut Slot,
+        head: Head,
+        stats: &mut Stats,
+        sink: &mut dyn FnMut(Frame),
+    ) {
+        self.make_ready(1);
+        let (Some(of), Some(ready)) = (self.sockets.get(index), self.ready.last_mut()) else { return };
+        std::mem::swap(slot, ready);
+        self.deliver(of.traffic, head, stats, sink);
     }
 
     /// One datagram of a quiet socket, or `None` if the socket is not quiet.

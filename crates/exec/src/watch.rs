@@ -1,0 +1,220 @@
+//! What a driver waits at: the port's descriptors, and what wakes it when it is told to and when it is time.
+//!
+//! Owns which of them the kernel watches. Who polls looks at the sources of samples itself, and then the kernel's watch
+//! is of no use, but has a price: each datagram is noted in a list that another processor reads, on the way of its
+//! sender, some 0.3 us. So it ends after many looks without a sleep, and begins again with the next sleep.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use taut_base::{Duration, Error, Result, Time};
+use taut_port_udp::Direct;
+
+use crate::alarm::Alarm;
+use crate::clock::NS_PER_S;
+use crate::neighbours::FIRST_SOURCE;
+use crate::network::{HOSTS, NETWORK};
+use crate::ports::{Ports, QUEUES};
+
+/// The number of what wakes the driver among the sources; sockets have their small indices.
+pub(crate) const WAKE: u64 = u64::MAX;
+
+/// The alarm's number among the sources.
+const ALARM: u64 = FIRST_SOURCE - 2;
+
+/// Sources that can be found at once.
+const READY: usize = 8;
+
+/// After so many looks in a row the kernel watches the sources no longer that are looked at. Lower and who sleeps now and
+/// then pays two system calls each time, higher and senders go on paying for longer.
+const ALONE: u32 = 1_000;
+
+/// What a wait has found.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Readable {
+    sources: [u64; READY],
+    count: usize,
+}
+
+impl Readable {
+    /// Each source is there once.
+    pub fn push(&mut self, source: u64) {
+        if !self.iter().any(|other| other == source)
+            && let Some(slot) = self.sources.get_mut(self.count)
+        {
+            *slot = source;
+            self.count += 1;
+        }
+    }
+
+    pub fn is_any(&self) -> bool {
+        self.count > 0
+    }
+
+    pub fn has(&self, source: u64) -> bool {
+        self.iter().any(|other| other == source)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.sources.iter().take(self.count).copied()
+    }
+}
+
+/// The set of what is waited for. Who has the role waits.
+pub(crate) struct Watch {
+    epoll: Epoll,
+    wake: EventFd,
+    alarm: Alarm,
+    /// The sources of samples that a driver can look at itself.
+    looked_at: Vec<(OwnedFd, u64)>,
+    /// Looks in a row; from [`ALONE`] on the kernel does not watch them.
+    looks: AtomicU32,
+}
+
+impl Watch {
+    /// With the port's descriptors. *Errors*: what the system refuses, with the remedy.
+    pub fn new(port: &Ports) -> Result<Watch> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused("epoll_create"))?;
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
+        let alarm = Alarm::new().map_err(refused("timerfd_create"))?;
+        // Each write, and each time that the alarm rings, is an edge of its own, so that nobody has to read them.
+        let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+        for (fd, source) in [(wake.as_fd(), WAKE), (alarm.fd(), ALARM)] {
+            epoll.add(fd, EpollEvent::new(edge, source)).map_err(refused("epoll_ctl"))?;
+        }
+        let mut watch = Watch { epoll, wake, alarm, looked_at: Vec::new(), looks: AtomicU32::new(0) };
+        let sockets = port.udp.fds().map(|of| (of.fd, of.index as u64));
+        let (direct, others): (Vec<_>, Vec<_>) =
+            sockets.partition(|(_, source)| *source == Direct::SOURCE as u64);
+        let frames = port.frames.iter();
+        let queues = frames.clone().flat_map(|of| of.fds().zip(QUEUES as u64..));
+        for (fd, source) in queues.chain(direct) {
+            // By a descriptor of its own, so that it can be left out and put in again without the port.
+            let own = fd.try_clone_to_owned().map_err(io_error).map_err(refused("dup"))?;
+            watch.add(own.as_fd(), source).map_err(refused("epoll_ctl"))?;
+            watch.looked_at.push((own, source));
+        }
+        let network = port.udp.watch().map(|fd| (fd, NETWORK));
+        let hosts = frames.flat_map(|of| of.watched().map(|fd| (fd, HOSTS)));
+        for (fd, source) in others.into_iter().chain(network).chain(hosts) {
+            watch.add(fd, source).map_err(refused("epoll_ctl"))?;
+        }
+        Ok(watch)
+    }
+
+    /// Finds this descriptor by this number from now on, while it is readable.
+    pub fn add(&self, fd: BorrowedFd<'_>, source: u64) -> nix::Result<()> {
+        self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, source))
+    }
+
+    /// The inverse of [`Watch::add`].
+    pub fn remove(&self, fd: BorrowedFd<'_>) {
+        // It was not there, or is gone with its last descriptor.
+        let _ = self.epoll.delete(fd);
+    }
+
+    /// What wakes whoever sleeps here, for other processes.
+    pub fn waker(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Wakes whoever sleeps here, now or next.
+    pub fn wake(&self) {
+        // It fails only if the counter is about to overflow, and then it is not 0: good enough.
+        let _ = self.wake.write(1);
+    }
+
+    /// The sources of samples were looked at. *Cost*: once in many times a system call for each.
+    #[inline]
+    pub fn note_look(&self) {
+        let looks = self.looks.load(Ordering::Relaxed);
+        if looks >= ALONE {
+            return;
+        }
+        self.looks.store(looks + 1, Ordering::Relaxed);
+        if looks + 1 == ALONE {
+            self.looked_at.iter().for_each(|(fd, _)| self.remove(fd.as_fd()));
+        }
+    }
+
+    /// The sources of samples are found as all others are from now on. What cannot be is said to be ready.
+    pub fn attend(&self, ready: &mut Readable) {
+        if self.looks.load(Ordering::Relaxed) >= ALONE {
+            self.watch_again(ready);
+        } else {
+            self.looks.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    fn watch_again(&self, ready: &mut Readable) {
+        self.looks.store(0, Ordering::Relaxed);
+        for (fd, source) in &self.looked_at {
+            let added = self.add(fd.as_fd(), *source);
+            if !matches!(added, Ok(()) | Err(nix::Error::EEXIST)) {
+                // The next one tries again.
+                self.looks.store(ALONE, Ordering::Relaxed);
+                ready.push(*source);
+            }
+        }
+    }
+
+    /// Waits at most until then.
+    pub fn sleep_until(&self, now: Time, until: Time) -> Readable {
+        self.sleep(self.alarm.limit(now, until))
+    }
+
+    /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.
+    pub fn sleep(&self, limit: Option<Duration>) -> Readable {
+        let mut ready = Readable::default();
+        self.attend(&mut ready);
+        self.wait(if ready.is_any() { Some(Duration::ZERO) } else { limit }, &mut ready);
+        ready
+    }
+
+    /// Adds what is ready now. Sources that are looked at are among it if the kernel is known to watch them.
+    pub fn find(&self, ready: &mut Readable) {
+        self.wait(Some(Duration::ZERO), ready);
+    }
+
+    fn wait(&self, limit: Option<Duration>, ready: &mut Readable) {
+        let mut note = |source| match source {
+            ALARM => self.alarm.note_rung(),
+            _ => ready.push(source),
+        };
+        let mut events =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; READY];
+        let timeout = limit.map(|Duration(ns)| Timespec { tv_sec: ns / NS_PER_S, tv_nsec: ns % NS_PER_S });
+        match epoll::wait(&self.epoll.0, &mut events, timeout.as_ref()) {
+            Ok(count) => events.iter().take(count).for_each(|event| note(event.data.u64())),
+            // Before Linux 5.11 a wait has whole milliseconds.
+            Err(Errno::NOSYS) => {
+                let mut events = [EpollEvent::empty(); READY];
+                let count = self.epoll.wait(&mut events, whole_ms(limit)).unwrap_or(0);
+                events.iter().take(count).for_each(|event| note(event.data()));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn io_error(error: std::io::Error) -> nix::Error {
+    nix::Error::from_raw(error.raw_os_error().unwrap_or(0))
+}
+
+fn refused(call: &'static str) -> impl FnOnce(nix::Error) -> Error {
+    move |errno| Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
+}
+
+/// What is left until then; `None` is for ever.
+/// Rounded up, so that a timer is never early and never spins.
+fn whole_ms(limit: Option<Duration>) -> EpollTimeout {
+    let Some(Duration(ns)) = limit else { return EpollTimeout::NONE };
+    let ms = i32::try_from(ns.saturating_add(999_999) / 1_000_000).unwrap_or(i32::MAX);
+    EpollTimeout::try_from(ms).unwrap_or(EpollTimeout::MAX)
+}

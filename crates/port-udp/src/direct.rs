@@ -1,0 +1,69 @@
+//! One socket read without the port, by a driver that polls.
+//!
+//! Owns one buffer, so that a look needs nothing that others use. A look that finds a datagram has it already: a wait
+//! that tells of it first is a system call more on the way of each sample.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use taut_mem::Slot;
+use taut_port::Frame;
+
+use crate::UdpPort;
+use crate::sys::Head;
+
+/// The socket of the samples that are sent to this participant alone, over IPv4: most of what there is.
+const SOURCE: usize = 0;
+
+/// Looks at one socket; see [`UdpPort::direct`].
+pub struct Direct {
+    socket: UdpSocket,
+    slot: Slot,
+    found: Option<Head>,
+    /// The kernel joins datagrams, and only a burst tells where one ends.
+    joined: Arc<AtomicBool>,
+}
+
+impl Direct {
+    /// The index of its socket among [`UdpPort::fds`].
+    pub const SOURCE: usize = SOURCE;
+
+    /// May it look? No longer when the socket has had a stream of fragments.
+    pub fn may_look(&self) -> bool {
+        !self.joined.load(Ordering::Relaxed)
+    }
+
+    /// Is a datagram there? The first that is stays in hand until [`UdpPort::receive_direct`] takes it.
+    ///
+    /// *Cost*: a system call, which returns at once; none if one is in hand.
+    #[inline]
+    pub fn look(&mut self) -> bool {
+        if self.found.is_none() {
+            // What fails here fails for the port, too, which counts it.
+            self.found = self.socket.recv_from(&mut self.slot).ok().map(|(len, from)| Head::one(from, len));
+        }
+        self.found.is_some()
+    }
+}
+
+impl UdpPort {
+    /// What looks at the socket with the index [`Direct::SOURCE`].
+    ///
+    /// *Cost*: a descriptor and a buffer of 64 KiB. *Errors*: `None` if the system has no descriptor left.
+    pub fn direct(&mut self) -> Option<Direct> {
+        let socket = self.receiver.socket(SOURCE)?.try_clone().ok()?;
+        let joined = Arc::clone(&self.receiver.joined);
+        Some(Direct { socket, slot: self.receiver.claim(), found: None, joined })
+    }
+
+    /// Takes what `direct` has in hand. Returns how many datagrams.
+    ///
+    /// *Cost*: no system call.
+    pub fn receive_direct(&mut self, direct: &mut Direct, sink: &mut dyn FnMut(Frame)) -> usize {
+        let Some(head) = direct.found.take() else { return 0 };
+        self.stats.receive_calls += 1;
+        self.receiver.deliver_from(SOURCE, &mut direct.slot, head, &mut self.stats, sink);
+        1
+    }
+}
