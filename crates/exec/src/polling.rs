@@ -70,6 +70,12 @@ impl Polling {
         self.due.store(at.0, Ordering::Relaxed);
     }
 
+    /// The kernel is asked for all sources just now.
+    #[inline]
+    pub fn note_asked(&self, now: Time) {
+        self.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
+    }
+
     /// Does whoever drives look whether it is woken?
     pub fn is_on(&self) -> bool {
         self.is_on.load(Ordering::SeqCst)
@@ -157,7 +163,7 @@ impl Inner {
         if looks && now.0 < self.polling.ask_kernel_at.load(Ordering::Relaxed) {
             return ready;
         }
-        self.polling.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
+        self.polling.note_asked(now);
         self.watch.find(&mut ready);
         if let Some(hand) = &self.hand {
             hand.lock().note_found(now, &ready);

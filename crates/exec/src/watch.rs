@@ -218,3 +218,71 @@ fn whole_ms(limit: Option<Duration>) -> EpollTimeout {
     let ms = i32::try_from(ns.saturating_add(999_999) / 1_000_000).unwrap_or(i32::MAX);
     EpollTimeout::try_from(ms).unwrap_or(EpollTimeout::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::sync::atomic::Ordering;
+
+    use taut_port_udp::Direct;
+
+    use super::{ALONE, Readable};
+    use crate::clock::monotonic_now;
+    use crate::executor::Inner;
+    use crate::executor_tests::executor;
+    use crate::ports::HAND;
+
+    const SOURCE: u64 = Direct::SOURCE as u64;
+
+    /// Sends what is nothing of RTPS to where the samples of a participant come.
+    fn send(inner: &Inner) {
+        let to = inner.peek(|core| core.port.udp.user_unicast()[0]);
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], to.socket_addr().unwrap()).unwrap();
+    }
+
+    fn find(inner: &Inner) -> Readable {
+        let mut ready = Readable::default();
+        inner.watch.find(&mut ready);
+        ready
+    }
+
+    #[test]
+    fn what_is_looked_at_is_watched_again_by_who_sleeps() {
+        let (executor, _, _) = executor();
+        let inner = &executor.inner;
+        // What its start has sent to itself.
+        while inner.glance(monotonic_now()).is_any() {
+            executor.run_once(Some(taut_base::Time(0))).unwrap();
+        }
+        inner.watch.attend(&mut Readable::default());
+        for _ in 1..ALONE {
+            inner.watch.note_look();
+        }
+        send(inner);
+        assert!(find(inner).has(SOURCE), "it is still watched");
+        inner.watch.note_look();
+        assert!(!find(inner).has(SOURCE), "after so many looks it is not");
+        assert!(inner.watch.sleep(None).has(SOURCE), "who sleeps is woken by it");
+        assert_eq!(inner.watch.looks.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_look_finds_without_the_kernel_unless_samples_come_elsewhere() {
+        let (executor, _, _) = executor();
+        let inner = &executor.inner;
+        let now = monotonic_now();
+        inner.polling.note_asked(now);
+        send(inner);
+        let ready = inner.glance(now);
+        assert_eq!(ready.iter().collect::<Vec<_>>(), [HAND as u64]);
+        let hand = || inner.hand.as_ref().unwrap().lock();
+        inner.peek(|core| assert_eq!(hand().give(&mut core.port.udp, &mut |_| {}), 1));
+
+        let mut elsewhere = Readable::default();
+        elsewhere.push(SOURCE + 1);
+        hand().note_found(now, &elsewhere);
+        send(inner);
+        let ready = inner.glance(now);
+        assert!(ready.has(SOURCE) && !ready.has(HAND as u64), "the kernel was asked");
+    }
+}

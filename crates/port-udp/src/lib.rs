@@ -19,10 +19,12 @@
 //! not follow: nothing changes there.
 //!
 //! # How many syscalls
-//! One `sendmmsg` sends a datagram or a row to all its unicast addresses; one address costs one `sendto`.
+//! One `sendmmsg` sends a datagram or a row to all its unicast addresses; one address costs one `sendto`, by a socket
+//! that is connected to it if much goes there.
 //! One `recvmmsg` takes a burst of one socket and tells by a short count that none is left; a
 //! socket that has been quiet is read by one `recvfrom` for each time that it is readable. Either
-//! way a driver pays `epoll_wait`, one receive and one send for each round of a ping-pong.
+//! way a driver pays `epoll_wait`, one receive and one send for each round of a ping-pong; one that polls receives by
+//! looking ([`Direct`]).
 
 mod config;
 mod direct;
@@ -43,6 +45,7 @@ mod send_v6;
 mod socket;
 mod stats;
 mod sys;
+mod ways;
 
 pub use config::{DEFAULT_GROUP, Ipv6, Multicast, PortMapping, UdpConfig};
 pub use direct::Direct;

@@ -18,6 +18,7 @@ use crate::send_v6::SenderV6;
 use crate::socket::{self, Unicast, refused};
 use crate::stats::Stats;
 use crate::sys::SegmentSize;
+use crate::ways::Ways;
 use crate::{Interface, UdpConfig};
 
 /// How long one send may wait for room in the send buffer, once. Longer holds up everything else
@@ -27,6 +28,8 @@ const FULL_WAIT_MS: u16 = 2;
 pub(crate) struct Sender {
     /// The user unicast socket: what we send comes from an address that we announce.
     pub(crate) unicast: Marked,
+    /// Those of IPv4 that are sent to most, one by one: what goes there comes from another port.
+    ways: Ways,
     /// One for each interface.
     multicast: Vec<Marked>,
     /// What is to be marked how.
@@ -49,6 +52,7 @@ impl Sender {
         let v6 = unicast.v6.as_ref().map(|pair| copy(&pair.user).map(SenderV6::new)).transpose()?;
         Ok(Sender {
             unicast: copy(&unicast.v4.user)?,
+            ways: Ways::open(config, &unicast.v4.user)?,
             multicast: Vec::new(),
             marks: config.priority_marks.clone(),
             first_mark: config.dscp,
@@ -67,6 +71,7 @@ impl Sender {
             v6.follow(config, interfaces)?;
         }
         self.paths.follow(interfaces);
+        self.ways.forget();
         // Kernels before 4.18 do not know it, and would send a row as one datagram.
         self.cuts_rows = getsockopt(&self.unicast.socket, sockopt::UdpGsoSegment).is_ok();
         Ok(())
@@ -102,19 +107,20 @@ impl Sender {
         stats: &mut Stats,
     ) {
         let refused = match to.socket_addr() {
-            Some(address @ SocketAddr::V4(_)) => {
-                let sockets = match to.is_multicast() {
-                    true => &mut self.multicast[..],
-                    false => slice::from_mut(&mut self.unicast),
-                };
-                send_by(sockets, address, parts, how, stats)
+            Some(address @ SocketAddr::V4(_)) if to.is_multicast() => {
+                send_by(&mut self.multicast, Some(address), parts, how, stats)
             }
+            Some(address @ SocketAddr::V4(_)) => match self.ways.find(address) {
+                Some(way) => send_by(slice::from_mut(way), None, parts, how, stats),
+                None => send_by(slice::from_mut(&mut self.unicast), Some(address), parts, how, stats),
+            },
             _ => self.send_v6(to, parts, how, stats),
         };
         match refused {
             None => {}
             Some(Refused::Narrow) => self.paths.forget(),
             Some(Refused::Never) => self.cuts_rows = false,
+            Some(Refused::Failed) => self.ways.leave(to.socket_addr()),
         }
     }
 }
@@ -138,18 +144,20 @@ impl How<'_> {
     }
 }
 
-/// Why a row was not taken whole.
+/// Why a row was not taken whole, or a datagram not at all.
 pub(crate) enum Refused {
     /// Its datagrams do not fit the path any more.
     Narrow,
     /// What is on the path does not cut.
     Never,
+    /// The system refuses it.
+    Failed,
 }
 
-/// Sends by each of these sockets. Returns why the datagrams of a row went one by one, if they did.
+/// Sends by each of these sockets, to where they are connected or to `to`.
 pub(crate) fn send_by(
     sockets: &mut [Marked],
-    to: SocketAddr,
+    to: Option<SocketAddr>,
     parts: &[IoSlice<'_>],
     how: &mut How<'_>,
     stats: &mut Stats,
@@ -157,15 +165,15 @@ pub(crate) fn send_by(
     if sockets.is_empty() {
         stats.dropped_unreachable += 1;
     }
-    let (is_v4, to, mut refused) = (to.is_ipv4(), SockAddr::from(to), None);
+    let (is_v4, to, mut refused) = (to.is_none_or(|to| to.is_ipv4()), to.map(SockAddr::from), None);
     for socket in sockets {
         let socket = socket.with(how.mark, is_v4);
         let row = how.segment.map(SegmentSize::bytes);
         if let Some(each) = row.filter(|_| !how.cuts) {
-            send_each(socket, &to, parts, each, how, stats);
+            send_each(socket, to.as_ref(), parts, each, how, stats);
             continue;
         }
-        let Err(errno) = send_one(socket, &to, parts, how, stats) else { continue };
+        let Err(errno) = send_one(socket, to.as_ref(), parts, how, stats) else { continue };
         let reason = match errno {
             libc::EINVAL | libc::EMSGSIZE => Some(Refused::Narrow),
             libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT => Some(Refused::Never),
@@ -175,9 +183,12 @@ pub(crate) fn send_by(
             (Some(each), Some(reason)) => {
                 refused = Some(reason);
                 stats.rows_refused += 1;
-                send_each(socket, &to, parts, each, how, stats);
+                send_each(socket, to.as_ref(), parts, each, how, stats);
             }
-            _ => stats.send_errors.count(errno),
+            _ => {
+                refused = Some(Refused::Failed);
+                stats.send_errors.count(errno);
+            }
         }
     }
     refused
@@ -202,7 +213,7 @@ pub(crate) fn open_multicast<'a>(
 /// Sends a row, datagram by datagram.
 fn send_each(
     socket: &UdpSocket,
-    to: &SockAddr,
+    to: Option<&SockAddr>,
     parts: &[IoSlice<'_>],
     each: usize,
     how: &mut How<'_>,
@@ -224,7 +235,7 @@ fn send_each(
 /// error that does not.
 fn send_one(
     socket: &UdpSocket,
-    to: &SockAddr,
+    to: Option<&SockAddr>,
     parts: &[IoSlice<'_>],
     how: &mut How<'_>,
     stats: &mut Stats,
@@ -234,13 +245,15 @@ fn send_one(
     loop {
         stats.send_calls += 1;
         let socket_ref = SockRef::from(socket);
-        let result = match (parts, how.segment) {
-            (_, Some(segment)) => {
-                let row = MsgHdr::new().with_addr(to).with_buffers(parts).with_control(segment.control());
-                socket_ref.sendmsg(&row, 0)
+        let result = match (parts, how.segment, to) {
+            (_, Some(segment), to) => {
+                let row = MsgHdr::new().with_buffers(parts).with_control(segment.control());
+                socket_ref.sendmsg(&to.into_iter().fold(row, MsgHdr::with_addr), 0)
             }
-            ([whole], None) => socket_ref.send_to(whole, to),
-            _ => socket_ref.send_to_vectored(parts, to),
+            ([whole], None, None) => socket_ref.send(whole),
+            ([whole], None, Some(to)) => socket_ref.send_to(whole, to),
+            (_, None, None) => socket_ref.send_vectored(parts),
+            (_, None, Some(to)) => socket_ref.send_to_vectored(parts, to),
         };
         let error = match result {
             Ok(bytes) => {

@@ -82,6 +82,6 @@ impl Sender {
             true => &mut v6.multicast[..],
             false => slice::from_mut(&mut v6.unicast),
         };
-        send_by(sockets, address, parts, how, stats)
+        send_by(sockets, Some(address), parts, how, stats)
     }
 }

@@ -123,6 +123,22 @@ pub(crate) fn open_multicast_sender(config: &UdpConfig, interface: &Interface) -
     Ok(socket.into())
 }
 
+/// A socket to be connected to one address of IPv4. It sends from where `unicast` does, by a port of the kernel's choice.
+pub(crate) fn open_way(config: &UdpConfig, unicast: &UdpSocket) -> Result<UdpSocket> {
+    let open = || -> io::Result<Socket> {
+        let own = unicast.local_addr()?.ip();
+        let socket = socket(own)?;
+        if !own.is_unspecified() {
+            socket.bind(&SocketAddr::new(own, 0).into())?;
+        }
+        let _ = socket.set_send_buffer_size(config.send_buffer);
+        let _ = socket.set_recv_buffer_size(0);
+        mark::set_first(&socket, own, config.dscp);
+        Ok(socket)
+    };
+    open().map(Into::into).map_err(|error| refused("socket to send by".into(), error))
+}
+
 /// A socket for addresses of the same kind as this.
 fn socket(address: IpAddr) -> io::Result<Socket> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };

@@ -12,7 +12,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use socket2::SockRef;
 use taut_base::Locator;
 use taut_port::{Port, Receive, Traffic};
-use taut_port_udp::{Multicast, UdpConfig, UdpPort};
+use taut_port_udp::{Direct, Multicast, UdpConfig, UdpPort};
 
 #[test]
 fn unicast_arrives_on_its_sockets_with_its_source() {
@@ -30,6 +30,50 @@ fn unicast_arrives_on_its_sockets_with_its_source() {
     let (a, b) = (a.stats(), b.stats());
     assert_eq!((a.datagrams_out, a.bytes_out), (2, 14));
     assert_eq!((b.datagrams_in, b.bytes_in), (2, 14));
+}
+
+#[test]
+fn what_a_look_finds_comes_before_what_is_behind_it() {
+    let domain = free_domain();
+    let config = on_loopback(&domain);
+    let (mut a, mut b) = (open(&config), open(&config));
+    let mut direct = b.direct().unwrap();
+    assert!(direct.may_look() && !direct.look(), "nothing is there");
+    for n in 0..3_u8 {
+        a.send(b.user_unicast(), &[&[n]]);
+    }
+    // The kernel has delivered what was sent to itself.
+    assert!(direct.look() && direct.look(), "a second look leaves what is in hand");
+    let mut heard = Vec::new();
+    let mut hear = |frame: taut_port::Frame| heard.push((frame.bytes[0], frame.traffic, frame.source));
+    assert_eq!(b.receive_direct(&mut direct, &mut hear), 1);
+    assert_eq!(b.receive_direct(&mut direct, &mut hear), 0, "once");
+    assert_eq!(b.receive_from(Direct::SOURCE, 8, &mut hear), 2);
+    let me = a.user_unicast()[0];
+    assert_eq!(heard, [0, 1, 2].map(|n| (n, Traffic::User, me)));
+    assert!(!direct.look());
+    assert_eq!(b.stats().datagrams_in, 3);
+}
+
+#[test]
+fn who_sends_much_to_one_address_has_a_port_for_it() {
+    let domain = free_domain();
+    let config = on_loopback(&domain);
+    let (mut a, mut b) = (open(&config), open(&config));
+    let mut sources = Vec::new();
+    for n in 0..100_u8 {
+        a.send(b.user_unicast(), &[&[n]]);
+        let frames = await_frames(&mut b, Traffic::User, 1);
+        assert_eq!(frames[0].bytes[0], n);
+        sources.push(frames[0].source);
+    }
+    assert_eq!(&sources[..1], a.user_unicast());
+    let (first, last) = (sources[0], *sources.last().unwrap());
+    assert!(first.ip() == last.ip() && first.port != last.port, "{first} {last}");
+    // Whoever answers there is not heard.
+    b.send(&[last], &[b"lost"]);
+    assert_silent(&mut a, Traffic::User);
+    assert_silent(&mut a, Traffic::Meta);
 }
 
 #[test]
