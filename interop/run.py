@@ -24,7 +24,9 @@ def parse(argv):
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--self-test", action="store_true", help="the other vendors with each other, without Taut")
-    parser.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
+    where.add_argument("--ipv6", action="store_true", help="by a cable without addresses of IPv4")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
     parser.add_argument("--jobs", type=int, default=4, help="cells at a time (default 4)")
@@ -109,7 +111,7 @@ def run_matrix(options, tasks, excused):
     for directory in (captures, scratch):
         directory.mkdir(parents=True, exist_ok=True)
     netns.remove_stale()
-    make = netns.Cable if options.xdp else netns.Loopback
+    make = netns.PastKernel if options.xdp else netns.IPv6 if options.ipv6 else netns.Loopback
     places, running, stopped = [], [], threading.Event()
     try:
         for number in range(min(options.jobs, len(tasks))):
@@ -147,7 +149,8 @@ def run_matrix(options, tasks, excused):
 def main():
     """Checks that it can run at all, then runs."""
     options = parse(sys.argv[1:])
-    tasks, excused = cells.tasks(options.self_test, options.xdp, options.only)
+    where = cells.is_past_kernel if options.xdp else cells.is_ipv6 if options.ipv6 else lambda _: True
+    tasks, excused = cells.tasks(options.self_test, where, options.only)
     if options.list:
         print("\n".join(t.ident for t in tasks))
         return 0

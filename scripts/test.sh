@@ -32,6 +32,7 @@ dpdk          | root,pkgs | 600  | crates/dpdk        | cargo clippy --quiet -p 
 docs          | netns     | 300  |                    | python3 scripts/test-docs.py
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
+interop-ipv6  | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --ipv6
 testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
 interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp
 STEPS

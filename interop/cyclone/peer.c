@@ -41,9 +41,9 @@ static void make_domain(const struct options *o)
     char config[512];
     snprintf(config, sizeof config,
              "<General><Interfaces><NetworkInterface name=\"%s\" multicast=\"true\"/></Interfaces>"
-             "<AllowMulticast>true</AllowMulticast></General>"
+             "<Transport>%s</Transport><AllowMulticast>true</AllowMulticast></General>"
              "<Discovery><SPDPInterval>1s</SPDPInterval></Discovery>",
-             o->interface);
+             o->interface, getenv("INTEROP_IPV6") != NULL ? "udp6" : "udp");
     checked(dds_create_domain(o->domain, config), "dds_create_domain");
 }
 

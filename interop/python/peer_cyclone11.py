@@ -234,6 +234,7 @@ def main():
     options = common.parse(sys.argv[1:], tuple(TYPES))
     config = (
         f'<General><Interfaces><NetworkInterface name="{options.interface}" multicast="true"/></Interfaces>'
+        f"<Transport>{'udp6' if 'INTEROP_IPV6' in os.environ else 'udp'}</Transport>"
         "<AllowMulticast>true</AllowMulticast></General>"
         "<Discovery><SPDPInterval>1s</SPDPInterval></Discovery>"
     )

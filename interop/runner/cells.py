@@ -148,14 +148,22 @@ def ros_cells():
         yield Cell(f"string-{reliability}", {"reliability": reliability, "count": 10, "rate": 20})
 
 
-def is_for_cable(task):
+def is_past_kernel(task):
     """One participant has the interface, so only one process of Taut can be at its end."""
     alone = task.cell.twins and task.subscriber == TAUT or task.cell.decoy and task.publisher == TAUT
     return not alone and ROS not in (task.publisher, task.subscriber)
 
 
-def tasks(self_test, cable, only):
-    """The whole matrix, or the part of it whose names match `only`; and what is excused."""
+def is_ipv6(task):
+    """Those that use the same group; what does not depend on addresses is tested without."""
+    alike = not {"fastdds-2.9", ROS} & {task.publisher, task.subscriber}
+    return alike and fnmatchcase(task.cell.name, "*-keyed-volatile-*") or alike and task.cell.name in (
+        "dispose", "twins-64", "twins-64K", "loss-64", "loss-64K"
+    )
+
+
+def tasks(self_test, where, only):
+    """The whole matrix, or the part of it that `where` takes and whose names match `only`; and what is excused."""
     cells = [*product_cells(), *special_cells()]
     if self_test:
         pairs = [*itertools.permutations(OTHERS, 2)]
@@ -167,8 +175,7 @@ def tasks(self_test, cable, only):
     # `taut sub string` asks for reliable delivery, so only a listener can ask for less.
     every += [Task(cell, *pair) for pair in ros for cell in ros_cells()
               if pair[1] != TAUT or cell.name == "string-reliable"]
-    if cable:
-        every = [task for task in every if is_for_cable(task)]
+    every = [task for task in every if where(task)]
     wanted = [t for t in every if not only or only in t.ident or fnmatchcase(t.ident, only)]
     excused = {t.ident: reason for t in wanted if (reason := excuse(t))} if self_test else {}
     return [t for t in wanted if t.ident not in excused], excused

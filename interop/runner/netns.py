@@ -185,11 +185,11 @@ class Loopback(Place):
 
 
 class Cable(Place):
-    """Two namespaces with a cable: Taut at one end sends and receives past the kernel, the others do not."""
+    """Two namespaces with a cable, Taut at one end and the others at the other."""
 
-    # The others cut their datagrams into fragments, which show no vendor.
-    taut_alone = f"{ANYONE} and src host 10.89.0.1"
     hooks = (*Place.hooks, ("netdev", '{ type filter hook egress device "mx1" priority 0; }'))
+    # What the peers of Taut and those of the others are told besides.
+    taut, others = {}, {}
 
     def make(self, number):
         for end in ("taut", "others"):
@@ -198,14 +198,40 @@ class Cable(Place):
         near.ip("link", "add", "mx0", "type", "veth", "peer", "name", "mx1", "netns", far.name)
         for number, end in enumerate((near, far)):
             end.ip("link", "set", "lo", "up")
-            end.ip("address", "add", f"10.89.0.{number + 1}/24", "dev", f"mx{number}")
             # What one call sends is cut into packets before it is on the cable, as tshark wants to see it.
             end.ip("link", "set", f"mx{number}", "gso_max_segs", "1")
-            end.ip("link", "set", f"mx{number}", "up")
-            end.ip("route", "add", "224.0.0.0/4", "dev", f"mx{number}")
+            self.connect(end, number)
+
+    def connect(self, end, number):
+        """Gives an end its address and sets it up."""
+        raise NotImplementedError
 
     def side(self, vendor):
         near, far = self.namespaces
-        if vendor == cells.TAUT:
-            return Side(near, "mx0", {"TAUT_XDP_INTERFACE": "mx0"})
-        return Side(far, "mx1")
+        return Side(near, "mx0", self.taut) if vendor == cells.TAUT else Side(far, "mx1", self.others)
+
+
+class PastKernel(Cable):
+    """Taut sends and receives past the kernel, the others do not."""
+
+    # The others cut their datagrams into fragments, which show no vendor.
+    taut_alone = f"{ANYONE} and src host 10.89.0.1"
+    taut = {"TAUT_XDP_INTERFACE": "mx0"}
+
+    def connect(self, end, number):
+        end.ip("address", "add", f"10.89.0.{number + 1}/24", "dev", f"mx{number}")
+        end.ip("link", "set", f"mx{number}", "up")
+        end.ip("route", "add", "224.0.0.0/4", "dev", f"mx{number}")
+
+
+class IPv6(Cable):
+    """There is no other address."""
+
+    taut_alone = "udp and src host fd00:89::1"
+    others = {"INTEROP_IPV6": "1"}
+
+    def connect(self, end, number):
+        end.ip("address", "add", f"fd00:89::{number + 1}/64", "dev", f"mx{number}", "nodad")
+        # The address of the link is there at once, too.
+        run(*end.enter("sysctl", "-q", "-w", f"net.ipv6.conf.mx{number}.accept_dad=0"))
+        end.ip("link", "set", f"mx{number}", "up")
