@@ -1,6 +1,6 @@
-/* The peer of Fast DDS 2.9: one writer or one reader on UDPv4 only, driven by a
- * wait set. The contract of the command line and of the output is in
- * ../README.md. */
+/* The peer of Fast DDS 2.9: one writer or one reader on UDPv4 alone, or on
+ * UDPv6 if the runner says so, driven by a wait set. The contract of the command
+ * line and of the output is in ../README.md. */
 #include "peer.h"
 
 #include <arpa/inet.h>
@@ -26,6 +26,7 @@
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/topic/TypeSupport.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
+#include <fastdds/rtps/transport/UDPv6TransportDescriptor.h>
 
 #include "typesPubSubTypes.h"
 
@@ -48,22 +49,25 @@ template <typename T> T *made(T *entity, const char *what)
     return entity;
 }
 
-/* The first IPv4 address of an interface: the white list takes no names. */
-std::string address_of(const char *interface)
+/* The first address of an interface of this family: the white list takes no names. */
+std::string address_of(const char *interface, int family)
 {
     ifaddrs *all = nullptr;
     std::string found;
     getifaddrs(&all);
     for (ifaddrs *a = all; a != nullptr && found.empty(); a = a->ifa_next) {
-        if (a->ifa_addr == nullptr || a->ifa_addr->sa_family != AF_INET || std::strcmp(a->ifa_name, interface) != 0)
+        if (a->ifa_addr == nullptr || a->ifa_addr->sa_family != family || std::strcmp(a->ifa_name, interface) != 0)
             continue;
-        char text[INET_ADDRSTRLEN];
-        inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in *>(a->ifa_addr)->sin_addr, text, sizeof text);
+        char text[INET6_ADDRSTRLEN];
+        const void *address = &reinterpret_cast<sockaddr_in *>(a->ifa_addr)->sin_addr;
+        if (family == AF_INET6)
+            address = &reinterpret_cast<sockaddr_in6 *>(a->ifa_addr)->sin6_addr;
+        inet_ntop(family, address, text, sizeof text);
         found = text;
     }
     freeifaddrs(all);
     if (found.empty()) {
-        std::fprintf(stderr, "interface %s has no IPv4 address; name one that has\n", interface);
+        std::fprintf(stderr, "interface %s has no address of this kind; name one that has\n", interface);
         std::exit(EXIT_USAGE);
     }
     return found;
@@ -71,8 +75,13 @@ std::string address_of(const char *interface)
 
 DomainParticipant *make_participant(const options &o)
 {
-    auto udp = std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>();
-    udp->interfaceWhiteList.push_back(address_of(o.interface));
+    const bool ipv6 = std::getenv("INTEROP_IPV6") != nullptr;
+    std::shared_ptr<eprosima::fastdds::rtps::UDPTransportDescriptor> udp;
+    if (ipv6)
+        udp = std::make_shared<eprosima::fastdds::rtps::UDPv6TransportDescriptor>();
+    else
+        udp = std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>();
+    udp->interfaceWhiteList.push_back(address_of(o.interface, ipv6 ? AF_INET6 : AF_INET));
     udp->sendBufferSize = udp->receiveBufferSize = 4 << 20;
 
     DomainParticipantQos qos;

@@ -155,11 +155,9 @@ def is_past_kernel(task):
 
 
 def is_ipv6(task):
-    """Those that use the same group; what does not depend on addresses is tested without."""
-    alike = not {"fastdds-2.9", ROS} & {task.publisher, task.subscriber}
-    return alike and fnmatchcase(task.cell.name, "*-keyed-volatile-*") or alike and task.cell.name in (
-        "dispose", "twins-64", "twins-64K", "loss-64", "loss-64K"
-    )
+    """What does not depend on addresses is tested over IPv4."""
+    some = ("*-keyed-volatile-*", "dispose", "twins-*", "loss-64", "loss-64K")
+    return any(fnmatchcase(task.cell.name, pattern) for pattern in some)
 
 
 def tasks(self_test, where, only):

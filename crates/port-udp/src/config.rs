@@ -11,6 +11,9 @@ pub const DEFAULT_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 /// the link: routers do not pass it on, as they do not pass on that of IPv4.
 pub(crate) const DEFAULT_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 
+/// That of Fast DDS, where its participants over IPv6 meet. Only discovery uses it.
+pub(crate) const OTHER_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0xffff, 0xefff, 1);
+
 /// The last participant index: 120 pairs of unicast ports fill what is left below the ports of
 /// the next domain (`d1 + PG * 119 + 1 < DG`). Higher, and two domains would share ports.
 pub(crate) const LAST_PARTICIPANT_INDEX: u32 = 119;

@@ -1,10 +1,10 @@
 //! Where one kind of traffic reaches the participant: its ports, its groups, the locators that follow from them.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use taut_base::{Locator, Result};
 
-use crate::config::{DEFAULT_GROUP, DEFAULT_GROUP_V6};
+use crate::config::DEFAULT_GROUP;
 use crate::group::{self, Group};
 use crate::socket::{self, refused};
 use crate::{Interface, Multicast, UdpConfig};
@@ -45,14 +45,15 @@ pub(crate) struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// The ends of these unicast sockets and of the groups at `port`, and all their sockets in the order of the
-    /// receiver, in which they are numbered from `first` on.
+    /// The ends of these unicast sockets and of the groups at `port`, those of IPv6 as named, and all their sockets in
+    /// the order of the receiver, in which they are numbered from `first` on.
     pub(crate) fn ends(
         &self,
         first: usize,
         v4: UdpSocket,
         v6: Option<UdpSocket>,
         port: Option<u16>,
+        groups_v6: &[Ipv6Addr],
         interfaces: &mut [Interface],
     ) -> Result<(Ends, Vec<UdpSocket>)> {
         let port_of = |socket: &UdpSocket| {
@@ -67,13 +68,17 @@ impl Opening<'_> {
             multicast: Vec::new(),
         };
         let mut sockets = Vec::new();
-        let kinds = [(Some(v4), IpAddr::V4(DEFAULT_GROUP)), (v6, IpAddr::V6(DEFAULT_GROUP_V6))];
-        for (unicast, group) in kinds.into_iter().filter_map(|(unicast, group)| Some((unicast?, group))) {
+        let v4 = (Some(v4), vec![IpAddr::V4(DEFAULT_GROUP)]);
+        let v6 = (v6, groups_v6.iter().copied().map(IpAddr::V6).collect());
+        for (unicast, groups) in [v4, v6].into_iter().filter_map(|(unicast, groups)| Some((unicast?, groups)))
+        {
             sockets.push(unicast);
-            if let Some((socket, joined)) = self.join(group, port, interfaces)? {
-                let locator = SocketAddr::new(group, port.unwrap_or_default()).into();
-                ends.groups.push(Group::new(locator, first + sockets.len(), joined));
-                sockets.push(socket);
+            for group in groups {
+                if let Some((socket, joined)) = self.join(group, port, interfaces)? {
+                    let locator = SocketAddr::new(group, port.unwrap_or_default()).into();
+                    ends.groups.push(Group::new(locator, first + sockets.len(), joined));
+                    sockets.push(socket);
+                }
             }
         }
         Ok((ends, sockets))

@@ -7,6 +7,7 @@ use socket2::SockRef;
 use taut_base::{Locator, Result};
 use taut_port::Traffic;
 
+use crate::config::{DEFAULT_GROUP_V6, OTHER_GROUP_V6};
 use crate::ends::{Ends, Opening};
 use crate::netlink::Watch;
 use crate::receive::Receiver;
@@ -82,10 +83,12 @@ impl UdpPort {
         let (domain_id, ports) = (config.domain_id, &config.ports);
         let opening = Opening { config, stays: watch.is_some() };
         let port = ports.user_multicast(domain_id);
-        let (user, user_sockets) = opening.ends(0, v4.user, v6_user, port, &mut interfaces)?;
+        let (user, user_sockets) =
+            opening.ends(0, v4.user, v6_user, port, &[DEFAULT_GROUP_V6], &mut interfaces)?;
         let (first, port) = (user_sockets.len(), ports.metatraffic_multicast(domain_id));
+        let groups = [DEFAULT_GROUP_V6, OTHER_GROUP_V6];
         let (metatraffic, metatraffic_sockets) =
-            opening.ends(first, v4.metatraffic, v6_metatraffic, port, &mut interfaces)?;
+            opening.ends(first, v4.metatraffic, v6_metatraffic, port, &groups, &mut interfaces)?;
         let mut port = UdpPort {
             sender,
             participant_index: index,
