@@ -373,8 +373,15 @@ fn ipv6_alone_is_enough() {
         let (mut a, mut b) = (open(&UdpConfig { dscp: 46, ..both }), open(&UdpConfig::default()));
         for port in [&a, &b] {
             assert_eq!(addresses(port), ["fd00:77:1::1", "fd00:77:2::1"]);
-            let group = port.metatraffic_multicast()[0];
-            assert_eq!(group.to_string(), "udp/[ff02::ffff:efff:1]:7400");
+            let groups: Vec<_> = port.metatraffic_multicast().iter().map(ToString::to_string).collect();
+            let of = |port| format!("udp/[ff02::ffff:efff:1]:{port}");
+            assert_eq!(
+                groups,
+                [of(7400), "udp/[ff1e::ffff:efff:1]:7400".into()],
+                "of Cyclone DDS and Fast DDS"
+            );
+            assert_eq!(port.user_multicast()[0].to_string(), of(7401));
+            assert_eq!(port.user_multicast().len(), 1);
         }
         let to = [b.user_unicast(), b.metatraffic_multicast()].concat();
         a.send(&to, &[b"over", b" IPv6"]);
@@ -387,11 +394,12 @@ fn ipv6_alone_is_enough() {
             [a.user_unicast()[0].port; 2],
             "what is sent comes from where it is announced"
         );
-        let multicast = await_frames(&mut b, Traffic::Meta, 2);
+        let multicast = await_frames(&mut b, Traffic::Meta, 4);
         let mut sources: Vec<_> = multicast.iter().map(|f| f.source.ip().unwrap().to_string()).collect();
         sources.sort();
-        assert_eq!(sources, ["fd00:77:1::1", "fd00:77:2::1"], "once by each interface, from its address");
-        assert_eq!(await_frames(&mut a, Traffic::Meta, 2).len(), 2);
+        let [one, two] = ["fd00:77:1::1", "fd00:77:2::1"];
+        assert_eq!(sources, [one, one, two, two], "once to each group by each interface, from its address");
+        assert_eq!(await_frames(&mut a, Traffic::Meta, 4).len(), 4);
         // More than one burst.
         for n in 0..40_u8 {
             a.send(&b.user_unicast()[..1], &[&[n]]);
