@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 
 use taut_base::Locator;
-use taut_mem::Pool;
+use taut_mem::{Bytes, Pool};
 use taut_port::{Frame, Traffic};
 
 use crate::bare;
-use crate::header::Station;
-use crate::layer::{Layer, Refused, Route};
+use crate::header::{Header, Station};
+use crate::layer::{Datagram, Layer, Refused, Route};
 
 /// Bytes of a buffer that a datagram is received into: those of the largest frame that is taken.
 const SLOT: usize = 4_096;
@@ -50,6 +50,17 @@ pub struct Stats {
     pub damaged: u64,
     /// Frames that were dropped before they could be taken, as a ring was full or empty.
     pub receive_overflow: u64,
+    /// Datagrams that were sent from where their payload had been written.
+    pub in_place_out: u64,
+    /// Payloads of writers that were copied into frames all the same: there was no chunk for them, they are longer than
+    /// a frame, their type is encoded, or the chunk was being sent already. Those of at most 68 bytes, and those that
+    /// share the datagram of another one, do not count.
+    pub copied_out: u64,
+    /// Datagrams of samples that were handed on where they had been received.
+    pub in_place_in: u64,
+    /// Datagrams of samples that were copied, as readers hold so many frames that none could take the place of theirs.
+    /// Those of at most 68 bytes do not count.
+    pub copied_in: u64,
 }
 
 /// What has become of a datagram that was to be put into a frame.
@@ -77,6 +88,24 @@ impl Outgoing<'_> {
     #[inline]
     pub fn write(&self, frame: &mut [u8]) -> Option<usize> {
         self.route.write(frame, self.own, self.mark, self.parts)
+    }
+
+    /// The datagram.
+    #[inline]
+    pub fn parts(&self) -> &[&[u8]] {
+        self.parts
+    }
+
+    /// Bytes of headers in front of it.
+    #[inline]
+    pub fn header_len(&self) -> usize {
+        self.route.header_len(self.own)
+    }
+
+    /// The headers for the datagram in one piece; see [`Route::header`].
+    #[inline]
+    pub fn header(&self, datagram: &[u8]) -> Option<Header> {
+        self.route.header(self.own, self.mark, datagram)
     }
 }
 
@@ -131,7 +160,7 @@ impl Carrier {
 
     /// Has `put` take a datagram. `false` if it is to go another way: there is none for it by frames, or it is too long.
     ///
-    /// *Cost*: a copy of the parts.
+    /// *Cost*: what `put` costs.
     #[inline]
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]], put: impl FnOnce(&Outgoing<'_>) -> Put) -> bool {
         let len: usize = parts.iter().map(|part| part.len()).sum();
@@ -158,28 +187,48 @@ impl Carrier {
         }
     }
 
-    /// Takes a frame that has come. Samples go to `sink`, discovery is put aside, what is neither is counted.
+    /// Takes a frame that has come, and returns what is in it of samples. Discovery is put aside, what is neither is
+    /// counted. `keep` gives a view of the payload where it lies, if the frame can be done without.
     ///
-    /// *Cost*: a copy of the payload.
+    /// *Cost*: a copy of the payload if it is not kept, or at most 68 bytes long.
     #[inline]
-    pub fn take(&mut self, frame: &[u8], sink: &mut dyn FnMut(Frame)) {
-        let datagram = match self.layer.read(frame, &self.station) {
+    pub fn take(&mut self, frame: &[u8], keep: impl FnOnce(&[u8]) -> Option<Bytes>) -> Option<Frame> {
+        let Datagram { from: source, traffic, payload } = match self.layer.read(frame, &self.station) {
             Ok(datagram) => datagram,
-            Err(refused) => return self.stats.count(refused),
+            Err(refused) => {
+                self.stats.count(refused);
+                return None;
+            }
         };
-        let is_meta = datagram.traffic == Traffic::Meta;
+        let is_meta = traffic == Traffic::Meta;
         if is_meta && self.aside.len() >= ASIDE {
             self.stats.dropped_aside += 1;
-            return;
+            return None;
         }
         self.stats.datagrams_in += 1;
-        self.stats.bytes_in += datagram.payload.len() as u64;
+        self.stats.bytes_in += payload.len() as u64;
+        if is_meta {
+            let bytes = self.copy(payload);
+            self.aside.push_back(Frame { source, traffic, bytes });
+            return None;
+        }
+        let bytes = if let Some(short) = Bytes::short(payload) {
+            short
+        } else if let Some(kept) = keep(payload) {
+            self.stats.in_place_in += 1;
+            kept
+        } else {
+            self.stats.copied_in += 1;
+            self.copy(payload)
+        };
+        Some(Frame { source, traffic, bytes })
+    }
+
+    fn copy(&mut self, payload: &[u8]) -> Bytes {
         let mut slot = self.pool.claim();
         slot.clear();
-        slot.extend_from_slice(datagram.payload);
-        let bytes = self.pool.share(slot);
-        let frame = Frame { source: datagram.from, traffic: datagram.traffic, bytes };
-        if is_meta { self.aside.push_back(frame) } else { sink(frame) }
+        slot.extend_from_slice(payload);
+        self.pool.share(slot)
     }
 
     /// Is there discovery that was put aside?

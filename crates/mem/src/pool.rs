@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::Bytes;
+use crate::{Bytes, Chunk, Chunks};
 
 /// How many busy buffers one [`Pool::claim`] looks at before it allocates: a bound on its time.
 const PROBES: usize = 4;
@@ -21,6 +21,7 @@ pub struct Pool {
     keep: usize,
     largest: usize,
     allocated: u64,
+    chunks: Option<Arc<Chunks>>,
 }
 
 /// A buffer with one owner. Derefs to `Vec<u8>`: it may grow.
@@ -37,7 +38,27 @@ impl Pool {
             keep,
             largest: usize::MAX,
             allocated: 0,
+            chunks: None,
         }
+    }
+
+    /// The same pool, which has chunks, too.
+    #[must_use]
+    pub fn over(mut self, chunks: Option<Arc<Chunks>>) -> Pool {
+        self.chunks = chunks;
+        self
+    }
+
+    /// A chunk for a payload of so many bytes, if the pool has any; what there is none for is counted. *Cost*: one
+    /// atomic exchange.
+    #[inline]
+    pub fn chunk(&mut self, len: usize) -> Option<Chunk> {
+        let chunks = self.chunks.as_ref()?;
+        let chunk = chunks.claim(len);
+        if chunk.is_none() {
+            chunks.note_missed();
+        }
+        chunk
     }
 
     /// The same pool that does not remember buffers which have grown beyond `largest` bytes.
