@@ -68,6 +68,10 @@ pub struct Stats {
 pub enum Put {
     /// It will be sent.
     Taken,
+    /// The same, from where its payload lay.
+    InPlace,
+    /// It will be sent as a copy, although its payload lay where it could be sent from.
+    CopiedAgain,
     /// There is no frame, or nobody takes it now: it is lost, as on any network.
     Full,
     /// The device fails.
@@ -170,21 +174,23 @@ impl Carrier {
             self.stats.left_to_kernel += 1;
             return false;
         };
+        let stats = &mut self.stats;
         match put(&Outgoing { route, own, mark: self.mark, parts }) {
-            Put::Taken => {
-                self.stats.datagrams_out += 1;
-                self.stats.bytes_out += len as u64;
-                true
-            }
+            Put::Taken => {}
+            Put::InPlace => stats.in_place_out += 1,
+            Put::CopiedAgain => stats.copied_out += 1,
             Put::Full => {
-                self.stats.dropped_full += 1;
-                true
+                stats.dropped_full += 1;
+                return true;
             }
             Put::Failed => {
-                self.stats.errors += 1;
-                false
+                stats.errors += 1;
+                return false;
             }
         }
+        stats.datagrams_out += 1;
+        stats.bytes_out += len as u64;
+        true
     }
 
     /// Takes a frame that has come, and returns what is in it of samples. Discovery is put aside, what is neither is
