@@ -42,23 +42,30 @@ impl Pool {
         }
     }
 
-    /// The same pool, which has chunks, too.
+    /// The same pool, which has chunks, too. What is not put into one of them is counted there.
     #[must_use]
     pub fn over(mut self, chunks: Option<Arc<Chunks>>) -> Pool {
         self.chunks = chunks;
         self
     }
 
-    /// A chunk for a payload of so many bytes, if the pool has any; what there is none for is counted. *Cost*: one
-    /// atomic exchange.
+    /// A chunk for a payload of so many bytes, if the pool has one to spare. *Cost*: one atomic exchange.
     #[inline]
     pub fn chunk(&mut self, len: usize) -> Option<Chunk> {
-        let chunks = self.chunks.as_ref()?;
-        let chunk = chunks.claim(len);
-        if chunk.is_none() {
-            chunks.note_missed();
+        self.chunks.as_ref()?.claim(len)
+    }
+
+    /// A view of `len` bytes that `write` writes: in a chunk if there is one, else in a buffer.
+    #[inline]
+    pub fn written(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Bytes {
+        if let Some(mut chunk) = self.chunk(len) {
+            write(chunk.get_mut(..len).unwrap_or_default());
+            return chunk.share(len);
         }
-        chunk
+        let mut slot = self.claim();
+        slot.resize(len, 0);
+        write(&mut slot);
+        self.share(slot)
     }
 
     /// The same pool that does not remember buffers which have grown beyond `largest` bytes.
@@ -114,6 +121,9 @@ impl Pool {
         if let Some(short) = Bytes::short(slot.get(..len).unwrap_or(&slot)) {
             self.give_back(slot);
             return short;
+        }
+        if let Some(chunks) = &self.chunks {
+            chunks.note_missed();
         }
         if self.shared.len() < self.keep && slot.capacity() <= self.largest {
             self.shared.push_back(Arc::clone(&slot.0));
