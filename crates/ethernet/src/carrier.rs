@@ -50,6 +50,9 @@ pub struct Stats {
     pub damaged: u64,
     /// Frames that were dropped before they could be taken, as a ring was full or empty.
     pub receive_overflow: u64,
+    /// Frames that nobody has, now: those that there are to write into, and to receive into instead of those that are
+    /// lent.
+    pub frames_free: u64,
     /// Datagrams that were sent from where their payload had been written.
     pub in_place_out: u64,
     /// Payloads of writers that were copied into frames all the same: there was no chunk for them, they are longer than

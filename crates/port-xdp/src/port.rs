@@ -169,11 +169,12 @@ impl XdpPort {
             let of = queue.statistics();
             of.rx_dropped + of.rx_ring_full + of.fill_ring_empty
         });
-        let missed: u64 = self.queues.iter().map(|queue| queue.chunks().missed()).sum();
-        let Stats { copied_out, .. } = self.carrier.stats;
+        let chunks = || self.queues.iter().map(Queue::chunks);
+        let missed: u64 = chunks().map(|chunks| chunks.missed()).sum();
         Stats {
             receive_overflow: dropped.sum(),
-            copied_out: copied_out + missed,
+            frames_free: chunks().map(|chunks| chunks.free() as u64).sum(),
+            copied_out: self.carrier.stats.copied_out + missed,
             ..self.carrier.stats
         }
     }
