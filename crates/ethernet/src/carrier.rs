@@ -55,8 +55,9 @@ pub struct Stats {
     pub frames_free: u64,
     /// Datagrams that were sent from where their payload had been written.
     pub in_place_out: u64,
-    /// Payloads of writers that were copied into frames all the same: there was no chunk for them, they are longer than
-    /// a frame, their type is encoded, or the chunk was being sent already. Those of at most 68 bytes, and those that
+    /// Payloads of writers that were copied: there was no chunk for them, they are longer than one, their type is
+    /// encoded, or they were lent to readers on this machine, too; and datagrams that were copied out of a chunk, which
+    /// was being sent already, or whose payload is longer than a frame. Payloads of at most 68 bytes, and those that
     /// share the datagram of another one, do not count.
     pub copied_out: u64,
     /// Datagrams of samples that were handed on where they had been received.

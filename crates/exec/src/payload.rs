@@ -100,7 +100,10 @@ impl<'a> Payload<'a> {
     pub(crate) fn share(&mut self) -> Bytes {
         let bytes = match &mut self.at {
             At::Buffer(_, Some(buffer)) if buffer.len() <= INLINE => return Bytes::copy_from(buffer),
-            At::Buffer(pool, buffer) => buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default(),
+            At::Buffer(pool, buffer) => {
+                pool.note_copied();
+                buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default()
+            }
             At::Shared(bytes) => return bytes.clone(),
             At::Value { header, value, .. } if self.len <= INLINE => {
                 let (mut bytes, end) = ([0; INLINE], HEADER + value.len());
@@ -112,7 +115,12 @@ impl<'a> Payload<'a> {
             At::Chunk(chunk) => chunk.take().map(|chunk| chunk.share(self.len)).unwrap_or_default(),
             At::Loan(pool) => {
                 let Some(Place::Slot(slot)) = &self.place else { return Bytes::new() };
-                pool.written(self.len, |to| to.copy_from_slice(slot.get(..to.len()).unwrap_or_default()))
+                let view =
+                    pool.written(self.len, |to| to.copy_from_slice(slot.get(..to.len()).unwrap_or_default()));
+                if view.is_lent() {
+                    pool.note_copied();
+                }
+                view
             }
             At::Short(bytes) => return Bytes::copy_from(bytes),
         };

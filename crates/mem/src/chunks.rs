@@ -40,7 +40,7 @@ pub struct Chunks {
     free: Numbers,
     /// How many are left to those who need one to go on.
     reserved: usize,
-    missed: AtomicU64,
+    copied: AtomicU64,
     _keep: Box<dyn Any + Send + Sync>,
 }
 
@@ -73,7 +73,7 @@ impl Chunks {
         let free = Numbers::of(count);
         let cell = |_| Cell { holders: AtomicU32::new(0), payload: AtomicU32::new(0) };
         let cells = (0..count).map(cell).collect();
-        Chunks { base, size, cells, free, reserved, missed: AtomicU64::new(0), _keep: keep }
+        Chunks { base, size, cells, free, reserved, copied: AtomicU64::new(0), _keep: keep }
     }
 
     /// Bytes of the longest payload that can be written into one.
@@ -86,14 +86,14 @@ impl Chunks {
         self.free.len()
     }
 
-    /// Payloads that were to be written into one, and were not: there was none, or they are too long.
-    pub fn missed(&self) -> u64 {
-        self.missed.load(Ordering::Relaxed)
+    /// Payloads that were not written into one where they were made.
+    pub fn copied(&self) -> u64 {
+        self.copied.load(Ordering::Relaxed)
     }
 
-    /// One more payload that was to be written into a chunk is elsewhere.
-    pub(crate) fn note_missed(&self) {
-        self.missed.fetch_add(1, Ordering::Relaxed);
+    /// One more of them.
+    pub(crate) fn note_copied(&self) {
+        self.copied.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A free chunk, by its number. *Cost*: one atomic exchange.
@@ -129,9 +129,18 @@ impl Chunks {
     pub unsafe fn let_go(&self, number: u32) {
         let Some(cell) = self.cells.get(number as usize) else { return };
         // Partner: the same of the others. All that was done with the chunk comes before it is free.
-        if cell.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let holders = cell.holders.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(holders > 0, "who lets go was a holder");
+        if holders == 1 {
             self.free.push(number);
         }
+    }
+
+    /// Does `part` lie in one of these?
+    #[inline]
+    pub fn has(&self, part: &[u8]) -> bool {
+        let at = (part.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize);
+        at < self.size * self.cells.len()
     }
 
     /// The chunk whose payload `part` is, all of it, and where in the chunk it lies; `None` if it is not one that was
@@ -374,6 +383,7 @@ mod tests {
         for other in [&view[1..], &view[..199], &view[..0], &[1; 200]] {
             assert!(chunks.payload(other).is_none(), "not all of a payload");
         }
+        assert!(chunks.has(&view[1..]) && !chunks.has(&[1; 200]));
         // SAFETY: this is the only one that writes around payloads.
         let is_outside = |range| unsafe { chunks.around(number, range) }.is_some();
         assert!(is_outside(0..START) && is_outside(range.end..SIZE));
@@ -394,9 +404,12 @@ mod tests {
         let mut pool = crate::Pool::new(64, 8).over(Some(Arc::clone(&chunks)));
         let mut write = |len: usize| pool.written(len, |to| to.fill(len as u8));
         let first = write(INLINE + 1);
-        assert_eq!((first.is_lent(), chunks.missed()), (true, 0));
+        assert_eq!((first.is_lent(), chunks.copied()), (true, 0));
         let [second, long] = [INLINE + 1, SIZE].map(&mut write);
-        assert_eq!((second == first, second.is_lent(), long.is_lent(), chunks.missed()), (true, false, false, 2));
+        assert_eq!(
+            (second == first, second.is_lent(), long.is_lent(), chunks.copied()),
+            (true, false, false, 2)
+        );
         drop(first);
         assert!(write(INLINE + 1).is_lent());
         assert!(crate::Pool::new(64, 8).chunk(100).is_none());

@@ -42,7 +42,7 @@ impl Pool {
         }
     }
 
-    /// The same pool, which has chunks, too. What is not put into one of them is counted there.
+    /// The same pool, which has chunks, too.
     #[must_use]
     pub fn over(mut self, chunks: Option<Arc<Chunks>>) -> Pool {
         self.chunks = chunks;
@@ -55,17 +55,26 @@ impl Pool {
         self.chunks.as_ref()?.claim(len)
     }
 
-    /// A view of `len` bytes that `write` writes: in a chunk if there is one, else in a buffer.
+    /// A view of `len` bytes that `write` writes: in a chunk if there is one, else in a buffer, which is counted.
     #[inline]
     pub fn written(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Bytes {
         if let Some(mut chunk) = self.chunk(len) {
             write(chunk.get_mut(..len).unwrap_or_default());
             return chunk.share(len);
         }
+        self.note_copied();
         let mut slot = self.claim();
         slot.resize(len, 0);
         write(&mut slot);
         self.share(slot)
+    }
+
+    /// One more payload was not written where it can be sent from, if that could be: it is copied.
+    #[inline]
+    pub fn note_copied(&self) {
+        if let Some(chunks) = &self.chunks {
+            chunks.note_copied();
+        }
     }
 
     /// The same pool that does not remember buffers which have grown beyond `largest` bytes.
@@ -121,9 +130,6 @@ impl Pool {
         if let Some(short) = Bytes::short(slot.get(..len).unwrap_or(&slot)) {
             self.give_back(slot);
             return short;
-        }
-        if let Some(chunks) = &self.chunks {
-            chunks.note_missed();
         }
         if self.shared.len() < self.keep && slot.capacity() <= self.largest {
             self.shared.push_back(Arc::clone(&slot.0));

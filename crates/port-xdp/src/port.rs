@@ -170,11 +170,11 @@ impl XdpPort {
             of.rx_dropped + of.rx_ring_full + of.fill_ring_empty
         });
         let chunks = || self.queues.iter().map(Queue::chunks);
-        let missed: u64 = chunks().map(|chunks| chunks.missed()).sum();
+        let copied: u64 = chunks().map(|chunks| chunks.copied()).sum();
         Stats {
             receive_overflow: dropped.sum(),
             frames_free: chunks().map(|chunks| chunks.free() as u64).sum(),
-            copied_out: self.carrier.stats.copied_out + missed,
+            copied_out: self.carrier.stats.copied_out + copied,
             ..self.carrier.stats
         }
     }

@@ -145,7 +145,7 @@ impl Queue {
         if self.socket.tx.reserve(1).room() == 0 {
             return Ok(Put::Full);
         }
-        let lent = datagram.parts().iter().position(|part| self.chunks.payload(part).is_some());
+        let lent = datagram.parts().iter().position(|part| self.chunks.has(part));
         let around = lent.and_then(|at| self.wrap(datagram, at));
         let Some(descriptor) = around.or_else(|| self.copy(datagram)) else { return Ok(Put::Full) };
         let mut tx = self.socket.tx.reserve(1);
@@ -160,8 +160,8 @@ impl Queue {
         })
     }
 
-    /// Writes a datagram around the part that lies in a chunk; `None` if there is no room for the others there, or the
-    /// chunk is on its way out already. The queue is one of the chunk's holders then.
+    /// Writes a datagram around the part that lies in a chunk; `None` if that is not all of a payload, there is no room for
+    /// the others there, or the chunk is on its way out already. The queue is one of the chunk's holders then.
     fn wrap(&mut self, datagram: &Outgoing<'_>, at: usize) -> Option<Descriptor> {
         let len = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
         let (before, [payload, after @ ..]) = datagram.parts().split_at_checked(at)? else { return None };
