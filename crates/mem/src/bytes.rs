@@ -146,6 +146,7 @@ impl Bytes {
     pub fn first_word(&self) -> u64 {
         match &self.0 {
             Kind::Held(slot) => slot.watched(),
+            Kind::Lent(chunk) => chunk.watched(),
             _ => u64::from_le_bytes(self[..8].try_into().expect("a payload of a word")),
         }
     }

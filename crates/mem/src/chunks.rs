@@ -42,6 +42,9 @@ pub struct Chunks {
     reserved: usize,
     copied: AtomicU64,
     _keep: Box<dyn Any + Send + Sync>,
+    /// One word for the payload of each: loom fails when two threads access it at the same time and one of them writes.
+    #[cfg(loom)]
+    watched: Box<[loom::cell::UnsafeCell<u64>]>,
 }
 
 /// What is known of a chunk.
@@ -73,7 +76,17 @@ impl Chunks {
         let free = Numbers::of(count);
         let cell = |_| Cell { holders: AtomicU32::new(0), payload: AtomicU32::new(0) };
         let cells = (0..count).map(cell).collect();
-        Chunks { base, size, cells, free, reserved, copied: AtomicU64::new(0), _keep: keep }
+        Chunks {
+            base,
+            size,
+            cells,
+            free,
+            reserved,
+            copied: AtomicU64::new(0),
+            _keep: keep,
+            #[cfg(loom)]
+            watched: (0..count).map(|_| loom::cell::UnsafeCell::new(0)).collect(),
+        }
     }
 
     /// Bytes of the longest payload that can be written into one.
@@ -288,6 +301,25 @@ impl Drop for Lent {
     fn drop(&mut self) {
         // SAFETY: it is a holder, and gone after this.
         unsafe { self.chunks.let_go(self.number) }
+    }
+}
+
+#[cfg(loom)]
+impl Chunk {
+    /// Writes the one word of its payload that loom watches.
+    pub fn write(&mut self, value: u64) {
+        let watched = &self.0.chunks.watched[self.0.number as usize];
+        // SAFETY: loom fails if somebody reads or writes at the same time.
+        watched.with_mut(|word| unsafe { *word = value });
+    }
+}
+
+#[cfg(loom)]
+impl Lent {
+    /// The word of the payload that loom watches.
+    pub(crate) fn watched(&self) -> u64 {
+        // SAFETY: loom fails if somebody writes at the same time.
+        self.chunks.watched[self.number as usize].with(|word| unsafe { *word })
     }
 }
 
