@@ -36,26 +36,31 @@ impl Numbers {
     }
 }
 
-/// The same for loom, which does not look into the queue.
+/// The same for loom, which does not look into that queue: a bit for each, of few.
 #[cfg(loom)]
-pub(crate) struct Numbers(loom::sync::Mutex<Vec<u32>>);
+pub(crate) struct Numbers(AtomicU64);
 
 #[cfg(loom)]
 impl Numbers {
     pub fn of(count: u32) -> Numbers {
-        Numbers(loom::sync::Mutex::new((0..count).collect()))
+        Numbers(AtomicU64::new((1 << count) - 1))
     }
 
     pub fn pop(&self) -> Option<u32> {
-        self.0.lock().unwrap().pop()
+        let bits = self.0.load(Ordering::Relaxed);
+        let number = (bits != 0).then(|| bits.trailing_zeros())?;
+        let others = bits & !(1 << number);
+        // In the models one thread takes numbers: a set that has changed has more of them, and the next try may find it.
+        self.0.compare_exchange(bits, others, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some(number)
     }
 
     pub fn push(&self, number: u32) {
-        self.0.lock().unwrap().push(number);
+        self.0.fetch_or(1 << number, Ordering::Release);
     }
 
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap().len()
+        self.0.load(Ordering::Relaxed).count_ones() as usize
     }
 }
 
