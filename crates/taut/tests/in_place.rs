@@ -175,6 +175,18 @@ fn without_a_copy(pair: &Pair, layer: Layer) {
     assert!(out >= ROUNDS - 5 && into >= ROUNDS - 5, "{out} sent and {into} received in place");
     // An announcement every few seconds may fall into the rounds.
     assert!(allocated < ROUNDS / 50, "{allocated} allocations");
+    // In bursts, of which rows of datagrams are made.
+    let mut burst = || {
+        let first = stream.next;
+        (0..50).for_each(|_| stream.lend());
+        (first..first + 50).for_each(|number| assert_eq!(stream.view().data().unwrap().number(), number));
+    };
+    (0..200).for_each(|_| burst());
+    let allocated_before = CountingAllocator::of_process();
+    (0..200).for_each(|_| burst());
+    let allocated = CountingAllocator::of_process() - allocated_before;
+    println!("{allocated} allocations of 10,000 samples in bursts, {:?}", stream.stats());
+    assert!(allocated < 200, "{allocated} allocations");
     stream.has_back();
 }
 
