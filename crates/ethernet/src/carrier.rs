@@ -51,7 +51,7 @@ pub struct Stats {
     /// Frames that were dropped before they could be taken, as a ring was full or empty.
     pub receive_overflow: u64,
     /// Frames that nobody has, now: those that there are to write into, and to receive into instead of those that are
-    /// lent.
+    /// lent; 0 where none are lent.
     pub frames_free: u64,
     /// Datagrams that were sent from where their payload had been written.
     pub in_place_out: u64,
@@ -62,17 +62,17 @@ pub struct Stats {
     pub copied_out: u64,
     /// Datagrams of samples that were handed on where they had been received.
     pub in_place_in: u64,
-    /// Datagrams of samples that were copied, as readers hold so many frames that none could take the place of theirs.
-    /// Those of at most 68 bytes do not count.
+    /// Datagrams of samples that were copied, as readers hold so many frames that none could take the place of theirs, or
+    /// the port lends none. Those of at most 68 bytes do not count.
     pub copied_in: u64,
 }
 
 /// What has become of a datagram that was to be put into a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Put {
-    /// It will be sent.
+    /// It will be sent, as a copy.
     Taken,
-    /// The same, from where its payload lay.
+    /// It will be sent from where its payload lies.
     InPlace,
     /// It will be sent as a copy, although its payload lay where it could be sent from.
     CopiedAgain,

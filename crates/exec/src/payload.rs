@@ -96,7 +96,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// A view that the protocol may keep. *Cost*: a copy of what is in a loan, or short.
+    /// A view that the protocol may keep. *Cost*: a copy of what is in the lane's arena, or short.
     pub(crate) fn share(&mut self) -> Bytes {
         let bytes = match &mut self.at {
             At::Buffer(_, Some(buffer)) if buffer.len() <= INLINE => return Bytes::copy_from(buffer),
