@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries what threads share harder than `cargo test` does: the lanes of crates/mem under loom and under the
+# Tries what threads share harder than `cargo test` does: the lanes and chunks of crates/mem under loom and under the
 # sanitizers, what the executor's threads tell each other under loom.
 #   scripts/test-mem.sh [loom|thread|address]...      only these; without a name all
 # The sanitizers need the nightly toolchain with the component rust-src, loom does not.
@@ -11,7 +11,7 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 # Each has a directory of its own: with other flags all is built anew.
 loom() {
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom CARGO_PROFILE_RELEASE_LTO=off \
-        cargo test --quiet --release --package taut-mem --test lane_loom
+        cargo test --quiet --release --package taut-mem --test lane_loom --test chunks_loom
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom CARGO_PROFILE_RELEASE_LTO=off \
         cargo test --quiet --release --package taut-exec-models
 }

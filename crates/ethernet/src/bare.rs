@@ -28,19 +28,30 @@ pub(crate) fn header_len(own: &Station) -> usize {
     own.header_len() + PORTS
 }
 
+/// The headers before a datagram of so many bytes.
+pub(crate) fn header(
+    own: &Station,
+    to: Mac,
+    (from_port, to_port): (u16, u16),
+    datagram: usize,
+) -> Option<Header> {
+    let mut header = Header::new(own, to, ETHERTYPE.to_be_bytes());
+    for half in [from_port, to_port, u16::try_from(datagram).ok()?, 0] {
+        header.put(&half.to_be_bytes());
+    }
+    Some(header)
+}
+
 /// Writes a frame; see [`crate::Route::write`].
 pub(crate) fn write(
     frame: &mut [u8],
     own: &Station,
     to: Mac,
-    (from_port, to_port): (u16, u16),
+    ports: (u16, u16),
     parts: &[&[u8]],
 ) -> Option<usize> {
     let payload: usize = parts.iter().map(|part| part.len()).sum();
-    let mut header = Header::new(own, to, ETHERTYPE.to_be_bytes());
-    for half in [from_port, to_port, u16::try_from(payload).ok()?, 0] {
-        header.put(&half.to_be_bytes());
-    }
+    let header = header(own, to, ports, payload)?;
     let header = header.bytes();
     let len = header.len() + payload;
     let whole = frame.get_mut(..len.max(SHORTEST))?;

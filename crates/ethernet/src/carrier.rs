@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 
 use taut_base::Locator;
-use taut_mem::Pool;
+use taut_mem::{Bytes, Pool};
 use taut_port::{Frame, Traffic};
 
 use crate::bare;
-use crate::header::Station;
-use crate::layer::{Layer, Refused, Route};
+use crate::header::{Header, Station};
+use crate::layer::{Datagram, Layer, Refused, Route};
 
 /// Bytes of a buffer that a datagram is received into: those of the largest frame that is taken.
 const SLOT: usize = 4_096;
@@ -50,13 +50,32 @@ pub struct Stats {
     pub damaged: u64,
     /// Frames that were dropped before they could be taken, as a ring was full or empty.
     pub receive_overflow: u64,
+    /// Frames that nobody has, now: those that there are to write into, and to receive into instead of those that are
+    /// lent; 0 where none are lent.
+    pub frames_free: u64,
+    /// Datagrams that were sent from where their payload had been written.
+    pub in_place_out: u64,
+    /// Payloads of writers that were copied: there was no chunk for them, they are longer than one, their type is
+    /// encoded, or they were lent to readers on this machine, too; and datagrams that were copied out of a chunk, which
+    /// was being sent already, or whose payload is longer than a frame. Payloads of at most 68 bytes, and those that
+    /// share the datagram of another one, do not count.
+    pub copied_out: u64,
+    /// Datagrams of samples that were handed on where they had been received.
+    pub in_place_in: u64,
+    /// Datagrams of samples that were copied, as readers hold so many frames that none could take the place of theirs, or
+    /// the port lends none. Those of at most 68 bytes do not count.
+    pub copied_in: u64,
 }
 
 /// What has become of a datagram that was to be put into a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Put {
-    /// It will be sent.
+    /// It will be sent, as a copy.
     Taken,
+    /// It will be sent from where its payload lies.
+    InPlace,
+    /// It will be sent as a copy, although its payload lay where it could be sent from.
+    CopiedAgain,
     /// There is no frame, or nobody takes it now: it is lost, as on any network.
     Full,
     /// The device fails.
@@ -77,6 +96,24 @@ impl Outgoing<'_> {
     #[inline]
     pub fn write(&self, frame: &mut [u8]) -> Option<usize> {
         self.route.write(frame, self.own, self.mark, self.parts)
+    }
+
+    /// The datagram.
+    #[inline]
+    pub fn parts(&self) -> &[&[u8]] {
+        self.parts
+    }
+
+    /// Bytes of headers in front of it.
+    #[inline]
+    pub fn header_len(&self) -> usize {
+        self.route.header_len(self.own)
+    }
+
+    /// The headers for the datagram in one piece; see [`Route::header`].
+    #[inline]
+    pub fn header(&self, datagram: &[u8]) -> Option<Header> {
+        self.route.header(self.own, self.mark, datagram)
     }
 }
 
@@ -131,7 +168,7 @@ impl Carrier {
 
     /// Has `put` take a datagram. `false` if it is to go another way: there is none for it by frames, or it is too long.
     ///
-    /// *Cost*: a copy of the parts.
+    /// *Cost*: what `put` costs.
     #[inline]
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]], put: impl FnOnce(&Outgoing<'_>) -> Put) -> bool {
         let len: usize = parts.iter().map(|part| part.len()).sum();
@@ -141,45 +178,67 @@ impl Carrier {
             self.stats.left_to_kernel += 1;
             return false;
         };
+        let stats = &mut self.stats;
         match put(&Outgoing { route, own, mark: self.mark, parts }) {
-            Put::Taken => {
-                self.stats.datagrams_out += 1;
-                self.stats.bytes_out += len as u64;
-                true
-            }
+            Put::Taken => {}
+            Put::InPlace => stats.in_place_out += 1,
+            Put::CopiedAgain => stats.copied_out += 1,
             Put::Full => {
-                self.stats.dropped_full += 1;
-                true
+                stats.dropped_full += 1;
+                return true;
             }
             Put::Failed => {
-                self.stats.errors += 1;
-                false
+                stats.errors += 1;
+                return false;
             }
         }
+        stats.datagrams_out += 1;
+        stats.bytes_out += len as u64;
+        true
     }
 
-    /// Takes a frame that has come. Samples go to `sink`, discovery is put aside, what is neither is counted.
+    /// Takes a frame that has come, and returns what is in it of samples. Discovery is put aside, what is neither is
+    /// counted. `keep` gives a view of the payload where it lies, if the frame can be done without.
     ///
-    /// *Cost*: a copy of the payload.
+    /// *Cost*: a copy of the payload if it is not kept, or at most 68 bytes long.
     #[inline]
-    pub fn take(&mut self, frame: &[u8], sink: &mut dyn FnMut(Frame)) {
-        let datagram = match self.layer.read(frame, &self.station) {
+    pub fn take(&mut self, frame: &[u8], keep: impl FnOnce(&[u8]) -> Option<Bytes>) -> Option<Frame> {
+        let Datagram { from: source, traffic, payload } = match self.layer.read(frame, &self.station) {
             Ok(datagram) => datagram,
-            Err(refused) => return self.stats.count(refused),
+            Err(refused) => {
+                self.stats.count(refused);
+                return None;
+            }
         };
-        let is_meta = datagram.traffic == Traffic::Meta;
+        let is_meta = traffic == Traffic::Meta;
         if is_meta && self.aside.len() >= ASIDE {
             self.stats.dropped_aside += 1;
-            return;
+            return None;
         }
         self.stats.datagrams_in += 1;
-        self.stats.bytes_in += datagram.payload.len() as u64;
+        self.stats.bytes_in += payload.len() as u64;
+        if is_meta {
+            let bytes = self.copy(payload);
+            self.aside.push_back(Frame { source, traffic, bytes });
+            return None;
+        }
+        let bytes = if let Some(short) = Bytes::short(payload) {
+            short
+        } else if let Some(kept) = keep(payload) {
+            self.stats.in_place_in += 1;
+            kept
+        } else {
+            self.stats.copied_in += 1;
+            self.copy(payload)
+        };
+        Some(Frame { source, traffic, bytes })
+    }
+
+    fn copy(&mut self, payload: &[u8]) -> Bytes {
         let mut slot = self.pool.claim();
         slot.clear();
-        slot.extend_from_slice(datagram.payload);
-        let bytes = self.pool.share(slot);
-        let frame = Frame { source: datagram.from, traffic: datagram.traffic, bytes };
-        if is_meta { self.aside.push_back(frame) } else { sink(frame) }
+        slot.extend_from_slice(payload);
+        self.pool.share(slot)
     }
 
     /// Is there discovery that was put aside?

@@ -30,8 +30,8 @@ impl Station {
     }
 }
 
-/// Headers in the making.
-pub(crate) struct Header {
+/// The headers of a frame.
+pub struct Header {
     bytes: [u8; LONGEST],
     len: usize,
 }
@@ -64,13 +64,15 @@ impl Header {
         }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// Their bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 }
 
 /// The parts of a datagram one behind the other; `place` is as long as they are.
-pub(crate) fn gather(mut place: &mut [u8], parts: &[&[u8]]) {
+pub fn gather(mut place: &mut [u8], parts: &[&[u8]]) {
     for part in parts {
         let (now, later) = place.split_at_mut(part.len().min(place.len()));
         now.copy_from_slice(part);

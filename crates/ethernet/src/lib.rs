@@ -18,5 +18,5 @@ mod udp;
 
 pub use bare::{ETHERTYPE, group};
 pub use carrier::{Carrier, Outgoing, Put, Stats};
-pub use header::{Mac, Station};
+pub use header::{Header, Mac, Station, gather};
 pub use layer::{BareEnds, Datagram, Layer, Reached, Refused, Route};

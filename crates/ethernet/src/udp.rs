@@ -39,35 +39,44 @@ fn v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Writes a frame; see [`crate::Route::write`]. Both ends are of one kind.
-pub(crate) fn write(
-    frame: &mut [u8],
+/// The headers before a datagram. Both ends are of one kind.
+pub(crate) fn header(
     own: &Station,
     to_station: Mac,
     (from, to): (SocketAddr, SocketAddr),
     dscp: u8,
+    datagram: &[u8],
+) -> Option<Header> {
+    let len = u16::try_from(UDP + datagram.len()).ok()?.to_be_bytes();
+    let kind = if to.is_ipv4() { TYPE_IPV4 } else { TYPE_IPV6 };
+    let mut header = Header::new(own, to_station, kind);
+    put_ip(&mut header, from.ip(), to.ip(), dscp, UDP + datagram.len());
+    let ([a, b], [c, d], [e, f]) = (from.port().to_be_bytes(), to.port().to_be_bytes(), len);
+    let unsummed = [a, b, c, d, e, f, 0, 0];
+    let sum = pseudo_header(from.ip(), to.ip(), len).and(&unsummed).and(datagram).complement();
+    // RFC 768: zero says that there is none.
+    let sum = if sum == [0; 2] { [0xff; 2] } else { sum };
+    let [ports_and_len @ .., _, _] = unsummed;
+    header.put(&ports_and_len);
+    header.put(&sum);
+    Some(header)
+}
+
+/// Writes a frame; see [`crate::Route::write`].
+pub(crate) fn write(
+    frame: &mut [u8],
+    own: &Station,
+    to_station: Mac,
+    ends: (SocketAddr, SocketAddr),
+    dscp: u8,
     parts: &[&[u8]],
 ) -> Option<usize> {
     let payload: usize = parts.iter().map(|part| part.len()).sum();
-    let udp_len = u16::try_from(UDP + payload).ok()?.to_be_bytes();
-    let kind = if to.is_ipv4() { TYPE_IPV4 } else { TYPE_IPV6 };
-    let mut header = Header::new(own, to_station, kind);
-    put_ip(&mut header, from.ip(), to.ip(), dscp, UDP + payload);
-    header.put(&from.port().to_be_bytes());
-    header.put(&to.port().to_be_bytes());
-    header.put(&udp_len);
-    // The sum, which is made of the rest.
-    header.put(&[0; 2]);
-    let header = header.bytes();
-    let frame = frame.get_mut(..header.len() + payload)?;
-    let (header_place, payload_place) = frame.split_at_mut(header.len());
-    header_place.copy_from_slice(header);
+    let start = header_len(own, ends.1.ip());
+    let frame = frame.get_mut(..start + payload)?;
+    let (header_place, payload_place) = frame.split_at_mut(start);
     gather(payload_place, parts);
-    let datagram = frame.get(header.len() - UDP..)?;
-    let sum = pseudo_header(from.ip(), to.ip(), udp_len).and(datagram).complement();
-    // RFC 768: zero says that there is none.
-    let sum = if sum == [0; 2] { [0xff; 2] } else { sum };
-    frame.get_mut(header.len() - 2..header.len())?.copy_from_slice(&sum);
+    header_place.copy_from_slice(header(own, to_station, ends, dscp, payload_place)?.bytes());
     Some(frame.len())
 }
 

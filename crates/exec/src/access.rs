@@ -11,12 +11,14 @@ use taut_dcps::{
 };
 use taut_lock::MutexGuard;
 use taut_mem::lane::Slot as LaneSlot;
+use taut_mem::{Chunk, Chunks, Pool};
 use taut_qos::DataWriterQos;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now};
 use crate::door::Door;
 use crate::executor::Executor;
+use crate::frames::Frames;
 use crate::outlet::Outlet;
 use crate::payload::Payload;
 use crate::promises::Promise;
@@ -263,6 +265,18 @@ impl Executor {
                 "no memory to lend for a sample of {len} B: the readers hold what there is, or the machine is full"
             ))
         })
+    }
+
+    /// The chunks that a port sends payloads from as they are, if one does.
+    pub fn chunks(&self) -> Option<Arc<Chunks>> {
+        self.inner.peek(|core| core.port.frames.as_ref().and_then(Frames::chunks).cloned())
+    }
+
+    /// A chunk of the pool to write a payload of `len` bytes in place, for a writer without a reader on this machine: those
+    /// look into its lane.
+    pub fn chunk(&self, outlet: &mut Outlet, pool: &mut Pool, len: usize) -> Option<Chunk> {
+        outlet.refresh();
+        if outlet.has_readers() { None } else { pool.chunk(len) }
     }
 
     /// Gives a change to the protocol.

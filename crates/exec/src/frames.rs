@@ -4,9 +4,11 @@
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use taut_base::{Locator, Result};
 use taut_ethernet::{Carrier, Reached, Stats};
+use taut_mem::Chunks;
 use taut_port::{Frame, Traffic};
 #[cfg(feature = "dpdk")]
 use taut_port_dpdk::{DpdkConfig, DpdkPort};
@@ -160,6 +162,11 @@ impl Frames {
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(dpdk) => dpdk.receive(budget, sink),
         }
+    }
+
+    /// The chunks that payloads are sent from as they are.
+    pub fn chunks(&self) -> Option<&Arc<Chunks>> {
+        self.xdp().and_then(XdpPort::chunks)
     }
 
     pub fn stats(&self) -> Stats {

@@ -1,7 +1,7 @@
 //! A payload on its way into the lane, to the protocol, or to both.
 
 use taut_mem::lane::{HEAD, INLINE, LaneWriter, Meta, Slot};
-use taut_mem::{Bytes, Pool};
+use taut_mem::{Bytes, Chunk, Pool};
 
 use crate::outlet::Outlet;
 
@@ -23,8 +23,10 @@ enum At<'a> {
     Short(&'a [u8]),
     /// The protocol has it.
     Shared(Bytes),
-    /// In the lane's arena.
-    Loan,
+    /// In the lane's arena; the pool is for what the protocol gets.
+    Loan(&'a mut Pool),
+    /// In a chunk that a port sends from.
+    Chunk(Option<Chunk>),
 }
 
 /// How a payload goes into the lane.
@@ -57,20 +59,21 @@ impl<'a> Payload<'a> {
         Payload { len: bytes.len(), at: At::Short(bytes), place: None }
     }
 
-    /// The first `len` bytes of a loan.
-    pub fn loan(slot: Slot, len: usize) -> Payload<'a> {
-        Payload { len: len.min(slot.capacity()), at: At::Loan, place: Some(Place::Slot(slot)) }
+    /// The first `len` bytes of a loan; `pool` is for a copy that others than the lane's readers need.
+    pub fn loan(pool: &'a mut Pool, slot: Slot, len: usize) -> Payload<'a> {
+        Payload { len: len.min(slot.capacity()), at: At::Loan(pool), place: Some(Place::Slot(slot)) }
+    }
+
+    /// The first `len` bytes of a chunk.
+    pub fn chunk(chunk: Chunk, len: usize) -> Payload<'a> {
+        Payload { len: len.min(chunk.len()), at: At::Chunk(Some(chunk)), place: None }
     }
 
     /// Writes the payload into memory of its length. *Cost*: the one copy.
     #[inline]
     pub(crate) fn copy_to(&self, to: &mut [u8]) {
         let At::Value { header, value, .. } = &self.at else { return to.copy_from_slice(self.bytes()) };
-        let (first, rest) = to.split_at_mut(HEADER);
-        first.copy_from_slice(header);
-        let (body, padding) = rest.split_at_mut(value.len());
-        body.copy_from_slice(value);
-        padding.fill(0);
+        lay(header, value, to);
     }
 
     /// Writes the payload, which is short enough, into a cell of the lane. `false` without room.
@@ -87,16 +90,20 @@ impl<'a> Payload<'a> {
             (At::Buffer(_, Some(buffer)), _) => buffer,
             (At::Short(bytes), _) => bytes,
             (At::Shared(bytes), _) => bytes,
-            (At::Loan, Some(Place::Slot(slot))) => slot.get(..self.len).unwrap_or_default(),
+            (At::Chunk(Some(chunk)), _) => chunk.get(..self.len).unwrap_or_default(),
+            (At::Loan(_), Some(Place::Slot(slot))) => slot.get(..self.len).unwrap_or_default(),
             _ => &[],
         }
     }
 
-    /// A view that the protocol may keep. *Cost*: a copy of what is in a loan, or short.
+    /// A view that the protocol may keep. *Cost*: a copy of what is in the lane's arena, or short.
     pub(crate) fn share(&mut self) -> Bytes {
         let bytes = match &mut self.at {
             At::Buffer(_, Some(buffer)) if buffer.len() <= INLINE => return Bytes::copy_from(buffer),
-            At::Buffer(pool, buffer) => buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default(),
+            At::Buffer(pool, buffer) => {
+                pool.note_copied();
+                buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default()
+            }
             At::Shared(bytes) => return bytes.clone(),
             At::Value { header, value, .. } if self.len <= INLINE => {
                 let (mut bytes, end) = ([0; INLINE], HEADER + value.len());
@@ -104,16 +111,18 @@ impl<'a> Payload<'a> {
                 bytes[HEADER..end].copy_from_slice(value);
                 return Bytes::copy_from(&bytes[..self.len]);
             }
-            At::Value { header, value, pool } => {
-                let mut buffer = pool.claim();
-                let content: &mut Vec<u8> = &mut buffer;
-                content.clear();
-                content.extend_from_slice(header);
-                content.extend_from_slice(value);
-                content.resize(self.len, 0);
-                pool.share(buffer)
+            At::Value { header, value, pool } => pool.written(self.len, |to| lay(header, value, to)),
+            At::Chunk(chunk) => chunk.take().map(|chunk| chunk.share(self.len)).unwrap_or_default(),
+            At::Loan(pool) => {
+                let Some(Place::Slot(slot)) = &self.place else { return Bytes::new() };
+                let view =
+                    pool.written(self.len, |to| to.copy_from_slice(slot.get(..to.len()).unwrap_or_default()));
+                if view.is_lent() {
+                    pool.note_copied();
+                }
+                view
             }
-            At::Short(_) | At::Loan => return Bytes::copy_from(self.bytes()),
+            At::Short(bytes) => return Bytes::copy_from(bytes),
         };
         self.at = At::Shared(bytes.clone());
         bytes
@@ -131,4 +140,14 @@ impl<'a> Payload<'a> {
             pool.give_back(buffer);
         }
     }
+}
+
+/// A value behind its header, and zeros up to the end.
+#[inline]
+fn lay(header: &[u8; HEADER], value: &[u8], to: &mut [u8]) {
+    let (first, rest) = to.split_at_mut(HEADER);
+    first.copy_from_slice(header);
+    let (body, padding) = rest.split_at_mut(value.len());
+    body.copy_from_slice(value);
+    padding.fill(0);
 }

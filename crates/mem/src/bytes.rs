@@ -3,10 +3,11 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use crate::chunks::Lent;
 use crate::lane::{Hold, INLINE};
 
-/// A part of an immutable buffer: a shared buffer of the heap, or a slot of a lane's arena. What is short
-/// enough for a lane's cell lies in the view itself.
+/// A part of an immutable buffer: a shared buffer of the heap, a slot of a lane's arena, or a chunk that a driver
+/// shares. What is short enough for a lane's cell lies in the view itself.
 ///
 /// *Cost*: clone and drop are at most two atomic adds; only what is short is copied.
 #[derive(Clone, Default)]
@@ -26,6 +27,7 @@ enum Kind {
         end: usize,
     },
     Held(Hold),
+    Lent(Lent),
 }
 
 /// A payload's header is four bytes: with the mark of its kind before it, a value behind it starts at a word.
@@ -50,6 +52,16 @@ impl Bytes {
 
     pub(crate) fn held(slot: Hold) -> Bytes {
         Bytes(Kind::Held(slot))
+    }
+
+    pub(crate) fn lent(chunk: Lent) -> Bytes {
+        Bytes(Kind::Lent(chunk))
+    }
+
+    /// Does it lie in a chunk of [`crate::Chunks`], from which a port may send it as it is?
+    #[inline]
+    pub fn is_lent(&self) -> bool {
+        matches!(self.0, Kind::Lent(_))
     }
 
     /// A copy of `bytes` in a buffer of its own. *Cost*: two allocations and a copy; no allocation for what is
@@ -83,6 +95,7 @@ impl Bytes {
                 *end = (*end).max(*start);
             }
             Kind::Held(slot) => slot.cut(range),
+            Kind::Lent(chunk) => chunk.cut(range),
         }
         view
     }
@@ -105,6 +118,7 @@ impl Bytes {
             Kind::Short { len, .. } => usize::from(*len),
             Kind::Heap { buffer, .. } => buffer.capacity(),
             Kind::Held(slot) => slot.len(),
+            Kind::Lent(chunk) => chunk.chunk_size(),
         }
     }
 }
@@ -121,6 +135,7 @@ impl Deref for Bytes {
             Kind::Held(slot) => slot.bytes(),
             #[cfg(loom)]
             Kind::Held(_) => &[],
+            Kind::Lent(chunk) => chunk.bytes(),
         }
     }
 }
@@ -131,6 +146,7 @@ impl Bytes {
     pub fn first_word(&self) -> u64 {
         match &self.0 {
             Kind::Held(slot) => slot.watched(),
+            Kind::Lent(chunk) => chunk.watched(),
             _ => u64::from_le_bytes(self[..8].try_into().expect("a payload of a word")),
         }
     }

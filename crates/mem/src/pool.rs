@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::Bytes;
+use crate::{Bytes, Chunk, Chunks};
 
 /// How many busy buffers one [`Pool::claim`] looks at before it allocates: a bound on its time.
 const PROBES: usize = 4;
@@ -21,6 +21,7 @@ pub struct Pool {
     keep: usize,
     largest: usize,
     allocated: u64,
+    chunks: Option<Arc<Chunks>>,
 }
 
 /// A buffer with one owner. Derefs to `Vec<u8>`: it may grow.
@@ -37,6 +38,42 @@ impl Pool {
             keep,
             largest: usize::MAX,
             allocated: 0,
+            chunks: None,
+        }
+    }
+
+    /// The same pool, which has chunks, too.
+    #[must_use]
+    pub fn over(mut self, chunks: Option<Arc<Chunks>>) -> Pool {
+        self.chunks = chunks;
+        self
+    }
+
+    /// A chunk for a payload of so many bytes, if the pool has one to spare. *Cost*: one atomic exchange.
+    #[inline]
+    pub fn chunk(&mut self, len: usize) -> Option<Chunk> {
+        self.chunks.as_ref()?.claim(len)
+    }
+
+    /// A view of `len` bytes that `write` writes: in a chunk if there is one, else in a buffer, which is counted.
+    #[inline]
+    pub fn written(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Bytes {
+        if let Some(mut chunk) = self.chunk(len) {
+            write(chunk.get_mut(..len).unwrap_or_default());
+            return chunk.share(len);
+        }
+        self.note_copied();
+        let mut slot = self.claim();
+        slot.resize(len, 0);
+        write(&mut slot);
+        self.share(slot)
+    }
+
+    /// One more payload was not written where it can be sent from, if that could be: it is copied.
+    #[inline]
+    pub fn note_copied(&self) {
+        if let Some(chunks) = &self.chunks {
+            chunks.note_copied();
         }
     }
 

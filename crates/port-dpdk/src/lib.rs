@@ -119,7 +119,9 @@ impl DpdkPort {
         let mut taken = 0;
         while taken < budget {
             let came = self.device.receive(0, &mut self.come);
-            self.come.iter().for_each(|frame| self.carrier.take(frame, sink));
+            for frame in self.come.iter() {
+                self.carrier.take(frame, |_| None).into_iter().for_each(&mut *sink);
+            }
             self.come.clear();
             taken += came;
             if came == 0 {

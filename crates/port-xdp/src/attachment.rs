@@ -62,7 +62,9 @@ fn own(
         layer.ends().iter().try_for_each(|end| program.add(*end, *number))?;
     }
     let link = Link::attach(program, interface, config.attach)?;
-    let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind));
+    // Headers of 22 bytes, or of 42: so values in samples start at a multiple of eight.
+    let headroom = if mode == Mode::L2 { 6 } else { 2 };
+    let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind, headroom));
     let queues = queues.collect::<std::result::Result<_, _>>()?;
     Ok((Attachment::Own { link, _groups: groups }, queues))
 }

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use taut_base::{Error, Locator, Result};
 use taut_ethernet::{Carrier, Layer, Put, Reached, Station, Stats};
+use taut_mem::Chunks;
 use taut_port::Frame;
 use taut_xdp::{AttachMode, BindMode, Glance, Interface};
 
@@ -45,7 +47,7 @@ impl XdpPort {
     /// user's samples are received, which prove to netd whose the ports are; without it they are not looked at.
     ///
     /// *Errors*: what the kernel or the driver refuses, each with the remedy. Nothing stays attached then. *Cost*:
-    /// tens of system calls, 20 MiB for each queue; a driver may set up its queues anew, and the network be down for
+    /// tens of system calls, 28 MiB for each queue; a driver may set up its queues anew, and the network be down for
     /// seconds.
     pub fn open(config: &XdpConfig, reached: Reached, sockets: &[BorrowedFd<'_>]) -> Result<XdpPort> {
         let interface =
@@ -125,17 +127,19 @@ impl XdpPort {
 
     /// Puts a datagram, to be sent with the next [`XdpPort::flush`]. `false` if it is to go by the kernel.
     ///
-    /// *Cost*: a copy; a system call if the ring is full.
+    /// *Cost*: a copy, of the headers alone if the payload lies in a chunk; a system call if the ring is full.
     #[inline]
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
         // Who has opened the queues has gone: they are to be free again, not used on.
         let queue = self.queues.first_mut().filter(|_| self.attachment.is_there());
         let Some(queue) = queue else { return false };
-        self.carrier.send(to, parts, |datagram| match queue.put(|frame| datagram.write(frame)) {
-            Ok(true) => Put::Taken,
-            Ok(false) => Put::Full,
-            Err(_) => Put::Failed,
-        })
+        self.carrier.send(to, parts, |datagram| queue.put(datagram).unwrap_or(Put::Failed))
+    }
+
+    /// The chunks of frames to send: a payload that was written into one of them is sent from there. They are there for as
+    /// long as somebody has them, if the port has gone, too.
+    pub fn chunks(&self) -> Option<&Arc<Chunks>> {
+        self.queues.first().map(Queue::chunks)
     }
 
     /// Sends what was put. *Cost*: none if nothing was; else a system call for each 32 frames where the kernel copies,
@@ -151,11 +155,12 @@ impl XdpPort {
     /// Takes at most `budget` datagrams of samples that have come by the queue at this place; what comes of discovery
     /// with them is put aside. Returns how many frames.
     ///
-    /// *Cost*: a copy of each payload; no system call.
+    /// *Cost*: no copy, but of what is at most 68 bytes long and of what comes while readers hold too many frames; no
+    /// system call.
     pub fn receive_from(&mut self, place: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
         let XdpPort { queues, carrier, .. } = self;
         let Some(queue) = queues.get_mut(place) else { return 0 };
-        queue.receive(budget, &mut |frame| carrier.take(frame, sink))
+        queue.receive(budget, carrier, sink)
     }
 
     /// The counters. *Cost*: one system call for each queue.
@@ -164,6 +169,13 @@ impl XdpPort {
             let of = queue.statistics();
             of.rx_dropped + of.rx_ring_full + of.fill_ring_empty
         });
-        Stats { receive_overflow: dropped.sum(), ..self.carrier.stats }
+        let chunks = || self.queues.iter().map(Queue::chunks);
+        let copied: u64 = chunks().map(|chunks| chunks.copied()).sum();
+        Stats {
+            receive_overflow: dropped.sum(),
+            frames_free: chunks().map(|chunks| chunks.free() as u64).sum(),
+            copied_out: self.carrier.stats.copied_out + copied,
+            ..self.carrier.stats
+        }
     }
 }

@@ -1,20 +1,30 @@
 //! One queue of the interface: its socket, and the account of its frames.
 //!
-//! Owns which frame is whose. Each is either free, or on its way out (TX and completion ring), or on its way in (fill
-//! and RX ring), or taken out of the RX ring and waits for room in the fill ring.
+//! Owns which frame is whose. Each chunk is either free, or on its way in (fill and RX ring), or taken out of the RX ring
+//! and waits for room in the fill ring, or it has payloads that somebody looks at ([`Chunks`]). One of the last may be on
+//! its way out at the same time (TX and completion ring), as may be one that was written to be sent only: the queue is one
+//! of its holders then.
+//!
+//! **Around payloads** only this queue writes, in the hands of the token's holder. It does not while the chunk is on its
+//! way out, when the driver reads there.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use taut_xdp::{
-    BindMode, ChunkSize, Descriptor, Error, FreeFrames, Interface, Link, Rings, Socket, Statistics, Umem,
-};
+use taut_ethernet::{Carrier, Outgoing, Put, gather};
+use taut_mem::Chunks;
+use taut_port::Frame;
+use taut_xdp::{BindMode, ChunkSize, Descriptor, Error, Interface, Link, Rings, Socket, Statistics, Umem};
 
 use crate::netd::Granted;
 
 /// Frames to send that wait for the kernel. It takes them within the call that wakes it where it copies them; more
 /// costs memory, fewer make more calls of a burst.
 const TX: u32 = 1_024;
+
+/// Frames that payloads lie in, of writers and of readers: those of the histories and caches of some streams. What finds
+/// none is copied. More costs memory.
+const LENT: u32 = 4_096;
 
 /// How often the kernel is woken in a row: it takes 32 frames with each call where it copies. What it does not take
 /// then it is woken for with the next frames. Higher holds up what else there is to do.
@@ -37,27 +47,39 @@ impl Layout {
         let rings = Rings { tx: TX, completion: TX, ..Rings::default() };
         let smallest = ChunkSize::B2048;
         let chunk_size = if mtu <= smallest.largest_mtu() { smallest } else { ChunkSize::B4096 };
-        // Those of TX that the kernel has taken out of the ring are not all back yet.
-        Layout { rings, chunks: rings.fill + 2 * rings.tx, chunk_size }
+        Layout { rings, chunks: rings.fill + kept_to_send(&rings) + LENT, chunk_size }
     }
+}
+
+/// Frames that are not lent, so that there is always one to copy a datagram into. Those of TX that the kernel has taken
+/// out of the ring are not all back yet.
+fn kept_to_send(rings: &Rings) -> u32 {
+    2 * rings.tx
 }
 
 pub(crate) struct Queue {
     socket: Socket,
     umem: Arc<Umem>,
-    free: FreeFrames,
-    /// Received frames that the fill ring has no room for yet.
-    idle: Vec<u64>,
+    chunks: Arc<Chunks>,
+    /// Is the payload of a chunk on its way out?
+    is_leaving: Vec<bool>,
+    /// Chunks to receive into that the fill ring has no room for yet.
+    idle: Vec<u32>,
     /// Were frames put that the kernel was not woken for?
     waits: bool,
 }
 
 impl Queue {
-    /// Takes the queue, with frames to receive into.
-    pub(crate) fn open(link: &Link, number: u32, bind: Option<BindMode>) -> Result<Queue, Error> {
+    /// Takes the queue, with frames to receive into, each with `headroom` in front.
+    pub(crate) fn open(
+        link: &Link,
+        number: u32,
+        bind: Option<BindMode>,
+        headroom: u32,
+    ) -> Result<Queue, Error> {
         let Layout { rings, chunks, chunk_size } = Layout::of(link.interface().mtu);
-        let umem = Arc::new(Umem::create(chunks, chunk_size)?);
-        let queue = Queue::with(Socket::open(link, number, umem, &rings, bind)?);
+        let umem = Arc::new(Umem::create(chunks, chunk_size)?.with_headroom(headroom));
+        let queue = Queue::with(Socket::open(link, number, umem, &rings, bind)?, &rings);
         link.add(&queue.socket)?;
         Ok(queue)
     }
@@ -71,17 +93,27 @@ impl Queue {
     ) -> Result<Queue, Error> {
         let Granted { queue, layout: Layout { rings, chunks, chunk_size } } = granted;
         let umem = Arc::new(Umem::adopt(frames, chunks, chunk_size)?);
-        Ok(Queue::with(Socket::adopt(socket, queue, of, umem, &rings)?))
+        Ok(Queue::with(Socket::adopt(socket, queue, of, umem, &rings)?, &rings))
     }
 
     /// With frames to receive into.
-    fn with(socket: Socket) -> Queue {
+    fn with(socket: Socket, rings: &Rings) -> Queue {
         let umem = Arc::clone(socket.umem());
-        let mut free = FreeFrames::of(&umem);
-        let idle = (0..socket.fill.size()).filter_map(|_| free.take()).collect();
-        let mut queue = Queue { socket, umem, free, idle, waits: false };
+        let (size, count, reserved) =
+            (umem.chunk_size().bytes() as usize, umem.chunks(), kept_to_send(rings) as usize);
+        // SAFETY: the memory is there for as long as the UMEM, which is kept. This queue accesses a chunk as its holder
+        // only: one that is in a ring or was taken out of it and not let go.
+        let chunks = unsafe { Chunks::new(umem.base(), size, count, reserved, Box::new(Arc::clone(&umem))) };
+        let idle = (0..socket.fill.size()).filter_map(|_| chunks.take()).collect();
+        let is_leaving = vec![false; count as usize];
+        let mut queue = Queue { socket, umem, chunks: Arc::new(chunks), is_leaving, idle, waits: false };
         queue.refill();
         queue
+    }
+
+    /// The chunks of its frames.
+    pub(crate) fn chunks(&self) -> &Arc<Chunks> {
+        &self.chunks
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -105,26 +137,69 @@ impl Queue {
         self.umem.chunk_size().bytes() as usize
     }
 
-    /// Puts a frame, which `write` writes and says the length of. `false` if it does not want to, or if the kernel
-    /// takes none now.
-    pub(crate) fn put(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Result<bool, Error> {
-        if self.socket.tx.reserve(1).room() == 0 || self.free.is_empty() {
+    /// Puts a datagram: around its payload, if that lies in a chunk, else as a copy.
+    pub(crate) fn put(&mut self, datagram: &Outgoing<'_>) -> Result<Put, Error> {
+        if self.socket.tx.reserve(1).room() == 0 || self.chunks.free() == 0 {
             self.kick()?;
         }
-        let Some(address) = self.free.take() else { return Ok(false) };
-        // SAFETY: a free frame is in no ring, and nobody else has its address.
-        let frame = unsafe { self.umem.bytes_mut(address, self.umem.chunk_size().bytes()) };
-        let written = frame.and_then(write).and_then(|len| u32::try_from(len).ok());
-        let mut tx = self.socket.tx.reserve(1);
-        if let Some(len) = written
-            && tx.put(Descriptor { address, len, options: 0 })
-        {
-            tx.submit();
-            self.waits = true;
-            return Ok(true);
+        if self.socket.tx.reserve(1).room() == 0 {
+            return Ok(Put::Full);
         }
-        self.free.put(address);
-        Ok(false)
+        let lent = datagram.parts().iter().position(|part| self.chunks.has(part));
+        let around = lent.and_then(|at| self.wrap(datagram, at));
+        let Some(descriptor) = around.or_else(|| self.copy(datagram)) else { return Ok(Put::Full) };
+        let mut tx = self.socket.tx.reserve(1);
+        let put = tx.put(descriptor);
+        debug_assert!(put, "there is room");
+        tx.submit();
+        self.waits = true;
+        Ok(match (lent, around) {
+            (None, _) => Put::Taken,
+            (Some(_), Some(_)) => Put::InPlace,
+            (Some(_), None) => Put::CopiedAgain,
+        })
+    }
+
+    /// Writes a datagram around the part that lies in a chunk; `None` if that is not all of a payload, there is no room for
+    /// the others there, or the chunk is on its way out already. The queue is one of the chunk's holders then.
+    fn wrap(&mut self, datagram: &Outgoing<'_>, at: usize) -> Option<Descriptor> {
+        let len = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
+        let (before, [payload, after @ ..]) = datagram.parts().split_at_checked(at)? else { return None };
+        let (number, range) = self.chunks.payload(payload)?;
+        let is_leaving = self.is_leaving.get_mut(number as usize).filter(|is_leaving| !**is_leaving)?;
+        let start = range.start.checked_sub(len(before))?;
+        let first = start.checked_sub(datagram.header_len())?;
+        let end = range.end + len(after);
+        let address = u64::from(number) * u64::from(self.umem.chunk_size().bytes());
+        // SAFETY: whoever lends the part is a holder. Only this queue writes around payloads, the slices are not alive at
+        // the same time, and the chunk is not on its way out.
+        let header = unsafe {
+            gather(self.chunks.around(number, start..range.start)?, before);
+            gather(self.chunks.around(number, range.end..end)?, after);
+            datagram.header(self.umem.bytes(address + start as u64, (end - start) as u32)?)?
+        };
+        // SAFETY: the same.
+        let place = unsafe { self.chunks.around(number, first..start) }?;
+        place.copy_from_slice(header.bytes());
+        // SAFETY: whoever lends the part is a holder; the queue becomes one, until the chunk is taken back.
+        unsafe { self.chunks.hold(number) }
+        *is_leaving = true;
+        Some(Descriptor { address: address + first as u64, len: (end - first) as u32, options: 0 })
+    }
+
+    /// Copies a datagram into a chunk.
+    fn copy(&mut self, datagram: &Outgoing<'_>) -> Option<Descriptor> {
+        let number = self.chunks.take()?;
+        let size = self.umem.chunk_size().bytes();
+        let address = u64::from(number) * u64::from(size);
+        // SAFETY: the chunk was just taken, and this is its lone holder.
+        let frame = unsafe { self.umem.bytes_mut(address, size) };
+        let written = frame.and_then(|frame| datagram.write(frame)).and_then(|len| u32::try_from(len).ok());
+        if written.is_none() {
+            // SAFETY: it was taken here.
+            unsafe { self.chunks.let_go(number) }
+        }
+        Some(Descriptor { address, len: written?, options: 0 })
     }
 
     /// Has the kernel send what was put, and takes back what it has sent. Returns whether it had to be told.
@@ -155,21 +230,43 @@ impl Queue {
     }
 
     fn reclaim(&mut self) {
+        let size = u64::from(self.umem.chunk_size().bytes());
         let mut sent = self.socket.completion.peek(u32::MAX);
-        sent.by_ref().for_each(|address| self.free.put(address));
+        for address in sent.by_ref() {
+            let number = (address / size) as u32;
+            if let Some(is_leaving) = self.is_leaving.get_mut(number as usize) {
+                *is_leaving = false;
+                // SAFETY: the queue has been a holder since it put the chunk into the TX ring, and the kernel gives each
+                // back once.
+                unsafe { self.chunks.let_go(number) }
+            }
+        }
         sent.release();
     }
 
-    /// Takes at most `budget` frames that have come.
-    pub(crate) fn receive(&mut self, budget: usize, sink: &mut dyn FnMut(&[u8])) -> usize {
+    /// Takes at most `budget` frames that have come. What `carrier` makes of them goes to `sink`: views of them, as long as
+    /// there is another chunk to receive into for each.
+    pub(crate) fn receive(
+        &mut self,
+        budget: usize,
+        carrier: &mut Carrier,
+        sink: &mut dyn FnMut(Frame),
+    ) -> usize {
+        let size = u64::from(self.umem.chunk_size().bytes());
         let mut received = self.socket.rx.peek(u32::try_from(budget).unwrap_or(u32::MAX));
         for Descriptor { address, len, .. } in received.by_ref() {
             // SAFETY: a frame that was received is ours until it is in the fill ring. No other process has a descriptor
             // of the memory: `taut netd`, which may have made it, closes its own.
-            if let Some(frame) = unsafe { self.umem.bytes(address, len) } {
-                sink(frame);
-            }
-            self.idle.extend(self.umem.chunk_of(address));
+            let Some(frame) = (unsafe { self.umem.bytes(address, len) }) else { continue };
+            let mut next = (address / size) as u32;
+            let taken = carrier.take(frame, |payload| {
+                next = self.chunks.take_spare()?;
+                // SAFETY: the queue is the lone holder of the frame's chunk, which the payload lies in, and the view is
+                // from now on: another chunk is received into.
+                Some(unsafe { self.chunks.view(payload) })
+            });
+            self.idle.push(next);
+            taken.into_iter().for_each(&mut *sink);
         }
         let taken = received.release() as usize;
         if taken > 0 {
@@ -179,11 +276,12 @@ impl Queue {
     }
 
     fn refill(&mut self) {
+        let size = u64::from(self.umem.chunk_size().bytes());
         let mut fill = self.socket.fill.reserve(u32::try_from(self.idle.len()).unwrap_or(u32::MAX));
         while fill.room() > 0
-            && let Some(address) = self.idle.pop()
+            && let Some(number) = self.idle.pop()
         {
-            fill.put(address);
+            fill.put(u64::from(number) * size);
         }
         fill.submit();
         if self.socket.fill.needs_wakeup() {

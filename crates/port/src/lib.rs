@@ -73,15 +73,15 @@ pub trait Port {
     fn flush(&mut self);
 }
 
-/// Calls with the parts of each datagram of a row. See [`Port::send_row`].
+/// Calls with the parts of each datagram of a row. See [`Port::send_row`]. *Cost*: an allocation if one has more than 16.
 pub fn split(parts: &[&[u8]], each: usize, mut call: impl FnMut(&[&[u8]])) {
-    let mut datagram: Vec<&[u8]> = Vec::with_capacity(parts.len());
+    let mut datagram = Parts { few: [&[]; FEW], len: 0, many: Vec::new() };
     let mut room = each.max(1);
     for part in parts {
         let mut rest = *part;
         while let Some((now, later)) = rest.split_at_checked(room) {
             datagram.push(now);
-            call(&datagram);
+            call(datagram.all());
             datagram.clear();
             (rest, room) = (later, each.max(1));
         }
@@ -90,8 +90,45 @@ pub fn split(parts: &[&[u8]], each: usize, mut call: impl FnMut(&[&[u8]])) {
             datagram.push(rest);
         }
     }
-    if !datagram.is_empty() {
-        call(&datagram);
+    if !datagram.all().is_empty() {
+        call(datagram.all());
+    }
+}
+
+/// Parts that a datagram of a row mostly has no more of: payloads between headers.
+const FEW: usize = 16;
+
+/// The parts of one datagram: here while they are few.
+struct Parts<'a> {
+    few: [&'a [u8]; FEW],
+    len: usize,
+    /// All of them, if they are not.
+    many: Vec<&'a [u8]>,
+}
+
+impl<'a> Parts<'a> {
+    fn push(&mut self, part: &'a [u8]) {
+        match self.few.get_mut(self.len) {
+            Some(place) if self.many.is_empty() => {
+                *place = part;
+                self.len += 1;
+            }
+            _ => {
+                if self.many.is_empty() {
+                    self.many.extend(self.few);
+                }
+                self.many.push(part);
+            }
+        }
+    }
+
+    fn all(&self) -> &[&'a [u8]] {
+        if self.many.is_empty() { self.few.get(..self.len).unwrap_or_default() } else { &self.many }
+    }
+
+    fn clear(&mut self) {
+        self.len = 0;
+        self.many.clear();
     }
 }
 
@@ -139,5 +176,16 @@ mod tests {
         assert_eq!(datagrams, [&b"abc"[..], b"def", b"ghi", b"jk"]);
         port.send_row(&to, &[b"abcdef"], 3);
         assert_eq!(port.len(), 2, "nothing behind the last");
+    }
+
+    #[test]
+    fn datagrams_of_many_parts_are_whole() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let parts: Vec<&[u8]> = bytes.chunks(1).collect();
+        for each in [FEW - 1, FEW, FEW + 1, 50] {
+            let mut datagrams = Vec::new();
+            split(&parts, each, |datagram| datagrams.push(datagram.concat()));
+            assert_eq!(datagrams, bytes.chunks(each).map(<[u8]>::to_vec).collect::<Vec<_>>(), "{each} B");
+        }
     }
 }

@@ -201,11 +201,18 @@ impl Message {
     }
 
     fn append_payload(&mut self, payload: &Bytes) {
-        if payload.len() <= COPIED {
+        if payload.len() <= COPIED && !self.goes_from_its_place(payload) {
             self.append(|out| out.extend_from_slice(payload));
         } else {
             self.append_part(payload.clone());
         }
+    }
+
+    /// May a port send a datagram from where this payload lies? It has its headers in front of it then, and no other
+    /// payload.
+    #[inline]
+    fn goes_from_its_place(&self, payload: &Bytes) -> bool {
+        payload.is_lent() && self.parts.len() <= self.row.parts.saturating_add(1)
     }
 
     fn append_part(&mut self, payload: Bytes) {

@@ -1,8 +1,9 @@
 //! Samples that are written and read in place: loans of a DataWriter, views of a DataReader.
 //!
-//! A loan is memory of the writer's lane. It is filled, then written, which ends it: a loan that was
-//! written cannot be touched again, and one that is dropped goes back. Readers on this machine look at the
-//! same bytes; what goes over the network is copied once.
+//! A loan is memory of the writer's lane, or, where the participant sends past the kernel by AF_XDP and the writer has
+//! no reader on this machine, of the network interface's frames. It is filled, then written, which ends it: a loan that
+//! was written cannot be touched again, and one that is dropped goes back. Readers on this machine look at the same
+//! bytes, and so does the interface; what goes over the network otherwise, or from the lane, is copied once.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -10,7 +11,8 @@ use std::ops::{Deref, DerefMut};
 use taut_base::{Error, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, Extensibility, Plain, bytemuck};
 use taut_dcps::{SampleInfo, Taken};
-use taut_exec::{Moment, Payload};
+use taut_exec::Moment;
+use taut_mem::Chunk;
 use taut_mem::lane::{Short, Slot};
 
 use crate::erase::refused;
@@ -28,9 +30,11 @@ struct Lent<'w, T: DdsType> {
 }
 
 /// Where a loan is.
-enum Memory {
+pub(crate) enum Memory {
     /// In the writer's lane.
     Slot(Slot),
+    /// In a frame.
+    Chunk(Chunk),
     /// Here, until it is copied into a cell of the lane: that costs less than to lend and to give back.
     Short(Short),
 }
@@ -40,6 +44,7 @@ impl Deref for Memory {
     fn deref(&self) -> &[u8] {
         match self {
             Memory::Slot(slot) => slot,
+            Memory::Chunk(chunk) => chunk,
             Memory::Short(short) => short,
         }
     }
@@ -49,6 +54,7 @@ impl DerefMut for Memory {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
             Memory::Slot(slot) => slot,
+            Memory::Chunk(chunk) => chunk,
             Memory::Short(short) => short,
         }
     }
@@ -61,7 +67,7 @@ impl<'w, T: DdsType> Lent<'w, T> {
         let all = len.next_multiple_of(4);
         let memory = match Short::zeros(all).filter(|_| align <= Short::ALIGN) {
             Some(short) => Memory::Short(short),
-            None => Memory::Slot(writer.lend(all)?),
+            None => writer.lend(all)?,
         };
         Ok(Lent { writer, memory: Some(memory), len })
     }
@@ -85,11 +91,7 @@ impl<'w, T: DdsType> Lent<'w, T> {
         if let Some(rest) = memory.get_mut(self.len..end) {
             rest.fill(0);
         }
-        let payload = match memory {
-            Memory::Slot(slot) => Payload::loan(slot, end),
-            Memory::Short(ref short) => Payload::short(short),
-        };
-        self.writer.publish_loan(instance, payload, moment)
+        self.writer.publish_loan(instance, memory, end, moment)
     }
 }
 
@@ -284,7 +286,7 @@ impl<T: DdsType + Plain> DataWriter<T> {
     ///
     /// *Shape*: aligned to 64 bytes, or to 8 if it is at most 64 bytes long; what an earlier sample left is
     /// still in it. *Errors*: [`Error::OutOfResources`] when readers hold all that there is. *Cost*: no copy
-    /// but of at most 64 bytes, no allocation; over the network one copy.
+    /// but of at most 64 bytes, no allocation; over the network one copy, or none by AF_XDP to a frame of its own.
     ///
     /// ```
     /// use taut::{DdsType, Duration, Qos, cdr::bytemuck};

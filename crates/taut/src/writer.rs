@@ -18,6 +18,7 @@ use taut_rtps::WriterIndex;
 use taut_rtps::history_cache::ChangeKind;
 
 use crate::erase::{refused, representation};
+use crate::loan::Memory;
 use crate::participant::wait_for;
 use crate::topic::Topic;
 
@@ -68,7 +69,7 @@ impl<T: DdsType> DataWriter<T> {
         });
         let outlet = executor.outlet(index, &qos);
         let outlet = outlet.expect("invariant: the writer was just created");
-        let pool = Pool::new(POOL.0, POOL.1);
+        let pool = Pool::new(POOL.0, POOL.1).over(executor.chunks());
         let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet });
         Ok(DataWriter { executor, index, guid, qos, representation, tools, of: PhantomData })
     }
@@ -152,8 +153,12 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// Memory for a payload of so many bytes.
-    pub(crate) fn lend(&self, len: usize) -> Result<Slot> {
-        self.executor.loan(&mut self.tools.borrow_mut().outlet, len)
+    pub(crate) fn lend(&self, len: usize) -> Result<Memory> {
+        let Tools { pool, outlet, .. } = &mut *self.tools.borrow_mut();
+        if let Some(chunk) = self.executor.chunk(outlet, pool, len) {
+            return Ok(Memory::Chunk(chunk));
+        }
+        self.executor.loan(outlet, len).map(Memory::Slot)
     }
 
     /// Takes a loan back that was not written.
@@ -161,15 +166,21 @@ impl<T: DdsType> DataWriter<T> {
         self.tools.borrow_mut().outlet.give_back(slot);
     }
 
-    /// Writes a loan, of a sample of this instance.
+    /// Writes the first `len` bytes of a loan, of a sample of this instance.
     pub(crate) fn publish_loan(
         &self,
         instance: InstanceHandle,
-        mut payload: Payload<'_>,
+        memory: Memory,
+        len: usize,
         moment: Moment,
     ) -> Result<()> {
         let write = new_write(ChangeKind::Alive, instance);
-        let outlet = &mut self.tools.borrow_mut().outlet;
+        let Tools { pool, outlet, .. } = &mut *self.tools.borrow_mut();
+        let mut payload = match memory {
+            Memory::Slot(slot) => Payload::loan(pool, slot, len),
+            Memory::Chunk(chunk) => Payload::chunk(chunk, len),
+            Memory::Short(ref short) => Payload::short(short),
+        };
         self.executor.publish(outlet, write, &mut payload, self.patience(true), moment)
     }
 

@@ -262,7 +262,7 @@ fn what_is_refused_leaves_nothing() {
         refused(|config| config.xdp_interface = "lo".into(), "lo has no address that the participant uses");
         refused(|config| config.xdp_queues = vec![0, 7], "no queue 7");
         ip("link set xa mtu 9000");
-        refused(|config| config.xdp_mode = XdpMode::Native, "lower it to 3822 B");
+        refused(|config| config.xdp_mode = XdpMode::Native, "lower it to 3816 B");
         ip("link set xa mtu 1500");
         let first = start(|_| ()).unwrap();
         let text = start(|_| ()).map(drop).unwrap_err().to_string();

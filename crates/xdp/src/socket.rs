@@ -271,10 +271,10 @@ fn check(interface: &Interface, umem: &Umem, rings: &Rings) -> Result<(), Error>
 
 fn register(fd: &OwnedFd, umem: &Umem) -> Result<(), Error> {
     let registration = XdpUmemReg {
-        addr: umem.address(),
+        addr: umem.base().as_ptr() as u64,
         len: u64::from(umem.chunks()) * u64::from(umem.chunk_size().bytes()),
         chunk_size: umem.chunk_size().bytes(),
-        headroom: 0,
+        headroom: umem.headroom(),
         flags: XdpUmemRegFlags::empty(),
         tx_metadata_len: 0,
     };

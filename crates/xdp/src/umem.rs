@@ -5,6 +5,7 @@
 //! [`FreeFrames`] is the simplest one. The memfd can be passed to another process.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
@@ -18,12 +19,18 @@ const KERNEL_HEADROOM: u32 = 256;
 /// Ethernet with one tag.
 const HEADER: u32 = 18;
 
+/// What a receiver has kept free in front of a frame besides, so that samples in it are aligned as in memory: behind
+/// headers of 14 bytes, or 14 and 20 and 8, those of RTPS start at a word (as with the kernel's NET_IP_ALIGN).
+const ALIGN: u32 = 2;
+/// The most that is kept free so.
+const ALIGN_MAX: u32 = 6;
+
 /// Bytes of a chunk; the kernel has no other sizes on pages of 4,096.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkSize {
-    /// For an MTU of up to 1,774 bytes.
+    /// For an MTU of up to 1,768 bytes.
     B2048,
-    /// For an MTU of up to 3,822 bytes, more than any driver takes in native mode.
+    /// For an MTU of up to 3,816 bytes, more than any driver takes in native mode.
     B4096,
 }
 
@@ -38,7 +45,7 @@ impl ChunkSize {
 
     /// The largest MTU whose frames fit with the room that the kernel keeps.
     pub fn largest_mtu(self) -> u32 {
-        self.bytes() - KERNEL_HEADROOM - HEADER
+        self.bytes() - KERNEL_HEADROOM - ALIGN_MAX - HEADER
     }
 }
 
@@ -50,6 +57,7 @@ pub struct Umem {
     mapping: Mapping,
     chunks: u32,
     chunk_size: ChunkSize,
+    headroom: u32,
 }
 
 impl Umem {
@@ -69,7 +77,15 @@ impl Umem {
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|errno| refused("seal", errno))?;
         let mapping = Mapping::new(fd.as_fd(), len, 0).map_err(|errno| refused("mmap", errno))?;
-        Ok(Umem { fd, mapping, chunks, chunk_size })
+        Ok(Umem { fd, mapping, chunks, chunk_size, headroom: ALIGN })
+    }
+
+    /// The same with so many bytes kept free in front of each frame that is received, beside those that the kernel keeps:
+    /// 2 if nothing else is said, at most 6.
+    #[must_use]
+    pub fn with_headroom(mut self, bytes: u32) -> Umem {
+        self.headroom = bytes.min(ALIGN_MAX);
+        self
     }
 
     /// The memory that another process has made with [`Umem::create`] and passed.
@@ -93,7 +109,7 @@ impl Umem {
         }
         let mapping =
             Mapping::new(fd.as_fd(), len, 0).map_err(|errno| Error::refused("mmap of frames", errno))?;
-        Ok(Umem { fd, mapping, chunks, chunk_size })
+        Ok(Umem { fd, mapping, chunks, chunk_size, headroom: ALIGN })
     }
 
     /// Gives up the mapping; the memfd stays.
@@ -147,8 +163,14 @@ impl Umem {
         Some(unsafe { std::slice::from_raw_parts_mut(start, len as usize) })
     }
 
-    pub(crate) fn address(&self) -> u64 {
-        self.mapping.base().as_ptr() as u64
+    /// Where the memory starts, which is at a page and for as long as this lives. Who may touch what is said at
+    /// [`Umem::bytes`].
+    pub fn base(&self) -> NonNull<u8> {
+        self.mapping.base()
+    }
+
+    pub(crate) fn headroom(&self) -> u32 {
+        self.headroom
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -21,7 +21,7 @@ use super::{Layout, MAX_PROOFS};
 
 /// Of this layout. Both ends must have the same.
 const VERSION: u8 = 1;
-/// Queues of one participant. Each costs 20 MiB; more are more than a network card gives to one kind of traffic.
+/// Queues of one participant. Each costs 28 MiB; more are more than a network card gives to one kind of traffic.
 pub const MAX_QUEUES: usize = 16;
 /// Addresses and ports of one participant on one interface. Lower and an interface with many addresses of IPv6 is
 /// refused, higher and a packet is longer for everybody.

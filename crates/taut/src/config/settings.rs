@@ -130,7 +130,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_queues",
         allowed: "numbers of receive queues, as `0, 1`",
-        meaning: "The queues of `xdp_interface` to use, 20 MiB each; none named: the first. What the network card puts into others comes by sockets.",
+        meaning: "The queues of `xdp_interface` to use, 28 MiB each; none named: the first. What the network card puts into others comes by sockets.",
         set: Set::List(|config, list| {
             config.xdp_queues = numbers(&list)?;
             Some(())
