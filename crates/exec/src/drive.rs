@@ -18,7 +18,7 @@ use crate::neighbours::FIRST_SOURCE;
 use crate::network::{HOSTS, NETWORK};
 use crate::ports::{ASIDE, HAND};
 use crate::waiting::AT_PORT;
-use crate::watch::{Readable, WAKE};
+use crate::watch::Readable;
 
 /// How often the token's holder looks whether a thread that does not sleep yet has taken it, in one pause of the
 /// processor each. Lower than the time that a thread takes from one try to the next and it waits for one step more;
@@ -76,7 +76,7 @@ impl Inner {
 
     /// The same without a wait. Most looks find nothing: those do without the token.
     fn look_once(&self, now: Time) {
-        let readable = self.sort(&self.glance(now));
+        let readable = self.sort(self.glance(now));
         let due = self.polling.due().min(self.promises.next());
         if readable.is_any() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
             self.give_back(self.step(&readable));
@@ -113,21 +113,16 @@ impl Inner {
         if watched {
             self.bell.disarm();
         }
-        self.sort(&ready)
+        self.sort(ready)
     }
 
     /// What a wait has found, without what was meant for the driver itself.
-    fn sort(&self, ready: &Readable) -> Readable {
-        let mut readable = Readable::default();
-        for source in ready.iter() {
-            match source {
-                // A neighbour may have rung for what a thread waits for that does not drive.
-                WAKE if self.role.has_followers() => self.role.tell_followers(),
-                WAKE => {}
-                _ => readable.push(source),
-            }
+    fn sort(&self, mut ready: Readable) -> Readable {
+        // A neighbour may have rung for what a thread waits for that does not drive.
+        if ready.take_rung() && self.role.has_followers() {
+            self.role.tell_followers();
         }
-        readable
+        ready
     }
 
     /// Looks for a while, if that has helped of late: who is not asleep need not be woken, which takes the
@@ -159,14 +154,7 @@ impl Inner {
     /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the
     /// token in the end and gives it back, which tells the news.
     fn step(&self, readable: &Readable) -> MutexGuard<'_, Core> {
-        readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
-        let mut core = self.enter();
-        if readable.has(NETWORK) {
-            core.hear_network();
-        }
-        if readable.has(HOSTS) {
-            core.port.hear_hosts();
-        }
+        let mut core = if readable.has_others() { self.hear_others(readable) } else { self.enter() };
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Traffic::User);
@@ -193,6 +181,20 @@ impl Inner {
             self.take_from(&mut core, JobClass::ReceiveMeta, ASIDE);
         }
         self.send(&mut core, TxClass::Discovery);
+        core
+    }
+
+    /// Handles what is not the port's. Returns the token.
+    #[cold]
+    fn hear_others(&self, readable: &Readable) -> MutexGuard<'_, Core> {
+        readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
+        let mut core = self.enter();
+        if readable.has(NETWORK) {
+            core.hear_network();
+        }
+        if readable.has(HOSTS) {
+            core.port.hear_hosts();
+        }
         core
     }
 

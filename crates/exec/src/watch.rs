@@ -37,22 +37,42 @@ const ALONE: u32 = 1_000;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Readable {
     sources: [u64; READY],
-    count: usize,
+    count: u8,
+    /// Some of them are not the port's.
+    others: bool,
+    /// Whoever waits was woken.
+    rung: bool,
 }
 
 impl Readable {
     /// Each source is there once.
+    #[inline]
     pub fn push(&mut self, source: u64) {
-        if !self.iter().any(|other| other == source)
-            && let Some(slot) = self.sources.get_mut(self.count)
+        if source == WAKE {
+            self.rung = true;
+        } else if !self.has(source)
+            && let Some(slot) = self.sources.get_mut(usize::from(self.count))
         {
             *slot = source;
             self.count += 1;
+            self.others |= source >= HOSTS;
         }
     }
 
+    /// Has the wait found anything?
+    #[inline]
     pub fn is_any(&self) -> bool {
-        self.count > 0
+        self.count > 0 || self.rung
+    }
+
+    pub fn has_others(&self) -> bool {
+        self.others
+    }
+
+    /// Was whoever waits woken? Asked once.
+    #[inline]
+    pub fn take_rung(&mut self) -> bool {
+        std::mem::take(&mut self.rung)
     }
 
     pub fn has(&self, source: u64) -> bool {
@@ -60,7 +80,7 @@ impl Readable {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.sources.iter().take(self.count).copied()
+        self.sources.iter().take(usize::from(self.count)).copied()
     }
 }
 

@@ -110,17 +110,22 @@ impl Sender {
             Some(address @ SocketAddr::V4(_)) if to.is_multicast() => {
                 send_by(&mut self.multicast, Some(address), parts, how, stats)
             }
-            Some(address @ SocketAddr::V4(_)) => match self.ways.find(address) {
-                Some(way) => send_by(slice::from_mut(way), None, parts, how, stats),
+            Some(address @ SocketAddr::V4(v4)) => match self.ways.find(&v4) {
+                Some(way) => {
+                    let refused = send_by(slice::from_mut(way), None, parts, how, stats);
+                    if matches!(refused, Some(Refused::Failed)) {
+                        self.ways.leave(&v4);
+                    }
+                    refused
+                }
                 None => send_by(slice::from_mut(&mut self.unicast), Some(address), parts, how, stats),
             },
             _ => self.send_v6(to, parts, how, stats),
         };
         match refused {
-            None => {}
+            None | Some(Refused::Failed) => {}
             Some(Refused::Narrow) => self.paths.forget(),
             Some(Refused::Never) => self.cuts_rows = false,
-            Some(Refused::Failed) => self.ways.leave(to.socket_addr()),
         }
     }
 }

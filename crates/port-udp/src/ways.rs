@@ -4,7 +4,7 @@
 //! Owns which addresses these are: those that most datagrams go to one by one. What comes back comes to the addresses
 //! that were announced, so nothing is received here.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddrV4, UdpSocket};
 
 use taut_base::Result;
 
@@ -25,10 +25,17 @@ const LONGEST: u32 = 4_096;
 
 struct Way {
     socket: Marked,
-    to: Option<SocketAddr>,
+    to: Name,
     connected: bool,
     /// Datagrams of late: one more for each to this address, one less for each to one that has no way.
     sent: u32,
+}
+
+/// An address of IPv4 and its port as one number; 0 is none.
+type Name = u64;
+
+fn name(to: &SocketAddrV4) -> Name {
+    u64::from(to.ip().to_bits()) << 16 | u64::from(to.port())
 }
 
 /// The sockets. Misra and Gries, "Finding repeated elements", 1982, has how the addresses are found.
@@ -39,7 +46,7 @@ impl Ways {
     pub(crate) fn open(config: &UdpConfig, unicast: &UdpSocket) -> Result<Ways> {
         let open = |_| {
             let socket = Marked::new(socket::open_way(config, unicast)?, config.dscp);
-            Ok(Way { socket, to: None, connected: false, sent: 0 })
+            Ok(Way { socket, to: 0, connected: false, sent: 0 })
         };
         Ok(Ways((0..WAYS).map(open).collect::<Result<_>>()?))
     }
@@ -48,30 +55,32 @@ impl Ways {
     ///
     /// *Cost*: a system call when an address gets its socket, none else.
     #[inline]
-    pub(crate) fn find(&mut self, to: SocketAddr) -> Option<&mut Marked> {
-        let Some(at) = self.0.iter().position(|way| way.to == Some(to)) else {
-            self.note_other(to);
+    pub(crate) fn find(&mut self, to: &SocketAddrV4) -> Option<&mut Marked> {
+        let name = name(to);
+        let Some(at) = self.0.iter().position(|way| way.to == name) else {
+            self.note_other(name);
             return None;
         };
         let way = self.0.get_mut(at)?;
         way.sent = (way.sent + 1).min(LONGEST);
         if !way.connected && way.sent >= WORTH {
-            way.connect(to);
+            way.connect(*to);
         }
         way.connected.then_some(&mut way.socket)
     }
 
     /// A datagram goes to an address without a way.
-    fn note_other(&mut self, to: SocketAddr) {
+    fn note_other(&mut self, to: Name) {
         match self.0.iter_mut().find(|way| way.sent == 0) {
-            Some(free) => (free.to, free.connected, free.sent) = (Some(to), false, 1),
+            Some(free) => (free.to, free.connected, free.sent) = (to, false, 1),
             None => self.0.iter_mut().for_each(|way| way.sent -= 1),
         }
     }
 
     /// This way has failed: datagrams take the other one until it is worth it again.
-    pub(crate) fn leave(&mut self, to: Option<SocketAddr>) {
-        self.0.iter_mut().filter(|way| way.to == to).for_each(Way::forget);
+    pub(crate) fn leave(&mut self, to: &SocketAddrV4) {
+        let name = name(to);
+        self.0.iter_mut().filter(|way| way.to == name).for_each(Way::forget);
     }
 
     /// The host's addresses have changed, and with them, maybe, from which one each is reached.
@@ -81,7 +90,8 @@ impl Ways {
 }
 
 impl Way {
-    fn connect(&mut self, to: SocketAddr) {
+    #[cold]
+    fn connect(&mut self, to: SocketAddrV4) {
         self.connected = self.socket.socket.connect(to).is_ok();
         if !self.connected {
             self.forget();
@@ -89,7 +99,7 @@ impl Way {
     }
 
     fn forget(&mut self) {
-        (self.to, self.connected, self.sent) = (None, false, 0);
+        (self.to, self.connected, self.sent) = (0, false, 0);
     }
 }
 
@@ -102,20 +112,20 @@ mod tests {
     }
 
     /// Addresses that nobody listens at: nothing is sent.
-    fn address(n: u16) -> SocketAddr {
-        SocketAddr::new([127, 0, 0, 1].into(), 20_000 + n)
+    fn address(n: u16) -> SocketAddrV4 {
+        SocketAddrV4::new([127, 0, 0, 1].into(), 20_000 + n)
     }
 
     #[test]
     fn who_is_sent_to_often_gets_a_way_of_its_own() {
         let mut ways = ways();
-        let found = (0..2 * WORTH).filter(|_| ways.find(address(1)).is_some()).count();
+        let found = (0..2 * WORTH).filter(|_| ways.find(&address(1)).is_some()).count();
         assert_eq!(found as u32, WORTH + 1, "from the {WORTH}th on");
-        let way = ways.find(address(1)).unwrap();
-        assert_eq!(way.socket.peer_addr().unwrap(), address(1));
-        assert_eq!(way.socket.local_addr().unwrap().ip(), address(1).ip());
-        ways.leave(Some(address(1)));
-        assert!(ways.find(address(1)).is_none());
+        let way = ways.find(&address(1)).unwrap();
+        assert_eq!(way.socket.peer_addr().unwrap(), address(1).into());
+        assert_eq!(way.socket.local_addr().unwrap().ip(), *address(1).ip());
+        ways.leave(&address(1));
+        assert!(ways.find(&address(1)).is_none());
     }
 
     #[test]
@@ -123,8 +133,8 @@ mod tests {
         let mut ways = ways();
         let mut found = 0;
         for n in 0..10_000 {
-            (1..=WAYS as u16 - 1).for_each(|often| found += u32::from(ways.find(address(often)).is_some()));
-            assert!(ways.find(address(100 + n)).is_none());
+            (1..=WAYS as u16 - 1).for_each(|often| found += u32::from(ways.find(&address(often)).is_some()));
+            assert!(ways.find(&address(100 + n)).is_none());
         }
         assert!(found > 29_000, "{found} of 30,000");
     }
@@ -133,10 +143,10 @@ mod tests {
     fn who_falls_silent_makes_room() {
         let mut ways = ways();
         for n in 1..=WAYS as u16 {
-            (0..100_000).for_each(|_| _ = ways.find(address(n)));
+            (0..100_000).for_each(|_| _ = ways.find(&address(n)));
         }
-        let before = (0..10 * LONGEST).take_while(|_| ways.find(address(9)).is_none()).count();
+        let before = (0..10 * LONGEST).take_while(|_| ways.find(&address(9)).is_none()).count();
         assert_eq!(before as u32, LONGEST + WORTH - 1);
-        assert!((1..=WAYS as u16).any(|n| ways.find(address(n)).is_none()), "whose way that was");
+        assert!((1..=WAYS as u16).any(|n| ways.find(&address(n)).is_none()), "whose way that was");
     }
 }
