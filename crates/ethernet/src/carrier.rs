@@ -7,9 +7,8 @@ use taut_base::Locator;
 use taut_mem::Pool;
 use taut_port::{Frame, Traffic};
 
-use crate::bare;
 use crate::header::Station;
-use crate::layer::{Layer, Refused, Route};
+use crate::layer::{Layer, NoRoute, Refused, Route};
 
 /// Bytes of a buffer that a datagram is received into: those of the largest frame that is taken.
 const SLOT: usize = 4_096;
@@ -48,6 +47,12 @@ pub struct Stats {
     pub not_ours: u64,
     /// Frames with a wrong checksum.
     pub damaged: u64,
+    /// Frames for the layer itself, as questions of ARP are, with an address of our own.
+    pub control: u64,
+    /// Frames in which another station has that address.
+    pub conflicts: u64,
+    /// Datagrams dropped because the station they go to was not known yet, with an address of our own.
+    pub dropped_unknown: u64,
     /// Frames that were dropped before they could be taken, as a ring was full or empty.
     pub receive_overflow: u64,
 }
@@ -124,9 +129,9 @@ impl Carrier {
         self.mark = mark;
     }
 
-    /// The payload of the largest datagram without IP, in bytes.
-    pub fn bare_size(&self) -> usize {
-        self.longest.saturating_sub(bare::header_len(&self.station))
+    /// The payload of the largest datagram to a destination that goes by frames alone, in bytes.
+    pub fn path_size(&self, to: &Locator) -> Option<usize> {
+        self.layer.path_size(to, &self.station, self.longest)
     }
 
     /// Has `put` take a datagram. `false` if it is to go another way: there is none for it by frames, or it is too long.
@@ -136,10 +141,18 @@ impl Carrier {
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]], put: impl FnOnce(&Outgoing<'_>) -> Put) -> bool {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let (own, longest) = (&self.station, self.longest);
-        let route = self.layer.route(to).filter(|route| route.header_len(own) + len <= longest);
-        let Some(route) = route else {
-            self.stats.left_to_kernel += 1;
-            return false;
+        let fits = |route: &Route| route.header_len(own) + len <= longest;
+        let route = match self.layer.route(to) {
+            Ok(route) if fits(&route) => route,
+            // Nobody else has a way to it.
+            Err(NoRoute::Unknown) => {
+                self.stats.dropped_unknown += 1;
+                return true;
+            }
+            _ => {
+                self.stats.left_to_kernel += 1;
+                return false;
+            }
         };
         match put(&Outgoing { route, own, mark: self.mark, parts }) {
             Put::Taken => {
@@ -202,6 +215,8 @@ impl Stats {
             Refused::Malformed => &mut self.malformed,
             Refused::NotOurs => &mut self.not_ours,
             Refused::Damaged => &mut self.damaged,
+            Refused::Control => &mut self.control,
+            Refused::Conflict => &mut self.conflicts,
         } += 1;
     }
 }
