@@ -25,6 +25,7 @@ def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--self-test", action="store_true", help="the other vendors with each other, without Taut")
     parser.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
+    parser.add_argument("--dpdk", action="store_true", help="the same by DPDK, with an address of its own")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
     parser.add_argument("--jobs", type=int, default=4, help="cells at a time (default 4)")
@@ -109,7 +110,7 @@ def run_matrix(options, tasks, excused):
     for directory in (captures, scratch):
         directory.mkdir(parents=True, exist_ok=True)
     netns.remove_stale()
-    make = netns.Cable if options.xdp else netns.Loopback
+    make = netns.DpdkCable if options.dpdk else netns.Cable if options.xdp else netns.Loopback
     places, running, stopped = [], [], threading.Event()
     try:
         for number in range(min(options.jobs, len(tasks))):
@@ -147,7 +148,7 @@ def run_matrix(options, tasks, excused):
 def main():
     """Checks that it can run at all, then runs."""
     options = parse(sys.argv[1:])
-    tasks, excused = cells.tasks(options.self_test, options.xdp, options.only)
+    tasks, excused = cells.tasks(options.self_test, options.xdp or options.dpdk, options.only)
     if options.list:
         print("\n".join(t.ident for t in tasks))
         return 0

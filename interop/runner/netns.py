@@ -209,3 +209,17 @@ class Cable(Place):
         if vendor == cells.TAUT:
             return Side(near, "mx0", {"TAUT_XDP_INTERFACE": "mx0"})
         return Side(far, "mx1")
+
+
+class DpdkCable(Cable):
+    """The same by a driver of DPDK: Taut's end has an address that its kernel does not have."""
+
+    def make(self, number):
+        super().make(number)
+        self.namespaces[0].ip("address", "flush", "dev", "mx0")
+
+    def side(self, vendor):
+        if vendor == cells.TAUT:
+            environment = {"TAUT_DPDK_DEVICE": "net_af_packet0,iface=mx0", "TAUT_DPDK_ADDRESS": "10.89.0.1/24"}
+            return Side(self.namespaces[0], "lo", environment)
+        return super().side(vendor)
