@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use taut_base::Locator;
-use taut_mem::Pool;
+use taut_mem::{Bytes, Pool};
 use taut_port::{Frame, Traffic};
 
 use crate::header::Station;
@@ -49,6 +49,10 @@ pub struct Stats {
     pub damaged: u64,
     /// Frames for the layer itself, as questions of ARP are, with an address of our own.
     pub control: u64,
+    /// Frames with a part of a datagram, of IP, with an address of our own.
+    pub parts: u64,
+    /// Datagrams dropped because some of their parts did not come in time, or in order enough.
+    pub dropped_parts: u64,
     /// Frames in which another station has that address.
     pub conflicts: u64,
     /// Datagrams dropped because the station they go to was not known yet, with an address of our own.
@@ -173,7 +177,7 @@ impl Carrier {
 
     /// Takes a frame that has come. Samples go to `sink`, discovery is put aside, what is neither is counted.
     ///
-    /// *Cost*: a copy of the payload.
+    /// *Cost*: a copy of the payload; of one that came in parts a second, and an allocation.
     #[inline]
     pub fn take(&mut self, frame: &[u8], sink: &mut dyn FnMut(Frame)) {
         let datagram = match self.layer.read(frame, &self.station) {
@@ -187,10 +191,15 @@ impl Carrier {
         }
         self.stats.datagrams_in += 1;
         self.stats.bytes_in += datagram.payload.len() as u64;
-        let mut slot = self.pool.claim();
-        slot.clear();
-        slot.extend_from_slice(datagram.payload);
-        let bytes = self.pool.share(slot);
+        let bytes = if datagram.payload.len() > SLOT {
+            // It came in parts: no frame is so long.
+            Bytes::copy_from(datagram.payload)
+        } else {
+            let mut slot = self.pool.claim();
+            slot.clear();
+            slot.extend_from_slice(datagram.payload);
+            self.pool.share(slot)
+        };
         let frame = Frame { source: datagram.from, traffic: datagram.traffic, bytes };
         if is_meta { self.aside.push_back(frame) } else { sink(frame) }
     }
@@ -216,6 +225,7 @@ impl Stats {
             Refused::NotOurs => &mut self.not_ours,
             Refused::Damaged => &mut self.damaged,
             Refused::Control => &mut self.control,
+            Refused::Part => &mut self.parts,
             Refused::Conflict => &mut self.conflicts,
         } += 1;
     }

@@ -1,8 +1,9 @@
-//! Packets of IPv4 that carry no datagram of ours: what the kernel would hear of them. RFC 791, RFC 792.
+//! Packets of IPv4 that carry no whole datagram of ours: what the kernel would make of them. RFC 791, RFC 792.
 
 use std::net::Ipv4Addr;
 
 use crate::checksum::Sum;
+use crate::fragments::Fragment;
 use crate::layer::Refused;
 
 /// The protocol of messages about IP.
@@ -17,6 +18,32 @@ const HOPS: u8 = 64;
 #[inline]
 pub(crate) fn protocol(packet: &[u8]) -> Option<u8> {
     packet.first_chunk::<HEADER>().map(|header| header[9])
+}
+
+/// Is it a part of a packet? There are more, or it is not the first.
+#[inline]
+pub(crate) fn is_fragment(packet: &[u8]) -> bool {
+    packet.first_chunk::<HEADER>().is_some_and(|header| header[6] & 0x3f != 0 || header[7] != 0)
+}
+
+/// Reads a part of a packet. Options are malformed, as they are in a whole one.
+pub(crate) fn fragment(packet: &[u8]) -> Result<Fragment<'_>, Refused> {
+    let header = packet.first_chunk::<HEADER>().ok_or(Refused::Malformed)?;
+    let [first, _, a, b, c, d, offset, more, _, _, _, _, s0, s1, s2, s3, t0, t1, t2, t3] = *header;
+    let bytes = packet.get(HEADER..usize::from(u16::from_be_bytes([a, b]))).ok_or(Refused::Malformed)?;
+    if first != 0x45 || offset & 0x80 != 0 {
+        return Err(Refused::Malformed);
+    }
+    if !Sum::default().and(header).is_right() {
+        return Err(Refused::Damaged);
+    }
+    let (from, to) = (Ipv4Addr::new(s0, s1, s2, s3), Ipv4Addr::new(t0, t1, t2, t3));
+    Ok(Fragment {
+        key: (from, to, u16::from_be_bytes([c, d])),
+        start: 8 * usize::from(u16::from_be_bytes([offset & 0x1f, more])),
+        is_last: offset & 0x20 == 0,
+        bytes,
+    })
 }
 
 /// A whole packet.

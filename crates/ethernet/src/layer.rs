@@ -33,6 +33,8 @@ pub enum Refused {
     Damaged,
     /// It was for the layer itself, as a question of ARP is, and holds no message.
     Control,
+    /// It is a part of a datagram that is not whole yet.
+    Part,
     /// Another station has our address.
     Conflict,
 }

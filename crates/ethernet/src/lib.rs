@@ -13,6 +13,7 @@ mod arp;
 mod bare;
 mod carrier;
 mod checksum;
+mod fragments;
 mod header;
 mod hops;
 mod hosts;

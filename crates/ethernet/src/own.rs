@@ -1,17 +1,19 @@
 //! UDP over IPv4 at an address of our own, of which the kernel knows nothing: what it does for others is done here.
 //!
 //! That is who the next hop is and which station (ARP), that others find us (answers, an announcement), groups (IGMP),
-//! and an answer to `ping`. Routes are one network and one gateway. Neither options nor fragments are sent.
+//! and an answer to `ping`. Routes are one network and one gateway. Fragments are received and not sent, as RTPS has its own;
+//! options are neither.
 //!
 //! Nothing here knows the time but [`OwnIp::on_timeout`], which says what is to be said then. What is said waits to be
 //! asked for by [`OwnIp::say`].
 
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use taut_base::{Duration, Locator, Time};
 
 use crate::arp::{self, Arp};
+use crate::fragments::Fragments;
 use crate::header::{Header, Mac, Opened, Station};
 use crate::hops::Hops;
 use crate::ipv4::{self, Packet};
@@ -90,6 +92,7 @@ pub struct OwnIp {
     /// What is the sockets'.
     sockets: Vec<SocketNetwork>,
     hops: Hops,
+    fragments: Fragments,
     waiting: VecDeque<Waiting>,
     /// Frames of our own for which there was no room.
     dropped: u64,
@@ -125,6 +128,7 @@ impl OwnIp {
             groups,
             sockets,
             hops: Hops::new(),
+            fragments: Fragments::default(),
             waiting: VecDeque::with_capacity(WAITING),
             dropped: 0,
             announcements: ANNOUNCEMENTS,
@@ -197,30 +201,50 @@ impl OwnIp {
         if opened.from == self.station.mac || !is_of_one {
             return Err(Refused::NotOurs);
         }
-        if opened.kind == udp::TYPE_IPV4 && ipv4::protocol(opened.content) == Some(udp::PROTOCOL) {
-            return self.read_udp(opened);
+        if opened.kind != udp::TYPE_IPV4 || ipv4::protocol(opened.content) != Some(udp::PROTOCOL) {
+            return Err(self.hear(opened));
         }
-        Err(self.hear(opened))
+        if ipv4::is_fragment(opened.content) {
+            return self.read_part(opened);
+        }
+        let datagram = udp::read(opened, |to| {
+            self.ends.traffic(&to.into()).filter(|_| self.is_way(to.ip(), opened.to))
+        })?;
+        self.judge(datagram)
     }
 
-    #[inline]
-    fn read_udp<'a>(&self, opened: &Opened<'a>) -> Result<Datagram<'a>, Refused> {
-        let datagram = udp::read(opened, |to| {
-            // A station's address with a group's, or the other way round, is no way for a datagram to come.
-            let is_way = match to.ip() {
-                std::net::IpAddr::V4(group) if group.is_multicast() => opened.to == bare::group(group),
-                _ => opened.to == self.station.mac,
-            };
-            self.ends.traffic(&to.into()).filter(|_| is_way)
-        })?;
+    /// A part of a datagram: that, if it is whole now.
+    #[cold]
+    fn read_part<'a>(&'a mut self, opened: &Opened<'a>) -> Result<Datagram<'a>, Refused> {
+        let fragment = ipv4::fragment(opened.content)?;
+        let (from, to, _) = fragment.key;
+        if !self.is_way(to.into(), opened.to) || to != self.own.address && !self.groups.contains(&to) {
+            return Err(Refused::NotOurs);
+        }
+        if !self.is_plausible(from) {
+            return Err(Refused::Malformed);
+        }
+        let OwnIp { fragments, ends, .. } = self;
+        let datagram = fragments.add(&fragment)?.ok_or(Refused::Part)?;
+        let packet = udp::Packet { from: from.into(), to: to.into(), datagram };
+        of_rtps(udp::read_datagram(&packet, |to| ends.traffic(&to.into()))?)
+    }
+
+    fn judge<'a>(&self, datagram: Datagram<'a>) -> Result<Datagram<'a>, Refused> {
         let from = v4(&datagram.from).ok_or(Refused::Malformed)?;
         if !self.is_plausible(*from.ip()) {
             return Err(Refused::Malformed);
         }
-        if !datagram.payload.starts_with(b"RTPS") {
-            return Err(Refused::NotOurs);
+        of_rtps(datagram)
+    }
+
+    /// A station's address with a group's, or the other way round, is no way for a datagram to come.
+    #[inline]
+    fn is_way(&self, to: IpAddr, station: Mac) -> bool {
+        match to {
+            IpAddr::V4(group) if group.is_multicast() => station == bare::group(group),
+            _ => station == self.station.mac,
         }
-        Ok(datagram)
     }
 
     /// Can somebody else have sent from there? RFC 1122 §3.2.1.3.
@@ -337,6 +361,11 @@ impl OwnIp {
         self.dropped
     }
 
+    /// Datagrams that were given up, as parts of them did not come.
+    pub fn incomplete(&self) -> u64 {
+        self.fragments.lost()
+    }
+
     /// The station that has our address, too, for people to be told: at most once in ten seconds.
     pub fn take_conflict(&mut self) -> Option<Mac> {
         self.to_tell.take()
@@ -347,7 +376,8 @@ impl OwnIp {
     pub fn next_timeout(&self) -> Time {
         let asked = if self.asked.is_some() { Time(0) } else { Time::NEVER };
         let defend = if self.conflict.is_some() { self.defend_at } else { Time::NEVER };
-        self.announce_at.min(self.report_at).min(asked).min(defend).min(self.hops.next_timeout())
+        let parts = self.fragments.next_timeout();
+        self.announce_at.min(self.report_at).min(asked).min(defend).min(parts).min(self.hops.next_timeout())
     }
 
     /// Has wait what is to be said by now: announcements, reports of groups, questions.
@@ -358,6 +388,7 @@ impl OwnIp {
             self.announce_at = if self.announcements > 0 { now + ANNOUNCE_AGAIN } else { Time::NEVER };
         }
         self.report(now);
+        self.fragments.give_up(now);
         if self.conflict.is_some() && self.defend_at <= now {
             self.to_tell = self.conflict.take();
             self.announce();
@@ -404,6 +435,11 @@ impl OwnIp {
         self.report_at = if self.reports > 0 { now + ANNOUNCE_AGAIN } else { Time::NEVER };
         self.may_report = now + REPORT_AGAIN;
     }
+}
+
+/// What begins as RTPS does: others may send to our ports by mistake.
+fn of_rtps(datagram: Datagram<'_>) -> Result<Datagram<'_>, Refused> {
+    if datagram.payload.starts_with(b"RTPS") { Ok(datagram) } else { Err(Refused::NotOurs) }
 }
 
 fn v4(of: &Locator) -> Option<SocketAddrV4> {

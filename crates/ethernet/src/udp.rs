@@ -110,14 +110,14 @@ pub(crate) fn read<'a>(
         TYPE_IPV6 => read_ipv6(opened.content)?,
         _ => return Err(Refused::NotOurs),
     };
-    read_udp(&packet, traffic)
+    read_datagram(&packet, traffic)
 }
 
 /// What IP carries.
-struct Packet<'a> {
-    from: IpAddr,
-    to: IpAddr,
-    datagram: &'a [u8],
+pub(crate) struct Packet<'a> {
+    pub from: IpAddr,
+    pub to: IpAddr,
+    pub datagram: &'a [u8],
 }
 
 fn read_ipv4(packet: &[u8]) -> Result<Packet<'_>, Refused> {
@@ -152,7 +152,8 @@ fn read_ipv6(packet: &[u8]) -> Result<Packet<'_>, Refused> {
     Ok(Packet { from: address(8), to: address(24), datagram })
 }
 
-fn read_udp<'a>(
+/// The same of a packet that is whole.
+pub(crate) fn read_datagram<'a>(
     packet: &Packet<'a>,
     traffic: impl FnOnce(SocketAddr) -> Option<Traffic>,
 ) -> Result<Datagram<'a>, Refused> {

@@ -177,8 +177,12 @@ impl DpdkPort {
     /// The counters.
     pub fn stats(&self) -> Stats {
         let of = self.device.statistics();
-        let stats = self.carrier.stats;
-        let dropped_full = stats.dropped_full + self.carrier.layer().own().map_or(0, OwnIp::dropped);
-        Stats { receive_overflow: of.rx_missed + of.rx_no_frame, dropped_full, ..stats }
+        let (stats, own) = (self.carrier.stats, self.carrier.layer().own());
+        Stats {
+            receive_overflow: of.rx_missed + of.rx_no_frame,
+            dropped_full: stats.dropped_full + own.map_or(0, OwnIp::dropped),
+            dropped_parts: own.map_or(0, OwnIp::incomplete),
+            ..stats
+        }
     }
 }

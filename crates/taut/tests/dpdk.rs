@@ -75,7 +75,11 @@ fn there_and_back(name: &str, addresses: [&'static str; 2]) {
         let socket = directory.path().join("memif.sock").to_string_lossy().into_owned();
         pair.enter(End::A);
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["echoes", "--exact", "--nocapture"]).env(CHILD, &socket).env(CHILD_ADDRESS, addresses[0]).stdout(Stdio::piped());
+        command
+            .args(["echoes", "--exact", "--nocapture"])
+            .env(CHILD, &socket)
+            .env(CHILD_ADDRESS, addresses[0])
+            .stdout(Stdio::piped());
         let mut child = Held(command.spawn().unwrap());
         let mut said = BufReader::new(child.0.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(said.any(|line| line == "ready"), "it ended before");
@@ -154,4 +158,3 @@ fn peers_on_sockets_need_not_know() {
         assert!(frames.bytes_in > 1 << 20 && frames.bytes_out > 1 << 20, "{frames:?}");
     });
 }
-
