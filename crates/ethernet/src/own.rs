@@ -34,6 +34,9 @@ const SHORTEST: usize = 60;
 /// ANNOUNCE_INTERVAL; RFC 2236 §8.10 has the groups said again later: this long is enough for one frame to be lost).
 const ANNOUNCEMENTS: u32 = 2;
 const ANNOUNCE_AGAIN: Duration = Duration::from_secs(2);
+/// So often it is looked whether somebody is at the other end, who could hear it. Lower asks the device more often,
+/// higher is found later.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Reports of groups are no closer.
 const REPORT_AGAIN: Duration = Duration::from_secs(1);
 /// So often our address is defended, and a conflict told (RFC 5227 §1.1, DEFEND_INTERVAL).
@@ -96,6 +99,8 @@ pub struct OwnIp {
     waiting: VecDeque<Waiting>,
     /// Frames of our own for which there was no room.
     dropped: u64,
+    /// Is there somebody at the other end?
+    is_linked: bool,
     announcements: u32,
     announce_at: Time,
     reports: u32,
@@ -131,6 +136,7 @@ impl OwnIp {
             fragments: Fragments::default(),
             waiting: VecDeque::with_capacity(WAITING),
             dropped: 0,
+            is_linked: false,
             announcements: ANNOUNCEMENTS,
             announce_at: Time(0),
             reports: ANNOUNCEMENTS,
@@ -380,14 +386,27 @@ impl OwnIp {
         self.announce_at.min(self.report_at).min(asked).min(defend).min(parts).min(self.hops.next_timeout())
     }
 
+    /// Is there somebody at the other end? Until then nothing is announced.
+    pub fn is_linked(&self) -> bool {
+        self.is_linked
+    }
+
+    /// There is.
+    pub fn set_linked(&mut self) {
+        self.is_linked = true;
+    }
+
     /// Has wait what is to be said by now: announcements, reports of groups, questions.
     pub fn on_timeout(&mut self, now: Time) {
-        if self.announce_at <= now {
+        if self.announce_at <= now && self.is_linked {
             self.announce();
             self.announcements = self.announcements.saturating_sub(1);
             self.announce_at = if self.announcements > 0 { now + ANNOUNCE_AGAIN } else { Time::NEVER };
         }
         self.report(now);
+        if !self.is_linked {
+            (self.announce_at, self.report_at) = (now + LOOK_AGAIN, now + LOOK_AGAIN);
+        }
         self.fragments.give_up(now);
         if self.conflict.is_some() && self.defend_at <= now {
             self.to_tell = self.conflict.take();
@@ -423,7 +442,7 @@ impl OwnIp {
             (self.report_at, self.reports) =
                 (self.report_at.min(at.max(self.may_report)), self.reports.max(1));
         }
-        if self.report_at > now {
+        if self.report_at > now || !self.is_linked {
             return;
         }
         for place in 0..self.groups.len() {

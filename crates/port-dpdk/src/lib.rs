@@ -138,7 +138,10 @@ impl DpdkPort {
 
     /// Looks for the ways to hosts, if it is time.
     pub fn on_timeout(&mut self, now: Time) {
-        self.carrier.layer_mut().on_timeout(now);
+        let DpdkPort { device, carrier, .. } = self;
+        let own = carrier.layer_mut().own_mut().filter(|own| !own.is_linked());
+        own.filter(|_| device.link().is_up).into_iter().for_each(OwnIp::set_linked);
+        carrier.layer_mut().on_timeout(now);
         if self.has_to_say() {
             self.flush();
         }
