@@ -39,7 +39,7 @@ test-bypass: ## All tests of what goes past the kernel, as root
 	@scripts/check-rust.sh
 	@scripts/setup.sh test
 	@scripts/testbed.sh check
-	@CI=true scripts/test.sh bypass release testbed interop-build interop-xdp
+	@CI=true scripts/test.sh bypass dpdk release testbed interop-build interop-xdp interop-dpdk
 
 perf-bypass: ## Past the kernel beside through it, with the peers that are built: some ten minutes
 	@scripts/check-rust.sh

@@ -220,6 +220,7 @@ class DpdkCable(Cable):
 
     def side(self, vendor):
         if vendor == cells.TAUT:
-            environment = {"TAUT_DPDK_DEVICE": "net_af_packet0,iface=mx0", "TAUT_DPDK_ADDRESS": "10.89.0.1/24"}
+            # A device of packet sockets would put fragments of IP together, and cut off what is longer than a frame.
+            environment = {"TAUT_DPDK_DEVICE": "net_pcap0,iface=mx0", "TAUT_DPDK_ADDRESS": "10.89.0.1/24"}
             return Side(self.namespaces[0], "lo", environment)
         return super().side(vendor)

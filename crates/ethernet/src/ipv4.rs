@@ -102,3 +102,80 @@ pub(crate) fn echo(frame: &mut [u8], ethernet: &[u8], question: &Packet<'_>) -> 
     message.iter_mut().skip(2).zip(sum).for_each(|(to, from)| *to = from);
     Ok(ethernet.len() + len)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(options: usize, content: &[u8]) -> Vec<u8> {
+        let len = (HEADER + options + content.len()) as u8;
+        let mut bytes =
+            vec![0x45 + options as u8 / 4, 0, 0, len, 0, 7, 0, 0, 64, ICMP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        bytes.resize(HEADER + options, 0);
+        let sum = Sum::default().and(&bytes).complement();
+        bytes[10..12].copy_from_slice(&sum);
+        [&bytes, content].concat()
+    }
+
+    fn question(payload: &[u8]) -> Vec<u8> {
+        let mut bytes = [&[ECHO, 0, 0, 0, 0, 7, 0, 1][..], payload].concat();
+        let sum = Sum::default().and(&bytes).complement();
+        bytes[2..4].copy_from_slice(&sum);
+        bytes
+    }
+
+    #[test]
+    fn a_question_for_an_echo_is_answered_with_what_it_carries() {
+        for payload in [&b""[..], b"odd", &[7; 56]] {
+            let whole = packet(0, &question(payload));
+            let mut frame = [0xee; 128];
+            let len = echo(&mut frame, &[9; 14], &Packet::read(&whole).unwrap()).unwrap();
+            assert_eq!((len, &frame[..14]), (14 + whole.len(), &[9; 14][..]));
+            let answer = Packet::read(&frame[14..len]).unwrap();
+            assert_eq!((answer.from, answer.to), ([10, 0, 0, 2].into(), [10, 0, 0, 1].into()));
+            assert_eq!((answer.content[0], &answer.content[4..]), (0, &whole[HEADER + 4..]));
+            assert!(Sum::default().and(answer.content).is_right());
+        }
+        let long = packet(0, &question(&[7; 100]));
+        let refused = echo(&mut [0; 128], &[9; 14], &Packet::read(&long).unwrap());
+        assert_eq!(refused, Err(Refused::NotOurs), "there is no room for it");
+    }
+
+    #[test]
+    fn what_is_no_packet_is_refused() {
+        for options in [0, 4, 40] {
+            let whole = packet(options, b"content");
+            let read = Packet::read(&whole).unwrap();
+            assert_eq!((read.content, read.has_options), (&b"content"[..], options > 0));
+            let padded = [&whole[..], &[0; 9]].concat();
+            assert_eq!(Packet::read(&padded).unwrap().content, b"content");
+            for len in 0..whole.len() {
+                assert_eq!(Packet::read(&whole[..len]).err(), Some(Refused::Malformed), "{len} bytes");
+            }
+            for bit in 0..8 * (HEADER + options) {
+                let mut wrong = whole.clone();
+                wrong[bit / 8] ^= 1 << (bit % 8);
+                assert!(Packet::read(&wrong).is_err(), "bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fragment_says_where_it_belongs() {
+        let mut bytes = packet(0, &[7; 16]);
+        let mut with = |high: u8, low: u8| {
+            (bytes[6], bytes[7]) = (high, low);
+            bytes[10..12].fill(0);
+            let sum = Sum::default().and(&bytes[..HEADER]).complement();
+            bytes[10..12].copy_from_slice(&sum);
+            fragment(&bytes).map(|of| (of.key.2, of.start, of.is_last, of.bytes.len()))
+        };
+        assert_eq!(with(0x20, 0), Ok((7, 0, false, 16)));
+        assert_eq!(with(0x21, 1), Ok((7, 8 * 257, false, 16)));
+        assert_eq!(with(0x1f, 0xff), Ok((7, 65_528, true, 16)));
+        assert_eq!(with(0xa0, 0), Err(Refused::Malformed), "a bit that is to be zero");
+        assert_eq!(with(0, 1), Ok((7, 8, true, 16)));
+        bytes[12] ^= 1;
+        assert_eq!(fragment(&bytes).err(), Some(Refused::Damaged));
+    }
+}

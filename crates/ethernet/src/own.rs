@@ -467,3 +467,151 @@ fn v4(of: &Locator) -> Option<SocketAddrV4> {
         SocketAddr::V6(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::Sum;
+    use crate::header::open;
+    use taut_port::Traffic;
+
+    const OURS: Mac = [2, 0, 0, 0, 0, 2];
+    const THEIRS: Mac = [2, 0, 0, 0, 0, 1];
+    const OWN: OwnAddress = OwnAddress { address: Ipv4Addr::new(10, 0, 0, 2), prefix_len: 24, gateway: None };
+    const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+
+    fn layer(gateway: Option<Ipv4Addr>) -> OwnIp {
+        let ends = FrameEnds {
+            user: vec![Locator::udp_v4(OWN.address, 7_411), Locator::udp_v4(GROUP, 7_401)],
+            metatraffic: vec![Locator::udp_v4(OWN.address, 7_410), Locator::udp_v4(GROUP, 7_400)],
+        };
+        let sockets = vec![(Ipv4Addr::new(192, 168, 7, 1), 24), (Ipv4Addr::new(10, 0, 0, 9), 32)];
+        let mut layer = OwnIp::new(OURS, OwnAddress { gateway, ..OWN }, ends, sockets);
+        layer.set_linked();
+        layer
+    }
+
+    fn said(layer: &mut OwnIp) -> Vec<Vec<u8>> {
+        let mut frame = [0; LONGEST];
+        std::iter::from_fn(|| layer.say(&mut frame).map(|len| frame[..len].to_vec())).collect()
+    }
+
+    /// What the peer sends there.
+    fn frame(station: Mac, to: Ipv4Addr, port: u16) -> Vec<u8> {
+        let peer = Station { mac: THEIRS, priority: None };
+        let ends = ((PEER, 7_411).into(), (to, port).into());
+        let mut frame = vec![0; 200];
+        let len = udp::write(&mut frame, &peer, station, ends, 0, &[b"RTPS and more"]).unwrap();
+        frame.truncate(len);
+        frame
+    }
+
+    #[test]
+    fn which_way_a_destination_is() {
+        let router = Ipv4Addr::new(10, 0, 0, 254);
+        let (alone, routed) = (layer(None), layer(Some(router)));
+        let (far, near) = (Ipv4Addr::new(172, 16, 0, 1), Ipv4Addr::new(10, 0, 0, 77));
+        for (to, without, with) in [
+            (near, Some(near), Some(near)),
+            (GROUP, Some(GROUP), Some(GROUP)),
+            (far, None, Some(router)),
+            (OWN.address, None, None),
+            (Ipv4Addr::LOCALHOST, None, None),
+            (Ipv4Addr::new(192, 168, 7, 8), None, None),
+            (Ipv4Addr::new(10, 0, 0, 9), None, None),
+            (Ipv4Addr::BROADCAST, None, None),
+            (Ipv4Addr::UNSPECIFIED, None, None),
+        ] {
+            assert_eq!((alone.hop(to), routed.hop(to)), (without, with), "{to}");
+        }
+    }
+
+    #[test]
+    fn what_comes_is_for_samples_or_discovery() {
+        let mut layer = layer(None);
+        let group = bare::group(GROUP);
+        for (station, to, port, traffic) in [
+            (OURS, OWN.address, 7_411, Traffic::User),
+            (group, GROUP, 7_401, Traffic::User),
+            (OURS, OWN.address, 7_410, Traffic::Meta),
+            (group, GROUP, 7_400, Traffic::Meta),
+        ] {
+            let frame = frame(station, to, port);
+            let datagram =
+                layer.read(&open(&frame).unwrap()).map(|datagram| (datagram.from, datagram.traffic));
+            assert_eq!(datagram, Ok((Locator::udp_v4(PEER, 7_411), traffic)), "{to}:{port}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_before_somebody_is_there() {
+        let mut layer = layer(None);
+        layer.is_linked = false;
+        for at in 1..10 {
+            layer.on_timeout(Time(0) + LOOK_AGAIN.times(at));
+            assert!(said(&mut layer).is_empty());
+        }
+        layer.set_linked();
+        let mut now = layer.next_timeout();
+        for _ in 0..ANNOUNCEMENTS {
+            layer.on_timeout(now);
+            let said: Vec<[u8; 2]> = said(&mut layer).iter().map(|frame| [frame[12], frame[13]]).collect();
+            assert_eq!(said, [arp::TYPE, udp::TYPE_IPV4], "who we are, and our group");
+            now = now + ANNOUNCE_AGAIN;
+        }
+        assert_eq!(layer.next_timeout(), Time::NEVER);
+    }
+
+    /// Frames of all kinds, with bytes changed and ends cut off.
+    #[test]
+    fn no_frame_is_a_panic() {
+        let ours = Station { mac: THEIRS, priority: None };
+        let ask = Arp {
+            is_request: true,
+            sender: PEER,
+            sender_mac: THEIRS,
+            target: OWN.address,
+            target_mac: [0; 6],
+        };
+        let mut seeds = vec![
+            frame(OURS, OWN.address, 7_411),
+            frame(bare::group(GROUP), GROUP, 7_400),
+            ask.frame(&ours, arp::BROADCAST).bytes().to_vec(),
+            Arp { is_request: false, ..ask }.frame(&ours, OURS).bytes().to_vec(),
+            igmp::report(&ours, PEER, GROUP).bytes().to_vec(),
+        ];
+        let mut part = frame(OURS, OWN.address, 7_411);
+        part[20] = 0x20;
+        seeds.push(part);
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below as u64) as usize
+        };
+        let mut layer = layer(Some(Ipv4Addr::new(10, 0, 0, 254)));
+        for round in 0..200_000 {
+            let mut frame = seeds[random(seeds.len())].clone();
+            for _ in 0..random(4) {
+                let at = random(frame.len());
+                frame[at] = random(256) as u8;
+            }
+            // Half of them with the checksum of IP that they have then.
+            if random(2) == 0 && frame.len() >= 34 && frame[12..14] == udp::TYPE_IPV4 {
+                frame[24..26].fill(0);
+                let sum = Sum::default().and(&frame[14..34]).complement();
+                frame[24..26].copy_from_slice(&sum);
+            }
+            frame.truncate(if random(3) == 0 { random(frame.len()) } else { frame.len() });
+            if let Ok(opened) = open(&frame) {
+                let _ = layer.read(&opened);
+            }
+            if round % 100 == 0 {
+                layer.on_timeout(Time(0) + Duration::from_millis(round));
+                assert!(said(&mut layer).len() <= WAITING);
+            }
+        }
+    }
+}

@@ -444,3 +444,33 @@ fn who_is_beyond_the_network_is_reached_by_the_router() {
     let far = Locator::udp_v4([192, 168, 7, 9].into(), 1);
     assert_eq!((carrier.path_size(&group), carrier.path_size(&far)), (Some(1_472), None));
 }
+
+/// A datagram as the kernel sends it: in fragments, with a checksum over all of it or none.
+fn fragments(mac: [u8; 6], number: u16, payload: &[u8]) -> Vec<Vec<u8>> {
+    let len = (8 + payload.len() as u16).to_be_bytes();
+    let udp = [&7_000_u16.to_be_bytes()[..], &PORT.to_be_bytes(), &len, &[0, 0], payload].concat();
+    let [high, low] = number.to_be_bytes();
+    let count = udp.len().div_ceil(1_480);
+    let fragment = |(at, part): (usize, &[u8])| {
+        let [a, b] = (at as u16 * 185).to_be_bytes();
+        let more = if at + 1 < count { 0x20 } else { 0 };
+        with(&ip(mac, PEER, OURS, 64, 17, part), &[(18, high), (19, low), (20, a | more), (21, b)])
+    };
+    udp.chunks(1_480).enumerate().map(fragment).collect()
+}
+
+#[test]
+fn datagrams_in_fragments_come_whole() {
+    let mut bench = Bench::new(60);
+    let mac = bench.mac;
+    for (number, len) in [1_500, 5_000, 65_000].into_iter().enumerate() {
+        let sent = message(number as u32, len);
+        assert!(bench.hear(&fragments(mac, number as u16, &sent)) == [sent], "{len} bytes");
+    }
+    let lost = fragments(mac, 9, &message(9, 5_000));
+    assert!(bench.hear(&lost[1..]).is_empty());
+    bench.pass(Duration::ZERO);
+    bench.pass(Duration::from_secs(5));
+    assert_eq!(bench.port.stats().dropped_parts, 1);
+    assert!(bench.hear(&lost[..1]).is_empty(), "the rest was given up");
+}

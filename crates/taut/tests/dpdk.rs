@@ -3,6 +3,7 @@
 //! Needs root for two network namespaces. Without it the test says that it is left out; with `CI=true` that is a failure.
 
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
 use taut::{Config, DataReader, DdsType, DomainParticipant, Qos};
@@ -111,12 +112,12 @@ fn there_and_back_over_ip() {
 }
 
 /// Has one end of the cable be a device of DPDK with an address that its kernel does not have, and the other one that of
-/// sockets. Devices of a process have numbers of their own.
-fn device_and_sockets(pair: &Pair, number: u32, change: impl FnOnce(&mut Config)) -> [DomainParticipant; 2] {
+/// sockets.
+fn device_and_sockets(pair: &Pair, dpdk_device: &str) -> [DomainParticipant; 2] {
     pair.enter(End::A);
     ip("address flush dev xa");
     let device = Config {
-        dpdk_device: format!("net_af_packet{number},iface=xa"),
+        dpdk_device: dpdk_device.into(),
         dpdk_address: "10.88.0.1/24".into(),
         // In this process they would not need the network.
         local: false,
@@ -127,9 +128,7 @@ fn device_and_sockets(pair: &Pair, number: u32, change: impl FnOnce(&mut Config)
     pair.enter(End::B);
     // What one call sends is cut into frames before it is on the cable, as it is by any that is not virtual.
     ip("link set xb gso_max_segs 1");
-    let mut sockets =
-        Config { interfaces: vec!["xb".into()], local: false, report: false, ..Config::default() };
-    change(&mut sockets);
+    let sockets = Config { interfaces: vec!["xb".into()], local: false, report: false, ..Config::default() };
     [device, DomainParticipant::with_config(&sockets).unwrap()]
 }
 
@@ -149,12 +148,28 @@ fn send(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
 #[test]
 fn peers_on_sockets_need_not_know() {
     with_pair("peers_on_sockets_need_not_know", ["", ""], |pair| {
-        let [device, sockets] = device_and_sockets(pair, 10, |_| {});
+        let [device, sockets] = device_and_sockets(pair, "net_af_packet10,iface=xa");
         send(&device, &sockets, "There");
         send(&sockets, &device, "Back");
         let frames = device.stats().xdp.unwrap();
         assert!(frames.control > 0, "the kernel has asked for our station: {frames:?}");
         assert_eq!([frames.damaged, frames.errors, frames.conflicts], [0; 3], "{frames:?}");
         assert!(frames.bytes_in > 1 << 20 && frames.bytes_out > 1 << 20, "{frames:?}");
+    });
+}
+
+#[test]
+fn a_datagram_that_a_kernel_cuts_in_fragments_is_heard() {
+    with_pair("a_datagram_that_a_kernel_cuts_in_fragments_is_heard", ["", ""], |pair| {
+        // Packet sockets put them together by themselves, and cut off what is longer than their frames.
+        let [device, _] = device_and_sockets(pair, "net_pcap11,iface=xa");
+        pair.enter(End::B);
+        let peer = UdpSocket::bind("10.88.0.2:0").unwrap();
+        let parts = || device.stats().xdp.unwrap().parts;
+        let bytes_in = || device.stats().xdp.unwrap().bytes_in;
+        let before = bytes_in();
+        peer.send_to(&[&b"RTPS"[..], &[7; 60_000]].concat(), "10.88.0.1:7411").unwrap();
+        await_that("its parts come", || parts() >= 40);
+        await_that("it is whole", || bytes_in() >= before + 60_000);
     });
 }
