@@ -147,11 +147,9 @@ impl Making {
             return false;
         }
         let place = self.pieces.partition_point(|(_, before)| *before < start);
-        match self.pieces.get(place) {
-            // The network may double a frame.
-            Some((from, to)) if *from <= start && end <= *to => return true,
-            Some((from, to)) if *to != start && *from < end => return false,
-            _ => {}
+        // The network may double a frame.
+        if self.pieces.get(place).is_some_and(|(from, to)| *from <= start && end <= *to) {
+            return true;
         }
         let behind = self.pieces.get(place).is_some_and(|(_, to)| *to == start);
         let next = place + usize::from(behind);

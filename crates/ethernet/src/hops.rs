@@ -338,8 +338,10 @@ mod tests {
         let mut bench = Bench::with_known(ONE);
         (0..10_000).for_each(|number| assert_eq!(bench.hops.station(address(number)), None));
         assert_eq!((bench.hops.known.len(), bench.hops.station(A)), (MOST, Some(ONE)));
+        bench.hops.heard(wanted, TWO);
+        assert!(!bench.hops.known.contains_key(&wanted), "and not those of one who only asks for us");
         bench.look_after();
         bench.hops.station(wanted);
-        assert!(bench.pass(ASK_AGAIN) > 0 && bench.asked.contains(&(wanted, None)), "and make room");
+        assert!(bench.pass(ASK_AGAIN) > 0 && bench.asked.contains(&(wanted, None)), "they make room");
     }
 }

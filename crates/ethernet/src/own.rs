@@ -563,6 +563,70 @@ mod tests {
         assert_eq!(layer.next_timeout(), Time::NEVER);
     }
 
+    /// Has the layer hear a frame that is no datagram.
+    fn tell(layer: &mut OwnIp, frame: &[u8]) -> Refused {
+        layer.read(&open(frame).unwrap()).unwrap_err()
+    }
+
+    fn ip(station: Mac, to: Ipv4Addr, hops: u8, protocol: u8, message: &[u8]) -> Vec<u8> {
+        let mut header = vec![0x45, 0, 0, 20 + message.len() as u8, 0, 0, 0, 0, hops, protocol, 0, 0];
+        header.extend(PEER.octets());
+        header.extend(to.octets());
+        let sum = Sum::default().and(&header).complement();
+        header[10..12].copy_from_slice(&sum);
+        let mut message = message.to_vec();
+        let sum = Sum::default().and(&message).complement();
+        message[2..4].copy_from_slice(&sum);
+        [&station[..], &THEIRS, &udp::TYPE_IPV4, &header, &message].concat()
+    }
+
+    #[test]
+    fn an_address_is_defended_once_in_ten_seconds() {
+        let mut layer = layer(None);
+        (layer.announce_at, layer.report_at) = (Time::NEVER, Time::NEVER);
+        let theirs = Station { mac: THEIRS, priority: None };
+        let (sender, target) = (OWN.address, OWN.address);
+        let claim = Arp { is_request: true, sender, sender_mac: THEIRS, target, target_mac: [0; 6] };
+        let claim = claim.frame(&theirs, arp::BROADCAST);
+        let (mut defended, mut told) = (0, 0);
+        for at in 1..=250 {
+            assert_eq!(tell(&mut layer, claim.bytes()), Refused::Conflict);
+            layer.on_timeout(Time(0) + Duration::from_millis(100 * at));
+            defended += said(&mut layer).len();
+            told += layer.take_conflict().map_or(0, |mac| usize::from(mac == THEIRS));
+        }
+        assert_eq!((defended, told), (3, 3), "in 25 seconds");
+    }
+
+    #[test]
+    fn groups_are_said_once_in_a_second_at_most() {
+        let mut layer = layer(None);
+        let all = bare::group(igmp::ALL_HOSTS);
+        let query = ip(all, igmp::ALL_HOSTS, 1, igmp::PROTOCOL, &[0x11, 1, 0, 0, 0, 0, 0, 0]);
+        (layer.announce_at, layer.report_at) = (Time::NEVER, Time::NEVER);
+        let mut reports = 0;
+        for at in 1..=500 {
+            assert_eq!(tell(&mut layer, &query), Refused::Control);
+            layer.on_timeout(Time(0) + Duration::from_millis(10 * at));
+            reports += said(&mut layer).len();
+        }
+        assert_eq!(reports, 5, "in 5 seconds");
+    }
+
+    #[test]
+    fn a_flood_of_echoes_leaves_room_for_other_answers() {
+        let mut layer = layer(None);
+        let ping = ip(OURS, OWN.address, 64, ipv4::ICMP, &[8, 0, 0, 0, 0, 7, 0, 1]);
+        (0..1_000).for_each(|_| assert_eq!(tell(&mut layer, &ping), Refused::Control));
+        let (sender, target) = (PEER, OWN.address);
+        let ask = Arp { is_request: true, sender, sender_mac: THEIRS, target, target_mac: [0; 6] };
+        let ask = ask.frame(&Station { mac: THEIRS, priority: None }, OURS);
+        assert_eq!(tell(&mut layer, ask.bytes()), Refused::Control);
+        let said = said(&mut layer);
+        assert_eq!((said.len(), layer.dropped()), (WAITING_ECHOES + 1, 1_000 - WAITING_ECHOES as u64));
+        assert_eq!(said[WAITING_ECHOES][12..14], arp::TYPE);
+    }
+
     /// Frames of all kinds, with bytes changed and ends cut off.
     #[test]
     fn no_frame_is_a_panic() {

@@ -173,3 +173,25 @@ fn a_datagram_that_a_kernel_cuts_in_fragments_is_heard() {
         await_that("it is whole", || bytes_in() >= before + 60_000);
     });
 }
+
+#[test]
+fn peers_on_the_same_host_are_met_by_sockets() {
+    with_pair("peers_on_the_same_host_are_met_by_sockets", ["", ""], |pair| {
+        let [device, far] = device_and_sockets(pair, "net_af_packet12,iface=xa");
+        pair.enter(End::A);
+        let near = Config { interfaces: vec!["lo".into()], local: false, report: false, ..Config::default() };
+        let near = DomainParticipant::with_config(&near).unwrap();
+        send(&device, &near, "There");
+        send(&near, &device, "Back");
+        send(&far, &device, "Far");
+        let refused = Config {
+            dpdk_device: "net_af_packet13,iface=xb".into(),
+            dpdk_address: "10.88.0.2/24".into(),
+            ..Config::default()
+        };
+        pair.enter(End::B);
+        let text =
+            DomainParticipant::with_config(&refused).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(text.contains("the kernel has 10.88.0.2, too"), "{text}");
+    });
+}
