@@ -121,7 +121,7 @@ impl Hops {
             let worth = |(ip, hop): (&Ipv4Addr, &Hop)| Some((hop.worth()?, *ip));
             let least = self.known.iter().filter_map(worth).min();
             // Who has only asked for us takes the place of such only.
-            let Some(((_, ..), ip)) = least.filter(|((rank, ..), _)| wanted || *rank == 0) else { return };
+            let Some((_, ip)) = least.filter(|((rank, ..), _)| wanted || *rank == 0) else { return };
             self.known.remove(&ip);
         }
         let heard = mac.is_some();
