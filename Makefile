@@ -39,12 +39,14 @@ test-bypass: ## All tests of what goes past the kernel, as root
 	@scripts/check-rust.sh
 	@scripts/setup.sh test
 	@scripts/testbed.sh check
-	@CI=true scripts/test.sh bypass release testbed interop-build interop-xdp
+	@CI=true scripts/test.sh bypass dpdk release testbed interop-build interop-xdp interop-dpdk
 
 perf-bypass: ## Past the kernel beside through it, with the peers that are built: some ten minutes
 	@scripts/check-rust.sh
 	@scripts/testbed.sh check
-	cargo build --release --package taut-cli --package taut-perf-peer-taut --package taut-perf-peer-floor
+	cargo build --release --package taut-cli
+	cargo build --release --package taut-perf-peer-taut --package taut-perf-peer-floor \
+		$$(pkg-config --exists libdpdk && echo --features dpdk)
 	$(CARGO_TARGET_DIR)/release/taut perf bypass --save $(CARGO_TARGET_DIR)/bypass.jsonl
 	$(CARGO_TARGET_DIR)/release/taut perf report $(CARGO_TARGET_DIR)/bypass.jsonl --out $(CARGO_TARGET_DIR)/bypass.html
 

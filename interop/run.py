@@ -18,6 +18,8 @@ from pathlib import Path
 from runner import cells, dissect, netns, play, report
 
 JSON = cells.BUILD / "matrix.json"
+# Where the peers meet instead of one loopback, by the option that says so.
+PLACES = {"xdp": netns.PastKernel, "dpdk": netns.Dpdk, "ipv6": netns.IPv6}
 
 
 def parse(argv):
@@ -27,6 +29,7 @@ def parse(argv):
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
     where.add_argument("--ipv6", action="store_true", help="by a cable without addresses of IPv4")
+    where.add_argument("--dpdk", action="store_true", help="Taut by DPDK, with an address of its own, at its end of a cable")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
     parser.add_argument("--jobs", type=int, default=4, help="cells at a time (default 4)")
@@ -111,7 +114,7 @@ def run_matrix(options, tasks, excused):
     for directory in (captures, scratch):
         directory.mkdir(parents=True, exist_ok=True)
     netns.remove_stale()
-    make = netns.PastKernel if options.xdp else netns.IPv6 if options.ipv6 else netns.Loopback
+    make = next((place for option, place in PLACES.items() if getattr(options, option)), netns.Loopback)
     places, running, stopped = [], [], threading.Event()
     try:
         for number in range(min(options.jobs, len(tasks))):
@@ -149,7 +152,7 @@ def run_matrix(options, tasks, excused):
 def main():
     """Checks that it can run at all, then runs."""
     options = parse(sys.argv[1:])
-    where = cells.is_past_kernel if options.xdp else cells.is_ipv6 if options.ipv6 else lambda _: True
+    where = cells.is_past_kernel if options.xdp or options.dpdk else cells.is_ipv6 if options.ipv6 else lambda _: True
     tasks, excused = cells.tasks(options.self_test, where, options.only)
     if options.list:
         print("\n".join(t.ident for t in tasks))

@@ -28,13 +28,14 @@ release       | -         | 900  | bin:taut           | cargo build --quiet --re
 bench-gate    | valgrind  | 300  | bin:taut-gate      | cargo xtask bench-gate
 demo          | net       | 60   | bin:taut           | env DEMO_SECONDS=5 "$CARGO_TARGET_DIR/release/taut" demo
 perf-smoke    | netns,pkgs | 600  | peers/build.sh     | scripts/perf-smoke.sh
-dpdk          | root,pkgs | 600  | crates/dpdk        | cargo clippy --quiet -p taut-dpdk -p taut-port-dpdk -p taut -p taut-perf-peer-taut -p taut-perf-peer-floor --features dpdk --all-targets -- -D warnings && cargo test --quiet -p taut-dpdk -p taut-perf-peer-floor -p taut --features dpdk --test memif --test af_packet --test refusals --test dpdk
+dpdk          | root,pkgs | 600  | crates/dpdk        | cargo clippy --quiet -p taut-dpdk -p taut-port-dpdk -p taut -p taut-perf-peer-taut -p taut-perf-peer-floor --features dpdk --all-targets -- -D warnings && cargo test --quiet -p taut-dpdk -p taut-port-dpdk -p taut-perf-peer-floor -p taut --features dpdk --test memif --test af_packet --test refusals --test hostile --test dpdk
 docs          | netns     | 300  |                    | python3 scripts/test-docs.py
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
 interop-ipv6  | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --ipv6
 testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
 interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp
+interop-dpdk  | root,pkgs | 1500 | interop/run.py     | cargo build --quiet --release --package taut-interop-peer --features dpdk && python3 interop/run.py --dpdk --jobs 1
 STEPS
     # Part of `tests`, for who wants no other.
     [ "${1:-}" != all ] || echo 'bypass | root | 600 | | cargo test --quiet -p taut-netlink -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd'

@@ -224,6 +224,22 @@ class PastKernel(Cable):
         end.ip("route", "add", "224.0.0.0/4", "dev", f"mx{number}")
 
 
+class Dpdk(PastKernel):
+    """The same by a driver of DPDK: Taut's end has an address that its kernel does not have."""
+
+    # A device of packet sockets would put fragments of IP together, and cut off what is longer than a frame.
+    taut = {"TAUT_DPDK_DEVICE": "net_pcap0,iface=mx0", "TAUT_DPDK_ADDRESS": "10.89.0.1/24"}
+
+    def connect(self, end, number):
+        super().connect(end, number)
+        if end is self.namespaces[0]:
+            end.ip("address", "flush", "dev", f"mx{number}")
+
+    def side(self, vendor):
+        side = super().side(vendor)
+        return Side(side.namespace, "lo", side.environment) if vendor == cells.TAUT else side
+
+
 class IPv6(Cable):
     """There is no other address."""
 

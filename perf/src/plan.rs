@@ -6,6 +6,7 @@
 use crate::args::{Options, Transport, Wait};
 use crate::case::Case;
 use crate::catalog::Entry;
+use crate::contract::Info;
 use crate::workload;
 
 /// `all` is through within an hour, its end and a slow start included.
@@ -42,7 +43,7 @@ pub fn make(command: &str, options: &Options, entries: &[Entry]) -> Plan {
     });
     let full = if options.quick || command == "smoke" { QUICK } else { 1.0 };
     for (scale, rounds) in STEPS {
-        let mut cases = cases(command, options, full * scale);
+        let mut cases = cases(command, options, full * scale, entries);
         for case in &mut cases {
             if options.rounds.is_none() {
                 case.rounds = case.rounds.min(rounds);
@@ -69,10 +70,10 @@ pub fn runnable(case: &Case, entries: &[Entry]) -> usize {
         .count()
 }
 
-fn cases(command: &str, options: &Options, scale: f64) -> Vec<Case> {
+fn cases(command: &str, options: &Options, scale: f64, entries: &[Entry]) -> Vec<Case> {
     match command {
         "all" => all(options, scale),
-        "bypass" => bypass(options, scale),
+        "bypass" => bypass(options, scale, entries),
         "smoke" => {
             let quick = Options { quick: true, ..options.clone() };
             workload::NAMES.iter().flat_map(|name| few(name, &quick, scale)).collect()
@@ -148,16 +149,23 @@ fn all(options: &Options, scale: f64) -> Vec<Case> {
     cases
 }
 
-/// The ways that `bypass` compares: by the kernel, and past it.
+/// The ways that `bypass` compares: by the kernel, and past it; DPDK beside them where a peer was built with it.
 const BYPASS: [Transport; 3] = [Transport::Udp, Transport::Xdp, Transport::XdpL2];
+
+/// Has one of the peers the transport that it must be built for?
+fn has_dpdk(entries: &[Entry]) -> bool {
+    let has = |info: &Info| info.transports.iter().any(|transport| transport == "dpdk");
+    entries.iter().any(|entry| matches!(entry, Entry::Found(peer) if has(&peer.info)))
+}
 
 /// What goes past the kernel's stack beside what does not, over one link: asleep and awake, as fast as it goes and
 /// beside a flood.
-fn bypass(options: &Options, scale: f64) -> Vec<Case> {
+fn bypass(options: &Options, scale: f64, entries: &[Entry]) -> Vec<Case> {
     let mut own = options.clone();
     own.link = true;
     if own.transport.is_empty() {
         own.transport.extend(BYPASS);
+        own.transport.extend(has_dpdk(entries).then_some(Transport::Dpdk));
     }
     let sized = |sizes: &[u64], wait: Option<Wait>| {
         let mut own = own.clone();
@@ -181,6 +189,8 @@ fn bypass(options: &Options, scale: f64) -> Vec<Case> {
     // The bursts are of another study.
     cases.extend(workload::throughput::cases(&Options { quick: true, ..sized(&[32, 1_024], None) }, scale));
     cases.extend(workload::interference::cases(&sized(&[64], None), scale));
+    // Who polls for ever at such a priority keeps DPDK's own threads, which join the two ends, from the processor.
+    cases.retain(|case| case.transport != Some(Transport::Dpdk) || case.fifo.is_none());
     cases
 }
 
@@ -219,7 +229,6 @@ mod tests {
     use super::*;
     use crate::args::{Wait, options};
     use crate::catalog::Peer;
-    use crate::contract::Info;
 
     /// A peer that has everything.
     fn peers(count: usize) -> Vec<Entry> {
@@ -308,6 +317,21 @@ mod tests {
             .map(|c| c.size)
             .collect();
         assert_eq!(loans, [64, 1 << 20]);
+    }
+
+    #[test]
+    fn dpdk_is_compared_where_a_peer_was_built_with_it() {
+        let by_dpdk = |entries: &[Entry]| {
+            let plan = make("bypass", &options(""), entries);
+            let by_dpdk = plan.cases.iter().filter(|case| case.transport == Some(Transport::Dpdk));
+            by_dpdk.inspect(|case| assert_eq!(case.fifo, None, "{}", case.label)).count()
+        };
+        let mut entries = peers(2);
+        assert_eq!(by_dpdk(&entries), 0);
+        if let Entry::Found(peer) = &mut entries[1] {
+            peer.info.transports.push("dpdk".to_string());
+        }
+        assert!(by_dpdk(&entries) > 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use taut_base::Locator;
 
 use crate::header::{Header, Mac, Opened, Station, gather};
-use crate::layer::{BareEnds, Datagram, Refused};
+use crate::layer::{Datagram, FrameEnds, Refused};
 
 /// The type of our frames: the first of the two that IEEE 802 leaves to local experiments.
 pub const ETHERTYPE: u16 = 0x88b5;
@@ -64,11 +64,11 @@ pub(crate) fn write(
 }
 
 /// Reads what is in a frame of our type.
-pub(crate) fn read<'a>(opened: &Opened<'a>, ends: &BareEnds) -> Result<Datagram<'a>, Refused> {
+pub(crate) fn read<'a>(opened: &Opened<'a>, ends: &FrameEnds) -> Result<Datagram<'a>, Refused> {
     let (header, rest) = opened.content.split_first_chunk::<PORTS>().ok_or(Refused::Malformed)?;
     let half = |at: usize| u16::from_be_bytes([header[2 * at], header[2 * at + 1]]);
     let (from, to, len) = (half(0), half(1), usize::from(half(2)));
-    let traffic = ends.traffic(opened.to, to).ok_or(Refused::NotOurs)?;
+    let traffic = ends.traffic(&Locator::ethernet(opened.to, to)).ok_or(Refused::NotOurs)?;
     let payload = rest.get(..len).ok_or(Refused::Malformed)?;
     Ok(Datagram { from: Locator::ethernet(opened.from, from), traffic, payload })
 }
@@ -82,9 +82,9 @@ mod tests {
     const OURS: Mac = [2, 0, 0, 0, 0, 1];
     const THEIRS: Mac = [2, 0, 0, 0, 0, 2];
 
-    fn ends() -> BareEnds {
+    fn ends() -> FrameEnds {
         let all = group(Ipv4Addr::new(239, 255, 0, 1));
-        BareEnds {
+        FrameEnds {
             user: vec![Locator::ethernet(THEIRS, 7411)],
             metatraffic: vec![Locator::ethernet(THEIRS, 7410), Locator::ethernet(all, 7400)],
         }

@@ -7,9 +7,8 @@ use taut_base::Locator;
 use taut_mem::{Bytes, Pool};
 use taut_port::{Frame, Traffic};
 
-use crate::bare;
 use crate::header::{Header, Station};
-use crate::layer::{Datagram, Layer, Refused, Route};
+use crate::layer::{Datagram, Layer, NoRoute, Refused, Route};
 
 /// Bytes of a buffer that a datagram is received into: those of the largest frame that is taken.
 const SLOT: usize = 4_096;
@@ -48,6 +47,16 @@ pub struct Stats {
     pub not_ours: u64,
     /// Frames with a wrong checksum.
     pub damaged: u64,
+    /// Frames for the layer itself, as questions of ARP are, with an address of our own.
+    pub control: u64,
+    /// Frames with a part of a datagram, of IP, with an address of our own.
+    pub parts: u64,
+    /// Datagrams dropped because some of their parts did not come in time, or in order enough.
+    pub dropped_parts: u64,
+    /// Frames in which another station has that address.
+    pub conflicts: u64,
+    /// Datagrams dropped because the station they go to was not known yet, with an address of our own.
+    pub dropped_unknown: u64,
     /// Frames that were dropped before they could be taken, as a ring was full or empty.
     pub receive_overflow: u64,
     /// Frames that nobody has, now: those that there are to write into, and to receive into instead of those that are
@@ -161,9 +170,9 @@ impl Carrier {
         self.mark = mark;
     }
 
-    /// The payload of the largest datagram without IP, in bytes.
-    pub fn bare_size(&self) -> usize {
-        self.longest.saturating_sub(bare::header_len(&self.station))
+    /// The payload of the largest datagram to a destination that goes by frames alone, in bytes.
+    pub fn path_size(&self, to: &Locator) -> Option<usize> {
+        self.layer.path_size(to, &self.station, self.longest)
     }
 
     /// Has `put` take a datagram. `false` if it is to go another way: there is none for it by frames, or it is too long.
@@ -173,10 +182,18 @@ impl Carrier {
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]], put: impl FnOnce(&Outgoing<'_>) -> Put) -> bool {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let (own, longest) = (&self.station, self.longest);
-        let route = self.layer.route(to).filter(|route| route.header_len(own) + len <= longest);
-        let Some(route) = route else {
-            self.stats.left_to_kernel += 1;
-            return false;
+        let fits = |route: &Route| route.header_len(own) + len <= longest;
+        let route = match self.layer.route(to) {
+            Ok(route) if fits(&route) => route,
+            // Nobody else has a way to it.
+            Err(NoRoute::Unknown) => {
+                self.stats.dropped_unknown += 1;
+                return true;
+            }
+            _ => {
+                self.stats.left_to_kernel += 1;
+                return false;
+            }
         };
         let stats = &mut self.stats;
         match put(&Outgoing { route, own, mark: self.mark, parts }) {
@@ -200,45 +217,39 @@ impl Carrier {
     /// Takes a frame that has come, and returns what is in it of samples. Discovery is put aside, what is neither is
     /// counted. `keep` gives a view of the payload where it lies, if the frame can be done without.
     ///
-    /// *Cost*: a copy of the payload if it is not kept, or at most 68 bytes long.
+    /// *Cost*: a copy of the payload if it is not kept, or at most 68 bytes long; of one that came in parts a second, and
+    /// an allocation.
     #[inline]
     pub fn take(&mut self, frame: &[u8], keep: impl FnOnce(&[u8]) -> Option<Bytes>) -> Option<Frame> {
-        let Datagram { from: source, traffic, payload } = match self.layer.read(frame, &self.station) {
+        let Carrier { station, layer, pool, aside, stats, .. } = self;
+        let Datagram { from: source, traffic, payload } = match layer.read(frame, station) {
             Ok(datagram) => datagram,
             Err(refused) => {
-                self.stats.count(refused);
+                stats.count(refused);
                 return None;
             }
         };
         let is_meta = traffic == Traffic::Meta;
-        if is_meta && self.aside.len() >= ASIDE {
-            self.stats.dropped_aside += 1;
+        if is_meta && aside.len() >= ASIDE {
+            stats.dropped_aside += 1;
             return None;
         }
-        self.stats.datagrams_in += 1;
-        self.stats.bytes_in += payload.len() as u64;
+        stats.datagrams_in += 1;
+        stats.bytes_in += payload.len() as u64;
         if is_meta {
-            let bytes = self.copy(payload);
-            self.aside.push_back(Frame { source, traffic, bytes });
+            aside.push_back(Frame { source, traffic, bytes: copy(pool, payload) });
             return None;
         }
         let bytes = if let Some(short) = Bytes::short(payload) {
             short
         } else if let Some(kept) = keep(payload) {
-            self.stats.in_place_in += 1;
+            stats.in_place_in += 1;
             kept
         } else {
-            self.stats.copied_in += 1;
-            self.copy(payload)
+            stats.copied_in += 1;
+            copy(pool, payload)
         };
         Some(Frame { source, traffic, bytes })
-    }
-
-    fn copy(&mut self, payload: &[u8]) -> Bytes {
-        let mut slot = self.pool.claim();
-        slot.clear();
-        slot.extend_from_slice(payload);
-        self.pool.share(slot)
     }
 
     /// Is there discovery that was put aside?
@@ -255,12 +266,26 @@ impl Carrier {
     }
 }
 
+fn copy(pool: &mut Pool, payload: &[u8]) -> Bytes {
+    if payload.len() > SLOT {
+        // It came in parts: no frame is so long.
+        return Bytes::copy_from(payload);
+    }
+    let mut slot = pool.claim();
+    slot.clear();
+    slot.extend_from_slice(payload);
+    pool.share(slot)
+}
+
 impl Stats {
     fn count(&mut self, refused: Refused) {
         *match refused {
             Refused::Malformed => &mut self.malformed,
             Refused::NotOurs => &mut self.not_ours,
             Refused::Damaged => &mut self.damaged,
+            Refused::Control => &mut self.control,
+            Refused::Part => &mut self.parts,
+            Refused::Conflict => &mut self.conflicts,
         } += 1;
     }
 }

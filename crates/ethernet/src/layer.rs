@@ -3,11 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
-use taut_base::{Error, Locator, Result, Time};
+use taut_base::{Error, Locator, LocatorKind, Result, Time};
 use taut_port::Traffic;
 
 use crate::header::{Header, Mac, Station, open};
 use crate::hosts::Hosts;
+use crate::own::{OwnAddress, OwnIp, SocketNetwork};
 use crate::{bare, udp};
 
 /// A datagram that has come.
@@ -30,24 +31,38 @@ pub enum Refused {
     NotOurs,
     /// A checksum is wrong.
     Damaged,
+    /// It was for the layer itself, as a question of ARP is, and holds no message.
+    Control,
+    /// It is a part of a datagram that is not whole yet.
+    Part,
+    /// Another station has our address.
+    Conflict,
 }
 
-/// Where a participant is reached without IP.
+/// Why there is no way to a destination.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoRoute {
+    /// It does not go by frames, or it is not known here whether it does.
+    Elsewhere,
+    /// It goes by frames and no other way, and the station is not known yet.
+    Unknown,
+}
+
+/// Where a participant is reached by frames alone, discovery included.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct BareEnds {
-    /// By samples: our station and groups, each with a port.
+pub struct FrameEnds {
+    /// By samples: our station or address and groups, each with a port.
     pub user: Vec<Locator>,
     /// By discovery.
     pub metatraffic: Vec<Locator>,
 }
 
-impl BareEnds {
-    pub(crate) fn traffic(&self, to: Mac, port: u16) -> Option<Traffic> {
-        let to = Locator::ethernet(to, port);
-        if self.user.contains(&to) {
+impl FrameEnds {
+    pub(crate) fn traffic(&self, to: &Locator) -> Option<Traffic> {
+        if self.user.contains(to) {
             return Some(Traffic::User);
         }
-        self.metatraffic.contains(&to).then_some(Traffic::Meta)
+        self.metatraffic.contains(to).then_some(Traffic::Meta)
     }
 }
 
@@ -58,7 +73,16 @@ pub enum Reached {
     /// sockets'.
     Ip(Vec<SocketAddr>),
     /// Without IP, discovery included. A station of zeros is the interface's own; the first of `user` is.
-    Bare(BareEnds),
+    Bare(FrameEnds),
+    /// By UDP at an address that the kernel does not have, discovery included.
+    Own {
+        /// The address.
+        own: OwnAddress,
+        /// Its ends, and groups.
+        ends: FrameEnds,
+        /// What is the sockets': addresses of the host, and networks of those interfaces that they use.
+        sockets: Vec<SocketNetwork>,
+    },
 }
 
 /// The layer of a port: how to whom.
@@ -71,7 +95,9 @@ pub enum Layer {
         hosts: Hosts,
     },
     /// Frames of our own type.
-    Bare(BareEnds),
+    Bare(FrameEnds),
+    /// UDP over IPv4 at an address of our own.
+    Own(Box<OwnIp>),
 }
 
 /// The way of a datagram to one destination.
@@ -143,44 +169,66 @@ impl Layer {
                 })?;
                 Ok(Layer::Ip { ends, hosts })
             }
-            Reached::Bare(BareEnds { mut user, mut metatraffic }) => {
+            Reached::Bare(FrameEnds { mut user, mut metatraffic }) => {
                 for end in user.iter_mut().chain(&mut metatraffic).filter(|end| end.mac() == Some([0; 6])) {
                     *end = Locator { port: end.port, ..Locator::ethernet(mac, 0) };
                 }
-                Ok(Layer::Bare(BareEnds { user, metatraffic }))
+                Ok(Layer::Bare(FrameEnds { user, metatraffic }))
+            }
+            Reached::Own { own, ends, sockets } => {
+                Ok(Layer::Own(Box::new(OwnIp::new(mac, own, ends, sockets))))
             }
         }
     }
 
-    /// The way to a destination; `None` if there is none past the kernel, or it is not known yet: it is asked for soon
-    /// then.
+    /// The way to a destination.
+    ///
+    /// *Errors*: there is none past the kernel, or it is not known yet: it is asked for soon then.
     #[inline]
-    pub fn route(&mut self, to: &Locator) -> Option<Route> {
+    pub fn route(&mut self, to: &Locator) -> std::result::Result<Route, NoRoute> {
         match self {
-            Layer::Ip { ends, hosts } => {
-                let to = to.socket_addr().filter(|to| !is_of_group_or_link(to.ip()))?;
-                let way = hosts.way(to.ip())?;
-                let from = *ends.iter().find(|end| end.ip() == way.from)?;
-                // Ends of one kind: a way is from an address of the destination's kind.
-                (from.is_ipv4() == to.is_ipv4()).then_some(Route { to: way.to, ends: Ends::Udp { from, to } })
-            }
-            Layer::Bare(ends) => {
-                let (mac, port) = (to.mac()?, u16::try_from(to.port).ok()?);
-                let from = ends.user.first().and_then(|own| u16::try_from(own.port).ok())?;
-                Some(Route { to: mac, ends: Ends::Bare { from, to: port } })
+            Layer::Ip { ends, hosts } => by_hosts(ends, hosts, to).ok_or(NoRoute::Elsewhere),
+            Layer::Bare(ends) => by_stations(ends, to).ok_or(NoRoute::Elsewhere),
+            Layer::Own(own) => {
+                let (from, station, to) = own.route(to)?;
+                Ok(Route { to: station, ends: Ends::Udp { from, to } })
             }
         }
+    }
+
+    /// Are there others, of this host, whom the sockets reach by the same destination? Groups are both's where both
+    /// have UDP.
+    #[inline]
+    pub fn is_shared(&self, to: &Locator) -> bool {
+        matches!(self, Layer::Own(_)) && to.is_multicast() && to.kind == LocatorKind::UDP_V4
+    }
+
+    /// The payload of the largest datagram to a destination that goes by frames alone, of `longest` bytes each.
+    pub fn path_size(&self, to: &Locator, own: &Station, longest: usize) -> Option<usize> {
+        let headers = match self {
+            Layer::Bare(_) if to.kind == LocatorKind::ETHERNET => bare::header_len(own),
+            Layer::Own(layer) if layer.is_for_device(to) => udp::header_len(own, to.ip()?),
+            _ => return None,
+        };
+        Some(longest.saturating_sub(headers))
     }
 
     /// Reads a frame that has come to this station.
     ///
     /// *Errors*: why it is dropped. *Cost*: a sum of the payload over IP; nothing is copied.
     #[inline]
-    pub fn read<'a>(&self, frame: &'a [u8], own: &Station) -> std::result::Result<Datagram<'a>, Refused> {
+    pub fn read<'a>(
+        &'a mut self,
+        frame: &'a [u8],
+        own: &Station,
+    ) -> std::result::Result<Datagram<'a>, Refused> {
         let opened = open(frame)?;
         match self {
-            Layer::Ip { ends, .. } if opened.to == own.mac => udp::read(&opened, ends),
+            Layer::Ip { ends, .. } if opened.to == own.mac => {
+                udp::read(&opened, |to| ends.contains(&to).then_some(Traffic::User))
+            }
             Layer::Bare(ends) if opened.kind == bare::ETHERTYPE.to_be_bytes() => bare::read(&opened, ends),
+            Layer::Own(own) => own.read(&opened),
             _ => Err(Refused::NotOurs),
         }
     }
@@ -189,15 +237,36 @@ impl Layer {
     pub fn ends(&self) -> &[SocketAddr] {
         match self {
             Layer::Ip { ends, .. } => ends,
-            Layer::Bare(_) => &[],
+            Layer::Bare(_) | Layer::Own(_) => &[],
         }
     }
 
     /// Where the participant is reached without IP.
-    pub fn bare_ends(&self) -> Option<&BareEnds> {
+    pub fn bare_ends(&self) -> Option<&FrameEnds> {
         match self {
-            Layer::Ip { .. } => None,
             Layer::Bare(ends) => Some(ends),
+            Layer::Ip { .. } | Layer::Own(_) => None,
+        }
+    }
+
+    /// Where it is reached by frames alone, discovery included.
+    pub fn frame_ends(&self) -> Option<&FrameEnds> {
+        self.own().map(OwnIp::ends).or_else(|| self.bare_ends())
+    }
+
+    /// The layer of an address of our own, if it is one.
+    pub fn own(&self) -> Option<&OwnIp> {
+        match self {
+            Layer::Own(own) => Some(own),
+            Layer::Ip { .. } | Layer::Bare(_) => None,
+        }
+    }
+
+    /// The same, to be told the time and asked for what it has to say.
+    pub fn own_mut(&mut self) -> Option<&mut OwnIp> {
+        match self {
+            Layer::Own(own) => Some(own),
+            Layer::Ip { .. } | Layer::Bare(_) => None,
         }
     }
 
@@ -223,22 +292,44 @@ impl Layer {
     /// When to call [`Layer::on_timeout`].
     #[inline]
     pub fn next_timeout(&self) -> Time {
-        self.hosts().map_or(Time::NEVER, Hosts::next_timeout)
+        match self {
+            Layer::Ip { hosts, .. } => hosts.next_timeout(),
+            Layer::Bare(_) => Time::NEVER,
+            Layer::Own(own) => own.next_timeout(),
+        }
     }
 
-    /// Asks the kernel for the way to a host, if it is time. *Cost*: two system calls.
+    /// Asks for the way to a host, if it is time: the kernel, or the network. *Cost*: two system calls, or none.
     pub fn on_timeout(&mut self, now: Time) {
-        if let Layer::Ip { hosts, .. } = self {
-            hosts.ask(now);
+        match self {
+            Layer::Ip { hosts, .. } => hosts.ask(now),
+            Layer::Bare(_) => {}
+            Layer::Own(own) => own.on_timeout(now),
         }
     }
 
     fn hosts(&self) -> Option<&Hosts> {
         match self {
             Layer::Ip { hosts, .. } => Some(hosts),
-            Layer::Bare(_) => None,
+            Layer::Bare(_) | Layer::Own(_) => None,
         }
     }
+}
+
+#[inline]
+fn by_hosts(ends: &[SocketAddr], hosts: &mut Hosts, to: &Locator) -> Option<Route> {
+    let to = to.socket_addr().filter(|to| !is_of_group_or_link(to.ip()))?;
+    let way = hosts.way(to.ip())?;
+    let from = *ends.iter().find(|end| end.ip() == way.from)?;
+    // Ends of one kind: a way is from an address of the destination's kind.
+    (from.is_ipv4() == to.is_ipv4()).then_some(Route { to: way.to, ends: Ends::Udp { from, to } })
+}
+
+#[inline]
+fn by_stations(ends: &FrameEnds, to: &Locator) -> Option<Route> {
+    let (mac, port) = (to.mac()?, u16::try_from(to.port).ok()?);
+    let from = ends.user.first().and_then(|own| u16::try_from(own.port).ok())?;
+    Some(Route { to: mac, ends: Ends::Bare { from, to: port } })
 }
 
 /// Those that are received at. An address of the link means something with its interface only, which a frame does not

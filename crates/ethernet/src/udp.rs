@@ -12,11 +12,13 @@ const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
 
-const TYPE_IPV4: [u8; 2] = [0x08, 0x00];
+pub(crate) const TYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const TYPE_IPV6: [u8; 2] = [0x86, 0xdd];
-const PROTOCOL_UDP: u8 = 17;
+pub(crate) const PROTOCOL: u8 = 17;
 /// What the kernel sends with: a frame passes so many routers at most.
 const HOPS: u8 = 64;
+/// The same to a group: none, as with sockets (RFC 1112 §6.1).
+const HOPS_TO_GROUP: u8 = 1;
 
 /// Bytes of headers before the payload of a datagram to this address.
 pub(crate) fn header_len(own: &Station, to: IpAddr) -> usize {
@@ -25,7 +27,7 @@ pub(crate) fn header_len(own: &Station, to: IpAddr) -> usize {
 
 /// What UDP sums up of the packet around it.
 fn pseudo_header(from: IpAddr, to: IpAddr, len: [u8; 2]) -> Sum {
-    let sum = Sum::default().and(&[0, PROTOCOL_UDP]).and(&len);
+    let sum = Sum::default().and(&[0, PROTOCOL]).and(&len);
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => sum.and(&from.octets()).and(&to.octets()),
         (from, to) => sum.and(&v6(from).octets()).and(&v6(to).octets()),
@@ -89,7 +91,8 @@ fn put_ip(header: &mut Header, from: IpAddr, to: IpAddr, dscp: u8, len: usize) {
             header.put(&[0x45, class]);
             header.put(&len.to_be_bytes());
             // Not to be fragmented, so that no number is needed to tell fragments (RFC 6864 §4.1).
-            header.put(&[0, 0, 0x40, 0, HOPS, PROTOCOL_UDP, 0, 0]);
+            let hops = if to.is_multicast() { HOPS_TO_GROUP } else { HOPS };
+            header.put(&[0, 0, 0x40, 0, hops, PROTOCOL, 0, 0]);
             header.put(&from.octets());
             header.put(&to.octets());
             let sum = Sum::default().and(header.bytes().get(start..).unwrap_or_default());
@@ -98,28 +101,32 @@ fn put_ip(header: &mut Header, from: IpAddr, to: IpAddr, dscp: u8, len: usize) {
         (from, to) => {
             header.put(&(6 << 28 | u32::from(class) << 20).to_be_bytes());
             header.put(&(len as u16).to_be_bytes());
-            header.put(&[PROTOCOL_UDP, HOPS]);
+            header.put(&[PROTOCOL, HOPS]);
             header.put(&v6(from).octets());
             header.put(&v6(to).octets());
         }
     }
 }
 
-/// Reads what is in a frame to our station.
-pub(crate) fn read<'a>(opened: &Opened<'a>, ends: &[SocketAddr]) -> Result<Datagram<'a>, Refused> {
+/// Reads what is in a frame, if `traffic` knows what comes to where it is sent to.
+#[inline]
+pub(crate) fn read<'a>(
+    opened: &Opened<'a>,
+    traffic: impl FnOnce(SocketAddr) -> Option<Traffic>,
+) -> Result<Datagram<'a>, Refused> {
     let packet = match opened.kind {
         TYPE_IPV4 => read_ipv4(opened.content)?,
         TYPE_IPV6 => read_ipv6(opened.content)?,
         _ => return Err(Refused::NotOurs),
     };
-    read_udp(&packet, ends)
+    read_datagram(&packet, traffic)
 }
 
 /// What IP carries.
-struct Packet<'a> {
-    from: IpAddr,
-    to: IpAddr,
-    datagram: &'a [u8],
+pub(crate) struct Packet<'a> {
+    pub from: IpAddr,
+    pub to: IpAddr,
+    pub datagram: &'a [u8],
 }
 
 fn read_ipv4(packet: &[u8]) -> Result<Packet<'_>, Refused> {
@@ -128,7 +135,7 @@ fn read_ipv4(packet: &[u8]) -> Result<Packet<'_>, Refused> {
     let len = usize::from(u16::from_be_bytes(*len));
     // Neither options, nor fragments: bit 14 says that there may be none.
     let whole = header[6] & 0xbf == 0 && header[7] == 0;
-    if *first != 0x45 || !whole || header[9] != PROTOCOL_UDP {
+    if *first != 0x45 || !whole || header[9] != PROTOCOL {
         return Err(Refused::Malformed);
     }
     if !Sum::default().and(header).is_right() {
@@ -142,7 +149,7 @@ fn read_ipv4(packet: &[u8]) -> Result<Packet<'_>, Refused> {
 
 fn read_ipv6(packet: &[u8]) -> Result<Packet<'_>, Refused> {
     let header = packet.first_chunk::<IPV6>().ok_or(Refused::Malformed)?;
-    if header[0] >> 4 != 6 || header[6] != PROTOCOL_UDP {
+    if header[0] >> 4 != 6 || header[6] != PROTOCOL {
         return Err(Refused::Malformed);
     }
     let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
@@ -154,13 +161,15 @@ fn read_ipv6(packet: &[u8]) -> Result<Packet<'_>, Refused> {
     Ok(Packet { from: address(8), to: address(24), datagram })
 }
 
-fn read_udp<'a>(packet: &Packet<'a>, ends: &[SocketAddr]) -> Result<Datagram<'a>, Refused> {
+/// The same of a packet that is whole.
+pub(crate) fn read_datagram<'a>(
+    packet: &Packet<'a>,
+    traffic: impl FnOnce(SocketAddr) -> Option<Traffic>,
+) -> Result<Datagram<'a>, Refused> {
     let (header, _) = packet.datagram.split_first_chunk::<UDP>().ok_or(Refused::Malformed)?;
     let [a, b, c, d, e, f, g, h] = *header;
     let to = SocketAddr::new(packet.to, u16::from_be_bytes([c, d]));
-    if !ends.contains(&to) {
-        return Err(Refused::NotOurs);
-    }
+    let traffic = traffic(to).ok_or(Refused::NotOurs)?;
     let (len, sum) = ([e, f], [g, h]);
     let datagram = packet.datagram.get(..usize::from(u16::from_be_bytes(len))).ok_or(Refused::Malformed)?;
     let payload = datagram.get(UDP..).ok_or(Refused::Malformed)?;
@@ -173,7 +182,7 @@ fn read_udp<'a>(packet: &Packet<'a>, ends: &[SocketAddr]) -> Result<Datagram<'a>
         return Err(Refused::Damaged);
     }
     let from = SocketAddr::new(packet.from, u16::from_be_bytes([a, b])).into();
-    Ok(Datagram { from, traffic: Traffic::User, payload })
+    Ok(Datagram { from, traffic, payload })
 }
 
 #[cfg(test)]
@@ -197,7 +206,7 @@ mod tests {
         if opened.to != THEIRS {
             return Err(Refused::NotOurs);
         }
-        read(&opened, &[ends(false).1, ends(true).1])
+        read(&opened, |to| [ends(false).1, ends(true).1].contains(&to).then_some(Traffic::User))
     }
 
     fn put(frame: &mut [u8], priority: Option<u8>, v6: bool, dscp: u8, parts: &[&[u8]]) -> Option<usize> {

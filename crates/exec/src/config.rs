@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use taut_base::{Duration, Error, GuidPrefix, Result};
+use taut_ethernet::OwnAddress;
 use taut_port_udp::UdpConfig;
 use taut_port_xdp::XdpConfig;
 use taut_rtps::{Anatomy, Config, MulticastChoice};
@@ -41,7 +42,7 @@ pub enum FramesChoice {
     Dpdk(DpdkChoice),
 }
 
-/// A device of DPDK, without IP.
+/// A device of DPDK.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DpdkChoice {
     /// The device and the arguments of its driver, or its address on the PCI bus.
@@ -50,6 +51,8 @@ pub struct DpdkChoice {
     pub huge_pages: bool,
     /// Further arguments for DPDK.
     pub arguments: Vec<String>,
+    /// Its address of IPv4, for peers that speak UDP; `None`: frames without IP.
+    pub own: Option<OwnAddress>,
 }
 
 /// An interface, by AF_XDP.

@@ -2,16 +2,24 @@
 //!
 //! Owns the choice between them, and nothing of what is in a frame: that is `taut_ethernet`'s.
 
+#[cfg(feature = "dpdk")]
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use taut_base::{Locator, Result};
-use taut_ethernet::{Carrier, Reached, Stats};
+use taut_base::{Locator, Result, Time};
+#[cfg(feature = "dpdk")]
+use taut_ethernet::NoRoute;
+use taut_ethernet::{Carrier, FrameEnds, Reached, Stats};
+#[cfg(feature = "dpdk")]
+use taut_ethernet::{OwnAddress, SocketNetwork};
 use taut_mem::Chunks;
 use taut_port::{Frame, Traffic};
 #[cfg(feature = "dpdk")]
 use taut_port_dpdk::{DpdkConfig, DpdkPort};
+#[cfg(feature = "dpdk")]
+use taut_port_udp::Ipv6;
 use taut_port_udp::{Multicast, UdpConfig, UdpPort};
 use taut_port_xdp::{Glance, XdpPort};
 
@@ -123,7 +131,11 @@ impl Frames {
                 xdp.follow(&ends(udp, |own| own.index == index));
             }
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(_) => {}
+            Frames::Dpdk(dpdk) => {
+                if let Some(own) = dpdk.carrier_mut().layer_mut().own_mut() {
+                    own.follow(of_sockets(udp));
+                }
+            }
         }
     }
 
@@ -133,7 +145,33 @@ impl Frames {
         match self {
             Frames::Xdp(xdp) => xdp.reaches(to),
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(dpdk) => dpdk.carrier_mut().layer_mut().route(to).is_some(),
+            Frames::Dpdk(dpdk) => dpdk.carrier_mut().layer_mut().route(to) != Err(NoRoute::Elsewhere),
+        }
+    }
+
+    /// Does what goes there by frames go by sockets, too?
+    #[inline]
+    pub fn is_shared(&self, to: &Locator) -> bool {
+        self.carrier().layer().is_shared(to)
+    }
+
+    /// Looks for the ways to hosts, if it is time.
+    pub fn on_timeout(&mut self, now: Time) {
+        match self {
+            Frames::Xdp(xdp) => xdp.carrier_mut().layer_mut().on_timeout(now),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => {
+                dpdk.on_timeout(now);
+                let own = dpdk.carrier_mut().layer_mut().own_mut();
+                if let Some((own, mac)) =
+                    own.and_then(|own| Some((own.address().address, own.take_conflict()?)))
+                {
+                    log::warn!(
+                        "DPDK: the station {} has our address {own}, too: give one of us another (dpdk_address)",
+                        mac.map(|byte| format!("{byte:02x}")).join(":")
+                    );
+                }
+            }
         }
     }
 
@@ -204,7 +242,11 @@ fn open_dpdk(choice: &DpdkChoice, udp: &UdpPort, config: &UdpConfig) -> Result<F
         huge_pages: choice.huge_pages,
         arguments: choice.arguments.clone(),
     };
-    let dpdk = DpdkPort::open(&config_of_port, bare_ends(udp, config))?;
+    let reached = match choice.own {
+        None => Reached::Bare(bare_ends(udp, config)),
+        Some(own) => reached_at(own, udp, config)?,
+    };
+    let dpdk = DpdkPort::open(&config_of_port, reached)?;
     log::info!("DPDK on {}", dpdk.describe());
     Ok(Frames::Dpdk(Box::new(dpdk)))
 }
@@ -225,19 +267,58 @@ fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec
 }
 
 /// The ports of the sockets, on the interface's station and on those of the groups.
-fn bare_ends(udp: &UdpPort, config: &UdpConfig) -> taut_ethernet::BareEnds {
-    let domain_id = config.domain_id;
-    let group = |port: Option<u16>| {
-        let port = port.filter(|_| config.multicast != Multicast::Never)?;
-        Some(Locator::ethernet(taut_ethernet::group(taut_port_udp::DEFAULT_GROUP), port))
-    };
-    let own = |ends: &[Locator]| {
-        let port = ends.first().and_then(|end| u16::try_from(end.port).ok())?;
-        Some(Locator::ethernet(OWN, port))
-    };
-    let ends = |unicast: &[Locator], port| own(unicast).into_iter().chain(group(port)).collect();
-    taut_ethernet::BareEnds {
-        user: ends(udp.user_unicast(), config.ports.user_multicast(domain_id)),
-        metatraffic: ends(udp.metatraffic_unicast(), config.ports.metatraffic_multicast(domain_id)),
+fn bare_ends(udp: &UdpPort, config: &UdpConfig) -> FrameEnds {
+    let group = taut_ethernet::group(taut_port_udp::DEFAULT_GROUP);
+    frame_ends(udp, config, |port| Locator::ethernet(OWN, port), |port| Locator::ethernet(group, port))
+}
+
+/// The ports of the sockets, at the participant itself and at the groups.
+fn frame_ends(
+    udp: &UdpPort,
+    config: &UdpConfig,
+    own: impl Fn(u16) -> Locator,
+    group: impl Fn(u16) -> Locator,
+) -> FrameEnds {
+    let of_group = |port: Option<u16>| port.filter(|_| config.multicast != Multicast::Never).map(&group);
+    let of_own = |ends: &[Locator]| ends.first().and_then(|end| u16::try_from(end.port).ok()).map(&own);
+    let ends = |unicast: &[Locator], port| of_own(unicast).into_iter().chain(of_group(port)).collect();
+    FrameEnds {
+        user: ends(udp.user_unicast(), config.ports.user_multicast(config.domain_id)),
+        metatraffic: ends(udp.metatraffic_unicast(), config.ports.metatraffic_multicast(config.domain_id)),
     }
+}
+
+/// The same by UDP, at an address that the kernel does not have.
+#[cfg(feature = "dpdk")]
+fn reached_at(own: OwnAddress, udp: &UdpPort, config: &UdpConfig) -> Result<Reached> {
+    let group = taut_port_udp::DEFAULT_GROUP;
+    let ends = frame_ends(
+        udp,
+        config,
+        |port| Locator::udp_v4(own.address, port),
+        |port| Locator::udp_v4(group, port),
+    );
+    let sockets = of_sockets(udp);
+    if sockets.iter().any(|(address, _)| *address == own.address) {
+        return Err(taut_base::Error::BadParameter(format!(
+            "dpdk_address: the kernel has {}, too, and would answer for it: choose another, or take it from the \
+             kernel's interface (`ip address del`)",
+            own.address
+        )));
+    }
+    Ok(Reached::Own { own, ends, sockets })
+}
+
+/// What is the sockets': each address of this host, and the networks of those that the participant uses.
+#[cfg(feature = "dpdk")]
+fn of_sockets(udp: &UdpPort) -> Vec<SocketNetwork> {
+    // A host that has none has nothing else to reach.
+    let of_host = taut_port_udp::interfaces(&[], Ipv6::Off).unwrap_or_default();
+    let of_host = of_host.iter().map(|own| (own.address, u32::BITS as u8));
+    let used = udp.interfaces().iter().map(|own| (own.address, own.prefix_len));
+    let v4 = |(ip, prefix_len)| match ip {
+        IpAddr::V4(v4) => Some((v4, prefix_len)),
+        IpAddr::V6(_) => None,
+    };
+    used.chain(of_host).filter_map(v4).collect()
 }

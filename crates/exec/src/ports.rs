@@ -2,8 +2,8 @@
 //!
 //! Sockets have all that is received but what comes as frames, and send what those do not reach.
 
-use taut_base::{Locator, LocatorKind, Result, Time};
-use taut_ethernet::Carrier;
+use taut_base::{Locator, Result, Time};
+use taut_ethernet::{Carrier, OwnIp};
 use taut_port::{Frame, Port, Traffic, split};
 use taut_port_udp::UdpPort;
 use taut_rtps::{Addresses, Interface};
@@ -80,16 +80,24 @@ impl Ports {
                 .map(|own| Interface { address: own.address, prefix_len: own.prefix_len })
                 .collect(),
         };
-        if let Some(bare) = self.carrier().and_then(|carrier| carrier.layer().bare_ends()) {
+        let Some(layer) = self.carrier().map(Carrier::layer) else { return all };
+        if let Some(by_frames) = layer.frame_ends() {
             for (ends, unicast, multicast) in [
-                (&bare.user, &mut all.default_unicast, &mut all.default_multicast),
-                (&bare.metatraffic, &mut all.metatraffic_unicast, &mut all.metatraffic_multicast),
+                (&by_frames.user, &mut all.default_unicast, &mut all.default_multicast),
+                (&by_frames.metatraffic, &mut all.metatraffic_unicast, &mut all.metatraffic_multicast),
             ] {
                 for end in ends {
-                    if end.is_multicast() { multicast.push(*end) } else { unicast.push(*end) }
+                    let list = if end.is_multicast() { &mut *multicast } else { &mut *unicast };
+                    // A group of UDP may be the sockets', too.
+                    if !list.contains(end) {
+                        list.push(*end);
+                    }
                 }
             }
         }
+        let own = layer.own().map(OwnIp::address);
+        let own = own.map(|own| Interface { address: own.address.into(), prefix_len: own.prefix_len });
+        all.interfaces.extend(own);
         all
     }
 
@@ -124,7 +132,7 @@ impl Ports {
     /// Looks for the ways to hosts, if it is time.
     pub fn on_timeout(&mut self, now: Time) {
         if let Some(frames) = &mut self.frames {
-            frames.carrier_mut().layer_mut().on_timeout(now);
+            frames.on_timeout(now);
         }
     }
 }
@@ -134,7 +142,7 @@ impl Port for Ports {
     fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
         let Some(frames) = &mut self.frames else { return self.udp.send(to, parts) };
         self.left.clear();
-        self.left.extend(to.iter().filter(|to| !frames.send(to, parts)));
+        self.left.extend(to.iter().filter(|to| !frames.send(to, parts) || frames.is_shared(to)));
         if !self.left.is_empty() {
             self.udp.send(&self.left, parts);
         }
@@ -149,22 +157,26 @@ impl Port for Ports {
                 self.left.push(*to);
                 continue;
             }
+            let is_shared = frames.is_shared(to);
             split(parts, each, |datagram| {
-                if !frames.send(to, datagram) {
+                if !frames.send(to, datagram) && !is_shared {
                     self.udp.send(std::slice::from_ref(to), datagram);
                 }
             });
+            self.left.extend(is_shared.then_some(*to));
         }
         if !self.left.is_empty() {
             self.udp.send_row(&self.left, parts, each);
         }
     }
 
-    /// Over IP both take the same path, and the MTU of the interface is the bound of both.
+    /// With IP of the kernel's both take the same path, and the MTU of the interface is the bound of both.
     fn path_size(&mut self, to: &Locator) -> usize {
-        match &self.frames {
-            Some(frames) if to.kind == LocatorKind::ETHERNET => frames.carrier().bare_size(),
-            _ => self.udp.path_size(to),
+        let Some(frames) = &self.frames else { return self.udp.path_size(to) };
+        match frames.carrier().path_size(to) {
+            Some(size) if frames.is_shared(to) => size.min(self.udp.path_size(to)),
+            Some(size) => size,
+            None => self.udp.path_size(to),
         }
     }
 

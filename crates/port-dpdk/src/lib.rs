@@ -1,4 +1,5 @@
-//! Datagrams in frames of Ethernet that a driver of DPDK moves, without the kernel and without IP.
+//! Datagrams in frames of Ethernet that a driver of DPDK moves, without the kernel: without IP, or over IP at an address
+//! that the kernel does not have.
 //!
 //! Nothing tells that a frame has come: whoever wants to know looks, so a participant with this port never sleeps.
 //!
@@ -6,9 +7,9 @@
 #![forbid(unsafe_code)]
 #![cfg(feature = "dpdk")]
 
-use taut_base::{Error, Locator, Result};
+use taut_base::{Error, Locator, Result, Time};
 use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory};
-use taut_ethernet::{BareEnds, Carrier, Layer, Put, Reached, Station, Stats};
+use taut_ethernet::{Carrier, Layer, OwnIp, Put, Reached, Station, Stats};
 use taut_port::Frame;
 
 /// How often in a row frames are given to a device that takes none: it sends those before meanwhile. Higher holds up
@@ -39,11 +40,11 @@ pub struct DpdkPort {
 }
 
 impl DpdkPort {
-    /// Starts DPDK in this process, unless it runs, and opens the device. A station of zeros in `ends` is the device's own.
+    /// Starts DPDK in this process, unless it runs, and opens the device. Without IP a station of zeros is the device's own.
     ///
     /// *Errors*: what DPDK or the driver refuses, in one sentence with the remedy. *Cost*: a quarter of a second, and the
     /// memory of all frames; a card may take seconds.
-    pub fn open(config: &DpdkConfig, ends: BareEnds) -> Result<DpdkPort> {
+    pub fn open(config: &DpdkConfig, reached: Reached) -> Result<DpdkPort> {
         let refused = |error: taut_dpdk::Error| Error::Error(format!("DPDK: {error}"));
         let is_pci = !config.device.starts_with("net_") && config.device.contains(':');
         let address = config.device.split(',').next().unwrap_or_default().to_owned();
@@ -58,16 +59,19 @@ impl DpdkPort {
         // Virtual devices that have no such choice receive all.
         let _ = device.receive_groups();
         let station = Station { mac: device.mac(), priority: None };
-        let layer = Layer::open(device.name(), 0, station.mac, Reached::Bare(ends))?;
+        let layer = Layer::open(device.name(), 0, station.mac, reached)?;
         let mtu = usize::from(device.mtu());
         let room = mtu + station.header_len();
         let carrier = Carrier::new(station, layer, room, mtu);
         Ok(DpdkPort { device, carrier, out: Burst::new(), come: Burst::new(), room })
     }
 
-    /// What was opened, for people: `net_memif0 (net_memif), MTU 1500`.
+    /// What was opened, for people: `net_memif0 (net_memif), MTU 1500, without IP`.
     pub fn describe(&self) -> String {
-        format!("{} ({}), MTU {}", self.device.name(), self.device.driver(), self.device.mtu())
+        let layer = self.carrier.layer().own().map(|own| (own.address().address, own.address().prefix_len));
+        let layer =
+            layer.map_or("without IP".into(), |(address, prefix_len)| format!("{address}/{prefix_len}"));
+        format!("{} ({}), MTU {}, {layer}", self.device.name(), self.device.driver(), self.device.mtu())
     }
 
     /// How datagrams become frames.
@@ -88,7 +92,7 @@ impl DpdkPort {
     #[inline]
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
         if self.out.room() == 0 {
-            self.flush();
+            self.send_out();
         }
         let DpdkPort { device, carrier, out, room, .. } = self;
         carrier.send(to, parts, |datagram| {
@@ -101,8 +105,49 @@ impl DpdkPort {
         })
     }
 
-    /// Sends what was put. What the device does not take is lost, as on any network.
+    /// Sends what was put, and what the layer itself has to say. What the device does not take is lost, as on any
+    /// network.
+    #[inline]
     pub fn flush(&mut self) {
+        if self.has_to_say() {
+            self.say();
+        }
+        self.send_out();
+    }
+
+    #[inline]
+    fn has_to_say(&self) -> bool {
+        self.carrier.layer().own().is_some_and(OwnIp::has_to_say)
+    }
+
+    #[cold]
+    fn say(&mut self) {
+        while self.has_to_say() {
+            if self.out.room() == 0 {
+                self.send_out();
+            }
+            let DpdkPort { device, carrier, out, room, .. } = self;
+            let (Some(own), Some(mut frame)) = (carrier.layer_mut().own_mut(), device.frame()) else {
+                return;
+            };
+            let Some(len) = frame.append(*room).and_then(|place| own.say(place)) else { return };
+            frame.truncate(len);
+            carrier.stats.dropped_full += u64::from(out.push(frame).is_err());
+        }
+    }
+
+    /// Looks for the ways to hosts, if it is time.
+    pub fn on_timeout(&mut self, now: Time) {
+        let DpdkPort { device, carrier, .. } = self;
+        let own = carrier.layer_mut().own_mut().filter(|own| !own.is_linked());
+        own.filter(|_| device.link().is_up).into_iter().for_each(OwnIp::set_linked);
+        carrier.layer_mut().on_timeout(now);
+        if self.has_to_say() {
+            self.flush();
+        }
+    }
+
+    fn send_out(&mut self) {
         let mut tries = 0;
         while !self.out.is_empty() && tries < TRIES {
             tries = if self.device.send(0, &mut self.out) > 0 { 0 } else { tries + 1 };
@@ -128,12 +173,21 @@ impl DpdkPort {
                 break;
             }
         }
+        if self.has_to_say() {
+            self.flush();
+        }
         taken
     }
 
     /// The counters.
     pub fn stats(&self) -> Stats {
         let of = self.device.statistics();
-        Stats { receive_overflow: of.rx_missed + of.rx_no_frame, ..self.carrier.stats }
+        let (stats, own) = (self.carrier.stats, self.carrier.layer().own());
+        Stats {
+            receive_overflow: of.rx_missed + of.rx_no_frame,
+            dropped_full: stats.dropped_full + own.map_or(0, OwnIp::dropped),
+            dropped_parts: own.map_or(0, OwnIp::incomplete),
+            ..stats
+        }
     }
 }

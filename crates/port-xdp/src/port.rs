@@ -122,7 +122,7 @@ impl XdpPort {
 
     /// Is there a way to a destination that is known, and past the kernel? If it is not known yet the kernel is asked soon.
     pub fn reaches(&mut self, to: &Locator) -> bool {
-        self.attachment.is_there() && self.carrier.layer_mut().route(to).is_some()
+        self.attachment.is_there() && self.carrier.layer_mut().route(to).is_ok()
     }
 
     /// Puts a datagram, to be sent with the next [`XdpPort::flush`]. `false` if it is to go by the kernel.

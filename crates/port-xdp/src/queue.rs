@@ -260,7 +260,7 @@ impl Queue {
             let Some(frame) = (unsafe { self.umem.bytes(address, len) }) else { continue };
             let mut next = (address / size) as u32;
             let taken = carrier.take(frame, |payload| {
-                next = self.chunks.take_spare()?;
+                next = if self.chunks.has(payload) { self.chunks.take_spare()? } else { return None };
                 // SAFETY: the queue is the lone holder of the frame's chunk, which the payload lies in, and the view is
                 // from now on: another chunk is received into.
                 Some(unsafe { self.chunks.view(payload) })

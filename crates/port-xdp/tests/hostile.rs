@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use taut_base::Locator;
-use taut_ethernet::{BareEnds, Reached, Stats};
+use taut_ethernet::{FrameEnds, Reached, Stats};
 use taut_port_xdp::{AttachMode, Netd, XdpConfig, XdpPort};
 use taut_testbed::frame::{Udp, message, tagged};
 use taut_testbed::{End, Pair, await_that, with_pair};
@@ -180,7 +180,7 @@ fn passes_through_bare(pair: &Pair, attach: AttachMode) {
     let (own, all) = ([0; 6], [1, 0, 0x5e, 0x7f, 0, 1]);
     let config =
         XdpConfig { interface: "xa".into(), attach: Some(attach), netd: Netd::Never, ..XdpConfig::default() };
-    let ends = BareEnds {
+    let ends = FrameEnds {
         user: vec![Locator::ethernet(own, PORT)],
         metatraffic: vec![Locator::ethernet(own, PORT - 1), Locator::ethernet(all, PORT - 11)],
     };

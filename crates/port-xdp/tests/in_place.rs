@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use taut_base::Locator;
-use taut_ethernet::{BareEnds, Reached};
+use taut_ethernet::{FrameEnds, Reached};
 use taut_mem::Bytes;
 use taut_port_xdp::{Netd, XdpConfig, XdpPort};
 use taut_testbed::{End, Pair, await_that, with_pair};
@@ -22,7 +22,7 @@ fn port(pair: &Pair, end: End, over_ip: bool) -> XdpPort {
     let reached = if over_ip {
         Reached::Ip(vec![address(end)])
     } else {
-        Reached::Bare(BareEnds { user: vec![Locator::ethernet([0; 6], PORT)], metatraffic: Vec::new() })
+        Reached::Bare(FrameEnds { user: vec![Locator::ethernet([0; 6], PORT)], metatraffic: Vec::new() })
     };
     let config = XdpConfig { interface: end.name().into(), netd: Netd::Never, ..XdpConfig::default() };
     XdpPort::open(&config, reached, &[]).unwrap()

@@ -1,6 +1,7 @@
 //! What a participant is told when it is made, and where the values come from.
 
 mod load;
+mod own_address;
 mod settings;
 
 use std::path::{Path, PathBuf};
@@ -95,11 +96,16 @@ pub struct Config {
     /// The priority that frames past the kernel carry in a VLAN tag of no network (IEEE 802.1Q, PCP); `None`: they
     /// carry no tag. *Range*: 0 to 7.
     pub xdp_pcp: Option<u8>,
-    /// The device of DPDK by which this participant is reached without IP, with the arguments of its driver, as
-    /// `net_memif0,role=server,socket=/run/a.sock`, or its address on the PCI bus; empty: none. Only peers that do the same
-    /// are met there. Needs a program that is built with the feature `dpdk`. Such a participant never sleeps: give it a
-    /// processor.
+    /// The device of DPDK by which this participant is reached past the kernel, with the arguments of its driver, as
+    /// `net_memif0,role=server,socket=/run/a.sock`, or its address on the PCI bus; empty: none. Needs a program that is
+    /// built with the feature `dpdk`. Such a participant never sleeps: give it a processor.
     pub dpdk_device: String,
+    /// The address of IPv4 that the participant has on that device, and the length of its network's prefix, as
+    /// `10.0.0.2/24`, for peers that speak UDP; empty: none, and only peers without IP are met there. The kernel must not
+    /// have the same.
+    pub dpdk_address: String,
+    /// The router of that network, as `10.0.0.1`, for peers beyond it; empty: none.
+    pub dpdk_gateway: String,
     /// DPDK has its memory in huge pages, which cards need mostly.
     pub dpdk_huge_pages: bool,
     /// Further arguments for DPDK. It starts once in a process: all participants have the same.
@@ -170,6 +176,8 @@ impl Default for Config {
             xdp_netd: Netd::Auto,
             xdp_pcp: None,
             dpdk_device: String::new(),
+            dpdk_address: String::new(),
+            dpdk_gateway: String::new(),
             dpdk_huge_pages: false,
             dpdk_arguments: Vec::new(),
             local: true,
@@ -234,15 +242,16 @@ impl Config {
         taut_port_udp::interfaces(&self.interfaces, self.ipv6)
     }
 
-    /// Without IP sockets are for peers on this host, if nobody says otherwise.
+    /// Where discovery goes by frames sockets are for peers on this host, if nobody says otherwise.
     fn socket_interfaces(&self) -> Vec<String> {
-        let is_bare = !self.dpdk_device.is_empty()
+        let by_frames = !self.dpdk_device.is_empty()
             || !self.xdp_interface.is_empty() && self.xdp_layer == XdpLayer::Bare;
-        if is_bare && self.interfaces.is_empty() { vec!["lo".into()] } else { self.interfaces.clone() }
+        if by_frames && self.interfaces.is_empty() { vec!["lo".into()] } else { self.interfaces.clone() }
     }
 
     /// What goes past the kernel's stack, if anything.
     fn frames(&self) -> Result<Option<FramesChoice>> {
+        let own = own_address::read(&self.dpdk_device, &self.dpdk_address, &self.dpdk_gateway)?;
         match (self.xdp_interface.is_empty(), self.dpdk_device.is_empty()) {
             (true, true) => Ok(None),
             (false, true) => Ok(Some(FramesChoice::Xdp(self.xdp()))),
@@ -250,6 +259,7 @@ impl Config {
                 device: self.dpdk_device.clone(),
                 huge_pages: self.dpdk_huge_pages,
                 arguments: self.dpdk_arguments.clone(),
+                own,
             }))),
             (false, false) => Err(Error::BadParameter(
                 "xdp_interface and dpdk_device: frames go by one of them; leave the other empty".into(),

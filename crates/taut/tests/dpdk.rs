@@ -1,12 +1,13 @@
-//! Samples between two processes that have nothing but a device of DPDK in common.
+//! Samples between two processes that have nothing but a device of DPDK in common, and between such a device and sockets.
 //!
 //! Needs root for two network namespaces. Without it the test says that it is left out; with `CI=true` that is a failure.
 
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
 use taut::{Config, DataReader, DdsType, DomainParticipant, Qos};
-use taut_testbed::{End, Held, LIMIT, await_that, with_pair};
+use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -19,12 +20,17 @@ struct Blob {
 const SIZES: [usize; 8] = [0, 1, 100, 1_380, 1_400, 1_420, 70_000, 4 << 20];
 const SMALL: usize = 5_000;
 
-/// How the child below is told where the other end is.
+/// How the child below is told where the other end is, and what its address is.
 const CHILD: &str = "TAUT_DPDK_CHILD";
+const CHILD_ADDRESS: &str = "TAUT_DPDK_CHILD_ADDRESS";
 
-fn participant(role: &str, socket: &str) -> DomainParticipant {
-    let dpdk_device = format!("net_memif0,role={role},socket={socket},socket-abstract=no");
-    DomainParticipant::with_config(&Config { dpdk_device, report: false, ..Config::default() }).unwrap()
+fn participant(role: &str, socket: &str, address: &str) -> DomainParticipant {
+    // Devices of a process have numbers of their own.
+    let number = u8::from(!address.is_empty());
+    let dpdk_device = format!("net_memif{number},role={role},socket={socket},socket-abstract=no");
+    let dpdk_address = address.to_owned();
+    let config = Config { dpdk_device, dpdk_address, report: false, ..Config::default() };
+    DomainParticipant::with_config(&config).unwrap()
 }
 
 fn qos() -> Qos {
@@ -55,7 +61,7 @@ fn echoes() {
     let Ok(socket) = std::env::var(CHILD) else {
         return println!("LEFT OUT: it is a child of another test");
     };
-    let participant = participant("server", &socket);
+    let participant = participant("server", &socket, &std::env::var(CHILD_ADDRESS).unwrap());
     let back = participant.topic::<Blob>("Back").unwrap().writer(qos()).unwrap();
     let reader = participant.topic::<Blob>("There").unwrap().reader(qos()).unwrap();
     println!("\nready");
@@ -65,20 +71,24 @@ fn echoes() {
     back.wait_for_acknowledgments(LIMIT).unwrap();
 }
 
-#[test]
-fn there_and_back() {
-    with_pair("there_and_back", ["", ""], |pair| {
+/// Between participants with these addresses on the two ends of a memif.
+fn there_and_back(name: &str, addresses: [&'static str; 2]) {
+    with_pair(name, ["", ""], move |pair| {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("memif.sock").to_string_lossy().into_owned();
         pair.enter(End::A);
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["echoes", "--exact", "--nocapture"]).env(CHILD, &socket).stdout(Stdio::piped());
+        command
+            .args(["echoes", "--exact", "--nocapture"])
+            .env(CHILD, &socket)
+            .env(CHILD_ADDRESS, addresses[0])
+            .stdout(Stdio::piped());
         let mut child = Held(command.spawn().unwrap());
         let mut said = BufReader::new(child.0.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(said.any(|line| line == "ready"), "it ended before");
 
         pair.enter(End::B);
-        let participant = participant("client", &socket);
+        let participant = participant("client", &socket, addresses[1]);
         let there = participant.topic::<Blob>("There").unwrap().writer(qos()).unwrap();
         let back = participant.topic::<Blob>("Back").unwrap().reader(qos()).unwrap();
         there.wait_matched(LIMIT).unwrap();
@@ -88,7 +98,104 @@ fn there_and_back() {
         assert!(take(&back, sent.len()) == sent, "in order and whole");
         let frames = participant.stats().xdp.unwrap();
         assert!(frames.bytes_in as usize >= SIZES.iter().sum::<usize>(), "{frames:?}");
-        assert_eq!([frames.malformed, frames.not_ours, frames.damaged, frames.errors], [0; 4], "{frames:?}");
+        assert_eq!([frames.malformed, frames.damaged, frames.errors, frames.conflicts], [0; 4], "{frames:?}");
+        // The other side says twice who it is and which group it is in.
+        assert!(frames.not_ours <= if addresses[0].is_empty() { 0 } else { 4 }, "{frames:?}");
         await_that("the other side ends", || child.0.try_wait().unwrap().is_some());
+    });
+}
+
+#[test]
+fn there_and_back_without_ip() {
+    there_and_back("there_and_back_without_ip", ["", ""]);
+}
+
+#[test]
+fn there_and_back_over_ip() {
+    there_and_back("there_and_back_over_ip", ["10.99.0.1/24", "10.99.0.2/24"]);
+}
+
+/// Has one end of the cable be a device of DPDK with an address that its kernel does not have, and the other one that of
+/// sockets.
+fn device_and_sockets(pair: &Pair, dpdk_device: &str) -> [DomainParticipant; 2] {
+    pair.enter(End::A);
+    ip("address flush dev xa");
+    let device = Config {
+        dpdk_device: dpdk_device.into(),
+        dpdk_address: "10.88.0.1/24".into(),
+        // In this process they would not need the network.
+        local: false,
+        report: false,
+        ..Config::default()
+    };
+    let device = DomainParticipant::with_config(&device).unwrap();
+    pair.enter(End::B);
+    // What one call sends is cut into frames before it is on the cable, as it is by any that is not virtual.
+    ip("link set xb gso_max_segs 1");
+    let sockets = Config { interfaces: vec!["xb".into()], local: false, report: false, ..Config::default() };
+    [device, DomainParticipant::with_config(&sockets).unwrap()]
+}
+
+/// Sends samples of all sizes from the one to the other.
+fn send(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
+    let writer = from.topic::<Blob>(topic).unwrap().writer(qos()).unwrap();
+    let reader = to.topic::<Blob>(topic).unwrap().reader(qos()).unwrap();
+    writer.wait_matched(LIMIT).unwrap();
+    reader.wait_matched(LIMIT).unwrap();
+    let blobs = [1, 1_024, 65_536, 1 << 20].into_iter().enumerate();
+    let sent: Vec<Blob> =
+        blobs.map(|(number, len)| Blob { number: number as u32, bytes: vec![number as u8; len] }).collect();
+    sent.iter().for_each(|blob| writer.write(blob).unwrap());
+    assert!(take(&reader, sent.len()) == sent, "in order and whole");
+}
+
+#[test]
+fn peers_on_sockets_need_not_know() {
+    with_pair("peers_on_sockets_need_not_know", ["", ""], |pair| {
+        let [device, sockets] = device_and_sockets(pair, "net_af_packet10,iface=xa");
+        send(&device, &sockets, "There");
+        send(&sockets, &device, "Back");
+        let frames = device.stats().xdp.unwrap();
+        assert!(frames.control > 0, "the kernel has asked for our station: {frames:?}");
+        assert_eq!([frames.damaged, frames.errors, frames.conflicts], [0; 3], "{frames:?}");
+        assert!(frames.bytes_in > 1 << 20 && frames.bytes_out > 1 << 20, "{frames:?}");
+    });
+}
+
+#[test]
+fn a_datagram_that_a_kernel_cuts_in_fragments_is_heard() {
+    with_pair("a_datagram_that_a_kernel_cuts_in_fragments_is_heard", ["", ""], |pair| {
+        // Packet sockets put them together by themselves, and cut off what is longer than their frames.
+        let [device, _] = device_and_sockets(pair, "net_pcap11,iface=xa");
+        pair.enter(End::B);
+        let peer = UdpSocket::bind("10.88.0.2:0").unwrap();
+        let parts = || device.stats().xdp.unwrap().parts;
+        let bytes_in = || device.stats().xdp.unwrap().bytes_in;
+        let before = bytes_in();
+        peer.send_to(&[&b"RTPS"[..], &[7; 60_000]].concat(), "10.88.0.1:7411").unwrap();
+        await_that("its parts come", || parts() >= 40);
+        await_that("it is whole", || bytes_in() >= before + 60_000);
+    });
+}
+
+#[test]
+fn peers_on_the_same_host_are_met_by_sockets() {
+    with_pair("peers_on_the_same_host_are_met_by_sockets", ["", ""], |pair| {
+        let [device, far] = device_and_sockets(pair, "net_af_packet12,iface=xa");
+        pair.enter(End::A);
+        let near = Config { interfaces: vec!["lo".into()], local: false, report: false, ..Config::default() };
+        let near = DomainParticipant::with_config(&near).unwrap();
+        send(&device, &near, "There");
+        send(&near, &device, "Back");
+        send(&far, &device, "Far");
+        let refused = Config {
+            dpdk_device: "net_af_packet13,iface=xb".into(),
+            dpdk_address: "10.88.0.2/24".into(),
+            ..Config::default()
+        };
+        pair.enter(End::B);
+        let text =
+            DomainParticipant::with_config(&refused).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(text.contains("the kernel has 10.88.0.2, too"), "{text}");
     });
 }

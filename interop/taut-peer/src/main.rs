@@ -57,7 +57,7 @@ fn run<T: Sample>(options: &Options) -> Result<u8> {
         interfaces: vec![options.interface.clone()],
         announcement_period: ANNOUNCEMENT_PERIOD,
         name: "interop".into(),
-        ..Config::default()
+        ..Config::load()?
     };
     let participant = DomainParticipant::with_config(&config)?;
     let topic = participant.topic::<T>(&options.topic)?;

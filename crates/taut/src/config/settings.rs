@@ -2,11 +2,12 @@
 //!
 //! Owns names, texts and parsers. Reads no file and no environment; `load` does and calls it.
 
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use taut_base::Duration;
 
-use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, Netd, XdpLayer, XdpMode};
+use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, Netd, XdpLayer, XdpMode, own_address};
 
 /// One setting: `name` in the file, `TAUT_NAME` in the environment.
 pub(super) struct Row {
@@ -184,12 +185,34 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "dpdk_device",
         allowed: "a device and its driver's arguments, as `net_memif0,role=server`, or an address on the PCI bus; empty for none",
-        meaning: "Be reached without IP by frames that this device of DPDK moves, by peers that do the same. The program must be built with the feature `dpdk`. Such a participant never sleeps.",
+        meaning: "Be reached past the kernel by frames that this device of DPDK moves: by UDP with `dpdk_address`, else without IP by peers that do the same. Sockets are for peers on this host then, unless `interfaces` names others. The program must be built with the feature `dpdk`. Such a participant never sleeps.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.dpdk_device);
             Some(())
         }),
         get: |config| format!("{:?}", config.dpdk_device),
+    },
+    Row {
+        name: "dpdk_address",
+        allowed: "an address of IPv4 that the kernel does not have and the length of its network's prefix, as `10.0.0.2/24`; empty for none",
+        meaning: "The address of `dpdk_device`, for peers that speak UDP: their sockets need nothing else. None: without IP.",
+        set: Set::One(|config, text| {
+            (text.is_empty() || own_address::parse(text).is_some()).then_some(())?;
+            text.clone_into(&mut config.dpdk_address);
+            Some(())
+        }),
+        get: |config| format!("{:?}", config.dpdk_address),
+    },
+    Row {
+        name: "dpdk_gateway",
+        allowed: "an address of IPv4, as `10.0.0.1`; empty for none",
+        meaning: "The router by which peers beyond the network of `dpdk_address` are reached.",
+        set: Set::One(|config, text| {
+            (text.is_empty() || text.parse::<Ipv4Addr>().is_ok()).then_some(())?;
+            text.clone_into(&mut config.dpdk_gateway);
+            Some(())
+        }),
+        get: |config| format!("{:?}", config.dpdk_gateway),
     },
     Row {
         name: "dpdk_huge_pages",

@@ -1,0 +1,304 @@
+//! Datagrams that come in fragments of IP: others send such what is larger than a frame. RFC 791 §3.2, RFC 815.
+//!
+//! What is in the making has a bound, in all and for each sender, and the oldest gives way. Fragments that overlap
+//! spoil their datagram, as no sender makes such (RFC 5722 says why), and so do too many that are out of order.
+
+use std::net::Ipv4Addr;
+
+use taut_base::{Duration, Time};
+
+use crate::layer::Refused;
+
+/// Datagrams in the making. Lower loses those whose fragments come mixed with others, higher takes 64 KiB more each, if
+/// so many ever were in the making.
+const MOST: usize = 32;
+/// The same of one sender, whose oldest gives way to its next.
+const MOST_OF_ONE: usize = 8;
+/// Pieces of one, one behind the other without a gap counting once. Lower loses what comes out of order, higher takes
+/// longer to find a place in.
+const PIECES: usize = 32;
+/// The longest datagram: a length of 16 bits that counts the header.
+const LONGEST: usize = 65_515;
+/// How long the rest may take. Lower loses what takes its time, higher may mix two datagrams of the same number, of
+/// which there are 65,536: a checksum of UDP finds out.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Whose datagram it is: from, to, and the sender's number for it.
+pub(crate) type Key = (Ipv4Addr, Ipv4Addr, u16);
+
+/// A part of a datagram, from the byte `start` on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fragment<'a> {
+    pub key: Key,
+    pub start: usize,
+    pub is_last: bool,
+    pub bytes: &'a [u8],
+}
+
+/// One in the making; without a key it is none.
+#[derive(Default)]
+struct Making {
+    key: Option<Key>,
+    /// When it was begun, as a number.
+    begun: u64,
+    /// Until when it may take; not known until somebody says what time it is.
+    until: Option<Time>,
+    bytes: Vec<u8>,
+    /// What has come, in order and with gaps between.
+    pieces: Vec<(usize, usize)>,
+    /// The length, once the last fragment has come.
+    len: Option<usize>,
+}
+
+/// All that are in the making.
+#[derive(Default)]
+pub(crate) struct Fragments {
+    making: Vec<Making>,
+    begun: u64,
+    lost: u64,
+}
+
+impl Fragments {
+    /// Adds a fragment. The datagram, if it is whole now.
+    ///
+    /// *Errors*: `Malformed` for what no datagram is made of. *Cost*: a copy; 64 KiB for the first datagrams.
+    pub fn add(&mut self, fragment: &Fragment<'_>) -> Result<Option<&[u8]>, Refused> {
+        let end = fragment.start + fragment.bytes.len();
+        let is_whole = fragment.bytes.len().is_multiple_of(8) || fragment.is_last;
+        if fragment.bytes.is_empty() || !is_whole || end > LONGEST {
+            return Err(Refused::Malformed);
+        }
+        let place = self.place(fragment.key);
+        let Some(making) = self.making.get_mut(place) else { return Ok(None) };
+        if !making.add(fragment, end) {
+            making.key = None;
+            self.lost += 1;
+            return Err(Refused::Malformed);
+        }
+        let Some(len) = making.len.filter(|len| making.pieces == [(0, *len)]) else { return Ok(None) };
+        making.key = None;
+        Ok(making.bytes.get(..len))
+    }
+
+    /// Where this one is made. *Cost*: a look at all.
+    fn place(&mut self, key: Key) -> usize {
+        if let Some(place) = self.making.iter().position(|making| making.key == Some(key)) {
+            return place;
+        }
+        let of_one = |making: &&Making| making.key.is_some_and(|of| of.0 == key.0);
+        let is_many = self.making.iter().filter(of_one).count() >= MOST_OF_ONE;
+        let free = self.making.iter().position(|making| making.key.is_none()).filter(|_| !is_many);
+        let oldest = || {
+            let all = self.making.iter().enumerate().filter(|(_, making)| !is_many || of_one(making));
+            all.min_by_key(|(_, making)| making.begun).map(|(place, _)| place)
+        };
+        let place = match free {
+            Some(place) => place,
+            None if !is_many && self.making.len() < MOST => {
+                self.making.push(Making::default());
+                self.making.len() - 1
+            }
+            None => oldest().unwrap_or_default(),
+        };
+        self.begun += 1;
+        if let Some(making) = self.making.get_mut(place) {
+            self.lost += u64::from(making.key.is_some());
+            making.begin(key, self.begun);
+        }
+        place
+    }
+
+    /// Datagrams that were given up.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// When to call [`Fragments::give_up`].
+    pub fn next_timeout(&self) -> Time {
+        let in_making = self.making.iter().filter(|making| making.key.is_some());
+        in_making.map(|making| making.until.unwrap_or(Time(0))).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Gives up those that take too long.
+    pub fn give_up(&mut self, now: Time) {
+        for making in self.making.iter_mut().filter(|making| making.key.is_some()) {
+            if *making.until.get_or_insert(now + PATIENCE) <= now {
+                making.key = None;
+                self.lost += 1;
+            }
+        }
+    }
+}
+
+impl Making {
+    fn begin(&mut self, key: Key, begun: u64) {
+        (self.key, self.begun, self.until, self.len) = (Some(key), begun, None, None);
+        self.pieces.clear();
+        self.bytes.resize(LONGEST, 0);
+    }
+
+    /// `false`: it is spoiled.
+    fn add(&mut self, fragment: &Fragment<'_>, end: usize) -> bool {
+        let start = fragment.start;
+        let last = self.pieces.last().map_or(0, |(_, end)| *end);
+        if self.len.is_some_and(|len| end > len || fragment.is_last && end < len)
+            || fragment.is_last && end < last
+        {
+            return false;
+        }
+        let place = self.pieces.partition_point(|(_, before)| *before < start);
+        // The network may double a frame.
+        if self.pieces.get(place).is_some_and(|(from, to)| *from <= start && end <= *to) {
+            return true;
+        }
+        let behind = self.pieces.get(place).is_some_and(|(_, to)| *to == start);
+        let next = place + usize::from(behind);
+        if self.pieces.get(next).is_some_and(|(from, _)| *from < end) {
+            return false;
+        }
+        let before = self.pieces.get(next).is_some_and(|(from, _)| *from == end);
+        if fragment.is_last {
+            self.len = Some(end);
+        }
+        if let Some(to) = self.bytes.get_mut(start..end) {
+            to.copy_from_slice(fragment.bytes);
+        }
+        match (behind, before) {
+            (true, true) => {
+                let (_, to) = self.pieces.remove(next);
+                self.pieces.get_mut(place).into_iter().for_each(|piece| piece.1 = to);
+            }
+            (true, false) => self.pieces.get_mut(place).into_iter().for_each(|piece| piece.1 = end),
+            (false, true) => self.pieces.get_mut(next).into_iter().for_each(|piece| piece.0 = start),
+            (false, false) => self.pieces.insert(place, (start, end)),
+        }
+        self.pieces.len() <= PIECES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const US: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+    fn whole(len: usize) -> Vec<u8> {
+        (0..len).map(|at| (at % 251) as u8).collect()
+    }
+
+    /// The pieces of a datagram, of 1,480 bytes each.
+    fn pieces(key: Key, datagram: &[u8]) -> Vec<Fragment<'_>> {
+        let count = datagram.len().div_ceil(1_480);
+        let piece = |(at, bytes)| Fragment { key, start: at * 1_480, is_last: at + 1 == count, bytes };
+        datagram.chunks(1_480).enumerate().map(piece).collect()
+    }
+
+    fn key(number: u16) -> Key {
+        (A, US, number)
+    }
+
+    #[test]
+    fn a_datagram_is_made_of_its_pieces_in_any_order() {
+        let mut fragments = Fragments::default();
+        for (number, len) in [1_481, 2_960, 3_000, 20_000, LONGEST].into_iter().enumerate() {
+            let datagram = whole(len);
+            for turn in 0..4 {
+                let mut pieces = pieces(key(number as u16), &datagram);
+                match turn {
+                    1 => pieces.reverse(),
+                    2 => pieces.sort_by_key(|piece| piece.start / 1_480 * 7 % 11),
+                    3 => pieces = pieces.iter().flat_map(|piece| [*piece, *piece]).collect(),
+                    _ => {}
+                }
+                let end = pieces.len() - if turn == 3 { 2 } else { 1 };
+                for piece in &pieces[..end] {
+                    assert_eq!(fragments.add(piece), Ok(None), "{len} bytes, {turn}");
+                }
+                assert_eq!(fragments.add(&pieces[end]), Ok(Some(&datagram[..])), "{len} bytes, {turn}");
+                fragments.give_up(Time(0));
+                fragments.give_up(Time(0) + PATIENCE);
+            }
+        }
+        assert_eq!(fragments.next_timeout(), Time::NEVER);
+    }
+
+    #[test]
+    fn what_overlaps_spoils_the_datagram() {
+        let bytes = whole(64);
+        let piece = |start: usize, len: usize, is_last| Fragment {
+            key: key(1),
+            start,
+            is_last,
+            bytes: &bytes[..len],
+        };
+        let spoils = [
+            vec![piece(0, 16, false), piece(8, 16, false)],
+            vec![piece(8, 16, false), piece(0, 16, false)],
+            vec![piece(8, 16, false), piece(0, 32, false)],
+            vec![piece(0, 8, false), piece(24, 8, false), piece(8, 24, false)],
+            vec![piece(8, 8, true), piece(16, 8, false)],
+            vec![piece(16, 8, false), piece(8, 8, true)],
+            vec![piece(16, 8, true), piece(8, 8, true)],
+        ];
+        for all in spoils {
+            let mut fragments = Fragments::default();
+            let (last, before) = all.split_last().unwrap();
+            before.iter().for_each(|piece| assert_eq!(fragments.add(piece), Ok(None)));
+            assert_eq!(fragments.add(last), Err(Refused::Malformed), "{all:?}");
+            assert_eq!((fragments.lost(), fragments.next_timeout()), (1, Time::NEVER));
+        }
+    }
+
+    #[test]
+    fn what_is_no_fragment_is_malformed() {
+        let bytes = whole(65_535);
+        let mut fragments = Fragments::default();
+        for (start, len, is_last) in
+            [(0, 0, true), (8, 0, false), (0, 9, false), (65_512, 8, true), (0, 65_520, false)]
+        {
+            let piece = Fragment { key: key(1), start, is_last, bytes: &bytes[..len] };
+            assert_eq!(fragments.add(&piece), Err(Refused::Malformed), "{start} and {len}");
+        }
+        assert_eq!(fragments.next_timeout(), Time::NEVER, "nothing is in the making");
+        let in_gaps = |at| Fragment { key: key(2), start: 16 * at, is_last: false, bytes: &bytes[..8] };
+        (0..PIECES).for_each(|at| assert_eq!(fragments.add(&in_gaps(at)), Ok(None)));
+        assert_eq!(fragments.add(&in_gaps(PIECES)), Err(Refused::Malformed), "gaps have a bound");
+    }
+
+    #[test]
+    fn a_flood_of_one_sender_leaves_those_of_others() {
+        let (ours, mut fragments) = (whole(3_000), Fragments::default());
+        let [first, second, third] = pieces(key(7), &ours)[..] else { panic!("three") };
+        assert_eq!(fragments.add(&first), Ok(None));
+        let junk = whole(8);
+        let flood = |number| {
+            let key = (Ipv4Addr::new(10, 0, 0, 66), US, number);
+            Fragment { key, start: 0, is_last: false, bytes: &junk }
+        };
+        (0..1_000).for_each(|number| assert_eq!(fragments.add(&flood(number)), Ok(None)));
+        assert_eq!(fragments.making.len(), 1 + MOST_OF_ONE);
+        assert_eq!(fragments.lost(), 1_000 - MOST_OF_ONE as u64);
+        assert_eq!(fragments.add(&second), Ok(None));
+        assert_eq!(fragments.add(&third), Ok(Some(&ours[..])));
+        // Senders that are made up push out the oldest, and there are no more.
+        for number in 0..1_000 {
+            let key = (Ipv4Addr::from(0x0a01_0000 + number), US, 1);
+            assert_eq!(fragments.add(&Fragment { key, start: 0, is_last: false, bytes: &junk }), Ok(None));
+        }
+        assert_eq!(fragments.making.len(), MOST);
+    }
+
+    #[test]
+    fn what_takes_too_long_is_given_up() {
+        let (datagram, mut fragments) = (whole(2_000), Fragments::default());
+        let pieces = pieces(key(1), &datagram);
+        assert_eq!(fragments.add(&pieces[0]), Ok(None));
+        assert_eq!(fragments.next_timeout(), Time(0));
+        fragments.give_up(Time(5));
+        assert_eq!(fragments.next_timeout(), Time(5) + PATIENCE);
+        fragments.give_up(Time(5) + PATIENCE);
+        assert_eq!((fragments.lost(), fragments.next_timeout()), (1, Time::NEVER));
+        assert_eq!(fragments.add(&pieces[1]), Ok(None), "its end alone is none");
+    }
+}
