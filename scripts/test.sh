@@ -35,7 +35,7 @@ interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
 interop-ipv6  | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --ipv6
 testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
 interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp
-interop-dpdk  | root,pkgs | 1500 | interop/run.py     | cargo build --quiet --release --package taut-interop-peer --features dpdk && python3 interop/run.py --dpdk --jobs 1
+interop-dpdk  | root,pkgs | 1500 | interop/run.py     | cargo build --quiet --release --package taut-interop-peer --features dpdk && python3 interop/run.py --dpdk --jobs 1 --only '*-keyed-volatile-*'
 STEPS
     # Part of `tests`, for who wants no other.
     [ "${1:-}" != all ] || echo 'bypass | root | 600 | | cargo test --quiet -p taut-netlink -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd'
