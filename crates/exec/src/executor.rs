@@ -133,8 +133,8 @@ impl Executor {
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
         let looks = port.frames.as_ref().map(Frames::looks).unwrap_or_default();
-        let watch = Watch::new(&port)?;
         let hand = Hand::open(config.driver, &mut port).map(Mutex::new);
+        let watch = Watch::new(&port, hand.is_some())?;
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),

@@ -96,8 +96,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// With the port's descriptors. *Errors*: what the system refuses, with the remedy.
-    pub fn new(port: &Ports) -> Result<Watch> {
+    /// With the port's descriptors; the driver may look at its queues itself, and at the socket that [`Direct`] looks at if
+    /// `has_hand`. *Errors*: what the system refuses, with the remedy.
+    pub fn new(port: &Ports, has_hand: bool) -> Result<Watch> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused("epoll_create"))?;
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
@@ -110,7 +111,7 @@ impl Watch {
         let mut watch = Watch { epoll, wake, alarm, looked_at: Vec::new(), looks: AtomicU32::new(0) };
         let sockets = port.udp.fds().map(|of| (of.fd, of.index as u64));
         let (direct, others): (Vec<_>, Vec<_>) =
-            sockets.partition(|(_, source)| *source == Direct::SOURCE as u64);
+            sockets.partition(|(_, source)| has_hand && *source == Direct::SOURCE as u64);
         let frames = port.frames.iter();
         let queues = frames.clone().flat_map(|of| of.fds().zip(QUEUES as u64..));
         for (fd, source) in queues.chain(direct) {
@@ -284,6 +285,20 @@ mod tests {
         assert!(!find(inner).has(SOURCE), "after so many looks it is not");
         assert!(inner.watch.sleep(None).has(SOURCE), "who sleeps is woken by it");
         assert_eq!(inner.watch.looks.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_socket_that_nobody_looks_at_is_watched_for_ever() {
+        let (executor, _, _) = executor();
+        let inner = &executor.inner;
+        let watch = inner.peek(|core| super::Watch::new(&core.port, false)).unwrap();
+        for _ in 0..=ALONE {
+            watch.note_look();
+        }
+        send(inner);
+        let mut ready = Readable::default();
+        watch.find(&mut ready);
+        assert!(ready.has(SOURCE));
     }
 
     #[test]
