@@ -13,9 +13,6 @@ use taut_port::Frame;
 use crate::UdpPort;
 use crate::sys::Head;
 
-/// The socket of the samples that are sent to this participant alone, over IPv4: most of what there is.
-const SOURCE: usize = 0;
-
 /// Looks at one socket; see [`UdpPort::direct`].
 pub struct Direct {
     socket: UdpSocket,
@@ -26,8 +23,9 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// The index of its socket among [`UdpPort::fds`].
-    pub const SOURCE: usize = SOURCE;
+    /// The index of its socket among [`UdpPort::fds`]: that of the samples that are sent to this participant alone, over
+    /// IPv4, which are most of what there is.
+    pub const SOURCE: usize = 0;
 
     /// May it look? No longer when the socket has had a stream of fragments.
     pub fn may_look(&self) -> bool {
@@ -52,7 +50,7 @@ impl UdpPort {
     ///
     /// *Cost*: a descriptor and a buffer of 64 KiB. *Errors*: `None` if the system has no descriptor left.
     pub fn direct(&mut self) -> Option<Direct> {
-        let socket = self.receiver.socket(SOURCE)?.try_clone().ok()?;
+        let socket = self.receiver.socket(Direct::SOURCE)?.try_clone().ok()?;
         let joined = Arc::clone(&self.receiver.joined);
         Some(Direct { socket, slot: self.receiver.claim(), found: None, joined })
     }
@@ -63,7 +61,7 @@ impl UdpPort {
     pub fn receive_direct(&mut self, direct: &mut Direct, sink: &mut dyn FnMut(Frame)) -> usize {
         let Some(head) = direct.found.take() else { return 0 };
         self.stats.receive_calls += 1;
-        self.receiver.deliver_from(SOURCE, &mut direct.slot, head, &mut self.stats, sink);
+        self.receiver.deliver_from(Direct::SOURCE, &mut direct.slot, head, &mut self.stats, sink);
         1
     }
 }

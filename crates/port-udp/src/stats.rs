@@ -57,7 +57,7 @@ pub struct Stats {
     pub datagrams_out: u64,
     /// Bytes of their payloads.
     pub bytes_out: u64,
-    /// Receiving syscalls, those that found nothing included.
+    /// Receiving syscalls, those that found nothing included, but for looks of [`crate::Direct`] in vain.
     pub receive_calls: u64,
     /// Sending syscalls, those that failed included.
     pub send_calls: u64,
