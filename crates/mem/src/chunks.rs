@@ -5,8 +5,8 @@
 //! which chunk. What a frame is, and when the driver has one, is the port's business.
 //!
 //! **The invariant F**, to which the code refers: each chunk has a count of its holders. With none it is free, and
-//! its number is in the queue of free ones, once. A holder is a [`Chunk`], a view, or who was given its number by
-//! [`Chunks::take`], [`Chunks::take_spare`] or [`Chunks::hold`] and has not let go. A lone holder that is no view may
+//! its number is in the stack of free ones, once. A holder is a [`Chunk`], a view, or who was given its number by
+//! [`Chunks::take`] or [`Chunks::hold`] and has not let go. A lone holder that is no view may
 //! write all of the chunk. Where there is a view, what lies in the range of its payload is read only; what lies
 //! around that range has one writer, the port, and no readers but the port and the driver.
 
@@ -38,8 +38,6 @@ pub struct Chunks {
     size: usize,
     cells: Box<[Cell]>,
     free: Numbers,
-    /// How many are left to those who need one to go on.
-    reserved: usize,
     copied: AtomicU64,
     _keep: Box<dyn Any + Send + Sync>,
     /// One word for the payload of each: loom fails when two threads access it at the same time and one of them writes.
@@ -60,8 +58,7 @@ unsafe impl Send for Chunks {}
 unsafe impl Sync for Chunks {}
 
 impl Chunks {
-    /// So many chunks of `size` bytes, all of them free. The last `reserved` free ones are given by [`Chunks::take`]
-    /// only.
+    /// So many chunks of `size` bytes, all of them free.
     ///
     /// # Safety
     /// From `base`, a multiple of 64, `size * count` bytes must stay readable and writable until `keep` is dropped, be
@@ -70,7 +67,6 @@ impl Chunks {
         base: NonNull<u8>,
         size: usize,
         count: u32,
-        reserved: usize,
         keep: Box<dyn Any + Send + Sync>,
     ) -> Chunks {
         let free = Numbers::of(count);
@@ -81,7 +77,6 @@ impl Chunks {
             size,
             cells,
             free,
-            reserved,
             copied: AtomicU64::new(0),
             _keep: keep,
             #[cfg(loom)]
@@ -94,9 +89,9 @@ impl Chunks {
         self.size.saturating_sub(START + TAILROOM)
     }
 
-    /// How many are free.
+    /// How many are free. *Cost*: a look at each.
     pub fn free(&self) -> usize {
-        self.free.len()
+        self.cells.iter().filter(|cell| cell.holders.load(Ordering::Relaxed) == 0).count()
     }
 
     /// Payloads that were not written into one where they were made.
@@ -120,16 +115,10 @@ impl Chunks {
         Some(number)
     }
 
-    /// The same, if more than those that are reserved are free.
-    #[inline]
-    pub fn take_spare(&self) -> Option<u32> {
-        if self.free() > self.reserved { self.take() } else { None }
-    }
-
-    /// A chunk to write a payload of so many bytes into; `None` if none is to spare, or it is too long for one.
+    /// A chunk to write a payload of so many bytes into; `None` if none is free, or it is too long for one.
     #[inline]
     pub fn claim(self: &Arc<Chunks>, len: usize) -> Option<Chunk> {
-        let number = if len <= self.room() { self.take_spare()? } else { return None };
+        let number = if len <= self.room() { self.take()? } else { return None };
         let (chunks, end) = (Arc::clone(self), (START + self.room()) as u32);
         Some(Chunk(Lent { chunks, number, start: START as u32, end }))
     }
@@ -331,12 +320,12 @@ mod tests {
     const SIZE: usize = 1_024;
 
     /// Chunks on the heap.
-    fn chunks(count: u32, reserved: usize) -> Arc<Chunks> {
+    fn chunks(count: u32) -> Arc<Chunks> {
         let memory = vec![0_u64; (SIZE * count as usize + 64) / 8].into_boxed_slice();
         let start = memory.as_ptr().cast::<u8>().map_addr(|address| address.next_multiple_of(64));
         let base = NonNull::new(start.cast_mut()).unwrap();
         // SAFETY: the box has the bytes, and is not used but here.
-        Arc::new(unsafe { Chunks::new(base, SIZE, count, reserved, Box::new(memory)) })
+        Arc::new(unsafe { Chunks::new(base, SIZE, count, Box::new(memory)) })
     }
 
     fn written(chunks: &Arc<Chunks>, byte: u8, len: usize) -> Bytes {
@@ -347,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_chunk_is_free_again_after_its_last_view() {
-        let chunks = chunks(2, 0);
+        let chunks = chunks(2);
         let view = written(&chunks, 7, 100);
         assert_eq!((view.len(), view.pinned(), chunks.free()), (100, SIZE, 1));
         assert_eq!((view.as_ptr() as usize + LEAD) % 64, 0, "a value behind its header is aligned");
@@ -365,7 +354,7 @@ mod tests {
 
     #[test]
     fn views_keep_the_memory() {
-        let chunks = chunks(1, 0);
+        let chunks = chunks(1);
         let view = written(&chunks, 9, 500);
         let memory = Arc::downgrade(&chunks);
         drop(chunks);
@@ -375,14 +364,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_not_lent() {
-        let chunks = chunks(3, 2);
+    fn who_has_a_number_has_it_alone() {
+        let chunks = chunks(3);
         let one = chunks.claim(chunks.room()).unwrap();
-        assert!(chunks.claim(1).is_none() && chunks.take_spare().is_none());
         let (a, b) = (chunks.take().unwrap(), chunks.take().unwrap());
-        assert!(a != b && chunks.take().is_none());
+        assert!(a != b && chunks.take().is_none() && chunks.claim(1).is_none());
         // SAFETY: they were taken, and are not used any more.
         unsafe { [a, b].into_iter().for_each(|number| chunks.let_go(number)) }
+        assert_eq!(chunks.take(), Some(b), "what was used last is used again first");
+        // SAFETY: the same.
+        unsafe { chunks.let_go(b) }
         drop(one);
         assert!(chunks.claim(chunks.room() + 1).is_none(), "too long");
         assert_eq!(chunks.free(), 3);
@@ -390,7 +381,7 @@ mod tests {
 
     #[test]
     fn what_has_come_is_kept_where_it_is() {
-        let chunks = chunks(1, 0);
+        let chunks = chunks(1);
         let number = chunks.take().unwrap();
         // SAFETY: this is the lone holder, and becomes the view.
         let view = unsafe {
@@ -408,7 +399,7 @@ mod tests {
 
     #[test]
     fn only_what_lies_around_a_payload_is_written() {
-        let chunks = chunks(2, 0);
+        let chunks = chunks(2);
         let view = written(&chunks, 1, 200);
         let (number, range) = chunks.payload(&view).unwrap();
         assert_eq!(range, START..START + 200);
@@ -432,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_pool_counts_what_it_does_not_put_into_chunks() {
-        let chunks = chunks(1, 0);
+        let chunks = chunks(1);
         let mut pool = crate::Pool::new(64, 8).over(Some(Arc::clone(&chunks)));
         let mut write = |len: usize| pool.written(len, |to| to.fill(len as u8));
         let first = write(INLINE + 1);
@@ -449,7 +440,7 @@ mod tests {
 
     #[test]
     fn chunks_go_through_many_hands() {
-        let chunks = chunks(8, 0);
+        let chunks = chunks(8);
         let (sender, receiver) = std::sync::mpsc::sync_channel::<Bytes>(4);
         let last = std::thread::spawn(move || {
             for (n, view) in receiver.iter().enumerate() {

@@ -5,62 +5,53 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Numbers that any thread puts and takes, without a lock.
-#[cfg(not(loom))]
-pub(crate) struct Numbers(crossbeam_queue::ArrayQueue<u32>);
-
-#[cfg(not(loom))]
-impl Numbers {
-    /// Those below `count`, and room for no more.
-    pub fn of(count: u32) -> Numbers {
-        let numbers = Numbers(crossbeam_queue::ArrayQueue::new((count as usize).max(1)));
-        (0..count).for_each(|number| numbers.push(number));
-        numbers
-    }
-
-    /// What another has put before comes before what is done with it.
-    #[inline]
-    pub fn pop(&self) -> Option<u32> {
-        self.0.pop()
-    }
-
-    #[inline]
-    pub fn push(&self, number: u32) {
-        let pushed = self.0.push(number);
-        debug_assert!(pushed.is_ok(), "each is there once");
-    }
-
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
+/// Numbers that any thread puts and takes, without a lock: a stack, so that memory that was used last is used again first.
+pub(crate) struct Numbers {
+    /// In its lower half one more than the number on top, or 0 if there is none. The upper half counts those that were
+    /// taken: who looked at the one on top, and finds it there again with another below, sees that it was away
+    /// meanwhile, unless 2^32 were taken in between.
+    top: AtomicU64,
+    /// What lies below each, written in the same way.
+    below: Box<[AtomicU32]>,
 }
 
-/// The same for loom, which does not look into that queue: a bit for each, of few.
-#[cfg(loom)]
-pub(crate) struct Numbers(AtomicU64);
-
-#[cfg(loom)]
 impl Numbers {
+    /// Those below `count`, the first on top.
     pub fn of(count: u32) -> Numbers {
-        Numbers(AtomicU64::new((1 << count) - 1))
+        let below = (0..count).map(|number| AtomicU32::new(if number + 1 < count { number + 2 } else { 0 }));
+        Numbers { top: AtomicU64::new(u64::from(count > 0)), below: below.collect() }
     }
 
+    /// What others have put before comes before what is done with it.
+    #[inline]
     pub fn pop(&self) -> Option<u32> {
-        let bits = self.0.load(Ordering::Relaxed);
-        let number = (bits != 0).then(|| bits.trailing_zeros())?;
-        let others = bits & !(1 << number);
-        // In the models one thread takes numbers: a set that has changed has more of them, and the next try may find it.
-        self.0.compare_exchange(bits, others, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(number)
+        // Partner: push. Each change of the word is an exchange, so all that were put come before, and not the last alone.
+        let mut top = self.top.load(Ordering::Acquire);
+        loop {
+            let number = (top as u32).checked_sub(1)?;
+            let below = self.below.get(number as usize)?.load(Ordering::Relaxed);
+            let next = ((top >> 32) + 1) << 32 | u64::from(below);
+            match self.top.compare_exchange_weak(top, next, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(number),
+                Err(changed) => top = changed,
+            }
+        }
     }
 
+    /// Puts one that is not in here.
+    #[inline]
     pub fn push(&self, number: u32) {
-        self.0.fetch_or(1 << number, Ordering::Release);
-    }
-
-    pub fn len(&self) -> usize {
-        self.0.load(Ordering::Relaxed).count_ones() as usize
+        let Some(below) = self.below.get(number as usize) else { return };
+        let mut top = self.top.load(Ordering::Relaxed);
+        loop {
+            below.store(top as u32, Ordering::Relaxed);
+            let next = top >> 32 << 32 | u64::from(number + 1);
+            // Partner: pop.
+            match self.top.compare_exchange_weak(top, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(changed) => top = changed,
+            }
+        }
     }
 }
 

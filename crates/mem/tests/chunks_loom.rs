@@ -16,7 +16,7 @@ fn chunks(count: u32) -> Arc<Chunks> {
     let memory = vec![0_u64; SIZE * count as usize / 8].into_boxed_slice();
     let base = NonNull::new(memory.as_ptr().cast::<u8>().cast_mut()).unwrap();
     // SAFETY: the box has the bytes, which are accessed by nothing else; to loom they need no alignment.
-    Arc::new(unsafe { Chunks::new(base, SIZE, count, 0, Box::new(memory)) })
+    Arc::new(unsafe { Chunks::new(base, SIZE, count, Box::new(memory)) })
 }
 
 fn write(chunks: &Arc<Chunks>, value: u64) -> Option<Bytes> {
@@ -62,5 +62,33 @@ fn the_port_is_a_holder_like_others() {
         port.join().unwrap();
         reader.join().unwrap();
         assert_eq!(chunks.free(), 1);
+    });
+}
+
+/// Two take while a third gives back: nobody gets a chunk that another has, and none is lost.
+#[test]
+fn each_chunk_is_taken_by_one() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(4);
+    model.check(|| {
+        let chunks = chunks(2);
+        let (first, second) = (write(&chunks, 1).unwrap(), write(&chunks, 2).unwrap());
+        let other = {
+            let chunks = Arc::clone(&chunks);
+            thread::spawn(move || {
+                drop(first);
+                if let Some(view) = write(&chunks, 3) {
+                    assert_eq!(view.first_word(), 3);
+                }
+            })
+        };
+        drop(second);
+        let views: Vec<_> = [4, 5].into_iter().map_while(|value| write(&chunks, value)).collect();
+        assert!(views.iter().zip([4, 5]).all(|(view, value)| view.first_word() == value));
+        drop(views);
+        other.join().unwrap();
+        assert_eq!(chunks.free(), 2);
+        let taken = [chunks.take(), chunks.take(), chunks.take()];
+        assert!(taken[0].is_some() && taken[1].is_some() && taken[0] != taken[1] && taken[2].is_none());
     });
 }

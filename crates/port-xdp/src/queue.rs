@@ -1,9 +1,9 @@
 //! One queue of the interface: its socket, and the account of its frames.
 //!
-//! Owns which frame is whose. Each chunk is either free, or on its way in (fill and RX ring), or taken out of the RX ring
-//! and waits for room in the fill ring, or it has payloads that somebody looks at ([`Chunks`]). One of the last may be on
-//! its way out at the same time (TX and completion ring), as may be one that was written to be sent only: the queue is one
-//! of its holders then.
+//! Owns which frame is whose. Some chunks are the queue's for ever, to copy datagrams into, and each is kept or on its way
+//! out (TX and completion ring). Each of the others is either free, or on its way in (fill and RX ring), or taken out of the
+//! RX ring and waits for room in the fill ring, or it has payloads that somebody looks at ([`Chunks`]). One of the last may
+//! be on its way out at the same time: the queue is one of its holders then.
 //!
 //! **Around payloads** only this queue writes, in the hands of the token's holder. It does not while the chunk is on its
 //! way out, when the driver reads there.
@@ -51,8 +51,7 @@ impl Layout {
     }
 }
 
-/// Frames that are not lent, so that there is always one to copy a datagram into. Those of TX that the kernel has taken
-/// out of the ring are not all back yet.
+/// Frames to copy datagrams into. Those of TX that the kernel has taken out of the ring are not all back yet.
 fn kept_to_send(rings: &Rings) -> u32 {
     2 * rings.tx
 }
@@ -63,6 +62,8 @@ pub(crate) struct Queue {
     chunks: Arc<Chunks>,
     /// Is the payload of a chunk on its way out?
     is_leaving: Vec<bool>,
+    /// Chunks to copy datagrams into. The one that came back last is taken first: the processor has its memory near.
+    kept: Vec<u32>,
     /// Chunks to receive into that the fill ring has no room for yet.
     idle: Vec<u32>,
     /// Were frames put that the kernel was not woken for?
@@ -99,14 +100,14 @@ impl Queue {
     /// With frames to receive into.
     fn with(socket: Socket, rings: &Rings) -> Queue {
         let umem = Arc::clone(socket.umem());
-        let (size, count, reserved) =
-            (umem.chunk_size().bytes() as usize, umem.chunks(), kept_to_send(rings) as usize);
+        let (size, count) = (umem.chunk_size().bytes() as usize, umem.chunks());
         // SAFETY: the memory is there for as long as the UMEM, which is kept. This queue accesses a chunk as its holder
         // only: one that is in a ring or was taken out of it and not let go.
-        let chunks = unsafe { Chunks::new(umem.base(), size, count, reserved, Box::new(Arc::clone(&umem))) };
-        let idle = (0..socket.fill.size()).filter_map(|_| chunks.take()).collect();
-        let is_leaving = vec![false; count as usize];
-        let mut queue = Queue { socket, umem, chunks: Arc::new(chunks), is_leaving, idle, waits: false };
+        let chunks = unsafe { Chunks::new(umem.base(), size, count, Box::new(Arc::clone(&umem))) };
+        let take = |count: u32| (0..count).filter_map(|_| chunks.take()).collect();
+        let (kept, idle) = (take(kept_to_send(rings)), take(socket.fill.size()));
+        let (chunks, is_leaving) = (Arc::new(chunks), vec![false; count as usize]);
+        let mut queue = Queue { socket, umem, chunks, is_leaving, kept, idle, waits: false };
         queue.refill();
         queue
     }
@@ -139,7 +140,7 @@ impl Queue {
 
     /// Puts a datagram: around its payload, if that lies in a chunk, else as a copy.
     pub(crate) fn put(&mut self, datagram: &Outgoing<'_>) -> Result<Put, Error> {
-        if self.socket.tx.reserve(1).room() == 0 || self.chunks.free() == 0 {
+        if self.socket.tx.reserve(1).room() == 0 || self.kept.is_empty() {
             self.kick()?;
         }
         if self.socket.tx.reserve(1).room() == 0 {
@@ -189,15 +190,14 @@ impl Queue {
 
     /// Copies a datagram into a chunk.
     fn copy(&mut self, datagram: &Outgoing<'_>) -> Option<Descriptor> {
-        let number = self.chunks.take()?;
+        let number = self.kept.pop()?;
         let size = self.umem.chunk_size().bytes();
         let address = u64::from(number) * u64::from(size);
-        // SAFETY: the chunk was just taken, and this is its lone holder.
+        // SAFETY: the queue is the chunk's lone holder, and it is not on its way out.
         let frame = unsafe { self.umem.bytes_mut(address, size) };
         let written = frame.and_then(|frame| datagram.write(frame)).and_then(|len| u32::try_from(len).ok());
         if written.is_none() {
-            // SAFETY: it was taken here.
-            unsafe { self.chunks.let_go(number) }
+            self.kept.push(number);
         }
         Some(Descriptor { address, len: written?, options: 0 })
     }
@@ -234,11 +234,13 @@ impl Queue {
         let mut sent = self.socket.completion.peek(u32::MAX);
         for address in sent.by_ref() {
             let number = (address / size) as u32;
-            if let Some(is_leaving) = self.is_leaving.get_mut(number as usize) {
-                *is_leaving = false;
+            let Some(is_leaving) = self.is_leaving.get_mut(number as usize) else { continue };
+            if std::mem::take(is_leaving) {
                 // SAFETY: the queue has been a holder since it put the chunk into the TX ring, and the kernel gives each
                 // back once.
                 unsafe { self.chunks.let_go(number) }
+            } else {
+                self.kept.push(number);
             }
         }
         sent.release();
@@ -260,7 +262,7 @@ impl Queue {
             let Some(frame) = (unsafe { self.umem.bytes(address, len) }) else { continue };
             let mut next = (address / size) as u32;
             let taken = carrier.take(frame, |payload| {
-                next = if self.chunks.has(payload) { self.chunks.take_spare()? } else { return None };
+                next = if self.chunks.has(payload) { self.chunks.take()? } else { return None };
                 // SAFETY: the queue is the lone holder of the frame's chunk, which the payload lies in, and the view is
                 // from now on: another chunk is received into.
                 Some(unsafe { self.chunks.view(payload) })
