@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
+use nix::sys::prctl;
 use taut_base::{Error, Result};
 use taut_lock::Mutex;
 
@@ -17,6 +18,10 @@ use crate::role::GRACE;
 /// How long the end of a participant waits for a listener that runs. Lower and more of them are still running when
 /// it is gone, higher and a listener that waits for the thread that ends the participant holds it up for longer.
 const LONGEST_LISTENER: Duration = Duration::from_secs(1);
+
+/// How much later than asked for the last of its looks may come in which it stands by: a tick of most systems. Lower has
+/// them interrupt more often, higher has nobody drive for longer.
+const SLACK: Duration = Duration::from_millis(4);
 
 /// The thread, in the hands of who ends the participant.
 pub(crate) struct Background {
@@ -132,6 +137,20 @@ fn stand_by(inner: &Inner) {
             grace = (grace * 2).min(GRACE.1);
         }
         seen = Some(look);
-        std::thread::park_timeout(grace);
+        if grace < GRACE.1 {
+            thread::park_timeout(grace);
+        } else {
+            park_loosely(grace);
+        }
     }
+}
+
+/// Parks for so long, or until the system looks at its timers for another reason within [`SLACK`] after that: a timer
+/// interrupt of its own in each look takes a virtual machine, and with it a user who does not wait, tens of microseconds.
+fn park_loosely(time: Duration) {
+    // Where it is refused, time is kept as always. Real-time threads have no slack.
+    let _ = prctl::set_timerslack(SLACK.as_nanos() as u64);
+    thread::park_timeout(time);
+    // The thread's own again.
+    let _ = prctl::set_timerslack(0);
 }
