@@ -608,6 +608,7 @@ impl ReaderSide {
         }
         let (payload, payload_kind) = match self.cache.take_fresh(&mut self.info) {
             Some(payload) => (payload, PayloadKind::Data),
+            None if self.cache.unread_count() == 0 => return None,
             None => {
                 let Sample { payload, payload_kind, info } = self.cache.take_next()?;
                 self.info = info;

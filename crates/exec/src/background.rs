@@ -125,11 +125,11 @@ fn stand_by(inner: &Inner) {
             return;
         }
         if seen == Some(look) && user {
-            inner.role.parked.store(true, Ordering::SeqCst);
-            if inner.role.look() == look && !inner.closing.load(Ordering::SeqCst) {
-                std::thread::park();
-            }
-            inner.role.parked.store(false, Ordering::SeqCst);
+            inner.role.rest_while(look, || {
+                if !inner.closing.load(Ordering::SeqCst) {
+                    thread::park();
+                }
+            });
             (seen, grace) = (None, GRACE.0);
             continue;
         }

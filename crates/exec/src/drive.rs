@@ -51,7 +51,7 @@ impl Inner {
                 }
                 self.give_back(core);
             }
-            core = self.step(&readable);
+            core = self.step(&readable, None);
         }
     }
 
@@ -71,7 +71,7 @@ impl Inner {
         self.give_way(&mut core);
         let now = core.now;
         let readable = self.sleep(core, now, until);
-        self.give_back(self.step(&readable));
+        self.give_back(self.step(&readable, None));
     }
 
     /// The same without a wait. Most looks find nothing: those do without the token.
@@ -79,7 +79,7 @@ impl Inner {
         let readable = self.sort(self.glance(now));
         let due = self.polling.due().min(self.promises.next());
         if readable.is_any() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
-            self.give_back(self.step(&readable));
+            self.give_back(self.step(&readable, Some(now)));
         }
     }
 
@@ -152,9 +152,13 @@ impl Inner {
     }
 
     /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the
-    /// token in the end and gives it back, which tells the news.
-    fn step(&self, readable: &Readable) -> MutexGuard<'_, Core> {
-        let mut core = if readable.has_others() { self.hear_others(readable) } else { self.enter() };
+    /// token in the end and gives it back, which tells the news. Who has read the clock just before says so.
+    fn step(&self, readable: &Readable, just_now: Option<Time>) -> MutexGuard<'_, Core> {
+        let mut core = match just_now {
+            _ if readable.has_others() => self.hear_others(readable),
+            Some(just_now) => self.enter_at(just_now),
+            None => self.enter(),
+        };
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Traffic::User);

@@ -375,6 +375,16 @@ impl Inner {
         core
     }
 
+    /// The same for one who has read the clock just before.
+    pub fn enter_at(&self, just_now: Time) -> MutexGuard<'_, Core> {
+        let (mut core, since) = self.await_token();
+        match since {
+            None => core.enter_at(Some(just_now)),
+            since => core.enter(since),
+        }
+        core
+    }
+
     fn try_token(&self) -> Option<MutexGuard<'_, Core>> {
         let token = self.core.try_lock()?;
         self.count_token();

@@ -14,20 +14,23 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 pub(crate) const GRACE: (std::time::Duration, std::time::Duration) =
     (std::time::Duration::from_millis(1), std::time::Duration::from_millis(8));
 
+/// Who has the role, in the lowest bits of the state.
+const WHO: u32 = 3;
 const FREE: u32 = 0;
 const USER: u32 = 1;
 const BACKGROUND: u32 = 2;
+/// The others count how often users have come and whoever had it has gone.
+const CHANGE: u32 = WHO + 1;
 
 /// The role and those who wait for it or for news.
 #[derive(Default)]
 pub(crate) struct Role {
+    /// Who has it, and the count of changes.
     state: AtomicU32,
     /// Threads of the user that want the role while the background thread has it.
     wanted: AtomicUsize,
-    /// Raised with every change of the state.
-    changes: AtomicU32,
     /// The background thread sleeps until it is woken.
-    pub parked: AtomicBool,
+    parked: AtomicBool,
     /// It is to take the role as soon as that is free.
     called: AtomicBool,
     /// What followers wait for.
@@ -49,25 +52,27 @@ pub(crate) enum Claim {
 impl Role {
     /// A thread of the user wants the role.
     pub fn claim(&self) -> Claim {
-        match self.state.compare_exchange(FREE, USER, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => {
-                self.changes.fetch_add(1, Ordering::SeqCst);
-                Claim::Taken
-            }
-            Err(BACKGROUND) => Claim::Background,
+        match self.take(CHANGE | USER) {
+            Ok(_) => Claim::Taken,
+            Err(state) if state & WHO == BACKGROUND => Claim::Background,
             Err(_) => Claim::User,
         }
     }
 
+    /// Adds this to the state, if nobody has the role.
+    fn take(&self, more: u32) -> Result<u32, u32> {
+        let taken = |state: u32| (state & WHO == FREE).then(|| state.wrapping_add(more));
+        self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, taken)
+    }
+
     /// The background thread wants the role.
     pub fn claim_background(&self) -> bool {
-        self.wanted.load(Ordering::SeqCst) == 0
-            && self.state.compare_exchange(FREE, BACKGROUND, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.wanted.load(Ordering::SeqCst) == 0 && self.take(BACKGROUND).is_ok()
     }
 
     /// Does anybody have it?
     pub fn is_taken(&self) -> bool {
-        self.state.load(Ordering::SeqCst) != FREE
+        self.state.load(Ordering::SeqCst) & WHO != FREE
     }
 
     /// Has the background thread take the role if it is free. Returns whether to wake it for that.
@@ -87,18 +92,29 @@ impl Role {
 
     /// Gives the role back. Returns whether the background thread has to be woken for it.
     pub fn release(&self) -> bool {
-        self.state.store(FREE, Ordering::SeqCst);
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        // Nobody else changes it meanwhile.
+        let state = self.state.load(Ordering::Relaxed);
+        self.state.store((state & !WHO).wrapping_add(CHANGE), Ordering::SeqCst);
         if self.followers.load(Ordering::SeqCst) > 0 {
             self.tell_followers();
         }
-        self.parked.swap(false, Ordering::SeqCst)
+        self.parked.load(Ordering::SeqCst) && self.parked.swap(false, Ordering::SeqCst)
     }
 
-    /// State and the count of its changes, for the background thread to see whether anything moves.
+    /// Whether it is free, whether a user has it, and the count of changes, for the background thread to see whether
+    /// anything moves.
     pub fn look(&self) -> (bool, bool, u32) {
         let state = self.state.load(Ordering::SeqCst);
-        (state == FREE, state == USER, self.changes.load(Ordering::SeqCst))
+        (state & WHO == FREE, state & WHO == USER, state / CHANGE)
+    }
+
+    /// Sleeps if nothing has moved since that look. Who releases the role from here on wakes the caller.
+    pub fn rest_while(&self, look: (bool, bool, u32), sleep: impl FnOnce()) {
+        self.parked.store(true, Ordering::SeqCst);
+        if self.look() == look {
+            sleep();
+        }
+        self.parked.store(false, Ordering::SeqCst);
     }
 
     /// The count of news before a look at what is waited for. From here on the caller is told of what changes, until
@@ -118,7 +134,7 @@ impl Role {
     pub fn follow(&self, seen: u32, until: Option<std::time::Instant>, before_sleep: impl FnOnce()) {
         before_sleep();
         // Who frees the role between the look at it and the sleep tells of it, and so there is no sleep.
-        let is_kept = || self.news.seen() == seen && self.state.load(Ordering::SeqCst) != FREE;
+        let is_kept = || self.news.seen() == seen && self.is_taken();
         while is_kept() && self.news.wait(seen, until) {}
     }
 

@@ -256,18 +256,22 @@ impl Queue {
     ) -> usize {
         let size = u64::from(self.umem.chunk_size().bytes());
         let mut received = self.socket.rx.peek(u32::try_from(budget).unwrap_or(u32::MAX));
-        for Descriptor { address, len, .. } in received.by_ref() {
+        let mut next = received.next();
+        next.inspect(|first| self.umem.prefetch(first.address, first.len));
+        while let Some(Descriptor { address, len, .. }) = next {
+            next = received.next();
+            next.inspect(|after| self.umem.prefetch(after.address, after.len));
             // SAFETY: a frame that was received is ours until it is in the fill ring. No other process has a descriptor
             // of the memory: `taut netd`, which may have made it, closes its own.
             let Some(frame) = (unsafe { self.umem.bytes(address, len) }) else { continue };
-            let mut next = (address / size) as u32;
+            let mut instead = (address / size) as u32;
             let taken = carrier.take(frame, |payload| {
-                next = if self.chunks.has(payload) { self.chunks.take()? } else { return None };
+                instead = if self.chunks.has(payload) { self.chunks.take()? } else { return None };
                 // SAFETY: the queue is the lone holder of the frame's chunk, which the payload lies in, and the view is
                 // from now on: another chunk is received into.
                 Some(unsafe { self.chunks.view(payload) })
             });
-            self.idle.push(next);
+            self.idle.push(instead);
             taken.into_iter().for_each(&mut *sink);
         }
         let taken = received.release() as usize;

@@ -64,23 +64,29 @@ const DECODED_AT_ONCE: usize = 1_024;
 /// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
 #[inline]
 pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door) -> Option<Sample<T>> {
-    loop {
-        let (mut sample, mut large) = (None, None);
-        executor.take_next(door, |taken| {
-            if taken.payload.len() <= DECODED_AT_ONCE {
-                sample = decode(taken.payload, taken.payload_kind, taken.info);
-            } else {
-                large = Some(taken.keep());
-            }
-        })?;
-        if let Some(large) = large {
-            sample = decode_sample(large);
-        }
-        if sample.is_some() {
-            return sample;
-        }
+    // One place for it, which the caller has: a sample may be long.
+    let mut sample = None;
+    while take_one(executor, door, &mut sample) && sample.is_none() {
         log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
     }
+    sample
+}
+
+/// The same into `sample`, which stays as it is if it is none of the type. `false` if there is none.
+#[inline]
+fn take_one<T: DdsType>(executor: &Executor, door: &Door, sample: &mut Option<Sample<T>>) -> bool {
+    let mut large = None;
+    let taken = executor.take_next(door, |taken| {
+        if taken.payload.len() <= DECODED_AT_ONCE {
+            *sample = decode(taken.payload, taken.payload_kind, taken.info);
+        } else {
+            large = Some(taken.keep());
+        }
+    });
+    if let Some(large) = large {
+        *sample = decode_sample(large);
+    }
+    taken.is_some()
 }
 
 impl<T: DdsType> DataReader<T> {

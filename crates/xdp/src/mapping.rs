@@ -8,6 +8,9 @@ use std::ptr::NonNull;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+/// Bytes that processors fetch at once.
+const LINE: usize = 64;
+
 /// Invariant: from `base`, the start of a page, `len` bytes are mapped shared, readable and writable until
 /// drop.
 pub(crate) struct Mapping {
@@ -37,6 +40,23 @@ impl Mapping {
 
     pub fn base(&self) -> NonNull<u8> {
         self.base
+    }
+
+    /// Has the processor fetch memory that another one has written, without waiting for it: `len` bytes from a place on.
+    /// *Cost*: one instruction for each line of 64 bytes.
+    #[inline]
+    pub fn prefetch(&self, place: usize, len: usize) {
+        for line in (place..place + len).step_by(LINE) {
+            let address = self.base.as_ptr().wrapping_add(line);
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a hint, which reads nothing that the program sees, at any address.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(address.cast())
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = address;
+        }
     }
 }
 

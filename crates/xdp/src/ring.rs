@@ -114,9 +114,14 @@ impl Area {
 
     #[inline]
     fn word(&self, number: u32, word: usize) -> &AtomicU64 {
-        let at = self.entries + ((number & (self.size - 1)) as usize * self.words + word) * 8;
         // SAFETY: the type's invariant: the number is taken modulo the size, and `word` is below `words`.
-        unsafe { self.mapping.base().byte_add(at).cast().as_ref() }
+        unsafe { self.mapping.base().byte_add(self.place(number, word)).cast().as_ref() }
+    }
+
+    /// Where a word of an entry is.
+    #[inline]
+    fn place(&self, number: u32, word: usize) -> usize {
+        self.entries + ((number & (self.size - 1)) as usize * self.words + word) * 8
     }
 
     fn needs_wakeup(&self) -> bool {
@@ -263,11 +268,15 @@ impl<E: Entry> Consumer<E> {
 pub struct Glance(Arc<Area>);
 
 impl Glance {
-    /// Are there entries that were not released yet? *Cost*: two loads.
+    /// Are there entries that were not released yet? The first one is fetched then, as it is read soon. *Cost*: two loads.
     #[inline]
     pub fn is_any(&self) -> bool {
-        let [produced, consumed] = [self.0.producer, self.0.consumer].map(|at| self.0.half(at));
-        produced.load(Ordering::Relaxed) != consumed.load(Ordering::Relaxed)
+        let [produced, consumed] =
+            [self.0.producer, self.0.consumer].map(|at| self.0.half(at).load(Ordering::Relaxed));
+        if produced != consumed {
+            self.0.mapping.prefetch(self.0.place(consumed, 0), 1);
+        }
+        produced != consumed
     }
 }
 

@@ -13,6 +13,8 @@ pub const MATCH_WITHIN: Duration = Duration::from_secs(20);
 /// What a reliable writer may wait for its readers: the contract's limit after the last sample, and longer
 /// than any machine stalls before it.
 const BLOCK_AT_MOST: Duration = Duration::from_secs(5);
+/// How often who drives itself looks in one call. Lower asks more often whether the run has ended or the next is to be sent, higher comes late to that.
+const LOOKS: usize = 8;
 
 /// A participant.
 pub struct Domain(pub DomainParticipant);
@@ -126,8 +128,13 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
                 return Ok(Some(found));
             }
             if self.drives {
-                self.participant.run_once(taut::Duration::ZERO)?;
-                return Ok(take(reader)?);
+                for _ in 0..LOOKS {
+                    self.participant.run_once(taut::Duration::ZERO)?;
+                    if let Some(found) = take(reader)? {
+                        return Ok(Some(found));
+                    }
+                }
+                return Ok(None);
             }
             if self.spin {
                 return Ok(None);

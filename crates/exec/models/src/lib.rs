@@ -27,6 +27,7 @@ mod held_samples;
 mod inheriting_lock;
 mod kernel;
 mod left_writes;
+mod standing_by;
 
 /// How often loom takes the processor from a thread that could go on, if `LOOM_MAX_PREEMPTIONS` does not say.
 /// One more multiplies the time by about ten; with fewer, models miss faults that were put in.

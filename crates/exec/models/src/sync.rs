@@ -62,6 +62,15 @@ macro_rules! counts {
             pub fn fetch_sub(&self, less: $value, ordering: Ordering) -> $value {
                 in_order(ordering, || self.0.fetch_sub(less, ordering))
             }
+
+            pub fn fetch_update(
+                &self,
+                ordering: Ordering,
+                failed: Ordering,
+                to: impl FnMut($value) -> Option<$value>,
+            ) -> Result<$value, $value> {
+                in_order(ordering, || self.0.fetch_update(ordering, failed, to))
+            }
         }
     )*};
 }

@@ -1,0 +1,47 @@
+//! The thread that stands by while a user drives: [`crate::role::Role`].
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use crate::explore;
+use crate::role::{Claim, Role};
+
+/// It goes to sleep while the user gives the role back: it is woken, or it does not sleep.
+#[test]
+fn nobody_sleeps_beside_a_role_that_is_free() {
+    explore(|| {
+        let role = Arc::new(Role::default());
+        assert!(role.claim() == Claim::Taken);
+        let look = role.look();
+        let user = {
+            let role = Arc::clone(&role);
+            thread::spawn(move || role.release())
+        };
+        let mut user = Some(user);
+        role.rest_while(look, || {
+            let wakes = user.take().unwrap().join().unwrap();
+            assert!(wakes, "nobody wakes who sleeps now");
+        });
+        user.into_iter().for_each(|user| _ = user.join().unwrap());
+        assert!(role.claim_background() && role.claim() == Claim::Background);
+    });
+}
+
+/// Two want it: one gets it.
+#[test]
+fn one_has_it() {
+    explore(|| {
+        let role = Arc::new(Role::default());
+        let background = {
+            let role = Arc::clone(&role);
+            thread::spawn(move || role.claim_background())
+        };
+        let claim = role.claim();
+        let is_background = background.join().unwrap();
+        assert_eq!(claim == Claim::Taken, !is_background);
+        let before = role.look();
+        role.release();
+        assert!(role.look() != before && role.look().0, "it is free, and has moved");
+    });
+}
