@@ -111,8 +111,10 @@ impl Lending {
         let (bytes, is_ours) = unsafe { (bytes_of(frame), !is_shared(frame)) };
         let mut instead = None;
         take(bytes, &mut |part| {
-            let is_inside = is_ours && bytes.as_ptr_range().contains(&part.as_ptr());
-            if !is_inside || instead.is_some() || !self.chunks.has(part) {
+            // A driver may have put the bytes elsewhere than into the frame's own memory.
+            let is_its_own = self.chunks.has(part) && self.pool.at(self.number_of(part)) == Some(frame);
+            let is_inside = bytes.as_ptr_range().contains(&part.as_ptr());
+            if !is_ours || !is_inside || !is_its_own || instead.is_some() {
                 return None;
             }
             let number = self.chunks.take_spare()?;
