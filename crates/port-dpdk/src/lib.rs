@@ -37,11 +37,11 @@ pub struct DpdkConfig {
 
 /// Frames to and from the stations of one device.
 pub struct DpdkPort {
-    device: Device,
-    carrier: Carrier,
-    /// To be sent with the next flush.
+    /// To be sent with the next flush. Ends before the device, whose memory would not be given back else.
     out: Burst,
     come: Burst,
+    device: Device,
+    carrier: Carrier,
     /// Bytes of the longest frame.
     room: usize,
 }
