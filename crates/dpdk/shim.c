@@ -5,6 +5,8 @@
  * Results are 0 or a negative error number, as DPDK has them.
  */
 #define _GNU_SOURCE
+/* Frames whose bytes lie where they are told to. */
+#define ALLOW_EXPERIMENTAL_API
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,6 +27,7 @@
 #include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_memzone.h>
 
 /* The log: what DPDK says while it does something, to be told if that fails. */
 
@@ -432,22 +436,112 @@ int taut_dpdk_statistics(uint16_t port, struct taut_dpdk_statistics *statistics)
 
 /* Frames. */
 
-struct rte_mempool *taut_dpdk_pool(const char *name, uint32_t frames, uint32_t cache, uint16_t room, uint16_t port)
+struct taut_dpdk_pool {
+	struct rte_mempool *pool;
+	const struct rte_memzone *memory;
+	uint8_t *bytes;
+	uint32_t frames;
+	uint32_t cache;
+	uint16_t stride;
+	uint16_t shift;
+};
+
+/*
+ * A pool whose frames have their bytes one behind the other in one piece of DPDK's memory, `stride` apart, and each
+ * from `shift` on. Cards address it by pages, where the kernel says what these are called; then a stride that does not
+ * divide them is refused, as there are too few frames.
+ */
+static int fill_pool(struct taut_dpdk_pool *pool, const char *name, int node)
 {
-	return rte_pktmbuf_pool_create(name, frames, cache, 0, RTE_PKTMBUF_HEADROOM + room,
-				       rte_eth_dev_socket_id(port));
+	const size_t len = pool->memory->len;
+	const size_t page = rte_eal_iova_mode() == RTE_IOVA_PA ? pool->memory->hugepage_sz : len;
+	struct rte_pktmbuf_extmem *pieces = calloc(len / page + 2, sizeof(*pieces));
+	size_t at, end;
+	unsigned int count = 0;
+
+	if (pieces == NULL)
+		return -ENOMEM;
+	for (at = 0; at < len; at = end) {
+		end = len;
+		if (page < len)
+			end = RTE_MIN(len, (size_t)(RTE_PTR_ALIGN_CEIL(pool->bytes + at + 1, page) - pool->bytes));
+		/* The length is for the number of frames: what each has begins and ends within its stride. */
+		pieces[count].buf_ptr = pool->bytes + at + pool->shift;
+		pieces[count].buf_iova = rte_mem_virt2iova(pool->bytes + at) + pool->shift;
+		pieces[count].buf_len = end - at;
+		pieces[count++].elt_size = pool->stride;
+	}
+	pool->pool = rte_pktmbuf_pool_create_extbuf(name, pool->frames, pool->cache, 0, pool->stride - pool->shift, node,
+						    pieces, count);
+	free(pieces);
+	return pool->pool != NULL ? 0 : -rte_errno;
 }
 
-/* Frees a pool that has all of its frames. What is out keeps it for ever. */
-void taut_dpdk_drop_pool(struct rte_mempool *pool)
+/* Sets the pool and its memory, in which the first frame's part begins at `bytes`. */
+int taut_dpdk_pool(struct taut_dpdk_pool *pool, const char *name, uint16_t port)
 {
-	if (rte_mempool_full(pool))
-		rte_mempool_free(pool);
+	const int node = rte_eth_dev_socket_id(port);
+	const unsigned int align = rte_is_power_of_2(pool->stride) ? pool->stride : RTE_CACHE_LINE_SIZE;
+	int result;
+
+	pool->memory = rte_memzone_reserve_aligned(name, (size_t)pool->frames * pool->stride, node, 0, align);
+	if (pool->memory == NULL)
+		return -rte_errno;
+	pool->bytes = pool->memory->addr;
+	result = fill_pool(pool, name, node);
+	if (result != 0)
+		rte_memzone_free(pool->memory);
+	return result;
 }
 
-int taut_dpdk_errno(void)
+/* Takes all frames of a pool that has them, in the order of their bytes. */
+int taut_dpdk_take_all(const struct taut_dpdk_pool *pool, struct rte_mbuf **frames)
 {
-	return rte_errno;
+	uint32_t at;
+
+	for (at = 0; at < pool->frames; at++) {
+		struct rte_mbuf *frame = rte_pktmbuf_alloc(pool->pool);
+
+		if (frame == NULL)
+			return -ENOBUFS;
+		frames[(size_t)((uint8_t *)frame->buf_addr - pool->bytes) / pool->stride] = frame;
+	}
+	return 0;
+}
+
+static void add_shared(struct rte_mempool *pool, void *shared, void *frame, unsigned int at)
+{
+	(void)pool;
+	(void)at;
+	*(uint32_t *)shared += rte_mbuf_refcnt_read(frame) > 1;
+}
+
+/* Frees a pool that has all of its frames but `ours`, which nobody sends. What is out keeps it for ever. */
+void taut_dpdk_drop_pool(const struct taut_dpdk_pool *pool, uint32_t ours)
+{
+	uint32_t shared = 0;
+
+	rte_mempool_obj_iter(pool->pool, add_shared, &shared);
+	if (shared > 0 || rte_mempool_avail_count(pool->pool) + ours < pool->frames)
+		return;
+	rte_mempool_free(pool->pool);
+	rte_memzone_free(pool->memory);
+}
+
+/* Has a frame of ours be sent, from there on and so long: who sends it frees the second of its two references. */
+void taut_dpdk_share(struct rte_mbuf *frame, uint16_t start, uint16_t len)
+{
+	rte_pktmbuf_reset(frame);
+	frame->data_off = start;
+	frame->data_len = len;
+	frame->pkt_len = len;
+	rte_mbuf_refcnt_set(frame, 2);
+}
+
+/* What whoever had it did comes before it is not. */
+int taut_dpdk_is_shared(const struct rte_mbuf *frame)
+{
+	return __atomic_load_n(&frame->refcnt, __ATOMIC_ACQUIRE) > 1;
 }
 
 struct rte_mbuf *taut_dpdk_frame(struct rte_mempool *pool)
@@ -468,12 +562,14 @@ uint8_t *taut_dpdk_bytes(struct rte_mbuf *frame, uint16_t *len)
 
 /*
  * A frame gets no longer than the room that it has behind the headroom, wherever it begins: drivers take that for the
- * longest there is, and memif's copies into as much.
+ * longest there is, and memif's copies into as much. One that is ours and another's is as it is.
  */
 static uint16_t left_of(const struct rte_mbuf *frame)
 {
 	uint32_t most = frame->buf_len - RTE_MIN(frame->buf_len, (uint16_t)RTE_PKTMBUF_HEADROOM);
 
+	if (rte_mbuf_refcnt_read(frame) > 1)
+		return 0;
 	return (uint16_t)(most - RTE_MIN(most, rte_pktmbuf_data_len(frame)));
 }
 

@@ -79,6 +79,15 @@ impl Burst {
         frames.iter().map(|mbuf| unsafe { bytes_of(NonNull::new_unchecked(*mbuf)) })
     }
 
+    /// Has each, in their order, be replaced by what `other` makes of it, an mbuf as that of a [`Mbuf`].
+    pub(crate) fn exchange(&mut self, mut other: impl FnMut(NonNull<RawMbuf>) -> NonNull<RawMbuf>) {
+        for frame in &mut self.frames[self.start..self.end] {
+            if let Some(mbuf) = NonNull::new(*frame) {
+                *frame = other(mbuf).as_ptr();
+            }
+        }
+    }
+
     /// Gives all back to their pools.
     pub fn clear(&mut self) {
         let (start, len) = (self.start, self.len());

@@ -6,14 +6,21 @@
 
 use std::ffi::CStr;
 use std::ptr;
+use std::sync::Arc;
+
+use taut_mem::{Bytes, Chunks, Wrap};
 
 use crate::eal::{Eal, c_string, control, said};
 use crate::ffi::{self, Counts, Facts, RawDevice, RawMbuf, Setup};
-use crate::pool::Pool;
+use crate::lend::Lending;
+use crate::pool::{Pool, Wanted};
 use crate::{BURST, Burst, Error, Mbuf};
 
 /// Ethernet with two tags.
 const HEADER: u16 = 22;
+/// More than that is left free before a payload that is written into a frame, so that headers fit in, less DPDK's own
+/// headroom, and behind it. Less has the longest payloads of a long MTU copied.
+const AROUND: u16 = 192;
 /// As much room as drivers expect of a frame at least, the headroom that DPDK adds not counted (rte_mbuf.h).
 const LEAST_ROOM: u16 = 2_048;
 /// The room of a frame and its headroom are counted in 16 bits.
@@ -45,6 +52,12 @@ pub struct DeviceConfig {
     pub tx_descriptors: u16,
     /// Frames beside those in the queues, for who writes or keeps some. *Range*: up to 4,194,304.
     pub spare_frames: u32,
+    /// Frames that payloads may lie in beside those: views of what has come, and what is written where it is sent from;
+    /// see [`Device::chunks`]. *Range*: up to 4,194,304.
+    pub lent_frames: u32,
+    /// Where the bytes of a frame that has come begin, as many bytes behind a multiple of eight; a driver may choose
+    /// otherwise. *Range*: 0 to 7.
+    pub shift: u16,
     /// The MTU in bytes, Ethernet's header not counted; `None`: as the driver has it.
     pub mtu: Option<u16>,
 }
@@ -57,6 +70,8 @@ impl Default for DeviceConfig {
             rx_descriptors: 1_024,
             tx_descriptors: 1_024,
             spare_frames: 1_024,
+            lent_frames: 0,
+            shift: 0,
             mtu: None,
         }
     }
@@ -109,7 +124,7 @@ pub struct Device {
     /// Have we had the driver receive all frames?
     promiscuous: bool,
     /// Ends last: the driver gives its frames back before.
-    pool: Option<Pool>,
+    frames: Option<Lending>,
 }
 
 // SAFETY: the type's invariant: nobody else uses it, and DPDK asks for no thread.
@@ -147,9 +162,9 @@ impl Device {
         if let Some(mtu) = config.mtu.filter(|mtu| *mtu > MOST_MTU) {
             return Err(Error::BadMtu { device: name_of(name).to_string(), mtu, said: String::new() });
         }
-        if config.spare_frames > MOST_SPARE {
-            let text =
-                format!("{} spare frames are too many: choose {MOST_SPARE} at most", config.spare_frames);
+        let spare = config.spare_frames.max(config.lent_frames);
+        if spare > MOST_SPARE {
+            let text = format!("{spare} spare frames are too many: choose {MOST_SPARE} at most");
             return Err(Error::BadParameter(text));
         }
         let (device, result) = {
@@ -200,7 +215,7 @@ impl Device {
             tx_queues: 0,
             split: 0,
             promiscuous: false,
-            pool: None,
+            frames: None,
         })
     }
 
@@ -235,11 +250,12 @@ impl Device {
         let queued = [(setup.rx_queues, setup.rx_descriptors), (setup.tx_queues, setup.tx_descriptors)];
         let queued: u32 = queued.iter().map(|(queues, each)| u32::from(*queues) * u32::from(*each)).sum();
         let frames = queued.saturating_add(config.spare_frames + 2 * BURST as u32);
-        let room = self.mtu().min(MOST_MTU).saturating_add(HEADER).max(LEAST_ROOM);
-        let pool = Pool::new(frames, room, self.number)?;
-        setup.pool = pool.as_ptr();
-        // From here on the driver may have frames of it.
-        self.pool = Some(pool);
+        let room = self.mtu().min(MOST_MTU).saturating_add(HEADER + AROUND).max(LEAST_ROOM);
+        let wanted = Wanted { frames, lent: config.lent_frames, room, shift: config.shift.min(7) };
+        let frames = Lending::new(Pool::new(wanted, self.number)?);
+        setup.pool = frames.as_ref().map_or(ptr::null_mut(), |frames| frames.pool().as_ptr());
+        // From here on the driver may have some of them.
+        self.frames = frames;
         // SAFETY: the type's invariant, and that of the pool, which lives until it is closed; the lock is held.
         self.done("rte_eth_rx_queue_setup", unsafe { ffi::taut_dpdk_queues(self.number, &setup) })?;
         (self.rx_queues, self.tx_queues) = (setup.rx_queues, setup.tx_queues);
@@ -318,7 +334,49 @@ impl Device {
 
     /// An empty frame to send; `None` if all are in use.
     pub fn frame(&self) -> Option<Mbuf> {
-        self.pool.as_ref()?.frame()
+        self.frames.as_ref()?.pool().frame()
+    }
+
+    /// The chunks of the frames that are lent: a payload that is written into one is sent from there. They are there for as
+    /// long as somebody has them, if the device has gone, too.
+    pub fn chunks(&self) -> Option<&Arc<Chunks>> {
+        self.frames.as_ref().map(Lending::chunks)
+    }
+
+    /// Adds a frame to a burst around a payload that lies in one of [`Device::chunks`], which is not copied. `false` if it
+    /// is to be copied: the payload is being sent already, is not all of what was written, or has no room around it; or
+    /// the burst is full. `header` as of [`taut_mem::Outbound::wrap`].
+    #[inline]
+    pub fn wrap(
+        &mut self,
+        datagram: Wrap<'_>,
+        header: impl FnOnce(&[u8], &mut [u8]) -> Option<()>,
+        burst: &mut Burst,
+    ) -> bool {
+        self.frames.as_mut().is_some_and(|frames| frames.wrap(burst, datagram, header))
+    }
+
+    /// Looks which frames around payloads the driver has done with, which some drivers are only when further ones are
+    /// sent. *Cost*: a look at the oldest, if there is one.
+    #[inline]
+    pub fn take_back(&mut self) {
+        if let Some(frames) = &mut self.frames {
+            frames.take_back();
+        }
+    }
+
+    /// Gives the bytes of each frame of a burst to `take`, in their order, with what makes a view of a part of them that
+    /// stays where it is; `None` of it if no frame can take the place of this one. The frames are in the burst still, or
+    /// others instead.
+    #[inline]
+    pub fn take_each(
+        &self,
+        burst: &mut Burst,
+        mut take: impl FnMut(&[u8], &mut dyn FnMut(&[u8]) -> Option<Bytes>),
+    ) {
+        let Some(frames) = &self.frames else { return };
+        // SAFETY: the frame is the burst's, which gets the other one for it.
+        burst.exchange(|frame| unsafe { frames.take(frame, &mut take) });
     }
 
     /// Adds frames that have come by a queue to a burst, as many as it has room for. Returns how many; none come by a
@@ -407,6 +465,7 @@ impl Drop for Device {
             let (promiscuous, is_memif) = (self.promiscuous.into(), (self.driver == MEMIF).into());
             ffi::taut_dpdk_close(self.number, self.device, promiscuous, is_memif);
         }
+        self.take_back();
     }
 }
 

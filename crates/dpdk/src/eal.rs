@@ -61,10 +61,10 @@ pub struct EalConfig {
 }
 
 impl Default for EalConfig {
-    /// 64 MiB of ordinary memory, no cards, silent.
+    /// 256 MiB of ordinary memory, no cards, silent: enough for some devices at an MTU of 1,500.
     fn default() -> EalConfig {
         EalConfig {
-            memory: Memory::Ordinary { mib: 64 },
+            memory: Memory::Ordinary { mib: 256 },
             devices: Vec::new(),
             core: None,
             loudness: Loudness::Silent,
@@ -152,7 +152,7 @@ fn arguments(config: &EalConfig) -> Result<Vec<CString>, Error> {
             words.extend(["--no-huge".to_string(), "--no-shconf".to_string(), format!("-m{mib}")]);
         }
         Memory::Ordinary { mib } => {
-            let text = format!("{mib} MiB of memory are out of range: choose 64, or from 16 to {MOST_MIB}");
+            let text = format!("{mib} MiB of memory are out of range: choose 256, or from 16 to {MOST_MIB}");
             return Err(Error::BadParameter(text));
         }
         // In one file, drivers can pass it on as one.
@@ -231,7 +231,7 @@ mod tests {
             "--log-level=4",
             "--no-huge",
             "--no-shconf",
-            "-m64",
+            "-m256",
             "--no-pci",
         ];
         assert_eq!(words(&config), expected);
@@ -266,6 +266,6 @@ mod tests {
         let many = EalConfig { arguments: vec!["-v".into(); 65], ..EalConfig::default() };
         assert!(arguments(&many).unwrap_err().to_string().contains("at most 64"));
         let small = EalConfig { memory: Memory::Ordinary { mib: 15 }, ..EalConfig::default() };
-        assert!(arguments(&small).unwrap_err().to_string().contains("choose 64"));
+        assert!(arguments(&small).unwrap_err().to_string().contains("choose 256"));
     }
 }

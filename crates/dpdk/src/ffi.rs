@@ -16,6 +16,12 @@ pub(crate) struct Mempool {
     _opaque: [u8; 0],
 }
 
+/// struct rte_memzone.
+#[repr(C)]
+pub(crate) struct Memzone {
+    _opaque: [u8; 0],
+}
+
 /// struct rte_device.
 #[repr(C)]
 pub(crate) struct RawDevice {
@@ -43,6 +49,18 @@ pub(crate) struct Setup {
     pub tx_descriptors: u16,
 }
 
+/// struct taut_dpdk_pool.
+#[repr(C)]
+pub(crate) struct RawPool {
+    pub pool: *mut Mempool,
+    pub memory: *const Memzone,
+    pub bytes: *mut u8,
+    pub frames: u32,
+    pub cache: u32,
+    pub stride: u16,
+    pub shift: u16,
+}
+
 /// struct taut_dpdk_statistics.
 #[repr(C)]
 #[derive(Default)]
@@ -63,7 +81,8 @@ pub(crate) struct Counts {
 // - `probe`, `configure`, `queues`, `guard`, `run`, `close` and `pool` are called by one thread at a time;
 // - a queue is one that was set up, of a port that runs, and used by one thread at a time;
 // - a frame is the caller's, who gives it away with `free`, and with `tx` if that says so;
-// - a pool is not dropped twice, and nobody takes frames from it after that.
+// - a pool is not dropped twice, and nobody takes frames from it after that; all are taken when none is in use;
+// - a frame that is shared is in no pool, and is not shared yet; from then on it has two owners.
 unsafe extern "C" {
     pub fn taut_dpdk_said(into: *mut c_char, room: usize) -> usize;
     pub fn taut_dpdk_start(argc: c_int, argv: *mut *mut c_char, loudness: u32) -> c_int;
@@ -83,10 +102,11 @@ unsafe extern "C" {
     pub fn taut_dpdk_receive_groups(port: u16) -> c_int;
     pub fn taut_dpdk_statistics(port: u16, counts: *mut Counts) -> c_int;
 
-    pub fn taut_dpdk_pool(name: *const c_char, frames: u32, cache: u32, room: u16, port: u16)
-    -> *mut Mempool;
-    pub fn taut_dpdk_drop_pool(pool: *mut Mempool);
-    pub fn taut_dpdk_errno() -> c_int;
+    pub fn taut_dpdk_pool(pool: *mut RawPool, name: *const c_char, port: u16) -> c_int;
+    pub fn taut_dpdk_take_all(pool: *const RawPool, frames: *mut *mut RawMbuf) -> c_int;
+    pub fn taut_dpdk_drop_pool(pool: *const RawPool, ours: u32);
+    pub fn taut_dpdk_share(frame: *mut RawMbuf, start: u16, len: u16);
+    pub fn taut_dpdk_is_shared(frame: *const RawMbuf) -> c_int;
     pub fn taut_dpdk_frame(pool: *mut Mempool) -> *mut RawMbuf;
     pub fn taut_dpdk_free(frames: *mut *mut RawMbuf, count: u32);
     pub fn taut_dpdk_bytes(frame: *mut RawMbuf, len: *mut u16) -> *mut u8;

@@ -1,7 +1,8 @@
 //! Bare DPDK 22.11: what of it a port needs, one small file for each concept.
 //!
 //! Owns the start of DPDK in this process (`Eal`), devices with their queues and their memory (`Device`), and
-//! frames (`Mbuf`) and bursts of them (`Burst`), which are freed when they are dropped. Knows nothing of RTPS, writes
+//! frames (`Mbuf`) and bursts of them (`Burst`), which are freed when they are dropped. Payloads of frames can be lent
+//! (`taut_mem::Chunks`). Knows nothing of RTPS, writes
 //! no header, has no thread and looks at no clock. The port above it is the only caller.
 //!
 //! All of it is there with the feature `dpdk` only, which needs libdpdk; without it [`available`] says so.
@@ -33,6 +34,8 @@ mod eal;
 mod error;
 #[cfg(feature = "dpdk")]
 mod ffi;
+#[cfg(feature = "dpdk")]
+mod lend;
 #[cfg(feature = "dpdk")]
 mod mbuf;
 #[cfg(feature = "dpdk")]

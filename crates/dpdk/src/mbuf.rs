@@ -10,7 +10,8 @@ use crate::ffi::{self, RawMbuf};
 
 /// A frame that is ours.
 ///
-/// Invariant: the mbuf is of one piece and has no other owner; the pool that it came from is alive for as long.
+/// Invariant: the mbuf is of one piece, and the pool that it came from is alive for as long. It has no other owner; or one
+/// more, [`crate::lend`], and then nobody writes its bytes, nor adds to them.
 #[derive(Debug)]
 pub struct Mbuf(NonNull<RawMbuf>);
 
@@ -39,13 +40,16 @@ impl Mbuf {
         unsafe { bytes_of(self.0) }
     }
 
-    /// Its bytes, to change them.
+    /// Its bytes, to change them; none of one whose payload is lent.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let mut len = 0;
         // SAFETY: the type's invariant.
         let start = unsafe { ffi::taut_dpdk_bytes(self.0.as_ptr(), &mut len) };
+        // SAFETY: the type's invariant.
+        let is_shared = unsafe { ffi::taut_dpdk_is_shared(self.0.as_ptr()) } != 0;
+        let len = if is_shared { 0 } else { len.into() };
         // SAFETY: the bytes of a frame, which has no other owner and which the result borrows for itself.
-        unsafe { slice::from_raw_parts_mut(start, len.into()) }
+        unsafe { slice::from_raw_parts_mut(start, len) }
     }
 
     /// How many bytes can be added behind.

@@ -5,8 +5,9 @@
 use std::net::Ipv4Addr;
 
 use taut_base::Locator;
+use taut_mem::gather;
 
-use crate::header::{Header, Mac, Opened, Station, gather};
+use crate::header::{Header, Mac, Opened, Station};
 use crate::layer::{Datagram, FrameEnds, Refused};
 
 /// The type of our frames: the first of the two that IEEE 802 leaves to local experiments.

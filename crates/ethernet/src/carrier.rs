@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use taut_base::Locator;
-use taut_mem::{Bytes, Pool};
+use taut_mem::{Bytes, Chunks, Pool, Wrap, gather};
 use taut_port::{Frame, Traffic};
 
-use crate::header::{Header, Station};
+use crate::header::Station;
 use crate::layer::{Datagram, Layer, NoRoute, Refused, Route};
 
 /// Bytes of a buffer that a datagram is received into: those of the largest frame that is taken.
@@ -91,6 +91,18 @@ pub enum Put {
     Failed,
 }
 
+impl Put {
+    /// It will be sent, from its place or as a copy; `is_lent`: its payload lies in one of the port's chunks.
+    #[inline]
+    pub fn sent(is_lent: bool, in_place: bool) -> Put {
+        match (is_lent, in_place) {
+            (_, true) => Put::InPlace,
+            (true, false) => Put::CopiedAgain,
+            (false, false) => Put::Taken,
+        }
+    }
+}
+
 /// A datagram that can be written into a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
@@ -100,29 +112,27 @@ pub struct Outgoing<'a> {
     parts: &'a [&'a [u8]],
 }
 
-impl Outgoing<'_> {
+impl<'a> Outgoing<'a> {
     /// Writes it; see [`Route::write`].
     #[inline]
     pub fn write(&self, frame: &mut [u8]) -> Option<usize> {
         self.route.write(frame, self.own, self.mark, self.parts)
     }
 
-    /// The datagram.
+    /// It around the part that lies in one of these chunks; `None` if none does.
     #[inline]
-    pub fn parts(&self) -> &[&[u8]] {
-        self.parts
+    pub fn wrap(&self, chunks: &Chunks) -> Option<Wrap<'a>> {
+        let at = self.parts.iter().position(|part| chunks.has(part))?;
+        let (before, [payload, after @ ..]) = self.parts.split_at_checked(at)? else { return None };
+        Some(Wrap { before, payload, after, header_len: self.route.header_len(self.own) })
     }
 
-    /// Bytes of headers in front of it.
+    /// Writes the headers for the datagram in one piece into a place of their length; see [`Route::header`].
     #[inline]
-    pub fn header_len(&self) -> usize {
-        self.route.header_len(self.own)
-    }
-
-    /// The headers for the datagram in one piece; see [`Route::header`].
-    #[inline]
-    pub fn header(&self, datagram: &[u8]) -> Option<Header> {
-        self.route.header(self.own, self.mark, datagram)
+    pub fn write_header(&self, datagram: &[u8], place: &mut [u8]) -> Option<()> {
+        let header = self.route.header(self.own, self.mark, datagram)?;
+        gather(place, &[header.bytes()]);
+        Some(())
     }
 }
 

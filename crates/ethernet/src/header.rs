@@ -71,15 +71,6 @@ impl Header {
     }
 }
 
-/// The parts of a datagram one behind the other; `place` is as long as they are.
-pub fn gather(mut place: &mut [u8], parts: &[&[u8]]) {
-    for part in parts {
-        let (now, later) = place.split_at_mut(part.len().min(place.len()));
-        now.copy_from_slice(part);
-        place = later;
-    }
-}
-
 /// A frame behind Ethernet's header.
 pub(crate) struct Opened<'a> {
     pub to: Mac,

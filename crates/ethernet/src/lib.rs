@@ -25,6 +25,6 @@ mod udp;
 
 pub use bare::{ETHERTYPE, group};
 pub use carrier::{Carrier, Outgoing, Put, Stats};
-pub use header::{Header, Mac, Station, gather};
+pub use header::{Header, Mac, Station};
 pub use layer::{Datagram, FrameEnds, Layer, NoRoute, Reached, Refused, Route};
 pub use own::{OwnAddress, OwnIp, SocketNetwork};

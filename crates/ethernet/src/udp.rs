@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use taut_mem::gather;
 use taut_port::Traffic;
 
 use crate::checksum::Sum;
-use crate::header::{Header, Mac, Opened, Station, gather};
+use crate::header::{Header, Mac, Opened, Station};
 use crate::layer::{Datagram, Refused};
 
 const IPV4: usize = 20;

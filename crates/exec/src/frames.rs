@@ -204,7 +204,11 @@ impl Frames {
 
     /// The chunks that payloads are sent from as they are.
     pub fn chunks(&self) -> Option<&Arc<Chunks>> {
-        self.xdp().and_then(XdpPort::chunks)
+        match self {
+            Frames::Xdp(xdp) => xdp.chunks(),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.chunks(),
+        }
     }
 
     pub fn stats(&self) -> Stats {

@@ -89,6 +89,11 @@ impl Chunks {
         self.size.saturating_sub(START + TAILROOM)
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.cells.len()
+    }
+
     /// How many are free. *Cost*: a look at each.
     pub fn free(&self) -> usize {
         self.cells.iter().filter(|cell| cell.holders.load(Ordering::Relaxed) == 0).count()
@@ -204,6 +209,19 @@ impl Chunks {
         Some(unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(start), range.len()) })
     }
 
+    /// Bytes of a chunk, to read; `None` if they are not all inside of it.
+    ///
+    /// # Safety
+    /// The chunk has a holder while the result lives, and nobody writes these bytes meanwhile (F).
+    pub(crate) unsafe fn bytes(&self, number: u32, range: Range<usize>) -> Option<&[u8]> {
+        if number as usize >= self.cells.len() || range.start > range.end || range.end > self.size {
+            return None;
+        }
+        let start = self.start_of(number) + range.start;
+        // SAFETY: the type's invariant; the bytes are inside of a chunk, and are only read, as the caller promises.
+        Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), range.len()) })
+    }
+
     fn start_of(&self, number: u32) -> usize {
         number as usize * self.size
     }
@@ -313,14 +331,14 @@ impl Lent {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::lane::INLINE;
 
     const SIZE: usize = 1_024;
 
     /// Chunks on the heap.
-    fn chunks(count: u32) -> Arc<Chunks> {
+    pub(crate) fn chunks(count: u32) -> Arc<Chunks> {
         let memory = vec![0_u64; (SIZE * count as usize + 64) / 8].into_boxed_slice();
         let start = memory.as_ptr().cast::<u8>().map_addr(|address| address.next_multiple_of(64));
         let base = NonNull::new(start.cast_mut()).unwrap();

@@ -14,6 +14,7 @@ mod chunks;
 mod counting;
 pub mod fail;
 pub mod lane;
+mod outbound;
 mod pool;
 mod region;
 mod sync;
@@ -22,6 +23,7 @@ pub use bytes::Bytes;
 pub use chunks::{Chunk, Chunks};
 #[cfg(feature = "counting")]
 pub use counting::CountingAllocator;
+pub use outbound::{Outbound, Wrap, gather};
 pub use pool::{Pool, Slot};
 pub use region::Region;
 #[cfg(not(loom))]

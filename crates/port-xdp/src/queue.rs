@@ -5,14 +5,13 @@
 //! RX ring and waits for room in the fill ring, or it has payloads that somebody looks at ([`Chunks`]). One of the last may
 //! be on its way out at the same time: the queue is one of its holders then.
 //!
-//! **Around payloads** only this queue writes, in the hands of the token's holder. It does not while the chunk is on its
-//! way out, when the driver reads there.
+//! **Around payloads** only this queue writes, in the hands of the token's holder ([`Outbound`]).
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use taut_ethernet::{Carrier, Outgoing, Put, gather};
-use taut_mem::Chunks;
+use taut_ethernet::{Carrier, Outgoing, Put};
+use taut_mem::{Chunks, Outbound};
 use taut_port::Frame;
 use taut_xdp::{BindMode, ChunkSize, Descriptor, Error, Interface, Link, Rings, Socket, Statistics, Umem};
 
@@ -60,8 +59,8 @@ pub(crate) struct Queue {
     socket: Socket,
     umem: Arc<Umem>,
     chunks: Arc<Chunks>,
-    /// Is the payload of a chunk on its way out?
-    is_leaving: Vec<bool>,
+    /// The payloads that are on their way out.
+    outbound: Outbound,
     /// Chunks to copy datagrams into. The one that came back last is taken first: the processor has its memory near.
     kept: Vec<u32>,
     /// Chunks to receive into that the fill ring has no room for yet.
@@ -106,8 +105,10 @@ impl Queue {
         let chunks = unsafe { Chunks::new(umem.base(), size, count, Box::new(Arc::clone(&umem))) };
         let take = |count: u32| (0..count).filter_map(|_| chunks.take()).collect();
         let (kept, idle) = (take(kept_to_send(rings)), take(socket.fill.size()));
-        let (chunks, is_leaving) = (Arc::new(chunks), vec![false; count as usize]);
-        let mut queue = Queue { socket, umem, chunks, is_leaving, kept, idle, waits: false };
+        let chunks = Arc::new(chunks);
+        // SAFETY: it is the only one, and this queue writes around payloads by it alone.
+        let outbound = unsafe { Outbound::new(Arc::clone(&chunks)) };
+        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, waits: false };
         queue.refill();
         queue
     }
@@ -146,46 +147,20 @@ impl Queue {
         if self.socket.tx.reserve(1).room() == 0 {
             return Ok(Put::Full);
         }
-        let lent = datagram.parts().iter().position(|part| self.chunks.has(part));
-        let around = lent.and_then(|at| self.wrap(datagram, at));
+        let lent = datagram.wrap(&self.chunks);
+        let is_lent = lent.is_some();
+        let header = |whole: &[u8], place: &mut [u8]| datagram.write_header(whole, place);
+        let around = lent.and_then(|lent| self.outbound.wrap(lent, header)).map(|(number, range)| {
+            let address = u64::from(number) * u64::from(self.umem.chunk_size().bytes());
+            Descriptor { address: address + range.start as u64, len: range.len() as u32, options: 0 }
+        });
         let Some(descriptor) = around.or_else(|| self.copy(datagram)) else { return Ok(Put::Full) };
         let mut tx = self.socket.tx.reserve(1);
         let put = tx.put(descriptor);
         debug_assert!(put, "there is room");
         tx.submit();
         self.waits = true;
-        Ok(match (lent, around) {
-            (None, _) => Put::Taken,
-            (Some(_), Some(_)) => Put::InPlace,
-            (Some(_), None) => Put::CopiedAgain,
-        })
-    }
-
-    /// Writes a datagram around the part that lies in a chunk; `None` if that is not all of a payload, there is no room for
-    /// the others there, or the chunk is on its way out already. The queue is one of the chunk's holders then.
-    fn wrap(&mut self, datagram: &Outgoing<'_>, at: usize) -> Option<Descriptor> {
-        let len = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
-        let (before, [payload, after @ ..]) = datagram.parts().split_at_checked(at)? else { return None };
-        let (number, range) = self.chunks.payload(payload)?;
-        let is_leaving = self.is_leaving.get_mut(number as usize).filter(|is_leaving| !**is_leaving)?;
-        let start = range.start.checked_sub(len(before))?;
-        let first = start.checked_sub(datagram.header_len())?;
-        let end = range.end + len(after);
-        let address = u64::from(number) * u64::from(self.umem.chunk_size().bytes());
-        // SAFETY: whoever lends the part is a holder. Only this queue writes around payloads, the slices are not alive at
-        // the same time, and the chunk is not on its way out.
-        let header = unsafe {
-            gather(self.chunks.around(number, start..range.start)?, before);
-            gather(self.chunks.around(number, range.end..end)?, after);
-            datagram.header(self.umem.bytes(address + start as u64, (end - start) as u32)?)?
-        };
-        // SAFETY: the same.
-        let place = unsafe { self.chunks.around(number, first..start) }?;
-        place.copy_from_slice(header.bytes());
-        // SAFETY: whoever lends the part is a holder; the queue becomes one, until the chunk is taken back.
-        unsafe { self.chunks.hold(number) }
-        *is_leaving = true;
-        Some(Descriptor { address: address + first as u64, len: (end - first) as u32, options: 0 })
+        Ok(Put::sent(is_lent, around.is_some()))
     }
 
     /// Copies a datagram into a chunk.
@@ -234,12 +209,9 @@ impl Queue {
         let mut sent = self.socket.completion.peek(u32::MAX);
         for address in sent.by_ref() {
             let number = (address / size) as u32;
-            let Some(is_leaving) = self.is_leaving.get_mut(number as usize) else { continue };
-            if std::mem::take(is_leaving) {
-                // SAFETY: the queue has been a holder since it put the chunk into the TX ring, and the kernel gives each
-                // back once.
-                unsafe { self.chunks.let_go(number) }
-            } else {
+            // SAFETY: the kernel gives each back once.
+            if !unsafe { self.outbound.is_back(number) } {
+                // It was copied into.
                 self.kept.push(number);
             }
         }
