@@ -13,6 +13,7 @@ use taut_lock::Mutex;
 use crate::burst;
 use crate::clock::monotonic_now;
 use crate::executor::{Executor, Inner};
+use crate::hand::Hand;
 use crate::ports::QUEUES;
 use crate::role::Claim;
 use crate::throttle::Throttle;
@@ -39,7 +40,9 @@ const ASKS_KERNEL: Duration = Duration::from_micros(50);
 pub(crate) struct Polling {
     /// A thread of Taut's does, as long as the participant lives.
     has_thread: bool,
-    /// Somebody does now, and looks at the word by which a driver is woken.
+    /// Whoever drives does, as nobody can sleep until something comes.
+    is_always: bool,
+    /// Somebody does now, or would if there were something to do, and looks at the word by which a driver is woken.
     is_on: AtomicBool,
     /// When something is due for whoever looks, as the token's last holder has it.
     due: AtomicI64,
@@ -50,8 +53,9 @@ pub(crate) struct Polling {
 }
 
 impl Polling {
-    pub fn new(has_thread: bool) -> Polling {
-        Polling { has_thread, ..Polling::default() }
+    pub fn new(has_thread: bool, hand: Option<&Hand>) -> Polling {
+        let is_always = hand.is_some_and(Hand::is_sleepless);
+        Polling { has_thread, is_always, is_on: AtomicBool::new(is_always), ..Polling::default() }
     }
 
     /// Is it a thread of Taut's that drives, which leaves this to nobody?
@@ -76,7 +80,7 @@ impl Polling {
         self.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
     }
 
-    /// Does whoever drives look whether it is woken?
+    /// Does whoever drives look whether it is woken? Then nobody has to make the eventfd readable for it.
     pub fn is_on(&self) -> bool {
         self.is_on.load(Ordering::SeqCst)
     }
@@ -87,7 +91,7 @@ pub(crate) struct Polls<'a>(&'a Polling);
 
 impl Drop for Polls<'_> {
     fn drop(&mut self) {
-        self.0.is_on.store(false, Ordering::SeqCst);
+        self.0.is_on.store(self.0.is_always, Ordering::SeqCst);
         *self.0.rest.lock() = None;
     }
 }
@@ -175,7 +179,7 @@ impl Inner {
     fn look_at_sources(&self, now: Time, ready: &mut Readable) -> bool {
         if !self.looks.is_empty() {
             let queues = self.looks.iter().zip(QUEUES as u64..);
-            queues.filter(|(look, _)| look.is_any()).for_each(|(_, source)| ready.push(source));
+            queues.filter(|(glance, _)| glance.is_any()).for_each(|(_, source)| ready.push(source));
         } else if !self.hand.as_ref().is_some_and(|hand| hand.lock().look(now, ready)) {
             self.watch.attend(ready);
             return false;
