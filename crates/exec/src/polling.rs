@@ -35,6 +35,10 @@ const PUT_OFF: Duration = Duration::from_millis(5);
 /// makes more system calls, higher has those wait.
 const ASKS_KERNEL: Duration = Duration::from_micros(50);
 
+/// After so long in vain one who polls on a processor that may be others', too, lets them have it. Lower makes more system
+/// calls, higher has those wait who write, or read, what the looks are for.
+const GIVES_WAY: Duration = Duration::from_micros(50);
+
 /// What threads know of a driver that polls.
 #[derive(Default)]
 pub(crate) struct Polling {
@@ -61,6 +65,11 @@ impl Polling {
     /// Is it a thread of Taut's that drives, which leaves this to nobody?
     pub fn has_thread(&self) -> bool {
         self.has_thread
+    }
+
+    /// Does whoever drives poll without being asked to, and so perhaps without a processor of its own?
+    fn is_shared(&self) -> bool {
+        self.is_always && !self.has_thread
     }
 
     /// When something is due, or in the past if something is to be done already.
@@ -141,6 +150,7 @@ impl Inner {
     /// Looks until there is something to do, at most until `wake_at`. Whoever drives has said that it sleeps.
     pub fn poll(&self, mut now: Time, wake_at: Time) -> Readable {
         self.holding.look_always();
+        let mut gives_way_at = now + GIVES_WAY;
         loop {
             let ready = self.glance(now);
             now = monotonic_now();
@@ -148,6 +158,10 @@ impl Inner {
             if ready.is_any() || is_due || self.is_roused() {
                 self.catch_up(now);
                 return ready;
+            }
+            if self.polling.is_shared() && now >= gives_way_at {
+                std::thread::yield_now();
+                gives_way_at = now + GIVES_WAY;
             }
             let owes = self.polling.rest.lock().as_mut().and_then(|rest| rest.owes(now));
             if let Some(owed) = owes {
