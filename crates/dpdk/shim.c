@@ -131,9 +131,11 @@ static int turning;
 static atomic_bool guarded[RTE_MAX_ETHPORTS];
 /* Does the thread do its work? */
 static atomic_bool hearing;
+/* Who receives and who sends are two. */
+enum way { IN, OUT, WAYS };
 static struct {
 	atomic_bool now;
-} __rte_cache_aligned inside[RTE_MAX_ETHPORTS];
+} __rte_cache_aligned inside[RTE_MAX_ETHPORTS][WAYS];
 
 /* How long the thread may sleep, 0 if there is nothing to guard any more. */
 static long turn_ns(void)
@@ -156,7 +158,7 @@ static long turn_ns(void)
 static void turn(void *unused)
 {
 	struct timespec pause = { 0 };
-	uint16_t port;
+	uint16_t port, way;
 
 	pthread_mutex_lock(&gates);
 	pause.tv_nsec = turn_ns();
@@ -169,8 +171,9 @@ static void turn(void *unused)
 	/* With the fence in `enter`: either we see them inside, or they see us. */
 	atomic_store(&hearing, true);
 	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
-		while (atomic_load(&inside[port].now))
-			rte_pause();
+		for (way = 0; way < WAYS; way++)
+			while (atomic_load(&inside[port][way].now))
+				rte_pause();
 	if (rte_eal_alarm_set(HEAR_US, turn, unused) != 0) {
 		pthread_mutex_lock(&gates);
 		turning = 0;
@@ -201,21 +204,21 @@ static void unguard(uint16_t port)
 	pthread_mutex_unlock(&gates);
 }
 
-static bool enter(uint16_t port)
+static bool enter(uint16_t port, enum way way)
 {
 	if (!atomic_load_explicit(&guarded[port], memory_order_relaxed))
 		return true;
-	atomic_store_explicit(&inside[port].now, true, memory_order_relaxed);
+	atomic_store_explicit(&inside[port][way].now, true, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (likely(!atomic_load_explicit(&hearing, memory_order_acquire)))
 		return true;
-	atomic_store_explicit(&inside[port].now, false, memory_order_release);
+	atomic_store_explicit(&inside[port][way].now, false, memory_order_release);
 	return false;
 }
 
-static void leave(uint16_t port)
+static void leave(uint16_t port, enum way way)
 {
-	atomic_store_explicit(&inside[port].now, false, memory_order_release);
+	atomic_store_explicit(&inside[port][way].now, false, memory_order_release);
 }
 
 /* Devices and ports. */
@@ -604,10 +607,10 @@ uint16_t taut_dpdk_rx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, u
 {
 	uint16_t came, at, kept = 0;
 
-	if (!enter(port))
+	if (!enter(port, IN))
 		return 0;
 	came = rte_eth_rx_burst(port, queue, frames, room);
-	leave(port);
+	leave(port, IN);
 	for (at = 0; at < came; at++) {
 		if (likely(frames[at]->nb_segs == 1) || rte_pktmbuf_linearize(frames[at]) == 0) {
 			frames[kept++] = frames[at];
@@ -623,9 +626,9 @@ uint16_t taut_dpdk_tx(uint16_t port, uint16_t queue, struct rte_mbuf **frames, u
 {
 	uint16_t went;
 
-	if (!enter(port))
+	if (!enter(port, OUT))
 		return 0;
 	went = rte_eth_tx_burst(port, queue, frames, count);
-	leave(port);
+	leave(port, OUT);
 	return went;
 }

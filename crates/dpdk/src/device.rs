@@ -7,13 +7,15 @@
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use taut_mem::{Bytes, Chunks, Wrap};
 
 use crate::eal::{Eal, c_string, control, said};
-use crate::ffi::{self, Counts, Facts, RawDevice, RawMbuf, Setup};
+use crate::ffi::{self, Counts, Facts, Setup};
 use crate::lend::Lending;
 use crate::pool::{Pool, Wanted};
+use crate::port::{Port, RxQueues};
 use crate::{BURST, Burst, Error, Mbuf};
 
 /// Ethernet with two tags.
@@ -111,24 +113,17 @@ pub struct Statistics {
 
 /// A device that runs.
 ///
-/// Invariant: the number is that of a port of DPDK's that this value owns and that is not closed; if it runs, it has
-/// as many queues as are noted here, and they use the pool.
+/// Invariant: it is the one of its port; if that runs, it has as many queues as are noted here, and they use the pool.
 pub struct Device {
-    number: u16,
     name: String,
     driver: String,
-    device: *mut RawDevice,
+    port: Arc<Port>,
+    /// What receives, unless somebody else has it.
+    rx: Option<RxQueues>,
     rx_queues: u16,
     tx_queues: u16,
-    split: u64,
-    /// Have we had the driver receive all frames?
-    promiscuous: bool,
-    /// Ends last: the driver gives its frames back before.
     frames: Option<Lending>,
 }
-
-// SAFETY: the type's invariant: nobody else uses it, and DPDK asks for no thread.
-unsafe impl Send for Device {}
 
 impl Device {
     /// Opens a device by its name and the arguments of its driver (`net_memif0,role=server,socket=/run/a.sock`,
@@ -206,25 +201,21 @@ impl Device {
             ENODEV | ENXIO => return Err(Error::NoDevice { device }),
             errno => return Err(Error::DeviceRefused { device, said: said(), errno }),
         }
-        Ok(Device {
-            number,
-            name,
-            driver: String::new(),
-            device: ptr::null_mut(),
-            rx_queues: 0,
-            tx_queues: 0,
-            split: 0,
-            promiscuous: false,
-            frames: None,
-        })
+        // SAFETY: it was just given to us, as its owner.
+        let port = Arc::new(unsafe { Port::own(number) });
+        let (driver, rx, rx_queues, tx_queues, frames) = Default::default();
+        Ok(Device { name, driver, port, rx, rx_queues, tx_queues, frames })
     }
 
     /// Sets up its queues and their memory.
     fn set_up(&mut self, config: &DeviceConfig) -> Result<(), Error> {
         let facts = self.facts()?;
-        self.device = facts.device;
         // SAFETY: the shim has ended it with a zero.
         self.driver = unsafe { CStr::from_ptr(facts.driver.as_ptr()) }.to_string_lossy().into_owned();
+        // Nobody else has it yet.
+        if let Some(port) = Arc::get_mut(&mut self.port) {
+            (port.device, port.is_memif) = (facts.device, self.driver == MEMIF);
+        }
         let (rx, tx) = (1..=facts.max_rx_queues, 1..=facts.max_tx_queues);
         if !rx.contains(&config.rx_queues) || !tx.contains(&config.tx_queues) {
             let most = (facts.max_rx_queues, facts.max_tx_queues);
@@ -242,7 +233,7 @@ impl Device {
             return Err(self.bad_mtu(mtu));
         }
         // SAFETY: the type's invariant; the lock is held.
-        let result = unsafe { ffi::taut_dpdk_configure(self.number, &mut setup, mtu.into()) };
+        let result = unsafe { ffi::taut_dpdk_configure(self.number(), &mut setup, mtu.into()) };
         if result != 0 && mtu > 0 {
             return Err(self.bad_mtu(mtu));
         }
@@ -252,12 +243,12 @@ impl Device {
         let frames = queued.saturating_add(config.spare_frames + 2 * BURST as u32);
         let room = self.mtu().min(MOST_MTU).saturating_add(HEADER + AROUND).max(LEAST_ROOM);
         let wanted = Wanted { frames, lent: config.lent_frames, room, shift: config.shift.min(7) };
-        let frames = Lending::new(Pool::new(wanted, self.number)?);
+        let frames = Lending::new(Pool::new(wanted, self.number())?);
         setup.pool = frames.as_ref().map_or(ptr::null_mut(), |frames| frames.pool().as_ptr());
         // From here on the driver may have some of them.
         self.frames = frames;
         // SAFETY: the type's invariant, and that of the pool, which lives until it is closed; the lock is held.
-        self.done("rte_eth_rx_queue_setup", unsafe { ffi::taut_dpdk_queues(self.number, &setup) })?;
+        self.done("rte_eth_rx_queue_setup", unsafe { ffi::taut_dpdk_queues(self.number(), &setup) })?;
         (self.rx_queues, self.tx_queues) = (setup.rx_queues, setup.tx_queues);
         Ok(())
     }
@@ -266,15 +257,17 @@ impl Device {
     fn start(&mut self, device: &str) -> Result<(), Error> {
         if self.driver == MEMIF {
             // SAFETY: the type's invariant; the lock is held.
-            self.done("rte_eal_alarm_set", unsafe { ffi::taut_dpdk_guard(self.number) })?;
+            self.done("rte_eal_alarm_set", unsafe { ffi::taut_dpdk_guard(self.number()) })?;
         }
         // SAFETY: the type's invariant; all queues are set up, and the lock is held.
-        let mut result = unsafe { ffi::taut_dpdk_run(self.number) };
+        let mut result = unsafe { ffi::taut_dpdk_run(self.number()) };
         if result == 0 && self.driver == MEMIF && !device.contains("role=server") {
             // SAFETY: the type's invariant.
-            result = unsafe { ffi::taut_dpdk_settle(self.number, GREETED_WITHIN_MS) };
+            result = unsafe { ffi::taut_dpdk_settle(self.number(), GREETED_WITHIN_MS) };
         }
         if result == 0 {
+            // SAFETY: it runs, and has these queues; this is called once.
+            self.rx = Some(unsafe { RxQueues::own(Arc::clone(&self.port), self.rx_queues) });
             return Ok(());
         }
         Err(Error::DeviceNotStarted { device: self.name.clone(), said: said(), errno: -result })
@@ -299,7 +292,7 @@ impl Device {
     pub fn mac(&self) -> [u8; 6] {
         let mut mac = [0; 6];
         // SAFETY: the type's invariant; there is room. It fails for devices that are not there only.
-        unsafe { ffi::taut_dpdk_mac(self.number, mac.as_mut_ptr()) };
+        unsafe { ffi::taut_dpdk_mac(self.number(), mac.as_mut_ptr()) };
         mac
     }
 
@@ -307,7 +300,7 @@ impl Device {
     pub fn mtu(&self) -> u16 {
         let mut mtu = 0;
         // SAFETY: the type's invariant. It fails for devices that are not there only.
-        unsafe { ffi::taut_dpdk_mtu(self.number, &mut mtu) };
+        unsafe { ffi::taut_dpdk_mtu(self.number(), &mut mtu) };
         mtu
     }
 
@@ -315,7 +308,7 @@ impl Device {
     pub fn link(&self) -> Link {
         let mut mbit_per_s = 0;
         // SAFETY: the type's invariant.
-        let result = unsafe { ffi::taut_dpdk_link(self.number, &mut mbit_per_s) };
+        let result = unsafe { ffi::taut_dpdk_link(self.number(), &mut mbit_per_s) };
         Link { is_up: result > 0, mbit_per_s }
     }
 
@@ -327,8 +320,8 @@ impl Device {
         let _control = control();
         said();
         // SAFETY: the type's invariant.
-        let result = unsafe { ffi::taut_dpdk_receive_groups(self.number) };
-        self.promiscuous |= result > 0;
+        let result = unsafe { ffi::taut_dpdk_receive_groups(self.number()) };
+        self.port.promiscuous.fetch_or(result > 0, Ordering::Relaxed);
         self.done("rte_eth_allmulticast_enable", result.min(0))
     }
 
@@ -379,29 +372,22 @@ impl Device {
         burst.exchange(|frame| unsafe { frames.take(frame, &mut take) });
     }
 
-    /// Adds frames that have come by a queue to a burst, as many as it has room for. Returns how many; none come by a
-    /// queue that is not there.
-    ///
-    /// *Cost*: no system call of a card's or of memif's; af_packet's driver makes some, and sleeps while the kernel
-    /// takes no frame that is to be sent.
+    /// What receives by the queues, once: so one thread may look for frames while another one sends. The device is closed
+    /// when both have ended.
+    pub fn take_rx(&mut self) -> Option<RxQueues> {
+        self.rx.take()
+    }
+
+    /// The same as [`RxQueues::receive`], for who has not taken that; else none come.
+    #[inline]
     pub fn receive(&mut self, queue: u16, burst: &mut Burst) -> usize {
-        if queue >= self.rx_queues || burst.room() == 0 {
-            return 0;
-        }
-        let (number, split) = (self.number, &raw mut self.split);
-        let come = |free: *mut *mut RawMbuf, room: u16| {
-            // SAFETY: the type's invariant: the queue is there, and nobody else uses it while we are borrowed.
-            unsafe { ffi::taut_dpdk_rx(number, queue, free, room, split) }
-        };
-        // SAFETY: what the driver gives is the caller's, and in one piece, as the shim sees to; the pool it is from
-        // stays for as long as one of its frames is away.
-        unsafe { burst.receive(come) }
+        self.rx.as_mut().map_or(0, |rx| rx.receive(queue, burst))
     }
 
     /// Sends frames of a burst by a queue, from the first on. Returns how many it took: what it did not take is still
     /// in the burst. It takes none by a queue that is not there.
     ///
-    /// *Cost*: as [`Device::receive`].
+    /// *Cost*: as [`RxQueues::receive`]; af_packet's driver sleeps while the kernel takes no frame.
     pub fn send(&mut self, queue: u16, burst: &mut Burst) -> usize {
         if queue >= self.tx_queues || burst.is_empty() {
             return 0;
@@ -409,7 +395,7 @@ impl Device {
         burst.send(|frames, count| {
             // SAFETY: the type's invariant: the queue is there, and nobody else uses it while we are borrowed. What
             // it takes is its own then.
-            unsafe { ffi::taut_dpdk_tx(self.number, queue, frames, count) }
+            unsafe { ffi::taut_dpdk_tx(self.number(), queue, frames, count) }
         })
     }
 
@@ -417,7 +403,7 @@ impl Device {
     pub fn statistics(&self) -> Statistics {
         let mut counts = Counts::default();
         // SAFETY: the type's invariant; there is room.
-        unsafe { ffi::taut_dpdk_statistics(self.number, &mut counts) };
+        unsafe { ffi::taut_dpdk_statistics(self.number(), &mut counts) };
         Statistics {
             rx_frames: counts.rx_frames,
             rx_bytes: counts.rx_bytes,
@@ -426,9 +412,13 @@ impl Device {
             rx_missed: counts.rx_missed,
             rx_errors: counts.rx_errors,
             rx_no_frame: counts.rx_no_frame,
-            rx_split: self.split,
+            rx_split: self.port.split(),
             tx_errors: counts.tx_errors,
         }
+    }
+
+    fn number(&self) -> u16 {
+        self.port.number()
     }
 
     fn facts(&self) -> Result<Facts, Error> {
@@ -441,7 +431,7 @@ impl Device {
             max_mtu: 0,
         };
         // SAFETY: the type's invariant; there is room.
-        let result = unsafe { ffi::taut_dpdk_facts(self.number, &mut facts) };
+        let result = unsafe { ffi::taut_dpdk_facts(self.number(), &mut facts) };
         self.done("rte_eth_dev_info_get", result).map(|()| facts)
     }
 
@@ -459,13 +449,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        let _control = control();
-        // SAFETY: the type's invariant, which ends here.
-        unsafe {
-            let (promiscuous, is_memif) = (self.promiscuous.into(), (self.driver == MEMIF).into());
-            ffi::taut_dpdk_close(self.number, self.device, promiscuous, is_memif);
-        }
-        self.take_back();
+        self.port.keep(self.frames.take());
     }
 }
 

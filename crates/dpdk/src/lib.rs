@@ -1,7 +1,7 @@
 //! Bare DPDK 22.11: what of it a port needs, one small file for each concept.
 //!
-//! Owns the start of DPDK in this process (`Eal`), devices with their queues and their memory (`Device`), and
-//! frames (`Mbuf`) and bursts of them (`Burst`), which are freed when they are dropped. Payloads of frames can be lent
+//! Owns the start of DPDK in this process (`Eal`), devices with their queues and their memory (`Device`, `RxQueues`),
+//! and frames (`Mbuf`) and bursts of them (`Burst`), which are freed when they are dropped. Payloads of frames can be lent
 //! (`taut_mem::Chunks`). Knows nothing of RTPS, writes
 //! no header, has no thread and looks at no clock. The port above it is the only caller.
 //!
@@ -12,7 +12,8 @@
 //!   the same; it is for nobody else's use.
 //! * **Nothing outlives its owner.** A device that is dropped is stopped, closed and given back. A frame may live longer:
 //!   then the memory that it comes from is never given back.
-//! * **A queue is used by one thread at a time**, which `&mut` sees to.
+//! * **A queue is used by one thread at a time**, which `&mut` sees to: those to receive by, `RxQueues`, by one, and those
+//!   to send by, with all else of the device, by another one if need be.
 //! * **It polls.** Whether something has come is known by looking; nothing here waits but opening a device.
 //! * **What DPDK says is told**: it is part of the error, and never goes to the standard output stream.
 //!
@@ -40,6 +41,8 @@ mod lend;
 mod mbuf;
 #[cfg(feature = "dpdk")]
 mod pool;
+#[cfg(feature = "dpdk")]
+mod port;
 
 #[cfg(feature = "dpdk")]
 pub use burst::{BURST, Burst};
@@ -51,6 +54,8 @@ pub use eal::{Eal, EalConfig, Loudness, Memory};
 pub use error::Error;
 #[cfg(feature = "dpdk")]
 pub use mbuf::Mbuf;
+#[cfg(feature = "dpdk")]
+pub use port::RxQueues;
 
 /// Was this built with DPDK?
 ///

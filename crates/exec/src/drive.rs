@@ -12,7 +12,6 @@ use taut_rtps::TxClass;
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::frames::Look;
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
 use crate::network::{HOSTS, NETWORK};
@@ -101,8 +100,6 @@ impl Inner {
         busy |= self.role.is_wanted();
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
-        // Nobody is woken by frames of a port that can only be looked at.
-        busy |= self.looks.iter().any(Look::is_blind);
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let ready = match busy {
             true => self.glance(now),
@@ -255,7 +252,7 @@ impl Inner {
                 *panics += u64::from(handled.is_err());
             };
             match &self.hand {
-                Some(hand) if source == HAND => hand.lock().give(&mut port.udp, &mut handle),
+                Some(hand) if source == HAND => hand.lock().give(port, budget, &mut handle),
                 _ => port.receive_from(source, budget, &mut handle),
             }
         });

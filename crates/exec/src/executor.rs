@@ -17,7 +17,7 @@ use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::core::Core;
 use crate::door::{Table, TableDoors};
-use crate::frames::{Frames, Look};
+use crate::frames::Frames;
 use crate::hand::Hand;
 use crate::holding::Holding;
 use crate::hooks::{Hooks, Listener};
@@ -66,7 +66,7 @@ pub(crate) struct Inner {
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
     /// What has come past the kernel, for one who polls.
-    pub looks: Vec<Look>,
+    pub looks: Vec<taut_port_xdp::Glance>,
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
     pub writes: Left<(WriterIndex, Write)>,
@@ -78,7 +78,7 @@ pub(crate) struct Inner {
     pub hooks: Hooks,
     pub reports: Reports,
     pub watch: Watch,
-    /// A socket that whoever polls looks at itself.
+    /// What whoever drives looks at itself.
     pub hand: Option<Mutex<Hand>>,
     pub closing: AtomicBool,
     background_thread: Mutex<Option<std::thread::Thread>>,
@@ -133,8 +133,8 @@ impl Executor {
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
         let looks = port.frames.as_ref().map(Frames::looks).unwrap_or_default();
-        let hand = Hand::open(config.driver, &mut port).map(Mutex::new);
-        let watch = Watch::new(&port, hand.is_some())?;
+        let hand = Hand::open(config.driver, &mut port);
+        let watch = Watch::new(&port, hand.as_ref())?;
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
@@ -154,12 +154,12 @@ impl Executor {
             asking: AtomicUsize::new(0),
             writes: Left::new(QUEUE),
             role: Role::default(),
-            polling: Polling::new(config.driver == Driver::Polling),
+            polling: Polling::new(config.driver == Driver::Polling, hand.as_ref()),
             holding: Holding::default(),
             hooks: Hooks::default(),
             reports: Reports::default(),
             watch,
-            hand,
+            hand: hand.map(Mutex::new),
             closing: AtomicBool::new(false),
             background_thread: Mutex::new(None),
             tokens: AtomicU64::new(0),

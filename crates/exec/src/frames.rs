@@ -17,7 +17,7 @@ use taut_ethernet::{OwnAddress, SocketNetwork};
 use taut_mem::Chunks;
 use taut_port::{Frame, Traffic};
 #[cfg(feature = "dpdk")]
-use taut_port_dpdk::{DpdkConfig, DpdkPort};
+use taut_port_dpdk::{DpdkConfig, DpdkPort, Incoming};
 #[cfg(feature = "dpdk")]
 use taut_port_udp::Ipv6;
 use taut_port_udp::{Multicast, UdpConfig, UdpPort};
@@ -33,31 +33,6 @@ pub(crate) enum Frames {
     Xdp(Box<XdpPort>),
     #[cfg(feature = "dpdk")]
     Dpdk(Box<DpdkPort>),
-}
-
-/// What tells whether frames have come by a queue, without the port.
-pub(crate) enum Look {
-    /// The counters of its ring.
-    Ring(Glance),
-    /// Nothing: whoever wants to know takes what there is.
-    #[cfg(feature = "dpdk")]
-    Take,
-}
-
-impl Look {
-    #[inline]
-    pub fn is_any(&self) -> bool {
-        match self {
-            Look::Ring(glance) => glance.is_any(),
-            #[cfg(feature = "dpdk")]
-            Look::Take => true,
-        }
-    }
-
-    /// Is nobody woken when frames come?
-    pub fn is_blind(&self) -> bool {
-        !matches!(self, Look::Ring(_))
-    }
 }
 
 impl Frames {
@@ -92,13 +67,9 @@ impl Frames {
         self.xdp().into_iter().flat_map(XdpPort::fds)
     }
 
-    /// What tells of frames, in the same order.
-    pub fn looks(&self) -> Vec<Look> {
-        match self {
-            Frames::Xdp(xdp) => xdp.glances().map(Look::Ring).collect(),
-            #[cfg(feature = "dpdk")]
-            Frames::Dpdk(_) => vec![Look::Take],
-        }
+    /// What tells of frames without the port, in the same order.
+    pub fn looks(&self) -> Vec<Glance> {
+        self.xdp().into_iter().flat_map(XdpPort::glances).collect()
     }
 
     /// Readable when somebody tells something of hosts or of the interface: then call [`Frames::hear`].
@@ -198,7 +169,25 @@ impl Frames {
         match self {
             Frames::Xdp(xdp) => xdp.receive_from(place, budget, sink),
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(dpdk) => dpdk.receive(budget, sink),
+            Frames::Dpdk(_) => 0,
+        }
+    }
+
+    /// What looks for frames where none can be waited for, once.
+    #[cfg(feature = "dpdk")]
+    pub fn incoming(&mut self) -> Option<Incoming> {
+        match self {
+            Frames::Xdp(_) => None,
+            Frames::Dpdk(dpdk) => dpdk.incoming(),
+        }
+    }
+
+    /// Takes what that has in hand, and more within the budget.
+    #[cfg(feature = "dpdk")]
+    pub fn receive(&mut self, incoming: &mut Incoming, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+        match self {
+            Frames::Xdp(_) => 0,
+            Frames::Dpdk(dpdk) => dpdk.receive(incoming, budget, sink),
         }
     }
 

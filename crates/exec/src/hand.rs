@@ -1,11 +1,14 @@
-//! The socket that a driver looks at itself while it polls, and what it has in hand of it.
+//! What a driver looks at itself, without the token, and what it has in hand of it: a socket while it polls, or the queue
+//! of a device that nobody can sleep on.
 //!
-//! A look that is a receive call saves the call that tells of the datagram first. Other sockets are found by the kernel,
-//! once in a while as long as nothing for samples comes there, and at each look if something does.
+//! A look at a socket that is a receive call saves the call that tells of the datagram first. Other sockets are found by
+//! the kernel, once in a while as long as nothing for samples comes there, and at each look if something does.
 
 use taut_base::{Duration, Time};
 use taut_port::{Frame, Traffic};
-use taut_port_udp::{Direct, UdpPort};
+#[cfg(feature = "dpdk")]
+use taut_port_dpdk::Incoming;
+use taut_port_udp::Direct;
 
 use crate::config::Driver;
 use crate::ports::{HAND, Ports};
@@ -15,8 +18,74 @@ use crate::watch::Readable;
 /// after a pause there wait for up to 50 us more often, higher asks for longer when none comes any more.
 const ASKS: Duration = Duration::from_millis(10);
 
+/// What is looked at.
+pub(crate) enum Hand {
+    Socket(Socket),
+    #[cfg(feature = "dpdk")]
+    Device(Box<Incoming>),
+}
+
+impl Hand {
+    /// The device's, or a socket's for drivers that poll where no frames come past the kernel.
+    pub fn open(driver: Driver, port: &mut Ports) -> Option<Hand> {
+        #[cfg(feature = "dpdk")]
+        if let Some(incoming) = port.frames.as_mut().and_then(|frames| frames.incoming()) {
+            return Some(Hand::Device(Box::new(incoming)));
+        }
+        if driver == Driver::Threaded || port.frames.is_some() {
+            return None;
+        }
+        let users = port.udp.fds().filter(|of| of.traffic == Traffic::User).count() as u64;
+        let direct = port.udp.direct()?;
+        Some(Hand::Socket(Socket { direct, users, finds: 0, asks_until: Time(i64::MIN) }))
+    }
+
+    /// Can nobody sleep until something comes?
+    pub fn is_sleepless(&self) -> bool {
+        !matches!(self, Hand::Socket(_))
+    }
+
+    /// Looks, and adds what is to be received then. `false` if the kernel is to be asked instead.
+    ///
+    /// *Cost*: a system call for a socket; for a device a look of its driver's.
+    #[inline]
+    pub fn look(&mut self, now: Time, ready: &mut Readable) -> bool {
+        match self {
+            Hand::Socket(socket) => socket.look(now, ready),
+            #[cfg(feature = "dpdk")]
+            Hand::Device(incoming) => {
+                if incoming.look() {
+                    ready.push(HAND as u64);
+                }
+                true
+            }
+        }
+    }
+
+    /// The kernel has found these.
+    pub fn note_found(&mut self, now: Time, ready: &Readable) {
+        match self {
+            Hand::Socket(socket) => socket.note_found(now, ready),
+            #[cfg(feature = "dpdk")]
+            Hand::Device(_) => {}
+        }
+    }
+
+    /// Hands over what it has, of a device and more within the budget. Returns how many datagrams.
+    #[cfg_attr(not(feature = "dpdk"), expect(unused_variables, reason = "a socket has one in hand"))]
+    pub fn give(&mut self, port: &mut Ports, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+        match self {
+            Hand::Socket(socket) => port.udp.receive_direct(&mut socket.direct, sink),
+            #[cfg(feature = "dpdk")]
+            Hand::Device(incoming) => {
+                port.frames.as_mut().map_or(0, |frames| frames.receive(incoming, budget, sink))
+            }
+        }
+    }
+}
+
 /// The socket, and how it goes with it.
-pub(crate) struct Hand {
+pub(crate) struct Socket {
     direct: Direct,
     /// The sockets of samples have smaller numbers than this.
     users: u64,
@@ -26,22 +95,8 @@ pub(crate) struct Hand {
     asks_until: Time,
 }
 
-impl Hand {
-    /// For drivers that poll where no frames come past the kernel.
-    pub fn open(driver: Driver, port: &mut Ports) -> Option<Hand> {
-        if driver == Driver::Threaded || port.frames.is_some() {
-            return None;
-        }
-        let users = port.udp.fds().filter(|of| of.traffic == Traffic::User).count() as u64;
-        let direct = port.udp.direct()?;
-        Some(Hand { direct, users, finds: 0, asks_until: Time(i64::MIN) })
-    }
-
-    /// Looks, and adds what is to be received then. `false` if the kernel is to be asked instead.
-    ///
-    /// *Cost*: a system call.
-    #[inline]
-    pub fn look(&mut self, now: Time, ready: &mut Readable) -> bool {
+impl Socket {
+    fn look(&mut self, now: Time, ready: &mut Readable) -> bool {
         if now < self.asks_until || !self.direct.may_look() {
             return false;
         }
@@ -58,16 +113,10 @@ impl Hand {
         true
     }
 
-    /// The kernel has found these.
-    pub fn note_found(&mut self, now: Time, ready: &Readable) {
+    fn note_found(&mut self, now: Time, ready: &Readable) {
         let is_other = |source: u64| source < self.users && source != Direct::SOURCE as u64;
         if ready.iter().any(is_other) {
             self.asks_until = now + ASKS;
         }
-    }
-
-    /// Hands over what it has. Returns how many datagrams.
-    pub fn give(&mut self, port: &mut UdpPort, sink: &mut dyn FnMut(Frame)) -> usize {
-        port.receive_direct(&mut self.direct, sink)
     }
 }

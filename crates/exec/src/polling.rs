@@ -13,6 +13,7 @@ use taut_lock::Mutex;
 use crate::burst;
 use crate::clock::monotonic_now;
 use crate::executor::{Executor, Inner};
+use crate::hand::Hand;
 use crate::ports::QUEUES;
 use crate::role::Claim;
 use crate::throttle::Throttle;
@@ -34,12 +35,18 @@ const PUT_OFF: Duration = Duration::from_millis(5);
 /// makes more system calls, higher has those wait.
 const ASKS_KERNEL: Duration = Duration::from_micros(50);
 
+/// After so long in vain one who polls on a processor that may be others', too, lets them have it. Lower makes more system
+/// calls, higher has those wait who write, or read, what the looks are for.
+const GIVES_WAY: Duration = Duration::from_micros(50);
+
 /// What threads know of a driver that polls.
 #[derive(Default)]
 pub(crate) struct Polling {
     /// A thread of Taut's does, as long as the participant lives.
     has_thread: bool,
-    /// Somebody does now, and looks at the word by which a driver is woken.
+    /// Whoever drives does, as nobody can sleep until something comes.
+    is_always: bool,
+    /// Somebody does now, or would if there were something to do, and looks at the word by which a driver is woken.
     is_on: AtomicBool,
     /// When something is due for whoever looks, as the token's last holder has it.
     due: AtomicI64,
@@ -50,13 +57,19 @@ pub(crate) struct Polling {
 }
 
 impl Polling {
-    pub fn new(has_thread: bool) -> Polling {
-        Polling { has_thread, ..Polling::default() }
+    pub fn new(has_thread: bool, hand: Option<&Hand>) -> Polling {
+        let is_always = hand.is_some_and(Hand::is_sleepless);
+        Polling { has_thread, is_always, is_on: AtomicBool::new(is_always), ..Polling::default() }
     }
 
     /// Is it a thread of Taut's that drives, which leaves this to nobody?
     pub fn has_thread(&self) -> bool {
         self.has_thread
+    }
+
+    /// Does whoever drives poll without being asked to, and so perhaps without a processor of its own?
+    fn is_shared(&self) -> bool {
+        self.is_always && !self.has_thread
     }
 
     /// When something is due, or in the past if something is to be done already.
@@ -76,7 +89,7 @@ impl Polling {
         self.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
     }
 
-    /// Does whoever drives look whether it is woken?
+    /// Does whoever drives look whether it is woken? Then nobody has to make the eventfd readable for it.
     pub fn is_on(&self) -> bool {
         self.is_on.load(Ordering::SeqCst)
     }
@@ -87,7 +100,7 @@ pub(crate) struct Polls<'a>(&'a Polling);
 
 impl Drop for Polls<'_> {
     fn drop(&mut self) {
-        self.0.is_on.store(false, Ordering::SeqCst);
+        self.0.is_on.store(self.0.is_always, Ordering::SeqCst);
         *self.0.rest.lock() = None;
     }
 }
@@ -137,6 +150,7 @@ impl Inner {
     /// Looks until there is something to do, at most until `wake_at`. Whoever drives has said that it sleeps.
     pub fn poll(&self, mut now: Time, wake_at: Time) -> Readable {
         self.holding.look_always();
+        let mut gives_way_at = now + GIVES_WAY;
         loop {
             let ready = self.glance(now);
             now = monotonic_now();
@@ -144,6 +158,10 @@ impl Inner {
             if ready.is_any() || is_due || self.is_roused() {
                 self.catch_up(now);
                 return ready;
+            }
+            if self.polling.is_shared() && now >= gives_way_at {
+                std::thread::yield_now();
+                gives_way_at = now + GIVES_WAY;
             }
             let owes = self.polling.rest.lock().as_mut().and_then(|rest| rest.owes(now));
             if let Some(owed) = owes {
@@ -175,7 +193,7 @@ impl Inner {
     fn look_at_sources(&self, now: Time, ready: &mut Readable) -> bool {
         if !self.looks.is_empty() {
             let queues = self.looks.iter().zip(QUEUES as u64..);
-            queues.filter(|(look, _)| look.is_any()).for_each(|(_, source)| ready.push(source));
+            queues.filter(|(glance, _)| glance.is_any()).for_each(|(_, source)| ready.push(source));
         } else if !self.hand.as_ref().is_some_and(|hand| hand.lock().look(now, ready)) {
             self.watch.attend(ready);
             return false;

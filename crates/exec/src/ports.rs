@@ -16,7 +16,7 @@ use crate::network::tell_of_buffers;
 pub(crate) const QUEUES: usize = 1 << 16;
 /// The number of discovery that came with samples among the sources.
 pub(crate) const ASIDE: usize = QUEUES - 1;
-/// The number among the sources of the datagram that a driver has in hand which looks at a socket itself.
+/// The number among the sources of what a driver has in hand which looks at a socket or a device itself.
 pub(crate) const HAND: usize = QUEUES - 2;
 
 /// The ports.

@@ -16,6 +16,7 @@ use taut_port_udp::Direct;
 
 use crate::alarm::Alarm;
 use crate::clock::NS_PER_S;
+use crate::hand::Hand;
 use crate::neighbours::FIRST_SOURCE;
 use crate::network::{HOSTS, NETWORK};
 use crate::ports::{Ports, QUEUES};
@@ -97,8 +98,9 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// With the port's descriptors; the driver may look at its queues itself, and at the socket that [`Direct`] looks at if
-    /// `has_hand`. *Errors*: what the system refuses, with the remedy.
-    pub fn new(port: &Ports, has_hand: bool) -> Result<Watch> {
+    /// that is its hand. *Errors*: what the system refuses, with the remedy.
+    pub fn new(port: &Ports, hand: Option<&Hand>) -> Result<Watch> {
+        let has_direct = matches!(hand, Some(Hand::Socket(_)));
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused("epoll_create"))?;
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let wake = EventFd::from_value_and_flags(0, flags).map_err(refused("eventfd"))?;
@@ -111,7 +113,7 @@ impl Watch {
         let mut watch = Watch { epoll, wake, alarm, looked_at: Vec::new(), looks: AtomicU32::new(0) };
         let sockets = port.udp.fds().map(|of| (of.fd, of.index as u64));
         let (direct, others): (Vec<_>, Vec<_>) =
-            sockets.partition(|(_, source)| has_hand && *source == Direct::SOURCE as u64);
+            sockets.partition(|(_, source)| has_direct && *source == Direct::SOURCE as u64);
         let frames = port.frames.iter();
         let queues = frames.clone().flat_map(|of| of.fds().zip(QUEUES as u64..));
         for (fd, source) in queues.chain(direct) {
@@ -291,7 +293,7 @@ mod tests {
     fn a_socket_that_nobody_looks_at_is_watched_for_ever() {
         let (executor, _, _) = executor();
         let inner = &executor.inner;
-        let watch = inner.peek(|core| super::Watch::new(&core.port, false)).unwrap();
+        let watch = inner.peek(|core| super::Watch::new(&core.port, None)).unwrap();
         for _ in 0..=ALONE {
             watch.note_look();
         }
@@ -311,7 +313,7 @@ mod tests {
         let ready = inner.glance(now);
         assert_eq!(ready.iter().collect::<Vec<_>>(), [HAND as u64]);
         let hand = || inner.hand.as_ref().unwrap().lock();
-        inner.peek(|core| assert_eq!(hand().give(&mut core.port.udp, &mut |_| {}), 1));
+        inner.peek(|core| assert_eq!(hand().give(&mut core.port, 1, &mut |_| {}), 1));
 
         let mut elsewhere = Readable::default();
         elsewhere.push(SOURCE + 1);

@@ -1,7 +1,8 @@
 //! Datagrams in frames of Ethernet that a driver of DPDK moves, without the kernel: without IP, or over IP at an address
 //! that the kernel does not have.
 //!
-//! Nothing tells that a frame has come: whoever wants to know looks, so a participant with this port never sleeps.
+//! Nothing tells that a frame has come: whoever wants to know looks, so a participant with this port never sleeps. What
+//! looks, [`Incoming`], is a value of its own: another thread may send meanwhile.
 //!
 //! Built with the feature `dpdk` only.
 #![forbid(unsafe_code)]
@@ -10,7 +11,7 @@
 use std::sync::Arc;
 
 use taut_base::{Error, Locator, Result, Time};
-use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory};
+use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory, RxQueues};
 use taut_ethernet::{Carrier, Layer, OwnIp, Put, Reached, Station, Stats};
 use taut_mem::Chunks;
 use taut_port::Frame;
@@ -35,11 +36,29 @@ pub struct DpdkConfig {
     pub arguments: Vec<String>,
 }
 
+/// Looks for frames without the port; see [`DpdkPort::incoming`].
+///
+/// Nobody else can, so that it may be in the hands of one thread while another one sends by the port.
+pub struct Incoming {
+    /// In hand. Ends before what it has come by.
+    come: Burst,
+    queues: RxQueues,
+}
+
+impl Incoming {
+    /// Has something come? What has stays in hand until [`DpdkPort::receive`] takes it.
+    ///
+    /// *Cost*: a look of the driver's for 32 frames, if none is in hand.
+    #[inline]
+    pub fn look(&mut self) -> bool {
+        !self.come.is_empty() || self.queues.receive(0, &mut self.come) > 0
+    }
+}
+
 /// Frames to and from the stations of one device.
 pub struct DpdkPort {
     /// To be sent with the next flush. Ends before the device, whose memory would not be given back else.
     out: Burst,
-    come: Burst,
     device: Device,
     carrier: Carrier,
     /// Bytes of the longest frame.
@@ -73,7 +92,13 @@ impl DpdkPort {
         let mtu = usize::from(device.mtu());
         let room = mtu + station.header_len();
         let carrier = Carrier::new(station, layer, room, mtu);
-        Ok(DpdkPort { device, carrier, out: Burst::new(), come: Burst::new(), room })
+        Ok(DpdkPort { device, carrier, out: Burst::new(), room })
+    }
+
+    /// What looks for frames, once.
+    pub fn incoming(&mut self) -> Option<Incoming> {
+        let queues = self.device.take_rx()?;
+        Some(Incoming { come: Burst::new(), queues })
     }
 
     /// What was opened, for people: `net_memif0 (net_memif), MTU 1500, without IP`.
@@ -152,8 +177,9 @@ impl DpdkPort {
         }
     }
 
-    /// Looks for the ways to hosts, if it is time.
+    /// Looks for the ways to hosts, if it is time, and for what has been sent.
     pub fn on_timeout(&mut self, now: Time) {
+        self.device.take_back();
         let DpdkPort { device, carrier, .. } = self;
         let own = carrier.layer_mut().own_mut().filter(|own| !own.is_linked());
         own.filter(|_| device.link().is_up).into_iter().for_each(OwnIp::set_linked);
@@ -179,23 +205,20 @@ impl DpdkPort {
         self.device.chunks()
     }
 
-    /// Takes some of the datagrams of samples that have come, at most `budget`; what comes of discovery with them is put
-    /// aside. Returns how many frames.
+    /// Takes the datagrams of samples that `incoming` has in hand and looks for more, until there are none or as many as
+    /// `budget`; what comes of discovery with them is put aside. Returns how many frames, which may be a burst more.
     ///
     /// *Cost*: no copy, but of what is at most 68 bytes long and of what comes while readers hold too many frames.
-    pub fn receive(&mut self, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn receive(&mut self, incoming: &mut Incoming, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
         let mut taken = 0;
-        while taken < budget {
-            let DpdkPort { device, carrier, come, .. } = self;
-            let came = device.receive(0, come);
+        while taken < budget && incoming.look() {
+            let DpdkPort { device, carrier, .. } = self;
+            let come = &mut incoming.come;
             device.take_each(come, |frame, keep| {
                 carrier.take(frame, |payload| keep(payload)).into_iter().for_each(&mut *sink);
             });
+            taken += come.len();
             come.clear();
-            taken += came;
-            if came == 0 {
-                break;
-            }
         }
         self.device.take_back();
         if self.has_to_say() {

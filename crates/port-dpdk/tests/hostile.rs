@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use taut_base::{Duration, Locator, Time};
 use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig};
 use taut_ethernet::{FrameEnds, OwnAddress, Reached, Stats};
-use taut_port_dpdk::{DpdkConfig, DpdkPort};
+use taut_port_dpdk::{DpdkConfig, DpdkPort, Incoming};
 use taut_testbed::await_that;
 use taut_testbed::frame::{Udp, message, tagged};
 use tempfile::TempDir;
@@ -32,6 +32,7 @@ const ROUNDS: u64 = 20;
 /// A port with an address of its own, and what is at the other end of its cable.
 struct Bench {
     port: DpdkPort,
+    incoming: Incoming,
     wire: Device,
     mac: [u8; 6],
     now: Time,
@@ -64,7 +65,10 @@ impl Bench {
         let wire = Device::open(eal, &device(number + 1, "client"), &DeviceConfig::default()).unwrap();
         await_that("the link is up", || wire.link().is_up);
         port.on_timeout(Time(1));
-        let mut bench = Bench { port, wire, mac: [0; 6], now: Time(1), _directory: directory, _alone: alone };
+        let incoming = port.incoming().unwrap();
+        assert!(port.incoming().is_none(), "there is one");
+        let mut bench =
+            Bench { port, incoming, wire, mac: [0; 6], now: Time(1), _directory: directory, _alone: alone };
         let mut said = Vec::new();
         await_that("the port sees the link", || {
             said = bench.pass(Duration::from_millis(50));
@@ -112,7 +116,8 @@ impl Bench {
             self.send(part);
             let mut heard = 0;
             await_that("all are heard", || {
-                heard += self.port.receive(64, &mut |frame| got.push(frame.bytes.to_vec()));
+                heard +=
+                    self.port.receive(&mut self.incoming, 64, &mut |frame| got.push(frame.bytes.to_vec()));
                 heard == part.len()
             });
             self.port.carrier_mut().take_aside(usize::MAX, &mut |frame| got.push(frame.bytes.to_vec()));

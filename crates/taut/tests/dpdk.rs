@@ -5,8 +5,9 @@
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use taut::{Config, DataReader, DdsType, DomainParticipant, Qos};
+use taut::{Config, DataReader, DdsType, DomainParticipant, Driver, Qos};
 use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -103,6 +104,39 @@ fn there_and_back(name: &str, addresses: [&'static str; 2]) {
         assert!(frames.not_ours <= if addresses[0].is_empty() { 0 } else { 4 }, "{frames:?}");
         await_that("the other side ends", || child.0.try_wait().unwrap().is_some());
     });
+}
+
+/// Looks that find nothing keep nobody from the token: whoever drives does without it.
+#[test]
+fn a_look_in_vain_takes_no_token() {
+    let directory = tempfile::tempdir().unwrap();
+    for (number, driver) in [(20, Driver::Threaded), (21, Driver::Polling), (22, Driver::Inline)] {
+        let socket = directory.path().join(format!("{number}.sock"));
+        let config = Config {
+            dpdk_device: format!(
+                "net_memif{number},role=server,socket-abstract=no,socket={}",
+                socket.display()
+            ),
+            interfaces: vec!["lo".into()],
+            driver,
+            report: false,
+            ..Config::default()
+        };
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        let before = participant.stats().tokens;
+        let end = Instant::now() + Duration::from_millis(300);
+        let mut calls = 0;
+        while Instant::now() < end {
+            match driver {
+                Driver::Inline => participant.run_once(taut::Duration::ZERO).unwrap(),
+                _ => std::thread::sleep(Duration::from_millis(10)),
+            }
+            calls += 1;
+        }
+        let tokens = participant.stats().tokens - before;
+        assert!(tokens < 300, "{driver:?}: {tokens} times in 300 ms");
+        assert!(driver != Driver::Inline || calls > 10 * tokens, "{tokens} times in {calls} calls");
+    }
 }
 
 #[test]

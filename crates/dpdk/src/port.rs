@@ -1,0 +1,110 @@
+//! A port of DPDK's from its name to its end, and its half that receives.
+//!
+//! Owns the closing: the last of those who have a port does it. Receiving and sending are independent, so that one thread
+//! may look for frames while another one sends.
+
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Burst;
+use crate::eal::control;
+use crate::ffi::{self, RawDevice, RawMbuf};
+use crate::lend::Lending;
+
+/// A port, for all who use it.
+///
+/// Invariant: the number is that of a port of DPDK's that this value owns and that is not closed. Who sends by it is the
+/// one [`crate::Device`] that has it, who receives the one [`RxQueues`].
+pub(crate) struct Port {
+    number: u16,
+    /// What is given back when it is closed, once that is known.
+    pub device: *mut RawDevice,
+    pub is_memif: bool,
+    /// Have we had the driver receive all frames?
+    pub promiscuous: AtomicBool,
+    /// Frames that came in pieces and did not fit one.
+    split: AtomicU64,
+    /// Of the device that has ended. Ends last: the driver gives its frames back before.
+    frames: Mutex<Option<Lending>>,
+}
+
+// SAFETY: the type's invariant: DPDK asks for no thread, and the pointer is only used to close the port.
+unsafe impl Send for Port {}
+// SAFETY: the same; what changes is atomic or locked.
+unsafe impl Sync for Port {}
+
+impl Port {
+    /// # Safety
+    /// The type's invariant.
+    pub unsafe fn own(number: u16) -> Port {
+        let (promiscuous, split, frames) = Default::default();
+        Port { number, device: ptr::null_mut(), is_memif: false, promiscuous, split, frames }
+    }
+
+    #[inline]
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    pub fn split(&self) -> u64 {
+        self.split.load(Ordering::Relaxed)
+    }
+
+    /// Keeps these until the driver has given back what it has of them.
+    pub fn keep(&self, frames: Option<Lending>) {
+        *self.frames.lock().unwrap_or_else(PoisonError::into_inner) = frames;
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        let _control = control();
+        let promiscuous = (*self.promiscuous.get_mut()).into();
+        // SAFETY: the type's invariant, which ends here; the lock is held.
+        unsafe { ffi::taut_dpdk_close(self.number, self.device, promiscuous, self.is_memif.into()) }
+        if let Some(frames) = self.frames.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            frames.take_back();
+        }
+    }
+}
+
+/// What receives by the queues of a device; see [`crate::Device::take_rx`]. The device is closed when both have ended.
+///
+/// Invariant: there is one of a port, which runs and has so many queues to receive by, that were set up with a pool of
+/// whole frames.
+pub struct RxQueues {
+    port: Arc<Port>,
+    count: u16,
+}
+
+impl RxQueues {
+    /// # Safety
+    /// The type's invariant.
+    pub(crate) unsafe fn own(port: Arc<Port>, count: u16) -> RxQueues {
+        RxQueues { port, count }
+    }
+
+    /// Adds frames that have come by a queue to a burst, as many as it has room for. Returns how many; none come by a
+    /// queue that is not there.
+    ///
+    /// *Cost*: no lock, and no system call of a card's or of memif's; af_packet's driver makes some.
+    #[inline]
+    pub fn receive(&mut self, queue: u16, burst: &mut Burst) -> usize {
+        if queue >= self.count || burst.room() == 0 {
+            return 0;
+        }
+        let (number, mut split) = (self.port.number, 0);
+        let come = |free: *mut *mut RawMbuf, room: u16| {
+            // SAFETY: the type's invariant: the queue is there, and nobody else uses it while we are borrowed.
+            unsafe { ffi::taut_dpdk_rx(number, queue, free, room, &raw mut split) }
+        };
+        // SAFETY: what the driver gives is the caller's, and in one piece, as the shim sees to; the pool it is from
+        // stays for as long as one of its frames is away.
+        let came = unsafe { burst.receive(come) };
+        if split > 0 {
+            self.port.split.fetch_add(split, Ordering::Relaxed);
+        }
+        came
+    }
+}
