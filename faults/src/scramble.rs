@@ -12,6 +12,8 @@ const REACH: u64 = 1 << 20;
 /// How long a scrambler lives at most: then another one joins the pair.
 const LIFE: Duration = Duration::from_millis(700);
 const SOON: Duration = Duration::from_secs(20);
+/// For how much longer scramblers go on while nothing that they do is counted: most of what they write nobody looks at.
+const LONGER: Duration = Duration::from_secs(30);
 /// Writes between two looks at which memory there is.
 const WRITES: usize = 2_000;
 
@@ -50,7 +52,8 @@ fn own_maps() -> Vec<(u64, u64)> {
     ours.filter_map(range).collect()
 }
 
-/// Starts scramblers one after the other beside a pair that has to go on, for so many seconds.
+/// Starts scramblers one after the other beside a pair that has to go on, for so many seconds, and until something of it
+/// is counted.
 pub fn run(seconds: u64, seed: u64) -> Result<(), String> {
     println!("scramble: for {seconds} s, seed {seed}");
     let mut writer = Actor::start("--writer 1 --reliable --max-samples 64 --blocking-ms 1000");
@@ -58,7 +61,8 @@ pub fn run(seconds: u64, seed: u64) -> Result<(), String> {
     let healthy = |report: &Reply| report.number("received") > 100;
     reader.await_report("the pair is there", SOON, healthy)?;
     let guid = writer.ask("report")?.text("guid").to_owned();
-    let until = Instant::now() + Duration::from_secs(seconds);
+    let mut until = Instant::now() + Duration::from_secs(seconds);
+    let latest = until + LONGER;
     let (mut lives, mut broken, mut seed) = (0_u64, 0, seed);
     while Instant::now() < until {
         // A scrambler of every other life is best effort, so that nothing it says may hold up the writer.
@@ -74,6 +78,9 @@ pub fn run(seconds: u64, seed: u64) -> Result<(), String> {
         let goes_on = |report: &Reply| report.number("last_healthy") > before;
         let report = reader.await_report("the pair goes on", SOON, goes_on)?;
         broken = report.number("broken").max(broken);
+        if broken + report.number("doubts") == 0 && seconds >= 3 {
+            until = until.max(Instant::now() + LIFE).min(latest);
+        }
     }
     writer.ask("rest")?;
     let sent = writer.ask("report")?;
