@@ -1,9 +1,14 @@
 //! Writes values behind each other with CDR's alignment, delimiters and member headers.
 //!
-//! XTypes 1.3 §7.4.3. Appends to a buffer of the caller; allocates only when that buffer must grow.
+//! XTypes 1.3 §7.4.3. Fills memory of the caller; what does not fit is counted, so that the caller finds memory that is
+//! long enough and tries again.
 
 use crate::types::wire_length;
 use crate::{Cdr, CdrError, Endian, Extensibility, Representation, Result};
+
+/// How many bytes of a buffer are room at first, if it has them. Lower and more values are written twice, higher and more zeros are
+/// written for nothing.
+const FIRST: usize = 4_096;
 
 /// How deep structures may nest, on both sides. Too low refuses honest recursive values, too high lets
 /// a hostile peer exhaust the stack.
@@ -20,19 +25,24 @@ pub(crate) const LONG_MUST_UNDERSTAND: u32 = 0x4000_0000;
 pub(crate) const EM_MUST_UNDERSTAND: u32 = 0x8000_0000;
 pub(crate) const MEMBER_ID_MASK: u32 = 0x0fff_ffff;
 
-/// A cursor that appends a value to a buffer.
+/// A cursor that fills memory with values.
 ///
 /// ```
 /// use taut_cdr::{Cdr, Encoder, Endian, Representation};
-/// let mut bytes = Vec::new();
-/// let mut out = Encoder::new(&mut bytes, Representation::Xcdr2, Endian::Big);
-/// (1u8, 2u32).0.encode(&mut out).unwrap();
+/// let mut memory = [0; 8];
+/// let mut out = Encoder::new(&mut memory, Representation::Xcdr2, Endian::Big);
+/// 1u8.encode(&mut out).unwrap();
 /// 2u32.encode(&mut out).unwrap();
-/// assert_eq!(bytes, [1, 0, 0, 0, 0, 0, 0, 2]);
+/// assert_eq!(out.len(), 8);
+/// 3u8.encode(&mut out).unwrap();
+/// assert_eq!(out.len(), 9, "so many it would take");
+/// assert_eq!(memory, [1, 0, 0, 0, 0, 0, 0, 2]);
 /// ```
 pub struct Encoder<'a> {
-    out: &'a mut Vec<u8>,
-    /// The index in `out` from which alignment counts.
+    memory: &'a mut [u8],
+    /// Bytes so far; what lies behind them in the memory is not theirs.
+    len: usize,
+    /// The index from which alignment counts.
     origin: usize,
     max_align: usize,
     representation: Representation,
@@ -42,20 +52,76 @@ pub struct Encoder<'a> {
     depth: u32,
 }
 
+/// Appends what `body` writes to a buffer. *Cost*: `body` is called twice if the buffer has to be lengthened.
+///
+/// *Errors*: those of `body`; the buffer is as before then.
+pub fn append(
+    buffer: &mut Vec<u8>,
+    representation: Representation,
+    endian: Endian,
+    body: impl Fn(&mut Encoder<'_>) -> Result<()>,
+) -> Result<()> {
+    let start = buffer.len();
+    // As a rule that is enough, and is soon filled with zeros.
+    buffer.resize(buffer.capacity().min(start.wrapping_add(FIRST)), 0);
+    loop {
+        let mut out = Encoder::new(buffer.get_mut(start..).unwrap_or_default(), representation, endian);
+        let written = body(&mut out);
+        let (fits, end) = (out.fits(), start.wrapping_add(out.len()));
+        if fits || written.is_err() {
+            buffer.truncate(if written.is_ok() { end } else { start });
+            return written;
+        }
+        buffer.resize(end, 0);
+    }
+}
+
 impl<'a> Encoder<'a> {
-    /// Appends to `out`; alignment counts from its present end.
-    pub fn new(out: &'a mut Vec<u8>, representation: Representation, endian: Endian) -> Encoder<'a> {
+    /// Fills `memory`, whatever is in it; alignment counts from its start.
+    #[inline]
+    pub fn new(memory: &'a mut [u8], representation: Representation, endian: Endian) -> Encoder<'a> {
         let max_align = match representation {
             Representation::Xcdr1 => 8,
             Representation::Xcdr2 => 4,
         };
-        let (origin, swap) = (out.len(), endian != Endian::NATIVE);
-        Encoder { out, origin, max_align, representation, swap, key_hash: false, depth: 0 }
+        let swap = endian != Endian::NATIVE;
+        Encoder { memory, len: 0, origin: 0, max_align, representation, swap, key_hash: false, depth: 0 }
     }
 
     /// For the key hash: big-endian, without the headers of structures. *Source*: XTypes 1.3 §7.6.8.
-    pub fn for_key_hash(out: &'a mut Vec<u8>, representation: Representation) -> Encoder<'a> {
-        Encoder { key_hash: true, ..Encoder::new(out, representation, Endian::Big) }
+    pub fn for_key_hash(memory: &'a mut [u8], representation: Representation) -> Encoder<'a> {
+        Encoder { key_hash: true, ..Encoder::new(memory, representation, Endian::Big) }
+    }
+
+    /// How many bytes were written, or would have been in longer memory.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Was nothing written yet?
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Did all that was written find room?
+    #[inline]
+    pub fn fits(&self) -> bool {
+        self.len <= self.memory.len()
+    }
+
+    /// Writes a payload: its header, what `body` writes, and padding, of which the header tells.
+    #[inline]
+    pub(crate) fn encapsulated(&mut self, id: u8, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.put_array([0, id, 0, 0]);
+        self.origin = self.len;
+        body(self)?;
+        let padding = self.len.wrapping_neg() & 3;
+        if padding != 0 {
+            self.put_zeros(padding);
+            self.patch(3, [u8::try_from(padding).unwrap_or(0)]);
+        }
+        Ok(())
     }
 
     /// The version that is written.
@@ -78,21 +144,45 @@ impl<'a> Encoder<'a> {
     pub fn align(&mut self, align: usize) {
         let pad = self.padding(align);
         if pad != 0 {
-            let end = self.out.len().wrapping_add(pad);
-            self.out.extend_from_slice(&[0; 8]);
-            self.out.truncate(end);
+            self.put_zeros(pad);
         }
+    }
+
+    /// Writes so many zeros, at most 8.
+    #[inline]
+    fn put_zeros(&mut self, count: usize) {
+        if let Some(to) = self.rest().first_chunk_mut() {
+            // Eight are written faster than their number is looked at; the next bytes go over those beyond.
+            *to = [0; 8];
+        } else if let Some(to) = self.rest().get_mut(..count) {
+            to.fill(0);
+        }
+        self.len = self.len.wrapping_add(count);
+    }
+
+    /// The memory that is left.
+    #[inline]
+    fn rest(&mut self) -> &mut [u8] {
+        self.memory.get_mut(self.len..).unwrap_or_default()
+    }
+
+    #[inline]
+    fn put_array<const N: usize>(&mut self, bytes: [u8; N]) {
+        if let Some(to) = self.rest().first_chunk_mut() {
+            *to = bytes;
+        }
+        self.len = self.len.wrapping_add(N);
     }
 
     #[inline]
     fn padding(&self, align: usize) -> usize {
         let mask = align.min(self.max_align).wrapping_sub(1);
-        self.origin.wrapping_sub(self.out.len()) & mask
+        self.origin.wrapping_sub(self.len) & mask
     }
 
     /// After padding to `first`, would memory of alignment `align` need no padding inside?
     pub(crate) fn starts_plain(&self, first: usize, align: usize) -> bool {
-        let start = self.out.len().wrapping_add(self.padding(first));
+        let start = self.len.wrapping_add(self.padding(first));
         let mask = align.min(self.max_align).wrapping_sub(1);
         start.wrapping_sub(self.origin) & mask == 0
     }
@@ -104,13 +194,16 @@ impl<'a> Encoder<'a> {
         if self.swap {
             bytes.reverse();
         }
-        self.out.extend_from_slice(&bytes);
+        self.put_array(bytes);
     }
 
     /// Writes bytes as they are, without alignment.
     #[inline]
     pub fn put_bytes(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
+        if let Some(to) = self.rest().get_mut(..bytes.len()) {
+            to.copy_from_slice(bytes);
+        }
+        self.len = self.len.wrapping_add(bytes.len());
     }
 
     /// Writes primitives of `N` bytes each, given as the memory of a slice of them: one copy when the
@@ -121,12 +214,13 @@ impl<'a> Encoder<'a> {
         }
         self.align(N);
         if self.swap && N > 1 {
-            self.out.reserve(memory.len());
-            for chunk in memory.chunks_exact(N) {
-                self.out.extend(chunk.iter().rev());
+            for chunk in memory.as_chunks::<N>().0 {
+                let mut bytes = *chunk;
+                bytes.reverse();
+                self.put_array(bytes);
             }
         } else {
-            self.out.extend_from_slice(memory);
+            self.put_bytes(memory);
         }
     }
 
@@ -137,27 +231,29 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    fn patch<const N: usize>(&mut self, at: usize, mut bytes: [u8; N]) -> Result<()> {
+    /// Writes over what was written before.
+    fn patch<const N: usize>(&mut self, at: usize, mut bytes: [u8; N]) {
         if self.swap {
             bytes.reverse();
         }
-        let slot = self.out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<N>());
-        *slot.ok_or(CdrError::TooLarge)? = bytes;
-        Ok(())
+        if let Some(to) = self.memory.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+            *to = bytes;
+        }
     }
 
     fn since(&self, start: usize) -> Result<u32> {
-        wire_length(self.out.len().wrapping_sub(start))
+        wire_length(self.len.wrapping_sub(start))
     }
 
     /// Writes a DHEADER and what it delimits.
     #[inline]
     pub fn delimited(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.put(0u32.to_ne_bytes());
-        let start = self.out.len();
+        let start = self.len;
         body(self)?;
         let length = self.since(start)?;
-        self.patch(start.wrapping_sub(4), length.to_ne_bytes())
+        self.patch(start.wrapping_sub(4), length.to_ne_bytes());
+        Ok(())
     }
 
     /// Writes a collection whose elements are not primitive: delimited in XCDR2.
@@ -249,7 +345,7 @@ impl<'a> Encoder<'a> {
         body: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
         self.align(4);
-        let head = self.out.len();
+        let head = self.len;
         let flag = if must_understand { PID_MUST_UNDERSTAND } else { 0 };
         let short = u16::try_from(id).ok().filter(|_| id <= PID_MAX_SHORT);
         match short {
@@ -257,9 +353,9 @@ impl<'a> Encoder<'a> {
                 self.put((flag | pid).to_ne_bytes());
                 self.put(0u16.to_ne_bytes());
             }
-            None => self.out.extend_from_slice(&[0; 12]),
+            None => self.put_array([0; 12]),
         }
-        let start = self.out.len();
+        let start = self.len;
         let outer = std::mem::replace(&mut self.origin, start);
         let written = body(self);
         self.origin = outer;
@@ -269,19 +365,23 @@ impl<'a> Encoder<'a> {
         }
         let length = self.since(start)?;
         if let (Some(_), Ok(length)) = (short, u16::try_from(length)) {
-            return self.patch(head.wrapping_add(2), length.to_ne_bytes());
+            self.patch(head.wrapping_add(2), length.to_ne_bytes());
+            return Ok(());
         }
         if short.is_some() {
             // The value turned out to be larger than 16 bits can say: make room for the extended header.
             // Its alignment counts from its own start, so it moves unchanged.
-            let grown = self.out.len().wrapping_add(8);
-            self.out.resize(grown, 0);
-            self.out.copy_within(start..grown.wrapping_sub(8), start.wrapping_add(8));
+            let end = self.len;
+            self.put_array([0; 8]);
+            if self.fits() {
+                self.memory.copy_within(start..end, start.wrapping_add(8));
+            }
         }
         let flag = if must_understand { LONG_MUST_UNDERSTAND } else { 0 };
-        self.patch(head, (PID_EXTENDED | PID_MUST_UNDERSTAND).to_ne_bytes())?;
-        self.patch(head.wrapping_add(2), 8u16.to_ne_bytes())?;
-        self.patch(head.wrapping_add(4), (flag | id).to_ne_bytes())?;
-        self.patch(head.wrapping_add(8), length.to_ne_bytes())
+        self.patch(head, (PID_EXTENDED | PID_MUST_UNDERSTAND).to_ne_bytes());
+        self.patch(head.wrapping_add(2), 8u16.to_ne_bytes());
+        self.patch(head.wrapping_add(4), (flag | id).to_ne_bytes());
+        self.patch(head.wrapping_add(8), length.to_ne_bytes());
+        Ok(())
     }
 }

@@ -93,13 +93,20 @@ impl KeyHasher {
         if !T::HAS_KEY {
             return Ok(InstanceHandle::NIL);
         }
-        self.scratch.clear();
-        value.encode_key(&mut Encoder::for_key_hash(&mut self.scratch, representation))?;
+        let key = loop {
+            let mut out = Encoder::for_key_hash(&mut self.scratch, representation);
+            value.encode_key(&mut out)?;
+            let len = out.len();
+            match self.scratch.get(..len) {
+                Some(key) => break key,
+                None => self.scratch.resize(len, 0),
+            }
+        };
         let mut hash = [0; HASH_SIZE];
         let small = !T::key_size(KeySize::new(representation), &[]).exceeds_hash();
-        match hash.get_mut(..self.scratch.len()).filter(|_| small) {
-            Some(start) => start.copy_from_slice(&self.scratch),
-            None => hash = Md5::digest(&self.scratch).into(),
+        match hash.get_mut(..key.len()).filter(|_| small) {
+            Some(start) => start.copy_from_slice(key),
+            None => hash = Md5::digest(key).into(),
         }
         Ok(InstanceHandle(hash))
     }

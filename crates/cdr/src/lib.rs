@@ -52,13 +52,13 @@ mod types;
 pub use bits::BitField;
 pub use bytemuck;
 pub use decoder::Decoder;
-pub use encoder::Encoder;
+pub use encoder::{Encoder, append};
 pub use error::{CdrError, Result};
 pub use field::{FieldKind, FieldValue, Step};
 pub use key::{KeyHasher, KeySize, key_hash, key_hash_of_payload};
 pub use payload::{
-    Encapsulation, from_key_payload, from_payload, from_payload_into, key_to_payload, key_to_payload_in,
-    to_payload, to_payload_in,
+    Encapsulation, fill_payload, from_key_payload, from_payload, from_payload_into, key_to_payload,
+    key_to_payload_in, to_payload, to_payload_in,
 };
 pub use plain::{
     Plain, put_plain, put_plain_slice, take_plain, take_plain_boxed, take_plain_into, take_plain_vec, view,

@@ -2,6 +2,7 @@
 //!
 //! RTPS 2.5 §10.2, XTypes 1.3 §7.6.3.1.2. The header's options carry the count of padding bytes.
 
+use crate::encoder::append;
 use crate::{CdrError, DdsType, Decoder, Encoder, Endian, Extensibility, Representation, Result};
 
 /// What the 4 bytes in front of a serialized value say. *Source*: XTypes 1.3 §7.6.3.1.2 table 60.
@@ -63,32 +64,36 @@ impl Encapsulation {
     }
 }
 
-fn write<T: DdsType>(
+/// Appends a payload.
+fn append_payload<T: DdsType>(
     representation: Representation,
     endian: Endian,
     out: &mut Vec<u8>,
-    value: impl FnOnce(&mut Encoder<'_>) -> Result<()>,
+    value: impl Fn(&mut Encoder<'_>) -> Result<()>,
 ) -> Result<()> {
-    let start = out.len();
-    let encapsulation = Encapsulation::new(representation, endian, T::EXTENSIBILITY);
-    out.extend_from_slice(&[0, encapsulation.id(), 0, 0]);
-    let written = value(&mut Encoder::new(out, representation, endian));
-    if let Err(error) = written {
-        out.truncate(start);
-        return Err(error);
-    }
-    let padding = start.wrapping_sub(out.len()) & 3;
-    let end = out.len().wrapping_add(padding);
-    out.resize(end, 0);
-    if let Some(options) = out.get_mut(start.wrapping_add(3)) {
-        *options = u8::try_from(padding).unwrap_or(0);
-    }
-    Ok(())
+    let id = Encapsulation::new(representation, endian, T::EXTENSIBILITY).id();
+    append(out, representation, endian, |out| out.encapsulated(id, &value))
+}
+
+/// Writes the serialized sample into memory, whatever is in it.
+///
+/// *Shape*: as [`to_payload`]. *Returns*: its length; if that is more than there is memory, try again with so much:
+/// what lies in it is no sample then. *Cost*: no allocation. *Errors*: as [`to_payload`].
+pub fn fill_payload<T: DdsType>(
+    value: &T,
+    representation: Representation,
+    memory: &mut [u8],
+) -> Result<usize> {
+    let id = Encapsulation::new(representation, Endian::NATIVE, T::EXTENSIBILITY).id();
+    let mut out = Encoder::new(memory, representation, Endian::NATIVE);
+    out.encapsulated(id, |out| value.encode(out))?;
+    Ok(out.len())
 }
 
 /// Appends the serialized sample: header, value in this machine's byte order, padding to 4 bytes.
 ///
-/// *Shape*: 4 bytes and the value, a multiple of 4. *Cost*: no allocation but the growth of `out`.
+/// *Shape*: 4 bytes and the value, a multiple of 4. *Cost*: no allocation but the growth of `out`, for which the sample is
+/// written twice.
 /// *Errors*: what the type forbids (bounds, NUL in a string, depth); `out` is then as before.
 pub fn to_payload<T: DdsType>(value: &T, representation: Representation, out: &mut Vec<u8>) -> Result<()> {
     to_payload_in(value, representation, Endian::NATIVE, out)
@@ -101,7 +106,7 @@ pub fn to_payload_in<T: DdsType>(
     endian: Endian,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    write::<T>(representation, endian, out, |out| value.encode(out))
+    append_payload::<T>(representation, endian, out, |out| value.encode(out))
 }
 
 /// Appends the serialized key alone, as DATA submessages for dispose and unregister carry it.
@@ -120,7 +125,12 @@ pub fn key_to_payload_in<T: DdsType>(
     endian: Endian,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    write::<T>(representation, endian, out, |out| if T::HAS_KEY { value.encode_key(out) } else { Ok(()) })
+    append_payload::<T>(
+        representation,
+        endian,
+        out,
+        |out| if T::HAS_KEY { value.encode_key(out) } else { Ok(()) },
+    )
 }
 
 #[inline]

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use taut_base::Rng;
 use taut_cdr::{
-    Char, DdsType as Type, Endian, LongDouble, Representation, WChar, WString, from_key_payload,
-    from_payload, from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in, to_payload_in,
+    Char, DdsType as Type, Endian, LongDouble, Representation, WChar, WString, fill_payload,
+    from_key_payload, from_payload, from_payload_into, key_hash, key_hash_of_payload, key_to_payload_in,
+    to_payload, to_payload_in,
 };
 use taut_derive::DdsType;
 
@@ -163,6 +164,25 @@ fn values_come_back() {
             let only: All = from_key_payload(&key).unwrap();
             assert_eq!((only.loose.number, only.leaves.len()), (value.loose.number, value.leaves.len()));
             assert_eq!((only.gap, only.tail), (0, None));
+        }
+    }
+}
+
+#[test]
+fn a_sample_is_the_same_in_memory_of_any_length() {
+    let mut rng = Rng::new(5);
+    for seed in 0..300 {
+        let value = all(&mut Rng::new(seed));
+        for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+            let mut whole = Vec::new();
+            to_payload(&value, representation, &mut whole).unwrap();
+            let len = whole.len();
+            let others = (0..20).map(|_| rng.below(len as u64 + 20) as usize);
+            for room in [0, 1, 4, len - 1, len, len + 1, len + 8].into_iter().chain(others) {
+                let mut memory = vec![0xaa; room];
+                assert_eq!(fill_payload(&value, representation, &mut memory), Ok(len), "seed {seed}: {room}");
+                assert!(room < len || memory[..len] == whole, "seed {seed}: {len} bytes in {room}");
+            }
         }
     }
 }

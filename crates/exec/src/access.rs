@@ -10,8 +10,7 @@ use taut_dcps::{
     StatusMask, Taken, Write,
 };
 use taut_lock::MutexGuard;
-use taut_mem::lane::Slot as LaneSlot;
-use taut_mem::{Chunk, Chunks, Pool};
+use taut_mem::Chunks;
 use taut_qos::DataWriterQos;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
@@ -256,27 +255,9 @@ impl Executor {
         }
     }
 
-    /// Memory to write a payload of `len` bytes in place, which readers on this machine look at there.
-    ///
-    /// *Errors*: [`Error::OutOfResources`] when the readers hold all that there is.
-    pub fn loan(&self, outlet: &mut Outlet, len: usize) -> Result<LaneSlot> {
-        outlet.loan(len, self.inner.lane_memory()).ok_or_else(|| {
-            Error::OutOfResources(format!(
-                "no memory to lend for a sample of {len} B: the readers hold what there is, or the machine is full"
-            ))
-        })
-    }
-
     /// The chunks that a port sends payloads from as they are, if one does.
     pub fn chunks(&self) -> Option<Arc<Chunks>> {
         self.inner.peek(|core| core.port.frames.as_ref().and_then(Frames::chunks).cloned())
-    }
-
-    /// A chunk of the pool to write a payload of `len` bytes in place, for a writer without a reader on this machine: those
-    /// look into its lane.
-    pub fn chunk(&self, outlet: &mut Outlet, pool: &mut Pool, len: usize) -> Option<Chunk> {
-        outlet.refresh();
-        if outlet.has_readers() { None } else { pool.chunk(len) }
     }
 
     /// Gives a change to the protocol.

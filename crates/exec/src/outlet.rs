@@ -139,8 +139,10 @@ pub struct Outlet {
     link: Arc<Link>,
     route: Arc<Route>,
     version: u64,
-    lane: Option<Box<LaneWriter>>,
-    has_readers: bool,
+    pub(crate) lane: Option<Box<LaneWriter>>,
+    pub(crate) has_readers: bool,
+    /// How long its encoded payloads are as a rule, in bytes.
+    pub(crate) usual: usize,
     bells: Vec<(Ringer, u64)>,
     last: SequenceNumber,
     /// The last change that was given to the protocol.
@@ -177,6 +179,7 @@ impl Outlet {
             version: 0,
             lane: None,
             has_readers: false,
+            usual: 0,
             bells: Vec::new(),
             last: SequenceNumber::ZERO,
             given: SequenceNumber::ZERO,

@@ -1,8 +1,9 @@
 //! A payload on its way into the lane, to the protocol, or to both.
 
-use taut_mem::lane::{HEAD, INLINE, LaneWriter, Meta, Slot};
+use taut_mem::lane::{HEAD, INLINE, LaneWriter, Meta, Short, Slot};
 use taut_mem::{Bytes, Chunk, Pool};
 
+use crate::memory::Memory;
 use crate::outlet::Outlet;
 
 /// A payload that is to be written.
@@ -19,8 +20,8 @@ enum At<'a> {
     Value { header: [u8; HEADER], value: &'a [u8], pool: &'a mut Pool },
     /// In a buffer of a pool.
     Buffer(&'a mut Pool, Option<taut_mem::Slot>),
-    /// In memory of its own, to be copied wherever it goes.
-    Short(&'a [u8]),
+    /// Here, to be copied wherever it goes.
+    Short(Short),
     /// The protocol has it.
     Shared(Bytes),
     /// In the lane's arena; the pool is for what the protocol gets.
@@ -49,24 +50,20 @@ impl<'a> Payload<'a> {
         Payload { len, at: At::Value { header: [high, low, 0, padding as u8], value, pool }, place: None }
     }
 
-    /// All of a pool's buffer.
-    pub fn buffer(pool: &'a mut Pool, buffer: taut_mem::Slot) -> Payload<'a> {
-        Payload { len: buffer.len(), at: At::Buffer(pool, Some(buffer)), place: None }
+    /// The first `len` bytes of a pool's buffer.
+    pub fn buffer(pool: &'a mut Pool, buffer: taut_mem::Slot, len: usize) -> Payload<'a> {
+        Payload { len: len.min(buffer.len()), at: At::Buffer(pool, Some(buffer)), place: None }
     }
 
-    /// Bytes that are short enough for a cell.
-    pub fn short(bytes: &'a [u8]) -> Payload<'a> {
-        Payload { len: bytes.len(), at: At::Short(bytes), place: None }
-    }
-
-    /// The first `len` bytes of a loan; `pool` is for a copy that others than the lane's readers need.
-    pub fn loan(pool: &'a mut Pool, slot: Slot, len: usize) -> Payload<'a> {
-        Payload { len: len.min(slot.capacity()), at: At::Loan(pool), place: Some(Place::Slot(slot)) }
-    }
-
-    /// The first `len` bytes of a chunk.
-    pub fn chunk(chunk: Chunk, len: usize) -> Payload<'a> {
-        Payload { len: len.min(chunk.len()), at: At::Chunk(Some(chunk)), place: None }
+    /// The first `len` bytes of `memory`; `pool` is for a copy that others than a lane's readers need.
+    pub fn of(pool: &'a mut Pool, memory: Memory, len: usize) -> Payload<'a> {
+        let all = memory.len();
+        let (at, place) = match memory {
+            Memory::Slot(slot) => (At::Loan(pool), Some(Place::Slot(slot))),
+            Memory::Chunk(chunk) => (At::Chunk(Some(chunk)), None),
+            Memory::Short(short) => (At::Short(short), None),
+        };
+        Payload { len: len.min(all), at, place }
     }
 
     /// Writes the payload into memory of its length. *Cost*: the one copy.
@@ -87,7 +84,7 @@ impl<'a> Payload<'a> {
 
     fn bytes(&self) -> &[u8] {
         match (&self.at, &self.place) {
-            (At::Buffer(_, Some(buffer)), _) => buffer,
+            (At::Buffer(_, Some(buffer)), _) => buffer.get(..self.len).unwrap_or_default(),
             (At::Short(bytes), _) => bytes,
             (At::Shared(bytes), _) => bytes,
             (At::Chunk(Some(chunk)), _) => chunk.get(..self.len).unwrap_or_default(),
@@ -99,10 +96,12 @@ impl<'a> Payload<'a> {
     /// A view that the protocol may keep. *Cost*: a copy of what is in the lane's arena, or short.
     pub(crate) fn share(&mut self) -> Bytes {
         let bytes = match &mut self.at {
-            At::Buffer(_, Some(buffer)) if buffer.len() <= INLINE => return Bytes::copy_from(buffer),
+            At::Buffer(_, Some(buffer)) if self.len <= INLINE => {
+                return Bytes::copy_from(buffer.get(..self.len).unwrap_or_default());
+            }
             At::Buffer(pool, buffer) => {
                 pool.note_copied();
-                buffer.take().map(|buffer| pool.share(buffer)).unwrap_or_default()
+                buffer.take().map(|buffer| pool.share_prefix(buffer, self.len)).unwrap_or_default()
             }
             At::Shared(bytes) => return bytes.clone(),
             At::Value { header, value, .. } if self.len <= INLINE => {

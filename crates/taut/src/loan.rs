@@ -11,9 +11,8 @@ use std::ops::{Deref, DerefMut};
 use taut_base::{Error, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, Extensibility, Plain, bytemuck};
 use taut_dcps::{SampleInfo, Taken};
-use taut_exec::Moment;
-use taut_mem::Chunk;
-use taut_mem::lane::{Short, Slot};
+use taut_exec::{Memory, Moment};
+use taut_mem::lane::Short;
 
 use crate::erase::refused;
 use crate::{DataReader, DataWriter};
@@ -27,37 +26,6 @@ struct Lent<'w, T: DdsType> {
     memory: Option<Memory>,
     /// Bytes of the serialized payload, header included, without padding.
     len: usize,
-}
-
-/// Where a loan is.
-pub(crate) enum Memory {
-    /// In the writer's lane.
-    Slot(Slot),
-    /// In a frame.
-    Chunk(Chunk),
-    /// Here, until it is copied into a cell of the lane: that costs less than to lend and to give back.
-    Short(Short),
-}
-
-impl Deref for Memory {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        match self {
-            Memory::Slot(slot) => slot,
-            Memory::Chunk(chunk) => chunk,
-            Memory::Short(short) => short,
-        }
-    }
-}
-
-impl DerefMut for Memory {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        match self {
-            Memory::Slot(slot) => slot,
-            Memory::Chunk(chunk) => chunk,
-            Memory::Short(short) => short,
-        }
-    }
 }
 
 impl<'w, T: DdsType> Lent<'w, T> {
@@ -97,8 +65,8 @@ impl<'w, T: DdsType> Lent<'w, T> {
 
 impl<T: DdsType> Drop for Lent<'_, T> {
     fn drop(&mut self) {
-        if let Some(Memory::Slot(slot)) = self.memory.take() {
-            self.writer.take_back(slot);
+        if let Some(memory) = self.memory.take() {
+            self.writer.take_back(memory);
         }
     }
 }
@@ -233,8 +201,9 @@ impl<T: DdsType> DataWriter<T> {
     pub fn loan_sequence<P: Plain>(&self, head: &T, count: usize) -> Result<LoanSequence<'_, T, P>> {
         let instance = self.instance_of(head)?;
         let mut body = Vec::new();
-        let mut out = taut_cdr::Encoder::new(&mut body, self.representation(), Endian::NATIVE);
-        head.encode(&mut out).map_err(refused::<T>)?;
+        let encoded =
+            taut_cdr::append(&mut body, self.representation(), Endian::NATIVE, |out| head.encode(out));
+        encoded.map_err(refused::<T>)?;
         let fits = |what: &str| Error::BadParameter(format!("{}: {what}", T::TYPE_NAME));
         let Some(at) = body.len().checked_sub(4).filter(|_| T::EXTENSIBILITY == Extensibility::Final) else {
             return Err(fits("only a final type that ends in a sequence can be lent in parts"));

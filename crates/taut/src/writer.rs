@@ -10,15 +10,13 @@ use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
     PublicationMatchedStatus, SlowReaderStatus, StatusMask, Write,
 };
-use taut_exec::{Executor, Moment, Outlet, Patience, Payload, SlowReader};
-use taut_mem::lane::Slot;
+use taut_exec::{Executor, Memory, Moment, Outlet, Patience, Payload, SlowReader};
 use taut_mem::{Bytes, Pool};
 use taut_qos::{DataWriterQos, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
 use taut_rtps::history_cache::ChangeKind;
 
 use crate::erase::{refused, representation};
-use crate::loan::Memory;
 use crate::participant::wait_for;
 use crate::topic::Topic;
 
@@ -134,15 +132,49 @@ impl<T: DdsType> DataWriter<T> {
                 moment,
             );
         }
-        let mut slot = pool.claim();
-        let buffer: &mut Vec<u8> = &mut slot;
+        if kind == ChangeKind::Alive {
+            return self.publish_encoded(outlet, pool, write, sample, patience, moment);
+        }
+        let mut buffer = pool.claim();
         buffer.clear();
-        let encoded = match kind {
-            ChangeKind::Alive => taut_cdr::to_payload(sample, self.representation, buffer),
-            _ => taut_cdr::key_to_payload(sample, self.representation, buffer),
-        };
-        encoded.map_err(refused::<T>)?;
-        self.executor.publish(outlet, write, &mut Payload::buffer(pool, slot), patience, moment)
+        taut_cdr::key_to_payload(sample, self.representation, &mut buffer).map_err(refused::<T>)?;
+        let len = buffer.len();
+        self.executor.publish(outlet, write, &mut Payload::buffer(pool, buffer, len), patience, moment)
+    }
+
+    /// Encodes the sample where its readers look or a port sends from, if its length can be told from those before;
+    /// else into a buffer.
+    fn publish_encoded(
+        &self,
+        outlet: &mut Outlet,
+        pool: &mut Pool,
+        write: Write,
+        sample: &T,
+        patience: Patience,
+        moment: Moment,
+    ) -> Result<()> {
+        let encode = |memory: &mut [u8]| taut_cdr::fill_payload(sample, self.representation, memory);
+        while let Some(mut memory) = outlet.memory(pool) {
+            let encoded = encode(&mut memory);
+            if let Ok(len) = encoded {
+                outlet.note_len(len);
+                if len <= memory.len() {
+                    let payload = &mut Payload::of(pool, memory, len);
+                    return self.executor.publish(outlet, write, payload, patience, moment);
+                }
+            }
+            // Longer than those before: once more, with as much as it takes.
+            outlet.take_back(memory);
+            encoded.map_err(refused::<T>)?;
+        }
+        let mut buffer = pool.claim();
+        let mut len = encode(&mut buffer).map_err(refused::<T>)?;
+        if len > buffer.len() {
+            buffer.resize(len, 0);
+            len = encode(&mut buffer).map_err(refused::<T>)?;
+        }
+        outlet.note_len(len);
+        self.executor.publish(outlet, write, &mut Payload::buffer(pool, buffer, len), patience, moment)
     }
 
     fn patience(&self, may_wait: bool) -> Patience {
@@ -155,15 +187,12 @@ impl<T: DdsType> DataWriter<T> {
     /// Memory for a payload of so many bytes.
     pub(crate) fn lend(&self, len: usize) -> Result<Memory> {
         let Tools { pool, outlet, .. } = &mut *self.tools.borrow_mut();
-        if let Some(chunk) = self.executor.chunk(outlet, pool, len) {
-            return Ok(Memory::Chunk(chunk));
-        }
-        self.executor.loan(outlet, len).map(Memory::Slot)
+        self.executor.lend(outlet, pool, len)
     }
 
     /// Takes a loan back that was not written.
-    pub(crate) fn take_back(&self, slot: Slot) {
-        self.tools.borrow_mut().outlet.give_back(slot);
+    pub(crate) fn take_back(&self, memory: Memory) {
+        self.tools.borrow_mut().outlet.take_back(memory);
     }
 
     /// Writes the first `len` bytes of a loan, of a sample of this instance.
@@ -176,11 +205,7 @@ impl<T: DdsType> DataWriter<T> {
     ) -> Result<()> {
         let write = new_write(ChangeKind::Alive, instance);
         let Tools { pool, outlet, .. } = &mut *self.tools.borrow_mut();
-        let mut payload = match memory {
-            Memory::Slot(slot) => Payload::loan(pool, slot, len),
-            Memory::Chunk(chunk) => Payload::chunk(chunk, len),
-            Memory::Short(ref short) => Payload::short(short),
-        };
+        let mut payload = Payload::of(pool, memory, len);
         self.executor.publish(outlet, write, &mut payload, self.patience(true), moment)
     }
 
@@ -315,5 +340,51 @@ impl<T> Drop for DataWriter<T> {
         self.executor.remove_hooks(Entity::Writer(self.index));
         self.executor.with(|participant, now| participant.delete_writer(now, self.index));
         self.executor.remove_outlet(self.index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, DataReader, DdsType, DomainParticipant, Qos};
+
+    #[derive(DdsType, Clone, PartialEq, Debug)]
+    #[dds(final, crate = taut_cdr)]
+    struct Image {
+        name: String,
+        pixels: Vec<u8>,
+    }
+
+    fn write(writer: &DataWriter<Image>, reader: &DataReader<Image>, len: usize) -> bool {
+        let image = Image { name: "front".into(), pixels: (0..len).map(|at| (at * 7 + len) as u8).collect() };
+        writer.write(&image).unwrap();
+        assert_eq!(reader.take_next().unwrap().unwrap().data, Some(image));
+        let Tools { pool, .. } = &mut *writer.tools.borrow_mut();
+        let mut buffer = pool.claim();
+        let unused = buffer.is_empty();
+        buffer.clear();
+        pool.give_back(buffer);
+        unused
+    }
+
+    #[test]
+    fn a_value_is_encoded_where_its_readers_look() {
+        let config = Config { domain_id: 84, interfaces: vec!["lo".into()], ..Config::default() };
+        let topic = DomainParticipant::with_config(&config).unwrap().topic("Image").unwrap();
+        let writer = topic.writer(Qos::default().reliable()).unwrap();
+        let reader = topic.reader(Qos::default().reliable()).unwrap();
+        assert!(!write(&writer, &reader, 100_000), "the first one's length is not known");
+        let begun = std::time::Instant::now();
+        while !write(&writer, &reader, 100_000) {
+            assert!(begun.elapsed().as_secs() < 30, "the reader joins the lane");
+        }
+        for len in [100_000, 110_000, 90_000, 3, 100_000, 200_000] {
+            assert!(write(&writer, &reader, len), "{len}");
+        }
+        // What fails goes back.
+        for _ in 0..1_000 {
+            writer.write(&Image { name: "\0".into(), pixels: vec![0; 200_000] }).unwrap_err();
+        }
+        assert!(write(&writer, &reader, 200_000));
     }
 }

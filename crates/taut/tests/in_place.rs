@@ -255,6 +255,35 @@ fn a_value_is_copied_into_its_frame_only() {
     });
 }
 
+/// What is no plain memory.
+#[derive(DdsType)]
+#[dds(final)]
+struct Line {
+    text: String,
+}
+
+#[test]
+fn a_value_is_encoded_into_its_frame() {
+    alone(|| {
+        with_pair("encoded", ["", ""], |pair| {
+            let stream = Stream::new(pair, Layer::Ip, qos);
+            let writer = stream.near.topic::<Line>("Line").unwrap().writer(qos()).unwrap();
+            let reader = stream.far.topic::<Line>("Line").unwrap().reader(qos()).unwrap();
+            writer.wait_matched(LIMIT).unwrap();
+            let before = stream.stats()[0];
+            for len in (0..200).map(|round| 600 + round * 83 % 600) {
+                writer.write(&Line { text: "x".repeat(len) }).unwrap();
+                reader.wait(LIMIT).unwrap();
+                assert_eq!(reader.take_next().unwrap().unwrap().data.unwrap().text.len(), len);
+            }
+            let after = stream.stats()[0];
+            assert!(after.in_place_out - before.in_place_out >= 195, "{before:?} {after:?}");
+            assert_eq!(after.copied_out - before.copied_out, 1, "the first one's length is not known");
+            stream.has_back();
+        });
+    });
+}
+
 fn holds_more_than_there_is(pair: &Pair, layer: Layer) {
     let mut stream = Stream::new(pair, layer, qos);
     let before = stream.stats()[0];

@@ -59,7 +59,9 @@ pub(super) enum Look {
 
 #[derive(Default)]
 struct Size {
-    /// Slots that were never pushed, or are known to be free.
+    /// How many slots of it there are.
+    count: usize,
+    /// Those that were never pushed, or are known to be free; what was freed last is on top.
     free: Vec<usize>,
     /// Pushed ones, oldest first.
     pushed: VecDeque<Pushed>,
@@ -68,22 +70,29 @@ struct Size {
 }
 
 impl Size {
-    /// A slot that is free, if a short look finds one.
+    /// A slot that is free, if a short look finds one: the one that was read last, as that is in the caches still.
     fn reclaim(&mut self, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
+        for _ in 0..PROBES.min(self.held.len()) {
+            let held = self.held.pop_front()?;
+            match look(held.position) {
+                Look::Free => self.free.push(held.offset),
+                Look::Unread | Look::Held => self.held.push_back(held),
+            }
+        }
         for _ in 0..PROBES {
             let Some(oldest) = self.pushed.front() else { break };
             match look(oldest.position) {
-                Look::Free => return self.pushed.pop_front().map(|oldest| oldest.offset),
+                Look::Free => self.free.extend(self.pushed.pop_front().map(|oldest| oldest.offset)),
                 // So are all that come after it.
                 Look::Unread => break,
                 Look::Held => self.held.extend(self.pushed.pop_front()),
             }
         }
-        self.reclaim_held(PROBES, look)
+        self.free.pop()
     }
 
-    fn reclaim_held(&mut self, probes: usize, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
-        for _ in 0..probes.min(self.held.len()) {
+    fn reclaim_held(&mut self, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
+        for _ in 0..self.held.len() {
             let oldest = self.held.pop_front()?;
             if look(oldest.position) == Look::Free {
                 return Some(oldest.offset);
@@ -99,7 +108,7 @@ impl Size {
         look: impl Fn(u64) -> Look,
         mut overtake: impl FnMut(u64) -> bool,
     ) -> Option<usize> {
-        if let Some(offset) = self.reclaim_held(self.held.len(), &look) {
+        if let Some(offset) = self.reclaim_held(&look) {
             return Some(offset);
         }
         while let Some(oldest) = self.pushed.front() {
@@ -157,16 +166,16 @@ impl Arena {
     ) -> Option<Slot> {
         let (index, bytes) = Arena::size_of(len)?;
         let size = &mut self.sizes[index];
-        let offset = match size.free.pop().or_else(|| size.reclaim(&look)) {
+        let offset = match size.reclaim(&look) {
             Some(offset) => offset,
-            None => self.cut(bytes).or_else(|| self.sizes[index].reclaim_any(look, overtake))?,
+            None => self.cut(index, bytes).or_else(|| self.sizes[index].reclaim_any(look, overtake))?,
         };
         Some(Slot { lane: Arc::clone(lane), offset, capacity: bytes - HEADROOM + LEAD })
     }
 
     /// A slot's payload offset in memory that was not used before. A page or more starts at a page, so
     /// that it can be handed to a network card whole.
-    fn cut(&mut self, bytes: usize) -> Option<usize> {
+    fn cut(&mut self, index: usize, bytes: usize) -> Option<usize> {
         let start = self.next.next_multiple_of(if bytes < PAGE { UNIT } else { PAGE });
         let end = start.checked_add(bytes).filter(|end| *end <= self.end)?;
         if end > self.committed {
@@ -177,6 +186,10 @@ impl Arena {
             self.committed = until;
         }
         self.next = end;
+        let size = &mut self.sizes[index];
+        size.count += 1;
+        // So that no claim allocates that cuts none.
+        size.free.reserve(size.count - size.free.len());
         Some(start + HEADROOM - LEAD)
     }
 

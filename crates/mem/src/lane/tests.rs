@@ -95,6 +95,28 @@ fn payloads_in_slots_of_every_size() {
 }
 
 #[test]
+fn the_slot_that_was_read_last_is_filled_next() {
+    let mut writer = writer(8, 1 << 16);
+    let (mut reader, _) = reader(&mut writer, true);
+    let mut slots = Vec::new();
+    for n in 0..4 {
+        let slot = writer.claim(SMALL).unwrap();
+        slots.push(slot.name());
+        assert!(writer.push_slot(&meta(n), slot, SMALL).is_ok());
+    }
+    let mut views: Vec<_> = (0..4).map(|_| take(&mut reader)).collect();
+    reader.publish();
+    // The last one is looked at still.
+    views.drain(..3);
+    let slot = writer.claim(SMALL).unwrap();
+    assert_eq!(slot.name(), slots[2]);
+    writer.give_back(slot);
+    drop(views);
+    let [first, second] = [writer.claim(SMALL).unwrap(), writer.claim(SMALL).unwrap()];
+    assert_eq!([first.name(), second.name()], [slots[3], slots[2]]);
+}
+
+#[test]
 fn values_behind_their_header_start_at_a_cache_line() {
     let mut writer = writer(4, 1 << 20);
     for len in [1, 400, 5_000, 70_000] {
