@@ -102,6 +102,10 @@ pub const PEERS: usize = 4_096;
 pub const ENDPOINTS_PER_PEER: usize = 16_384;
 /// Locators of one entity that are used (R8).
 pub const LOCATORS: usize = 16;
+/// All matches with a peer are gone through at most this often for what the peer says: that it is reached elsewhere, or
+/// that it has forgotten this side. Lower lets a peer, or who takes its name, keep this side busy with a few bytes,
+/// higher delays one that moves twice in a row.
+pub const LOOK_REPEAT: Duration = Duration::from_millis(1_000);
 /// Events that wait for the layer above; it drains them after every call.
 pub const EVENTS: usize = 65_536;
 

@@ -303,10 +303,10 @@ impl Participant {
         self.push_event(Event::Acknowledged { writer: index });
         self.wake_writer(now, index);
         if acknowledged == Acknowledged::Less && index == self.builtin.publications_writer {
-            self.begin_anew(source.prefix);
+            self.on_forgotten(now, source.prefix);
         }
-        if acknack.writer_id.is_builtin() {
-            self.greet_known(now, source.prefix);
+        if index == self.builtin.publications_writer || index == self.builtin.subscriptions_writer {
+            self.greet_known(now, source.prefix, index == self.builtin.publications_writer);
         }
     }
 

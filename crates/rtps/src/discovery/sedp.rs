@@ -138,7 +138,8 @@ impl Participant {
         local.data.write(&mut payload);
         let announced = self.publish(now, local.data.guid, ChangeKind::Alive, Bytes::from(payload), sink);
         if let Some(local) = self.locals.get_mut(&entity) {
-            local.announced = announced;
+            let before = std::mem::replace(&mut local.announced, announced);
+            self.announce_by(entity, before, announced);
         }
     }
 
@@ -149,7 +150,7 @@ impl Participant {
         }
         let matched: Vec<Guid> = self.database.matches(entity).collect();
         matched.into_iter().for_each(|remote| self.unmatch(entity, remote));
-        self.database.refusals.retain(|(local, _), _| *local != entity);
+        self.database.refusals.retain(|(_, local), _| *local != entity);
         let guid = Guid::new(self.config.guid_prefix, entity);
         let mut key = Vec::new();
         EndpointData::write_key(guid, &mut key);
@@ -274,15 +275,11 @@ impl Participant {
                 self.database.by_topic.remove(&data.topic_name);
             }
         }
-        let matched: Vec<EntityId> = self
-            .database
-            .matches
-            .iter()
-            .filter(|(_, remote)| *remote == guid)
-            .map(|(local, _)| *local)
-            .collect();
+        let matched: Vec<EntityId> = self.database.matches.of_remote(guid).collect();
         matched.into_iter().for_each(|local| self.unmatch(local, guid));
-        self.database.refusals.retain(|(_, remote), _| *remote != guid);
+        let (first, last) = ((guid, EntityId::UNKNOWN), (guid, EntityId([u8::MAX; 4])));
+        let refused: Vec<_> = self.database.refusals.range(first..=last).map(|(key, _)| *key).collect();
+        refused.iter().for_each(|key| drop(self.database.refusals.remove(key)));
         self.push_event(Event::EndpointLost(guid));
     }
 }
