@@ -187,7 +187,7 @@ impl WriterProxy {
     /// Delivers all that is next in order, until something is missing or refused.
     pub fn deliver_pending(&mut self, deliver: Deliver<'_>) {
         loop {
-            self.next = self.irrelevant.pass(self.next);
+            self.pass_irrelevant();
             if self.pending.is_empty() {
                 return;
             }
@@ -201,6 +201,19 @@ impl WriterProxy {
                 return;
             }
             self.next = self.next.next();
+        }
+    }
+
+    /// Steps over what will not come. What has come all the same, before its writer had it no longer, is next.
+    fn pass_irrelevant(&mut self) {
+        let passed = self.irrelevant.pass(self.next);
+        if passed > self.next
+            && let Some((arrived, _)) = self.pending.range(self.next..passed).next()
+        {
+            self.next = *arrived;
+            self.irrelevant.insert(arrived.next(), passed);
+        } else {
+            self.next = passed;
         }
     }
 
@@ -248,7 +261,7 @@ impl WriterProxy {
     fn give_up_before(&mut self, first: SequenceNumber, deliver: Deliver<'_>) -> u64 {
         let mut lost = 0_u64;
         while self.next < first {
-            self.next = self.irrelevant.pass(self.next);
+            self.pass_irrelevant();
             let stop = self.pending.first_key_value().map_or(first, |(number, _)| (*number).min(first));
             if self.next < stop {
                 lost = lost.saturating_add(u64::try_from(stop.0.saturating_sub(self.next.0)).unwrap_or(0));
