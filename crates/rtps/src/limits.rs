@@ -92,7 +92,7 @@ pub const GAP_INTERVALS: usize = 256;
 /// Samples in assembly per writer (H49).
 pub const ASSEMBLIES: usize = 16;
 /// History that is pushed to a reader when it matches, before it has to ask.
-pub const REPLAY_CHANGES: i64 = 256;
+pub const REPLAY_CHANGES: usize = 256;
 /// Local readers of one remote writer.
 pub const READERS_PER_WRITER: usize = 1_024;
 
