@@ -81,7 +81,13 @@ impl Participant {
         };
         let matched = self.database.matches.contains(local, remote);
         match (verdict, matched) {
-            (Ok(()), true) => self.find_endpoint(now, local, remote),
+            (Ok(()), true) => {
+                let reader = kind.reader().and_then(|index| self.readers.get_mut(index.0));
+                if let Some(proxy) = reader.and_then(|reader| reader.proxies.get_mut(&remote)) {
+                    proxy.strength = theirs.qos.ownership_strength;
+                }
+                self.find_endpoint(now, local, remote);
+            }
             (Ok(()), false) => {
                 self.database.refusals.remove(&(remote, local));
                 self.database.matches.insert(local, remote);

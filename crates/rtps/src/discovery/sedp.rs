@@ -26,6 +26,12 @@ fn builtin_qos() -> EndpointQos {
     qos
 }
 
+/// Is it another endpoint of the same name? What differs cannot change while an endpoint lives (DCPS 1.4 §2.2.3).
+fn is_another(known: &EndpointData, data: &EndpointData) -> bool {
+    let fixed = |data: &EndpointData| (data.qos.reliability.kind, data.qos.durability);
+    known.topic_name != data.topic_name || fixed(known) != fixed(data)
+}
+
 impl Participant {
     pub(crate) fn create_builtin_endpoints(&mut self) {
         self.builtin = Builtin {
@@ -247,10 +253,12 @@ impl Participant {
 
     fn note_endpoint(&mut self, now: Time, data: EndpointData) {
         let guid = data.guid;
+        if self.database.endpoint(guid).is_some_and(|known| is_another(known, &data)) {
+            self.remove_endpoint(guid);
+        }
         let Some(peer) = self.database.peers.get_mut(&guid.prefix) else { return };
         match self.database.endpoints.get(&guid) {
             Some(known) if **known == data => return,
-            Some(known) if known.topic_name != data.topic_name => self.remove_endpoint(guid),
             Some(_) => {}
             None if peer.endpoints >= limits::ENDPOINTS_PER_PEER => {
                 return bump(&mut self.counters.too_many_endpoints);
