@@ -91,6 +91,12 @@ pub const PENDING_CHANGES: usize = 2_048;
 pub const GAP_INTERVALS: usize = 256;
 /// Samples in assembly per writer (H49).
 pub const ASSEMBLIES: usize = 16;
+/// Fragments below [`SMALL_FRAGMENT`] that wait for an earlier one, per sample; more are asked for again. Lower repeats
+/// more of a writer that has such fragments, higher holds more for a byte each (H43).
+pub const SMALL_FRAGMENTS: usize = 256;
+/// Bytes of a fragment that takes more than what is kept around it. Lower lets a peer fill memory with few bytes, higher
+/// asks again for what some writer indeed sends so.
+pub const SMALL_FRAGMENT: u16 = 64;
 /// History that is pushed to a reader when it matches, before it has to ask.
 pub const REPLAY_CHANGES: usize = 256;
 /// Local readers of one remote writer.

@@ -208,6 +208,9 @@ impl Participant {
             if proxy.clock.is_some() {
                 rx.note_passage(now, reader.index, proxy, (number, false), frag.inline_qos, sink);
             }
+            if proxy.contradicts(number, info) {
+                bump(&mut rx.counters.bad_fragments);
+            }
             if !proxy.assemblies.contains_key(&number) {
                 let Some(assembly) = Assembly::new(rx.samples, info, kind, inline, source.timestamp) else {
                     return bump(&mut rx.counters.bad_fragments);

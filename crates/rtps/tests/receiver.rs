@@ -12,7 +12,9 @@ use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
     Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex, Sink, limits,
 };
-use taut_wire::{DataHeader, Endian, InfoSource, PayloadKind, write_info_dst, write_message_header};
+use taut_wire::{
+    DataFragHeader, DataHeader, Endian, InfoSource, PayloadKind, write_info_dst, write_message_header,
+};
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
 const OTHER: GuidPrefix = GuidPrefix([2; 12]);
@@ -138,12 +140,14 @@ impl Sink for Strengths {
     }
 }
 
-fn reader_of(participant: &mut Participant, topic: &str) -> ReaderIndex {
+fn reader_of(participant: &mut Participant, topic: &str, kind: ReliabilityKind) -> ReaderIndex {
+    let mut qos = EndpointQos::default_reader();
+    qos.reliability.kind = kind;
     let endpoint = EndpointConfig {
         topic_name: topic.to_owned(),
         type_name: "Type".to_owned(),
         keyed: false,
-        qos: EndpointQos::default_reader(),
+        qos,
         history: History::KeepAll,
         max_samples: None,
     };
@@ -153,7 +157,7 @@ fn reader_of(participant: &mut Participant, topic: &str) -> ReaderIndex {
 #[test]
 fn a_writer_that_announces_another_strength_has_it() {
     let (mut participant, mut sink) = (participant(), Strengths(Vec::new()));
-    reader_of(&mut participant, "Topic");
+    reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
     participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
     for (number, strength) in [(1, 5), (2, 7)] {
         let said = publication(number, 1, "Topic", |qos| qos.ownership_strength = strength);
@@ -167,7 +171,7 @@ fn a_writer_that_announces_another_strength_has_it() {
 #[test]
 fn who_announces_another_reliability_is_matched_anew() {
     let mut participant = participant();
-    reader_of(&mut participant, "Topic");
+    reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
     participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
     for (number, kind) in [(1, ReliabilityKind::BestEffort), (2, ReliabilityKind::Reliable)] {
         let said = publication(number, 1, "Topic", |qos| qos.reliability.kind = kind);
@@ -192,4 +196,35 @@ fn endpoints_that_change_their_topic_count_on() {
     }
     assert_eq!(participant.database().endpoints().count(), limits::ENDPOINTS_PER_PEER);
     assert_eq!(participant.counters().too_many_endpoints, 1);
+}
+
+/// One fragment, of 48 bytes, of the first change of the other participant's writer.
+fn fragment(fragment_starting_num: u32, sample_size: u32) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let header = DataFragHeader {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: EntityId::user(1, true, false),
+        writer_sn: SequenceNumber::FIRST,
+        fragment_starting_num,
+        fragments_in_submessage: 1,
+        fragment_size: 48,
+        sample_size,
+        key: false,
+    };
+    header.write(&mut message, Endian::Little, &[], 48);
+    message.extend_from_slice(&[0; 48]);
+    frame(message)
+}
+
+#[test]
+fn a_fragment_of_a_sample_that_does_not_exist_keeps_no_sample_out() {
+    let (mut participant, mut sink) = (participant(), Strengths(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    for (number, sample_size) in [(1, 480), (1, 96), (2, 96)] {
+        participant.on_frame(Time(0), &fragment(number, sample_size), &mut sink);
+    }
+    assert_eq!((sink.0.len(), participant.counters().bad_fragments), (1, 1));
 }

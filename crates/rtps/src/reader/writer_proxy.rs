@@ -10,7 +10,7 @@ use taut_base::{
 use taut_qos::Liveliness;
 use taut_wire::{Gap, Heartbeat};
 
-use super::reassembly::Assembly;
+use super::reassembly::{Assembly, FragmentInfo};
 use crate::anatomy::Clock;
 use crate::answers::Answers;
 use crate::history_cache::CacheChange;
@@ -301,6 +301,13 @@ impl WriterProxy {
             return false;
         }
         self.assemblies.get_mut(&number).is_some_and(|assembly| assembly.offer(last))
+    }
+
+    /// Do fragments contradict those that a sample was begun with? Nobody knows which of the two are a lie: where they
+    /// can be asked for again the sample is begun anew, so that it is held up for no longer than the lies go on.
+    pub fn contradicts(&mut self, number: SequenceNumber, info: FragmentInfo) -> bool {
+        let contradicts = self.assemblies.get(&number).is_some_and(|assembly| !assembly.agrees(info));
+        contradicts && self.reliable && self.assemblies.remove(&number).is_some()
     }
 
     /// Takes a new assembly in. Too many at once: a reliable reader does without the last in order, as
