@@ -342,6 +342,7 @@ impl Writer {
     /// A matched reader is reached elsewhere from now on. What was lost on the way to where it was it learns from a
     /// heartbeat. Returns whether that is news.
     pub(crate) fn move_reader(&mut self, reader: Guid, unicast: &[Locator], multicast: &[Locator]) -> bool {
+        let unicast = if unicast.is_empty() { multicast } else { unicast };
         let moved = |proxy: &&mut ReaderProxy| proxy.unicast != unicast || proxy.multicast != multicast;
         let Some(proxy) = self.proxies.get_mut(&reader).filter(moved) else { return false };
         (proxy.unicast, proxy.multicast) = (unicast.to_vec(), multicast.to_vec());

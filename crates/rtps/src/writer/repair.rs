@@ -476,6 +476,16 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_that_only_a_group_reaches_is_repaired_there() {
+        let (mut writer, _) = matched();
+        let reader = Guid::new(GuidPrefix([3; 12]), EntityId::user(1, false, false));
+        writer.match_reader(ReaderProxy::new(reader, true, Vec::new(), vec![Locator::INVALID]), false);
+        heartbeats(&mut writer, Writer::repair);
+        writer.greet(reader);
+        assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
+    }
+
+    #[test]
     fn a_repair_goes_on_when_the_reader_says_nothing() {
         let (mut writer, reader) = matched();
         for _ in 0..100 {
