@@ -121,6 +121,44 @@ fn keep_last_keeps_the_last_of_each_instance() {
 }
 
 #[test]
+fn a_long_hole_in_the_numbers_takes_one_answer() {
+    let qos = Qos::default().reliable().keep_last(1).transient_local();
+    let mut pair = Pair::new(1);
+    pair.writer(qos.clone());
+    for instance in 0..20 {
+        pair.write(instance, 32).unwrap();
+        (0..1_000).for_each(|_| _ = pair.write(100, 32).unwrap());
+    }
+    pair.run_for(second());
+    let before = pair.network.sent();
+    pair.reader(qos);
+    pair.run_until_matched();
+    pair.run_for(second());
+    let mut numbers = pair.take_numbers();
+    numbers.sort_unstable();
+    let expected: Vec<u64> = (0..20).map(|n| 1 + n * 1_001).chain([20_020]).collect();
+    assert_eq!(numbers, expected);
+    let sent = pair.network.sent().since(&before);
+    assert!(sent.acknack <= 3 && sent.gap <= 21, "{sent:?}");
+}
+
+#[test]
+fn a_best_effort_late_joiner_gets_what_is_held_however_old() {
+    let qos = Qos::default().best_effort().keep_last(1).transient_local();
+    let mut pair = Pair::new(1);
+    pair.writer(qos.clone());
+    for instance in 0..20 {
+        pair.write(instance, 32).unwrap();
+        (0..1_000).for_each(|_| _ = pair.write(100, 32).unwrap());
+    }
+    pair.run_for(second());
+    pair.reader(qos);
+    pair.run_until_matched();
+    pair.run_for(second());
+    assert_eq!(pair.take_numbers().len(), 21);
+}
+
+#[test]
 fn a_live_keep_last_reader_ends_with_the_last_samples() {
     for seed in 0..20 {
         let qos = Qos::default().reliable().keep_last(2);

@@ -4,8 +4,12 @@ use taut_base::{Duration, EntityId, GuidPrefix, SequenceNumber, SequenceNumberSe
 use taut_mem::Bytes;
 use taut_port::Traffic;
 use taut_qos::Qos;
-use taut_sim::{Pair, Tally, user_locator};
-use taut_wire::{AckNack, Endian, Gap, Heartbeat, write_info_dst, write_message_header};
+use taut_rtps::discovery::ParticipantData;
+use taut_rtps::limits;
+use taut_sim::{Pair, Tally, USER_GROUP, meta_locator, user_locator};
+use taut_wire::{
+    AckNack, DataHeader, Endian, Gap, Heartbeat, PayloadKind, write_info_dst, write_message_header,
+};
 
 fn matched(loss: f64) -> Pair {
     let mut pair = Pair::new(1).with_loss(loss);
@@ -120,4 +124,61 @@ fn announcements_come_back_as_at_most_a_few() {
     pair.run_for(Duration::from_millis(100));
     let sent = pair.network.nodes[1 - captured.from].sent.since(&before);
     assert!(sent.datagrams < 5, "{sent:?}");
+}
+
+/// The reader's side seems to forget the writer's side: how much of what it is told of its endpoints it has, in turn.
+fn forget_and_learn(pair: &mut Pair, times: i32) {
+    for n in 0..2 * times {
+        let reader_sn_state = SequenceNumberSet::new(SequenceNumber(1 + i64::from(n % 2)));
+        let (reader_id, writer_id) = (EntityId::SEDP_PUBLICATIONS_READER, EntityId::SEDP_PUBLICATIONS_WRITER);
+        let acknack = AckNack { reader_id, writer_id, reader_sn_state, count: 1_000 + n, final_flag: true };
+        forge(pair, Pair::READER, |out| acknack.write(out, Endian::Little));
+    }
+}
+
+#[test]
+fn who_forgets_again_and_again_is_greeted_now_and_then() {
+    let mut pair = matched(0.0);
+    let heartbeats = |pair: &Pair| pair.network.nodes[Pair::WRITER].sent.heartbeat;
+    let before = heartbeats(&pair);
+    forget_and_learn(&mut pair, 500);
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(heartbeats(&pair) - before, 1, "at once, and once");
+    pair.run_for(limits::LOOK_REPEAT);
+    assert_eq!(heartbeats(&pair) - before, 2, "the last time is not forgotten");
+    pair.run_for(limits::LOOK_REPEAT.times(10));
+    assert_eq!(heartbeats(&pair) - before, 2);
+    pair.write(1, 10).unwrap();
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.take_numbers(), [11]);
+}
+
+#[test]
+fn who_moves_again_and_again_is_followed_now_and_then() {
+    let mut pair = matched(0.0);
+    let sent = |pair: &Pair| pair.network.nodes[Pair::WRITER].sent.heartbeat;
+    let before = sent(&pair);
+    for n in 0..1_000 {
+        let mut payload = Vec::new();
+        let data = ParticipantData {
+            guid_prefix: pair.network.prefix(Pair::READER),
+            metatraffic_unicast: vec![meta_locator(Pair::READER)],
+            default_unicast: vec![user_locator(Pair::READER)],
+            default_multicast: vec![USER_GROUP; n % 2],
+            ..ParticipantData::default()
+        };
+        data.write(&mut payload);
+        let (reader_id, writer_id) = (EntityId::SPDP_READER, EntityId::SPDP_WRITER);
+        let header = DataHeader { reader_id, writer_id, writer_sn: SequenceNumber::FIRST };
+        forge(&mut pair, Pair::READER, |out| {
+            header.write(out, Endian::Little, &[], PayloadKind::Data, payload.len());
+            out.extend_from_slice(&payload);
+        });
+    }
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(sent(&pair) - before, 1, "a heartbeat to where it is");
+    pair.run_for(Duration::from_secs(10));
+    pair.write(1, 10).unwrap();
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.take_numbers(), [11]);
 }

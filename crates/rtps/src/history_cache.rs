@@ -171,6 +171,18 @@ impl HistoryCache {
         self.entries.range(start..).filter_map(|entry| entry.change.as_ref())
     }
 
+    /// The number of the last of the `count` oldest changes held, of fewer if there are no more.
+    pub fn last_of_oldest(&self, count: usize) -> Option<SequenceNumber> {
+        let held = self.entries.iter().filter(|entry| entry.change.is_some());
+        held.take(count).last().map(|entry| entry.number)
+    }
+
+    /// The number of the first of the `count` newest changes held, of fewer if there are no more.
+    pub fn first_of_newest(&self, count: usize) -> Option<SequenceNumber> {
+        let held = self.entries.iter().rev().filter(|entry| entry.change.is_some());
+        held.take(count).last().map(|entry| entry.number)
+    }
+
     /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) with KEEP_LAST on a keyed
     /// topic.
     pub fn remove_through(&mut self, number: SequenceNumber) {

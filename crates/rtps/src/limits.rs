@@ -91,8 +91,14 @@ pub const PENDING_CHANGES: usize = 2_048;
 pub const GAP_INTERVALS: usize = 256;
 /// Samples in assembly per writer (H49).
 pub const ASSEMBLIES: usize = 16;
+/// Fragments below [`SMALL_FRAGMENT`] that wait for an earlier one, per sample; more are asked for again. Lower repeats
+/// more of a writer that has such fragments, higher holds more for a byte each (H43).
+pub const SMALL_FRAGMENTS: usize = 256;
+/// Bytes of a fragment that takes more than what is kept around it. Lower lets a peer fill memory with few bytes, higher
+/// asks again for what some writer indeed sends so.
+pub const SMALL_FRAGMENT: u16 = 64;
 /// History that is pushed to a reader when it matches, before it has to ask.
-pub const REPLAY_CHANGES: i64 = 256;
+pub const REPLAY_CHANGES: usize = 256;
 /// Local readers of one remote writer.
 pub const READERS_PER_WRITER: usize = 1_024;
 
@@ -102,6 +108,10 @@ pub const PEERS: usize = 4_096;
 pub const ENDPOINTS_PER_PEER: usize = 16_384;
 /// Locators of one entity that are used (R8).
 pub const LOCATORS: usize = 16;
+/// All matches with a peer are gone through at most this often for what the peer says: that it is reached elsewhere, or
+/// that it has forgotten this side. Lower lets a peer, or who takes its name, keep this side busy with a few bytes,
+/// higher delays one that moves twice in a row.
+pub const LOOK_REPEAT: Duration = Duration::from_millis(1_000);
 /// Events that wait for the layer above; it drains them after every call.
 pub const EVENTS: usize = 65_536;
 

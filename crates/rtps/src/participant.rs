@@ -223,6 +223,7 @@ impl Participant {
                 Timer::Heartbeat(index) => self.on_heartbeat_timer(now, at, index),
                 Timer::Announce => self.on_announce_timer(now, at),
                 Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
+                Timer::Peer(prefix) => self.on_peer_timer(now, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
                 Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),

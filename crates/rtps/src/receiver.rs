@@ -208,6 +208,9 @@ impl Participant {
             if proxy.clock.is_some() {
                 rx.note_passage(now, reader.index, proxy, (number, false), frag.inline_qos, sink);
             }
+            if proxy.contradicts(number, info) {
+                bump(&mut rx.counters.bad_fragments);
+            }
             if !proxy.assemblies.contains_key(&number) {
                 let Some(assembly) = Assembly::new(rx.samples, info, kind, inline, source.timestamp) else {
                     return bump(&mut rx.counters.bad_fragments);
@@ -303,10 +306,10 @@ impl Participant {
         self.push_event(Event::Acknowledged { writer: index });
         self.wake_writer(now, index);
         if acknowledged == Acknowledged::Less && index == self.builtin.publications_writer {
-            self.begin_anew(source.prefix);
+            self.on_forgotten(now, source.prefix);
         }
-        if acknack.writer_id.is_builtin() {
-            self.greet_known(now, source.prefix);
+        if index == self.builtin.publications_writer || index == self.builtin.subscriptions_writer {
+            self.greet_known(now, source.prefix, index == self.builtin.publications_writer);
         }
     }
 

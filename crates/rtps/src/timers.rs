@@ -18,6 +18,8 @@ pub enum Timer {
     Announce,
     /// A peer's lease.
     Lease(GuidPrefix),
+    /// What a peer has said that takes a look at all matches with it.
+    Peer(GuidPrefix),
     /// Our own liveliness messages.
     AssertLiveliness,
     /// The liveliness of the writers that a reader is matched with.

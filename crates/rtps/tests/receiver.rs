@@ -2,12 +2,19 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use taut_base::{Duration, EntityId, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId};
+use taut_base::{
+    Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId,
+};
 use taut_mem::Bytes;
 use taut_port::{Frame, Traffic};
-use taut_rtps::discovery::ParticipantData;
-use taut_rtps::{Addresses, Config, MulticastChoice, Offer, Participant, ReaderIndex, Sink};
-use taut_wire::{DataHeader, Endian, InfoSource, PayloadKind, write_info_dst, write_message_header};
+use taut_qos::{EndpointQos, History, ReliabilityKind};
+use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
+use taut_rtps::{
+    Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex, Sink, limits,
+};
+use taut_wire::{
+    DataFragHeader, DataHeader, Endian, InfoSource, PayloadKind, write_info_dst, write_message_header,
+};
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
 const OTHER: GuidPrefix = GuidPrefix([2; 12]);
@@ -60,17 +67,41 @@ fn announcement_at(header: GuidPrefix, source: GuidPrefix, addresses: &[Locator]
         guid_prefix: source,
         metatraffic_unicast: addresses.to_vec(),
         default_unicast: addresses.to_vec(),
+        builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
+            | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
         ..ParticipantData::default()
     };
     data.write(&mut payload);
-    let header = DataHeader {
-        reader_id: EntityId::SPDP_READER,
-        writer_id: EntityId::SPDP_WRITER,
-        writer_sn: SequenceNumber::FIRST,
-    };
-    header.write(&mut message, Endian::Little, &[], PayloadKind::Data, payload.len());
-    message.extend_from_slice(&payload);
+    put_data(&mut message, EntityId::SPDP_WRITER, 1, &payload);
+    frame(message)
+}
+
+fn put_data(message: &mut Vec<u8>, writer_id: EntityId, number: i64, payload: &[u8]) {
+    let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn: SequenceNumber(number) };
+    header.write(message, Endian::Little, &[], PayloadKind::Data, payload.len());
+    message.extend_from_slice(payload);
+}
+
+fn frame(message: Vec<u8>) -> Frame {
     Frame { source: ADDRESS, traffic: Traffic::Meta, bytes: Bytes::from(message) }
+}
+
+/// A change of a writer of the other participant.
+fn change(writer: EntityId, number: i64, payload: &[u8]) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    put_data(&mut message, writer, number, payload);
+    frame(message)
+}
+
+/// The other participant tells of one of its writers.
+fn publication(number: i64, key: u32, topic: &str, change_qos: impl FnOnce(&mut EndpointQos)) -> Frame {
+    let guid = Guid::new(OTHER, EntityId::user(key, true, false));
+    let mut data = EndpointData::of(guid, topic, "Type", EndpointQos::default_writer());
+    change_qos(&mut data.qos);
+    let mut payload = Vec::new();
+    data.write(&mut payload);
+    change(EntityId::SEDP_PUBLICATIONS_WRITER, number, &payload)
 }
 
 #[test]
@@ -98,4 +129,102 @@ fn an_address_of_a_kind_that_is_not_used_is_skipped_and_counted() {
     participant.on_frame(Time(0), &other_at(&[v6]), &mut Nowhere);
     assert_eq!(participant.database().peers().next().unwrap().metatraffic, [ADDRESS]);
     assert_eq!(participant.counters().unusable_locators, 6);
+}
+
+/// Of what it delivered, the strengths.
+struct Strengths(Vec<i32>);
+
+impl Sink for Strengths {
+    fn deliver(&mut self, _: ReaderIndex, strength: i32, offer: &mut Offer) {
+        self.0.extend(offer.take().map(|_| strength));
+    }
+}
+
+fn reader_of(participant: &mut Participant, topic: &str, kind: ReliabilityKind) -> ReaderIndex {
+    let mut qos = EndpointQos::default_reader();
+    qos.reliability.kind = kind;
+    let endpoint = EndpointConfig {
+        topic_name: topic.to_owned(),
+        type_name: "Type".to_owned(),
+        keyed: false,
+        qos,
+        history: History::KeepAll,
+        max_samples: None,
+    };
+    participant.create_reader(Time(0), endpoint, &mut Nowhere)
+}
+
+#[test]
+fn a_writer_that_announces_another_strength_has_it() {
+    let (mut participant, mut sink) = (participant(), Strengths(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    for (number, strength) in [(1, 5), (2, 7)] {
+        let said = publication(number, 1, "Topic", |qos| qos.ownership_strength = strength);
+        participant.on_frame(Time(0), &said, &mut sink);
+        let writer = EntityId::user(1, true, false);
+        participant.on_frame(Time(0), &change(writer, number, &[0, 1, 0, 0]), &mut sink);
+    }
+    assert_eq!(sink.0, [5, 7]);
+}
+
+#[test]
+fn who_announces_another_reliability_is_matched_anew() {
+    let mut participant = participant();
+    reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
+    for (number, kind) in [(1, ReliabilityKind::BestEffort), (2, ReliabilityKind::Reliable)] {
+        let said = publication(number, 1, "Topic", |qos| qos.reliability.kind = kind);
+        participant.on_frame(Time(0), &said, &mut Nowhere);
+    }
+    let events = std::iter::from_fn(|| participant.poll_event());
+    let matched = events.filter_map(|event| match event {
+        Event::SubscriptionMatched { matched, .. } => Some(matched),
+        _ => None,
+    });
+    assert_eq!(matched.collect::<Vec<_>>(), [true, false, true]);
+}
+
+#[test]
+fn endpoints_that_change_their_topic_count_on() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
+    let most = u32::try_from(limits::ENDPOINTS_PER_PEER).unwrap();
+    let all = (1..=most).map(|key| (key, "a")).chain((1..=most).map(|key| (key, "b")));
+    for (number, (key, topic)) in (1..).zip(all.chain([(most + 1, "c")])) {
+        participant.on_frame(Time(0), &publication(number, key, topic, |_| {}), &mut Nowhere);
+    }
+    assert_eq!(participant.database().endpoints().count(), limits::ENDPOINTS_PER_PEER);
+    assert_eq!(participant.counters().too_many_endpoints, 1);
+}
+
+/// One fragment, of 48 bytes, of the first change of the other participant's writer.
+fn fragment(fragment_starting_num: u32, sample_size: u32) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let header = DataFragHeader {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: EntityId::user(1, true, false),
+        writer_sn: SequenceNumber::FIRST,
+        fragment_starting_num,
+        fragments_in_submessage: 1,
+        fragment_size: 48,
+        sample_size,
+        key: false,
+    };
+    header.write(&mut message, Endian::Little, &[], 48);
+    message.extend_from_slice(&[0; 48]);
+    frame(message)
+}
+
+#[test]
+fn a_fragment_of_a_sample_that_does_not_exist_keeps_no_sample_out() {
+    let (mut participant, mut sink) = (participant(), Strengths(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    for (number, sample_size) in [(1, 480), (1, 96), (2, 96)] {
+        participant.on_frame(Time(0), &fragment(number, sample_size), &mut sink);
+    }
+    assert_eq!((sink.0.len(), participant.counters().bad_fragments), (1, 1));
 }

@@ -19,7 +19,7 @@ impl Participant {
         let moved = self.config.addresses.default_unicast != addresses.default_unicast;
         self.config.addresses = addresses;
         let peers: Vec<GuidPrefix> = self.database.peers.keys().copied().collect();
-        peers.iter().for_each(|prefix| self.find_peer(now, *prefix, false));
+        peers.iter().for_each(|prefix| self.find_peer(now, *prefix));
         if !self.spdp.announce_anew(now, &self.config) {
             return;
         }
@@ -66,22 +66,22 @@ impl Participant {
         *count = count.saturating_add(u64::try_from(unusable).unwrap_or(u64::MAX));
     }
 
-    /// Looks where a peer is reached now, by what it last said and by where this participant is, and sends what
-    /// is for it there. One that names no address that could be reached keeps those it had. `regrouped`: it has
-    /// named other groups than before.
-    pub(super) fn find_peer(&mut self, now: Time, prefix: GuidPrefix, regrouped: bool) {
-        let Some(peer) = self.database.peer(prefix) else { return };
+    /// Where a peer is reached now, by what it last said and by where this participant is, if that is elsewhere than
+    /// before. One that names no address that could be reached keeps those it had.
+    pub(super) fn moved_to(&self, prefix: GuidPrefix) -> Option<(Vec<Locator>, Vec<Locator>)> {
+        let peer = self.database.peer(prefix)?;
         let (metatraffic, unicast) = self.addresses_of(&peer.data, &peer.source);
-        let Some(peer) = self.database.peers.get_mut(&prefix).filter(|_| !metatraffic.is_empty()) else {
-            return;
-        };
-        if !regrouped && (&peer.metatraffic, &peer.unicast) == (&metatraffic, &unicast) {
-            return;
-        }
-        (peer.metatraffic, peer.unicast) = (metatraffic, unicast);
+        let has_moved = peer.has_regrouped || (&peer.metatraffic, &peer.unicast) != (&metatraffic, &unicast);
+        (has_moved && !metatraffic.is_empty()).then_some((metatraffic, unicast))
+    }
+
+    /// Looks where a peer is reached now, and sends what is for it there.
+    pub(super) fn find_peer(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some((metatraffic, unicast)) = self.moved_to(prefix) else { return };
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        (peer.metatraffic, peer.unicast, peer.has_regrouped) = (metatraffic, unicast, false);
         self.find_builtin_endpoints(now, prefix);
-        let matches = self.database.matches.iter().filter(|(_, remote)| remote.prefix == prefix);
-        let matches: Vec<(EntityId, Guid)> = matches.copied().collect();
+        let matches: Vec<(EntityId, Guid)> = self.database.matches.of_peer(prefix).collect();
         matches.into_iter().for_each(|(local, remote)| self.find_endpoint(now, local, remote));
     }
 

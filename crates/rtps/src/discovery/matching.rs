@@ -6,12 +6,13 @@ use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Vendo
 use taut_qos::{DurabilityKind, ReliabilityKind, incompatible, partitions_match};
 
 use super::locators::{groups, nearest};
-use super::{EndpointData, LocalKind, Refusal};
+use super::{EndpointData, Greeting, LocalKind, Refusal};
 use crate::counters::bump;
 use crate::event::Event;
 use crate::limits;
 use crate::participant::{Participant, Sink};
 use crate::reader::WriterProxy;
+use crate::timers::Timer;
 use crate::writer::ReaderProxy;
 use crate::{ReaderIndex, WriterIndex};
 
@@ -78,12 +79,18 @@ impl Participant {
             LocalKind::Writer(_) => check(&data, &theirs, true),
             LocalKind::Reader(_) => check(&theirs, &data, false),
         };
-        let matched = self.database.matches.contains(&(local, remote));
+        let matched = self.database.matches.contains(local, remote);
         match (verdict, matched) {
-            (Ok(()), true) => self.find_endpoint(now, local, remote),
+            (Ok(()), true) => {
+                let reader = kind.reader().and_then(|index| self.readers.get_mut(index.0));
+                if let Some(proxy) = reader.and_then(|reader| reader.proxies.get_mut(&remote)) {
+                    proxy.strength = theirs.qos.ownership_strength;
+                }
+                self.find_endpoint(now, local, remote);
+            }
             (Ok(()), false) => {
-                self.database.refusals.remove(&(local, remote));
-                self.database.matches.insert((local, remote));
+                self.database.refusals.remove(&(remote, local));
+                self.database.matches.insert(local, remote);
                 match kind {
                     LocalKind::Writer(index) => self.match_reader(now, index, &theirs),
                     LocalKind::Reader(index) => self.match_writer(now, index, &theirs),
@@ -160,8 +167,9 @@ impl Participant {
     /// participant has acknowledged what it was told of this endpoint. Before, nobody there would listen.
     fn greet(&mut self, now: Time, local: EntityId, remote: Guid) {
         if !self.is_known_to(local, remote.prefix) {
+            let announced = self.announced(local);
             if let Some(peer) = self.database.peers.get_mut(&remote.prefix) {
-                peer.greetings.insert((local, remote));
+                peer.greetings.insert(Greeting::new(announced, local, remote));
             }
             return;
         }
@@ -184,33 +192,96 @@ impl Participant {
 
     /// Has a peer acknowledged what it was told of a local endpoint? One that is told nothing counts as if it had.
     fn is_known_to(&self, local: EntityId, prefix: GuidPrefix) -> bool {
+        self.has_heard(prefix, local.is_writer(), self.announced(local))
+    }
+
+    /// The change that last told of a local endpoint.
+    fn announced(&self, local: EntityId) -> SequenceNumber {
+        self.locals.get(&local).map_or(SequenceNumber::ZERO, |local| local.announced)
+    }
+
+    /// Has a peer acknowledged a change that tells of a writer, or else of a reader?
+    fn has_heard(&self, prefix: GuidPrefix, of_writer: bool, announced: SequenceNumber) -> bool {
         let [publications, subscriptions, _] = self.builtin.pairs();
-        let pair = if local.is_writer() { publications } else { subscriptions };
-        let announced = self.locals.get(&local).map_or(SequenceNumber::ZERO, |local| local.announced);
+        let pair = if of_writer { publications } else { subscriptions };
         let reader = Guid::new(prefix, pair.remote_reader);
         self.writers.get(pair.writer.0).is_none_or(|writer| writer.is_acknowledged_by(reader, announced))
     }
 
+    /// A peer says something for which all matches with it are gone through. It decides how often it says so: that is
+    /// done now, or later if it was done just before.
+    pub(crate) fn look_through(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        if now < peer.look_at {
+            return self.timers.set(peer.look_at, Timer::Peer(prefix));
+        }
+        peer.look_at = now + limits::LOOK_REPEAT;
+        if std::mem::take(&mut peer.has_forgotten) {
+            self.begin_anew(prefix);
+        }
+        self.find_peer(now, prefix);
+    }
+
+    /// A peer has said something for which all matches with it are to be gone through, and it is time for it.
+    pub(crate) fn on_peer_timer(&mut self, now: Time, prefix: GuidPrefix) {
+        self.look_through(now, prefix);
+        [true, false].into_iter().for_each(|of_writers| self.greet_known(now, prefix, of_writers));
+    }
+
+    /// A peer has acknowledged less of the publications than before.
+    pub(crate) fn on_forgotten(&mut self, now: Time, prefix: GuidPrefix) {
+        if let Some(peer) = self.database.peers.get_mut(&prefix) {
+            peer.has_forgotten = true;
+            self.look_through(now, prefix);
+        }
+    }
+
     /// A peer that this side knows has forgotten this side (a cut that only it noticed) and begins anew: the writers
     /// that its readers match are to greet them once it knows those again.
-    pub(crate) fn begin_anew(&mut self, prefix: GuidPrefix) {
+    fn begin_anew(&mut self, prefix: GuidPrefix) {
         let Participant { database, locals, writers, .. } = self;
         let Some(peer) = database.peers.get_mut(&prefix) else { return };
-        for (local, remote) in database.matches.iter().filter(|(_, remote)| remote.prefix == prefix) {
-            let writer = locals.get(local).and_then(|local| writers.get_mut(local.kind.writer()?.0));
-            let reader = database.endpoints.get(remote);
+        for (entity, remote) in database.matches.of_peer(prefix) {
+            let Some(local) = locals.get(&entity) else { continue };
+            let writer = local.kind.writer().and_then(|index| writers.get_mut(index.0));
+            let reader = database.endpoints.get(&remote);
             if let (Some(writer), Some(reader)) = (writer, reader) {
-                writer.begin_anew(*remote, reader.qos.durability != DurabilityKind::Volatile);
-                peer.greetings.insert((*local, *remote));
+                writer.begin_anew(remote, reader.qos.durability != DurabilityKind::Volatile);
+                peer.greetings.insert(Greeting::new(local.announced, entity, remote));
             }
         }
     }
 
-    /// A peer has acknowledged more of what it was told: the endpoints that it knows now greet theirs.
-    pub(crate) fn greet_known(&mut self, now: Time, prefix: GuidPrefix) {
-        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
-        for (local, remote) in std::mem::take(&mut peer.greetings) {
-            self.greet(now, local, remote);
+    /// A peer has acknowledged more of what it was told of writers, or else of readers: those that it knows now greet
+    /// theirs. *Cost*: O(log n) for each of these.
+    pub(crate) fn greet_known(&mut self, now: Time, prefix: GuidPrefix, of_writers: bool) {
+        let first = Greeting {
+            by_writer: of_writers,
+            ..Greeting::new(SequenceNumber::ZERO, EntityId::UNKNOWN, Guid::UNKNOWN)
+        };
+        while let Some(peer) = self.database.peer(prefix)
+            && let Some(next) = peer.greetings.range(first..).next().copied()
+            && next.by_writer == of_writers
+            && self.has_heard(prefix, of_writers, next.announced)
+        {
+            if let Some(peer) = self.database.peers.get_mut(&prefix) {
+                peer.greetings.remove(&next);
+            }
+            self.greet(now, next.local, next.remote);
+        }
+    }
+
+    /// Another change than `before` tells of a local endpoint now.
+    pub(super) fn announce_by(&mut self, local: EntityId, before: SequenceNumber, announced: SequenceNumber) {
+        let from = Greeting::new(before, local, Guid::UNKNOWN);
+        for peer in self.database.peers.values_mut() {
+            let waiting = peer.greetings.range(from..);
+            let waiting = waiting.take_while(|next| next.local == local && next.announced == before);
+            let waiting: Vec<Greeting> = waiting.copied().collect();
+            for greeting in waiting {
+                peer.greetings.remove(&greeting);
+                peer.greetings.insert(Greeting { announced, ..greeting });
+            }
         }
     }
 
@@ -226,8 +297,8 @@ impl Participant {
             }
             return;
         }
-        self.database.matches.insert((writer, reader_data.guid));
-        self.database.matches.insert((reader, writer_data.guid));
+        self.database.matches.insert(writer, reader_data.guid);
+        self.database.matches.insert(reader, writer_data.guid);
         let reliable = reader_data.qos.reliability.kind == ReliabilityKind::Reliable;
         let durable = reader_data.qos.durability != DurabilityKind::Volatile;
         if let Some(writer) = self.writers.get_mut(writer_index.0) {
@@ -250,12 +321,13 @@ impl Participant {
 
     /// Ends a match of a local endpoint, on both sides if the other one is local too.
     pub(crate) fn unmatch(&mut self, local: EntityId, remote: Guid) {
-        if !self.database.matches.remove(&(local, remote)) {
+        if !self.database.matches.remove(local, remote) {
             return;
         }
         let within = remote.prefix == self.config.guid_prefix;
+        let greeting = Greeting::new(self.announced(local), local, remote);
         if let Some(peer) = self.database.peers.get_mut(&remote.prefix) {
-            peer.greetings.remove(&(local, remote));
+            peer.greetings.remove(&greeting);
         }
         match self.locals.get(&local).map(|local| local.kind) {
             Some(LocalKind::Writer(index)) => {
@@ -300,7 +372,7 @@ impl Participant {
 
     /// Notes why two endpoints do not match, once, and tells the layer above.
     fn refuse(&mut self, kind: LocalKind, ours: &EndpointData, theirs: &EndpointData, refusal: Refusal) {
-        let key = (ours.guid.entity, theirs.guid);
+        let key = (theirs.guid, ours.guid.entity);
         if self.database.refusals.get(&key) == Some(&refusal) {
             return;
         }

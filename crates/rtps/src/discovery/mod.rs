@@ -7,6 +7,7 @@
 mod addresses;
 mod endpoint_data;
 mod locators;
+mod matches;
 mod matching;
 mod parameters;
 mod participant_data;
@@ -25,6 +26,8 @@ use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_qos::Incompatibility;
 
 use crate::{ReaderIndex, WriterIndex};
+
+use matches::Matches;
 
 pub use endpoint_data::EndpointData;
 pub use participant_data::{ParticipantData, builtin_endpoint};
@@ -47,7 +50,30 @@ pub struct Peer {
     /// How many endpoints it has.
     pub(crate) endpoints: usize,
     /// Matches of local endpoints that it has not said to know: they greet theirs when it has.
-    pub(crate) greetings: BTreeSet<(EntityId, Guid)>,
+    pub(crate) greetings: BTreeSet<Greeting>,
+    /// Before this, not all matches with it are gone through once more.
+    pub(crate) look_at: Time,
+    /// It has forgotten this participant, and that is not seen to yet.
+    pub(crate) has_forgotten: bool,
+    /// It has named other groups than before, and that is not seen to yet.
+    pub(crate) has_regrouped: bool,
+}
+
+/// A match of a local endpoint that is to greet the other one once it is known there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Greeting {
+    /// Is the local endpoint a writer? Two writers announce, each with its own numbers.
+    by_writer: bool,
+    /// The change that tells of it.
+    announced: SequenceNumber,
+    local: EntityId,
+    remote: Guid,
+}
+
+impl Greeting {
+    fn new(announced: SequenceNumber, local: EntityId, remote: Guid) -> Greeting {
+        Greeting { by_writer: local.is_writer(), announced, local, remote }
+    }
 }
 
 /// Why a local endpoint and another one of its topic do not match.
@@ -97,8 +123,8 @@ pub struct Database {
     peers: BTreeMap<GuidPrefix, Peer>,
     endpoints: BTreeMap<Guid, Arc<EndpointData>>,
     by_topic: BTreeMap<String, BTreeSet<Guid>>,
-    matches: BTreeSet<(EntityId, Guid)>,
-    refusals: BTreeMap<(EntityId, Guid), Refusal>,
+    matches: Matches,
+    refusals: BTreeMap<(Guid, EntityId), Refusal>,
 }
 
 impl Database {
@@ -129,13 +155,12 @@ impl Database {
 
     /// What a local endpoint is matched with.
     pub fn matches(&self, local: EntityId) -> impl Iterator<Item = Guid> + '_ {
-        let from = (local, Guid::UNKNOWN);
-        self.matches.range(from..).take_while(move |(entity, _)| *entity == local).map(|(_, guid)| *guid)
+        self.matches.of_local(local)
     }
 
     /// Why local endpoints do not match others of their topic.
     pub fn refusals(&self) -> impl Iterator<Item = (EntityId, Guid, &Refusal)> {
-        self.refusals.iter().map(|((local, remote), why)| (*local, *remote, why))
+        self.refusals.iter().map(|((remote, local), why)| (*local, *remote, why))
     }
 }
 

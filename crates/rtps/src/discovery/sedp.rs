@@ -26,6 +26,12 @@ fn builtin_qos() -> EndpointQos {
     qos
 }
 
+/// Is it another endpoint of the same name? What differs cannot change while an endpoint lives (DCPS 1.4 §2.2.3).
+fn is_another(known: &EndpointData, data: &EndpointData) -> bool {
+    let fixed = |data: &EndpointData| (data.qos.reliability.kind, data.qos.durability);
+    known.topic_name != data.topic_name || fixed(known) != fixed(data)
+}
+
 impl Participant {
     pub(crate) fn create_builtin_endpoints(&mut self) {
         self.builtin = Builtin {
@@ -138,7 +144,8 @@ impl Participant {
         local.data.write(&mut payload);
         let announced = self.publish(now, local.data.guid, ChangeKind::Alive, Bytes::from(payload), sink);
         if let Some(local) = self.locals.get_mut(&entity) {
-            local.announced = announced;
+            let before = std::mem::replace(&mut local.announced, announced);
+            self.announce_by(entity, before, announced);
         }
     }
 
@@ -149,7 +156,7 @@ impl Participant {
         }
         let matched: Vec<Guid> = self.database.matches(entity).collect();
         matched.into_iter().for_each(|remote| self.unmatch(entity, remote));
-        self.database.refusals.retain(|(local, _), _| *local != entity);
+        self.database.refusals.retain(|(_, local), _| *local != entity);
         let guid = Guid::new(self.config.guid_prefix, entity);
         let mut key = Vec::new();
         EndpointData::write_key(guid, &mut key);
@@ -246,10 +253,12 @@ impl Participant {
 
     fn note_endpoint(&mut self, now: Time, data: EndpointData) {
         let guid = data.guid;
+        if self.database.endpoint(guid).is_some_and(|known| is_another(known, &data)) {
+            self.remove_endpoint(guid);
+        }
         let Some(peer) = self.database.peers.get_mut(&guid.prefix) else { return };
         match self.database.endpoints.get(&guid) {
             Some(known) if **known == data => return,
-            Some(known) if known.topic_name != data.topic_name => self.remove_endpoint(guid),
             Some(_) => {}
             None if peer.endpoints >= limits::ENDPOINTS_PER_PEER => {
                 return bump(&mut self.counters.too_many_endpoints);
@@ -274,15 +283,11 @@ impl Participant {
                 self.database.by_topic.remove(&data.topic_name);
             }
         }
-        let matched: Vec<EntityId> = self
-            .database
-            .matches
-            .iter()
-            .filter(|(_, remote)| *remote == guid)
-            .map(|(local, _)| *local)
-            .collect();
+        let matched: Vec<EntityId> = self.database.matches.of_remote(guid).collect();
         matched.into_iter().for_each(|local| self.unmatch(local, guid));
-        self.database.refusals.retain(|(_, remote), _| *remote != guid);
+        let (first, last) = ((guid, EntityId::UNKNOWN), (guid, EntityId([u8::MAX; 4])));
+        let refused: Vec<_> = self.database.refusals.range(first..=last).map(|(key, _)| *key).collect();
+        refused.iter().for_each(|key| drop(self.database.refusals.remove(key)));
         self.push_event(Event::EndpointLost(guid));
     }
 }

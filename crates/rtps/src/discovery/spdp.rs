@@ -197,11 +197,14 @@ impl Participant {
             if peer.data.lease_duration > data.lease_duration {
                 self.timers.set(lease_until, Timer::Lease(prefix));
             }
-            let regrouped = peer.data.metatraffic_multicast != data.metatraffic_multicast
+            peer.has_regrouped |= peer.data.metatraffic_multicast != data.metatraffic_multicast
                 || peer.data.default_multicast != data.default_multicast;
             (peer.data, peer.source) = (data, *source);
             self.announced = Some(prefix);
-            return self.find_peer(now, prefix, regrouped);
+            if self.moved_to(prefix).is_some() {
+                self.look_through(now, prefix);
+            }
+            return;
         }
         if self.database.peers.len() >= limits::PEERS {
             return bump(&mut self.counters.too_many_participants);
@@ -220,6 +223,9 @@ impl Participant {
             lease_until,
             endpoints: 0,
             greetings: BTreeSet::new(),
+            look_at: Time(i64::MIN),
+            has_forgotten: false,
+            has_regrouped: false,
         };
         self.database.peers.insert(prefix, peer);
         self.timers.set(lease_until, Timer::Lease(prefix));
@@ -270,6 +276,7 @@ impl Participant {
             return;
         }
         self.timers.set(Time::NEVER, Timer::Lease(prefix));
+        self.timers.set(Time::NEVER, Timer::Peer(prefix));
         let first = Guid::new(prefix, EntityId::UNKNOWN);
         let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
         let gone: Vec<Guid> = self.database.endpoints.range(first..=last).map(|(guid, _)| *guid).collect();

@@ -202,10 +202,10 @@ mod tests {
     use crate::history_cache::{CacheChange, ChangeKind};
     use crate::limits;
     use crate::message::Message;
-    use taut_base::{ProtocolVersion, SequenceNumber, VendorId};
+    use taut_base::{ProtocolVersion, SequenceNumber, SequenceNumberSet, VendorId};
     use taut_mem::Bytes;
     use taut_port::Loopback;
-    use taut_wire::{Header, Heartbeat};
+    use taut_wire::{Gap, Header, Heartbeat};
 
     const WRITER: Guid = Guid::new(GuidPrefix([2; 12]), EntityId([0, 0, 1, 3]));
 
@@ -301,6 +301,30 @@ mod tests {
         reader.on_repeat_timer(done);
         assert_eq!((send(&mut reader, done), reader.repeat_at), (0, Time::NEVER));
     }
+
+    fn gap(numbers: std::ops::Range<i64>) -> Gap {
+        Gap {
+            reader_id: EntityId::UNKNOWN,
+            writer_id: WRITER.entity,
+            gap_start: SequenceNumber(numbers.start),
+            gap_list: SequenceNumberSet::new(SequenceNumber(numbers.end)),
+            group_info: None,
+            filtered_count: None,
+        }
+    }
+
+    #[test]
+    fn what_has_arrived_is_delivered_though_the_writer_has_it_no_longer() {
+        let mut reader = reader();
+        [2, 5, 6].into_iter().for_each(|number| arrives(&mut reader, Time(0), number));
+        let mut delivered = Vec::new();
+        let mut deliver = |offer: &mut Offer| delivered.extend(offer.take().map(|c| c.sequence_number.0));
+        proxy(&mut reader).on_gap(&gap(4..9), &mut deliver);
+        proxy(&mut reader).on_gap(&gap(1..4), &mut deliver);
+        assert_eq!(delivered, [2, 5, 6]);
+        assert_eq!(proxy(&mut reader).next_expected(), SequenceNumber(9));
+    }
+
     #[test]
     fn a_volatile_reader_wants_no_history() {
         assert_eq!(proxy(&mut reader_of(false)).next_expected(), SequenceNumber(1));

@@ -77,7 +77,7 @@ impl Assembly {
     /// Adds the fragments of one submessage; `false` if they contradict those before (H46).
     /// `keep` makes a view, or a copy, that outlives the frame.
     pub fn add(&mut self, info: FragmentInfo, payload: &[u8], keep: &mut dyn FnMut(&[u8]) -> Bytes) -> bool {
-        if info.sample_size != self.sample_size || info.fragment_size != self.fragment_size {
+        if !self.agrees(info) {
             return false;
         }
         let mut number = info.starting_num;
@@ -88,12 +88,21 @@ impl Assembly {
             if number == self.next {
                 self.append(fragment);
             } else if number > self.next && !self.ahead.contains_key(&number) {
+                if self.fragment_size < limits::SMALL_FRAGMENT && self.ahead.len() >= limits::SMALL_FRAGMENTS
+                {
+                    break;
+                }
                 self.ahead.insert(number, keep(fragment));
                 self.note_answer(number);
             }
             number = number.saturating_add(1);
         }
         true
+    }
+
+    /// Are these fragments of the sample that was begun?
+    pub fn agrees(&self, info: FragmentInfo) -> bool {
+        info.sample_size == self.sample_size && info.fragment_size == self.fragment_size
     }
 
     fn note_answer(&mut self, number: FragmentNumber) {
@@ -240,6 +249,17 @@ mod tests {
             assembly.ask(Time(3), true, limits::NACK_REPEAT).is_none()
                 && assembly.finish(&mut pool()).is_some()
         );
+    }
+
+    #[test]
+    fn few_small_fragments_wait_for_a_missing_one() {
+        let info = |starting_num| FragmentInfo { starting_num, fragment_size: 1, sample_size: 10_000 };
+        let mut assembly =
+            Assembly::new(&mut pool(), info(1), ChangeKind::Alive, InlineQos::default(), None).unwrap();
+        assert!(assembly.add(info(2), &[7; 9_999], &mut |b| Bytes::copy_from(b)));
+        assert_eq!(assembly.ahead.len(), limits::SMALL_FRAGMENTS);
+        assert!(assembly.add(info(1), &[7; 10_000], &mut |b| Bytes::copy_from(b)));
+        assert_eq!(assembly.finish(&mut pool()).unwrap().0.len(), 10_000);
     }
 
     #[test]

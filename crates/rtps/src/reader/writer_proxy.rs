@@ -10,7 +10,7 @@ use taut_base::{
 use taut_qos::Liveliness;
 use taut_wire::{Gap, Heartbeat};
 
-use super::reassembly::Assembly;
+use super::reassembly::{Assembly, FragmentInfo};
 use crate::anatomy::Clock;
 use crate::answers::Answers;
 use crate::history_cache::CacheChange;
@@ -187,7 +187,7 @@ impl WriterProxy {
     /// Delivers all that is next in order, until something is missing or refused.
     pub fn deliver_pending(&mut self, deliver: Deliver<'_>) {
         loop {
-            self.next = self.irrelevant.pass(self.next);
+            self.pass_irrelevant();
             if self.pending.is_empty() {
                 return;
             }
@@ -201,6 +201,19 @@ impl WriterProxy {
                 return;
             }
             self.next = self.next.next();
+        }
+    }
+
+    /// Steps over what will not come. What has come all the same, before its writer had it no longer, is next.
+    fn pass_irrelevant(&mut self) {
+        let passed = self.irrelevant.pass(self.next);
+        if passed > self.next
+            && let Some((arrived, _)) = self.pending.range(self.next..passed).next()
+        {
+            self.next = *arrived;
+            self.irrelevant.insert(arrived.next(), passed);
+        } else {
+            self.next = passed;
         }
     }
 
@@ -248,7 +261,7 @@ impl WriterProxy {
     fn give_up_before(&mut self, first: SequenceNumber, deliver: Deliver<'_>) -> u64 {
         let mut lost = 0_u64;
         while self.next < first {
-            self.next = self.irrelevant.pass(self.next);
+            self.pass_irrelevant();
             let stop = self.pending.first_key_value().map_or(first, |(number, _)| (*number).min(first));
             if self.next < stop {
                 lost = lost.saturating_add(u64::try_from(stop.0.saturating_sub(self.next.0)).unwrap_or(0));
@@ -288,6 +301,13 @@ impl WriterProxy {
             return false;
         }
         self.assemblies.get_mut(&number).is_some_and(|assembly| assembly.offer(last))
+    }
+
+    /// Do fragments contradict those that a sample was begun with? Nobody knows which of the two are a lie: where they
+    /// can be asked for again the sample is begun anew, so that it is held up for no longer than the lies go on.
+    pub fn contradicts(&mut self, number: SequenceNumber, info: FragmentInfo) -> bool {
+        let contradicts = self.assemblies.get(&number).is_some_and(|assembly| !assembly.agrees(info));
+        contradicts && self.reliable && self.assemblies.remove(&number).is_some()
     }
 
     /// Takes a new assembly in. Too many at once: a reliable reader does without the last in order, as

@@ -11,6 +11,9 @@ use super::{LocalReader, Owed, ReaderProxy, Writer};
 use crate::ReaderIndex;
 use crate::limits;
 
+/// Numbers from the first to the last of a replay that grows while it waits.
+const REPLAY_NUMBERS: i64 = limits::REPLAY_CHANGES as i64;
+
 impl ReaderProxy {
     fn reads_lane(&self, number: SequenceNumber) -> bool {
         self.lane_from.is_some_and(|from| from <= number)
@@ -132,7 +135,7 @@ impl Writer {
         for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.lane_from.is_some()) {
             proxy.owed = match std::mem::take(&mut proxy.owed) {
                 Owed::Nothing => Owed::Replay(last, last),
-                Owed::Replay(from, _) if last.0.saturating_sub(from.0) < limits::REPLAY_CHANGES => {
+                Owed::Replay(from, _) if last.0.saturating_sub(from.0) < REPLAY_NUMBERS => {
                     Owed::Replay(from, last)
                 }
                 // A reliable reader asks for the rest when it hears of it.

@@ -313,11 +313,13 @@ impl Writer {
         if self.durable && durable_reader {
             // Discovery's history goes out on request only: an address that somebody announced is not
             // proven to be theirs (R6), and a heartbeat is smaller than the announcement was.
-            if let Some(first) = self.history.first().filter(|_| !self.guid.entity.is_builtin()) {
-                let newest = SequenceNumber(self.last.0.saturating_sub(limits::REPLAY_CHANGES));
-                let from = if proxy.reliable { first } else { first.max(newest.next()) };
-                let to = SequenceNumber(from.0.saturating_add(limits::REPLAY_CHANGES)).min(self.sent);
-                proxy.owed = Owed::Replay(from, to);
+            let (from, to) = if proxy.reliable {
+                (self.history.first(), self.history.last_of_oldest(limits::REPLAY_CHANGES))
+            } else {
+                (self.history.first_of_newest(limits::REPLAY_CHANGES), Some(self.last))
+            };
+            if let (Some(from), Some(to), false) = (from, to, self.guid.entity.is_builtin()) {
+                proxy.owed = Owed::Replay(from, to.min(self.sent));
             }
         } else {
             proxy.first_relevant = self.last.next();
@@ -340,6 +342,7 @@ impl Writer {
     /// A matched reader is reached elsewhere from now on. What was lost on the way to where it was it learns from a
     /// heartbeat. Returns whether that is news.
     pub(crate) fn move_reader(&mut self, reader: Guid, unicast: &[Locator], multicast: &[Locator]) -> bool {
+        let unicast = if unicast.is_empty() { multicast } else { unicast };
         let moved = |proxy: &&mut ReaderProxy| proxy.unicast != unicast || proxy.multicast != multicast;
         let Some(proxy) = self.proxies.get_mut(&reader).filter(moved) else { return false };
         (proxy.unicast, proxy.multicast) = (unicast.to_vec(), multicast.to_vec());

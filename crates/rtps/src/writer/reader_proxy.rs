@@ -90,6 +90,8 @@ pub struct FragmentJob {
 impl ReaderProxy {
     /// A reader that has just matched.
     pub fn new(guid: Guid, reliable: bool, unicast: Vec<Locator>, multicast: Vec<Locator>) -> ReaderProxy {
+        // What is for one that only a group reaches goes there.
+        let unicast = if unicast.is_empty() { multicast.clone() } else { unicast };
         ReaderProxy {
             guid,
             reliable,

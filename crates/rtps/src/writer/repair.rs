@@ -185,15 +185,7 @@ impl Contents<'_> {
         match owed {
             Owed::Nothing => {}
             Owed::Requested(set) => repaired = self.send_requested(tx, proxy, &set, turn, shared),
-            Owed::Replay(from, to) => {
-                for change in self.history.from(from).take_while(|change| change.sequence_number <= to) {
-                    if *turn == 0 {
-                        proxy.owed = Owed::Replay(change.sequence_number, to);
-                        break;
-                    }
-                    self.send_to_one(tx, change, proxy, turn);
-                }
-            }
+            Owed::Replay(from, to) => self.replay(tx, proxy, (from, to), turn),
         }
         let mut done =
             paused || matches!(proxy.owed, Owed::Nothing) && self.repair_fragments(tx, proxy, turn);
@@ -219,6 +211,44 @@ impl Contents<'_> {
         done
     }
 
+    /// Sends history, and where it has holes, to a reader that has just matched.
+    fn replay(
+        &self,
+        tx: &mut Tx<'_>,
+        proxy: &mut ReaderProxy,
+        (from, to): (SequenceNumber, SequenceNumber),
+        turn: &mut usize,
+    ) {
+        let (mut gap, mut next) = (GapBuilder::default(), from);
+        // Between the changes for one that reads a lane are those that come through it.
+        let tells_of_holes = proxy.reliable && proxy.lane_from.is_none();
+        for change in self.history.from(from).take_while(|change| change.sequence_number <= to) {
+            let number = change.sequence_number;
+            if *turn == 0 {
+                proxy.owed = Owed::Replay(number, to);
+                break;
+            }
+            if tells_of_holes && next < number {
+                gap.add(next, number, |gap| self.send_gap(tx, proxy, gap));
+            }
+            self.send_to_one(tx, change, proxy, turn);
+            next = number.next();
+        }
+        gap.end(|gap| self.send_gap(tx, proxy, gap));
+    }
+
+    /// A change that is not held is one of how many in a row, up to before which?
+    fn end_of_hole(&self, number: SequenceNumber, proxy: &ReaderProxy) -> SequenceNumber {
+        let held = || self.history.from(number).next().map(|change| change.sequence_number);
+        let end = match number < proxy.first_relevant {
+            true => proxy.first_relevant,
+            false => held().unwrap_or(SequenceNumber(i64::MAX)),
+        };
+        // What the lane brings is not gone.
+        let lane = proxy.lane_from.unwrap_or(SequenceNumber(i64::MAX));
+        end.min(self.sent.next()).min(lane).max(number.next())
+    }
+
     /// Puts a change into the message for one reader, or notes its fragments for later.
     fn send_to_one(&self, tx: &mut Tx<'_>, change: &CacheChange, proxy: &mut ReaderProxy, turn: &mut usize) {
         if self.paths.fragment_size(change).is_some() {
@@ -242,7 +272,7 @@ impl Contents<'_> {
         turn: &mut usize,
         shared: &mut Option<Shared<'_>>,
     ) -> bool {
-        let mut gap = GapBuilder::default();
+        let (mut gap, mut told_to) = (GapBuilder::default(), SequenceNumber::ZERO);
         let (mut alone, mut any) = (false, false);
         // What it has got meanwhile it is not sent. What it never gets it is told to be irrelevant, whatever it has said.
         let (acked, first) = (proxy.acked, proxy.first_relevant);
@@ -259,7 +289,11 @@ impl Contents<'_> {
                         self.send_to_one(tx, change, proxy, turn);
                     }
                 }
-                None => gap.add(number),
+                None if number < told_to => {}
+                None => {
+                    told_to = self.end_of_hole(number, proxy);
+                    gap.add(number, told_to, |gap| self.send_gap(tx, proxy, gap));
+                }
             }
         }
         if let Some(next) = asked.peek() {
@@ -269,7 +303,7 @@ impl Contents<'_> {
             });
             proxy.owed = Owed::Requested(rest);
         }
-        gap.send(tx, proxy, self.writer_id);
+        gap.end(|gap| self.send_gap(tx, proxy, gap));
         alone || !any || !proxy.fragments.is_empty()
     }
 
@@ -285,6 +319,19 @@ impl Contents<'_> {
         tx.make_room(HEARTBEAT, &group);
         tx.message.heartbeat(&heartbeat);
         tx.flush(&group);
+    }
+
+    fn send_gap(&self, tx: &mut Tx<'_>, proxy: &ReaderProxy, (gap_start, gap_list): Gone) {
+        let (reader_id, writer_id) = (proxy.guid.entity, self.writer_id);
+        tx.make_room(NUMBERS, &proxy.unicast);
+        tx.message.gap(&Gap {
+            reader_id,
+            writer_id,
+            gap_start,
+            gap_list,
+            group_info: None,
+            filtered_count: None,
+        });
     }
 
     fn repair_fragments(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy, turn: &mut usize) -> bool {
@@ -311,9 +358,8 @@ impl Contents<'_> {
                     }
                 }
                 None => {
-                    let mut gap = GapBuilder::default();
-                    gap.add(job.number);
-                    gap.send(tx, proxy, self.writer_id);
+                    let (number, next) = (job.number, job.number.next());
+                    self.send_gap(tx, proxy, (number, SequenceNumberSet::new(next)));
                 }
             }
             proxy.fragments.pop_front();
@@ -322,39 +368,36 @@ impl Contents<'_> {
     }
 }
 
+/// `[start, base)` and the numbers of the set, which begins with the base.
+type Gone = (SequenceNumber, SequenceNumberSet);
+
 /// Collects numbers that are gone into as few GAPs as fit. RTPS 2.5 §8.3.8.5.
 #[derive(Default)]
 struct GapBuilder {
-    /// `[start, end)` and, from `end` on, single numbers.
-    gap: Option<(SequenceNumber, SequenceNumberSet)>,
+    gap: Option<Gone>,
 }
 
 impl GapBuilder {
-    /// Adds a number; they come rising and lie within 256 of each other, as in an ACKNACK's set.
-    fn add(&mut self, number: SequenceNumber) {
+    /// Adds the numbers from `start` up to before `end`; they come rising. What is full is sent.
+    fn add(&mut self, start: SequenceNumber, end: SequenceNumber, send: impl FnOnce(Gone)) {
         match &mut self.gap {
-            None => self.gap = Some((number, SequenceNumberSet::new(number.next()))),
-            Some((_, list)) if list.is_empty() && list.base() == number => {
-                *list = SequenceNumberSet::new(number.next());
+            Some((_, list)) if list.is_empty() && list.base() == start => *list = SequenceNumberSet::new(end),
+            Some((_, list)) if end.0.saturating_sub(list.base().0) <= 256 => {
+                (start.0..end.0).for_each(|number| _ = list.insert(SequenceNumber(number)));
             }
-            Some((_, list)) => {
-                list.insert(number);
+            gap => {
+                if let Some(full) = gap.replace((start, SequenceNumberSet::new(end))) {
+                    send(full);
+                }
             }
         }
     }
 
-    fn send(self, tx: &mut Tx<'_>, proxy: &ReaderProxy, writer_id: EntityId) {
-        let Some((gap_start, gap_list)) = self.gap else { return };
-        let reader_id = proxy.guid.entity;
-        tx.make_room(NUMBERS, &proxy.unicast);
-        tx.message.gap(&Gap {
-            reader_id,
-            writer_id,
-            gap_start,
-            gap_list,
-            group_info: None,
-            filtered_count: None,
-        });
+    /// Sends the last ones.
+    fn end(self, send: impl FnOnce(Gone)) {
+        if let Some(gap) = self.gap {
+            send(gap);
+        }
     }
 }
 
@@ -433,6 +476,16 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_that_only_a_group_reaches_is_repaired_there() {
+        let (mut writer, _) = matched();
+        let reader = Guid::new(GuidPrefix([3; 12]), EntityId::user(1, false, false));
+        writer.match_reader(ReaderProxy::new(reader, true, Vec::new(), vec![Locator::INVALID]), false);
+        heartbeats(&mut writer, Writer::repair);
+        writer.greet(reader);
+        assert_eq!(heartbeats(&mut writer, Writer::repair), [(1, 0)]);
+    }
+
+    #[test]
     fn a_repair_goes_on_when_the_reader_says_nothing() {
         let (mut writer, reader) = matched();
         for _ in 0..100 {
@@ -502,9 +555,17 @@ mod tests {
     #[test]
     fn gaps_start_with_a_run() {
         let mut gap = GapBuilder::default();
-        [5, 6, 7, 9, 12].into_iter().for_each(|n| gap.add(SequenceNumber(n)));
+        let none = |_| panic!("it fits");
+        [5, 6, 7, 9, 12].into_iter().for_each(|n| gap.add(SequenceNumber(n), SequenceNumber(n + 1), none));
         let (start, list) = gap.gap.unwrap();
         assert_eq!((start.0, list.base().0), (5, 8));
         assert_eq!(list.iter().map(|n| n.0).collect::<Vec<_>>(), [9, 12]);
+        gap.add(SequenceNumber(14), SequenceNumber(264), none);
+        let mut full = None;
+        gap.add(SequenceNumber(264), SequenceNumber(265), |gap| full = Some(gap));
+        assert_eq!(full.unwrap().1.iter().count(), 252);
+        gap.add(SequenceNumber(265), SequenceNumber(1 << 40), none);
+        let (start, list) = gap.gap.unwrap();
+        assert_eq!((start.0, list.base().0, list.is_empty()), (264, 1 << 40, true));
     }
 }
