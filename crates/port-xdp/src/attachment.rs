@@ -57,7 +57,7 @@ fn own(
             (Mode::L2, Some(Membership::join(interface, &groups)?))
         }
     };
-    let program = Program::load(mode)?;
+    let program = Program::load(mode, interface.mtu)?;
     for number in numbers {
         layer.ends().iter().try_for_each(|end| program.add(*end, *number))?;
     }

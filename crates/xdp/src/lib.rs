@@ -20,7 +20,7 @@
 //! use taut_xdp::{ChunkSize, FreeFrames, Interface, Link, Mode, Program, Rings, Socket, Umem};
 //!
 //! let interface = Interface::named("eth0")?;
-//! let program = Program::load(Mode::L3)?;
+//! let program = Program::load(Mode::L3, interface.mtu)?;
 //! program.add("192.0.2.1:7411".parse().expect("an address"), 0)?;
 //! let link = Link::attach(program, &interface, None)?;
 //! let umem = Arc::new(Umem::create(4_096, ChunkSize::B2048)?);
