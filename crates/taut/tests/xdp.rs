@@ -81,9 +81,9 @@ impl Stream {
     /// Carries samples until they go past the kernel: it has to find out the other side's address of Ethernet.
     fn is_past_kernel(&mut self, end: usize) {
         await_that("samples go past the kernel", || {
-            let before = self.participants[end].stats().xdp.unwrap();
+            let before = self.participants[end].stats().frames.unwrap();
             self.carries(&[100]);
-            let after = self.participants[end].stats().xdp.unwrap();
+            let after = self.participants[end].stats().frames.unwrap();
             if end == 0 {
                 after.datagrams_out > before.datagrams_out
             } else {
@@ -100,10 +100,10 @@ fn both_past_the_kernel(pair: &Pair, mode: XdpMode) {
     stream.carries(&SIZES);
     stream.carries(&[64; 5_000]);
     let after = stream.participants.each_ref().map(DomainParticipant::stats);
-    let [sent, received] = [&after[0], &after[1]].map(|stats| stats.xdp.unwrap());
+    let [sent, received] = [&after[0], &after[1]].map(|stats| stats.frames.unwrap());
     let bytes = SIZES.iter().sum::<usize>() as u64 + 64 * 5_000;
-    assert!(sent.bytes_out - before[0].xdp.unwrap().bytes_out >= bytes, "{sent:?}");
-    assert!(received.bytes_in - before[1].xdp.unwrap().bytes_in >= bytes, "{received:?}");
+    assert!(sent.bytes_out - before[0].frames.unwrap().bytes_out >= bytes, "{sent:?}");
+    assert!(received.bytes_in - before[1].frames.unwrap().bytes_in >= bytes, "{received:?}");
     assert_eq!(
         [received.malformed, received.not_ours, received.damaged, received.errors],
         [0; 4],
@@ -143,10 +143,11 @@ fn without_ip(pair: &Pair, mode: XdpMode) {
     stream.carries(&[64 << 20]);
     for of in &stream.participants {
         let stats = of.stats();
-        let xdp = stats.xdp.unwrap();
-        let refused = [xdp.malformed, xdp.not_ours, xdp.damaged, xdp.errors, xdp.dropped_aside];
-        assert_eq!(refused, [0; 5], "{xdp:?}");
-        assert!(xdp.datagrams_out > 0 && xdp.datagrams_in > 0, "{xdp:?}");
+        let frames = stats.frames.unwrap();
+        let refused =
+            [frames.malformed, frames.not_ours, frames.damaged, frames.errors, frames.dropped_aside];
+        assert_eq!(refused, [0; 5], "{frames:?}");
+        assert!(frames.datagrams_out > 0 && frames.datagrams_in > 0, "{frames:?}");
         // Each announces itself on its own loopback, too, and hears nobody there but itself.
         assert!(stats.port.bytes_out < 100_000, "{} B by sockets", stats.port.bytes_out);
     }
@@ -169,7 +170,7 @@ fn goes_over_a_bad_cable(stream: &mut Stream) {
     stream.carries(&SIZES);
     stream.carries(&[64; 5_000]);
     stream.carries(&[4 << 20]);
-    let [near, far] = stream.participants.each_ref().map(|of| of.stats().xdp.unwrap());
+    let [near, far] = stream.participants.each_ref().map(|of| of.stats().frames.unwrap());
     assert!(near.datagrams_out > far.datagrams_in + 100, "some are lost: {near:?} {far:?}");
 }
 
@@ -299,10 +300,10 @@ fn a_process_that_is_killed() {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["writes_past_the_kernel", "--exact"]).env(CHILD, "yes").stdout(Stdio::null());
             let child = Held(command.spawn().unwrap());
-            let before = other.stats().xdp.unwrap().datagrams_in;
+            let before = other.stats().frames.unwrap().datagrams_in;
             await_that("its samples come past the kernel", || {
                 drop(reader.take().unwrap());
-                other.stats().xdp.unwrap().datagrams_in > before + 100
+                other.stats().frames.unwrap().datagrams_in > before + 100
             });
             assert!(pair.has_program(End::A));
             drop(child);
