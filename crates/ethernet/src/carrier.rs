@@ -20,6 +20,10 @@ const KEEP: usize = 1_024;
 /// many participants longer to meet.
 const ASIDE: usize = 256;
 
+/// Frames that payloads lie in, of writers and of readers: those of the histories and caches of some streams. What finds
+/// none is copied. More costs memory.
+pub const LENT: u32 = 4_096;
+
 /// What a port has done since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
