@@ -245,6 +245,46 @@ fn addresses_change() {
     });
 }
 
+fn set_mtu(pair: &Pair, mtu: usize) {
+    for end in End::BOTH {
+        pair.enter(end);
+        ip(&format!("link set {} mtu {mtu}", end.name()));
+    }
+}
+
+#[test]
+fn the_network_becomes_narrower() {
+    with_pair("the_network_becomes_narrower", ["", ""], |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        stream.is_past_kernel(0);
+        for mtu in [1_300, 1_500] {
+            set_mtu(pair, mtu);
+            stream.carries(&SIZES);
+        }
+        stream.is_past_kernel(0);
+    });
+}
+
+#[test]
+fn the_network_becomes_narrower_without_ip() {
+    with_pair("the_network_becomes_narrower_without_ip", ["", ""], |pair| {
+        let mut stream = bare(pair, XdpMode::Auto);
+        let qos = || Qos::default().best_effort().keep_all();
+        let topics = stream.participants.each_ref().map(|of| of.topic::<Blob>("Lost").unwrap());
+        let (writer, reader) = (topics[0].writer(qos()).unwrap(), topics[1].reader(qos()).unwrap());
+        writer.wait_matched(LIMIT).unwrap();
+        for mtu in [1_300, 1_500] {
+            set_mtu(pair, mtu);
+            // A reliable one that is too long by then stays so.
+            await_that("samples are cut so that they fit", || {
+                writer.write(&Blob::new(0, 1_400)).unwrap();
+                !reader.take().unwrap().is_empty()
+            });
+            stream.carries(&SIZES);
+        }
+    });
+}
+
 #[test]
 fn what_is_refused_leaves_nothing() {
     with_pair("what_is_refused_leaves_nothing", ["", ""], |pair| {
