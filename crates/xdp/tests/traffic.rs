@@ -222,6 +222,21 @@ fn rows_that_come_uncut_are_the_kernels() {
     });
 }
 
+/// A driver that runs the program itself has rows cut before.
+#[test]
+fn rows_that_come_cut_are_the_stations() {
+    with_pair("rows_that_come_cut_are_the_stations", ["", ""], |pair| {
+        let link = link(pair, End::B, Mode::L3, Some(AttachMode::Native));
+        let mut station = Station::open(&link, 0);
+        let sender = kernel_socket(pair, End::A, 0);
+        cut_rows(&sender, 1_400);
+        let row: Vec<Vec<u8>> = (0..40).map(|number| message(number, 1_400)).collect();
+        sender.send_to(&row.concat(), (Ipv4Addr::from(End::B.ipv4()), PORT)).expect("it is sent");
+        let frames = station.await_frames(row.len());
+        assert!(frames.iter().map(|frame| &frame[42..]).eq(row.iter()));
+    });
+}
+
 #[test]
 fn what_a_station_sends_reaches_a_kernel_socket() {
     with_pair("what_a_station_sends_reaches_a_kernel_socket", ["", ""], |pair| {
