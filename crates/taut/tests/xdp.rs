@@ -2,7 +2,9 @@
 //!
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
+use std::fs::File;
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -203,7 +205,9 @@ fn a_large_sample() {
 #[test]
 fn either_side_alone() {
     with_pair("either_side_alone", ["", ""], |pair| {
-        for xdp in [[Some(XdpMode::Native), None], [None, Some(XdpMode::Native)]] {
+        let (native, generic) = (Some(XdpMode::Native), Some(XdpMode::Generic));
+        // Rows come uncut to a program that is not in the driver.
+        for xdp in [[native, None], [None, native], [generic, None], [None, generic]] {
             let [a, b] = [(End::A, xdp[0]), (End::B, xdp[1])].map(|(end, xdp)| participant(pair, end, xdp));
             let mut stream = Stream::new([a, b]);
             stream.is_past_kernel(usize::from(xdp[1].is_some()));
@@ -242,6 +246,64 @@ fn addresses_change() {
         });
         stream.is_past_kernel(0);
         stream.is_past_kernel(1);
+    });
+}
+
+fn pulls_the_cable(pair: &Pair, stream: &mut Stream) {
+    for end in End::BOTH {
+        pair.enter(end);
+        ip(&format!("link set {} down", end.name()));
+        // They find nobody to go to.
+        stream.writer.write(&Blob::new(stream.next, 1_000)).unwrap();
+        ip(&format!("link set {} up", end.name()));
+        stream.reader.wait(LIMIT).unwrap();
+        let got = stream.reader.take().unwrap();
+        assert!(got.iter().all(|sample| sample.data.as_ref() == Some(&Blob::new(stream.next, 1_000))));
+        stream.next += 1;
+        stream.carries(&SIZES);
+    }
+}
+
+#[test]
+fn the_interface_goes_down_and_comes_up() {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        with_pair("the_interface_goes_down_and_comes_up", ["", ""], move |pair| {
+            let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(mode))));
+            stream.is_past_kernel(0);
+            pulls_the_cable(pair, &mut stream);
+            stream.is_past_kernel(0);
+        });
+    }
+}
+
+#[test]
+fn the_interface_goes_down_and_comes_up_without_ip() {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        with_pair("the_interface_goes_down_and_comes_up_without_ip", ["", ""], move |pair| {
+            pulls_the_cable(pair, &mut bare(pair, mode));
+        });
+    }
+}
+
+/// Another one of the same name takes its place: samples go by sockets then.
+#[test]
+fn the_interface_is_removed() {
+    with_pair("the_interface_is_removed", ["", ""], |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        stream.is_past_kernel(0);
+        pair.enter(End::B);
+        let far = File::open("/proc/thread-self/ns/net").unwrap();
+        pair.enter(End::A);
+        ip("link del xa");
+        let far = format!("/proc/{}/fd/{}", std::process::id(), far.as_raw_fd());
+        ip(&format!("link add xa type veth peer name xb netns {far}"));
+        for end in End::BOTH {
+            pair.enter(end);
+            ip(&format!("addr add 10.88.0.{}/24 dev {}", end.ipv4()[3], end.name()));
+            ip(&format!("link set {} up", end.name()));
+        }
+        stream.carries(&SIZES);
+        stream.carries(&[64; 5_000]);
     });
 }
 
