@@ -59,7 +59,7 @@ fn obstacle() -> Option<String> {
         return Some("it needs root for network namespaces".into());
     }
     // Root of a user namespace loads none.
-    let refused = Program::load(Mode::L3).err();
+    let refused = Program::load(Mode::L3, 1_500).err();
     refused.filter(|error| matches!(error, Error::NotAllowed { .. })).map(|error| error.to_string())
 }
 

@@ -13,6 +13,10 @@ use crate::layer::{Datagram, FrameEnds, Refused};
 /// The type of our frames: the first of the two that IEEE 802 leaves to local experiments.
 pub const ETHERTYPE: u16 = 0x88b5;
 
+/// Bytes to leave free before a frame that is received, so that values of eight bytes in its first sample are where memory
+/// has them: headers have 22.
+pub const SHIFT: u16 = 6;
+
 /// Ports of the sender and of the receiver, the length of the payload, and two bytes of zeros.
 const PORTS: usize = 8;
 /// Networks take no shorter frame.

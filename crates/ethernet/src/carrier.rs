@@ -20,6 +20,10 @@ const KEEP: usize = 1_024;
 /// many participants longer to meet.
 const ASIDE: usize = 256;
 
+/// Frames that payloads lie in, of writers and of readers: those of the histories and caches of some streams. What finds
+/// none is copied. More costs memory.
+pub const LENT: u32 = 4_096;
+
 /// What a port has done since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
@@ -139,7 +143,9 @@ impl<'a> Outgoing<'a> {
 /// Datagrams to frames, and frames to datagrams.
 pub struct Carrier {
     station: Station,
-    /// Bytes of the longest frame.
+    /// Bytes of the longest frame that there is room for, here and at others that have the same MTU.
+    room: usize,
+    /// The same of the longest that the network takes, too.
     longest: usize,
     layer: Layer,
     mark: u8,
@@ -154,8 +160,10 @@ impl Carrier {
     /// For this station and layer. A frame has room for `room` bytes, and the network for a payload of Ethernet of `mtu`
     /// bytes.
     pub fn new(station: Station, layer: Layer, room: usize, mtu: usize) -> Carrier {
+        let longest = room.min(mtu.saturating_add(station.header_len()));
         Carrier {
-            longest: room.min(mtu.saturating_add(station.header_len())),
+            room: longest,
+            longest,
             station,
             layer,
             mark: 0,
@@ -173,6 +181,13 @@ impl Carrier {
     /// The layer, to be told what the kernel tells.
     pub fn layer_mut(&mut self) -> &mut Layer {
         &mut self.layer
+    }
+
+    /// The network takes payloads of Ethernet of `mtu` bytes from now on; what was too long at first is so for good.
+    /// Returns whether that changes anything.
+    pub fn set_mtu(&mut self, mtu: usize) -> bool {
+        let longest = self.room.min(mtu.saturating_add(self.station.header_len()));
+        std::mem::replace(&mut self.longest, longest) != longest
     }
 
     /// What is sent from now on has this differentiated services code point.

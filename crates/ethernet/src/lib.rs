@@ -23,8 +23,9 @@ mod layer;
 mod own;
 mod udp;
 
-pub use bare::{ETHERTYPE, group};
-pub use carrier::{Carrier, Outgoing, Put, Stats};
+pub use bare::{ETHERTYPE, SHIFT as BARE_SHIFT, group};
+pub use carrier::{Carrier, LENT, Outgoing, Put, Stats};
 pub use header::{Header, Mac, Station};
 pub use layer::{Datagram, FrameEnds, Layer, NoRoute, Reached, Refused, Route};
 pub use own::{OwnAddress, OwnIp, SocketNetwork};
+pub use udp::SHIFT as UDP_SHIFT;

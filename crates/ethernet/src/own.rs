@@ -1,13 +1,15 @@
 //! UDP over IPv4 at an address of our own, of which the kernel knows nothing: what it does for others is done here.
 //!
 //! That is who the next hop is and which station (ARP), that others find us (answers, an announcement), groups (IGMP),
-//! and an answer to `ping`. Routes are one network and one gateway. Fragments are received and not sent, as RTPS has its own;
+//! and an answer to `ping`. Fragments are received and not sent, as RTPS has its own;
 //! options are neither.
 //!
 //! Nothing here knows the time but [`OwnIp::on_timeout`], which says what is to be said then. What is said waits to be
 //! asked for by [`OwnIp::say`].
 
-use std::collections::VecDeque;
+mod address;
+mod waiting;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use taut_base::{Duration, Locator, Time};
@@ -20,15 +22,8 @@ use crate::ipv4::{self, Packet};
 use crate::layer::{Datagram, FrameEnds, NoRoute, Refused};
 use crate::{bare, igmp, udp};
 
-/// Frames of our own that wait to be sent. Lower drops answers that came in one burst, higher answers a flood for
-/// longer.
-const WAITING: usize = 64;
-/// Answers to `ping` leave so many for the others.
-const WAITING_ECHOES: usize = WAITING / 2;
-/// Bytes of the longest of them: `ping` sends 98.
-const LONGEST: usize = 128;
-/// Networks take no shorter frame.
-const SHORTEST: usize = 60;
+pub use address::{OwnAddress, SocketNetwork};
+use waiting::{LONGEST, Waiting};
 
 /// How often we say unasked who we are and what groups we are in, and the time between (RFC 5227 §1.1, ANNOUNCE_NUM and
 /// ANNOUNCE_INTERVAL; RFC 2236 §8.10 has the groups said again later: this long is enough for one frame to be lost).
@@ -42,48 +37,6 @@ const REPORT_AGAIN: Duration = Duration::from_secs(1);
 /// So often our address is defended, and a conflict told (RFC 5227 §1.1, DEFEND_INTERVAL).
 const DEFEND_AGAIN: Duration = Duration::from_secs(10);
 
-/// An address of IPv4 that is a participant's alone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OwnAddress {
-    /// The address.
-    pub address: Ipv4Addr,
-    /// Bits of it that name the network. *Range*: 1 to 30.
-    pub prefix_len: u8,
-    /// Who passes on what is for hosts beyond that network, if somebody does.
-    pub gateway: Option<Ipv4Addr>,
-}
-
-impl OwnAddress {
-    fn mask(prefix_len: u8) -> u32 {
-        u32::MAX.checked_shl(32_u32.saturating_sub(u32::from(prefix_len))).unwrap_or(0)
-    }
-
-    /// Is it a host of that network, as far as its number says?
-    pub fn is_near(&self, host: Ipv4Addr) -> bool {
-        let mask = Self::mask(self.prefix_len);
-        let (own, host) = (u32::from(self.address), u32::from(host));
-        // The first and the last are those of the network and of all its hosts.
-        own & mask == host & mask && host & !mask != 0 && host | mask != u32::MAX
-    }
-}
-
-/// Addresses of IPv4 that the host's sockets reach: one, and bits of it that name a network.
-pub type SocketNetwork = (Ipv4Addr, u8);
-
-/// A frame of our own, to be sent.
-struct Waiting {
-    bytes: [u8; LONGEST],
-    len: usize,
-}
-
-impl Waiting {
-    fn of(header: &Header) -> Waiting {
-        let mut bytes = [0; LONGEST];
-        bytes.iter_mut().zip(header.bytes()).for_each(|(to, from)| *to = *from);
-        Waiting { bytes, len: header.bytes().len().max(SHORTEST) }
-    }
-}
-
 /// The layer of an address of our own.
 pub struct OwnIp {
     station: Station,
@@ -96,9 +49,7 @@ pub struct OwnIp {
     sockets: Vec<SocketNetwork>,
     hops: Hops,
     fragments: Fragments,
-    waiting: VecDeque<Waiting>,
-    /// Frames of our own for which there was no room.
-    dropped: u64,
+    waiting: Waiting,
     /// Is there somebody at the other end?
     is_linked: bool,
     announcements: u32,
@@ -134,8 +85,7 @@ impl OwnIp {
             sockets,
             hops: Hops::new(),
             fragments: Fragments::default(),
-            waiting: VecDeque::with_capacity(WAITING),
-            dropped: 0,
+            waiting: Waiting::new(),
             is_linked: false,
             announcements: ANNOUNCEMENTS,
             announce_at: Time(0),
@@ -168,36 +118,16 @@ impl OwnIp {
     #[inline]
     pub(crate) fn route(&mut self, to: &Locator) -> Result<(SocketAddr, Mac, SocketAddr), NoRoute> {
         let to = v4(to).ok_or(NoRoute::Elsewhere)?;
-        let station = match self.hop(*to.ip()).ok_or(NoRoute::Elsewhere)? {
+        let station = match self.own.hop(*to.ip(), &self.sockets).ok_or(NoRoute::Elsewhere)? {
             group if group.is_multicast() => bare::group(group),
             hop => self.hops.station(hop).ok_or(NoRoute::Unknown)?,
         };
         Ok((self.from.into(), station, to.into()))
     }
 
-    /// Who takes what is for an address: itself, a group, or the gateway.
-    fn hop(&self, to: Ipv4Addr) -> Option<Ipv4Addr> {
-        if to.is_multicast() {
-            return Some(to);
-        }
-        let is_host = |(address, _): &SocketNetwork| *address == to;
-        if to == self.own.address || to.is_loopback() || self.sockets.iter().any(is_host) {
-            return None;
-        }
-        if self.own.is_near(to) {
-            return Some(to);
-        }
-        let is_sockets = |(address, prefix_len): &SocketNetwork| {
-            let mask = OwnAddress::mask(*prefix_len);
-            u32::from(*address) & mask == u32::from(to) & mask
-        };
-        let is_host = !to.is_broadcast() && !to.is_unspecified() && !self.sockets.iter().any(is_sockets);
-        self.own.gateway.filter(|_| is_host)
-    }
-
     /// Would this go by the device, if the station is known?
     pub(crate) fn is_for_device(&self, to: &Locator) -> bool {
-        v4(to).is_some_and(|to| self.hop(*to.ip()).is_some())
+        v4(to).is_some_and(|to| self.own.hop(*to.ip(), &self.sockets).is_some())
     }
 
     /// Reads a frame, and hears what is said to us in it.
@@ -299,7 +229,7 @@ impl OwnIp {
                 target: said.sender,
                 target_mac: said.sender_mac,
             };
-            self.put(&answer.frame(&self.station, said.sender_mac));
+            self.waiting.put(&answer.frame(&self.station, said.sender_mac));
             return Ok(());
         }
         let is_answer = !said.is_request && is_for_us && opened.to == self.station.mac;
@@ -330,30 +260,14 @@ impl OwnIp {
         let mut bytes = [0; LONGEST];
         let header = Header::new(&self.station, opened.from, udp::TYPE_IPV4);
         let len = ipv4::echo(&mut bytes, header.bytes(), packet)?;
-        if self.waiting.len() < WAITING_ECHOES {
-            self.waiting.push_back(Waiting { bytes, len });
-        } else {
-            self.dropped += 1;
-        }
+        self.waiting.put_echo(bytes, len);
         Ok(())
-    }
-
-    /// Has a frame wait to be sent. `false`: there is no room.
-    fn put(&mut self, header: &Header) -> bool {
-        if self.waiting.len() >= WAITING {
-            self.dropped += 1;
-            return false;
-        }
-        self.waiting.push_back(Waiting::of(header));
-        true
     }
 
     /// The next of our own frames to send, written into `frame`, which has room for 128 bytes: its length. `None`: there
     /// is none.
     pub fn say(&mut self, frame: &mut [u8]) -> Option<usize> {
-        let Waiting { bytes, len } = self.waiting.pop_front()?;
-        frame.get_mut(..len)?.copy_from_slice(bytes.get(..len)?);
-        Some(len)
+        self.waiting.take(frame)
     }
 
     /// Is there one?
@@ -364,7 +278,7 @@ impl OwnIp {
 
     /// Frames of our own that were dropped, as too many waited.
     pub fn dropped(&self) -> u64 {
-        self.dropped
+        self.waiting.dropped()
     }
 
     /// Datagrams that were given up, as parts of them did not come.
@@ -415,13 +329,12 @@ impl OwnIp {
         }
         let OwnIp { hops, waiting, station, own, .. } = self;
         hops.look_after(now, |target, mac| {
-            if waiting.len() >= WAITING {
+            if waiting.is_full() {
                 return false;
             }
             let (sender, sender_mac) = (own.address, station.mac);
             let question = Arp { is_request: true, sender, sender_mac, target, target_mac: [0; 6] };
-            waiting.push_back(Waiting::of(&question.frame(station, mac.unwrap_or(arp::BROADCAST))));
-            true
+            waiting.put(&question.frame(station, mac.unwrap_or(arp::BROADCAST)))
         });
     }
 
@@ -429,7 +342,7 @@ impl OwnIp {
     fn announce(&mut self) {
         let (sender, sender_mac) = (self.own.address, self.station.mac);
         let ours = Arp { is_request: true, sender, sender_mac, target: sender, target_mac: [0; 6] };
-        self.put(&ours.frame(&self.station, arp::BROADCAST));
+        self.waiting.put(&ours.frame(&self.station, arp::BROADCAST));
     }
 
     /// Says which groups we are in, if it is time.
@@ -447,7 +360,7 @@ impl OwnIp {
         }
         for place in 0..self.groups.len() {
             if let Some(group) = self.groups.get(place) {
-                self.put(&igmp::report(&self.station, self.own.address, *group));
+                self.waiting.put(&igmp::report(&self.station, self.own.address, *group));
             }
         }
         self.reports = self.reports.saturating_sub(1);
@@ -470,6 +383,7 @@ fn v4(of: &Locator) -> Option<SocketAddrV4> {
 
 #[cfg(test)]
 mod tests {
+    use super::waiting::{WAITING, WAITING_ECHOES};
     use super::*;
     use crate::checksum::Sum;
     use crate::header::open;
@@ -505,26 +419,6 @@ mod tests {
         let len = udp::write(&mut frame, &peer, station, ends, 0, &[b"RTPS and more"]).unwrap();
         frame.truncate(len);
         frame
-    }
-
-    #[test]
-    fn which_way_a_destination_is() {
-        let router = Ipv4Addr::new(10, 0, 0, 254);
-        let (alone, routed) = (layer(None), layer(Some(router)));
-        let (far, near) = (Ipv4Addr::new(172, 16, 0, 1), Ipv4Addr::new(10, 0, 0, 77));
-        for (to, without, with) in [
-            (near, Some(near), Some(near)),
-            (GROUP, Some(GROUP), Some(GROUP)),
-            (far, None, Some(router)),
-            (OWN.address, None, None),
-            (Ipv4Addr::LOCALHOST, None, None),
-            (Ipv4Addr::new(192, 168, 7, 8), None, None),
-            (Ipv4Addr::new(10, 0, 0, 9), None, None),
-            (Ipv4Addr::BROADCAST, None, None),
-            (Ipv4Addr::UNSPECIFIED, None, None),
-        ] {
-            assert_eq!((alone.hop(to), routed.hop(to)), (without, with), "{to}");
-        }
     }
 
     #[test]

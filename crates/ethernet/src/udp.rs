@@ -13,6 +13,10 @@ const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
 
+/// Bytes to leave free before a frame that is received, so that values of eight bytes in its first sample are where memory
+/// has them: headers have 42, over IPv4.
+pub const SHIFT: u16 = 2;
+
 pub(crate) const TYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const TYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 pub(crate) const PROTOCOL: u8 = 17;

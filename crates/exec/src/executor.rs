@@ -101,8 +101,8 @@ pub struct Stats {
     pub kicks: u64,
     /// The counts of the sockets.
     pub port: taut_port_udp::Stats,
-    /// Those of what goes past the kernel's stack, if anything does.
-    pub xdp: Option<taut_ethernet::Stats>,
+    /// Those of frames, by AF_XDP or by DPDK, if anything goes past the kernel's stack.
+    pub frames: Option<taut_ethernet::Stats>,
     /// Datagrams whose handling panicked: 0, or there is a defect to report.
     pub panics: u64,
     /// What was refused, by reason.
@@ -319,7 +319,7 @@ impl Inner {
             ("local_doubts", self.neighbours.doubts.load(Ordering::Relaxed)),
             ("broken_lanes", self.doors.broken_lanes()),
         ];
-        let (mut refused, port, xdp, panics) = self.peek(|core| {
+        let (mut refused, port, frames, panics) = self.peek(|core| {
             let Core { participant, port, panics, .. } = core;
             (participant.core().counters().refused(), port.udp.stats(), port.frame_stats(), *panics)
         });
@@ -330,7 +330,7 @@ impl Inner {
             queued_writes: self.queued.load(Ordering::Relaxed),
             kicks: self.kicks.load(Ordering::Relaxed),
             port,
-            xdp,
+            frames,
             panics,
             refused,
         }

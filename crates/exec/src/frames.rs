@@ -74,23 +74,25 @@ impl Frames {
 
     /// Readable when somebody tells something of hosts or of the interface: then call [`Frames::hear`].
     pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.carrier().layer().watch().into_iter().chain(self.xdp().and_then(XdpPort::watch_netd))
+        self.xdp().into_iter().flat_map(XdpPort::watched)
     }
 
-    /// Takes what the kernel tells of hosts, and `taut netd` of the interface.
-    pub fn hear(&mut self) {
+    /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does. Returns whether paths take
+    /// another length than before.
+    pub fn hear(&mut self) -> bool {
         match self {
             Frames::Xdp(xdp) => {
                 let is_by_netd = xdp.watch_netd().is_some();
-                xdp.hear();
+                let is_other_length = xdp.hear();
                 if is_by_netd && xdp.watch_netd().is_none() {
                     log::warn!(
                         "XDP: netd has ended: samples go by sockets until the participant is made again"
                     );
                 }
+                is_other_length
             }
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(_) => {}
+            Frames::Dpdk(_) => false,
         }
     }
 

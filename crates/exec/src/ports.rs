@@ -110,10 +110,11 @@ impl Ports {
         Ok(changed)
     }
 
-    /// Takes what the kernel tells of hosts, and `taut netd` of the interface.
+    /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does.
     pub fn hear_hosts(&mut self) {
-        if let Some(frames) = &mut self.frames {
-            frames.hear();
+        if self.frames.as_mut().is_some_and(Frames::hear) {
+            // No socket refuses what goes by frames.
+            self.udp.forget_paths();
         }
     }
 

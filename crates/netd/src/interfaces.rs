@@ -30,7 +30,7 @@ impl Interfaces {
             }
             return Ok(*id);
         }
-        let program = Program::load(Mode::L3).map_err(|error| error.to_string())?;
+        let program = Program::load(Mode::L3, interface.mtu).map_err(|error| error.to_string())?;
         let link = Link::attach(program, interface, wanted).map_err(|error| error.to_string())?;
         self.next += 1;
         self.opened.push((self.next, link));

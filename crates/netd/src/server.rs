@@ -68,8 +68,8 @@ impl Server {
     /// # Ok::<(), String>(())
     /// ```
     pub fn open(policy: Policy, path: &Path) -> Result<Server, String> {
-        // Whoever may do this may do the rest, and is told before anybody waits.
-        drop(Program::load(Mode::L3).map_err(|error| error.to_string())?);
+        // Whoever may do this may do the rest, and is told before anybody waits. It is for no interface.
+        drop(Program::load(Mode::L3, 0).map_err(|error| error.to_string())?);
         let namespace =
             namespace().map_err(|errno| format!("SO_NETNS_COOKIE: {errno}; Linux 6.4 is needed"))?;
         let now = Instant::now();

@@ -11,7 +11,7 @@ mod watch;
 
 pub use attributes::{Attributes, attribute, half, text, word};
 pub use request::{CREATE, DUMP, REPLACE, Socket};
-pub use watch::{Heard, NEIGHBOURS, ROUTES, Watch};
+pub use watch::{Heard, LINKS, NEIGHBOURS, ROUTES, Watch};
 
 pub use nix::Result;
 

@@ -9,6 +9,8 @@ use nix::sys::socket::{
 
 use crate::message::messages;
 
+/// Changes of interfaces.
+pub const LINKS: i32 = libc::RTMGRP_LINK;
 /// Changes of neighbours.
 pub const NEIGHBOURS: i32 = libc::RTMGRP_NEIGH;
 /// Changes of routes.

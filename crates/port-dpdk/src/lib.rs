@@ -12,17 +12,13 @@ use std::sync::Arc;
 
 use taut_base::{Error, Locator, Result, Time};
 use taut_dpdk::{Burst, Device, DeviceConfig, Eal, EalConfig, Memory, RxQueues};
-use taut_ethernet::{Carrier, Layer, OwnIp, Put, Reached, Station, Stats};
+use taut_ethernet::{BARE_SHIFT, Carrier, LENT, Layer, OwnIp, Put, Reached, Station, Stats, UDP_SHIFT};
 use taut_mem::Chunks;
 use taut_port::Frame;
 
 /// How often in a row frames are given to a device that takes none: it sends those before meanwhile. Higher holds up
 /// what else there is to do while nobody is at the other end, lower drops frames of a burst.
 const TRIES: u32 = 1_000;
-
-/// Frames that payloads lie in, of writers and of readers: those of the histories and caches of some streams. What finds
-/// none is copied. More costs memory.
-const LENT: u32 = 4_096;
 
 /// What a port is opened with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -81,8 +77,7 @@ impl DpdkPort {
             ..EalConfig::default()
         };
         let eal = Eal::start(&eal).map_err(refused)?;
-        // So that values of eight bytes in the first sample are where memory has them.
-        let shift = if matches!(reached, Reached::Bare(_)) { 6 } else { 2 };
+        let shift = if matches!(reached, Reached::Bare(_)) { BARE_SHIFT } else { UDP_SHIFT };
         let frames = DeviceConfig { lent_frames: LENT, shift, ..DeviceConfig::default() };
         let mut device = Device::open(eal, &config.device, &frames).map_err(refused)?;
         // Virtual devices that have no such choice receive all.

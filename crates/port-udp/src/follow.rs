@@ -26,6 +26,11 @@ impl UdpPort {
         }
     }
 
+    /// Paths may have become narrower or wider: how large datagrams may be is asked for again.
+    pub fn forget_paths(&mut self) {
+        self.sender.paths.forget();
+    }
+
     /// Uses the interfaces that there are now. Returns whether that is another answer to who reaches the
     /// participant where; then locators and interfaces are to be asked for again.
     ///

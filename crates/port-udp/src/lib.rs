@@ -53,4 +53,3 @@ pub use interface::{Interface, MAX_INTERFACES, interfaces};
 pub use mark::MARKS;
 pub use port::{Source, UdpPort};
 pub use stats::{ErrnoCounts, Stats};
-pub use sys::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};

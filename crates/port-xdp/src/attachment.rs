@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use taut_base::{Error, Locator, Result};
-use taut_ethernet::Layer;
+use taut_ethernet::{BARE_SHIFT, Layer, UDP_SHIFT};
 use taut_xdp::{AttachMode, Interface, Link, Membership, Mode, Program};
 
 use crate::XdpConfig;
@@ -57,13 +57,12 @@ fn own(
             (Mode::L2, Some(Membership::join(interface, &groups)?))
         }
     };
-    let program = Program::load(mode)?;
+    let program = Program::load(mode, interface.mtu)?;
     for number in numbers {
         layer.ends().iter().try_for_each(|end| program.add(*end, *number))?;
     }
     let link = Link::attach(program, interface, config.attach)?;
-    // Headers of 22 bytes, or of 42: so values in samples start at a multiple of eight.
-    let headroom = if mode == Mode::L2 { 6 } else { 2 };
+    let headroom = u32::from(if mode == Mode::L2 { BARE_SHIFT } else { UDP_SHIFT });
     let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind, headroom));
     let queues = queues.collect::<std::result::Result<_, _>>()?;
     Ok((Attachment::Own { link, _groups: groups }, queues))

@@ -16,6 +16,7 @@
 //! *Source*: linux/if_xdp.h; [`taut_xdp`] has the rings.
 
 mod attachment;
+mod mtu;
 pub mod netd;
 mod port;
 mod queue;

@@ -11,6 +11,7 @@ use taut_port::Frame;
 use taut_xdp::{AttachMode, BindMode, Glance, Interface};
 
 use crate::attachment::{self, Attachment};
+use crate::mtu::MtuWatch;
 use crate::netd::Netd;
 use crate::queue::Queue;
 
@@ -40,6 +41,7 @@ pub struct XdpPort {
     attachment: Attachment,
     queues: Vec<Queue>,
     carrier: Carrier,
+    mtu: MtuWatch,
 }
 
 impl XdpPort {
@@ -53,12 +55,14 @@ impl XdpPort {
         let interface =
             Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
         let station = Station { mac: interface.mac, priority: config.priority };
+        // What changes from now on is heard.
+        let watch = MtuWatch::open(interface.index)?;
         let layer = Layer::open(&interface.name, interface.index, interface.mac, reached)?;
         let mtu = interface.mtu as usize;
         let (attachment, queues) = attachment::open(config, interface, &layer, sockets)?;
         let room = queues.first().map_or(0, Queue::room);
         let carrier = Carrier::new(station, layer, room, mtu);
-        Ok(XdpPort { attachment, queues, carrier })
+        Ok(XdpPort { attachment, queues, carrier, mtu: watch })
     }
 
     /// Receives at these addresses from now on: the interface's have changed. Without IP there are none.
@@ -109,15 +113,23 @@ impl XdpPort {
         self.queues.iter().map(Queue::glance)
     }
 
-    /// Readable when netd has something to say, if it has opened the interface: then call [`XdpPort::hear`].
+    /// Readable when somebody tells something of hosts or of the interface: then call [`XdpPort::hear`].
+    pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let netd = self.watch_netd();
+        self.carrier.layer().watch().into_iter().chain(netd).chain([self.mtu.fd()])
+    }
+
+    /// Readable when netd has something to say, if it has opened the interface.
     pub fn watch_netd(&self) -> Option<BorrowedFd<'_>> {
         self.attachment.watch()
     }
 
-    /// Takes what the kernel tells, and netd. *Cost*: one system call for each read.
-    pub fn hear(&mut self) {
+    /// Takes what the kernel tells, and netd. Returns whether frames may have another length than before, up to that of
+    /// the MTU that the port was opened with. *Cost*: one system call for each read.
+    pub fn hear(&mut self) -> bool {
         self.carrier.layer_mut().hear();
         self.carrier.stats.errors += self.attachment.hear();
+        self.mtu.hear().is_some_and(|mtu| self.carrier.set_mtu(mtu as usize))
     }
 
     /// Is there a way to a destination that is known, and past the kernel? If it is not known yet the kernel is asked soon.

@@ -10,7 +10,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use taut_ethernet::{Carrier, Outgoing, Put};
+use taut_ethernet::{Carrier, LENT, Outgoing, Put};
 use taut_mem::{Chunks, Outbound};
 use taut_port::Frame;
 use taut_xdp::{BindMode, ChunkSize, Descriptor, Error, Interface, Link, Rings, Socket, Statistics, Umem};
@@ -20,10 +20,6 @@ use crate::netd::Granted;
 /// Frames to send that wait for the kernel. It takes them within the call that wakes it where it copies them; more
 /// costs memory, fewer make more calls of a burst.
 const TX: u32 = 1_024;
-
-/// Frames that payloads lie in, of writers and of readers: those of the histories and caches of some streams. What finds
-/// none is copied. More costs memory.
-const LENT: u32 = 4_096;
 
 /// How often the kernel is woken in a row: it takes 32 frames with each call where it copies. What it does not take
 /// then it is woken for with the next frames. Higher holds up what else there is to do.

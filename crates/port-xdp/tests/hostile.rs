@@ -53,7 +53,9 @@ fn hostile(udp: &Udp) -> Vec<Vec<u8>> {
         with_checksum(&v4, &[(20, 0x1f), (21, 0xff)]),
         with(&v4, &[(24, 0x12), (25, 0x34)]),
         with(&v4, &[(40, 0x12), (41, 0x34)]),
+        // Longer than the MTU, which is the kernel's, and longer than the frame.
         with(&v4, &[(38, 0xff), (39, 0xff)]),
+        with(&v4, &[(38, 1), (39, 0xff)]),
         with(&v4, &[(38, 0), (39, 12)]),
         with(&v4, &[(38, 0), (39, 8)]),
         with(&v4, &[(38, 0), (39, 0)]),
@@ -101,7 +103,7 @@ impl Sender {
     fn open(pair: &Pair, end: End) -> Sender {
         pair.enter(end);
         let interface = Interface::named(end.name()).unwrap();
-        let link = Link::attach(Program::load(Mode::L2).unwrap(), &interface, None).unwrap();
+        let link = Link::attach(Program::load(Mode::L2, interface.mtu).unwrap(), &interface, None).unwrap();
         let rings = Rings { fill: 64, completion: 1_024, rx: 64, tx: 1_024 };
         let umem = Arc::new(Umem::create(1_024, ChunkSize::B2048).unwrap());
         let socket = Socket::open(&link, 0, Arc::clone(&umem), &rings, None).unwrap();

@@ -69,7 +69,7 @@ pub use taut_dcps::{
     StatusMask, SubscriptionMatchedStatus, ViewState, ViewStateMask,
 };
 pub use taut_derive::DdsType;
-pub use taut_ethernet::Stats as XdpStats;
+pub use taut_ethernet::Stats as FrameStats;
 pub use taut_exec::XdpLayer;
 pub use taut_exec::{
     Activity, DeadlineScheduling, FlightRecord, JobClass, JobReport, LatencyReport, RecordCause,

@@ -103,7 +103,7 @@ impl ParticipantReport {
     fn new(guid: Guid, executor: &Executor) -> ParticipantReport {
         let (latency, recent) = executor.take_latency_report();
         let stats = executor.stats();
-        let xdp = stats.xdp.unwrap_or_default();
+        let frames = stats.frames.unwrap_or_default();
         let classes = latency.classes.iter().zip(recent).map(|(of, recent)| ClassReport {
             class: of.class.name().into(),
             steps: of.steps,
@@ -118,11 +118,11 @@ impl ParticipantReport {
             participant: guid.to_bytes(),
             monotonic_ns: monotonic_now().0.max(0).unsigned_abs(),
             classes: classes.collect(),
-            datagrams_in: stats.port.datagrams_in + xdp.datagrams_in,
-            bytes_in: stats.port.bytes_in + xdp.bytes_in,
-            datagrams_out: stats.port.datagrams_out + xdp.datagrams_out,
-            bytes_out: stats.port.bytes_out + xdp.bytes_out,
-            port_calls: stats.port.receive_calls + stats.port.send_calls + xdp.kicks,
+            datagrams_in: stats.port.datagrams_in + frames.datagrams_in,
+            bytes_in: stats.port.bytes_in + frames.bytes_in,
+            datagrams_out: stats.port.datagrams_out + frames.datagrams_out,
+            bytes_out: stats.port.bytes_out + frames.bytes_out,
+            port_calls: stats.port.receive_calls + stats.port.send_calls + frames.kicks,
             tokens: stats.tokens,
             contended: stats.contended,
             refused: stats.refused.iter().map(|(_, count)| count).sum(),

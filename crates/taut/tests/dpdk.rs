@@ -97,7 +97,7 @@ fn there_and_back(name: &str, addresses: [&'static str; 2]) {
         let sent = all();
         sent.iter().for_each(|blob| there.write(blob).unwrap());
         assert!(take(&back, sent.len()) == sent, "in order and whole");
-        let frames = participant.stats().xdp.unwrap();
+        let frames = participant.stats().frames.unwrap();
         assert!(frames.bytes_in as usize >= SIZES.iter().sum::<usize>(), "{frames:?}");
         assert_eq!([frames.malformed, frames.damaged, frames.errors, frames.conflicts], [0; 4], "{frames:?}");
         // The other side says twice who it is and which group it is in.
@@ -189,7 +189,7 @@ fn peers_on_sockets_need_not_know() {
         let [device, sockets] = device_and_sockets(pair, "net_af_packet10,iface=xa");
         send(&device, &sockets, "There");
         send(&sockets, &device, "Back");
-        let frames = device.stats().xdp.unwrap();
+        let frames = device.stats().frames.unwrap();
         assert!(frames.control > 0, "the kernel has asked for our station: {frames:?}");
         assert_eq!([frames.damaged, frames.errors, frames.conflicts], [0; 3], "{frames:?}");
         assert!(frames.bytes_in > 1 << 20 && frames.bytes_out > 1 << 20, "{frames:?}");
@@ -203,8 +203,8 @@ fn a_datagram_that_a_kernel_cuts_in_fragments_is_heard() {
         let [device, _] = device_and_sockets(pair, "net_pcap11,iface=xa");
         pair.enter(End::B);
         let peer = UdpSocket::bind("10.88.0.2:0").unwrap();
-        let parts = || device.stats().xdp.unwrap().parts;
-        let bytes_in = || device.stats().xdp.unwrap().bytes_in;
+        let parts = || device.stats().frames.unwrap().parts;
+        let bytes_in = || device.stats().frames.unwrap().bytes_in;
         let before = bytes_in();
         peer.send_to(&[&b"RTPS"[..], &[7; 60_000]].concat(), "10.88.0.1:7411").unwrap();
         await_that("its parts come", || parts() >= 40);

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, View, XdpLayer, XdpMode, XdpStats,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, FrameStats, Qos, View, XdpLayer, XdpMode,
 };
 use taut_mem::CountingAllocator;
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};
@@ -140,8 +140,8 @@ impl Stream {
         stream
     }
 
-    fn stats(&self) -> [XdpStats; 2] {
-        [&self.near, &self.far].map(|of| of.stats().xdp.unwrap())
+    fn stats(&self) -> [FrameStats; 2] {
+        [&self.near, &self.far].map(|of| of.stats().frames.unwrap())
     }
 
     /// Writes one sample in place.
@@ -177,7 +177,7 @@ impl Stream {
 
 /// How many frames are free.
 fn free(at: &DomainParticipant) -> u64 {
-    at.stats().xdp.unwrap().frames_free
+    at.stats().frames.unwrap().frames_free
 }
 
 fn without_a_copy(pair: &Pair, layer: Layer) {
@@ -192,7 +192,7 @@ fn without_a_copy(pair: &Pair, layer: Layer) {
     (0..ROUNDS).for_each(|_| stream.carry());
     let (allocated, after) = (CountingAllocator::of_process() - allocated_before, stream.stats());
     println!("{layer:?}: {allocated} allocations, {before:?} {after:?}");
-    let since = |of: fn(&XdpStats) -> u64| [0, 1].map(|end| of(&after[end]) - of(&before[end]));
+    let since = |of: fn(&FrameStats) -> u64| [0, 1].map(|end| of(&after[end]) - of(&before[end]));
     assert_eq!(since(|of| of.copied_out), [0; 2]);
     assert_eq!(since(|of| of.copied_in), [0; 2]);
     // One in 20 s goes by the kernel, so that it looks after the way.

@@ -81,13 +81,13 @@ fn plays() {
         }
         for mut ball in reader.take().unwrap().into_iter().filter_map(|sample| sample.data) {
             let stats = participant.stats();
-            let xdp = stats.xdp.unwrap();
-            let is_lent = xdp.in_place_in > 0 || xdp.datagrams_in < 100;
+            let frames = stats.frames.unwrap();
+            let is_lent = frames.in_place_in > 0 || frames.datagrams_in < 100;
             assert!(
-                is_lent && xdp.copied_in == 0,
-                "frames that another process has made are lent, too: {xdp:?}"
+                is_lent && frames.copied_in == 0,
+                "frames that another process has made are lent, too: {frames:?}"
             );
-            (ball.datagrams_in, ball.datagrams_out) = (xdp.datagrams_in, xdp.datagrams_out);
+            (ball.datagrams_in, ball.datagrams_out) = (frames.datagrams_in, frames.datagrams_out);
             ball.changes = stats.port.changes_followed;
             writer.write(&ball).unwrap();
         }

@@ -2,7 +2,9 @@
 //!
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
+use std::fs::File;
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -81,9 +83,9 @@ impl Stream {
     /// Carries samples until they go past the kernel: it has to find out the other side's address of Ethernet.
     fn is_past_kernel(&mut self, end: usize) {
         await_that("samples go past the kernel", || {
-            let before = self.participants[end].stats().xdp.unwrap();
+            let before = self.participants[end].stats().frames.unwrap();
             self.carries(&[100]);
-            let after = self.participants[end].stats().xdp.unwrap();
+            let after = self.participants[end].stats().frames.unwrap();
             if end == 0 {
                 after.datagrams_out > before.datagrams_out
             } else {
@@ -100,10 +102,10 @@ fn both_past_the_kernel(pair: &Pair, mode: XdpMode) {
     stream.carries(&SIZES);
     stream.carries(&[64; 5_000]);
     let after = stream.participants.each_ref().map(DomainParticipant::stats);
-    let [sent, received] = [&after[0], &after[1]].map(|stats| stats.xdp.unwrap());
+    let [sent, received] = [&after[0], &after[1]].map(|stats| stats.frames.unwrap());
     let bytes = SIZES.iter().sum::<usize>() as u64 + 64 * 5_000;
-    assert!(sent.bytes_out - before[0].xdp.unwrap().bytes_out >= bytes, "{sent:?}");
-    assert!(received.bytes_in - before[1].xdp.unwrap().bytes_in >= bytes, "{received:?}");
+    assert!(sent.bytes_out - before[0].frames.unwrap().bytes_out >= bytes, "{sent:?}");
+    assert!(received.bytes_in - before[1].frames.unwrap().bytes_in >= bytes, "{received:?}");
     assert_eq!(
         [received.malformed, received.not_ours, received.damaged, received.errors],
         [0; 4],
@@ -143,10 +145,11 @@ fn without_ip(pair: &Pair, mode: XdpMode) {
     stream.carries(&[64 << 20]);
     for of in &stream.participants {
         let stats = of.stats();
-        let xdp = stats.xdp.unwrap();
-        let refused = [xdp.malformed, xdp.not_ours, xdp.damaged, xdp.errors, xdp.dropped_aside];
-        assert_eq!(refused, [0; 5], "{xdp:?}");
-        assert!(xdp.datagrams_out > 0 && xdp.datagrams_in > 0, "{xdp:?}");
+        let frames = stats.frames.unwrap();
+        let refused =
+            [frames.malformed, frames.not_ours, frames.damaged, frames.errors, frames.dropped_aside];
+        assert_eq!(refused, [0; 5], "{frames:?}");
+        assert!(frames.datagrams_out > 0 && frames.datagrams_in > 0, "{frames:?}");
         // Each announces itself on its own loopback, too, and hears nobody there but itself.
         assert!(stats.port.bytes_out < 100_000, "{} B by sockets", stats.port.bytes_out);
     }
@@ -169,7 +172,7 @@ fn goes_over_a_bad_cable(stream: &mut Stream) {
     stream.carries(&SIZES);
     stream.carries(&[64; 5_000]);
     stream.carries(&[4 << 20]);
-    let [near, far] = stream.participants.each_ref().map(|of| of.stats().xdp.unwrap());
+    let [near, far] = stream.participants.each_ref().map(|of| of.stats().frames.unwrap());
     assert!(near.datagrams_out > far.datagrams_in + 100, "some are lost: {near:?} {far:?}");
 }
 
@@ -202,7 +205,9 @@ fn a_large_sample() {
 #[test]
 fn either_side_alone() {
     with_pair("either_side_alone", ["", ""], |pair| {
-        for xdp in [[Some(XdpMode::Native), None], [None, Some(XdpMode::Native)]] {
+        let (native, generic) = (Some(XdpMode::Native), Some(XdpMode::Generic));
+        // Rows come uncut to a program that is not in the driver.
+        for xdp in [[native, None], [None, native], [generic, None], [None, generic]] {
             let [a, b] = [(End::A, xdp[0]), (End::B, xdp[1])].map(|(end, xdp)| participant(pair, end, xdp));
             let mut stream = Stream::new([a, b]);
             stream.is_past_kernel(usize::from(xdp[1].is_some()));
@@ -241,6 +246,104 @@ fn addresses_change() {
         });
         stream.is_past_kernel(0);
         stream.is_past_kernel(1);
+    });
+}
+
+fn pulls_the_cable(pair: &Pair, stream: &mut Stream) {
+    for end in End::BOTH {
+        pair.enter(end);
+        ip(&format!("link set {} down", end.name()));
+        // They find nobody to go to.
+        stream.writer.write(&Blob::new(stream.next, 1_000)).unwrap();
+        ip(&format!("link set {} up", end.name()));
+        stream.reader.wait(LIMIT).unwrap();
+        let got = stream.reader.take().unwrap();
+        assert!(got.iter().all(|sample| sample.data.as_ref() == Some(&Blob::new(stream.next, 1_000))));
+        stream.next += 1;
+        stream.carries(&SIZES);
+    }
+}
+
+#[test]
+fn the_interface_goes_down_and_comes_up() {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        with_pair("the_interface_goes_down_and_comes_up", ["", ""], move |pair| {
+            let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(mode))));
+            stream.is_past_kernel(0);
+            pulls_the_cable(pair, &mut stream);
+            stream.is_past_kernel(0);
+        });
+    }
+}
+
+#[test]
+fn the_interface_goes_down_and_comes_up_without_ip() {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        with_pair("the_interface_goes_down_and_comes_up_without_ip", ["", ""], move |pair| {
+            pulls_the_cable(pair, &mut bare(pair, mode));
+        });
+    }
+}
+
+/// Another one of the same name takes its place: samples go by sockets then.
+#[test]
+fn the_interface_is_removed() {
+    with_pair("the_interface_is_removed", ["", ""], |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        stream.is_past_kernel(0);
+        pair.enter(End::B);
+        let far = File::open("/proc/thread-self/ns/net").unwrap();
+        pair.enter(End::A);
+        ip("link del xa");
+        let far = format!("/proc/{}/fd/{}", std::process::id(), far.as_raw_fd());
+        ip(&format!("link add xa type veth peer name xb netns {far}"));
+        for end in End::BOTH {
+            pair.enter(end);
+            ip(&format!("addr add 10.88.0.{}/24 dev {}", end.ipv4()[3], end.name()));
+            ip(&format!("link set {} up", end.name()));
+        }
+        stream.carries(&SIZES);
+        stream.carries(&[64; 5_000]);
+    });
+}
+
+fn set_mtu(pair: &Pair, mtu: usize) {
+    for end in End::BOTH {
+        pair.enter(end);
+        ip(&format!("link set {} mtu {mtu}", end.name()));
+    }
+}
+
+#[test]
+fn the_network_becomes_narrower() {
+    with_pair("the_network_becomes_narrower", ["", ""], |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
+        stream.is_past_kernel(0);
+        for mtu in [1_300, 1_500] {
+            set_mtu(pair, mtu);
+            stream.carries(&SIZES);
+        }
+        stream.is_past_kernel(0);
+    });
+}
+
+#[test]
+fn the_network_becomes_narrower_without_ip() {
+    with_pair("the_network_becomes_narrower_without_ip", ["", ""], |pair| {
+        let mut stream = bare(pair, XdpMode::Auto);
+        let qos = || Qos::default().best_effort().keep_all();
+        let topics = stream.participants.each_ref().map(|of| of.topic::<Blob>("Lost").unwrap());
+        let (writer, reader) = (topics[0].writer(qos()).unwrap(), topics[1].reader(qos()).unwrap());
+        writer.wait_matched(LIMIT).unwrap();
+        for mtu in [1_300, 1_500] {
+            set_mtu(pair, mtu);
+            // A reliable one that is too long by then stays so.
+            await_that("samples are cut so that they fit", || {
+                writer.write(&Blob::new(0, 1_400)).unwrap();
+                !reader.take().unwrap().is_empty()
+            });
+            stream.carries(&SIZES);
+        }
     });
 }
 
@@ -299,10 +402,10 @@ fn a_process_that_is_killed() {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["writes_past_the_kernel", "--exact"]).env(CHILD, "yes").stdout(Stdio::null());
             let child = Held(command.spawn().unwrap());
-            let before = other.stats().xdp.unwrap().datagrams_in;
+            let before = other.stats().frames.unwrap().datagrams_in;
             await_that("its samples come past the kernel", || {
                 drop(reader.take().unwrap());
-                other.stats().xdp.unwrap().datagrams_in > before + 100
+                other.stats().frames.unwrap().datagrams_in > before + 100
             });
             assert!(pair.has_program(End::A));
             drop(child);

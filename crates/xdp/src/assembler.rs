@@ -16,6 +16,7 @@ pub(crate) enum Register {
     R6 = 6,
     R7,
     R8,
+    R9,
     R10 = 10,
 }
 

@@ -3,7 +3,7 @@
 //! Asks the kernel by ioctl in the network namespace of the calling thread, once; what changes later is not
 //! seen. Sets nothing up.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -54,8 +54,7 @@ impl Interface {
     pub fn named(name: &str) -> Result<Interface, Error> {
         let no_interface = || Error::NoInterface { interface: name.to_string() };
         let mut request = request(name).ok_or_else(no_interface)?;
-        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-            .map_err(|errno| Error::refused("socket AF_INET", errno))?;
+        let socket = asked().map_err(|errno| Error::refused("socket AF_INET", errno))?;
         let ask = |call: &str, number: libc::c_ulong, request: &mut libc::ifreq| {
             ioctl(&socket, number, request).map_err(|errno| match errno {
                 Errno::NODEV => no_interface(),
@@ -81,8 +80,13 @@ impl Interface {
     }
 }
 
+/// What is asked about interfaces.
+pub(crate) fn asked() -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+}
+
 /// A request about an interface; `None` if it cannot be a name.
-fn request(name: &str) -> Option<libc::ifreq> {
+pub(crate) fn request(name: &str) -> Option<libc::ifreq> {
     // SAFETY: a structure of numbers, all of which may be zero.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays zero.
@@ -96,10 +100,24 @@ fn request(name: &str) -> Option<libc::ifreq> {
 /// How many receive and transmit queues; `None` where the driver does not say.
 fn channels(socket: &OwnedFd, request: &mut libc::ifreq) -> Option<(u32, u32)> {
     let mut channels = Channels { cmd: GET_CHANNELS, ..Channels::default() };
-    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-    ioctl(socket, libc::SIOCETHTOOL, request).ok()?;
+    // SAFETY: the structure of its command, alive through the call.
+    unsafe { ethtool(socket, request, (&raw mut channels).cast()) }.ok()?;
     let of = |count: u32| count.saturating_add(channels.combined_count);
     Some((of(channels.rx_count), of(channels.tx_count)))
+}
+
+/// The ioctl of everything that ethtool does.
+///
+/// # Safety
+/// The data begins with the number of a command of linux/ethtool.h, and is as long as what the kernel reads and writes of
+/// that command.
+pub(crate) unsafe fn ethtool(
+    socket: &OwnedFd,
+    request: &mut libc::ifreq,
+    data: *mut c_void,
+) -> Result<(), Errno> {
+    request.ifr_ifru.ifru_data = data.cast();
+    ioctl(socket, libc::SIOCETHTOOL, request)
 }
 
 /// One of the calls above. What the request points to, if it does, lives in the caller.

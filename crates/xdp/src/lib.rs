@@ -1,7 +1,8 @@
 //! Bare AF_XDP: what the kernel has of it, one small file for each concept.
 //!
 //! Owns the program in front of the kernel's stack and its maps ([`Program`]), its attachment ([`Link`]), the
-//! memory of frames ([`Umem`]), the rings ([`Producer`], [`Consumer`]) and the socket ([`Socket`]). Knows
+//! memory of frames ([`Umem`]), the rings ([`Producer`], [`Consumer`]) and the socket ([`Socket`]); and the rules by
+//! which a NIC chooses the queue ([`FlowRule`]). Knows
 //! nothing of RTPS but the four bytes a message begins with, writes no header, has no thread and looks at no
 //! clock; which frame is used for what is the caller's business. The port above it is the only caller.
 //!
@@ -20,7 +21,7 @@
 //! use taut_xdp::{ChunkSize, FreeFrames, Interface, Link, Mode, Program, Rings, Socket, Umem};
 //!
 //! let interface = Interface::named("eth0")?;
-//! let program = Program::load(Mode::L3)?;
+//! let program = Program::load(Mode::L3, interface.mtu)?;
 //! program.add("192.0.2.1:7411".parse().expect("an address"), 0)?;
 //! let link = Link::attach(program, &interface, None)?;
 //! let umem = Arc::new(Umem::create(4_096, ChunkSize::B2048)?);
@@ -40,6 +41,7 @@ mod assembler;
 mod bpf;
 mod error;
 mod filter;
+mod flow;
 mod group;
 mod handover;
 mod interface;
@@ -52,6 +54,7 @@ mod umem;
 
 pub use error::Error;
 pub use filter::{ETHERTYPE, Mode};
+pub use flow::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};
 pub use group::Membership;
 pub use handover::Handover;
 pub use interface::Interface;

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::Error;
 use crate::bpf::{self, HASH, Map, XSKMAP};
 use crate::error::BPF_CAPABILITIES;
-use crate::filter::{DESTINATIONS, Key, Mode, SOCKETS, assemble, tags};
+use crate::filter::{DESTINATIONS, Key, Mode, SOCKETS, assemble, longest_datagram, tags};
 
 /// How many destinations a program takes. A participant has one for each address of the interface and each of its
 /// queues, and a network has room for 120 participants by the rules of RTPS 2.5 §9.6.2.3; more cost 100 bytes each.
@@ -24,8 +24,9 @@ pub const MAX_QUEUES: u32 = 4_096;
 pub struct Program {
     fd: OwnedFd,
     mode: Mode,
+    mtu: u32,
     sockets: Map<u32, u32>,
-    destinations: Option<Map<Key, u8>>,
+    destinations: Option<Map<Key, u32>>,
 }
 
 /// What the program says to a frame.
@@ -49,11 +50,12 @@ pub struct Run {
 }
 
 impl Program {
-    /// Makes the maps, loads the program and looks whether the kernel has the one that was meant.
+    /// Makes the maps, loads the program and looks whether the kernel has the one that was meant. `mtu` is that of the
+    /// interface, in bytes: in mode L3 longer packets are left to the kernel, now and if the interface's changes.
     ///
     /// *Errors*: [`Error::NotAllowed`], [`Error::ProgramRejected`], [`Error::OtherProgram`]. *Cost*: four system
     /// calls, and less than a millisecond of the verifier's.
-    pub fn load(mode: Mode) -> Result<Program, Error> {
+    pub fn load(mode: Mode, mtu: u32) -> Result<Program, Error> {
         let create = |errno| refused("bpf(BPF_MAP_CREATE)", errno);
         let sockets = Map::create(XSKMAP, MAX_QUEUES, "taut_sockets").map_err(create)?;
         let destinations = match mode {
@@ -68,7 +70,7 @@ impl Program {
         if !tags(mode).contains(&tag) {
             return Err(Error::OtherProgram { tag });
         }
-        Ok(Program { fd, mode, sockets, destinations })
+        Ok(Program { fd, mode, mtu, sockets, destinations })
     }
 
     /// Which frames it redirects.
@@ -87,7 +89,7 @@ impl Program {
     /// *Errors*: [`Error::TooManyDestinations`]. *Cost*: one system call.
     pub fn add(&self, to: SocketAddr, queue: u32) -> Result<(), Error> {
         let Some(destinations) = &self.destinations else { return Ok(()) };
-        destinations.update(key(to, queue)?, 1).map_err(|errno| match errno {
+        destinations.update(key(to, queue)?, longest_datagram(to, self.mtu)).map_err(|errno| match errno {
             Errno::TOOBIG => Error::TooManyDestinations,
             _ => refused("bpf(BPF_MAP_UPDATE_ELEM)", errno),
         })

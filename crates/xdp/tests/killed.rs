@@ -24,7 +24,7 @@ fn holds_the_interface() {
         Ok(_) => AttachMode::Generic,
         Err(_) => return println!("LEFT OUT: it is a child of the other tests"),
     };
-    let program = Program::load(Mode::L3).unwrap();
+    let program = Program::load(Mode::L3, 1_500).unwrap();
     add_port(&program, End::B);
     let link = Link::attach(program, &Interface::named("xb").unwrap(), Some(attached)).unwrap();
     let mut station = Station::open(&link, 0);

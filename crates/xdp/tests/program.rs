@@ -66,6 +66,22 @@ fn l3_takes_messages_to_our_ports_only() {
     });
 }
 
+/// What is longer is a row of datagrams that nobody has cut, or of a network that takes more than we were told.
+#[test]
+fn l3_takes_packets_as_long_as_the_mtu_at_most() {
+    with_program("l3_takes_packets_as_long_as_the_mtu_at_most", Mode::L3, |link| {
+        let udp = Udp::to_port(PORT);
+        for len in [1_400, 1_451, 1_452, 1_453, 1_471, 1_472, 1_473, 2_000, 3_000] {
+            let expected = |longest| if len <= longest { Verdict::Redirect } else { Verdict::Pass };
+            let rtps = message(1, len);
+            for (frame, longest) in [(udp.ipv4(&rtps), 1_472), (udp.ipv6(&rtps), 1_452)] {
+                let says = [verdict(link, &frame), verdict(link, &tagged(&frame))];
+                assert_eq!(says, [expected(longest); 2], "{len} bytes");
+            }
+        }
+    });
+}
+
 #[test]
 fn l3_leaves_what_is_not_plain_to_the_kernel() {
     with_program("l3_leaves_what_is_not_plain_to_the_kernel", Mode::L3, |link| {
@@ -131,7 +147,7 @@ fn is_ours(mode: Mode, frame: &[u8]) -> bool {
         other => (other, 14),
     };
     let Some(packet) = frame.get(ip..) else { return false };
-    let datagram = match (mode, ethertype, packet) {
+    let (datagram, longest) = match (mode, ethertype, packet) {
         (Mode::L2, found, _) => return found == Some(taut_xdp::ETHERTYPE),
         (Mode::L3, Some(0x0800), [0x45, _, _, _, _, _, high, low, _, 17, ..]) => {
             let to = packet.get(16..20);
@@ -141,19 +157,19 @@ fn is_ours(mode: Mode, frame: &[u8]) -> bool {
             {
                 return false;
             }
-            packet.get(20..)
+            (packet.get(20..), 1_480)
         }
         (Mode::L3, Some(0x86dd), [version, _, _, _, _, _, 17, ..])
             if version >> 4 == 6 && packet.get(24..40) == Some(&[0xfd; 16]) =>
         {
-            packet.get(40..)
+            (packet.get(40..), 1_460)
         }
-        _ => None,
+        _ => return false,
     };
     let Some([_, _, port @ .., b'R', b'T', b'P', b'S']) = datagram.and_then(|bytes| bytes.get(..12)) else {
         return false;
     };
-    port[..2] == PORT.to_be_bytes() && u16::from_be_bytes([port[2], port[3]]) >= 12
+    port[..2] == PORT.to_be_bytes() && (12..=longest).contains(&u16::from_be_bytes([port[2], port[3]]))
 }
 
 /// Frames that are ours or nearly so, with a few bytes changed and the end cut off, all from one seed.

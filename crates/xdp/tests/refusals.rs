@@ -26,7 +26,7 @@ fn refused<T>(pair: &Pair, end: End, result: Result<T, Error>, remedy: &str) -> 
 
 fn attach(pair: &Pair, end: End, wanted: Option<AttachMode>) -> Result<Link, Error> {
     let interface = interface(pair, end);
-    Link::attach(Program::load(Mode::L3).expect("it loads"), &interface, wanted)
+    Link::attach(Program::load(Mode::L3, 1_500).expect("it loads"), &interface, wanted)
 }
 
 /// Attaches and opens, as a port would; the link goes with the error.
@@ -50,7 +50,7 @@ fn no_such_interface() {
         let error = Interface::named("xa").unwrap_err();
         assert_eq!(error, Error::NoInterface { interface: "xa".into() });
         for wanted in [None, Some(AttachMode::Generic)] {
-            let error = Link::attach(Program::load(Mode::L2).unwrap(), &gone, wanted).err().unwrap();
+            let error = Link::attach(Program::load(Mode::L2, 1_500).unwrap(), &gone, wanted).err().unwrap();
             assert_eq!(error, Error::NoInterface { interface: "xa".into() });
         }
     });
@@ -88,7 +88,7 @@ fn no_xdp_of_this_kind() {
     with_pair("no_xdp_of_this_kind", ["", ""], |pair| {
         pair.enter(End::A);
         let lo = Interface::named("lo").unwrap();
-        let program = || Program::load(Mode::L3).unwrap();
+        let program = || Program::load(Mode::L3, 1_500).unwrap();
         let error = Link::attach(program(), &lo, Some(AttachMode::Native)).err().unwrap();
         assert_eq!(error, Error::NoXdp { interface: "lo".into(), what: "native XDP" });
         let link = Link::attach(program(), &lo, None).unwrap();
@@ -191,7 +191,7 @@ fn a_socket_of_another_interface() {
 #[test]
 fn more_destinations_than_there_is_room_for() {
     with_pair("more_destinations_than_there_is_room_for", ["", ""], |_| {
-        let program = Program::load(Mode::L3).unwrap();
+        let program = Program::load(Mode::L3, 1_500).unwrap();
         let at = |port: u16| SocketAddr::from(([10, 0, 0, 1], port));
         for port in 0..MAX_DESTINATIONS as u16 {
             program.add(at(port), 0).unwrap();
@@ -274,9 +274,24 @@ fn no_privilege() {
             assert!(matches!(error, Error::NotAllowed { .. }) && text.contains(capability), "{text}");
             assert!(text.contains("`taut netd`"), "{text}");
         };
-        needs(&Program::load(Mode::L3).err().unwrap(), "CAP_NET_ADMIN and CAP_BPF");
+        needs(&Program::load(Mode::L3, 1_500).err().unwrap(), "CAP_NET_ADMIN and CAP_BPF");
         needs(&Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap(), "CAP_NET_RAW");
         assert_eq!(Interface::named("xa"), Ok(interface), "that anybody may know");
+    });
+}
+
+/// The verifier allows less to who has neither CAP_PERFMON nor CAP_SYS_ADMIN, which nobody is asked for.
+#[test]
+fn the_capabilities_that_are_named_are_enough() {
+    const CAP_SYS_ADMIN: c_int = 21;
+    const CAP_PERFMON: c_int = 38;
+    with_pair("the_capabilities_that_are_named_are_enough", ["", ""], |pair| {
+        let interface = interface(pair, End::A);
+        give_up(&[CAP_SYS_ADMIN, CAP_PERFMON]);
+        for mode in [Mode::L2, Mode::L3] {
+            let link = Link::attach(Program::load(mode, interface.mtu).unwrap(), &interface, None).unwrap();
+            Socket::open(&link, 0, umem(), &RINGS, None).unwrap();
+        }
     });
 }
 

@@ -4,6 +4,7 @@ mod common;
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use common::interface;
@@ -172,6 +173,67 @@ fn the_kernel_keeps_its_traffic_native() {
 fn the_kernel_keeps_its_traffic_generic() {
     with_pair("the_kernel_keeps_its_traffic_generic", ["", ""], |pair| {
         beside_the_kernel(pair, AttachMode::Generic)
+    });
+}
+
+/// Has the kernel cut what is sent by this socket into datagrams of so many bytes (UDP_SEGMENT).
+fn cut_rows(socket: &UdpSocket, each: usize) {
+    let each = each as libc::c_int;
+    // SAFETY: the kernel reads one number of the length that it is told.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_UDP,
+            libc::UDP_SEGMENT,
+            (&raw const each).cast(),
+            size_of_val(&each) as libc::socklen_t,
+        )
+    };
+    assert_eq!(done, 0, "UDP_SEGMENT");
+}
+
+/// Behind a driver that does not cut them rows come as one frame: they are the kernel's, which does.
+#[test]
+fn rows_that_come_uncut_are_the_kernels() {
+    with_pair("rows_that_come_uncut_are_the_kernels", ["", ""], |pair| {
+        let link = link(pair, End::B, Mode::L3, Some(AttachMode::Generic));
+        let mut station = Station::open(&link, 0);
+        let sender = kernel_socket(pair, End::A, 0);
+        let receiver = kernel_socket(pair, End::B, PORT);
+        // Longer than a chunk, longer than the MTU only, and as long as that.
+        for (len, count) in [(1_400, 40), (800, 2), (1_472, 1)] {
+            cut_rows(&sender, len);
+            let row: Vec<Vec<u8>> = (0..count).map(|number| message(number, len)).collect();
+            let to = (Ipv4Addr::from(End::B.ipv4()), PORT);
+            let sent = sender.send_to(&row.concat(), to).expect("it is sent");
+            assert_eq!(sent, len * count as usize);
+            if count == 1 {
+                assert_eq!(station.await_frames(1)[0][42..], row[0]);
+                continue;
+            }
+            for sent in &row {
+                let mut bytes = [0; 2_048];
+                let len = receiver.recv(&mut bytes).expect("the kernel has it");
+                assert_eq!(&bytes[..len], sent, "of a row of {count}");
+            }
+            assert_eq!(station.socket.statistics().unwrap().rx_dropped, 0);
+            station.assert_silent();
+        }
+    });
+}
+
+/// A driver that runs the program itself has rows cut before.
+#[test]
+fn rows_that_come_cut_are_the_stations() {
+    with_pair("rows_that_come_cut_are_the_stations", ["", ""], |pair| {
+        let link = link(pair, End::B, Mode::L3, Some(AttachMode::Native));
+        let mut station = Station::open(&link, 0);
+        let sender = kernel_socket(pair, End::A, 0);
+        cut_rows(&sender, 1_400);
+        let row: Vec<Vec<u8>> = (0..40).map(|number| message(number, 1_400)).collect();
+        sender.send_to(&row.concat(), (Ipv4Addr::from(End::B.ipv4()), PORT)).expect("it is sent");
+        let frames = station.await_frames(row.len());
+        assert!(frames.iter().map(|frame| &frame[42..]).eq(row.iter()));
     });
 }
 

@@ -9,7 +9,7 @@ use std::io;
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
-use taut_port_udp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};
+use taut_xdp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};
 
 use crate::apply::Machine;
 use crate::change::Change;

@@ -1,10 +1,9 @@
 //! The calls that no library offers in the shape needed here: a burst received into buffers of ours, one
-//! datagram or row for many addresses, the MTU of a path over IPv6, the kernel's count of datagrams it dropped, and
-//! the rules by which a NIC chooses a receive queue. All unsafe lines of the crate are here.
+//! datagram or row for many addresses, the MTU of a path over IPv6, and the kernel's count of datagrams it dropped. All
+//! unsafe lines of the crate are here.
 
 mod burst;
 mod fan;
-mod flow;
 
 use std::io;
 use std::mem;
@@ -13,7 +12,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 pub(crate) use burst::{BURST, Burst, Head};
 pub(crate) use fan::{FAN, send_to_many};
-pub use flow::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};
 
 /// An address as the kernel has it: `sockaddr_in6`, or `sockaddr_in` in front of zeros.
 #[derive(Clone, Copy)]

@@ -29,7 +29,7 @@ pub fn add_port(program: &Program, end: End) {
 /// Our program at this end, for [`PORT`].
 pub fn link(pair: &Pair, end: End, mode: Mode, wanted: Option<AttachMode>) -> Link {
     let interface = interface(pair, end);
-    let program = Program::load(mode).expect("it loads");
+    let program = Program::load(mode, interface.mtu).expect("it loads");
     add_port(&program, end);
     Link::attach(program, &interface, wanted).expect("it is attached")
 }

@@ -5,12 +5,9 @@
 //! numbers of rules. Only what is named here is read or written.
 
 use std::io;
-use std::os::fd::AsRawFd;
 
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use crate::interface::{asked, ethtool, request};
 
-/// The ioctl of everything that ethtool does.
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GRXCLSRLCNT: u32 = 0x2e;
 const GRXCLSRULE: u32 = 0x2f;
 const GRXCLSRLALL: u32 = 0x30;
@@ -112,22 +109,10 @@ impl Command {
     }
 
     fn call(&mut self, interface: &str) -> io::Result<()> {
-        let name = interface.as_bytes();
-        if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(&0) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-        let mut request = libc::ifreq {
-            ifr_name: [0; libc::IFNAMSIZ],
-            ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: self.words.as_mut_ptr().cast() },
-        };
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = from.cast_signed();
-        }
-        // SAFETY: the request lives through the call and points at `words`, which by the invariant of `Command` has
-        // room for all that the kernel writes.
-        let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let mut request = request(interface).ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: the data begins with a command, and lives through the call: by the invariant of `Command` it has room
+        // for all that the kernel writes.
+        Ok(unsafe { ethtool(&asked()?, &mut request, self.words.as_mut_ptr().cast()) }?)
     }
 
     fn write_rule(&mut self, rule: &FlowRule) -> io::Result<()> {
