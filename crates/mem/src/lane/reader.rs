@@ -66,8 +66,7 @@ impl LaneReader {
     /// With `copies` it does not trust the writer to leave a slot alone that it has handed over.
     pub fn attach(lane: Arc<Lane>, feedback: Arc<Feedback>, copies: bool) -> LaneReader {
         fence(Ordering::SeqCst);
-        let position = lane.header(AT_HEAD).load(Ordering::Acquire);
-        feedback.set_cursor(position);
+        let position = join(&lane, &feedback);
         let views = std::array::from_fn(|_| AtomicU64::new(0));
         let shared = Arc::new(Attachment { lane, feedback, views });
         LaneReader { shared, position, published: position, lost: 0, copies, hint: 0 }
@@ -216,6 +215,26 @@ impl LaneReader {
         *into = Payload::Long(Bytes::from(bytes));
         Found::Payload
     }
+}
+
+/// Puts the cursor at the head. A writer that goes on meanwhile reckons without it, or as with one that lies a ring
+/// behind, up to where it is then: the reader begins there.
+fn join(lane: &Lane, feedback: &Feedback) -> u64 {
+    let head = || lane.header(AT_HEAD).load(Ordering::Acquire);
+    let mut told = head();
+    feedback.set_cursor(told);
+    let mut position = told;
+    for _ in 0..ATTEMPTS {
+        // Who has not seen what was told had not come further.
+        position = head();
+        feedback.set_cursor(position);
+        // Who has did not find it a ring behind.
+        if head().wrapping_sub(told) <= lane.cells {
+            break;
+        }
+        told = position;
+    }
+    position
 }
 
 #[cfg(test)]
