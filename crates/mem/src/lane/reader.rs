@@ -102,8 +102,10 @@ impl LaneReader {
                 return Next::Empty;
             }
             if stamp > ready(self.position) {
-                self.catch_up();
-                continue;
+                match self.catch_up() {
+                    true => continue,
+                    false => return Next::Broken,
+                }
             }
             entry.meta = words_of(cell);
             let payload = cell[PAYLOAD].load(Ordering::Relaxed);
@@ -146,11 +148,12 @@ impl LaneReader {
         self.shared.feedback.note_cursor(self.position);
     }
 
-    /// Goes on with the oldest cell that is not about to be overtaken too.
-    fn catch_up(&mut self) {
+    /// Goes on with the oldest cell that is not about to be overtaken too. `false`: the head has not come so far, so
+    /// that what is overtaken was never written.
+    fn catch_up(&mut self) -> bool {
         let lane = &self.shared.lane;
-        let head = lane.header(AT_HEAD).load(Ordering::Acquire);
-        let oldest = head.saturating_sub(lane.cells - lane.cells / 4);
+        let head = || lane.header(AT_HEAD).load(Ordering::Acquire);
+        let oldest = head().saturating_sub(lane.cells - lane.cells / 4);
         let mut next = oldest.max(self.position.wrapping_add(1));
         // Cells whose slots the writer needed are gone though the ring has not come round.
         for _ in 0..lane.cells {
@@ -161,6 +164,9 @@ impl LaneReader {
         }
         self.lost = self.lost.saturating_add(next.wrapping_sub(self.position));
         self.position = next;
+        // A cell is overtaken after the head has passed it. Partner: the Release before or of its stamp.
+        fence(Ordering::Acquire);
+        head().wrapping_sub(next).cast_signed() >= 0
     }
 
     /// Is the cell still what it was? [C]

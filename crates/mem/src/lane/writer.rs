@@ -252,6 +252,7 @@ fn look(lane: &Lane, peers: &[Peer], left: &[Arc<Feedback>], position: u64) -> L
 fn overtake(lane: &Lane, position: u64) {
     let stamp = lane.stamp(position);
     if stamp.load(Ordering::Relaxed) == ready(position) {
-        stamp.store(ready(position.wrapping_add(lane.cells)) - 1, Ordering::Relaxed);
+        // Release: who finds it finds the head behind the position.
+        stamp.store(ready(position.wrapping_add(lane.cells)) - 1, Ordering::Release);
     }
 }
