@@ -29,6 +29,8 @@ mod jobs;
 mod left;
 mod local;
 mod neighbours;
+#[cfg(test)]
+mod neighbours_tests;
 mod network;
 mod news;
 mod outlet;
