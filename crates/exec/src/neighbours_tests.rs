@@ -18,8 +18,8 @@ use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, local};
 /// No wait is longer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn participant() -> Executor {
-    let udp = taut_port_udp::UdpConfig { domain_id: 94, interfaces: vec!["lo".into()], ..Default::default() };
+fn participant(domain_id: u32) -> Executor {
+    let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
     let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
     let executor = Executor::start(&config).unwrap();
     // Who does not find it here takes it for one of another process.
@@ -43,8 +43,9 @@ struct Pair {
 }
 
 impl Pair {
-    fn new() -> Pair {
-        let (near, far) = (participant(), participant());
+    /// In a domain of their own.
+    fn new(domain_id: u32) -> Pair {
+        let (near, far) = (participant(domain_id), participant(domain_id));
         let reliable = |mut reliability: Reliability| {
             reliability.kind = ReliabilityKind::Reliable;
             reliability
@@ -97,7 +98,7 @@ impl Pair {
 fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
     /// More than the lane holds.
     const SAMPLES: u32 = 700;
-    let mut pair = Pair::new();
+    let mut pair = Pair::new(95);
     let (writer, reader) = pair.guids();
     pair.drive("the offer is accepted", |pair| {
         let neighbour = pair.far.inner.neighbours.find(pair.near.inner.prefix);
@@ -115,4 +116,34 @@ fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
         taken.len() >= SAMPLES as usize
     });
     assert_eq!(taken, Vec::from_iter(0..SAMPLES));
+}
+
+#[test]
+fn who_breaks_off_a_connection_tells_the_other_end() {
+    const MORE: u32 = 100;
+    let mut pair = Pair::new(96);
+    let (writer, reader) = pair.guids();
+    let (mut taken, mut written) = (Vec::new(), 0);
+    pair.drive("the lane is enough", |pair| {
+        pair.write(written).unwrap();
+        written += 1;
+        taken.extend(take(&pair.far, pair.reader));
+        pair.outlet.has_readers() && pair.outlet.is_direct()
+    });
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    // The writer is not the reader's to begin with.
+    assert!(neighbour.send(&Message::Begin { writer: reader, reader: writer }, &[]));
+    pair.drive("it has no more of this one", |pair| {
+        pair.far.inner.neighbours.find(pair.near.inner.prefix).is_none()
+    });
+    let all = written + MORE;
+    pair.drive("all samples have come", |pair| {
+        while written < all && pair.write(written).is_ok() {
+            written += 1;
+        }
+        taken.extend(take(&pair.far, pair.reader));
+        taken.last() == Some(&(all - 1))
+    });
+    // The first were written before the two had matched.
+    assert_eq!(taken, Vec::from_iter(taken[0]..all));
 }
