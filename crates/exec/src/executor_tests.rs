@@ -38,7 +38,7 @@ pub(crate) fn executor() -> (Executor, WriterIndex, ReaderIndex) {
     (executor, writer, reader)
 }
 
-fn new_write() -> Write {
+pub(crate) fn new_write() -> Write {
     Write {
         kind: ChangeKind::Alive,
         instance: Default::default(),
@@ -57,7 +57,7 @@ pub(crate) fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
     executor.publish(outlet, new_write(), payload, Patience::KeepLast, Moment::now()).unwrap();
 }
 
-fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
+pub(crate) fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
     let (door, mut taken) = (executor.door(reader).unwrap(), Vec::new());
     executor.take(&door, &Selection::ANY, |sample| {
         taken.push(u32::from_le_bytes(sample.payload[..].try_into().unwrap()));

@@ -30,6 +30,8 @@ mod left;
 mod local;
 mod memory;
 mod neighbours;
+#[cfg(test)]
+mod neighbours_tests;
 mod network;
 mod news;
 mod outlet;

@@ -194,9 +194,13 @@ impl Inner {
         match added {
             // The pair is no longer matched, or never was: nobody would take the reader away again.
             Some(index) if !from.has_pair(writer, reader) => self.joins.route(index).remove(reader),
-            Some(_) => {
+            Some(index) => {
                 fail::point(Point::BeforeBegin);
-                from.send(&Message::Begin { writer, reader }, &[]);
+                if !from.send(&Message::Begin { writer, reader }, &[]) {
+                    // It never attaches, and the lane would wait for it: by UDP, then.
+                    self.neighbours.doubt();
+                    self.joins.route(index).remove(reader);
+                }
                 fail::point(Point::BeginSent);
             }
             None => {}

@@ -447,6 +447,8 @@ impl Inner {
             return;
         }
         self.watch.remove(neighbour.connection.fd());
+        // A peer that is not told leaves samples to lanes that nobody reads any more.
+        neighbour.connection.end();
         self.forget_offers(|_, offer| offer.is_of(neighbour));
         let pairs = std::mem::take(&mut *neighbour.pairs.lock());
         for (writer, reader) in pairs {

@@ -240,6 +240,49 @@ fn a_reader_that_attaches_is_reckoned_with() {
     });
 }
 
+/// P, of a reliable reader that attaches while the writer goes on: from the sample on that follows the last one it
+/// then finds, all that is written is there.
+#[test]
+fn a_reliable_reader_that_attaches_loses_nothing() {
+    explore_within(PREEMPTIONS + 1, || {
+        let mut writer = writer();
+        (1..=CELLS as u64 + 1).for_each(|n| assert!(push(&mut writer, n)));
+        let told = Arc::new(AtomicU64::new(0));
+        let peer = peer(true);
+        let (lane, told_by_reader, feedback) = (writer.lane().clone(), told.clone(), peer.feedback.clone());
+        let thread = thread::spawn(move || {
+            told_by_reader.store(1, Ordering::Release);
+            let reader = LaneReader::attach(lane, feedback, false);
+            let from = reader.lane().last() + 1;
+            (reader, from)
+        });
+        let (mut written, mut knows) = (CELLS as u64 + 1, false);
+        for n in written + 1..=written + 4 {
+            fence(Ordering::SeqCst);
+            if !knows && told.load(Ordering::Acquire) == 1 {
+                writer.set_peers(vec![peer.clone()]);
+                knows = true;
+            }
+            if !push(&mut writer, n) {
+                break;
+            }
+            written = n;
+        }
+        let (mut reader, mut next) = thread.join().unwrap();
+        if !knows {
+            return;
+        }
+        while reader.is_ready() {
+            let mut entry = Entry::default();
+            if let Next::Sample { .. } = reader.poll(&mut entry) {
+                assert!(entry.meta[0] <= next, "lost {next}");
+                next = next.max(entry.meta[0] + 1);
+            }
+        }
+        assert_eq!(next, written + 1);
+    });
+}
+
 /// W: a reader that sleeps is woken by the sample that it did not see. A lost one is a deadlock to loom.
 #[test]
 fn a_reader_that_sleeps_is_woken() {

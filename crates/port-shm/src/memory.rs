@@ -23,6 +23,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::param::page_size;
+use rustix::process::{Resource, getrlimit};
 use taut_base::{Error, Result};
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
@@ -73,7 +74,9 @@ impl Memory {
             ))
         })?;
         let fd = sealable(&name).map_err(|errno| refused(format!("memfd_create {name}"), errno))?;
-        ftruncate(&fd, len as u64).map_err(|errno| refused(format!("ftruncate {name} to {len} B"), errno))?;
+        check_file_limit(len)
+            .and_then(|()| ftruncate(&fd, len as u64))
+            .map_err(|errno| refused(format!("ftruncate {name} to {len} B"), errno))?;
         let mapping = Mapping::new(fd.as_fd(), len, true)
             .map_err(|errno| refused(format!("mmap {name}, {len} B"), errno))?;
         fcntl_add_seals(&fd, SEALS).map_err(|errno| refused(format!("seal {name}"), errno))?;
@@ -193,6 +196,14 @@ fn sealable(name: &str) -> std::result::Result<OwnedFd, Errno> {
     match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => memfd_create(name, flags),
         made => made,
+    }
+}
+
+/// Beyond the limit of file sizes the kernel does not only refuse to lengthen a file: it ends the process (SIGXFSZ).
+fn check_file_limit(len: usize) -> std::result::Result<(), Errno> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if len as u64 > limit => Err(Errno::FBIG),
+        _ => Ok(()),
     }
 }
 

@@ -4,11 +4,11 @@ use rustix::io::Errno;
 use taut_base::Error;
 use taut_port::PortError;
 
-/// The error for a call that was refused. A want of memory or descriptors is `OUT_OF_RESOURCES`.
+/// The error for a call that was refused. A want of memory, descriptors or length is `OUT_OF_RESOURCES`.
 pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
     let error = PortError { call: call.into(), source: errno.into(), remedy: remedy(errno) };
     match errno {
-        Errno::NOSPC | Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE => {
+        Errno::NOSPC | Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE | Errno::FBIG => {
             Error::OutOfResources(error.to_string())
         }
         _ => Error::Error(error.to_string()),
@@ -18,6 +18,10 @@ pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
 fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::MFILE | Errno::NFILE => "raise the limit of open files (`ulimit -n`)",
+        Errno::FBIG => {
+            "raise the limit of file sizes (`ulimit -f unlimited`, LimitFSIZE=infinity for a service), which counts \
+             for memory that is shared, too"
+        }
         Errno::NOSPC | Errno::NOMEM | Errno::NOBUFS => {
             "there is no memory left: raise the limit of the container (memory.max), or lower the \
              RESOURCE_LIMITS of the writer"

@@ -26,6 +26,7 @@ fn child() {
         ["attack", prefix] => attack(prefix),
         ["commit", procs] => commit_until_refused(procs),
         ["locked"] => locked(),
+        ["limited"] => limited(),
         _ => panic!("no role {role:?}"),
     }
 }
@@ -203,6 +204,21 @@ fn locked() {
     let refused = Memory::create("does not", 4 * LEN).unwrap().lock();
     let text = refused.expect_err("beyond the limit").to_string();
     assert!(text.contains("ulimit -l"), "{text}");
+    say("done");
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_told_and_kills_nobody() {
+    Role::alone("limited");
+}
+
+fn limited() {
+    use nix::sys::resource::{Resource, setrlimit};
+    setrlimit(Resource::RLIMIT_FSIZE, LEN as u64, LEN as u64).unwrap();
+    let fits = Memory::create("fits", LEN).unwrap();
+    fits.commit(0, LEN).expect("within the limit");
+    let refused = Memory::create("does not", LEN + 1).expect_err("beyond the limit");
+    assert!(matches!(&refused, Error::OutOfResources(text) if text.contains("ulimit -f")), "{refused}");
     say("done");
 }
 

@@ -66,8 +66,7 @@ impl LaneReader {
     /// With `copies` it does not trust the writer to leave a slot alone that it has handed over.
     pub fn attach(lane: Arc<Lane>, feedback: Arc<Feedback>, copies: bool) -> LaneReader {
         fence(Ordering::SeqCst);
-        let position = lane.header(AT_HEAD).load(Ordering::Acquire);
-        feedback.set_cursor(position);
+        let position = join(&lane, &feedback);
         let views = std::array::from_fn(|_| AtomicU64::new(0));
         let shared = Arc::new(Attachment { lane, feedback, views });
         LaneReader { shared, position, published: position, lost: 0, copies, hint: 0 }
@@ -103,8 +102,10 @@ impl LaneReader {
                 return Next::Empty;
             }
             if stamp > ready(self.position) {
-                self.catch_up();
-                continue;
+                match self.catch_up() {
+                    true => continue,
+                    false => return Next::Broken,
+                }
             }
             entry.meta = words_of(cell);
             let payload = cell[PAYLOAD].load(Ordering::Relaxed);
@@ -147,11 +148,12 @@ impl LaneReader {
         self.shared.feedback.note_cursor(self.position);
     }
 
-    /// Goes on with the oldest cell that is not about to be overtaken too.
-    fn catch_up(&mut self) {
+    /// Goes on with the oldest cell that is not about to be overtaken too. `false`: the head has not come so far, so
+    /// that what is overtaken was never written.
+    fn catch_up(&mut self) -> bool {
         let lane = &self.shared.lane;
-        let head = lane.header(AT_HEAD).load(Ordering::Acquire);
-        let oldest = head.saturating_sub(lane.cells - lane.cells / 4);
+        let head = || lane.header(AT_HEAD).load(Ordering::Acquire);
+        let oldest = head().saturating_sub(lane.cells - lane.cells / 4);
         let mut next = oldest.max(self.position.wrapping_add(1));
         // Cells whose slots the writer needed are gone though the ring has not come round.
         for _ in 0..lane.cells {
@@ -162,6 +164,9 @@ impl LaneReader {
         }
         self.lost = self.lost.saturating_add(next.wrapping_sub(self.position));
         self.position = next;
+        // A cell is overtaken after the head has passed it. Partner: the Release before or of its stamp.
+        fence(Ordering::Acquire);
+        head().wrapping_sub(next).cast_signed() >= 0
     }
 
     /// Is the cell still what it was? [C]
@@ -216,6 +221,26 @@ impl LaneReader {
         *into = Payload::Long(Bytes::from(bytes));
         Found::Payload
     }
+}
+
+/// Puts the cursor at the head. A writer that goes on meanwhile reckons without it, or as with one that lies a ring
+/// behind, up to where it is then: the reader begins there.
+fn join(lane: &Lane, feedback: &Feedback) -> u64 {
+    let head = || lane.header(AT_HEAD).load(Ordering::Acquire);
+    let mut told = head();
+    feedback.set_cursor(told);
+    let mut position = told;
+    for _ in 0..ATTEMPTS {
+        // Who has not seen what was told had not come further.
+        position = head();
+        feedback.set_cursor(position);
+        // Who has did not find it a ring behind.
+        if head().wrapping_sub(told) <= lane.cells {
+            break;
+        }
+        told = position;
+    }
+    position
 }
 
 #[cfg(test)]

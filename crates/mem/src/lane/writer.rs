@@ -193,11 +193,12 @@ impl LaneWriter {
         fail::point(Point::CellPayload);
         cell[STAMP].store(ready(self.head), Ordering::Release);
         fail::point(Point::CellStamped);
+        // Before the head: who attaches there finds it, or a later one.
+        self.lane.header(AT_LAST).store(meta[0], Ordering::Release);
+        fail::point(Point::LastMoved);
         self.head += 1;
         self.lane.header(AT_HEAD).store(self.head, Ordering::Release);
         fail::point(Point::HeadMoved);
-        self.lane.header(AT_LAST).store(meta[0], Ordering::Release);
-        fail::point(Point::LastMoved);
     }
 
     /// Asks readers to tell when they move on, or no longer. The caller looks once more before it waits. [W]
@@ -251,6 +252,7 @@ fn look(lane: &Lane, peers: &[Peer], left: &[Arc<Feedback>], position: u64) -> L
 fn overtake(lane: &Lane, position: u64) {
     let stamp = lane.stamp(position);
     if stamp.load(Ordering::Relaxed) == ready(position) {
-        stamp.store(ready(position.wrapping_add(lane.cells)) - 1, Ordering::Relaxed);
+        // Release: who finds it finds the head behind the position.
+        stamp.store(ready(position.wrapping_add(lane.cells)) - 1, Ordering::Release);
     }
 }

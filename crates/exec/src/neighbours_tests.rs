@@ -1,0 +1,149 @@
+//! Two participants that take each other for those of two processes, driven in turns by one thread.
+
+use std::time::{Duration, Instant};
+
+use taut_base::{Guid, Time};
+use taut_dcps::{Endpoint, TypeSupport};
+use taut_port_shm::Message;
+use taut_qos::{
+    DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, SubscriberQos,
+    TopicQos,
+};
+use taut_rtps::{ReaderIndex, WriterIndex};
+
+use crate::clock::{Moment, monotonic_now};
+use crate::executor_tests::{new_write, take};
+use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, local};
+
+/// No wait is longer.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn participant(domain_id: u32) -> Executor {
+    let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
+    let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
+    let executor = Executor::start(&config).unwrap();
+    // Who does not find it here takes it for one of another process.
+    local::unregister(executor.inner.prefix);
+    executor
+}
+
+fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
+    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
+    let (topic_qos, group) = (TopicQos::default(), Group::default());
+    Endpoint { topic_name: "Neighbours".into(), topic_qos, type_support, qos, group }
+}
+
+/// A writer and a reader, both reliable and KEEP_ALL, and where they are.
+struct Pair {
+    near: Executor,
+    far: Executor,
+    writer: WriterIndex,
+    reader: ReaderIndex,
+    outlet: Outlet,
+}
+
+impl Pair {
+    /// In a domain of their own.
+    fn new(domain_id: u32) -> Pair {
+        let (near, far) = (participant(domain_id), participant(domain_id));
+        let reliable = |mut reliability: Reliability| {
+            reliability.kind = ReliabilityKind::Reliable;
+            reliability
+        };
+        let (writes, reads) = (DataWriterQos::default(), DataReaderQos::default());
+        let history = History::KeepAll;
+        let writes = DataWriterQos { reliability: reliable(writes.reliability), history, ..writes };
+        let reads = DataReaderQos { reliability: reliable(reads.reliability), history, ..reads };
+        let outlet_qos = writes.clone();
+        let create = |now, participant: &mut taut_dcps::DomainParticipant| {
+            participant.create_writer(now, endpoint::<_, PublisherQos>(writes))
+        };
+        let writer = near.with(|participant, now| create(now, participant));
+        let reader =
+            far.with(|participant, now| participant.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+        let outlet = near.outlet(writer, &outlet_qos).unwrap();
+        Pair { near, far, writer, reader, outlet }
+    }
+
+    fn guids(&self) -> (Guid, Guid) {
+        let writer = self.near.inner.peek(|core| core.participant.core().writer(self.writer).unwrap().guid);
+        let reader = self.far.inner.peek(|core| core.participant.core().reader(self.reader).unwrap().guid);
+        (writer, reader)
+    }
+
+    /// Drives both in turns until something is so, which is looked at after each turn.
+    fn drive(&mut self, what: &str, mut is_so: impl FnMut(&mut Pair) -> bool) {
+        let end = Instant::now() + LIMIT;
+        loop {
+            for near in [true, false] {
+                let executor = if near { &self.near } else { &self.far };
+                executor.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+                if is_so(self) {
+                    return;
+                }
+            }
+            assert!(Instant::now() < end, "not within {LIMIT:?}: {what}");
+        }
+    }
+
+    fn write(&mut self, n: u32) -> taut_base::Result<()> {
+        let bytes = n.to_le_bytes();
+        let payload = &mut Payload::short(&bytes);
+        let patience = Patience::KeepAll(None);
+        self.near.publish(&mut self.outlet, new_write(), payload, patience, Moment::now())
+    }
+}
+
+#[test]
+fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
+    /// More than the lane holds.
+    const SAMPLES: u32 = 700;
+    let mut pair = Pair::new(95);
+    let (writer, reader) = pair.guids();
+    pair.drive("the offer is accepted", |pair| {
+        let neighbour = pair.far.inner.neighbours.find(pair.near.inner.prefix);
+        neighbour.is_some_and(|one| one.has_pair(writer, reader))
+    });
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    while neighbour.send(&Message::Ring, &[]) {}
+    pair.near.run_once(Some(Time(0))).unwrap();
+    let (mut taken, mut next) = (Vec::new(), 0);
+    pair.drive("all samples have come", |pair| {
+        while next < SAMPLES && pair.write(next).is_ok() {
+            next += 1;
+        }
+        taken.extend(take(&pair.far, pair.reader));
+        taken.len() >= SAMPLES as usize
+    });
+    assert_eq!(taken, Vec::from_iter(0..SAMPLES));
+}
+
+#[test]
+fn who_breaks_off_a_connection_tells_the_other_end() {
+    const MORE: u32 = 100;
+    let mut pair = Pair::new(96);
+    let (writer, reader) = pair.guids();
+    let (mut taken, mut written) = (Vec::new(), 0);
+    pair.drive("the lane is enough", |pair| {
+        pair.write(written).unwrap();
+        written += 1;
+        taken.extend(take(&pair.far, pair.reader));
+        pair.outlet.has_readers() && pair.outlet.is_direct()
+    });
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    // The writer is not the reader's to begin with.
+    assert!(neighbour.send(&Message::Begin { writer: reader, reader: writer }, &[]));
+    pair.drive("it has no more of this one", |pair| {
+        pair.far.inner.neighbours.find(pair.near.inner.prefix).is_none()
+    });
+    let all = written + MORE;
+    pair.drive("all samples have come", |pair| {
+        while written < all && pair.write(written).is_ok() {
+            written += 1;
+        }
+        taken.extend(take(&pair.far, pair.reader));
+        taken.last() == Some(&(all - 1))
+    });
+    // The first were written before the two had matched.
+    assert_eq!(taken, Vec::from_iter(taken[0]..all));
+}
