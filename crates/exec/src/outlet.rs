@@ -237,8 +237,8 @@ impl Outlet {
     }
 
     /// May a KEEP_ALL writer go on, as far as the lane is concerned? RESOURCE_LIMITS may allow more than a lane holds: the
-    /// protocol then takes what the lane does not. It counts what waits in the lane, too: a reader that joins the lane
-    /// late may still be owed what was written before.
+    /// protocol then takes what the lane does not. It counts what waits in the lane, too: another reader gets the same over
+    /// the network, and one that joins the lane late may still be owed what was written before.
     #[inline]
     pub(crate) fn may_write(&mut self) -> bool {
         let has_room = self.has_room();
@@ -246,9 +246,9 @@ impl Outlet {
             return has_room;
         }
         let lane = self.lane.as_ref().filter(|_| self.has_readers);
-        let unread = lane.map_or(0, |lane| usize::try_from(lane.unread()).unwrap_or(usize::MAX));
-        if self.link.beside() != unread {
-            self.link.set_beside(unread);
+        let first = lane.and_then(|lane| lane.first_unread()).map(|meta| cell::number(&meta));
+        if self.link.unread_from() != first {
+            self.link.set_unread_from(first);
         }
         has_room || lane.is_some_and(|lane| self.limit > lane.lane().cells())
     }
