@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, Error, Result, Time};
+use taut_base::{Duration, Error, ErrorText, Result, Time};
 use taut_dcps::{
     Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, SampleAnatomy, SampleInfo, Selection,
     StatusMask, Taken, Write,
@@ -27,7 +27,7 @@ use crate::waiting::ends;
 /// A write that may not wait found no room. Who tries again and again is not to pay for the names each time.
 #[cold]
 pub(crate) fn would_wait() -> Error {
-    Error::Timeout("it would have to wait for a reader; slow_readers() names it".to_owned())
+    Error::Timeout(ErrorText::Fixed("it would have to wait for a reader; slow_readers() names it"))
 }
 
 /// What a write does that finds no room.

@@ -21,6 +21,7 @@ use crate::config::LaneMemory;
 use crate::payload::{Payload, Place};
 use crate::promises::Promise;
 use crate::ringer::Ringer;
+use crate::slow::Blame;
 use crate::waiting::Spin;
 
 /// Samples that a lane holds. Lower and a writer that is faster than its readers for a moment leaves the
@@ -152,6 +153,7 @@ pub struct Outlet {
     waits: bool,
     pub(crate) spin: Spin,
     pub(crate) burst: Burst,
+    pub(crate) blame: Blame,
     /// Its DEADLINE, if that is finite.
     pub(crate) promise: Option<Arc<Promise>>,
     /// Its changes say where their latency goes.
@@ -185,6 +187,7 @@ impl Outlet {
             waits: false,
             spin: Spin::default(),
             burst: Burst::new(qos.latency_budget),
+            blame: Blame::new(qos),
             promise,
             tells_anatomy,
             notes_calls,
@@ -259,16 +262,15 @@ impl Outlet {
         self.lane.as_ref().is_none_or(|lane| !self.has_readers || lane.unread() == 0)
     }
 
-    /// How far the reliable readers of the lane are behind.
-    pub(crate) fn lags(&self) -> Vec<LaneLag> {
-        let Some(lane) = &self.lane else { return Vec::new() };
+    /// Calls with how far each reliable reader of the lane is behind.
+    pub(crate) fn each_lag(&self, mut call: impl FnMut(LaneLag)) {
+        let Some(lane) = &self.lane else { return };
         let ends = self.route.ends.lock();
-        let reliable = ends.readers.iter().filter(|(_, peer, _)| peer.reliable);
-        let lag = |(reader, peer, _): &(Guid, Peer, Vec<Ringer>)| {
+        for (reader, peer, _) in ends.readers.iter().filter(|(_, peer, _)| peer.reliable) {
             let (unread, first) = lane.unread_by(&peer.feedback);
-            LaneLag { reader: *reader, unread, since: first.and_then(|meta| cell::source_timestamp(&meta)) }
-        };
-        reliable.map(lag).collect()
+            let since = first.and_then(|meta| cell::source_timestamp(&meta));
+            call(LaneLag { reader: *reader, unread, since });
+        }
     }
 
     /// Asks the readers to tell of room while the owner waits for it.
