@@ -1,6 +1,7 @@
 //! Finding, matching, losing and finding again.
 
 use taut_base::Duration;
+use taut_dcps::{Entity, InstanceState, StatusMask};
 use taut_qos::{LivelinessKind, PolicyId, Qos};
 use taut_rtps::discovery::Refusal;
 use taut_rtps::limits;
@@ -252,6 +253,61 @@ fn liveliness_is_lost_and_regained() {
             pair.run_for(Duration::from_millis(100));
             assert_eq!(alive(&mut pair), (1, 0), "{kind}: a write tells too");
         }
+    }
+}
+
+#[test]
+fn a_writer_that_goes_changes_the_liveliness() {
+    let mut pair = Pair::new(8);
+    pair.reader_on(0, Qos::default());
+    pair.writer_on(0, Qos::default());
+    let (index, reader) = (pair.writers[0].index, pair.readers[0].index);
+    let news = pair.network.on(0, |p, now| {
+        p.delete_writer(now, index);
+        let news =
+            std::iter::from_fn(|| p.poll_news()).filter(|(entity, _)| *entity == Entity::Reader(reader));
+        let news = news.fold(StatusMask::NONE, |all, (_, kinds)| all | kinds);
+        (news, p.reader_mut(reader).map(|reader| reader.liveliness_changed.take()))
+    });
+    let (news, status) = news.unwrap();
+    assert_eq!(status.map(|status| (status.alive_count, status.alive_count_change)), Some((0, 0)));
+    assert!(news.contains(StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED), "{news:?}");
+}
+
+/// Within one participant no message tells who is alive.
+#[test]
+fn a_reader_beside_the_writer_sees_its_liveliness_too() {
+    for kind in [LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic] {
+        let mut pair = Pair::new(8);
+        let qos = Qos::default().reliable().liveliness(kind, second().times(1));
+        pair.reader_on(0, qos.clone());
+        pair.writer_on(0, qos.clone());
+        let (index, reader) = (pair.writers[0].index, pair.readers[0].index);
+        let counts = |pair: &mut Pair| {
+            let changed =
+                |p: &taut_dcps::DomainParticipant| p.reader(reader).map(|r| r.liveliness_changed.clone());
+            let status = pair.network.on(0, |p, _| changed(p)).flatten().unwrap();
+            (status.alive_count, status.not_alive_count)
+        };
+        pair.write(1, 10).unwrap();
+        assert_eq!((counts(&mut pair), pair.take().len()), ((1, 0), 1), "{kind}");
+        pair.run_for(second().times(2));
+        assert_eq!(counts(&mut pair), (0, 1), "{kind}");
+        assert_eq!(pair.take()[0].state(), InstanceState::NotAliveNoWriters, "{kind}");
+        pair.network.on(0, |p, now| p.assert_liveliness(now, index));
+        assert_eq!(counts(&mut pair), (1, 0), "{kind}");
+        pair.run_for(second().times(2));
+        assert_eq!(counts(&mut pair), (0, 1), "{kind}");
+        pair.write(1, 10).unwrap();
+        assert_eq!(counts(&mut pair), (1, 0), "{kind}");
+        pair.run_for(second().times(2));
+        // Who comes or goes while the writer is silent counts it among the silent.
+        pair.reader_on(0, qos.clone());
+        let late = pair.readers[1].index;
+        let seen = pair.network.on(0, |p, _| p.reader(late).map(|r| r.liveliness_changed.not_alive_count));
+        assert_eq!(seen.flatten(), Some(1), "{kind}");
+        pair.network.on(0, |p, now| p.delete_writer(now, index));
+        assert_eq!(counts(&mut pair), (0, 0), "{kind}");
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use taut_base::Duration;
+use taut_base::{Duration, Time};
+use taut_dcps::InstanceState;
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
-use taut_qos::Qos;
-use taut_sim::{Content, Pair};
+use taut_qos::{LivelinessKind, Qos};
+use taut_rtps::NewChange;
+use taut_rtps::history_cache::ChangeKind;
+use taut_sim::{Content, Pair, instance};
 
 const CELLS: usize = 4;
 
@@ -37,4 +40,82 @@ fn what_a_lane_has_brought_is_not_taken_again_when_the_lane_is_left() {
     pair.write(1, 8).unwrap();
     pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.take_numbers(), [1, 2]);
+}
+
+/// What goes through the lane sends no datagram, and shows all the same that its writer is alive.
+#[test]
+fn a_writer_that_writes_into_its_lane_is_alive() {
+    for kind in [LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic] {
+        let mut pair = Pair::new(2).without_key();
+        let qos = Qos::default().reliable().keep_all().liveliness(kind, Duration::from_secs(1));
+        pair.writer(qos.clone());
+        pair.reader(qos);
+        pair.run_until_matched();
+        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+        let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+        let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+        let here = LaneReader::attach(lane, feedback, false);
+        let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
+        let from =
+            pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
+        pair.network.on(0, |participant, now| {
+            participant.set_reader_lane(now, index, reader.guid, from.flatten());
+        });
+        for number in 1..=50 {
+            let content = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 };
+            there.push(&[number, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
+            let mut change = NewChange {
+                kind: ChangeKind::Alive,
+                instance: instance(1),
+                source_timestamp: None,
+                payload: taut_mem::Bytes::new(),
+                number: None,
+                in_lane: true,
+                called: Time::default(),
+            };
+            pair.network.on(0, |participant, now| participant.write(now, index, &mut change).unwrap());
+            pair.run_for(Duration::from_millis(100));
+            assert_eq!(
+                pair.network.on(1, |participant, now| participant.pull(now, reader.index)),
+                Some(false)
+            );
+            assert_eq!(pair.take_numbers(), [number], "{kind}");
+        }
+        let status = pair.network.on(1, |participant, _| {
+            participant.reader(reader.index).map(|reader| reader.liveliness_changed.clone())
+        });
+        let status = status.flatten().unwrap();
+        assert_eq!((status.alive_count, status.alive_count_change), (1, 1), "{kind}: {status:?}");
+        pair.run_for(Duration::from_secs(2));
+        let silent = pair.network.on(1, |participant, _| {
+            participant.reader(reader.index).map(|reader| reader.liveliness_changed.not_alive_count)
+        });
+        assert_eq!(silent.flatten(), Some(1), "{kind}");
+    }
+}
+
+/// What lies in the lane was written before its writer fell silent, and does not bring the instance back.
+#[test]
+fn a_writer_that_fell_silent_leaves_what_is_in_its_lane_without_writers() {
+    let mut pair = Pair::new(3);
+    let qos = Qos::default().reliable().keep_all();
+    let qos = qos.liveliness(LivelinessKind::ManualByTopic, Duration::from_secs(1));
+    pair.writer(qos.clone());
+    pair.reader(qos);
+    pair.run_until_matched();
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let here = LaneReader::attach(lane, feedback, false);
+    let (writer, reader) = (pair.writers[0].guid, pair.readers[0]);
+    pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
+    // A message of the writer would bring what the lane holds before it.
+    pair.cut();
+    let content = Content { key: 1, tag: pair.writers[0].tag, number: 1, filler: 8 };
+    there.push(&[1, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
+    pair.run_for(Duration::from_secs(2));
+    pair.network.on(1, |participant, now| participant.pull(now, reader.index));
+    let taken: Vec<_> = pair.take().iter().map(|one| (one.info.valid_data, one.state())).collect();
+    let silent = InstanceState::NotAliveNoWriters;
+    assert_eq!(taken, [(true, silent), (false, silent)]);
 }

@@ -1,6 +1,8 @@
 //! Errors of the caller's making; each maps one to one to a DDS return code (DCPS 1.4 §2.2.1.1).
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// What an operation of the public API refuses, with the remedy in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +26,57 @@ pub enum Error {
     /// `RETCODE_ALREADY_DELETED`.
     AlreadyDeleted,
     /// `RETCODE_TIMEOUT`: the wait ended before what it waited for. The text, which may be empty, says for whom.
-    Timeout(String),
+    Timeout(ErrorText),
     /// `RETCODE_NO_DATA`.
     NoData,
     /// `RETCODE_ILLEGAL_OPERATION`.
     IllegalOperation(String),
+}
+
+/// The text of an error that belongs to the data path, and so is made without an allocation: it is fixed, or who writes
+/// it keeps the memory for the next one.
+///
+/// ```
+/// let text = taut_base::ErrorText::Fixed("for nobody");
+/// assert!(text.starts_with("for"));
+/// ```
+#[derive(Clone)]
+pub enum ErrorText {
+    /// Always the same.
+    Fixed(&'static str),
+    /// Written for this error.
+    Kept(Arc<String>),
+}
+
+impl Deref for ErrorText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            ErrorText::Fixed(text) => text,
+            ErrorText::Kept(text) => text,
+        }
+    }
+}
+
+impl PartialEq for ErrorText {
+    fn eq(&self, other: &ErrorText) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for ErrorText {}
+
+impl fmt::Debug for ErrorText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl fmt::Display for ErrorText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&**self, f)
+    }
 }
 
 /// The result of an operation of the public API.
@@ -37,7 +85,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A wait that has ended in vain, for nobody in particular. *Cost*: no allocation.
     pub const fn timeout() -> Error {
-        Error::Timeout(String::new())
+        Error::Timeout(ErrorText::Fixed(""))
     }
 }
 

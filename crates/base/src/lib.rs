@@ -11,7 +11,7 @@ mod rng;
 mod sequence;
 mod time;
 
-pub use error::{Error, Result};
+pub use error::{Error, ErrorText, Result};
 pub use guid::{EntityId, Guid, GuidPrefix, InstanceHandle, ProtocolVersion, VendorId};
 pub use locator::{Locator, LocatorKind};
 pub use rng::Rng;

@@ -50,6 +50,11 @@ impl Head {
     }
 }
 
+/// The number that the words say.
+pub fn number(meta: &Meta) -> SequenceNumber {
+    Head::of(meta).number
+}
+
 /// The source timestamp that the words say.
 pub fn source_timestamp(meta: &Meta) -> Option<Timestamp> {
     Head::of(meta).source_timestamp

@@ -105,15 +105,23 @@ impl DomainParticipant {
         self.readers.at_side(reader, |side| side.matched = current);
         self.watch_lag(reader, writer, matched);
         if !matched {
-            self.readers.at_side(reader, |side| {
-                let pulled = side.pull(now);
-                side.note_awaited(pulled);
-                side.remove_lane(writer);
-                side.cache.writer_gone(now, writer);
-            });
-            self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
+            self.on_writer_gone(now, reader, writer, true);
         }
-        self.tell(Entity::Reader(reader), StatusMask::SUBSCRIPTION_MATCHED);
+        let news = StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED;
+        self.tell(Entity::Reader(reader), news);
+    }
+
+    /// A writer has gone or fallen silent: what it has written before comes before that.
+    fn on_writer_gone(&mut self, now: Time, reader: ReaderIndex, writer: Guid, leaves_lane: bool) {
+        self.readers.change_side(reader, |side| {
+            let pulled = side.pull(now);
+            side.note_awaited(pulled);
+            if leaves_lane {
+                side.remove_lane(writer);
+            }
+            side.cache.writer_gone(now, writer);
+            ((), pulled.news | StatusMask::DATA_AVAILABLE)
+        });
     }
 
     /// What a writer of this participant writes is delivered by its write.
@@ -130,8 +138,7 @@ impl DomainParticipant {
         let change = if alive { 1 } else { -1 };
         entity.liveliness_changed.count(writer, change, -change);
         if !alive {
-            self.readers.at_side(reader, |side| side.cache.writer_gone(now, writer));
-            self.tell(Entity::Reader(reader), StatusMask::DATA_AVAILABLE);
+            self.on_writer_gone(now, reader, writer, false);
         }
         self.tell(Entity::Reader(reader), StatusMask::LIVELINESS_CHANGED);
     }

@@ -292,11 +292,13 @@ impl DomainParticipant {
     /// The application says that a writer is alive.
     pub fn assert_liveliness(&mut self, now: Time, index: WriterIndex) {
         self.core.assert_liveliness(now, index);
+        self.handle_events(now);
     }
 
     /// The application says that the participant is alive.
     pub fn assert_participant(&mut self, now: Time) {
         self.core.assert_participant(now);
+        self.handle_events(now);
     }
 
     /// Takes selected samples out of a reader. Returns how many.

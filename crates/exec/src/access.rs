@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, Error, Result, Time};
+use taut_base::{Duration, Error, ErrorText, Result, Time};
 use taut_dcps::{
     Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, SampleAnatomy, SampleInfo, Selection,
     StatusMask, Taken, Write,
@@ -26,7 +26,7 @@ use crate::waiting::ends;
 /// A write that may not wait found no room. Who tries again and again is not to pay for the names each time.
 #[cold]
 pub(crate) fn would_wait() -> Error {
-    Error::Timeout("it would have to wait for a reader; slow_readers() names it".to_owned())
+    Error::Timeout(ErrorText::Fixed("it would have to wait for a reader; slow_readers() names it"))
 }
 
 /// What a write does that finds no room.
@@ -191,7 +191,7 @@ impl Executor {
         outlet: &mut Outlet,
         mut write: Write,
         payload: &mut Payload<'_>,
-        patience: Patience,
+        mut patience: Patience,
         moment: Moment,
     ) -> Result<()> {
         write.source_timestamp = Some(moment.timestamp);
@@ -202,9 +202,13 @@ impl Executor {
         if let Patience::KeepAll(wait) = patience
             && !outlet.may_write()
         {
-            if let Err(error) = self.wait_for_room(outlet, wait) {
-                payload.drop_into(outlet);
-                return Err(error);
+            match self.wait_for_room(outlet, wait) {
+                // The protocol may have it wait, too: for no longer than that in all.
+                Ok(left) => patience = Patience::KeepAll(Some(left)),
+                Err(error) => {
+                    payload.drop_into(outlet);
+                    return Err(error);
+                }
             }
             outlet.burst.announce(None);
         }
@@ -263,19 +267,24 @@ impl Executor {
     /// Gives a change to the protocol.
     fn give(&self, outlet: &mut Outlet, write: &mut Write, patience: Patience) -> Result<()> {
         let Outlet { index, burst, .. } = outlet;
+        let index = *index;
         let Patience::KeepAll(Some(wait)) = patience else {
             let may_queue = patience == Patience::KeepLast;
-            return self.inner.write(*index, write, burst, may_queue).map_err(|_| would_wait());
+            return self.inner.write(index, write, burst, may_queue).map_err(|_| would_wait());
         };
-        if self.inner.write(*index, write, burst, false).is_ok() {
+        if self.inner.write(index, write, burst, false).is_ok() {
             return Ok(());
         }
         self.may_wait()?;
-        let written = self.inner.wait_behind(ends(wait), |participant, now| {
-            participant.write(now, *index, write).is_ok().then_some(())
+        let written = self.await_readers(outlet, ends(wait), |outlet, until| {
+            self.inner.wait_behind(until, |participant, now| {
+                // What was taken from the lane meanwhile counts no more.
+                outlet.may_write();
+                participant.write(now, index, write).is_ok().then_some(())
+            })
         });
         // It was no pause of the caller's.
-        burst.end(monotonic_now());
+        outlet.burst.end(monotonic_now());
         written.ok_or_else(|| self.time_out(outlet))
     }
 

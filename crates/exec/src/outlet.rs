@@ -21,6 +21,7 @@ use crate::config::LaneMemory;
 use crate::payload::{Payload, Place};
 use crate::promises::Promise;
 use crate::ringer::Ringer;
+use crate::slow::Blame;
 use crate::waiting::Spin;
 
 /// Samples that a lane holds. Lower and a writer that is faster than its readers for a moment leaves the
@@ -154,6 +155,7 @@ pub struct Outlet {
     waits: bool,
     pub(crate) spin: Spin,
     pub(crate) burst: Burst,
+    pub(crate) blame: Blame,
     /// Its DEADLINE, if that is finite.
     pub(crate) promise: Option<Arc<Promise>>,
     /// Its changes say where their latency goes.
@@ -188,6 +190,7 @@ impl Outlet {
             waits: false,
             spin: Spin::default(),
             burst: Burst::new(qos.latency_budget),
+            blame: Blame::new(qos),
             promise,
             tells_anatomy,
             notes_calls,
@@ -240,8 +243,8 @@ impl Outlet {
     }
 
     /// May a KEEP_ALL writer go on, as far as the lane is concerned? RESOURCE_LIMITS may allow more than a lane holds: the
-    /// protocol then takes what the lane does not. It counts what waits in the lane, too: a reader that joins the lane
-    /// late may still be owed what was written before.
+    /// protocol then takes what the lane does not. It counts what waits in the lane, too: another reader gets the same over
+    /// the network, and one that joins the lane late may still be owed what was written before.
     #[inline]
     pub(crate) fn may_write(&mut self) -> bool {
         let has_room = self.has_room();
@@ -249,9 +252,9 @@ impl Outlet {
             return has_room;
         }
         let lane = self.lane.as_ref().filter(|_| self.has_readers);
-        let unread = lane.map_or(0, |lane| usize::try_from(lane.unread()).unwrap_or(usize::MAX));
-        if self.link.beside() != unread {
-            self.link.set_beside(unread);
+        let first = lane.and_then(|lane| lane.first_unread()).map(|meta| cell::number(&meta));
+        if self.link.unread_from() != first {
+            self.link.set_unread_from(first);
         }
         has_room || lane.is_some_and(|lane| self.limit > lane.lane().cells())
     }
@@ -262,16 +265,15 @@ impl Outlet {
         self.lane.as_ref().is_none_or(|lane| !self.has_readers || lane.unread() == 0)
     }
 
-    /// How far the reliable readers of the lane are behind.
-    pub(crate) fn lags(&self) -> Vec<LaneLag> {
-        let Some(lane) = &self.lane else { return Vec::new() };
+    /// Calls with how far each reliable reader of the lane is behind.
+    pub(crate) fn each_lag(&self, mut call: impl FnMut(LaneLag)) {
+        let Some(lane) = &self.lane else { return };
         let ends = self.route.ends.lock();
-        let reliable = ends.readers.iter().filter(|(_, peer, _)| peer.reliable);
-        let lag = |(reader, peer, _): &(Guid, Peer, Vec<Ringer>)| {
+        for (reader, peer, _) in ends.readers.iter().filter(|(_, peer, _)| peer.reliable) {
             let (unread, first) = lane.unread_by(&peer.feedback);
-            LaneLag { reader: *reader, unread, since: first.and_then(|meta| cell::source_timestamp(&meta)) }
-        };
-        reliable.map(lag).collect()
+            let since = first.and_then(|meta| cell::source_timestamp(&meta));
+            call(LaneLag { reader: *reader, unread, since });
+        }
     }
 
     /// Asks the readers to tell of room while the owner waits for it.

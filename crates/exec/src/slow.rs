@@ -1,14 +1,16 @@
 //! Which readers hold a writer back, and what is known of them: for an application that asks, and for the text
 //! of a write that has timed out. Costs nothing while nobody asks.
 
-use std::fmt;
+use std::fmt::{self, Write};
+use std::sync::Arc;
 
-use taut_base::{Duration, Error, Guid, Locator, Time, Timestamp};
-use taut_rtps::{Lagging, Participant};
+use taut_base::{Duration, Error, ErrorText, Guid, Locator, Time, Timestamp};
+use taut_qos::{DataWriterQos, History};
+use taut_rtps::{Lag, Lagging, Participant};
 
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::executor::Executor;
-use crate::outlet::Outlet;
+use crate::outlet::{LaneLag, Outlet};
 
 /// A reliable reader that does not have all that a writer has written.
 ///
@@ -42,19 +44,20 @@ impl fmt::Display for SlowReader {
             // What a peer says of itself comes escaped.
             write!(f, " of {:?}", self.participant_name)?;
         }
-        let locator = self.locator.map(|locator| locator.to_string()).unwrap_or_default();
-        let places = [self.process.escape_debug().to_string(), locator];
-        let places: Vec<String> = places.into_iter().filter(|place| !place.is_empty()).collect();
-        if !places.is_empty() {
-            write!(f, " ({})", places.join(", "))?;
+        let process = self.process.escape_debug();
+        match self.locator {
+            Some(locator) if self.process.is_empty() => write!(f, " ({locator})")?,
+            Some(locator) => write!(f, " ({process}, {locator})")?,
+            None if self.process.is_empty() => {}
+            None => write!(f, " ({process})")?,
         }
         let samples = if self.samples_behind == 1 { "sample" } else { "samples" };
         write!(f, " is {} {samples} behind", self.samples_behind)?;
         if let Some(since) = self.behind_for {
-            write!(f, " since {}", seconds(since))?;
+            write!(f, " since {:.3} s", seconds(since))?;
         }
         if let Some(ago) = self.last_answer {
-            write!(f, ", last answered {} ago", seconds(ago))?;
+            write!(f, ", last answered {:.3} s ago", seconds(ago))?;
         } else if self.locator.is_some() {
             write!(f, ", has not answered")?;
         }
@@ -65,47 +68,116 @@ impl fmt::Display for SlowReader {
     }
 }
 
-fn seconds(time: Duration) -> String {
-    format!("{:.3} s", time.0 as f64 / 1e9)
+fn seconds(time: Duration) -> f64 {
+    time.0 as f64 / 1e9
+}
+
+/// How far a reader is behind, before anybody asks for its name.
+#[derive(Clone, Copy)]
+struct Behind {
+    guid: Guid,
+    /// It is in the lane.
+    joined: bool,
+    samples: u64,
+    since: Option<Duration>,
+    last_answer: Option<Duration>,
+    sent_again: u64,
+}
+
+impl Behind {
+    /// What puts one before another.
+    fn how_far(&self) -> (u64, Option<Duration>) {
+        (self.samples, self.since)
+    }
+
+    /// Calls with each reliable reader that does not have all that was written.
+    fn each(core: &Participant, outlet: &Outlet, now: Time, wall: Timestamp, mut call: impl FnMut(Behind)) {
+        let lags = || core.writer(outlet.index).into_iter().flat_map(taut_rtps::Writer::lags);
+        let guid_of = |lag: &Lag| match lag.reader {
+            Lagging::Remote(guid) => Some(guid),
+            Lagging::Local(index) => core.reader(index).map(|reader| reader.guid),
+        };
+        let since_of = |lane: &LaneLag| lane.since.and_then(|since| wall_ago(wall, since));
+        for (guid, lag) in lags().filter_map(|lag| Some((guid_of(&lag)?, lag))) {
+            let mut behind = Behind {
+                guid,
+                joined: false,
+                samples: lag.behind,
+                since: lag.since.map(|since| ago(now, since)),
+                last_answer: lag.heard.map(|heard| ago(now, heard)),
+                sent_again: lag.sent_again,
+            };
+            outlet.each_lag(|lane| {
+                if lane.reader == guid {
+                    behind.joined = true;
+                    behind.samples = behind.samples.max(lane.unread);
+                    behind.since = behind.since.max(since_of(&lane));
+                }
+            });
+            call(behind);
+        }
+        outlet.each_lag(|lane| {
+            let (guid, samples, since) = (lane.reader, lane.unread, since_of(&lane));
+            if samples > 0 && !lags().any(|lag| guid_of(&lag) == Some(guid)) {
+                call(Behind { guid, joined: true, samples, since, last_answer: None, sent_again: 0 });
+            }
+        });
+    }
 }
 
 impl SlowReader {
-    /// What is known of who lags; the figures are still to come.
-    fn of(core: &Participant, guid: Guid, joined: bool) -> SlowReader {
-        let peer = core.database().peer(guid.prefix).map(|peer| &peer.data);
-        let is_own = guid.prefix == core.guid().prefix;
-        let properties = match peer {
-            Some(peer) => &peer.properties,
-            None if is_own => &core.config().properties,
-            None => &Vec::new(),
-        };
-        let own_locators =
-            core.endpoint(guid).map(|data| data.unicast_locators.as_slice()).unwrap_or_default();
-        let locators = peer.map(|peer| peer.default_unicast.as_slice()).unwrap_or_default();
-        let locator = own_locators.iter().chain(locators).next().copied().filter(|_| !is_own && !joined);
-        let name = peer.map(|peer| &peer.entity_name).or(is_own.then_some(&core.config().entity_name));
+    /// Of nobody.
+    fn none() -> SlowReader {
         SlowReader {
-            guid,
-            participant_name: name.cloned().unwrap_or_default(),
-            process: process(properties),
-            locator,
+            guid: Guid::UNKNOWN,
+            participant_name: String::new(),
+            process: String::new(),
+            locator: None,
             samples_behind: 0,
             behind_for: None,
             last_answer: None,
             sent_again: 0,
         }
     }
+
+    /// Becomes what is known of this one. *Cost*: no allocation if its strings have room.
+    fn set(&mut self, core: &Participant, behind: &Behind) {
+        let guid = behind.guid;
+        let peer = core.database().peer(guid.prefix).map(|peer| &peer.data);
+        let is_own = guid.prefix == core.guid().prefix;
+        let (name, properties) = match peer {
+            Some(peer) => (peer.entity_name.as_str(), peer.properties.as_slice()),
+            None if is_own => (core.config().entity_name.as_str(), core.config().properties.as_slice()),
+            None => ("", [].as_slice()),
+        };
+        let own_locators =
+            core.endpoint(guid).map(|data| data.unicast_locators.as_slice()).unwrap_or_default();
+        let locators = peer.map(|peer| peer.default_unicast.as_slice()).unwrap_or_default();
+        let locator = own_locators.iter().chain(locators).next().copied();
+        self.guid = guid;
+        self.participant_name.clear();
+        self.participant_name.push_str(name);
+        self.process.clear();
+        push_process(&mut self.process, properties);
+        self.locator = locator.filter(|_| !is_own && !behind.joined);
+        self.samples_behind = behind.samples;
+        self.behind_for = behind.since;
+        self.last_answer = behind.last_answer;
+        self.sent_again = behind.sent_again;
+    }
 }
 
-/// As in `planner, process 4242 on robot7`.
-fn process(properties: &[(String, String)]) -> String {
+/// Adds a text as `planner, process 4242 on robot7`.
+fn push_process(to: &mut String, properties: &[(String, String)]) {
     let find = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    let pid = find("taut.pid").map(|pid| format!("process {pid}"));
-    let process = [find("taut.process"), pid.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ");
-    match find("taut.host") {
-        Some(host) if process.is_empty() => format!("on {host}"),
-        Some(host) => format!("{process} on {host}"),
-        None => process,
+    let parts = [("", "taut.process"), ("process ", "taut.pid"), ("on ", "taut.host")];
+    for (before, name) in parts {
+        let Some(value) = find(name) else { continue };
+        if !to.is_empty() {
+            to.push_str(if name == "taut.host" { " " } else { ", " });
+        }
+        to.push_str(before);
+        to.push_str(value);
     }
 }
 
@@ -126,39 +198,14 @@ impl Executor {
     /// *Cost*: the token, and a look at each reader; not for the data path.
     pub fn slow_readers(&self, outlet: &Outlet) -> Vec<SlowReader> {
         let (now, wall) = (monotonic_now(), wall_clock_now());
-        let lanes = outlet.lags();
-        let mut found: Vec<SlowReader> = self.inner.look(|participant, _| {
+        let mut found = Vec::new();
+        self.inner.look(|participant, _| {
             let core = participant.core();
-            let lags = core.writer(outlet.index).map(taut_rtps::Writer::lags).unwrap_or_default();
-            let by_network = lags.into_iter().filter_map(|lag| {
-                let guid = match lag.reader {
-                    Lagging::Remote(guid) => guid,
-                    Lagging::Local(index) => core.reader(index)?.guid,
-                };
-                let joined = lanes.iter().any(|lane| lane.reader == guid);
-                let mut slow = SlowReader::of(core, guid, joined);
-                slow.samples_behind = lag.behind;
-                slow.behind_for = lag.since.map(|since| ago(now, since));
-                slow.last_answer = lag.heard.map(|heard| ago(now, heard));
-                slow.sent_again = lag.sent_again;
-                Some(slow)
+            Behind::each(core, outlet, now, wall, |behind| {
+                let mut slow = SlowReader::none();
+                slow.set(core, &behind);
+                found.push(slow);
             });
-            let mut found: Vec<SlowReader> = by_network.collect();
-            for lane in lanes.iter().filter(|lane| lane.unread > 0) {
-                let behind_for = lane.since.and_then(|since| wall_ago(wall, since));
-                match found.iter_mut().find(|slow| slow.guid == lane.reader) {
-                    Some(slow) => {
-                        slow.samples_behind = slow.samples_behind.max(lane.unread);
-                        slow.behind_for = slow.behind_for.max(behind_for);
-                    }
-                    None => {
-                        let mut slow = SlowReader::of(core, lane.reader, true);
-                        (slow.samples_behind, slow.behind_for) = (lane.unread, behind_for);
-                        found.push(slow);
-                    }
-                }
-            }
-            found
         });
         found.sort_by_key(|slow| std::cmp::Reverse((slow.samples_behind, slow.behind_for)));
         found
@@ -166,36 +213,99 @@ impl Executor {
 
     /// A wait for readers has ended in vain: names the furthest behind.
     #[cold]
-    pub(crate) fn name_slow_reader(&self, outlet: &Outlet) -> Error {
-        timed_out(&self.slow_readers(outlet))
+    pub(crate) fn name_slow_reader(&self, outlet: &mut Outlet) -> Error {
+        self.blame(outlet, false)
     }
 
     /// The same for a write: the writer's status tells of it, too.
     #[cold]
-    pub(crate) fn time_out(&self, outlet: &Outlet) -> Error {
-        let slow = self.slow_readers(outlet);
-        if let Some(first) = slow.first() {
-            self.with(|participant, _| participant.note_slow_reader(outlet.index, first.guid));
-        }
-        timed_out(&slow)
+    pub(crate) fn time_out(&self, outlet: &mut Outlet) -> Error {
+        self.blame(outlet, true)
+    }
+
+    /// *Cost*: as [`Executor::slow_readers`]; allocates only if the last error of the writer is still kept, or the
+    /// names are longer than ever before.
+    fn blame(&self, outlet: &mut Outlet, tells: bool) -> Error {
+        let (now, wall) = (monotonic_now(), wall_clock_now());
+        let mut blame = std::mem::take(&mut outlet.blame);
+        let error = self.inner.look(|participant, _| {
+            let (mut furthest, mut others) = (None::<Behind>, 0_usize);
+            Behind::each(participant.core(), outlet, now, wall, |behind| {
+                others += usize::from(furthest.is_some());
+                if furthest.is_none_or(|known| behind.how_far() > known.how_far()) {
+                    furthest = Some(behind);
+                }
+            });
+            let Some(furthest) = furthest else { return Error::timeout() };
+            blame.slow.set(participant.core(), &furthest);
+            if tells {
+                participant.note_slow_reader(outlet.index, furthest.guid);
+            }
+            blame.error(others)
+        });
+        outlet.blame = blame;
+        error
     }
 }
 
-fn timed_out(slow: &[SlowReader]) -> Error {
-    Error::Timeout(match slow.split_first() {
-        None => String::new(),
-        Some((first, [])) => first.to_string(),
-        Some((first, others)) => {
-            let readers = if others.len() == 1 { "reader is" } else { "readers are" };
-            format!("{first}; {} more {readers} behind", others.len())
+/// Room for a name of a participant or a process, and for a text with both. Lower and a write that gives up allocates for
+/// the first long name; higher and each KEEP_ALL writer takes more memory.
+const NAME: usize = 128;
+const TEXT: usize = 512;
+
+/// What a writer keeps to name a slow reader without an allocation.
+pub(crate) struct Blame {
+    slow: SlowReader,
+    text: Option<Arc<String>>,
+}
+
+impl Default for Blame {
+    fn default() -> Blame {
+        Blame { slow: SlowReader::none(), text: None }
+    }
+}
+
+impl Blame {
+    /// Only KEEP_ALL waits for readers in a write.
+    pub fn new(qos: &DataWriterQos) -> Blame {
+        let mut blame = Blame::default();
+        if qos.history == History::KeepAll {
+            blame.slow.participant_name.reserve(NAME);
+            blame.slow.process.reserve(NAME);
+            blame.text = Some(Arc::new(String::with_capacity(TEXT)));
         }
-    })
+        blame
+    }
+
+    fn error(&mut self, others: usize) -> Error {
+        let mut kept = self.text.take().unwrap_or_default();
+        if Arc::get_mut(&mut kept).is_none() {
+            kept = Arc::new(String::with_capacity(TEXT));
+        }
+        if let Some(text) = Arc::get_mut(&mut kept) {
+            text.clear();
+            let written = match others {
+                0 => write!(text, "{}", self.slow),
+                1 => write!(text, "{}; 1 more reader is behind", self.slow),
+                _ => write!(text, "{}; {others} more readers are behind", self.slow),
+            };
+            debug_assert!(written.is_ok(), "a string takes all");
+        }
+        self.text = Some(Arc::clone(&kept));
+        Error::Timeout(ErrorText::Kept(kept))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::Ipv4Addr;
+
+    fn process(properties: &[(String, String)]) -> String {
+        let mut text = String::new();
+        push_process(&mut text, properties);
+        text
+    }
 
     #[test]
     fn the_text_names_who_where_how_far_and_since_when() {

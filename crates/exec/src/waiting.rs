@@ -174,12 +174,13 @@ impl Executor {
         found
     }
 
-    /// Waits until a KEEP_ALL writer may go on, for so long or not at all.
+    /// Waits until a KEEP_ALL writer may go on, for so long or not at all. Returns what is left of that time.
     ///
     /// *Errors*: [`Error::Timeout`].
-    pub(crate) fn wait_for_room(&self, outlet: &mut Outlet, wait: Option<Duration>) -> Result<()> {
-        let Some(wait) = wait else { return Err(would_wait()) };
-        self.wait_for_readers(outlet, wait, Outlet::may_write)?.ok_or_else(|| self.time_out(outlet))
+    pub(crate) fn wait_for_room(&self, outlet: &mut Outlet, wait: Option<Duration>) -> Result<Duration> {
+        let Some(until) = wait.map(ends) else { return Err(would_wait()) };
+        self.wait_for_readers(outlet, until, Outlet::may_write)?.ok_or_else(|| self.time_out(outlet))?;
+        Ok(until.map_or(Duration::INFINITE, |until| until.since(monotonic_now())))
     }
 
     /// Waits until all reliable readers have all that was written.
@@ -193,38 +194,50 @@ impl Executor {
         let acknowledged =
             self.inner.wait(until, |participant, _| participant.is_acknowledged(index).then_some(()));
         acknowledged.ok_or_else(|| self.name_slow_reader(outlet))?;
-        let left = until.map_or(Duration::INFINITE, |until| until.since(monotonic_now()));
-        self.wait_for_readers(outlet, left, Outlet::is_read)?.ok_or_else(|| self.name_slow_reader(outlet))
+        self.wait_for_readers(outlet, until, Outlet::is_read)?.ok_or_else(|| self.name_slow_reader(outlet))
     }
 
     /// `None` when the time is over.
     fn wait_for_readers(
         &self,
         outlet: &mut Outlet,
-        wait: Duration,
+        until: Option<Time>,
         ready: fn(&mut Outlet) -> bool,
     ) -> Result<Option<()>> {
         if ready(outlet) {
             return Ok(Some(()));
         }
         self.may_wait()?;
-        let until = ends(wait);
         let spin = std::mem::take(&mut outlet.spin);
         let found = spin.look(self.inner.spin, until, &FOR_ROOM, || ready(outlet));
         outlet.spin = spin;
         if found {
             return Ok(Some(()));
         }
+        Ok(self.await_readers(outlet, until, |outlet, until| {
+            self.inner.wait(until, |_, _| ready(outlet).then_some(()))
+        }))
+    }
+
+    /// Waits for readers with `wait`: those of the lane tell of room meanwhile.
+    pub(crate) fn await_readers<R>(
+        &self,
+        outlet: &mut Outlet,
+        until: Option<Time>,
+        mut wait: impl FnMut(&mut Outlet, Option<Time>) -> Option<R>,
+    ) -> Option<R> {
+        if !outlet.has_readers() {
+            return wait(outlet, until);
+        }
         outlet.set_waiting(true);
         let grace = monotonic_now() + GRACE;
-        let first = until.map_or(grace, |until| until.min(grace));
-        let mut found = self.inner.wait(Some(first), |_, _| ready(outlet).then_some(()));
+        let mut found = wait(outlet, Some(until.map_or(grace, |until| until.min(grace))));
         if found.is_none() {
             outlet.ring_readers();
-            found = self.inner.wait(until, |_, _| ready(outlet).then_some(()));
+            found = wait(outlet, until);
         }
         outlet.set_waiting(false);
-        Ok(found)
+        found
     }
 }
 

@@ -165,6 +165,11 @@ impl HistoryCache {
         self.entries.get(self.position(number)?)?.change.as_ref()
     }
 
+    /// How many changes below `number` are held, where KEEP_ALL leaves no holes. *Cost*: O(log n).
+    pub fn count_before(&self, number: SequenceNumber) -> usize {
+        self.entries.partition_point(|entry| entry.number < number)
+    }
+
     /// Held changes with numbers from `from` on, rising.
     pub fn from(&self, from: SequenceNumber) -> impl Iterator<Item = &CacheChange> {
         let start = self.entries.partition_point(|entry| entry.number < from);

@@ -131,9 +131,34 @@ impl Participant {
 
     /// A write or an assertion: the writer has kept its promise.
     pub(crate) fn note_manual_liveliness(&mut self, now: Time, index: WriterIndex) {
-        if let Some(writer) = self.writers.get_mut(index.0) {
-            writer.asserted_at = now;
-            writer.liveliness_lost = false;
+        let Some(writer) = self.writers.get_mut(index.0) else { return };
+        writer.asserted_at = now;
+        if std::mem::take(&mut writer.liveliness_lost) {
+            self.tell_readers_beside(index, true);
+        }
+    }
+
+    /// Readers of this participant get no message that says so.
+    fn tell_readers_beside(&mut self, index: WriterIndex, alive: bool) {
+        let Some(writer) = self.writers.get(index.0) else { return };
+        let guid = writer.guid;
+        let readers: Vec<ReaderIndex> = writer.local.iter().map(|local| local.reader).collect();
+        for reader in readers {
+            self.push_event(Event::LivelinessChanged { reader, writer: guid, alive });
+        }
+    }
+
+    /// Is this writer of the participant alive, as far as is known?
+    pub(crate) fn is_alive(&self, index: WriterIndex) -> bool {
+        self.writers.get(index.0).is_none_or(|writer| !writer.liveliness_lost)
+    }
+
+    /// A manual writer has written into its lane, of which the protocol of its readers hears nothing.
+    pub(crate) fn tell_lane_readers(&mut self, index: WriterIndex) {
+        let Some(writer) = self.writers.get(index.0).filter(|writer| writer.is_unheard()) else { return };
+        let local = self.locals.get(&writer.guid.entity);
+        if local.is_some_and(|local| !local.data.qos.liveliness.lease_duration.is_infinite()) {
+            self.schedule.push(TxClass::Liveliness, 0, Work::Liveliness(index));
         }
     }
 
@@ -148,6 +173,7 @@ impl Participant {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         if !std::mem::replace(&mut writer.liveliness_lost, true) {
             self.push_event(Event::LivelinessLost { writer: index });
+            self.tell_readers_beside(index, false);
         }
     }
 

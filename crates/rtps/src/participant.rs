@@ -411,6 +411,9 @@ impl Participant {
         let outcome = writer.write(now, change);
         if outcome.is_ok() {
             self.note_manual_liveliness(now, index);
+            if change.in_lane {
+                self.tell_lane_readers(index);
+            }
             self.deliver_local(index, sink);
         } else if let Some(writer) = self.writers.get_mut(index.0) {
             writer.ask_for_room();

@@ -56,8 +56,8 @@ pub use topic::{ReaderQos, Topic, WriterQos};
 pub use writer::DataWriter;
 
 pub use taut_base::{
-    Duration, EntityId, Error, Guid, GuidPrefix, InstanceHandle, Locator, Result, SequenceNumber, Time,
-    Timestamp, VendorId,
+    Duration, EntityId, Error, ErrorText, Guid, GuidPrefix, InstanceHandle, Locator, Result, SequenceNumber,
+    Time, Timestamp, VendorId,
 };
 pub use taut_cdr as cdr;
 pub use taut_cdr::{DdsType, Plain, Representation};

@@ -1,10 +1,12 @@
 //! Who holds a writer back is named, whatever way its samples go.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
 
 use taut::qos::ResourceLimits;
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos, SamplePath, StatusMask,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, SamplePath,
+    StatusMask,
 };
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -44,8 +46,14 @@ fn fill(writer: &DataWriter<Number>, readers: &[&DataReader<Number>]) -> (u32, E
 
 /// Waits until all readers are in the lane: what was written before comes the usual way.
 fn wait_joined(participant: &DomainParticipant) {
-    let start = std::time::Instant::now();
-    while participant.matches().iter().any(|found| found.path != Some(SamplePath::Process)) {
+    wait_path(participant, |paths| paths.iter().all(|path| *path == Some(SamplePath::Process)));
+}
+
+/// Waits until the samples of the matched pairs take these paths.
+fn wait_path(participant: &DomainParticipant, are_taken: impl Fn(&[Option<SamplePath>]) -> bool) {
+    let start = Instant::now();
+    let paths = || participant.matches().iter().map(|found| found.path).collect::<Vec<_>>();
+    while !are_taken(&paths()) {
         assert!(start.elapsed() < SOON.into(), "{:?}", participant.matches());
         // Joins tell nobody that they are done.
         std::thread::yield_now();
@@ -110,6 +118,77 @@ fn of_two_readers_over_the_network_the_slow_one_is_named() {
 #[test]
 fn of_two_readers_in_the_lane_the_slow_one_is_named() {
     of_two_the_slow_one_is_named(142, true);
+}
+
+/// A writer, a reader of its lane, and one over the network.
+fn near_and_far(domain_id: u32, of_writer: Qos) -> (DataWriter<Number>, [DataReader<Number>; 2]) {
+    let [a, b, c] = [("writes", true), ("lane", true), ("network", false)]
+        .map(|(name, local)| participant(domain_id, name, local));
+    let [w, near, far] = [&a, &b, &c].map(|of| of.topic::<Number>("Slow").unwrap());
+    let writer = w.writer(of_writer).unwrap();
+    let readers = [near.reader(qos(5)).unwrap(), far.reader(qos(5)).unwrap()];
+    writer.wait_matched_count(2, SOON).unwrap();
+    readers.iter().for_each(|reader| reader.wait_matched(SOON).unwrap());
+    wait_path(&a, |paths| paths.contains(&Some(SamplePath::Process)));
+    (writer, readers)
+}
+
+/// A sample that one reader finds in the lane and another one gets over the network is one sample to RESOURCE_LIMITS.
+#[test]
+fn a_sample_in_the_lane_and_on_the_network_counts_once() {
+    let (writer, readers) = near_and_far(144, qos(20));
+    let (written, error) = fill(&writer, &[]);
+    assert_eq!(written, 25, "the readers' 5 and the writer's 20: {error}");
+    let mut taken = [Vec::new(), Vec::new()];
+    for (taken, reader) in taken.iter_mut().zip(&readers) {
+        while taken.len() < written as usize {
+            reader.wait(SOON).unwrap();
+            taken.extend(reader.take().unwrap().into_iter().map(|sample| sample.data.unwrap().value));
+        }
+        assert_eq!(*taken, (0..written).collect::<Vec<_>>(), "in order, each once");
+    }
+}
+
+/// It waits for the lane first and for the network then: `max_blocking_time` is for both together.
+#[test]
+fn a_write_that_waits_twice_waits_no_longer() {
+    let (half, longest) = (std::time::Duration::from_millis(500), std::time::Duration::from_secs(1));
+    let (writer, [near, _far]) = near_and_far(146, qos(20).max_blocking_time(longest));
+    let (written, _) = fill(&writer, &[]);
+    let start = Instant::now();
+    let write =
+        std::thread::spawn(move || writer.write(&Number { value: written }).map_err(|_| start.elapsed()));
+    while start.elapsed() < half {
+        std::thread::yield_now();
+    }
+    assert_eq!(near.take().unwrap().len(), 5);
+    let took = write.join().unwrap().unwrap_err();
+    assert!(took >= longest && took < longest + half * 4 / 5, "it gave up after {took:?}");
+}
+
+/// More than a lane holds is allowed, so that the protocol has the last word: a write that waits there hears of what is
+/// taken from the lane, too. Who drives is the write itself, and what it tells a listener makes the room.
+#[test]
+fn a_write_that_waits_for_the_protocol_hears_of_room_in_the_lane() {
+    let config = Config { interfaces: vec!["lo".into()], driver: Driver::Inline, ..Config::default() };
+    let one = DomainParticipant::with_config(&Config { domain_id: 145, ..config }).unwrap();
+    let topic = one.topic::<Number>("Slow").unwrap();
+    let (writer, reader) = (topic.writer(qos(700).max_blocking_time(SOON)).unwrap(), topic.reader(qos(10)));
+    let reader = Arc::new(reader.unwrap());
+    let signal = one.topic::<Number>("Signal").unwrap();
+    let (go, heard) = (signal.writer(qos(1)).unwrap(), signal.reader(qos(1)).unwrap());
+    let held = (0..10_000).take_while(|value| writer.try_write(&Number { value: *value }).is_ok()).count();
+    assert_eq!(held, 710);
+    let taken = Arc::clone(&reader);
+    heard.on_data_available(move |_| assert_eq!(taken.take().unwrap().len(), 10));
+    go.write(&Number { value: 0 }).unwrap();
+    writer.write(&Number { value: 710 }).unwrap();
+    let mut left = Vec::new();
+    while left.len() < 701 {
+        reader.wait(SOON).unwrap();
+        left.extend(reader.take().unwrap().into_iter().map(|sample| sample.data.unwrap().value));
+    }
+    assert_eq!(left, (10..711).collect::<Vec<_>>(), "in order, each once");
 }
 
 #[test]

@@ -83,12 +83,20 @@ impl LaneWriter {
     /// How many samples a reader has not read, and the meta words of the first of them.
     pub fn unread_by(&self, feedback: &Feedback) -> (u64, Option<Meta>) {
         let cursor = as_may_be(feedback.cursor(), self.head, self.lane.cells);
-        let unread = self.head - cursor;
-        let meta = (unread > 0).then(|| {
-            let cell = self.lane.cell(cursor);
+        (self.head - cursor, self.meta(cursor))
+    }
+
+    /// The meta words of the first sample that the slowest reliable reader has not read.
+    pub fn first_unread(&self) -> Option<Meta> {
+        self.meta(self.slowest())
+    }
+
+    /// The meta words at a position, if a sample is there.
+    fn meta(&self, position: u64) -> Option<Meta> {
+        (position < self.head).then(|| {
+            let cell = self.lane.cell(position);
             std::array::from_fn(|at| cell[META + at].load(Ordering::Relaxed))
-        });
-        (unread, meta)
+        })
     }
 
     /// The cursor of the slowest reliable reader.

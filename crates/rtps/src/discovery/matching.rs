@@ -313,7 +313,7 @@ impl Participant {
             reader: reader_index,
             writer,
             matched: true,
-            alive: true,
+            alive: self.is_alive(writer_index),
         });
         self.deliver_local(writer_index, sink);
         self.wake_writer(now, writer_index);
@@ -343,9 +343,10 @@ impl Participant {
             }
             Some(LocalKind::Reader(index)) => {
                 let other = self.locals.get(&remote.entity).and_then(|other| other.kind.writer());
-                let mut alive = true;
+                let beside = other.filter(|_| within);
+                let mut alive = beside.is_none_or(|writer| self.is_alive(writer));
                 if let Some(reader) = self.readers.get_mut(index.0) {
-                    match other.filter(|_| within) {
+                    match beside {
                         Some(writer) => reader.local.retain(|known| *known != writer),
                         None => alive = reader.unmatch_writer(remote).is_none_or(|proxy| proxy.alive),
                     }

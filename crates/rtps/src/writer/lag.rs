@@ -30,18 +30,16 @@ pub struct Lag {
 }
 
 impl Writer {
-    /// The reliable readers that have not acknowledged all, furthest behind first.
-    /// *Cost*: a look at each reader, and at the history for each that lags.
-    pub fn lags(&self) -> Vec<Lag> {
+    /// The reliable readers that have not acknowledged all.
+    /// *Cost*: a look at each reader, and at the history for each that lags; no allocation.
+    pub fn lags(&self) -> impl Iterator<Item = Lag> {
         let remote = self.proxies.values().filter(|proxy| proxy.reliable).map(|proxy| {
             let reader = Lagging::Remote(proxy.guid);
             self.lag(reader, proxy.acked, proxy.heard, proxy.sent_again)
         });
         let local = self.local.iter().filter(|local| local.reliable);
         let local = local.map(|local| self.lag(Lagging::Local(local.reader), local.delivered, None, 0));
-        let mut lags: Vec<Lag> = remote.chain(local).filter(|lag| lag.behind > 0).collect();
-        lags.sort_by_key(|lag| std::cmp::Reverse(lag.behind));
-        lags
+        remote.chain(local).filter(|lag| lag.behind > 0)
     }
 
     fn lag(&self, reader: Lagging, acked: SequenceNumber, heard: Option<Time>, sent_again: u64) -> Lag {

@@ -108,6 +108,11 @@ impl Writer {
             && self.local.iter().all(|local| local.reads_lane(self.last))
     }
 
+    /// Do readers of other participants take from the lane what tells them no more than that the writer is alive?
+    pub(crate) fn is_unheard(&self) -> bool {
+        !self.automatic && self.proxies.values().any(|proxy| proxy.lane_from.is_some())
+    }
+
     /// Readers that have all that did not go through the lane have all.
     pub(super) fn skip_lane(&mut self) {
         if !self.has_lane_readers {

@@ -3,7 +3,7 @@
 //! The owner of a writer whose readers all take its changes from a lane need not go through the protocol
 //! at all: it writes into the lane and says so here. The protocol says here when that is enough.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use taut_base::SequenceNumber;
 use taut_mem::fail::{self, Point};
@@ -17,7 +17,7 @@ use taut_mem::store_and_fence;
 pub struct Link {
     last: AtomicU64,
     off_lane: AtomicI64,
-    beside: AtomicUsize,
+    unread_from: AtomicI64,
     seen: AtomicI64,
     direct: AtomicBool,
 }
@@ -46,14 +46,15 @@ impl Link {
         self.off_lane.store(number.0, Ordering::Release);
     }
 
-    /// Changes that wait in the lane, and so count as well against RESOURCE_LIMITS.
-    pub fn beside(&self) -> usize {
-        self.beside.load(Ordering::Relaxed)
+    /// The first change that waits in the lane: from there on all count against RESOURCE_LIMITS, wherever they are.
+    pub fn unread_from(&self) -> Option<SequenceNumber> {
+        Some(SequenceNumber(self.unread_from.load(Ordering::Relaxed)))
+            .filter(|from| *from > SequenceNumber::ZERO)
     }
 
-    /// So many changes wait in the lane of a writer with a limit.
-    pub fn set_beside(&self, count: usize) {
-        self.beside.store(count, Ordering::Relaxed);
+    /// This is the first change that waits in the lane of a writer with a limit.
+    pub fn set_unread_from(&self, first: Option<SequenceNumber>) {
+        self.unread_from.store(first.unwrap_or(SequenceNumber::ZERO).0, Ordering::Relaxed);
     }
 
     /// Are the writer's readers content with its lane, and does the protocol owe them nothing?

@@ -241,8 +241,7 @@ impl Writer {
         if !self.keep_all {
             return true;
         }
-        let beside = if self.durable { 0 } else { self.link.beside() };
-        if self.history.len().saturating_add(beside) >= self.max_samples {
+        if self.held() >= self.max_samples {
             return false;
         }
         let acked = self.acked_by_all();
@@ -254,6 +253,14 @@ impl Writer {
         unacked < limits::WINDOW_CHANGES
             && self.window.has_room()
             && (self.durable || self.history.bytes() < limits::WINDOW_BYTES)
+    }
+
+    /// Changes that the history or the lane holds. One that both hold counts once; from the first on that waits in the
+    /// lane, each is in one of them. A durable history has them all.
+    fn held(&self) -> usize {
+        let Some(from) = self.link.unread_from().filter(|_| !self.durable) else { return self.history.len() };
+        let unread = usize::try_from(self.last.next().0.saturating_sub(from.0)).unwrap_or(0);
+        self.history.count_before(from).saturating_add(unread)
     }
 
     /// Adds a change, whose payload it takes. *Errors*: [`Full`] if it has to wait for acknowledgements; it is

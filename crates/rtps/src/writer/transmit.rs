@@ -6,6 +6,7 @@ use taut_base::{EntityId, SequenceNumber};
 use super::Writer;
 use super::large::Sent;
 use super::reader_proxy::FragmentJob;
+use super::route::cover;
 use crate::anatomy::Calls;
 use crate::history_cache::CacheChange;
 use crate::limits;
@@ -113,7 +114,11 @@ impl Writer {
         let mut heartbeat = self.contents().heartbeat(EntityId::UNKNOWN, true, SequenceNumber::FIRST);
         heartbeat.liveliness_flag = true;
         tx.message.heartbeat(&heartbeat);
-        tx.flush(&self.route);
+        if !self.is_unheard() {
+            return tx.flush(&self.route);
+        }
+        // The route leaves out who reads the lane.
+        tx.flush(&cover(self.proxies.values(), self.multicast));
     }
 }
 
