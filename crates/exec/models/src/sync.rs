@@ -3,7 +3,6 @@
 //! To loom an access with SeqCst is one with AcqRel, and only fences are in one order with each other: so each
 //! such access stands between two fences here.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 pub(crate) use loom::sync::atomic::{Ordering, fence};
@@ -84,31 +83,46 @@ pub(crate) fn sleep_at(_: &AtomicU32, _: u32, _: Option<Duration>) {
 
 pub(crate) fn wake_all(_: &AtomicU32) {}
 
-/// The queue as crossbeam has it: its two ends are all that threads synchronise by. What lies between them is not
-/// loom's to reorder.
+/// The queue as crossbeam has it: who leaves something takes a place first and fills it then. Who takes out what lies
+/// there waits for a place that is not filled yet, and the thread that is to fill it may be kept from the processor by
+/// the one that waits: so here nobody is to.
 pub(crate) struct ArrayQueue<W> {
     room: usize,
     head: loom::sync::atomic::AtomicUsize,
     tail: loom::sync::atomic::AtomicUsize,
-    content: std::sync::Mutex<VecDeque<W>>,
+    places: Vec<Place<W>>,
+}
+
+struct Place<W> {
+    is_filled: loom::sync::atomic::AtomicBool,
+    content: std::sync::Mutex<Option<W>>,
 }
 
 impl<W> ArrayQueue<W> {
     pub fn new(room: usize) -> ArrayQueue<W> {
         let end = || loom::sync::atomic::AtomicUsize::new(0);
+        let place = || Place {
+            is_filled: loom::sync::atomic::AtomicBool::new(false),
+            content: std::sync::Mutex::default(),
+        };
         let (head, tail) = (end(), end());
-        ArrayQueue { room, head, tail, content: std::sync::Mutex::default() }
+        ArrayQueue { room, head, tail, places: std::iter::repeat_with(place).take(room).collect() }
     }
 
     pub fn push(&self, write: W) -> Result<(), W> {
-        let mut content = self.content.lock().unwrap();
-        if content.len() == self.room {
-            return Err(write);
+        let has_room = |tail: usize| {
+            let head = self.head.load(Ordering::SeqCst);
+            (tail.wrapping_sub(head) < self.room).then(|| tail + 1)
+        };
+        match self.tail.fetch_update(Ordering::SeqCst, Ordering::SeqCst, has_room) {
+            Err(_) => Err(write),
+            Ok(tail) => {
+                let place = &self.places[tail % self.room];
+                *place.content.lock().unwrap() = Some(write);
+                place.is_filled.store(true, Ordering::Release);
+                Ok(())
+            }
         }
-        content.push_back(write);
-        drop(content);
-        self.tail.fetch_add(1, Ordering::SeqCst);
-        Ok(())
     }
 
     /// Only the token's holder does.
@@ -116,7 +130,11 @@ impl<W> ArrayQueue<W> {
         if self.is_empty() {
             return None;
         }
-        let write = self.content.lock().unwrap().pop_front();
+        let head = self.head.load(Ordering::Relaxed);
+        let place = &self.places[head % self.room];
+        assert!(place.is_filled.load(Ordering::Acquire), "it waits for who is about to leave a write");
+        let write = place.content.lock().unwrap().take();
+        place.is_filled.store(false, Ordering::Relaxed);
         self.head.fetch_add(1, Ordering::SeqCst);
         write
     }

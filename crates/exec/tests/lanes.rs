@@ -1,0 +1,111 @@
+//! What a driver empties for those who listen lets others have the token in between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use taut_base::Time;
+use taut_dcps::{ContentFilter, Endpoint, TypeSupport, Write};
+use taut_exec::{Driver, Executor, ExecutorConfig, Moment, Outlet, Patience, Payload};
+use taut_mem::Bytes;
+use taut_port_udp::UdpConfig;
+use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
+use taut_rtps::history_cache::ChangeKind;
+
+const READERS: usize = 8;
+/// As many as a lane has room for.
+const SAMPLES: usize = 512;
+
+fn endpoint<Qos, Group: Default>(
+    topic: usize,
+    qos: Qos,
+    filter: Option<ContentFilter>,
+) -> Endpoint<Qos, Group> {
+    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter };
+    let (topic_qos, group) = (TopicQos::default(), Group::default());
+    Endpoint { topic_name: format!("Numbers{topic}"), topic_qos, type_support, qos, group }
+}
+
+fn write(executor: &Executor, outlet: &mut Outlet, n: usize) {
+    let write = Write {
+        kind: ChangeKind::Alive,
+        instance: Default::default(),
+        source_timestamp: None,
+        payload: Bytes::new(),
+        number: None,
+        in_lane: false,
+        called: Time::default(),
+    };
+    let bytes = (n as u32).to_le_bytes();
+    let payload = &mut Payload::short(&bytes);
+    executor.publish(outlet, write, payload, Patience::KeepLast, Moment::now()).unwrap();
+}
+
+/// Waits until a thread of this process sleeps.
+fn await_sleep(thread: i32) {
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        if stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')) {
+            return;
+        }
+        assert!(Instant::now() < end, "the thread does not sleep");
+    }
+}
+
+/// What the filters of all readers see.
+#[derive(Default)]
+struct Seen {
+    /// Samples that are looked at.
+    count: AtomicUsize,
+    /// The driver is at it.
+    begun: AtomicBool,
+    /// Who wants the token then.
+    asks: AtomicI32,
+}
+
+impl Seen {
+    fn pass(&self) -> bool {
+        if self.count.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.begun.store(true, Ordering::SeqCst);
+            while self.asks.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            await_sleep(self.asks.load(Ordering::SeqCst));
+        }
+        true
+    }
+}
+
+#[test]
+fn who_wants_the_token_waits_for_the_lanes_of_one_reader() {
+    let udp = UdpConfig { domain_id: 193, interfaces: vec!["lo".into()], ..UdpConfig::default() };
+    let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
+    let (executor, seen) = (Executor::start(&config).unwrap(), Arc::new(Seen::default()));
+    let writes = DataWriterQos { history: History::KeepLast(SAMPLES as u32), ..DataWriterQos::default() };
+    let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
+    for topic in 0..READERS {
+        let seen = Arc::clone(&seen);
+        let filter = ContentFilter::new(move |_| seen.pass());
+        let writer = executor.with(|participant, now| {
+            participant.create_reader(now, endpoint::<_, SubscriberQos>(topic, reads.clone(), Some(filter)));
+            participant.create_writer(now, endpoint::<_, PublisherQos>(topic, writes.clone(), None))
+        });
+        let mut outlet = executor.outlet(writer, &writes).unwrap();
+        (0..SAMPLES).for_each(|n| write(&executor, &mut outlet, n));
+    }
+    assert_eq!(seen.count.load(Ordering::SeqCst), 0, "all lies in the lanes");
+    let before = std::thread::scope(|scope| {
+        let asks = scope.spawn(|| {
+            while !seen.begun.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            seen.asks.store(nix::unistd::gettid().as_raw(), Ordering::SeqCst);
+            executor.look(|_, _| seen.count.load(Ordering::SeqCst))
+        });
+        executor.run_once(Some(Time(0))).unwrap();
+        asks.join().unwrap()
+    });
+    assert_eq!(seen.count.load(Ordering::SeqCst), READERS * SAMPLES);
+    assert!(before <= SAMPLES, "it waited for {before} samples");
+}

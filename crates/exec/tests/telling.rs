@@ -1,0 +1,63 @@
+//! What giving the token back takes: of the stack, and of the time that the report answers for.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use taut_dcps::{Entity, StatusMask};
+use taut_exec::{Driver, Executor, ExecutorConfig};
+use taut_port_udp::UdpConfig;
+use taut_rtps::ReaderIndex;
+
+fn inline(domain_id: u32) -> Executor {
+    let udp = UdpConfig { domain_id, interfaces: vec!["lo".into()], ..UdpConfig::default() };
+    let config = ExecutorConfig { udp, local: false, driver: Driver::Inline, ..ExecutorConfig::default() };
+    Executor::start(&config).unwrap()
+}
+
+/// Where the stack of the caller is.
+#[inline(never)]
+fn stack() -> usize {
+    let here = 0_u8;
+    std::hint::black_box(&raw const here).addr()
+}
+
+fn spend(time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {}
+}
+
+#[test]
+fn news_of_many_take_no_more_stack_than_news_of_few() {
+    const MANY: u32 = 2_000;
+    // Some of them together take long enough to be noted.
+    const EACH: Duration = Duration::from_micros(20);
+    let executor = inline(191);
+    let (send, calls) = mpsc::channel();
+    for index in 0..MANY {
+        let send = send.clone();
+        let entity = Entity::Reader(ReaderIndex(index));
+        let listener = move |_| {
+            send.send(stack()).unwrap();
+            spend(EACH);
+        };
+        executor.set_listener(entity, Some(Box::new(listener)));
+    }
+    executor.with(|participant, _| {
+        (0..MANY).for_each(|n| participant.tell(Entity::Reader(ReaderIndex(n)), StatusMask::DATA_AVAILABLE));
+    });
+    let depths: Vec<usize> = calls.try_iter().collect();
+    assert_eq!(depths.len(), MANY as usize);
+    let (least, most) = (depths.iter().min().unwrap(), depths.iter().max().unwrap());
+    assert!(most - least < 4_096, "{} bytes", most - least);
+}
+
+#[test]
+fn what_holds_the_token_is_in_the_report() {
+    const LONG: Duration = Duration::from_millis(20);
+    let executor = inline(192);
+    executor.look(|_, _| {
+        spend(LONG);
+    });
+    let (class, longest) = executor.latency_report().longest_step();
+    assert!(longest >= LONG, "{class:?} {longest:?}");
+}

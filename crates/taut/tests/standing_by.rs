@@ -1,0 +1,275 @@
+//! Who drives when nobody seems to have to: users who wait without a wait, a writer that goes while its reader waits,
+//! lanes that come while the driver sleeps, code of the user's that panics where it is called.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use futures_core::Stream;
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Qos};
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Number {
+    value: u32,
+}
+
+const SOON: Duration = Duration::from_secs(5);
+
+fn config(domain_id: u32) -> Config {
+    Config { domain_id, interfaces: vec!["lo".into()], ..Config::default() }
+}
+
+/// Samples come by UDP.
+fn apart(domain_id: u32) -> Config {
+    Config { local: false, ..config(domain_id) }
+}
+
+fn reliable() -> Qos {
+    Qos::default().reliable().keep_all().transient_local()
+}
+
+fn writer(of: &DomainParticipant, topic: &str) -> DataWriter<Number> {
+    of.topic::<Number>(topic).unwrap().writer(reliable()).unwrap()
+}
+
+fn reader(of: &DomainParticipant, topic: &str) -> DataReader<Number> {
+    of.topic::<Number>(topic).unwrap().reader(reliable()).unwrap()
+}
+
+/// Calls until that says that it is done; `false` if it never does.
+fn until(mut is_done: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + SOON.into();
+    while Instant::now() < end {
+        if is_done() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Waits until a thread of this process sleeps.
+fn await_sleep(thread: i32) {
+    let sleeps = || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    };
+    assert!(until(sleeps), "the thread does not sleep");
+}
+
+#[test]
+fn who_asks_again_and_again_without_a_wait_is_served() {
+    let (a, b) = (DomainParticipant::with_config(&apart(180)), DomainParticipant::with_config(&apart(180)));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    let (writer, reader) = (writer(&a, "Asks"), reader(&b, "Asks"));
+    writer.wait_matched(SOON).unwrap();
+    // From here on this thread has had the driver's role.
+    assert!(reader.wait(Duration::from_millis(50)).is_err());
+    writer.write(&Number { value: 1 }).unwrap();
+    assert!(until(|| reader.wait(Duration::ZERO).is_ok()), "nobody drives");
+}
+
+#[test]
+fn who_waits_at_a_lane_whose_writer_goes_hears_the_next_writer() {
+    let quick = Config { spin: Duration::ZERO, ..config(182) };
+    let one = DomainParticipant::with_config(&quick).unwrap();
+    let (writer_here, reader) = (writer(&one, "Goes"), reader(&one, "Goes"));
+    reader.wait_matched(SOON).unwrap();
+    let ((begin, begun), (send, found)) = (mpsc::channel(), mpsc::channel());
+    std::thread::spawn(move || {
+        begin.send(nix::unistd::gettid().as_raw()).unwrap();
+        let outcome = reader.wait(SOON.times(10));
+        let _ = send.send(outcome.map(|()| reader.take_next().unwrap().unwrap().data.unwrap().value));
+    });
+    await_sleep(begun.recv().unwrap());
+    drop(writer_here);
+    let other = DomainParticipant::with_config(&apart(182)).unwrap();
+    let writer_there = writer(&other, "Goes");
+    writer_there.wait_matched(SOON).unwrap();
+    writer_there.write(&Number { value: 7 }).unwrap();
+    assert_eq!(found.recv_timeout(SOON.into()).map(Result::unwrap), Ok(7), "it sleeps on");
+}
+
+/// Waits until nothing happens for longer than there is between two announcements of who has just started:
+/// whoever drives sleeps.
+fn settle(participant: &DomainParticipant) {
+    let mut before = participant.stats().tokens;
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let now = participant.stats().tokens;
+        if now == before + 1 {
+            return;
+        }
+        before = now;
+    }
+}
+
+#[test]
+fn a_lane_that_comes_while_the_driver_sleeps_wakes_it() {
+    let seldom = Duration::from_secs(600);
+    let quiet = Config { announcement_period: seldom, lease_duration: seldom.times(3), ..config(183) };
+    let a = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..quiet.clone() }).unwrap();
+    let b = DomainParticipant::with_config(&quiet).unwrap();
+    let topic = |of: &DomainParticipant| of.topic::<Number>("Late").unwrap();
+    let writer = topic(&a).writer(Qos::default().best_effort()).unwrap();
+    let run = || a.run_once(Duration::from_millis(1)).unwrap();
+    let knows = || {
+        run();
+        b.discovered_endpoints().iter().any(|found| found.guid == writer.guid())
+    };
+    assert!(until(knows));
+    // It matches at once, the writer only with its next step.
+    let reader = topic(&b).reader(Qos::default().best_effort()).unwrap();
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    settle(&b);
+    let is_matched = || {
+        run();
+        writer.publication_matched_status().current_count == 1
+    };
+    assert!(until(is_matched));
+    writer.write(&Number { value: 7 }).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(7), "the driver sleeps on");
+}
+
+/// A waker that a test can count, and that panics if it is told to.
+struct Bell {
+    panics: bool,
+    rung: mpsc::Sender<()>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        let _ = self.rung.send(());
+        assert!(!self.panics, "on purpose");
+    }
+}
+
+/// Polls a stream once with a waker of its own. Returns what shows whether that waker is still kept.
+fn poll_once(samples: impl Stream, panics: bool, rung: &mpsc::Sender<()>) -> Weak<Bell> {
+    let bell = Arc::new(Bell { panics, rung: rung.clone() });
+    let (kept, waker) = (Arc::downgrade(&bell), Waker::from(bell));
+    let samples = std::pin::pin!(samples);
+    assert!(matches!(samples.poll_next(&mut Context::from_waker(&waker)), Poll::Pending));
+    kept
+}
+
+#[test]
+fn a_stream_that_moves_from_task_to_task_keeps_the_last_of_their_wakers() {
+    let one = DomainParticipant::with_config(&config(184)).unwrap();
+    let reader = reader(&one, "Moves");
+    let (rung, _) = mpsc::channel();
+    let mut samples = reader.samples();
+    let wakers: Vec<_> = (0..100).map(|_| poll_once(&mut samples, false, &rung)).collect();
+    let kept = || wakers.iter().filter(|kept| kept.strong_count() > 0).count();
+    assert_eq!(kept(), 1, "of tasks that are over, too");
+    drop(samples);
+    assert_eq!(kept(), 0, "nobody waits any more");
+}
+
+#[test]
+fn a_waker_that_panics_stops_nobody() {
+    let (a, b) = (DomainParticipant::with_config(&apart(185)), DomainParticipant::with_config(&apart(185)));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    let (first, broken) = (writer(&a, "Breaks"), reader(&b, "Breaks"));
+    let (second, reader) = (writer(&a, "Goes on"), reader(&b, "Goes on"));
+    first.wait_matched(SOON).unwrap();
+    second.wait_matched(SOON).unwrap();
+    broken.wait_matched(SOON).unwrap();
+    reader.wait_matched(SOON).unwrap();
+    let (rung, wakes) = mpsc::channel();
+    let mut samples = broken.samples();
+    poll_once(&mut samples, true, &rung);
+    first.write(&Number { value: 1 }).unwrap();
+    wakes.recv_timeout(SOON.into()).unwrap();
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    second.write(&Number { value: 2 }).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(2), "nobody drives any more");
+}
+
+#[test]
+fn who_panics_while_it_polls_leaves_the_driving_to_others() {
+    let inline = Config { driver: Driver::Inline, ..config(186) };
+    let inline = DomainParticipant::with_config(&inline).unwrap();
+    let polls = catch_unwind(AssertUnwindSafe(|| inline.poll_while(|| panic!("on purpose"))));
+    assert!(polls.is_err());
+    assert_eq!(inline.run_once(Duration::ZERO), Ok(()));
+}
+
+/// What a listener owns.
+struct Owned {
+    ends: Option<mpsc::Sender<()>>,
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        drop(self.ends.take());
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_listener_that_goes_while_it_runs_and_panics_then_stops_nobody() {
+    let (a, b) = (DomainParticipant::with_config(&apart(187)), DomainParticipant::with_config(&apart(187)));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    let (first, replaced) = (writer(&a, "Replaced"), reader(&b, "Replaced"));
+    let (second, reader) = (writer(&a, "Goes on"), reader(&b, "Goes on"));
+    first.wait_matched(SOON).unwrap();
+    second.wait_matched(SOON).unwrap();
+    replaced.wait_matched(SOON).unwrap();
+    reader.wait_matched(SOON).unwrap();
+    let ((begin, begun), (end, is_to_end), (ends, ended)) =
+        (mpsc::channel(), mpsc::channel::<()>(), mpsc::channel());
+    let owned = Owned { ends: Some(ends) };
+    replaced.on_data_available(move |_| {
+        let _ = &owned;
+        begin.send(()).unwrap();
+        let _ = is_to_end.recv();
+    });
+    first.write(&Number { value: 1 }).unwrap();
+    begun.recv_timeout(SOON.into()).unwrap();
+    replaced.set_listener(|_| ());
+    drop(end);
+    assert_eq!(ended.recv_timeout(SOON.into()), Err(mpsc::RecvTimeoutError::Disconnected));
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    second.write(&Number { value: 2 }).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(2), "nobody drives any more");
+}
+
+#[test]
+fn a_writer_that_a_listener_makes_while_another_goes_keeps_what_it_has() {
+    const PERIOD: Duration = Duration::from_millis(20);
+    let one = DomainParticipant::with_config(&config(188)).unwrap();
+    let topic = one.topic::<Number>("Again").unwrap();
+    let qos = Qos::default().reliable().deadline(PERIOD);
+    let (first, reader) = (topic.writer(qos.clone()).unwrap(), topic.reader(qos.clone()).unwrap());
+    reader.wait_matched(SOON).unwrap();
+    let (send, made) = mpsc::channel();
+    let mut topic = Some(topic);
+    reader.set_listener(move |_| {
+        if let Some(topic) = topic.take() {
+            send.send(topic.writer(qos.clone()).unwrap()).unwrap();
+        }
+    });
+    drop(first);
+    let second = made.recv_timeout(SOON.into()).unwrap();
+    second.write(&Number { value: 1 }).unwrap();
+    assert!(until(|| second.offered_deadline_missed_status().total_count > 0), "nobody watches its deadline");
+}
+
+#[test]
+fn a_participant_that_cannot_start_tells_nobody_of_itself() {
+    let peer = DomainParticipant::with_config(&config(189)).unwrap();
+    let name = |name: &str| Config { name: name.into(), ..config(189) };
+    // No system has so many.
+    let refused = Config { driver_cpus: vec![1_023], ..name("refused") };
+    assert!(DomainParticipant::with_config(&refused).is_err());
+    let _later = DomainParticipant::with_config(&name("later")).unwrap();
+    let is_known = |name: &str| peer.discovered_participants().iter().any(|found| found.name == name);
+    assert!(until(|| is_known("later")));
+    assert!(until(|| !is_known("refused")), "it is taken for alive");
+}
