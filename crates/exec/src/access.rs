@@ -68,10 +68,13 @@ impl Executor {
         Some(Outlet::new(index, link, route, qos, promise, self.inner.tells_anatomy))
     }
 
-    /// Forgets where a writer's lane leads.
-    pub fn remove_outlet(&self, index: WriterIndex) {
-        self.inner.joins.remove_route(index);
-        self.inner.promises.remove(index);
+    /// Deletes a writer and all that is known of it, before the next one gets its place in the table.
+    pub fn delete_writer(&self, index: WriterIndex) {
+        self.inner.with(|participant, now| {
+            participant.delete_writer(now, index);
+            self.inner.joins.remove_route(index);
+            self.inner.promises.remove(index);
+        });
     }
 
     /// Takes the next sample that was not read before and gives it to `out`, which is called with the

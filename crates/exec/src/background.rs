@@ -11,6 +11,7 @@ use taut_base::{Error, Result};
 use taut_lock::Mutex;
 
 use crate::config::ExecutorConfig;
+use crate::driving::Driving;
 use crate::executor::Inner;
 use crate::hooks;
 use crate::role::GRACE;
@@ -104,10 +105,12 @@ fn run(inner: &Inner) {
     }
     while !inner.closing.load(Ordering::SeqCst) {
         if inner.role.claim_background() {
+            let role = Driving::new(inner);
+            role.note_driven();
             while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_wanted() {
                 inner.drive_once(None);
             }
-            inner.release_role();
+            drop(role);
         }
         stand_by(inner);
     }

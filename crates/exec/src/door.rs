@@ -45,20 +45,6 @@ impl Door {
         !self.writers.lock().is_empty()
     }
 
-    /// The calling thread is the one that waits here; `false` if there is one.
-    pub(crate) fn begin_parking(&self) -> bool {
-        let mut parked = self.parked.lock();
-        let free = parked.is_none();
-        if free {
-            *parked = Some(std::thread::current());
-        }
-        free
-    }
-
-    pub(crate) fn end_parking(&self) {
-        *self.parked.lock() = None;
-    }
-
     /// Wakes the thread that waits here.
     pub(crate) fn wake(&self) {
         // Without the lock: on one core the woken thread runs at once, and would wait for it.
@@ -94,6 +80,8 @@ pub(crate) struct Table {
     doors: Mutex<Vec<Option<Arc<Door>>>>,
     /// How many lanes lead to them, so that a participant without any pays one load.
     lanes: AtomicUsize,
+    /// How many threads wait at a door.
+    parked: AtomicUsize,
     /// How many watch.
     watchers: AtomicUsize,
     /// Every door is watched, by who drives and then takes.
@@ -148,10 +136,27 @@ impl Table {
         self.has_lanes() && (self.watches_all || self.watchers.load(Ordering::SeqCst) > 0)
     }
 
-    /// Wakes the thread that waits for a reader, if one does, as the protocol has news for it.
+    /// The calling thread is the one that waits at a door; `false` if there is one.
+    pub fn begin_parking(&self, door: &Door) -> bool {
+        let mut parked = door.parked.lock();
+        let free = parked.is_none();
+        if free {
+            *parked = Some(std::thread::current());
+            self.parked.fetch_add(1, Ordering::SeqCst);
+        }
+        free
+    }
+
+    pub fn end_parking(&self, door: &Door) {
+        *door.parked.lock() = None;
+        self.parked.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes the thread that waits for a reader, if one does, as the protocol has news for it: also of the end of its last
+    /// lane.
     pub fn wake(&self, entity: Entity) {
         if let Entity::Reader(index) = entity
-            && self.has_lanes()
+            && self.parked.load(Ordering::SeqCst) > 0
             && let Some(door) = self.get(index)
         {
             door.wake();

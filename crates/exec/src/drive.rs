@@ -11,6 +11,7 @@ use taut_rtps::TxClass;
 
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::core::Core;
+use crate::driving::Driving;
 use crate::executor::Inner;
 use crate::jobs::JobClass;
 use crate::neighbours::FIRST_SOURCE;
@@ -28,6 +29,7 @@ impl Inner {
     /// Drives until `ready` gives a value. The caller has the role.
     pub fn drive_until<R>(
         &self,
+        role: &Driving,
         until: Option<Time>,
         ready: &mut impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
     ) -> Option<R> {
@@ -39,6 +41,7 @@ impl Inner {
             if found.is_some() || until.is_some_and(|until| until <= now) {
                 return self.stop_driving(core, found);
             }
+            role.note_driven();
             let readable = self.sleep(core, now, until);
             if !readable.is_any() {
                 // Rung, most likely by the writer whose sample is waited for: that comes before all else.
@@ -201,7 +204,7 @@ impl Inner {
 
     /// Between two steps: whoever waits for the token gets it, and what was left for its holder is run and sent.
     /// So a write waits for one step that has begun and for no other, but those of writes.
-    fn give_way(&self, core: &mut MutexGuard<'_, Core>) {
+    pub fn give_way(&self, core: &mut MutexGuard<'_, Core>) {
         self.let_others(core);
         if self.writes.is_any() {
             self.run_writes(core);

@@ -17,10 +17,11 @@ use crate::clock::monotonic_now;
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::core::Core;
 use crate::door::{Table, TableDoors};
+use crate::driving::Driving;
 use crate::frames::Frames;
 use crate::hand::Hand;
 use crate::holding::Holding;
-use crate::hooks::{Hooks, Listener};
+use crate::hooks::{Hooks, Listener, Waits};
 use crate::jobs::{JobClass, LatencyReport};
 use crate::left::Left;
 use crate::local::{self, Joins};
@@ -176,12 +177,14 @@ impl Executor {
         if config.lock_process {
             inner.prefault();
         }
-        let background = match config.driver {
-            Driver::Inline => None,
-            Driver::Threaded | Driver::Polling => Some(background::spawn(&inner, config)?),
-        };
-        *inner.background_thread.lock() = background.as_ref().map(|background| background.thread().clone());
-        Ok(Executor { inner, background, is_guest: false })
+        // Without a thread it leaves again, as others have heard of it.
+        let mut executor = Executor { inner, background: None, is_guest: false };
+        if config.driver != Driver::Inline {
+            let background = background::spawn(&executor.inner, config)?;
+            *executor.inner.background_thread.lock() = Some(background.thread().clone());
+            executor.background = Some(background);
+        }
+        Ok(executor)
     }
 
     /// Runs `call` with the participant and sends what came of it, all from this thread.
@@ -219,8 +222,9 @@ impl Executor {
         if self.inner.role.claim() != Claim::Taken {
             return refused("another thread drives: it is in run_once, too, or waits for samples");
         }
+        let role = Driving::new(&self.inner);
+        role.note_driven();
         self.inner.drive_once(until);
-        self.inner.release_role();
         Ok(())
     }
 
@@ -242,9 +246,19 @@ impl Executor {
         self.inner.hooks.set_listener(entity, listener)
     }
 
-    /// Wakes a task at the next news of an entity.
-    pub fn register_waker(&self, entity: Entity, waker: &std::task::Waker) {
-        self.inner.hooks.register(entity, waker);
+    /// Who waits for news of an entity, with one waker at a time.
+    pub fn waits(&self, entity: Entity) -> Waits {
+        self.inner.hooks.waits(entity)
+    }
+
+    /// Wakes a task at the next news, in place of the last that waited there.
+    pub fn register_waker(&self, waits: &Waits, waker: &std::task::Waker) {
+        self.inner.hooks.register(waits, waker);
+    }
+
+    /// Nobody waits there any more.
+    pub fn forget_waker(&self, waits: &Waits) {
+        self.inner.hooks.forget(waits);
     }
 
     /// Forgets listener and wakers of an entity.
@@ -257,7 +271,7 @@ impl Executor {
         self.background.is_some()
     }
 
-    /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 20 kB; the rest without it.
+    /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 40 kB; the rest without it.
     pub fn latency_report(&self) -> LatencyReport {
         let accounts = self.inner.peek(|core| core.accounts.clone());
         accounts.report()
@@ -569,11 +583,14 @@ impl Inner {
         busy
     }
 
-    pub fn finish(&self, core: MutexGuard<'_, Core>) -> bool {
+    pub fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> bool {
         if core.participant.is_quiet() {
             return self.let_go(core, false);
         }
-        self.tell(core);
+        // Not one within the other: there may be many.
+        while self.tell(core) {
+            core = self.await_token().0;
+        }
         true
     }
 
@@ -616,9 +633,8 @@ impl Inner {
         loop {
             let claim = self.role.claim();
             if claim == Claim::Taken {
-                let result = self.drive_until(until, &mut ready);
-                self.release_role();
-                return result;
+                let role = Driving::new(self);
+                return self.drive_until(&role, until, &mut ready);
             }
             let seen = self.role.start_following();
             let found = self.look(&mut ready);
@@ -665,19 +681,6 @@ impl Inner {
         }
     }
 
-    pub fn release_role(&self) {
-        if self.role.release() {
-            self.unpark_background();
-        }
-        if self.holding.until() != Time::NEVER {
-            // Nobody may drive now who would send it.
-            let mut core = self.enter();
-            self.release(&mut core);
-            self.send(&mut core, TxClass::Data);
-            self.give_back(core);
-        }
-    }
-
     /// Has the background thread drive if nobody does.
     fn call_background(&self) {
         if self.role.call_background() {
@@ -685,7 +688,7 @@ impl Inner {
         }
     }
 
-    fn unpark_background(&self) {
+    pub fn unpark_background(&self) {
         if let Some(thread) = self.background_thread.lock().as_ref() {
             thread.unpark();
         }

@@ -4,15 +4,14 @@ use std::sync::atomic::Ordering;
 
 use taut_base::{Duration, Time};
 use taut_dcps::{Endpoint, Entity, Selection, TypeSupport, Write};
-use taut_mem::lane::Short;
-use taut_mem::{Bytes, Pool};
+use taut_mem::Bytes;
 use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now};
 use crate::executor::QUEUE;
-use crate::{Driver, Executor, ExecutorConfig, Memory, Outlet, Patience, Payload};
+use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
 fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
     let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
@@ -51,9 +50,7 @@ pub(crate) fn new_write() -> Write {
 }
 
 pub(crate) fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
-    let (mut pool, mut short) = (Pool::new(0, 0), Short::zeros(4).unwrap());
-    short.copy_from_slice(&n.to_le_bytes());
-    let payload = &mut Payload::of(&mut pool, Memory::Short(short), 4);
+    let payload = &mut Payload::short(&n.to_le_bytes());
     executor.publish(outlet, new_write(), payload, Patience::KeepLast, Moment::now()).unwrap();
 }
 

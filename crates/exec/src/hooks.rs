@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 
 use taut_dcps::{Entity, StatusMask};
@@ -57,6 +57,13 @@ pub(crate) fn runs_listener() -> bool {
     TELLS.get().depth > 0
 }
 
+/// Calls what is the user's. A panic ends neither the thread that drives nor the call that happens to bring the news.
+fn call_users(what: &str, call: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(call)).is_err() {
+        log::error!("{what} has panicked");
+    }
+}
+
 struct ListenerCell {
     pending: AtomicU32,
     call: Mutex<Listener>,
@@ -84,7 +91,14 @@ impl ListenerCell {
 #[derive(Default)]
 struct Hook {
     listener: Option<Arc<ListenerCell>>,
-    wakers: Vec<Waker>,
+    /// By who waits.
+    wakers: Vec<(u64, Waker)>,
+}
+
+/// A place to wait at for news of an entity.
+pub struct Waits {
+    entity: Entity,
+    id: u64,
 }
 
 /// The hooks of all entities.
@@ -93,6 +107,8 @@ pub(crate) struct Hooks {
     hooks: Mutex<BTreeMap<Entity, Hook>>,
     /// How many there are, so that a participant without any pays one load.
     count: AtomicUsize,
+    /// Places to wait at that there were.
+    places: AtomicU64,
 }
 
 impl Hooks {
@@ -105,13 +121,33 @@ impl Hooks {
         before.is_some()
     }
 
-    /// Wakes a task at the next news of an entity.
-    pub fn register(&self, entity: Entity, waker: &Waker) {
-        self.change(entity, |hook| {
-            if !hook.wakers.iter().any(|known| known.will_wake(waker)) {
-                hook.wakers.push(waker.clone());
-            }
+    /// A place to wait at.
+    pub fn waits(&self, entity: Entity) -> Waits {
+        Waits { entity, id: self.places.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Wakes a task at the next news, in place of the last that waited there.
+    pub fn register(&self, waits: &Waits, waker: &Waker) {
+        let fresh = (waits.id, waker.clone());
+        let old =
+            self.change(waits.entity, |hook| match hook.wakers.iter_mut().find(|(id, _)| *id == waits.id) {
+                Some(known) => Some(std::mem::replace(known, fresh)),
+                None => {
+                    hook.wakers.push(fresh);
+                    None
+                }
+            });
+        // What it keeps may own entities, whose end comes back here: it is dropped without the lock.
+        drop(old);
+    }
+
+    /// Nobody waits there any more.
+    pub fn forget(&self, waits: &Waits) {
+        let old = self.change(waits.entity, |hook| {
+            let at = hook.wakers.iter().position(|(id, _)| *id == waits.id);
+            at.map(|at| hook.wakers.swap_remove(at))
         });
+        drop(old);
     }
 
     /// Is there a listener or a waker?
@@ -154,10 +190,14 @@ impl Hooks {
             Some(hook) => (hook.listener.clone(), std::mem::take(&mut hook.wakers)),
             None => return,
         };
-        wakers.into_iter().for_each(Waker::wake);
+        for (_, waker) in wakers {
+            call_users("a waker", || waker.wake());
+        }
         if let Some(listener) = listener.filter(|_| kinds != StatusMask::NONE) {
             let _telling = Telling::of(self);
             listener.tell(kinds);
+            // If it was taken away meanwhile, what it owns ends here.
+            call_users("the end of a listener", || drop(listener));
         }
     }
 }

@@ -208,7 +208,7 @@ impl fmt::Display for LatencyReport {
 struct Times {
     /// Most steps do not wait.
     zeros: u64,
-    histogram: Histogram<u32>,
+    histogram: Histogram<u64>,
     /// The longest before the last [`Times::take_recent`], and since.
     longest_ns: u64,
     recent_ns: u64,
@@ -414,6 +414,15 @@ mod tests {
         let Spread { p50, p99, p999, longest } = times.spread();
         assert_eq!((p50, p99, longest), (Duration::ZERO, Duration::ZERO, 50 * US));
         assert!(p999 > 45 * US, "{p999:?}");
+    }
+
+    #[test]
+    fn more_steps_than_32_bits_count_are_spread_as_they_came() {
+        let mut times = Times::default();
+        times.note(50_000);
+        (0..2).for_each(|_| times.histogram.record_n(50_000, u32::MAX.into()).unwrap());
+        let Spread { p50, p999, .. } = times.spread();
+        assert_eq!([p50, p999], [50 * US; 2]);
     }
 
     #[test]

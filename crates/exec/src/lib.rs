@@ -16,6 +16,7 @@ mod config;
 mod core;
 mod door;
 mod drive;
+mod driving;
 mod executor;
 #[cfg(test)]
 mod executor_tests;
@@ -61,7 +62,7 @@ pub use config::{
 };
 pub use door::Door;
 pub use executor::{Executor, Stats};
-pub use hooks::Listener;
+pub use hooks::{Listener, Waits};
 pub use jobs::{JobClass, JobReport, LatencyReport, Spread};
 pub use memory::Memory;
 pub use outlet::Outlet;

@@ -20,6 +20,7 @@ use taut_rtps::WriterIndex;
 
 use crate::core::Core;
 use crate::executor::Inner;
+use crate::jobs::JobClass;
 use crate::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::outlet::Route;
 use crate::ringer::Ringer;
@@ -358,6 +359,8 @@ impl Inner {
         let lane = LaneReader::attach(lane, feedback, false);
         let from = self.read_lane(&mut core, writer, reader, lane, ringer);
         self.give_back(core);
+        // A driver that sleeps since before has told no writer to wake it.
+        self.kick();
         match from {
             None => route.remove(reader),
             Some(_) if writer.prefix == reader.prefix => {}
@@ -404,7 +407,7 @@ impl Inner {
     }
 
     /// Empties the lanes that somebody waits for: who watches a reader, or a writer that wants room.
-    pub fn pull_lanes(&self, core: &mut Core) {
+    pub fn pull_lanes(&self, core: &mut MutexGuard<'_, Core>) {
         if !self.doors.has_lanes() {
             return;
         }
@@ -415,8 +418,14 @@ impl Inner {
                 let side = door.side();
                 side.is_awaited() || (self.doors.watches(&door) && side.is_ready())
             };
-            if wanted && core.participant.pull(core.now, door.index) {
-                door.ring_writers();
+            if wanted {
+                self.run(core, JobClass::ReceiveUser, |core, _| {
+                    if core.participant.pull(core.now, door.index) {
+                        door.ring_writers();
+                    }
+                    1
+                });
+                self.give_way(core);
             }
         }
     }

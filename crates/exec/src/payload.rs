@@ -55,6 +55,14 @@ impl<'a> Payload<'a> {
         Payload { len: len.min(buffer.len()), at: At::Buffer(pool, Some(buffer)), place: None }
     }
 
+    /// A copy of bytes that are short enough for a cell; of more than that none.
+    pub fn short(bytes: &[u8]) -> Payload<'static> {
+        let mut short = Short::zeros(bytes.len()).unwrap_or(Short::EMPTY);
+        let len = short.len();
+        short.copy_from_slice(bytes.get(..len).unwrap_or_default());
+        Payload { len, at: At::Short(short), place: None }
+    }
+
     /// The first `len` bytes of `memory`; `pool` is for a copy that others than a lane's readers need.
     pub fn of(pool: &'a mut Pool, memory: Memory, len: usize) -> Payload<'a> {
         let all = memory.len();

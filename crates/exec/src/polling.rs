@@ -12,6 +12,7 @@ use taut_lock::Mutex;
 
 use crate::burst;
 use crate::clock::monotonic_now;
+use crate::driving::Driving;
 use crate::executor::{Executor, Inner};
 use crate::hand::Hand;
 use crate::ports::QUEUES;
@@ -254,12 +255,13 @@ impl Executor {
             let text = "another thread drives: it is in poll_while or run_once, or waits for samples";
             return Err(Error::PreconditionNotMet(text.into()));
         }
-        let polls = self.inner.begin_polling();
+        // Given back in this order, whatever `goes_on` does.
+        let role = Driving::new(&self.inner);
+        role.note_driven();
+        let _polls = self.inner.begin_polling();
         while goes_on() {
             self.inner.drive_once(Some(monotonic_now() + LOOKS_WHETHER));
         }
-        drop(polls);
-        self.inner.release_role();
         Ok(())
     }
 }

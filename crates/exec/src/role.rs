@@ -90,11 +90,14 @@ impl Role {
         self.wanted.load(Ordering::SeqCst) > 0
     }
 
-    /// Gives the role back. Returns whether the background thread has to be woken for it.
-    pub fn release(&self) -> bool {
+    /// Gives the role back. A user who has not driven has not come: the background thread is not to leave the driving to
+    /// one who only asks. Returns whether the background thread has to be woken for it.
+    pub fn release(&self, has_driven: bool) -> bool {
         // Nobody else changes it meanwhile.
         let state = self.state.load(Ordering::Relaxed);
-        self.state.store((state & !WHO).wrapping_add(CHANGE), Ordering::SeqCst);
+        let free = state & !WHO;
+        let next = if has_driven { free.wrapping_add(CHANGE) } else { free.wrapping_sub(CHANGE) };
+        self.state.store(next, Ordering::SeqCst);
         if self.followers.load(Ordering::SeqCst) > 0 {
             self.tell_followers();
         }

@@ -3,8 +3,8 @@
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering, fence};
 use std::time::Duration;
 
-pub(crate) use crossbeam_queue::ArrayQueue;
 use rustix::thread::futex::{self, Flags, Timespec};
+pub(crate) use taut_lock::Mutex;
 
 /// Sleeps for so long, for ever without a limit, while a word has this value; or not, for no reason.
 pub(crate) fn sleep_at(word: &AtomicU32, value: u32, longest: Option<Duration>) {

@@ -42,12 +42,10 @@ impl Core {
 }
 
 impl Inner {
-    /// Gives the token back with all that there is to tell.
+    /// Gives the token back with all that there is to tell. Returns whether there were more news than that.
     #[cold]
-    pub fn tell(&self, mut core: MutexGuard<'_, Core>) {
-        while let Some(line) = core.participant.poll_log() {
-            log::warn!("{line}");
-        }
+    pub fn tell(&self, mut core: MutexGuard<'_, Core>) -> bool {
+        let lines: Vec<String> = std::iter::from_fn(|| core.participant.poll_log()).collect();
         let mut news = [(Entity::Participant, StatusMask::NONE); NEWS];
         let (mut count, mut kinds, mut has_own) = (0, StatusMask::NONE, false);
         for slot in &mut news {
@@ -72,35 +70,34 @@ impl Inner {
         // Most of the time there is nothing between the last step and the listeners.
         let began = (matches.is_empty() && rare.is_none()).then_some(core.now);
         self.let_go(core, count > 0);
+        // A logger is the user's, too.
+        lines.iter().for_each(|line| log::warn!("{line}"));
         self.join(matches);
         if let Some(record) = rare.as_ref().and_then(|rare| rare.record.as_ref()) {
             log::warn!("{}", record.for_log());
         }
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));
         self.tell_of(news.iter().take(count));
-        if let Some(began) = began {
-            self.note_listeners(began);
-        }
+        let noted = began.is_some_and(|began| self.note_listeners(began));
         if let Some(task) = rare.and_then(|rare| rare.report) {
             self.report(task);
         }
         drop(telling);
-        if more_news {
-            self.finish(self.await_token().0);
-        }
+        more_news || noted
     }
 
-    /// Listeners have run since then.
-    fn note_listeners(&self, began: Time) {
+    /// Listeners have run since then. Returns whether there may be more to tell: that they did so for long.
+    fn note_listeners(&self, began: Time) -> bool {
         let ran = monotonic_now().since(began);
         if ran < recorder::LONG_LISTENERS {
-            return;
+            return false;
         }
         let mut core = self.enter();
         if core.recorder.note(Activity::Listeners, began, Duration::ZERO, ran, 0) {
             core.record(RecordCause::LongStep(Activity::Listeners));
         }
-        self.finish(core);
+        self.let_go(core, false);
+        true
     }
 
     /// Tells who waits for news, and runs the listeners.

@@ -149,7 +149,7 @@ impl Executor {
     /// Waits at the door while all samples come from writers of this process, who wake this thread and no
     /// other. `None` if that is not, or no longer, so: the port is the place to wait then.
     fn park(&self, door: &Door, until: Option<Time>) -> Option<bool> {
-        if !door.begin_parking() {
+        if !self.inner.doors.begin_parking(door) {
             return None;
         }
         let found = loop {
@@ -170,7 +170,7 @@ impl Executor {
             }
         };
         door.bell.disarm();
-        door.end_parking();
+        self.inner.doors.end_parking(door);
         found
     }
 

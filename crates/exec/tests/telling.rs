@@ -50,14 +50,3 @@ fn news_of_many_take_no_more_stack_than_news_of_few() {
     let (least, most) = (depths.iter().min().unwrap(), depths.iter().max().unwrap());
     assert!(most - least < 4_096, "{} bytes", most - least);
 }
-
-#[test]
-fn what_holds_the_token_is_in_the_report() {
-    const LONG: Duration = Duration::from_millis(20);
-    let executor = inline(192);
-    executor.look(|_, _| {
-        spend(LONG);
-    });
-    let (class, longest) = executor.latency_report().longest_step();
-    assert!(longest >= LONG, "{class:?} {longest:?}");
-}

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use taut_cdr::DdsType;
 use taut_dcps::Entity;
+use taut_exec::Waits;
 
 use crate::reader::{DataReader, Sample, take_next};
 
@@ -13,17 +14,19 @@ use crate::reader::{DataReader, Sample, take_next};
 /// what it waits for, and says so in the log; it never does elsewhere.
 pub struct Samples<'a, T> {
     reader: &'a DataReader<T>,
+    waits: Waits,
 }
 
 impl<'a, T: DdsType> Samples<'a, T> {
     pub(crate) fn new(reader: &'a DataReader<T>) -> Samples<'a, T> {
         reader.executor.watch(&reader.door);
-        Samples { reader }
+        Samples { reader, waits: reader.executor.waits(Entity::Reader(reader.index)) }
     }
 }
 
 impl<T> Drop for Samples<'_, T> {
     fn drop(&mut self) {
+        self.reader.executor.forget_waker(&self.waits);
         self.reader.executor.unwatch(&self.reader.door);
     }
 }
@@ -32,9 +35,9 @@ impl<T: DdsType> Stream for Samples<'_, T> {
     type Item = Sample<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Sample<T>>> {
-        let DataReader { executor, index, door, .. } = self.reader;
+        let DataReader { executor, door, .. } = self.reader;
         // Registered before the look: a sample that comes in between wakes the task.
-        executor.register_waker(Entity::Reader(*index), context.waker());
+        executor.register_waker(&self.waits, context.waker());
         match take_next(executor, door) {
             Some(sample) => Poll::Ready(Some(sample)),
             None => match executor.may_wait() {

@@ -338,8 +338,7 @@ impl<T> Drop for DataWriter<T> {
             let _ = self.executor.wait_for_acknowledgments(outlet, longest);
         }
         self.executor.remove_hooks(Entity::Writer(self.index));
-        self.executor.with(|participant, now| participant.delete_writer(now, self.index));
-        self.executor.remove_outlet(self.index);
+        self.executor.delete_writer(self.index);
     }
 }
 

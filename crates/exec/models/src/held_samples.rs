@@ -172,7 +172,7 @@ fn who_stops_driving_leaves_nothing() {
             let model = Arc::clone(&model);
             thread::spawn(move || {
                 // As `Inner::release_role` has it.
-                model.role.release();
+                model.role.release(true);
                 if model.holding.until() != Time::NEVER {
                     let mut core = model.core.lock().unwrap();
                     model.send(&mut core);

@@ -16,7 +16,7 @@ fn nobody_sleeps_beside_a_role_that_is_free() {
         let look = role.look();
         let user = {
             let role = Arc::clone(&role);
-            thread::spawn(move || role.release())
+            thread::spawn(move || role.release(true))
         };
         let mut user = Some(user);
         role.rest_while(look, || {
@@ -41,7 +41,30 @@ fn one_has_it() {
         let is_background = background.join().unwrap();
         assert_eq!(claim == Claim::Taken, !is_background);
         let before = role.look();
-        role.release();
+        role.release(true);
         assert!(role.look() != before && role.look().0, "it is free, and has moved");
+    });
+}
+
+/// A user who only asks is no reason to go on standing by.
+#[test]
+fn who_does_not_drive_has_not_come() {
+    explore(|| {
+        let role = Arc::new(Role::default());
+        let before = role.look();
+        let user = {
+            let role = Arc::clone(&role);
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    if role.claim() == Claim::Taken {
+                        role.release(false);
+                    }
+                }
+            })
+        };
+        let meanwhile = role.look();
+        assert!(meanwhile == before || meanwhile.1, "it is free as before, or just asked for");
+        user.join().unwrap();
+        assert!(role.look() == before && role.claim_background());
     });
 }

@@ -83,68 +83,15 @@ pub(crate) fn sleep_at(_: &AtomicU32, _: u32, _: Option<Duration>) {
 
 pub(crate) fn wake_all(_: &AtomicU32) {}
 
-/// The queue as crossbeam has it: who leaves something takes a place first and fills it then. Who takes out what lies
-/// there waits for a place that is not filled yet, and the thread that is to fill it may be kept from the processor by
-/// the one that waits: so here nobody is to.
-pub(crate) struct ArrayQueue<W> {
-    room: usize,
-    head: loom::sync::atomic::AtomicUsize,
-    tail: loom::sync::atomic::AtomicUsize,
-    places: Vec<Place<W>>,
-}
+/// The lock of crates/lock, whose guard needs no look for poison.
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
-struct Place<W> {
-    is_filled: loom::sync::atomic::AtomicBool,
-    content: std::sync::Mutex<Option<W>>,
-}
-
-impl<W> ArrayQueue<W> {
-    pub fn new(room: usize) -> ArrayQueue<W> {
-        let end = || loom::sync::atomic::AtomicUsize::new(0);
-        let place = || Place {
-            is_filled: loom::sync::atomic::AtomicBool::new(false),
-            content: std::sync::Mutex::default(),
-        };
-        let (head, tail) = (end(), end());
-        ArrayQueue { room, head, tail, places: std::iter::repeat_with(place).take(room).collect() }
+impl<T> Mutex<T> {
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(loom::sync::Mutex::new(value))
     }
 
-    pub fn push(&self, write: W) -> Result<(), W> {
-        let has_room = |tail: usize| {
-            let head = self.head.load(Ordering::SeqCst);
-            (tail.wrapping_sub(head) < self.room).then(|| tail + 1)
-        };
-        match self.tail.fetch_update(Ordering::SeqCst, Ordering::SeqCst, has_room) {
-            Err(_) => Err(write),
-            Ok(tail) => {
-                let place = &self.places[tail % self.room];
-                *place.content.lock().unwrap() = Some(write);
-                place.is_filled.store(true, Ordering::Release);
-                Ok(())
-            }
-        }
-    }
-
-    /// Only the token's holder does.
-    pub fn pop(&self) -> Option<W> {
-        if self.is_empty() {
-            return None;
-        }
-        let head = self.head.load(Ordering::Relaxed);
-        let place = &self.places[head % self.room];
-        assert!(place.is_filled.load(Ordering::Acquire), "it waits for who is about to leave a write");
-        let write = place.content.lock().unwrap().take();
-        place.is_filled.store(false, Ordering::Relaxed);
-        self.head.fetch_add(1, Ordering::SeqCst);
-        write
-    }
-
-    pub fn len(&self) -> usize {
-        let head = self.head.load(Ordering::SeqCst);
-        self.tail.load(Ordering::SeqCst).saturating_sub(head)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    pub fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+        self.0.lock().unwrap()
     }
 }

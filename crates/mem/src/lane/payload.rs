@@ -33,6 +33,9 @@ pub struct Short {
 }
 
 impl Short {
+    /// No bytes.
+    pub const EMPTY: Short = Short { words: [0; INLINE_WORDS], len: 0 };
+
     /// What a [`Short`] is aligned to.
     pub const ALIGN: usize = align_of::<Short>();
 
@@ -114,7 +117,7 @@ impl DerefMut for Short {
 impl Default for Payload {
     /// No bytes.
     fn default() -> Payload {
-        Payload::Short(Short { words: [0; INLINE_WORDS], len: 0 })
+        Payload::Short(Short::EMPTY)
     }
 }
 

@@ -1,0 +1,47 @@
+//! The driver's role in the hands of a thread: given back whatever becomes of that thread.
+
+use std::cell::Cell;
+
+use taut_base::Time;
+use taut_rtps::TxClass;
+
+use crate::executor::Inner;
+
+/// While it lives the calling thread has the role, which it gives back also if it panics.
+pub(crate) struct Driving<'a> {
+    inner: &'a Inner,
+    has_driven: Cell<bool>,
+}
+
+impl<'a> Driving<'a> {
+    /// Of who has just claimed the role.
+    pub fn new(inner: &'a Inner) -> Driving<'a> {
+        Driving { inner, has_driven: Cell::new(false) }
+    }
+
+    /// It has looked at the port.
+    pub fn note_driven(&self) {
+        self.has_driven.set(true);
+    }
+}
+
+impl Drop for Driving<'_> {
+    fn drop(&mut self) {
+        self.inner.release_role(self.has_driven.get());
+    }
+}
+
+impl Inner {
+    fn release_role(&self, has_driven: bool) {
+        if self.role.release(has_driven) {
+            self.unpark_background();
+        }
+        if self.holding.until() != Time::NEVER {
+            // Nobody may drive now who would send it.
+            let mut core = self.enter();
+            self.release(&mut core);
+            self.send(&mut core, TxClass::Data);
+            self.give_back(core);
+        }
+    }
+}
