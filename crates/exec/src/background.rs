@@ -10,9 +10,9 @@ use nix::sys::prctl;
 use taut_base::{Error, Result};
 use taut_lock::Mutex;
 
-use crate::config::ExecutorConfig;
+use crate::config::{Driver, ExecutorConfig};
 use crate::driving::Driving;
-use crate::executor::Inner;
+use crate::executor::{Executor, Inner};
 use crate::hooks;
 use crate::role::GRACE;
 
@@ -53,10 +53,21 @@ impl Background {
     }
 }
 
-/// Starts the thread.
+/// What drives a participant, with its thread if it has one.
 ///
-/// *Errors*: there is none to be had, or none as it is to be scheduled.
-pub(crate) fn spawn(inner: &Arc<Inner>, config: &ExecutorConfig) -> Result<Background> {
+/// *Errors*: there is none to be had, or none as it is to be scheduled; the participant leaves again then, as others have
+/// heard of it.
+pub(crate) fn executor(inner: Arc<Inner>, config: &ExecutorConfig) -> Result<Executor> {
+    let mut executor = Executor { inner, background: None, is_guest: false };
+    if config.driver != Driver::Inline {
+        let background = spawn(&executor.inner, config)?;
+        *executor.inner.background_thread.lock() = Some(background.thread().clone());
+        executor.background = Some(background);
+    }
+    Ok(executor)
+}
+
+fn spawn(inner: &Arc<Inner>, config: &ExecutorConfig) -> Result<Background> {
     let (inner, scheduling, prefault) = (Arc::clone(inner), config.scheduling.clone(), config.lock_process);
     let (tell, told) = sync_channel(1);
     let (ends, ended) = sync_channel(0);

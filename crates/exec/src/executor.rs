@@ -82,7 +82,7 @@ pub(crate) struct Inner {
     /// What whoever drives looks at itself.
     pub hand: Option<Mutex<Hand>>,
     pub closing: AtomicBool,
-    background_thread: Mutex<Option<std::thread::Thread>>,
+    pub background_thread: Mutex<Option<std::thread::Thread>>,
     tokens: AtomicU64,
     pub contended: AtomicU64,
     pub queued: AtomicU64,
@@ -177,14 +177,7 @@ impl Executor {
         if config.lock_process {
             inner.prefault();
         }
-        // Without a thread it leaves again, as others have heard of it.
-        let mut executor = Executor { inner, background: None, is_guest: false };
-        if config.driver != Driver::Inline {
-            let background = background::spawn(&executor.inner, config)?;
-            *executor.inner.background_thread.lock() = Some(background.thread().clone());
-            executor.background = Some(background);
-        }
-        Ok(executor)
+        background::executor(inner, config)
     }
 
     /// Runs `call` with the participant and sends what came of it, all from this thread.
