@@ -72,13 +72,6 @@ struct Size {
 impl Size {
     /// A slot that is free, if a short look finds one: the one that was read last, as that is in the caches still.
     fn reclaim(&mut self, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
-        for _ in 0..PROBES.min(self.held.len()) {
-            let held = self.held.pop_front()?;
-            match look(held.position) {
-                Look::Free => self.free.push(held.offset),
-                Look::Unread | Look::Held => self.held.push_back(held),
-            }
-        }
         for _ in 0..PROBES {
             let Some(oldest) = self.pushed.front() else { break };
             match look(oldest.position) {
@@ -88,11 +81,11 @@ impl Size {
                 Look::Held => self.held.extend(self.pushed.pop_front()),
             }
         }
-        self.free.pop()
+        self.free.pop().or_else(|| self.reclaim_held(PROBES, look))
     }
 
-    fn reclaim_held(&mut self, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
-        for _ in 0..self.held.len() {
+    fn reclaim_held(&mut self, probes: usize, mut look: impl FnMut(u64) -> Look) -> Option<usize> {
+        for _ in 0..probes.min(self.held.len()) {
             let oldest = self.held.pop_front()?;
             if look(oldest.position) == Look::Free {
                 return Some(oldest.offset);
@@ -108,7 +101,7 @@ impl Size {
         look: impl Fn(u64) -> Look,
         mut overtake: impl FnMut(u64) -> bool,
     ) -> Option<usize> {
-        if let Some(offset) = self.reclaim_held(&look) {
+        if let Some(offset) = self.reclaim_held(self.held.len(), &look) {
             return Some(offset);
         }
         while let Some(oldest) = self.pushed.front() {
