@@ -110,16 +110,22 @@ pub struct Stats {
     pub refused: Vec<(&'static str, u64)>,
 }
 
+/// Is this what can be had together?
+fn check(config: &ExecutorConfig) -> Result<()> {
+    if config.driver == Driver::Inline && config.scheduling.is_any() {
+        let text = "driver_priority, driver_deadline, driver_cpus: the inline driver has no thread; they are for your own";
+        return Err(Error::BadParameter(text.into()));
+    }
+    Ok(())
+}
+
 impl Executor {
     /// Opens the port and starts the participant.
     ///
     /// *Errors*: what the operating system refuses, an interface or a peer that does not exist, with
     /// the remedy in the text.
     pub fn start(config: &ExecutorConfig) -> Result<Executor> {
-        if config.driver == Driver::Inline && config.scheduling.is_any() {
-            let text = "driver_priority, driver_deadline, driver_cpus: the inline driver has no thread; they are for your own";
-            return Err(Error::BadParameter(text.into()));
-        }
+        check(config)?;
         if config.lock_process {
             taut_port_shm::lock_process()?;
         }
@@ -271,7 +277,7 @@ impl Executor {
         self.background.is_some()
     }
 
-    /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 40 kB; the rest without it.
+    /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 55 kB; the rest without it.
     pub fn latency_report(&self) -> LatencyReport {
         let accounts = self.inner.peek(|core| core.accounts.clone());
         accounts.report()
@@ -350,15 +356,6 @@ impl Inner {
         }
     }
 
-    /// Looks; what others have left for the token's holder meanwhile is run then.
-    pub fn peek<R>(&self, look: impl FnOnce(&mut Core) -> R) -> R {
-        let mut core = self.await_token().0;
-        let result = look(&mut core);
-        drop(core);
-        self.help();
-        result
-    }
-
     /// The token, and since when it was waited for if it was not free.
     pub fn await_token(&self) -> (MutexGuard<'_, Core>, Option<Time>) {
         if let Some(core) = self.try_token() {
@@ -409,27 +406,6 @@ impl Inner {
     #[inline]
     fn count_token(&self) {
         self.tokens.store(self.tokens.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-    }
-
-    pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        let mut core = self.enter();
-        self.run_writes(&mut core);
-        let now = core.now;
-        let result = call(&mut core.participant, now);
-        self.release(&mut core);
-        self.send(&mut core, TxClass::Discovery);
-        self.give_back(core);
-        result
-    }
-
-    pub fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        let mut core = self.enter();
-        self.run_writes(&mut core);
-        let now = core.now;
-        let result = call(&mut core.participant, now);
-        self.send(&mut core, TxClass::Discovery);
-        self.give_back(core);
-        result
     }
 
     /// Writes. With `may_queue` (a KEEP_LAST writer, which always has room) the change is left to the
@@ -549,7 +525,7 @@ impl Inner {
     }
 
     /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
-    fn help(&self) {
+    pub fn help(&self) {
         let serve = |mut core: MutexGuard<'_, Core>| {
             core.enter(None);
             self.run_writes(&mut core);
@@ -637,8 +613,7 @@ impl Inner {
                 return self.drive_until(&role, until, &mut ready);
             }
             let seen = self.role.start_following();
-            let found = self.look(&mut ready);
-            let now = monotonic_now();
+            let (found, now) = self.look_now(&mut ready);
             let ends = found.is_some() || until.is_some_and(|until| until <= now);
             if !ends {
                 let until = self.instant(until, now);
@@ -667,8 +642,7 @@ impl Inner {
         }
         loop {
             let seen = self.role.start_following();
-            let found = self.look(&mut ready);
-            let now = monotonic_now();
+            let (found, now) = self.look_now(&mut ready);
             let ends = found.is_some() || until.is_some_and(|until| until <= now);
             if !ends {
                 self.call_background();
