@@ -535,16 +535,25 @@ impl Inner {
         self.writes.help(|| self.try_token(), serve);
     }
 
-    /// Sends what is to be sent now of class `lowest` and above.
+    /// Sends what is to be sent now of class `lowest` and above: user data first, in a step of their own.
     pub fn send(&self, core: &mut Core, lowest: TxClass) {
         let lowest = core.lowest_now(lowest);
+        if lowest > TxClass::Data {
+            self.send_in_a_step(core, TxClass::Data);
+        }
+        self.send_in_a_step(core, lowest);
+    }
+
+    fn send_in_a_step(&self, core: &mut Core, lowest: TxClass) {
         if !core.participant.has_work(lowest) {
             return;
         }
         if lowest >= TxClass::Data {
             self.release(core);
         }
-        let class = if lowest <= TxClass::Data { JobClass::SendUser } else { JobClass::SendMeta };
+        // User data that one step leaves come before all else in the next, too.
+        let is_user = core.participant.has_work(TxClass::Data);
+        let class = if is_user { JobClass::SendUser } else { JobClass::SendMeta };
         self.run(core, class, |core, budget| {
             let now = core.exact_now();
             core.participant.poll_transmit(now, &mut core.port, lowest, budget).calls
