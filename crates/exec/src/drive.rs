@@ -179,7 +179,7 @@ impl Inner {
             let ready = std::mem::replace(&mut core.ready, due);
             self.run(&mut core, JobClass::Timers, |core, _| {
                 core.follow_network();
-                core.port.on_timeout(core.now);
+                core.time_ports();
                 core.participant.on_timeout(core.now);
                 core.look_at_promises();
                 core.look_at_reports();
@@ -207,7 +207,7 @@ impl Inner {
             core.hear_network();
         }
         if readable.has(HOSTS) {
-            core.port.hear_hosts();
+            core.hear_hosts();
         }
         core
     }
