@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use log::Level;
 use taut_base::Time;
 use taut_dcps::{DomainParticipant, Entity, Late, StatusMask};
 use taut_rtps::TxClass;
@@ -37,6 +38,8 @@ pub(crate) struct Core {
     pub promises: Arc<Promises>,
     /// Samples say when they are sent and received.
     pub is_exact: bool,
+    /// What the log is told when the token is given back, with the news of the participant.
+    pub lines: Vec<(Level, String)>,
 }
 
 impl Core {
@@ -59,6 +62,7 @@ impl Core {
             follow_at,
             promises,
             is_exact,
+            lines: Vec::new(),
         }
     }
 
@@ -133,6 +137,12 @@ impl Core {
     pub fn look_at_promises(&mut self) {
         let Core { participant, promises, .. } = self;
         promises.look(self.now, |writer, missed| participant.note_offered_deadlines(writer, missed));
+    }
+
+    /// Tells the log when the token is given back: a logger is the user's, who may use the participant.
+    pub fn log(&mut self, level: Level, line: String) {
+        self.lines.push((level, line));
+        self.participant.tell(Entity::Participant, StatusMask::NONE);
     }
 
     /// Has the flight recorder make a record, to be told with the next news.

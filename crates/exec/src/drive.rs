@@ -36,8 +36,8 @@ impl Inner {
         let mut core = self.enter();
         loop {
             self.give_way(&mut core);
+            let found = self.look_for(&mut core, ready);
             let now = core.now;
-            let found = ready(&mut core.participant, now);
             if found.is_some() || until.is_some_and(|until| until <= now) {
                 return self.stop_driving(core, found);
             }
@@ -47,14 +47,24 @@ impl Inner {
                 // Rung, most likely by the writer whose sample is waited for: that comes before all else.
                 core = self.enter();
                 self.give_way(&mut core);
-                let now = core.now;
-                if let Some(found) = ready(&mut core.participant, now) {
+                if let Some(found) = self.look_for(&mut core, ready) {
                     return self.stop_driving(core, Some(found));
                 }
                 self.give_back(core);
             }
             core = self.step(&readable, None);
         }
+    }
+
+    /// Looks for what is waited for, which may empty a lane: then it is a step. Otherwise it is as short as the reading
+    /// of the clock that a step takes.
+    fn look_for<R>(
+        &self,
+        core: &mut Core,
+        ready: &mut impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
+    ) -> Option<R> {
+        let mut look = |core: &mut Core| ready(&mut core.participant, core.now);
+        if self.doors.has_lanes() { self.call(core, look) } else { look(core) }
     }
 
     fn stop_driving<R>(&self, mut core: MutexGuard<'_, Core>, found: Option<R>) -> Option<R> {
@@ -169,7 +179,7 @@ impl Inner {
             let ready = std::mem::replace(&mut core.ready, due);
             self.run(&mut core, JobClass::Timers, |core, _| {
                 core.follow_network();
-                core.port.on_timeout(core.now);
+                core.time_ports();
                 core.participant.on_timeout(core.now);
                 core.look_at_promises();
                 core.look_at_reports();
@@ -197,7 +207,7 @@ impl Inner {
             core.hear_network();
         }
         if readable.has(HOSTS) {
-            core.port.hear_hosts();
+            core.hear_hosts();
         }
         core
     }

@@ -110,16 +110,22 @@ pub struct Stats {
     pub refused: Vec<(&'static str, u64)>,
 }
 
+/// Is this what can be had together?
+fn check(config: &ExecutorConfig) -> Result<()> {
+    if config.driver == Driver::Inline && config.scheduling.is_any() {
+        let text = "driver_priority, driver_deadline, driver_cpus: the inline driver has no thread; they are for your own";
+        return Err(Error::BadParameter(text.into()));
+    }
+    Ok(())
+}
+
 impl Executor {
     /// Opens the port and starts the participant.
     ///
     /// *Errors*: what the operating system refuses, an interface or a peer that does not exist, with
     /// the remedy in the text.
     pub fn start(config: &ExecutorConfig) -> Result<Executor> {
-        if config.driver == Driver::Inline && config.scheduling.is_any() {
-            let text = "driver_priority, driver_deadline, driver_cpus: the inline driver has no thread; they are for your own";
-            return Err(Error::BadParameter(text.into()));
-        }
+        check(config)?;
         if config.lock_process {
             taut_port_shm::lock_process()?;
         }
@@ -264,7 +270,7 @@ impl Executor {
         self.background.is_some()
     }
 
-    /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 40 kB; the rest without it.
+    /// Where the time of its steps has gone so far. *Cost*: the token for a copy of some 55 kB; the rest without it.
     pub fn latency_report(&self) -> LatencyReport {
         let accounts = self.inner.peek(|core| core.accounts.clone());
         accounts.report()
@@ -343,15 +349,6 @@ impl Inner {
         }
     }
 
-    /// Looks; what others have left for the token's holder meanwhile is run then.
-    pub fn peek<R>(&self, look: impl FnOnce(&mut Core) -> R) -> R {
-        let mut core = self.await_token().0;
-        let result = look(&mut core);
-        drop(core);
-        self.help();
-        result
-    }
-
     /// The token, and since when it was waited for if it was not free.
     pub fn await_token(&self) -> (MutexGuard<'_, Core>, Option<Time>) {
         if let Some(core) = self.try_token() {
@@ -402,27 +399,6 @@ impl Inner {
     #[inline]
     fn count_token(&self) {
         self.tokens.store(self.tokens.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-    }
-
-    pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        let mut core = self.enter();
-        self.run_writes(&mut core);
-        let now = core.now;
-        let result = call(&mut core.participant, now);
-        self.release(&mut core);
-        self.send(&mut core, TxClass::Discovery);
-        self.give_back(core);
-        result
-    }
-
-    pub fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        let mut core = self.enter();
-        self.run_writes(&mut core);
-        let now = core.now;
-        let result = call(&mut core.participant, now);
-        self.send(&mut core, TxClass::Discovery);
-        self.give_back(core);
-        result
     }
 
     /// Writes. With `may_queue` (a KEEP_LAST writer, which always has room) the change is left to the
@@ -542,7 +518,7 @@ impl Inner {
     }
 
     /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
-    fn help(&self) {
+    pub fn help(&self) {
         let serve = |mut core: MutexGuard<'_, Core>| {
             core.enter(None);
             self.run_writes(&mut core);
@@ -552,16 +528,25 @@ impl Inner {
         self.writes.help(|| self.try_token(), serve);
     }
 
-    /// Sends what is to be sent now of class `lowest` and above.
+    /// Sends what is to be sent now of class `lowest` and above: user data first, in a step of their own.
     pub fn send(&self, core: &mut Core, lowest: TxClass) {
         let lowest = core.lowest_now(lowest);
+        if lowest > TxClass::Data {
+            self.send_in_a_step(core, TxClass::Data);
+        }
+        self.send_in_a_step(core, lowest);
+    }
+
+    fn send_in_a_step(&self, core: &mut Core, lowest: TxClass) {
         if !core.participant.has_work(lowest) {
             return;
         }
         if lowest >= TxClass::Data {
             self.release(core);
         }
-        let class = if lowest <= TxClass::Data { JobClass::SendUser } else { JobClass::SendMeta };
+        // User data that one step leaves come before all else in the next, too.
+        let is_user = core.participant.has_work(TxClass::Data);
+        let class = if is_user { JobClass::SendUser } else { JobClass::SendMeta };
         self.run(core, class, |core, budget| {
             let now = core.exact_now();
             core.participant.poll_transmit(now, &mut core.port, lowest, budget).calls
@@ -630,8 +615,7 @@ impl Inner {
                 return self.drive_until(&role, until, &mut ready);
             }
             let seen = self.role.start_following();
-            let found = self.look(&mut ready);
-            let now = monotonic_now();
+            let (found, now) = self.look_now(&mut ready);
             let ends = found.is_some() || until.is_some_and(|until| until <= now);
             if !ends {
                 let until = self.instant(until, now);
@@ -660,8 +644,7 @@ impl Inner {
         }
         loop {
             let seen = self.role.start_following();
-            let found = self.look(&mut ready);
-            let now = monotonic_now();
+            let (found, now) = self.look_now(&mut ready);
             let ends = found.is_some() || until.is_some_and(|until| until <= now);
             if !ends {
                 self.call_background();

@@ -11,7 +11,10 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now};
 use crate::executor::QUEUE;
+use crate::jobs::JobClass;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
+
+const LIMIT: Duration = Duration::from_secs(20);
 
 fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
     let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
@@ -135,17 +138,26 @@ fn a_first_promise_wakes_a_driver_that_would_oversleep_it() {
     executor.inner.holding.wake();
 }
 
-#[test]
-fn a_burst_that_meets_at_the_token_takes_one_call_each_way_and_waits_for_no_lock() {
-    const COUNT: u32 = 200;
-    let (out, inward) = (inline(94), inline(94));
-    let history = History::KeepLast(COUNT);
+/// Two participants with a writer and a reader that match.
+struct Matched {
+    out: Executor,
+    inward: Executor,
+    writer: WriterIndex,
+    reader: ReaderIndex,
+    writes: DataWriterQos,
+}
+
+fn soon() -> Option<Time> {
+    Some(monotonic_now() + Duration::from_millis(1))
+}
+
+fn matched(domain_id: u32, history: History) -> Matched {
+    let (out, inward) = (inline(domain_id), inline(domain_id));
     let writes = DataWriterQos { history, ..DataWriterQos::default() };
     let reads = DataReaderQos { history, ..DataReaderQos::default() };
     let writer = out.with(|p, now| p.create_writer(now, endpoint::<_, PublisherQos>(writes.clone())));
     let reader = inward.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
-    let soon = || Some(monotonic_now() + Duration::from_millis(1));
-    let until = monotonic_now() + Duration::from_secs(20);
+    let until = monotonic_now() + LIMIT;
     let are_matched = || {
         let one = out.with(|p, _| p.writer(writer).is_some_and(|w| w.publication_matched.current_count == 1));
         one && inward.with(|p, _| p.reader(reader).is_some_and(|r| r.subscription_matched.current_count == 1))
@@ -155,6 +167,33 @@ fn a_burst_that_meets_at_the_token_takes_one_call_each_way_and_waits_for_no_lock
         out.run_once(soon()).unwrap();
         inward.run_once(soon()).unwrap();
     }
+    Matched { out, inward, writer, reader, writes }
+}
+
+#[test]
+fn a_step_that_sends_is_of_the_class_of_what_it_sends() {
+    let Matched { out, writer, .. } = matched(95, History::KeepAll);
+    let steps = || {
+        let classes = out.latency_report().classes;
+        [JobClass::SendUser, JobClass::SendMeta].map(|class| classes[class as usize].steps)
+    };
+    // What is left to be sent of the match.
+    out.with(|_, _| ());
+    let [user, meta] = steps();
+    out.with(|participant, now| participant.write(now, writer, &mut new_write()).unwrap());
+    assert_eq!(steps(), [user + 1, meta], "user data");
+    out.with(|participant, now| {
+        participant.write(now, writer, &mut new_write()).unwrap();
+        participant.create_writer(now, endpoint::<_, PublisherQos>(DataWriterQos::default()))
+    });
+    assert_eq!(steps(), [user + 2, meta + 1], "user data, then discovery");
+}
+
+#[test]
+fn a_burst_that_meets_at_the_token_takes_one_call_each_way_and_waits_for_no_lock() {
+    const COUNT: u32 = 200;
+    let Matched { out, inward, writer, reader, writes } = matched(94, History::KeepLast(COUNT));
+    let until = monotonic_now() + LIMIT;
     let mut outlet = out.outlet(writer, &writes).unwrap();
     let counts = || {
         let (sent, received) = (out.stats(), inward.stats());

@@ -28,6 +28,15 @@ use crate::config::{DpdkChoice, FramesChoice, XdpChoice, XdpLayer};
 /// A station that stands for the interface's own.
 const OWN: [u8; 6] = [0; 6];
 
+/// What was heard of hosts and of the interface.
+#[derive(Default)]
+pub(crate) struct Heard {
+    /// Paths take another length than before.
+    pub is_other_length: bool,
+    /// To be logged without the token.
+    pub warning: Option<&'static str>,
+}
+
 /// A port of frames.
 pub(crate) enum Frames {
     Xdp(Box<XdpPort>),
@@ -77,22 +86,18 @@ impl Frames {
         self.xdp().into_iter().flat_map(XdpPort::watched)
     }
 
-    /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does. Returns whether paths take
-    /// another length than before.
-    pub fn hear(&mut self) -> bool {
+    /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does.
+    pub fn hear(&mut self) -> Heard {
         match self {
             Frames::Xdp(xdp) => {
                 let is_by_netd = xdp.watch_netd().is_some();
                 let is_other_length = xdp.hear();
-                if is_by_netd && xdp.watch_netd().is_none() {
-                    log::warn!(
-                        "XDP: netd has ended: samples go by sockets until the participant is made again"
-                    );
-                }
-                is_other_length
+                let has_ended = is_by_netd && xdp.watch_netd().is_none();
+                let text = "XDP: netd has ended: samples go by sockets until the participant is made again";
+                Heard { is_other_length, warning: has_ended.then_some(text) }
             }
             #[cfg(feature = "dpdk")]
-            Frames::Dpdk(_) => false,
+            Frames::Dpdk(_) => Heard::default(),
         }
     }
 
@@ -128,22 +133,22 @@ impl Frames {
         self.carrier().layer().is_shared(to)
     }
 
-    /// Looks for the ways to hosts, if it is time.
-    pub fn on_timeout(&mut self, now: Time) {
+    /// Looks for the ways to hosts, if it is time. Returns what to warn of.
+    pub fn on_timeout(&mut self, now: Time) -> Option<String> {
         match self {
-            Frames::Xdp(xdp) => xdp.carrier_mut().layer_mut().on_timeout(now),
+            Frames::Xdp(xdp) => {
+                xdp.carrier_mut().layer_mut().on_timeout(now);
+                None
+            }
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(dpdk) => {
                 dpdk.on_timeout(now);
-                let own = dpdk.carrier_mut().layer_mut().own_mut();
-                if let Some((own, mac)) =
-                    own.and_then(|own| Some((own.address().address, own.take_conflict()?)))
-                {
-                    log::warn!(
-                        "DPDK: the station {} has our address {own}, too: give one of us another (dpdk_address)",
-                        mac.map(|byte| format!("{byte:02x}")).join(":")
-                    );
-                }
+                let own = dpdk.carrier_mut().layer_mut().own_mut()?;
+                let (own, mac) = (own.address().address, own.take_conflict()?);
+                let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
+                Some(format!(
+                    "DPDK: the station {mac} has our address {own}, too: give one of us another (dpdk_address)"
+                ))
             }
         }
     }

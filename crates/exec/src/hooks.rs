@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::Waker;
 
 use taut_dcps::{Entity, StatusMask};
@@ -74,7 +74,13 @@ impl ListenerCell {
     /// neither the thread that drives nor the call that happens to bring the news: it is called no more.
     fn tell(&self, kinds: StatusMask) {
         self.pending.fetch_or(kinds.0, Ordering::SeqCst);
-        while self.pending.load(Ordering::SeqCst) != 0 {
+        loop {
+            // Pairs with itself: of one who has something to tell and one who lets go, either the first gets the lock
+            // or the second sees the kinds.
+            fence(Ordering::SeqCst);
+            if self.pending.load(Ordering::SeqCst) == 0 {
+                return;
+            }
             let Some(mut call) = self.call.try_lock() else { return };
             while let kinds @ 1.. = self.pending.swap(0, Ordering::SeqCst) {
                 if catch_unwind(AssertUnwindSafe(|| call(StatusMask(kinds)))).is_err() {

@@ -11,6 +11,8 @@ use hdrhistogram::Histogram;
 pub enum JobClass {
     /// What a caller has written while the token was taken.
     Writes,
+    /// Calls of the API that look at the participant or change it.
+    Calls,
     /// Datagrams on the user's addresses.
     ReceiveUser,
     /// Fresh changes, acknowledgements and repairs of user data, in their own order.
@@ -25,8 +27,9 @@ pub enum JobClass {
 
 impl JobClass {
     /// All, highest first.
-    pub const ALL: [JobClass; 6] = [
+    pub const ALL: [JobClass; 7] = [
         JobClass::Writes,
+        JobClass::Calls,
         JobClass::ReceiveUser,
         JobClass::SendUser,
         JobClass::Timers,
@@ -34,12 +37,13 @@ impl JobClass {
         JobClass::SendMeta,
     ];
 
-    /// The most one step of the class does. *Units*: writes, datagrams received, calls that send (of one datagram or of
+    /// The most one step of the class does. *Units*: writes, calls of the API, datagrams received, calls that send (of one datagram or of
     /// a row of them, to one destination). Higher makes a class below
     /// another wait longer; lower costs a round of the loop per burst.
     pub const fn budget(self) -> usize {
         match self {
             JobClass::Writes => 64,
+            JobClass::Calls => 1,
             JobClass::ReceiveUser => 32,
             JobClass::SendUser => 64,
             JobClass::Timers => usize::MAX,
@@ -57,6 +61,7 @@ impl JobClass {
     pub const fn name(self) -> &'static str {
         match self {
             JobClass::Writes => "writes",
+            JobClass::Calls => "calls",
             JobClass::ReceiveUser => "receive_user",
             JobClass::SendUser => "send_user",
             JobClass::Timers => "timers",
@@ -365,7 +370,7 @@ mod tests {
 
     #[test]
     fn times_are_spread_as_they_came() {
-        let JobReport { steps, waiting, running, .. } = report().classes[1];
+        let JobReport { steps, waiting, running, .. } = report().classes[JobClass::ReceiveUser as usize];
         assert_eq!((steps, waiting.longest, running.longest), (1_000, 1_000 * US, 2_000 * US));
         let near = |time: Duration, us: u32| time >= us * US && time <= us * US * 11 / 10;
         assert!(near(waiting.p50, 500) && near(running.p50, 1_000), "{waiting:?} {running:?}");
@@ -397,8 +402,8 @@ mod tests {
         let mut accounts = Accounts::default();
         let mut recent = |times: &[i64]| {
             times.iter().for_each(|n| accounts.note(JobClass::SendUser, (us(0), us(*n)), 1));
-            let recent = accounts.take_recent()[2];
-            let JobReport { running, busy, .. } = accounts.report().classes[2];
+            let recent = accounts.take_recent()[JobClass::SendUser as usize];
+            let JobReport { running, busy, .. } = accounts.report().classes[JobClass::SendUser as usize];
             (recent, running.longest, busy)
         };
         assert_eq!(recent(&[5, 9, 7]), (9 * US, 9 * US, 21 * US));

@@ -11,6 +11,7 @@ mod access;
 mod alarm;
 mod background;
 mod burst;
+mod calls;
 mod clock;
 mod config;
 mod core;

@@ -49,6 +49,20 @@ impl Core {
         self.follow_at = self.follow_at.min(self.now + SETTLED_AFTER);
     }
 
+    /// Hosts, or the interface, have changed.
+    pub fn hear_hosts(&mut self) {
+        if let Some(line) = self.port.hear_hosts() {
+            self.log(Level::Warn, line.into());
+        }
+    }
+
+    /// The ports' time has come.
+    pub fn time_ports(&mut self) {
+        if let Some(line) = self.port.on_timeout(self.now) {
+            self.log(Level::Warn, line);
+        }
+    }
+
     /// Looks what there is now, if it is time, and tells the others.
     pub fn follow_network(&mut self) {
         if self.follow_at > self.now {
@@ -59,11 +73,12 @@ impl Core {
             Ok(true) => {
                 let now_at: Vec<String> =
                     self.port.udp.user_unicast().iter().map(ToString::to_string).collect();
-                log::info!("the network has changed: reached at {} now", now_at.join(", "));
+                let line = format!("the network has changed: reached at {} now", now_at.join(", "));
+                self.log(Level::Info, line);
                 self.participant.set_addresses(self.now, self.port.addresses());
             }
             Ok(false) => {}
-            Err(error) => log::warn!("the network has changed: {error}"),
+            Err(error) => self.log(Level::Warn, format!("the network has changed: {error}")),
         }
     }
 }

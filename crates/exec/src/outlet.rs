@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use taut_base::{Guid, Result, SequenceNumber, Timestamp};
+use taut_base::{Error, Guid, Result, SequenceNumber, Timestamp};
 use taut_dcps::{Write, cell};
 use taut_lock::Mutex;
 use taut_mem::Region;
@@ -38,13 +38,9 @@ const HEAP_ARENA: usize = 64 << 20;
 const HUGE: usize = 2 << 20;
 
 /// Memory for a lane that other processes can see, its cells there to be written. What is asked for beyond
-/// that and cannot be had is told, and done without.
-fn shared_memory(how: LaneMemory) -> Option<Memory> {
-    let tell = |done: Result<()>| {
-        if let Err(error) = done {
-            log::warn!("{error}");
-        }
-    };
+/// that and cannot be had is done without; `refused` is why.
+fn shared_memory(how: LaneMemory, refused: &mut Vec<Error>) -> Option<Memory> {
+    let mut tell = |done: Result<()>| refused.extend(done.err());
     let memory = Memory::create("lane", Lane::size(CELLS, ARENA)).ok()?;
     if how.prefault >= HUGE {
         tell(memory.advise_huge());
@@ -80,11 +76,19 @@ impl Route {
     /// The lane; made when there is none, in memory that other processes can see if it is said `how` and the
     /// machine has any.
     pub fn lane(&self, how: Option<LaneMemory>) -> Arc<Lane> {
+        let mut refused = Vec::new();
+        let lane = self.make_lane(how, &mut refused);
+        // Without the lock: a logger is the user's, who may write.
+        refused.iter().for_each(|error| log::warn!("{error}"));
+        lane
+    }
+
+    fn make_lane(&self, how: Option<LaneMemory>, refused: &mut Vec<Error>) -> Arc<Lane> {
         let mut ends = self.ends.lock();
         if let Some(lane) = &ends.lane {
             return Arc::clone(lane);
         }
-        let memory = how.and_then(shared_memory);
+        let memory = how.and_then(|how| shared_memory(how, refused));
         let (region, commit): (Region, Commit) = match &memory {
             Some(memory) => {
                 let pages = memory.clone();

@@ -110,12 +110,14 @@ impl Ports {
         Ok(changed)
     }
 
-    /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does.
-    pub fn hear_hosts(&mut self) {
-        if self.frames.as_mut().is_some_and(Frames::hear) {
+    /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does. Returns what to warn of.
+    pub fn hear_hosts(&mut self) -> Option<&'static str> {
+        let heard = self.frames.as_mut().map(Frames::hear)?;
+        if heard.is_other_length {
             // No socket refuses what goes by frames.
             self.udp.forget_paths();
         }
+        heard.warning
     }
 
     /// The counts of what goes past the kernel.
@@ -130,11 +132,9 @@ impl Ports {
         self.carrier().map_or(Time::NEVER, |carrier| carrier.layer().next_timeout().max(now))
     }
 
-    /// Looks for the ways to hosts, if it is time.
-    pub fn on_timeout(&mut self, now: Time) {
-        if let Some(frames) = &mut self.frames {
-            frames.on_timeout(now);
-        }
+    /// Looks for the ways to hosts, if it is time. Returns what to warn of.
+    pub fn on_timeout(&mut self, now: Time) -> Option<String> {
+        self.frames.as_mut()?.on_timeout(now)
     }
 }
 

@@ -26,10 +26,14 @@ const LOGGED: usize = 24;
 /// that more often, higher hides what delays all steps of the thread that drives.
 pub(crate) const LONG_LISTENERS: Duration = Duration::from_micros(100);
 
+/// The same for a call of the API, unless it is too long by itself. Lower and calls leave less of the other steps,
+/// higher hides them.
+const LONG_CALLS: Duration = LONG_LISTENERS;
+
 /// What a participant's threads spend time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activity {
-    /// A step of this class.
+    /// A step of this class; of [`JobClass::Calls`] only what took 100 us or more, or too long, is recorded.
     Step(JobClass),
     /// The user's listeners, on the thread that drives: no step of that thread can begin. Only what took 100 us
     /// or more is recorded.
@@ -187,10 +191,15 @@ impl Recorder {
         ran: Duration,
         done: usize,
     ) -> bool {
+        let is_too_long = ran > self.limit;
+        // Who asks again and again leaves what has come in between.
+        if activity == Activity::Step(JobClass::Calls) && ran < LONG_CALLS && !is_too_long {
+            return false;
+        }
         let entry = Entry { began, waited, ran, done: done as u32, activity: Some(activity) };
         self.ring[usize::from(self.next)] = entry;
         self.next = self.next.wrapping_add(1);
-        ran > self.limit
+        is_too_long
     }
 
     /// Makes a record, unless the last one is too young. Returns whether it did.
@@ -264,6 +273,18 @@ mod tests {
         assert_eq!(text.lines().last(), Some(last));
         let logged = record.for_log();
         assert!(logged.ends_with(last) && logged.contains("the last steps, 232 more in"), "{logged}");
+    }
+
+    #[test]
+    fn calls_that_are_short_leave_the_other_steps() {
+        let mut recorder = Recorder::new(Some(US.times(50)));
+        assert!(!note(&mut recorder, 0, US));
+        let call = Activity::Step(JobClass::Calls);
+        let mut calls = |ran: Duration| recorder.note(call, Time(0), US, ran, 1);
+        assert!((0..300).all(|_| !calls(US.times(50))));
+        assert!(calls(US.times(51)));
+        assert!(recorder.make(Time(0), RecordCause::LongStep(call)));
+        assert_eq!(recorder.kept().unwrap().steps.len(), 2);
     }
 
     #[test]

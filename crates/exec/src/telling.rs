@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use log::Level;
 use taut_base::{Duration, Time};
 use taut_dcps::{Entity, StatusMask};
 use taut_lock::MutexGuard;
@@ -22,6 +23,7 @@ const NEWS: usize = 8;
 struct Rare {
     record: Option<Arc<FlightRecord>>,
     report: Option<Task>,
+    lines: Vec<(Level, String)>,
 }
 
 impl Core {
@@ -37,7 +39,8 @@ impl Core {
             self.record_late(late);
         }
         self.reports.notice(self.now, &self.participant);
-        Rare { record: self.recorder.take_fresh(), report: self.reports.take_task() }
+        let lines = std::mem::take(&mut self.lines);
+        Rare { record: self.recorder.take_fresh(), report: self.reports.take_task(), lines }
     }
 }
 
@@ -73,8 +76,9 @@ impl Inner {
         // A logger is the user's, too.
         lines.iter().for_each(|line| log::warn!("{line}"));
         self.join(matches);
-        if let Some(record) = rare.as_ref().and_then(|rare| rare.record.as_ref()) {
-            log::warn!("{}", record.for_log());
+        if let Some(rare) = &rare {
+            rare.lines.iter().for_each(|(level, line)| log::log!(*level, "{line}"));
+            rare.record.iter().for_each(|record| log::warn!("{}", record.for_log()));
         }
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));
         self.tell_of(news.iter().take(count));

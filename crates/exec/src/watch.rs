@@ -215,8 +215,9 @@ impl Watch {
         let timeout = limit.map(|Duration(ns)| Timespec { tv_sec: ns / NS_PER_S, tv_nsec: ns % NS_PER_S });
         match epoll::wait(&self.epoll.0, &mut events, timeout.as_ref()) {
             Ok(count) => events.iter().take(count).for_each(|event| note(event.data.u64())),
-            // Before Linux 5.11 a wait has whole milliseconds.
-            Err(Errno::NOSYS) => {
+            // Before Linux 5.11 a wait has whole milliseconds; and where a filter of system calls that is older than
+            // this one refuses it, as those of containers do.
+            Err(Errno::NOSYS | Errno::PERM) => {
                 let mut events = [EpollEvent::empty(); READY];
                 let count = self.epoll.wait(&mut events, whole_ms(limit)).unwrap_or(0);
                 events.iter().take(count).for_each(|event| note(event.data()));

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use taut_dcps::{Entity, StatusMask};
-use taut_exec::{Driver, Executor, ExecutorConfig};
+use taut_exec::{Driver, Executor, ExecutorConfig, JobClass};
 use taut_port_udp::UdpConfig;
 use taut_rtps::ReaderIndex;
 
@@ -49,4 +49,19 @@ fn news_of_many_take_no_more_stack_than_news_of_few() {
     assert_eq!(depths.len(), MANY as usize);
     let (least, most) = (depths.iter().min().unwrap(), depths.iter().max().unwrap());
     assert!(most - least < 4_096, "{} bytes", most - least);
+}
+
+#[test]
+fn what_holds_the_token_is_in_the_report() {
+    const LONG: Duration = Duration::from_millis(20);
+    let executor = inline(192);
+    executor.look(|_, _| {
+        spend(LONG);
+    });
+    let report = executor.latency_report();
+    let (class, longest) = report.longest_step();
+    assert!(class == JobClass::Calls && longest >= LONG, "{class:?} {longest:?}");
+    assert!(JobClass::ALL.into_iter().all(|class| report.bound(class) >= LONG), "{report}");
+    let text = report.prometheus();
+    assert!(text.contains("taut_step_seconds_count{class=\"calls\"}"), "{text}");
 }

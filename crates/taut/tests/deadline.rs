@@ -139,8 +139,10 @@ fn a_weaker_writer_takes_over_from_one_that_missed_its_deadline() {
     let weaker = out.topic::<Reading>("Readings").unwrap().writer(qos(1)).unwrap();
     weaker.wait_matched(LIMIT).unwrap();
     reader.wait_matched_count(2, LIMIT).unwrap();
-    writer.write(&Reading { id: 1, value: 9 }).unwrap();
     let begin = Instant::now();
+    writer.write(&Reading { id: 1, value: 9 }).unwrap();
+    // Each has a lane of its own: of what waits in both, either may come first, and the weaker owns what nobody does.
+    assert_eq!(await_some(|| reader.take_next().unwrap()).data.map(|data| data.value), Some(9));
     let heard = await_some(|| {
         weaker.write(&Reading { id: 1, value: 1 }).unwrap();
         reader.take_next().unwrap()?.data.filter(|data| data.value == 1)

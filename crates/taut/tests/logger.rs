@@ -1,7 +1,11 @@
 //! A logger is the user's code: it may use the participant that logs.
 
 use std::cell::Cell;
-use std::sync::{Mutex, mpsc};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+
+use nix::sched::{CloneFlags, unshare};
 
 use taut::{Config, DataWriter, DdsType, DomainParticipant, Duration, Qos};
 
@@ -10,6 +14,9 @@ use taut::{Config, DataWriter, DdsType, DomainParticipant, Duration, Qos};
 struct Line {
     text: String,
 }
+
+/// The logger is the process's: one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -41,10 +48,17 @@ impl log::Log for Logger {
     fn flush(&self) {}
 }
 
+fn begin(level: log::LevelFilter) -> MutexGuard<'static, ()> {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    // The other test may have set it.
+    let _ = log::set_logger(&LOGGER);
+    log::set_max_level(level);
+    turn
+}
+
 #[test]
 fn what_is_logged_may_be_published() {
-    log::set_logger(&LOGGER).unwrap();
-    log::set_max_level(log::LevelFilter::Warn);
+    let _turn = begin(log::LevelFilter::Warn);
     let config = Config { domain_id: 190, interfaces: vec!["lo".into()], local: false, ..Config::default() };
     let one = DomainParticipant::with_config(&config).unwrap();
     let topic = one.topic::<Line>("Log").unwrap();
@@ -61,4 +75,40 @@ fn what_is_logged_may_be_published() {
     let line = reader.take_next().unwrap().unwrap().data.unwrap();
     assert!(line.text.contains("does not match"), "{}", line.text);
     *LOGGER.0.lock().unwrap() = None;
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
+    assert!(status.success(), "ip {arguments}");
+}
+
+/// The driver finds a change of the network, and says so.
+#[test]
+fn what_the_driver_logs_may_be_published() {
+    if !nix::unistd::geteuid().is_root() {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "this test needs root");
+        return println!("LEFT OUT: it needs root for network namespaces");
+    }
+    let _turn = begin(log::LevelFilter::Info);
+    let host = || {
+        unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
+        ip("link set lo up");
+        ip("link add near type veth peer name far");
+        ip("link set far up");
+        ip("link set near up");
+        let config = Config { local: false, ..Config::default() };
+        let one = DomainParticipant::with_config(&config).unwrap();
+        let topic = one.topic::<Line>("Log").unwrap();
+        let qos = Qos::default().reliable().keep_all();
+        let (send, sent) = mpsc::channel();
+        let reader = topic.reader(qos.clone()).unwrap();
+        *LOGGER.0.lock().unwrap() = Some((topic.writer(qos).unwrap(), send));
+        ip("addr add 10.79.1.1/24 dev near");
+        sent.recv_timeout(SOON.into()).unwrap();
+        reader.wait(SOON).unwrap();
+        let line = reader.take_next().unwrap().unwrap().data.unwrap();
+        assert!(line.text.contains("10.79.1.1"), "{}", line.text);
+        *LOGGER.0.lock().unwrap() = None;
+    };
+    thread::spawn(host).join().unwrap();
 }
