@@ -26,6 +26,8 @@ pub enum Timer {
     ReaderLiveliness(ReaderIndex),
     /// The liveliness a manual writer has promised.
     WriterLiveliness(WriterIndex),
+    /// The end of the LIFESPAN of a writer's oldest change.
+    Lifespan(WriterIndex),
 }
 
 /// Pending timers by time. *Cost*: O(log n); no allocation once warm.

@@ -8,6 +8,7 @@
 mod lag;
 mod lane;
 mod large;
+mod lifespan;
 mod link;
 mod path;
 mod reader_proxy;
@@ -40,6 +41,7 @@ use shared::Recent;
 use window::Window;
 
 pub use lag::{Lag, Lagging};
+pub use lane::LocalReader;
 pub use link::Link;
 pub use reader_proxy::{Owed, ReaderProxy};
 pub use route::MulticastChoice;
@@ -66,20 +68,6 @@ pub struct NewChange {
 /// The history is full of changes that a reliable reader has not acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
-
-/// A reader of the same participant: changes go straight into its cache.
-pub struct LocalReader {
-    /// Which.
-    pub reader: ReaderIndex,
-    /// Does a change wait for room in its cache?
-    pub reliable: bool,
-    /// All changes up to this one are in its cache, or it takes them from the lane.
-    pub delivered: SequenceNumber,
-    /// From this change on it takes from the lane what goes through it.
-    pub lane_from: Option<SequenceNumber>,
-    /// It knows that up to this change it has all that did not go through the lane.
-    pub told: SequenceNumber,
-}
 
 /// What an ACKNACK was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,6 +155,12 @@ pub struct Writer {
     hurried: SequenceNumber,
     /// How long the readers of a built-in writer take to answer.
     answers: Answers,
+    /// LIFESPAN.
+    lifespan: Duration,
+    /// What is up to this change has been looked at, and was too old.
+    expired: SequenceNumber,
+    /// When the timer for that runs out; `NEVER` if it is not set.
+    pub(crate) expires_at: Time,
 }
 
 impl Writer {
@@ -227,6 +221,9 @@ impl Writer {
             hurry: false,
             hurried: SequenceNumber::ZERO,
             answers: Answers::taking(limits::DISCOVERY_ANSWER),
+            lifespan: qos.lifespan,
+            expired: SequenceNumber::ZERO,
+            expires_at: Time::NEVER,
         }
     }
 
@@ -267,6 +264,7 @@ impl Writer {
     /// as it was then.
     pub fn write(&mut self, now: Time, new: &mut NewChange) -> Result<SequenceNumber, Full> {
         self.catch_up();
+        self.expire(now);
         if !self.has_room() {
             self.hurry = true;
             return Err(Full);
