@@ -225,6 +225,7 @@ impl Participant {
                 Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
                 Timer::Peer(prefix) => self.on_peer_timer(now, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
+                Timer::AssertManual => self.say_manual(now),
                 Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),
                 Timer::Lifespan(index) => self.on_lifespan_timer(now, at, index),
@@ -337,12 +338,12 @@ impl Participant {
             let index = WriterIndex(index);
             let EndpointConfig { qos, history, max_samples, .. } = &endpoint;
             let mut writer = Writer::new(guid, index, qos, *history, *max_samples, multicast);
+            writer.asserted_at = now;
             if tells {
                 writer.tell_anatomy();
             }
             writer
         }));
-        self.note_manual_liveliness(now, index);
         self.add_local(now, guid, LocalKind::Writer(index), endpoint, sink);
         self.arm_liveliness(now);
         index

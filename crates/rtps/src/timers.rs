@@ -22,6 +22,8 @@ pub enum Timer {
     Peer(GuidPrefix),
     /// Our own liveliness messages.
     AssertLiveliness,
+    /// The same for MANUAL_BY_PARTICIPANT, after a write.
+    AssertManual,
     /// The liveliness of the writers that a reader is matched with.
     ReaderLiveliness(ReaderIndex),
     /// The liveliness a manual writer has promised.

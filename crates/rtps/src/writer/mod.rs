@@ -106,6 +106,8 @@ pub struct Writer {
     durable: bool,
     /// Its being alive is no business of each write.
     automatic: bool,
+    /// MANUAL_BY_PARTICIPANT: each write shows that the participant is alive.
+    pub(crate) by_participant: bool,
     keep_all: bool,
     max_samples: usize,
     /// The last change that did not go through the lane.
@@ -186,6 +188,7 @@ impl Writer {
             repair_queued: false,
             link: Arc::default(),
             automatic: qos.liveliness.kind == LivelinessKind::Automatic,
+            by_participant: qos.liveliness.kind == LivelinessKind::ManualByParticipant,
             off_lane: SequenceNumber::ZERO,
             has_lane_readers: false,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
