@@ -37,6 +37,10 @@ pub const MAX_PAYLOAD_BYTES: usize = 512 << 20;
 /// differ in delay, higher lets a peer whose clock runs backwards cost this many steps per sample.
 pub const MAX_REORDER: usize = 64;
 
+/// The handle of the only instance of a topic without a key: NIL stands before all instances, so that who asks for the
+/// next one would get it again and again.
+const ONLY: InstanceHandle = InstanceHandle([u8::MAX; 16]);
+
 /// What became of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Insert {
@@ -256,7 +260,7 @@ impl ReaderCache {
     /// pushes and holds the sample back if not.
     pub fn has_room(&mut self, instance: InstanceHandle) -> bool {
         self.settle_fresh();
-        self.refusal(self.instances.find(instance)).is_none()
+        self.refusal(self.instances.find(self.known_as(instance))).is_none()
     }
 
     /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key. Its
@@ -465,7 +469,12 @@ impl ReaderCache {
     }
 
     pub(crate) fn handle(&self, change: &CacheChange) -> InstanceHandle {
-        if self.keyed { change.instance.unwrap_or_default() } else { InstanceHandle::NIL }
+        self.known_as(change.instance.unwrap_or_default())
+    }
+
+    #[inline]
+    pub(crate) fn known_as(&self, instance: InstanceHandle) -> InstanceHandle {
+        if self.keyed { instance } else { ONLY }
     }
 
     pub(crate) fn create(
