@@ -194,6 +194,6 @@ impl Network {
 }
 
 /// The wall clock of a run starts at a round date.
-fn stamp(now: Time) -> Timestamp {
+pub(crate) fn stamp(now: Time) -> Timestamp {
     Timestamp::from_unix_ns(1_700_000_000_000_000_000 + now.0)
 }

@@ -14,6 +14,7 @@ use taut_mem::Bytes;
 use taut_port::{Frame, Port, Traffic};
 use taut_rtps::{Addresses, Anatomy, Config, Interface, MulticastChoice, TxClass};
 
+use crate::endpoint::stamp;
 use crate::faults::Faults;
 use crate::tally::Tally;
 
@@ -418,6 +419,9 @@ impl Network {
         let node = &mut self.nodes[to];
         let Some(participant) = &mut node.participant else { return };
         node.received += 1;
+        if participant.wants_wall_clock() {
+            participant.set_wall_clock(local, stamp(self.now));
+        }
         participant.on_frame(local, &Frame { source, traffic, bytes });
         self.settle(to);
     }

@@ -347,3 +347,53 @@ fn loss_of_one_direction_only() {
         assert_eq!(pair.take_numbers(), (1..=200).collect::<Vec<_>>(), "{lossy:?}");
     }
 }
+
+/// DCPS 1.4 §2.2.3.11: with MANUAL_BY_PARTICIPANT one writer speaks for all of its participant.
+#[test]
+fn a_write_shows_that_the_participant_is_alive() {
+    let kind = LivelinessKind::ManualByParticipant;
+    let mut pair = Pair::new(12);
+    let qos = Qos::default().reliable().liveliness(kind, second());
+    for node in [1, 0] {
+        pair.reader_on(node, qos.clone());
+    }
+    pair.writer(qos.clone());
+    pair.topic = taut_sim::TopicSpec::new("Circle", true);
+    pair.writer(qos);
+    pair.run_for(second().times(1));
+    pair.network.on(0, |p, now| p.assert_participant(now));
+    pair.run_for(Duration::from_millis(100));
+    let silent = |pair: &mut Pair| {
+        let counts: Vec<_> = pair
+            .readers
+            .clone()
+            .iter()
+            .map(|reader| {
+                let status = pair
+                    .network
+                    .on(reader.node, |p, _| p.reader(reader.index).map(|r| r.liveliness_changed.clone()));
+                status.flatten().map(|status| (status.alive_count, status.not_alive_count)).unwrap()
+            })
+            .collect();
+        counts
+    };
+    assert_eq!(silent(&mut pair), [(1, 0), (1, 0)]);
+    let index = pair.writers[0].index;
+    let lost =
+        |pair: &mut Pair| pair.network.on(0, |p, _| p.writer_mut(index).map(|w| w.liveliness_lost.take()));
+    lost(&mut pair);
+    let before = pair.network.sent().wlp;
+    for _ in 0..100 {
+        pair.write_by(1, 1, 10).unwrap();
+        pair.run_for(Duration::from_millis(50));
+        assert_eq!(silent(&mut pair), [(1, 0), (1, 0)]);
+    }
+    assert_eq!(lost(&mut pair).flatten().map(|status| status.total_count_change), Some(0));
+    let messages = pair.network.sent().wlp - before;
+    assert!((15..=80).contains(&messages), "it is said no more often than the lease asks for: {messages}");
+    pair.run_for(second().times(2));
+    assert_eq!(silent(&mut pair), [(0, 1), (0, 1)]);
+    pair.write_by(1, 1, 10).unwrap();
+    pair.run_for(Duration::from_millis(100));
+    assert_eq!(silent(&mut pair), [(1, 0), (1, 0)]);
+}

@@ -14,6 +14,7 @@ use crate::due::Due;
 use crate::entities::Entity;
 use crate::instance::DEFAULT_MAX_INSTANCES;
 use crate::participant::DomainParticipant;
+use crate::reader_side::ReaderSide;
 use crate::status::{OfferedDeadlineMissedStatus, RequestedDeadlineMissedStatus, StatusMask};
 
 /// Instances that one call looks at. Lower and the deadlines of many that end at once are told later, as other
@@ -221,6 +222,9 @@ impl DomainParticipant {
             let looked = self.readers.change_side(index, |side| side.look_at_deadlines(now, &mut budget));
             let Some((missed, next)) = looked else { continue };
             self.readers.alarms.set(index.0, next);
+            if self.readers.at_side(index, ReaderSide::take_freed).unwrap_or(false) {
+                self.on_room(now, index);
+            }
             if let Some(reader) = self.readers.get_mut(index).filter(|_| missed.is_any()) {
                 reader.requested_deadline_missed.count(missed);
                 self.tell(Entity::Reader(index), StatusMask::REQUESTED_DEADLINE_MISSED);

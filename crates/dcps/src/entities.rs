@@ -4,9 +4,10 @@ use taut_base::{Guid, SequenceNumber, Time};
 use taut_qos::{DataReaderQos, DataWriterQos};
 use taut_rtps::{Offer, Passage, ReaderIndex, Sink, WriterIndex};
 
+use crate::doors::Doors;
 use crate::due::Due;
 use crate::lag::Lags;
-use crate::reader_side::{Doors, ReaderSide};
+use crate::reader_side::ReaderSide;
 use crate::status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
     PublicationMatchedStatus, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
@@ -119,6 +120,8 @@ pub(crate) struct Readers {
     pub alarms: Due,
     /// LATENCY_BUDGET of the writers that they are matched with.
     pub lags: Lags,
+    /// Which of them are matched with which writers whose samples expire.
+    pub expiring: Vec<(ReaderIndex, Guid)>,
     /// The time of the step in which changes are delivered.
     pub now: Time,
 }
@@ -126,7 +129,8 @@ pub(crate) struct Readers {
 impl Readers {
     pub fn new(doors: Box<dyn Doors>) -> Readers {
         let (news, alarms, lags) = (News::default(), Due::default(), Lags::default());
-        Readers { slots: Vec::new(), doors, news, alarms, lags, now: Time::default() }
+        let (slots, expiring, now) = (Vec::new(), Vec::new(), Time::default());
+        Readers { slots, doors, news, alarms, lags, expiring, now }
     }
 
     pub fn get(&self, index: ReaderIndex) -> Option<&DataReader> {
@@ -148,14 +152,16 @@ impl Readers {
         }
         self.alarms.cancel(index.0);
         self.lags.forget(|of, _| of == index);
+        self.expiring.retain(|(of, _)| *of != index);
         self.doors.set(index, side);
     }
 
     /// Runs `call` with a reader's side; nothing happens if there is none.
     pub fn at_side<R>(&mut self, index: ReaderIndex, call: impl FnOnce(&mut ReaderSide) -> R) -> Option<R> {
         let (mut call, mut result) = (Some(call), None);
-        let mut alarm = None;
+        let (mut alarm, to_wall) = (None, self.lags.to_wall);
         self.doors.with(index, &mut |side| {
+            side.lifespans.note_wall_clock(to_wall);
             result = call.take().map(|call| call(side));
             alarm = side.take_alarm();
         });
@@ -190,8 +196,9 @@ impl Sink for Readers {
         if self.lags.are_on() && self.lags.look(now, index, offer) {
             self.news.add(Entity::Participant, StatusMask::NONE);
         }
-        let mut alarm = None;
+        let (mut alarm, to_wall) = (None, self.lags.to_wall);
         self.doors.with(index, &mut |side| {
+            side.lifespans.note_wall_clock(to_wall);
             news = side.deliver(now, strength, offer);
             alarm = side.take_alarm();
             is_there = true;

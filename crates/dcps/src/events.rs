@@ -22,6 +22,9 @@ impl DomainParticipant {
             | Event::ParticipantLost { .. }
             | Event::EndpointDiscovered(_)
             | Event::EndpointLost(_) => {
+                if let Event::EndpointDiscovered(endpoint) = event {
+                    self.note_endpoint(endpoint);
+                }
                 self.discovery_changes = self.discovery_changes.saturating_add(1);
                 self.tell(Entity::Participant, StatusMask::NONE);
             }
@@ -107,6 +110,7 @@ impl DomainParticipant {
         if !matched {
             self.on_writer_gone(now, reader, writer, true);
         }
+        self.watch_lifespan(reader, writer, matched);
         let news = StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED;
         self.tell(Entity::Reader(reader), news);
     }

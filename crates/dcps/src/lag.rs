@@ -36,7 +36,7 @@ struct Watched {
 pub(crate) struct Lags {
     watched: Vec<Watched>,
     /// From the monotonic clock to the wall clock, in ns.
-    to_wall: Option<i64>,
+    pub to_wall: Option<i64>,
     late: Option<Late>,
     not_before: Time,
 }

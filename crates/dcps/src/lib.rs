@@ -9,6 +9,7 @@ pub mod cell;
 mod deadline;
 #[cfg(test)]
 mod deadline_tests;
+mod doors;
 mod due;
 mod entities;
 mod events;
@@ -17,6 +18,7 @@ mod fresh;
 mod instance;
 mod instance_state;
 mod lag;
+mod lifespan;
 mod list;
 mod participant;
 mod reader_access;
@@ -37,6 +39,7 @@ mod type_support;
 
 pub use anatomy::{SampleAnatomy, Stage};
 pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
+pub use doors::Doors;
 pub use entities::{DataReader, DataWriter, Entity};
 pub use filter::{Expression, Filter, MAX_EXPRESSION, MAX_PARAMETERS};
 pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
@@ -45,7 +48,7 @@ pub use participant::{DomainParticipant, Endpoint, Match};
 pub use reader_cache::{
     DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,
 };
-pub use reader_side::{Doors, Passed, Pulled, ReaderSide, Taken};
+pub use reader_side::{Passed, Pulled, ReaderSide, Taken};
 pub use sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 pub use states::{InstanceState, InstanceStateMask, SampleState, SampleStateMask, ViewState, ViewStateMask};
 pub use status::{

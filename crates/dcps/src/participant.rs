@@ -14,9 +14,10 @@ use taut_rtps::{
     WriterIndex,
 };
 
+use crate::doors::Doors;
 use crate::entities::{DataReader, DataWriter, Entity, Readers};
 use crate::lag::Late;
-use crate::reader_side::{Doors, ReaderSide};
+use crate::reader_side::ReaderSide;
 use crate::sample_info::{Sample, Selection};
 use crate::status::{InconsistentTopicStatus, StatusMask};
 use crate::type_support::TypeSupport;
@@ -120,7 +121,7 @@ impl DomainParticipant {
     /// Does what comes have to be compared with the wall clock?
     #[inline]
     pub fn wants_wall_clock(&self) -> bool {
-        self.readers.lags.are_on()
+        self.readers.lags.are_on() || !self.readers.expiring.is_empty()
     }
 
     /// What the wall clock shows now.
@@ -224,6 +225,9 @@ impl DomainParticipant {
         };
         let mut side = ReaderSide::new(&qos, &type_support);
         side.cache.set_presentation(&group.presentation);
+        for (writer, lifespan) in self.lifespans_beside(&config.topic_name) {
+            side.set_lifespan(writer, lifespan);
+        }
         if let Some(anatomy) = &self.core.config().anatomy {
             side.remember(anatomy.samples);
         }

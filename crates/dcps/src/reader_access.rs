@@ -95,7 +95,7 @@ impl ReaderCache {
         head: &Head,
         into: &mut SampleInfo,
     ) -> bool {
-        let handle = if self.keyed { instance } else { InstanceHandle::NIL };
+        let handle = self.known_as(instance);
         let Some(index) = self.instances.find(handle) else { return false };
         let instance = self.instances.at_mut(index);
         if instance.state != InstanceState::Alive {

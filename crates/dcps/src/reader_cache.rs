@@ -37,6 +37,10 @@ pub const MAX_PAYLOAD_BYTES: usize = 512 << 20;
 /// differ in delay, higher lets a peer whose clock runs backwards cost this many steps per sample.
 pub const MAX_REORDER: usize = 64;
 
+/// The handle of the only instance of a topic without a key: NIL stands before all instances, so that who asks for the
+/// next one would get it again and again.
+const ONLY: InstanceHandle = InstanceHandle([u8::MAX; 16]);
+
 /// What became of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Insert {
@@ -108,6 +112,8 @@ pub struct ReaderCache {
     hands_on: bool,
     /// Is each sample noted?
     noted: bool,
+    /// May samples have a LIFESPAN?
+    expiring: bool,
     pub(crate) samples: Slab<Entry>,
     /// All samples in the order of arrival, and those of each instance in its order.
     pub(crate) arrival: Chain,
@@ -134,6 +140,8 @@ pub struct ReaderCache {
     missed: Missed,
     /// There is a deadline before those that were known, or one was missed.
     pub(crate) alarm: bool,
+    /// There is room that nobody has made by a take.
+    pub(crate) freed: bool,
     /// Samples with data, and the bytes of all.
     data_count: usize,
     pub(crate) bytes: usize,
@@ -158,6 +166,7 @@ impl ReaderCache {
             passes: false,
             hands_on: false,
             noted: false,
+            expiring: false,
             samples: Slab::new(),
             arrival: Chain::default(),
             all: List::EMPTY,
@@ -178,6 +187,7 @@ impl ReaderCache {
             lifespans: Due::default(),
             missed: Missed::default(),
             alarm: false,
+            freed: false,
             data_count: 0,
             bytes: 0,
         };
@@ -191,12 +201,18 @@ impl ReaderCache {
             && !self.by_source
             && self.minimum_separation == Duration::ZERO
             && !self.instances.deadlines.are_on();
-        self.hands_on = self.passes && !self.noted;
+        self.hands_on = self.passes && !self.noted && !self.expiring;
     }
 
     /// From now on no sample goes past it.
     pub(crate) fn note_all(&mut self) {
         self.noted = true;
+        self.note_passing();
+    }
+
+    /// From now on samples may have a LIFESPAN, or no longer.
+    pub(crate) fn set_expiring(&mut self, expiring: bool) {
+        self.expiring = expiring;
         self.note_passing();
     }
 
@@ -244,7 +260,7 @@ impl ReaderCache {
     /// pushes and holds the sample back if not.
     pub fn has_room(&mut self, instance: InstanceHandle) -> bool {
         self.settle_fresh();
-        self.refusal(self.instances.find(instance)).is_none()
+        self.refusal(self.instances.find(self.known_as(instance))).is_none()
     }
 
     /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key. Its
@@ -270,6 +286,7 @@ impl ReaderCache {
         while let Some(id) = self.lifespans.pop(now) {
             let index = self.remove(id);
             self.instances.settle(index);
+            self.freed = true;
         }
         while let Some(index) = self.instances.purge.pop(now) {
             loop {
@@ -277,6 +294,7 @@ impl ReaderCache {
                     NIL => break,
                     id => {
                         self.remove(id);
+                        self.freed = true;
                     }
                 }
             }
@@ -328,13 +346,21 @@ impl ReaderCache {
             self.instances.at_mut(index).accepted = Some(now);
         }
         let id = self.link(index, before, change, PayloadKind::Data);
-        self.lifespans.set(id, expires);
+        self.note_lifespan(id, expires);
         let evicted = self.keep_last(index);
         self.instances.settle(index);
         match evicted {
             Some(evicted) if evicted == id => Insert::Ignored(IgnoredReason::OutOfOrder),
             Some(_) => Insert::Replaced,
             None => Insert::Stored,
+        }
+    }
+
+    #[inline]
+    fn note_lifespan(&mut self, id: u32, expires: Time) {
+        if expires != Time::NEVER {
+            self.alarm |= self.lifespans.next().is_none_or(|next| expires < next);
+            self.lifespans.set(id, expires);
         }
     }
 
@@ -443,7 +469,12 @@ impl ReaderCache {
     }
 
     pub(crate) fn handle(&self, change: &CacheChange) -> InstanceHandle {
-        if self.keyed { change.instance.unwrap_or_default() } else { InstanceHandle::NIL }
+        self.known_as(change.instance.unwrap_or_default())
+    }
+
+    #[inline]
+    pub(crate) fn known_as(&self, instance: InstanceHandle) -> InstanceHandle {
+        if self.keyed { instance } else { ONLY }
     }
 
     pub(crate) fn create(

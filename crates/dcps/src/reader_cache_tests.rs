@@ -343,6 +343,26 @@ fn next_instance_walks_all_instances() {
 }
 
 #[test]
+fn next_instance_ends_on_a_topic_without_a_key() {
+    let mut cache = ReaderCache::new(&keep_all(), false);
+    for number in 1..=2 {
+        let change = change(ChangeKind::Alive, 1, 0, number);
+        assert!(cache.has_room(InstanceHandle::NIL));
+        assert_eq!(cache.insert(Time(number), change, 0, None), Insert::Stored);
+    }
+    let after = |after| Selection { next_instance_after: Some(after), ..Selection::ANY };
+    let mut found = Vec::new();
+    let selection = after(InstanceHandle::NIL);
+    assert_eq!(cache.read(&selection, |sample| found.push(sample)), 2);
+    let only = found[0].info.instance_handle;
+    assert!(cache.contains(&selection) && !cache.contains(&after(only)));
+    assert_eq!(cache.read(&after(only), |_| ()), 0, "there is one, and it was read");
+    let of = |handle| Selection { instance: Some(handle), ..Selection::ANY };
+    assert_eq!((cache.read(&of(only), |_| ()), cache.instance_state(only)), (2, Some(InstanceState::Alive)));
+    assert_eq!(cache.take(&of(only), |_| ()), 2);
+}
+
+#[test]
 fn order_of_what_is_returned() {
     let mut rig = Rig::new(keep_all());
     for instance in [1, 2, 1, 2] {

@@ -8,50 +8,16 @@ use taut_mem::Pool;
 use taut_mem::lane::{Entry, INLINE, LaneReader, Next, Payload};
 use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
-use taut_rtps::{Offer, Passage, ReaderIndex};
+use taut_rtps::{Offer, Passage};
 
 use crate::anatomy::{Anatomies, SampleAnatomy};
 use crate::cell::{self, Head};
 use crate::deadline::Missed;
+use crate::lifespan::Lifespans;
 use crate::reader_cache::{Insert, ReaderCache};
 use crate::sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
 use crate::type_support::{ContentFilter, KeyHash, TypeSupport};
-
-/// Where the sides of a participant's readers are, so that their owners reach them without it.
-pub trait Doors: Send {
-    /// Puts a reader's side in its place, or takes it away.
-    fn set(&mut self, index: ReaderIndex, side: Option<ReaderSide>);
-    /// Shows a reader's side; nothing happens if there is none.
-    fn look(&self, index: ReaderIndex, call: &mut dyn FnMut(&ReaderSide));
-    /// Calls with a reader's side; not at all if there is none.
-    fn with(&mut self, index: ReaderIndex, call: &mut dyn FnMut(&mut ReaderSide));
-}
-
-/// All in one place, for who has one thread.
-impl Doors for Vec<Option<ReaderSide>> {
-    fn set(&mut self, index: ReaderIndex, side: Option<ReaderSide>) {
-        let at = index.0 as usize;
-        if self.len() <= at {
-            self.resize_with(at.saturating_add(1), || None);
-        }
-        if let Some(slot) = self.get_mut(at) {
-            *slot = side;
-        }
-    }
-
-    fn look(&self, index: ReaderIndex, call: &mut dyn FnMut(&ReaderSide)) {
-        if let Some(Some(side)) = self.get(index.0 as usize) {
-            call(side);
-        }
-    }
-
-    fn with(&mut self, index: ReaderIndex, call: &mut dyn FnMut(&mut ReaderSide)) {
-        if let Some(Some(side)) = self.get_mut(index.0 as usize) {
-            call(side);
-        }
-    }
-}
 
 /// A lane that a reader reads.
 struct Source {
@@ -182,6 +148,7 @@ pub struct ReaderSide {
     pub matched: usize,
     key_hash: Option<KeyHash>,
     filter: Option<ContentFilter>,
+    pub(crate) lifespans: Lifespans,
     reliable: bool,
     /// Buffers for short payloads that stay in the cache.
     short: Pool,
@@ -214,6 +181,7 @@ impl ReaderSide {
             matched: 0,
             key_hash: type_support.key_hash,
             filter: type_support.filter.clone(),
+            lifespans: Lifespans::default(),
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
             short: Pool::new(INLINE, SHORT_BUFFERS),
             blocked: false,
@@ -293,16 +261,18 @@ impl ReaderSide {
     }
 
     fn next_look(&self) -> Time {
-        self.cache.next_deadline().min(self.sweep_at)
+        let expires = self.cache.next_timeout().unwrap_or(Time::NEVER);
+        self.cache.next_deadline().min(self.sweep_at).min(expires)
     }
 
-    /// Looks which deadlines were missed and when to look again. What lies in a lane has come when it was written:
+    /// Forgets what is too old, looks which deadlines were missed and when to look again. What lies in a lane has come when it was written:
     /// once in each period is often enough to find it before its instance's next sample is due.
     pub(crate) fn look_at_deadlines(
         &mut self,
         now: Time,
         budget: &mut usize,
     ) -> ((Missed, Time), StatusMask) {
+        self.cache.on_timeout(now);
         let pulled = self.pull(now);
         self.note_awaited(pulled);
         self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
@@ -328,8 +298,10 @@ impl ReaderSide {
     }
 
     /// Is there a sample that was not read, as far as that can be said without looking through the lanes? If
-    /// one is in a lane it is left there, from where [`ReaderSide::pass_next`] takes it.
-    pub fn shows_unread(&self) -> bool {
+    /// one is in a lane it is left there, from where [`ReaderSide::pass_next`] takes it. Asks for the time only if it
+    /// needs to know.
+    pub fn shows_unread(&mut self, now: impl FnOnce() -> Time) -> bool {
+        self.expire(now);
         let passes = || self.key_hash.is_none() && self.filter.is_none() && self.cache.may_pass();
         self.cache.unread_count() > 0 || (passes() && self.sources.iter().any(Source::shows_next))
     }
@@ -498,7 +470,11 @@ impl ReaderSide {
             change.time = now;
         }
         let news = self.insert(now, strength, change);
-        self.blocked |= change.is_some();
+        if change.is_some() {
+            self.blocked = true;
+            // What expires makes room.
+            self.cache.alarm |= self.cache.next_timeout().is_some();
+        }
         news
     }
 
@@ -538,14 +514,20 @@ impl ReaderSide {
             return StatusMask::NONE;
         };
         change.instance = Some(instance);
-        if self.cache.insert_fresh(offered) {
+        let expires = self.lifespans.end_of(now, change);
+        if expires.is_some_and(|at| at <= now) {
+            *offered = None;
+            return StatusMask::NONE;
+        }
+        self.expire(|| now);
+        if expires.is_none() && self.cache.insert_fresh(offered) {
             return StatusMask::DATA_AVAILABLE;
         }
         if self.reliable && !self.cache.has_room(instance) {
             return StatusMask::NONE;
         }
         let Some(change) = offered.take() else { return StatusMask::NONE };
-        match self.cache.insert(now, change, strength, None) {
+        match self.cache.insert(now, change, strength, expires) {
             Insert::Stored | Insert::Replaced => StatusMask::DATA_AVAILABLE,
             Insert::Rejected(reason) => {
                 self.sample_rejected.count(reason, instance);
@@ -603,9 +585,7 @@ impl ReaderSide {
         now: impl Fn() -> Time,
         out: impl FnOnce(Taken<'_>) -> R,
     ) -> Option<R> {
-        if self.cache.next_timeout().is_some() {
-            self.cache.on_timeout(now());
-        }
+        self.expire(&now);
         let (payload, payload_kind) = match self.cache.take_fresh(&mut self.info) {
             Some(payload) => (payload, PayloadKind::Data),
             None if self.cache.unread_count() == 0 => return None,

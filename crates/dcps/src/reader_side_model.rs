@@ -151,7 +151,8 @@ fn nobody_sees_which_way_a_sample_went() {
                 write(&mut rng, number, (keyed, ends), &mut readers);
                 continue;
             }
-            passed += u64::from(readers[0].side.shows_unread() && readers[0].side.cache.is_empty());
+            passed +=
+                u64::from(readers[0].side.shows_unread(Time::default) && readers[0].side.cache.is_empty());
             let [one, other] = readers.each_mut().map(|reader| reader.take().map(seen));
             assert_eq!(one, other, "seed {seed}, step {step}, {history:?}, keyed {keyed}");
             compared += u64::from(one.is_some());

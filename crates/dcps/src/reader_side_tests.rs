@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use taut_base::{SequenceNumber, Time};
+use taut_base::{Duration, SequenceNumber, Time, Timestamp};
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Meta};
 use taut_qos::{DataReaderQos, ReliabilityKind};
@@ -152,4 +152,36 @@ fn lanes_have_their_turns() {
     let taken: Vec<_> = std::iter::from_fn(next).collect();
     let (one, other) = (writer(1).into(), writer(2).into());
     assert_eq!(taken, [one, other, one, other, one, other], "and not the first until it is empty");
+}
+
+#[test]
+fn what_a_lane_brings_expires() {
+    let (mut side, mut lanes) = side(1);
+    side.pull(Time(1));
+    let stamp = |ns: i64| Timestamp::from_unix_ns(1_700_000_000_000_000_000 + ns);
+    let mut put = |number: u64, written: i64| {
+        let mut meta = meta(number);
+        meta[1] = stamp(written).to_bits();
+        lanes[0].push(&meta, b"text").unwrap();
+    };
+    put(1, 0);
+    side.pull(Time(1));
+    assert!(side.take_next(Time(1)).is_some(), "the instance is known from here on");
+    side.set_lifespan(writer(1), Duration(1_000));
+    side.set_wall_clock(Time(0), stamp(0));
+    put(2, 100);
+    put(3, 900);
+    assert!(matches!(side.pass_next(&mut Pulled::default(), |_| ()), Passed::Not(_)));
+    assert!(!side.shows_unread(|| Time(950)), "it is looked at first");
+    side.pull(Time(950));
+    assert!(side.shows_unread(|| Time(950)) && side.cache.unread_count() == 2);
+    assert!(side.take_alarm().is_some_and(|at| (at.0 - 1_100).abs() <= 1));
+    assert!(side.shows_unread(|| Time(1_200)) && side.cache.unread_count() == 1);
+    // What was too old in the lane is not seen at all.
+    put(4, 950);
+    put(5, 2_500);
+    assert_eq!(side.pull(Time(2_500)).news, StatusMask::DATA_AVAILABLE);
+    let taken: Vec<_> = std::iter::from_fn(|| side.take_next(Time(2_600))).collect();
+    assert_eq!(taken.iter().map(|sample| sample.info.sequence_number.0).collect::<Vec<_>>(), [5]);
+    assert_eq!(side.sample_lost.total_count, 0);
 }

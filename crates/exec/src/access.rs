@@ -14,7 +14,7 @@ use taut_mem::Chunks;
 use taut_qos::DataWriterQos;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
-use crate::clock::{Moment, monotonic_now};
+use crate::clock::{Moment, monotonic_now, wall_clock_now};
 use crate::door::Door;
 use crate::executor::Executor;
 use crate::frames::Frames;
@@ -27,6 +27,14 @@ use crate::waiting::ends;
 #[cold]
 pub(crate) fn would_wait() -> Error {
     Error::Timeout(ErrorText::Fixed("it would have to wait for a reader; slow_readers() names it"))
+}
+
+/// How old samples are that expire is known by the wall clock.
+#[inline]
+pub(crate) fn tell_wall_clock(side: &mut ReaderSide) {
+    if side.wants_wall_clock() {
+        side.set_wall_clock(monotonic_now(), wall_clock_now());
+    }
 }
 
 /// What a write does that finds no room.
@@ -90,6 +98,7 @@ impl Executor {
             }
             Passed::Nothing => None,
             Passed::Not(out) => {
+                tell_wall_clock(&mut side);
                 pulled.add(side.refill(monotonic_now));
                 let taken = side.take_next_with(monotonic_now, out);
                 self.leave(door, side, pulled, taken.is_some());
@@ -134,6 +143,7 @@ impl Executor {
             return;
         }
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
+        tell_wall_clock(&mut side);
         let taken = take(&mut side, now, &mut pulled) > 0;
         self.leave(door, side, pulled, taken);
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use taut_base::{Duration, Result, Time};
 
-use crate::access::would_wait;
+use crate::access::{tell_wall_clock, would_wait};
 use crate::clock::monotonic_now;
 use crate::door::Door;
 use crate::executor::Executor;
@@ -115,7 +115,7 @@ impl Executor {
         self.watch(door);
         let inner = &self.inner;
         let found = inner.wait(until, |participant, now| {
-            if door.side().shows_unread() {
+            if door.side().shows_unread(monotonic_now) {
                 return Some(());
             }
             if participant.pull(now, door.index) {
@@ -133,12 +133,13 @@ impl Executor {
     /// Is there a sample to take?
     fn has_unread(&self, door: &Door) -> bool {
         let mut side = door.side();
-        if side.shows_unread() {
+        if side.shows_unread(monotonic_now) {
             return true;
         }
         if !side.is_ready() {
             return false;
         }
+        tell_wall_clock(&mut side);
         let pulled = side.pull(monotonic_now());
         side.end_delivery(monotonic_now);
         let unread = side.cache.unread_count() > 0;

@@ -165,9 +165,10 @@ impl HistoryCache {
         self.entries.get(self.position(number)?)?.change.as_ref()
     }
 
-    /// How many changes below `number` are held, where KEEP_ALL leaves no holes. *Cost*: O(log n).
+    /// How many changes below `number` are held, at most, and exactly that where KEEP_ALL leaves no holes.
+    /// *Cost*: O(log n).
     pub fn count_before(&self, number: SequenceNumber) -> usize {
-        self.entries.partition_point(|entry| entry.number < number)
+        self.entries.partition_point(|entry| entry.number < number).min(self.live)
     }
 
     /// Held changes with numbers from `from` on, rising.

@@ -28,6 +28,16 @@ pub(crate) struct Liveliness {
     /// The shortest lease of the local AUTOMATIC writers; `ZERO` if there is none.
     automatic_lease: Duration,
     assert_at: Time,
+    /// The shortest lease of the local MANUAL_BY_PARTICIPANT writers if there are several; else `ZERO`, as what one
+    /// writes shows that it is alive.
+    manual_lease: Duration,
+    /// When the last of these has written, or the application has said that the participant is alive.
+    manual_at: Time,
+    /// When that was told last, and is it to be told again?
+    told_at: Time,
+    is_to_tell: bool,
+    /// Some of these have fallen silent.
+    any_silent: bool,
 }
 
 /// Changes of built-in writers never reach a user's reader.
@@ -52,20 +62,30 @@ impl Participant {
             self.liveliness.assert_at = now;
             self.timers.set(now, Timer::AssertLiveliness);
         }
-        let manual: Vec<(WriterIndex, Time)> = self.manual_writers().collect();
-        for (index, at) in manual {
-            self.timers.set(at, Timer::WriterLiveliness(index));
+        let by_participant = self.writers.iter_mut().filter(|(_, writer)| writer.by_participant).count();
+        let finite = self.manual_writers().filter(|(index, ..)| self.is_by_participant(*index));
+        let shortest = finite.map(|(_, _, lease)| lease).min().filter(|_| by_participant > 1);
+        self.liveliness.manual_lease = shortest.unwrap_or_default();
+        let manual: Vec<_> = self.manual_writers().collect();
+        for (index, asserted_at, lease) in manual {
+            self.timers.set(asserted_at + lease, Timer::WriterLiveliness(index));
         }
     }
 
-    fn manual_writers(&self) -> impl Iterator<Item = (WriterIndex, Time)> + '_ {
+    fn is_by_participant(&self, index: WriterIndex) -> bool {
+        self.writers.get(index.0).is_some_and(|writer| writer.by_participant)
+    }
+
+    /// The writers that promise to say that they are alive: when that was last so, and their leases.
+    fn manual_writers(&self) -> impl Iterator<Item = (WriterIndex, Time, Duration)> + '_ {
         self.locals.values().filter_map(|local| {
             let index = local.kind.writer()?;
             let liveliness = local.data.qos.liveliness;
             let manual = liveliness.kind != LivelinessKind::Automatic;
             let finite = !liveliness.lease_duration.is_infinite();
             let writer = self.writers.get(index.0)?;
-            (manual && finite).then(|| (index, writer.asserted_at + liveliness.lease_duration))
+            let together = if writer.by_participant { self.liveliness.manual_at } else { Time(0) };
+            (manual && finite).then(|| (index, writer.asserted_at.max(together), liveliness.lease_duration))
         })
     }
 
@@ -118,24 +138,59 @@ impl Participant {
 
     /// The application says that the participant is alive (DCPS 1.4 §2.2.2.2.1.16).
     pub fn assert_participant(&mut self, now: Time) {
-        let by_participant = self
-            .locals
-            .values()
-            .filter(|local| local.data.qos.liveliness.kind == LivelinessKind::ManualByParticipant);
-        let writers: Vec<WriterIndex> = by_participant.filter_map(|local| local.kind.writer()).collect();
-        for index in writers {
-            self.note_manual_liveliness(now, index);
-        }
-        self.send_participant_message(now, MANUAL_BY_PARTICIPANT);
+        self.note_participant(now);
+        self.say_manual(now);
     }
 
     /// A write or an assertion: the writer has kept its promise.
     pub(crate) fn note_manual_liveliness(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         writer.asserted_at = now;
-        if std::mem::take(&mut writer.liveliness_lost) {
+        let by_participant = writer.by_participant;
+        self.revive(index);
+        if by_participant {
+            self.note_participant(now);
+            self.tell_of_write(now);
+        }
+    }
+
+    fn revive(&mut self, index: WriterIndex) {
+        let writer = self.writers.get_mut(index.0);
+        if writer.is_some_and(|writer| std::mem::take(&mut writer.liveliness_lost)) {
             self.tell_readers_beside(index, true);
         }
+    }
+
+    /// One MANUAL_BY_PARTICIPANT writer speaks for all (DCPS 1.4 §2.2.3.11).
+    fn note_participant(&mut self, now: Time) {
+        self.liveliness.manual_at = now;
+        if std::mem::take(&mut self.liveliness.any_silent) {
+            let all = self.manual_writers().map(|(index, ..)| index);
+            let all: Vec<WriterIndex> = all.filter(|index| self.is_by_participant(*index)).collect();
+            all.into_iter().for_each(|index| self.revive(index));
+        }
+    }
+
+    /// The other writers' readers hear nothing of a write: they are told, as often as the lease asks for. What comes too
+    /// early for that is told later, so that nobody counts from an older one.
+    fn tell_of_write(&mut self, now: Time) {
+        let Liveliness { manual_lease: lease, told_at, is_to_tell, .. } = &mut self.liveliness;
+        if *lease == Duration::ZERO || *is_to_tell {
+            return;
+        }
+        let at = *told_at + Duration(lease.0.checked_div(PER_LEASE).unwrap_or(lease.0).max(1));
+        if at > now {
+            *is_to_tell = true;
+            self.timers.set(at, Timer::AssertManual);
+        } else {
+            self.say_manual(now);
+        }
+    }
+
+    pub(crate) fn say_manual(&mut self, now: Time) {
+        (self.liveliness.told_at, self.liveliness.is_to_tell) = (now, false);
+        self.timers.set(Time::NEVER, Timer::AssertManual);
+        self.send_participant_message(now, MANUAL_BY_PARTICIPANT);
     }
 
     /// Readers of this participant get no message that says so.
@@ -163,14 +218,18 @@ impl Participant {
     }
 
     pub(crate) fn on_writer_liveliness_timer(&mut self, now: Time, index: WriterIndex) {
-        let Some((_, due)) = self.manual_writers().find(|(writer, _)| *writer == index) else { return };
-        let lease = due.since(self.writers.get(index.0).map_or(due, |writer| writer.asserted_at));
+        let Some((_, asserted_at, lease)) = self.manual_writers().find(|(writer, ..)| *writer == index)
+        else {
+            return;
+        };
+        let due = asserted_at + lease;
         let next = if due > now { due } else { now + lease };
         self.timers.set(next, Timer::WriterLiveliness(index));
         if due > now {
             return;
         }
         let Some(writer) = self.writers.get_mut(index.0) else { return };
+        self.liveliness.any_silent |= writer.by_participant;
         if !std::mem::replace(&mut writer.liveliness_lost, true) {
             self.push_event(Event::LivelinessLost { writer: index });
             self.tell_readers_beside(index, false);

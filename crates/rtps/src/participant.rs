@@ -225,8 +225,10 @@ impl Participant {
                 Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
                 Timer::Peer(prefix) => self.on_peer_timer(now, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
+                Timer::AssertManual => self.say_manual(now),
                 Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),
+                Timer::Lifespan(index) => self.on_lifespan_timer(now, at, index),
             }
         }
     }
@@ -247,6 +249,14 @@ impl Participant {
         writer.on_heartbeat_timer(now);
         let next = writer.heartbeat_at;
         self.timers.set(next, Timer::Heartbeat(index));
+        self.wake_writer(now, index);
+    }
+
+    fn on_lifespan_timer(&mut self, now: Time, at: Time, index: WriterIndex) {
+        let writer = self.writers.get_mut(index.0).filter(|writer| writer.expires_at == at);
+        if writer.is_some_and(|writer| writer.on_expiry_timer(now)) {
+            self.push_event(Event::Acknowledged { writer: index });
+        }
         self.wake_writer(now, index);
     }
 
@@ -294,7 +304,7 @@ impl Participant {
                 }),
                 Work::Push(index) => writers.get_mut(index.0).is_none_or(|writer| {
                     writer.push_queued = !writer.push(&mut tx);
-                    arm_heartbeat(timers, now, writer);
+                    arm_timers(timers, now, writer);
                     !writer.push_queued
                 }),
                 Work::Liveliness(index) => writers.get_mut(index.0).is_none_or(|writer| {
@@ -328,12 +338,12 @@ impl Participant {
             let index = WriterIndex(index);
             let EndpointConfig { qos, history, max_samples, .. } = &endpoint;
             let mut writer = Writer::new(guid, index, qos, *history, *max_samples, multicast);
+            writer.asserted_at = now;
             if tells {
                 writer.tell_anatomy();
             }
             writer
         }));
-        self.note_manual_liveliness(now, index);
         self.add_local(now, guid, LocalKind::Writer(index), endpoint, sink);
         self.arm_liveliness(now);
         index
@@ -371,6 +381,11 @@ impl Participant {
     /// The place of a local writer.
     pub fn local_writer(&self, guid: Guid) -> Option<WriterIndex> {
         self.local(guid)?.kind.writer()
+    }
+
+    /// The local readers that are matched with a writer of another participant.
+    pub fn readers_of(&self, writer: Guid) -> &[ReaderIndex] {
+        self.sources.get(&writer).map_or(&[], Vec::as_slice)
     }
 
     /// The place of a local reader.
@@ -557,7 +572,7 @@ impl Participant {
             };
             self.schedule.push(class, writer.priority, Work::Push(index));
         }
-        arm_heartbeat(&mut self.timers, now, writer);
+        arm_timers(&mut self.timers, now, writer);
         if has_owed && builtin {
             self.queue_discovery();
         }
@@ -593,9 +608,12 @@ impl Participant {
     }
 }
 
-/// Sees to it that a heartbeat follows what is not acknowledged.
-fn arm_heartbeat(timers: &mut Timers, now: Time, writer: &mut Writer) {
+/// Sees to it that a heartbeat follows what is not acknowledged, and that what is too old goes.
+fn arm_timers(timers: &mut Timers, now: Time, writer: &mut Writer) {
     if let Some(at) = writer.want_heartbeat(now) {
         timers.set(at, Timer::Heartbeat(writer.index));
+    }
+    if let Some(at) = writer.want_expiry() {
+        timers.set(at, Timer::Lifespan(writer.index));
     }
 }

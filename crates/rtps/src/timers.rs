@@ -22,10 +22,14 @@ pub enum Timer {
     Peer(GuidPrefix),
     /// Our own liveliness messages.
     AssertLiveliness,
+    /// The same for MANUAL_BY_PARTICIPANT, after a write.
+    AssertManual,
     /// The liveliness of the writers that a reader is matched with.
     ReaderLiveliness(ReaderIndex),
     /// The liveliness a manual writer has promised.
     WriterLiveliness(WriterIndex),
+    /// The end of the LIFESPAN of a writer's oldest change.
+    Lifespan(WriterIndex),
 }
 
 /// Pending timers by time. *Cost*: O(log n); no allocation once warm.

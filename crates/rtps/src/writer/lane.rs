@@ -7,12 +7,26 @@
 
 use taut_base::{Guid, SequenceNumber};
 
-use super::{LocalReader, Owed, ReaderProxy, Writer};
+use super::{Owed, ReaderProxy, Writer};
 use crate::ReaderIndex;
 use crate::limits;
 
 /// Numbers from the first to the last of a replay that grows while it waits.
 const REPLAY_NUMBERS: i64 = limits::REPLAY_CHANGES as i64;
+
+/// A reader of the same participant: changes go straight into its cache.
+pub struct LocalReader {
+    /// Which.
+    pub reader: ReaderIndex,
+    /// Does a change wait for room in its cache?
+    pub reliable: bool,
+    /// All changes up to this one are in its cache, or it takes them from the lane.
+    pub delivered: SequenceNumber,
+    /// From this change on it takes from the lane what goes through it.
+    pub lane_from: Option<SequenceNumber>,
+    /// It knows that up to this change it has all that did not go through the lane.
+    pub told: SequenceNumber,
+}
 
 impl ReaderProxy {
     fn reads_lane(&self, number: SequenceNumber) -> bool {

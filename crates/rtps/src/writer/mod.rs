@@ -8,6 +8,7 @@
 mod lag;
 mod lane;
 mod large;
+mod lifespan;
 mod link;
 mod path;
 mod reader_proxy;
@@ -40,6 +41,7 @@ use shared::Recent;
 use window::Window;
 
 pub use lag::{Lag, Lagging};
+pub use lane::LocalReader;
 pub use link::Link;
 pub use reader_proxy::{Owed, ReaderProxy};
 pub use route::MulticastChoice;
@@ -66,20 +68,6 @@ pub struct NewChange {
 /// The history is full of changes that a reliable reader has not acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
-
-/// A reader of the same participant: changes go straight into its cache.
-pub struct LocalReader {
-    /// Which.
-    pub reader: ReaderIndex,
-    /// Does a change wait for room in its cache?
-    pub reliable: bool,
-    /// All changes up to this one are in its cache, or it takes them from the lane.
-    pub delivered: SequenceNumber,
-    /// From this change on it takes from the lane what goes through it.
-    pub lane_from: Option<SequenceNumber>,
-    /// It knows that up to this change it has all that did not go through the lane.
-    pub told: SequenceNumber,
-}
 
 /// What an ACKNACK was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,6 +106,8 @@ pub struct Writer {
     durable: bool,
     /// Its being alive is no business of each write.
     automatic: bool,
+    /// MANUAL_BY_PARTICIPANT: each write shows that the participant is alive.
+    pub(crate) by_participant: bool,
     keep_all: bool,
     max_samples: usize,
     /// The last change that did not go through the lane.
@@ -167,6 +157,12 @@ pub struct Writer {
     hurried: SequenceNumber,
     /// How long the readers of a built-in writer take to answer.
     answers: Answers,
+    /// LIFESPAN.
+    lifespan: Duration,
+    /// What is up to this change has been looked at, and was too old.
+    expired: SequenceNumber,
+    /// When the timer for that runs out; `NEVER` if it is not set.
+    pub(crate) expires_at: Time,
 }
 
 impl Writer {
@@ -192,6 +188,7 @@ impl Writer {
             repair_queued: false,
             link: Arc::default(),
             automatic: qos.liveliness.kind == LivelinessKind::Automatic,
+            by_participant: qos.liveliness.kind == LivelinessKind::ManualByParticipant,
             off_lane: SequenceNumber::ZERO,
             has_lane_readers: false,
             reliable: qos.reliability.kind == ReliabilityKind::Reliable,
@@ -227,6 +224,9 @@ impl Writer {
             hurry: false,
             hurried: SequenceNumber::ZERO,
             answers: Answers::taking(limits::DISCOVERY_ANSWER),
+            lifespan: qos.lifespan,
+            expired: SequenceNumber::ZERO,
+            expires_at: Time::NEVER,
         }
     }
 
@@ -267,6 +267,7 @@ impl Writer {
     /// as it was then.
     pub fn write(&mut self, now: Time, new: &mut NewChange) -> Result<SequenceNumber, Full> {
         self.catch_up();
+        self.expire(now);
         if !self.has_room() {
             self.hurry = true;
             return Err(Full);

@@ -64,6 +64,7 @@ impl Writer {
     /// Sends of what single readers are owed as much as is one turn. Returns whether all is out.
     pub fn repair(&mut self, tx: &mut Tx<'_>) -> bool {
         self.catch_up();
+        self.expire(tx.now);
         self.learn_paths(tx);
         let mut turn = limits::REPAIR_TURN;
         while let Some(guid) = self.owed.front() {

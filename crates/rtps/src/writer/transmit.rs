@@ -17,6 +17,7 @@ impl Writer {
     /// is used up.
     pub fn push(&mut self, tx: &mut Tx<'_>) -> bool {
         self.catch_up();
+        self.expire(tx.now);
         self.learn_paths(tx);
         if self.route.is_empty() {
             self.sent = self.last;

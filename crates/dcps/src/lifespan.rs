@@ -1,0 +1,169 @@
+//! LIFESPAN as readers see it: when a sample is too old. DCPS 1.4 §2.2.3.16.
+//!
+//! A sample expires its writer's LIFESPAN after its source timestamp, by this side's wall clock. One from the future
+//! shows that the clocks differ: it counts from its arrival, as the standard allows, and so does one that has no
+//! timestamp, or as long as nobody has told what the wall clock shows.
+
+use taut_base::{Duration, Guid, Time, Timestamp};
+use taut_rtps::history_cache::{CacheChange, ChangeKind};
+
+use crate::participant::DomainParticipant;
+use crate::reader_side::ReaderSide;
+use taut_rtps::ReaderIndex;
+
+/// What a reader knows of its matched writers whose samples expire.
+#[derive(Debug, Default)]
+pub(crate) struct Lifespans {
+    of: Vec<(Guid, Duration)>,
+    /// From the monotonic clock to the wall clock, in ns.
+    to_wall: Option<i64>,
+}
+
+impl Lifespans {
+    /// Takes over the LIFESPAN of a writer; an infinite one is none.
+    pub fn set(&mut self, writer: Guid, lifespan: Duration) {
+        self.of.retain(|(known, _)| *known != writer);
+        if !lifespan.is_infinite() {
+            self.of.push((writer, lifespan));
+        }
+    }
+
+    /// What the participant knows of the wall clock, from the monotonic one, in ns.
+    #[inline]
+    pub fn note_wall_clock(&mut self, to_wall: Option<i64>) {
+        if self.are_on() && to_wall.is_some() {
+            self.to_wall = to_wall;
+        }
+    }
+
+    #[inline]
+    pub fn are_on(&self) -> bool {
+        !self.of.is_empty()
+    }
+
+    /// When a change that is delivered now expires, if it ever does.
+    #[inline]
+    pub fn end_of(&self, now: Time, change: &CacheChange) -> Option<Time> {
+        if self.of.is_empty() { None } else { self.find_end(now, change) }
+    }
+
+    fn find_end(&self, now: Time, change: &CacheChange) -> Option<Time> {
+        let (_, lifespan) = self.of.iter().find(|(writer, _)| *writer == change.writer_guid)?;
+        // That an instance has ended stays true.
+        if change.kind != ChangeKind::Alive {
+            return None;
+        }
+        let wall = self.to_wall.map(|to_wall| now.0.saturating_add(to_wall));
+        let written = change.source_timestamp.map(Timestamp::to_unix_ns);
+        let age = wall.zip(written).map(|(wall, written)| wall.saturating_sub(written));
+        Some(match age.filter(|age| *age >= 0) {
+            Some(age) => now - Duration(age) + *lifespan,
+            None => change.time.min(now) + *lifespan,
+        })
+    }
+}
+
+impl ReaderSide {
+    /// Do samples of its writers expire? Then it is to know [what the wall clock shows](ReaderSide::set_wall_clock).
+    #[inline]
+    pub fn wants_wall_clock(&self) -> bool {
+        self.lifespans.are_on()
+    }
+
+    /// What the wall clock shows now.
+    pub fn set_wall_clock(&mut self, now: Time, wall: Timestamp) {
+        self.lifespans.to_wall = Some(wall.to_unix_ns().saturating_sub(now.0));
+    }
+
+    pub(crate) fn set_lifespan(&mut self, writer: Guid, lifespan: Duration) {
+        self.lifespans.set(writer, lifespan);
+        // Nothing is noted of a sample that a lane hands on.
+        self.cache.set_expiring(self.lifespans.are_on());
+    }
+
+    /// Forgets what is too old. Asks for the time only if something may be.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: impl FnOnce() -> Time) {
+        if self.cache.next_timeout().is_some() {
+            self.cache.on_timeout(now());
+        }
+    }
+}
+
+impl ReaderSide {
+    /// Does a change wait in the protocol for room, and has something made some by its age? Forgets both.
+    pub(crate) fn take_freed(&mut self) -> bool {
+        std::mem::take(&mut self.cache.freed) && self.take_blocked()
+    }
+}
+
+impl DomainParticipant {
+    /// A reader has matched a writer, or no longer does.
+    pub(crate) fn watch_lifespan(&mut self, reader: ReaderIndex, writer: Guid, matched: bool) {
+        let endpoint = self.core.endpoint(writer).filter(|_| matched);
+        let lifespan = endpoint.map_or(Duration::INFINITE, |endpoint| endpoint.qos.lifespan);
+        self.readers.expiring.retain(|known| *known != (reader, writer));
+        if !lifespan.is_infinite() {
+            self.readers.expiring.push((reader, writer));
+        }
+        self.readers.at_side(reader, |side| side.set_lifespan(writer, lifespan));
+    }
+
+    /// Another participant's endpoint is found, or has changed.
+    pub(crate) fn note_endpoint(&mut self, endpoint: Guid) {
+        for reader in self.core.readers_of(endpoint).to_vec() {
+            self.watch_lifespan(reader, endpoint, true);
+        }
+    }
+
+    /// A reader that is about to be made may get the history of these before anybody tells that it has matched them.
+    pub(crate) fn lifespans_beside(&self, topic: &str) -> Vec<(Guid, Duration)> {
+        let beside = self.core.local_endpoints();
+        let beside = beside.filter(|data| data.topic_name == topic && data.guid.entity.is_writer());
+        beside.map(|data| (data.guid, data.qos.lifespan)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader_cache_tests::{change, writer};
+
+    const LIFESPAN: Duration = Duration::from_millis(5);
+    const WALL: i64 = 1_700_000_000_000_000_000;
+
+    fn ms(ms: i64) -> i64 {
+        ms * 1_000_000
+    }
+
+    /// When a sample expires that is written, arrives and is delivered at these milliseconds.
+    fn end_of(lifespans: &Lifespans, written: i64, arrived: i64, delivered: i64) -> Option<Time> {
+        let mut change = change(ChangeKind::Alive, 1, 0, 1);
+        change.source_timestamp = Some(Timestamp::from_unix_ns(WALL + ms(written)));
+        change.time = Time(ms(arrived));
+        lifespans.end_of(Time(ms(delivered)), &change)
+    }
+
+    #[test]
+    fn it_counts_from_the_source_timestamp() {
+        let mut lifespans = Lifespans::default();
+        assert_eq!(end_of(&lifespans, 1, 2, 3), None);
+        lifespans.set(writer(2), LIFESPAN);
+        assert_eq!(end_of(&lifespans, 1, 2, 3), None, "of another writer");
+        lifespans.set(writer(1), LIFESPAN);
+        let end = |at: i64| Some(Time(ms(at)));
+        assert_eq!(end_of(&lifespans, 1, 2, 3), end(7), "who knows no wall clock goes by the arrival");
+        lifespans.note_wall_clock(Some(WALL));
+        // A timestamp is no finer than a quarter of a nanosecond, and rounded.
+        let near = |found: Option<Time>, at: i64| found.is_some_and(|found| (found.0 - ms(at)).abs() <= 1);
+        assert!(near(end_of(&lifespans, 1, 2, 3), 6));
+        assert!(near(end_of(&lifespans, -100, 2, 3), -95), "it is too old");
+        assert_eq!(end_of(&lifespans, 9, 2, 3), end(7), "it comes from the future: the clocks differ");
+        lifespans.note_wall_clock(None);
+        assert!(near(end_of(&lifespans, 1, 2, 3), 6), "what was known stays known");
+        let ended = change(ChangeKind::NotAliveDisposed, 1, 0, 1);
+        assert_eq!(lifespans.end_of(Time(0), &ended), None);
+        lifespans.set(writer(1), Duration::INFINITE);
+        assert_eq!(end_of(&lifespans, 1, 2, 3), None);
+    }
+}

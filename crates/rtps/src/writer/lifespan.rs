@@ -1,0 +1,69 @@
+//! What ends by itself: samples whose LIFESPAN is over leave the history. DCPS 1.4 §2.2.3.16.
+//!
+//! A sample's age counts from its write, by this side's own clock. Readers go by its source timestamp: one that is older
+//! than its write is sent, and dropped there. Who asks for what has gone is told so, as of all that is not held.
+
+use taut_base::{SequenceNumber, Time};
+
+use super::Writer;
+use crate::history_cache::ChangeKind;
+
+impl Writer {
+    /// Forgets what is too old. Did anything have to go? *Cost*: looks at each change once.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: Time) -> bool {
+        !self.lifespan.is_infinite() && self.expire_until(now)
+    }
+
+    fn expire_until(&mut self, now: Time) -> bool {
+        let mut any = false;
+        while let Some((number, kind, at)) = self.next_to_expire().filter(|(_, _, at)| *at <= now) {
+            debug_assert!(at <= now && number > self.expired);
+            self.expired = number;
+            // That an instance has ended stays true.
+            if kind == ChangeKind::Alive {
+                self.history.remove(number);
+                any = true;
+            }
+        }
+        if any {
+            self.pass_holes();
+            self.update_link();
+        }
+        any
+    }
+
+    /// The next change whose time comes, unless a part of it is out: then it goes when it is sent.
+    fn next_to_expire(&self) -> Option<(SequenceNumber, ChangeKind, Time)> {
+        let change = self.history.from(self.expired.next()).next()?;
+        let (number, kind) = (change.sequence_number, change.kind);
+        let is_under_way = number > self.sent && number == self.fragment.0;
+        (!is_under_way).then(|| (number, kind, change.time + self.lifespan))
+    }
+
+    /// Readers of this participant wait for nothing that is not there.
+    fn pass_holes(&mut self) {
+        for at in 0..self.local.len() {
+            let next = self.undelivered(at).map_or(self.last, |change| change.sequence_number.prev());
+            if let Some(local) = self.local.get_mut(at) {
+                local.delivered = local.delivered.max(next);
+            }
+        }
+    }
+
+    /// When the timer is to be set that looks for what is too old; `None` if it is set, or nothing is held.
+    #[inline]
+    pub(crate) fn want_expiry(&mut self) -> Option<Time> {
+        if self.lifespan.is_infinite() || self.expires_at != Time::NEVER {
+            return None;
+        }
+        self.expires_at = self.next_to_expire()?.2;
+        Some(self.expires_at)
+    }
+
+    /// The timer has run out. Did anything have to go?
+    pub(crate) fn on_expiry_timer(&mut self, now: Time) -> bool {
+        self.expires_at = Time::NEVER;
+        self.expire(now)
+    }
+}

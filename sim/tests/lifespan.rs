@@ -1,0 +1,114 @@
+//! LIFESPAN on a virtual clock: what is too old goes, on both sides.
+
+use taut_base::Duration;
+use taut_qos::{Qos, ResourceLimits};
+use taut_rtps::ChangeKind;
+use taut_sim::Pair;
+
+const LIFESPAN: Duration = Duration::from_millis(500);
+const TENTH: Duration = Duration::from_millis(50);
+
+fn durable() -> Qos {
+    Qos::default().reliable().keep_all().transient_local()
+}
+
+fn held(pair: &Pair) -> usize {
+    let participant = pair.network.participant(Pair::WRITER).unwrap();
+    participant.core().writer(pair.writers[0].index).unwrap().changes_held()
+}
+
+fn unread(pair: &Pair, reader: usize) -> usize {
+    let reader = &pair.readers[reader];
+    let participant = pair.network.participant(reader.node).unwrap();
+    participant.side(reader.index, |side| side.cache.unread_count()).unwrap()
+}
+
+#[test]
+fn what_nobody_takes_is_not_there_for_longer() {
+    for (seed, node) in [Pair::READER, Pair::WRITER].into_iter().enumerate() {
+        let mut pair = Pair::new(seed as u64 + 1);
+        pair.writer(Qos::default().reliable().keep_all().lifespan(LIFESPAN));
+        pair.reader_on(node, Qos::default().reliable().keep_all());
+        pair.run_until_matched();
+        pair.write(1, 40).unwrap();
+        pair.run_for(TENTH.times(6));
+        pair.write(1, 40).unwrap();
+        pair.run_for(TENTH.times(3));
+        assert_eq!(unread(&pair, 0), 2);
+        pair.run_for(TENTH.times(2));
+        assert_eq!(unread(&pair, 0), 1, "nobody has looked, and the first one is gone");
+        assert_eq!(pair.take_numbers(), [2]);
+        pair.write(1, 40).unwrap();
+        pair.run_for(TENTH.times(11));
+        assert_eq!(pair.take_numbers(), [] as [u64; 0]);
+        // An instance that ends does not come back to life.
+        pair.end_instance(ChangeKind::NotAliveDisposed, 1).unwrap();
+        pair.run_for(TENTH.times(30));
+        assert_eq!(pair.take().len(), 1);
+    }
+}
+
+#[test]
+fn a_late_joiner_gets_what_is_not_too_old() {
+    for node in [Pair::READER, Pair::WRITER] {
+        let mut pair = Pair::new(3);
+        pair.writer(durable().lifespan(LIFESPAN.times(4)));
+        for _ in 0..10 {
+            pair.write(1, 40).unwrap();
+            pair.run_for(TENTH.times(4));
+        }
+        assert_eq!(held(&pair), 9);
+        pair.reader_on(node, durable());
+        pair.run_until_matched();
+        pair.run_for(TENTH);
+        let expected: Vec<u64> = (2..=10).collect();
+        let taken = pair.take_numbers();
+        assert!(taken.len() > 5 && expected.ends_with(&taken), "{taken:?}");
+        // What it has got counts from its write, too.
+        pair.write(1, 40).unwrap();
+        pair.run_for(LIFESPAN.times(4));
+        pair.run_for(Duration(1));
+        assert_eq!((held(&pair), unread(&pair, 0)), (0, 0));
+    }
+}
+
+#[test]
+fn what_is_too_old_is_not_repaired_and_nobody_waits_for_it() {
+    let mut pair = Pair::new(4);
+    pair.writer(Qos::default().reliable().keep_all().lifespan(LIFESPAN));
+    pair.reader(Qos::default().reliable().keep_all());
+    pair.run_until_matched();
+    pair.network.faults.loss = 1_000;
+    for _ in 0..10 {
+        pair.write(1, 40).unwrap();
+        pair.run_for(TENTH);
+    }
+    pair.run_for(TENTH.times(12));
+    assert_eq!(held(&pair), 0);
+    pair.network.faults.loss = 0;
+    pair.write(1, 40).unwrap();
+    pair.run_for(TENTH.times(5));
+    assert_eq!(pair.take_numbers(), [11]);
+    assert!(pair.is_acknowledged(0));
+}
+
+#[test]
+fn what_expires_makes_room() {
+    for (seed, node) in [Pair::READER, Pair::WRITER].into_iter().enumerate() {
+        let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+        let mut pair = Pair::new(seed as u64 + 5);
+        pair.writer(Qos::default().reliable().keep_all().lifespan(LIFESPAN));
+        pair.reader_on(node, Qos::default().reliable().keep_all().resource_limits(limits));
+        pair.run_until_matched();
+        for _ in 0..8 {
+            pair.write(1, 40).unwrap();
+            pair.run_for(TENTH);
+        }
+        assert_eq!(unread(&pair, 0), 4);
+        pair.run_for(TENTH.times(6));
+        // The first four were too old before the others were.
+        assert!((1..=4).contains(&unread(&pair, 0)), "{}", unread(&pair, 0));
+        let taken = pair.take_numbers();
+        assert!(taken.last() == Some(&8) && taken[0] > 4, "{taken:?}");
+    }
+}
