@@ -389,7 +389,7 @@ impl Inner {
         core
     }
 
-    fn try_token(&self) -> Option<MutexGuard<'_, Core>> {
+    pub fn try_token(&self) -> Option<MutexGuard<'_, Core>> {
         let token = self.core.try_lock()?;
         self.count_token();
         Some(token)

@@ -1,5 +1,6 @@
 //! What the executor does for several threads at once.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use taut_base::{Duration, Time};
@@ -118,6 +119,25 @@ fn a_listener_that_panics_is_called_no_more_and_nobody_waits_for_it() {
     assert_eq!(calls.try_iter().count(), 1);
     assert!(!executor.inner.holding.is_telling(), "samples of a burst may wait again");
     assert!(executor.may_wait().is_ok(), "the thread runs a listener no more");
+    assert_eq!(take(&executor, reader), [1, 2]);
+}
+
+#[test]
+fn what_is_left_at_the_last_moment_does_not_wait_for_a_listener() {
+    let (executor, writer, reader) = executor();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+    let (send, told) = std::sync::mpsc::channel();
+    let inner = Arc::downgrade(&executor.inner);
+    let listens = move |_| send.send(inner.upgrade().unwrap().writes.is_any()).unwrap();
+    executor.set_listener(Entity::Reader(reader), Some(Box::new(listens)));
+    let mut core = executor.inner.enter();
+    let mut first = Write { payload: Bytes::copy_from(&1_u32.to_le_bytes()), ..new_write() };
+    core.participant.write(Time(1), writer, &mut first).unwrap();
+    // Its holder has run what was left and tells next.
+    write(&executor, &mut outlet, 2);
+    assert!(executor.inner.writes.is_any());
+    executor.inner.finish(core);
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [false, false], "of both, the second by itself");
     assert_eq!(take(&executor, reader), [1, 2]);
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing of the user's is called with the token.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use log::Level;
@@ -73,6 +74,8 @@ impl Inner {
         // Most of the time there is nothing between the last step and the listeners.
         let began = (matches.is_empty() && rare.is_none()).then_some(core.now);
         self.let_go(core, count > 0);
+        // Before all that is the user's and may take long.
+        let left_news = self.help_alone();
         // A logger is the user's, too.
         lines.iter().for_each(|line| log::warn!("{line}"));
         self.join(matches);
@@ -87,7 +90,23 @@ impl Inner {
             self.report(task);
         }
         drop(telling);
-        more_news || noted
+        more_news || noted || left_news
+    }
+
+    /// Runs what was left for the holder of the token when it was given back. Returns whether there is news of it, which
+    /// the caller tells later: to tell it here would nest.
+    fn help_alone(&self) -> bool {
+        let has_news = Cell::new(false);
+        let serve = |mut core: MutexGuard<'_, Core>| {
+            core.enter(None);
+            self.run_writes(&mut core);
+            self.send(&mut core, TxClass::Data);
+            let news = !core.participant.is_quiet();
+            has_news.set(has_news.get() || news);
+            self.let_go(core, news);
+        };
+        self.writes.help(|| self.try_token(), serve);
+        has_news.get()
     }
 
     /// Listeners have run since then. Returns whether there may be more to tell: that they did so for long.
