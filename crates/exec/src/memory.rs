@@ -8,6 +8,7 @@ use taut_mem::{Chunk, Pool};
 
 use crate::executor::Executor;
 use crate::outlet::Outlet;
+use crate::payload::Payload;
 
 /// Where a payload is written.
 pub enum Memory {
@@ -64,6 +65,18 @@ impl Outlet {
             Some(lane) => lane.claim(usual).map(Memory::Slot),
             None => pool.chunk(usual).map(Memory::Chunk),
         }
+    }
+
+    /// The payload that was written into the first `len` bytes of `memory`. A short one is taken out again: it costs less
+    /// to copy into its cell than to look at elsewhere.
+    #[inline]
+    pub fn payload<'a>(&mut self, pool: &'a mut Pool, memory: Memory, len: usize) -> Payload<'a> {
+        if len > INLINE {
+            return Payload::of(pool, memory, len);
+        }
+        let short = Payload::short(memory.get(..len).unwrap_or_default());
+        self.take_back(memory);
+        short
     }
 
     /// It is not used after all.

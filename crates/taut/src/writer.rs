@@ -159,7 +159,7 @@ impl<T: DdsType> DataWriter<T> {
             if let Ok(len) = encoded {
                 outlet.note_len(len);
                 if len <= memory.len() {
-                    let payload = &mut Payload::of(pool, memory, len);
+                    let payload = &mut outlet.payload(pool, memory, len);
                     return self.executor.publish(outlet, write, payload, patience, moment);
                 }
             }
