@@ -20,8 +20,8 @@ pub enum Memory {
     Short(Short),
 }
 
-/// A payload that is shorter lowers what is usual by one part in so many. Lower and one that is long again is moved
-/// once, higher and short ones keep long slots.
+/// A payload that is shorter lowers what is usual by one part in so many. Lower and one that is long again is encoded
+/// twice, higher and short ones keep long slots.
 const SLOWLY: usize = 64;
 
 impl Executor {
@@ -49,6 +49,11 @@ impl Outlet {
     #[inline]
     pub fn note_len(&mut self, len: usize) {
         self.usual = len.max(self.usual - self.usual / SLOWLY);
+    }
+
+    /// How long its encoded payloads are as a rule. *Units*: bytes.
+    pub fn usual_len(&self) -> usize {
+        self.usual
     }
 
     /// Memory to encode a payload of the usual length into: in the lane if the writer has readers on this machine, else

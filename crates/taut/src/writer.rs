@@ -168,6 +168,9 @@ impl<T: DdsType> DataWriter<T> {
             encoded.map_err(refused::<T>)?;
         }
         let mut buffer = pool.claim();
+        if buffer.len() < outlet.usual_len() {
+            buffer.resize(outlet.usual_len(), 0);
+        }
         let mut len = encode(&mut buffer).map_err(refused::<T>)?;
         if len > buffer.len() {
             buffer.resize(len, 0);
