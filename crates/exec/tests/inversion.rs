@@ -1,20 +1,20 @@
 //! A real-time thread that has the token waits for no thread that is just leaving a write, on the processor that both have
 //! to share: that one would go on only when the other is done.
 
+mod common;
+
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use common::write;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, gettid};
-use taut_base::Time;
-use taut_dcps::{Endpoint, TypeSupport, Write};
-use taut_exec::{Driver, Executor, ExecutorConfig, Moment, Outlet, Patience, Payload};
-use taut_mem::Bytes;
+use taut_dcps::{Endpoint, TypeSupport};
+use taut_exec::{Driver, Executor, ExecutorConfig};
 use taut_port_udp::UdpConfig;
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
-use taut_rtps::history_cache::ChangeKind;
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
@@ -35,21 +35,6 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
     let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
-}
-
-fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
-    let write = Write {
-        kind: ChangeKind::Alive,
-        instance: Default::default(),
-        source_timestamp: None,
-        payload: Bytes::new(),
-        number: None,
-        in_lane: false,
-        called: Time::default(),
-    };
-    let bytes = n.to_le_bytes();
-    let payload = &mut Payload::short(&bytes);
-    executor.publish(outlet, write, payload, Patience::KeepLast, Moment::now()).unwrap();
 }
 
 /// Has the calling thread run on the first, or the last, of the process's processors.

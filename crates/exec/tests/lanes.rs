@@ -1,16 +1,17 @@
 //! What a driver empties for those who listen lets others have the token in between.
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use common::write;
 use taut_base::Time;
-use taut_dcps::{ContentFilter, Endpoint, TypeSupport, Write};
-use taut_exec::{Driver, Executor, ExecutorConfig, Moment, Outlet, Patience, Payload};
-use taut_mem::Bytes;
+use taut_dcps::{ContentFilter, Endpoint, TypeSupport};
+use taut_exec::{Driver, Executor, ExecutorConfig};
 use taut_port_udp::UdpConfig;
 use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
-use taut_rtps::history_cache::ChangeKind;
 
 const READERS: usize = 8;
 /// As many as a lane has room for.
@@ -24,21 +25,6 @@ fn endpoint<Qos, Group: Default>(
     let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: format!("Numbers{topic}"), topic_qos, type_support, qos, group }
-}
-
-fn write(executor: &Executor, outlet: &mut Outlet, n: usize) {
-    let write = Write {
-        kind: ChangeKind::Alive,
-        instance: Default::default(),
-        source_timestamp: None,
-        payload: Bytes::new(),
-        number: None,
-        in_lane: false,
-        called: Time::default(),
-    };
-    let bytes = (n as u32).to_le_bytes();
-    let payload = &mut Payload::short(&bytes);
-    executor.publish(outlet, write, payload, Patience::KeepLast, Moment::now()).unwrap();
 }
 
 /// Waits until a thread of this process sleeps.
@@ -92,7 +78,7 @@ fn who_wants_the_token_waits_for_the_lanes_of_one_reader() {
             participant.create_writer(now, endpoint::<_, PublisherQos>(topic, writes.clone(), None))
         });
         let mut outlet = executor.outlet(writer, &writes).unwrap();
-        (0..SAMPLES).for_each(|n| write(&executor, &mut outlet, n));
+        (0..SAMPLES as u32).for_each(|n| write(&executor, &mut outlet, n));
     }
     assert_eq!(seen.count.load(Ordering::SeqCst), 0, "all lies in the lanes");
     let before = std::thread::scope(|scope| {
