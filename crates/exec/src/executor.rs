@@ -70,7 +70,7 @@ pub(crate) struct Inner {
     pub looks: Vec<taut_port_xdp::Glance>,
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
-    pub writes: Left<(WriterIndex, Write)>,
+    pub writes: Left<LeftWrite>,
     pub promises: Arc<Promises>,
     pub role: Role,
     pub polling: Polling,
@@ -87,6 +87,14 @@ pub(crate) struct Inner {
     pub contended: AtomicU64,
     pub queued: AtomicU64,
     kicks: AtomicU64,
+}
+
+/// A write that is left to the holder of the token.
+pub(crate) struct LeftWrite {
+    writer: WriterIndex,
+    write: Write,
+    /// Until when it may wait for company.
+    until: Time,
 }
 
 /// What an executor has done.
@@ -421,24 +429,29 @@ impl Inner {
             }
             // A real-time thread waits, for then the holder runs at its priority: what is left to one that others
             // keep from the processor goes out when they are done.
-            None if may_queue && !taut_lock::is_real_time() && self.queue(writer, write) => return Ok(()),
+            None if may_queue && !taut_lock::is_real_time() && self.queue(writer, write, burst) => {
+                return Ok(());
+            }
             None => self.token_in(burst),
         };
         self.write_now(core, writer, write, burst)
     }
 
     /// Leaves a change to the holder of the token. `false` if the queue is full.
-    fn queue(&self, writer: WriterIndex, write: &mut Write) -> bool {
+    fn queue(&self, writer: WriterIndex, write: &mut Write, burst: &mut Burst) -> bool {
+        let now = burst.take_begun().unwrap_or_else(monotonic_now);
+        let until = burst.begin(now);
+        burst.end(now);
         let payload = std::mem::take(&mut write.payload);
-        let left = self.writes.leave((writer, Write { payload, ..*write }));
+        let left = self.writes.leave(LeftWrite { writer, write: Write { payload, ..*write }, until });
         match left {
             Ok(()) => {
                 self.queued.fetch_add(1, Ordering::Relaxed);
                 self.help();
                 true
             }
-            Err((_, left)) => {
-                write.payload = left.payload;
+            Err(left) => {
+                write.payload = left.write.payload;
                 false
             }
         }
@@ -506,7 +519,10 @@ impl Inner {
             }
             self.run(core, JobClass::Writes, |core, _| {
                 let mut count = 0;
-                for (writer, mut write) in writes {
+                for LeftWrite { writer, mut write, until } in writes {
+                    if until <= core.now || !core.held.add(write.payload.len()) {
+                        self.release(core);
+                    }
                     // Only writers that always have room leave their changes.
                     let _ = core.participant.write(core.now, writer, &mut write);
                     count += 1;

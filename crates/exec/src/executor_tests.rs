@@ -13,6 +13,7 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 use crate::clock::{Moment, monotonic_now};
 use crate::executor::QUEUE;
 use crate::jobs::JobClass;
+use crate::role::Claim;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -83,6 +84,24 @@ fn what_a_writer_has_left_comes_before_what_it_writes_next() {
         });
     });
     assert_eq!(take(&executor, reader), Vec::from_iter(0..written));
+}
+
+#[test]
+fn what_is_left_does_not_wait_with_what_another_writer_may_keep() {
+    let Matched { out, writer, writes, .. } = matched(96, History::KeepAll);
+    let patient = DataWriterQos { latency_budget: Duration::INFINITE, ..writes.clone() };
+    let (mut patient, mut prompt) =
+        (out.outlet(writer, &patient).unwrap(), out.outlet(writer, &writes).unwrap());
+    let sent = || out.stats().port.datagrams_out;
+    let before = sent();
+    // Somebody drives who would send it.
+    assert_eq!(out.inner.role.claim(), Claim::Taken);
+    write(&out, &mut patient, 1);
+    out.inner.peek(|_| write(&out, &mut patient, 2));
+    assert_eq!(sent(), before, "both wait");
+    out.inner.peek(|_| write(&out, &mut prompt, 3));
+    assert_eq!(sent(), before + 1, "all three in one datagram");
+    out.inner.role.release(false);
 }
 
 #[test]
