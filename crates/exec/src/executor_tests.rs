@@ -11,9 +11,9 @@ use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now};
-use crate::executor::QUEUE;
 use crate::jobs::JobClass;
 use crate::role::Claim;
+use crate::writes::QUEUE;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
 const LIMIT: Duration = Duration::from_secs(20);

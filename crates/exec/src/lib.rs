@@ -52,8 +52,10 @@ mod slow;
 mod sync;
 mod telling;
 mod throttle;
+mod token;
 mod waiting;
 mod watch;
+mod writes;
 
 pub use access::Patience;
 pub use clock::{Moment, monotonic_now, wall_clock_now};

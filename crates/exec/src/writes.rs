@@ -1,0 +1,191 @@
+//! Writes: by who has the token, or left to who has it, alone or with others; and what is sent of them.
+
+use std::sync::atomic::Ordering;
+
+use taut_base::Time;
+use taut_dcps::Write;
+use taut_lock::MutexGuard;
+use taut_rtps::history_cache::ChangeKind;
+use taut_rtps::{Full, TxClass, WriterIndex};
+
+use crate::burst::Burst;
+use crate::clock::monotonic_now;
+use crate::core::Core;
+use crate::executor::Inner;
+use crate::jobs::JobClass;
+
+/// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
+pub(crate) const QUEUE: usize = 256;
+/// A payload up to this is encoded so quickly that the clock need not be read again after it. Lower reads it for more
+/// writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
+const SHORT: usize = 4_096;
+
+/// A write that is left to the holder of the token.
+pub(crate) struct LeftWrite {
+    writer: WriterIndex,
+    write: Write,
+    /// Until when it may wait for company.
+    until: Time,
+}
+
+impl Inner {
+    /// Writes. With `may_queue` (a KEEP_LAST writer, which always has room) the change is left to the
+    /// holder of the token if it is taken, so that the caller waits for nobody; a real-time thread waits for it.
+    ///
+    /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers.
+    pub fn write(
+        &self,
+        writer: WriterIndex,
+        write: &mut Write,
+        burst: &mut Burst,
+        may_queue: bool,
+    ) -> std::result::Result<(), Full> {
+        let core = match self.try_token() {
+            Some(mut core) => {
+                // What is long took time to encode, which is no part of a step.
+                let begun = burst.take_begun().filter(|_| write.payload.len() <= SHORT);
+                core.enter_at(begun);
+                core
+            }
+            // A real-time thread waits, for then the holder runs at its priority: what is left to one that others
+            // keep from the processor goes out when they are done.
+            None if may_queue && !taut_lock::is_real_time() && self.queue(writer, write, burst) => {
+                return Ok(());
+            }
+            None => self.token_in(burst),
+        };
+        self.write_now(core, writer, write, burst)
+    }
+
+    /// Leaves a change to the holder of the token. `false` if the queue is full.
+    fn queue(&self, writer: WriterIndex, write: &mut Write, burst: &mut Burst) -> bool {
+        let now = burst.take_begun().unwrap_or_else(monotonic_now);
+        let until = burst.begin(now);
+        burst.end(now);
+        let payload = std::mem::take(&mut write.payload);
+        let left = self.writes.leave(LeftWrite { writer, write: Write { payload, ..*write }, until });
+        match left {
+            Ok(()) => {
+                self.queued.fetch_add(1, Ordering::Relaxed);
+                self.help();
+                true
+            }
+            Err(left) => {
+                write.payload = left.write.payload;
+                false
+            }
+        }
+    }
+
+    /// The token, for which a burst may have to wait: that is no pause of its own.
+    fn token_in(&self, burst: &mut Burst) -> MutexGuard<'_, Core> {
+        let core = self.enter();
+        burst.end(core.now);
+        core
+    }
+
+    fn write_now(
+        &self,
+        mut core: MutexGuard<'_, Core>,
+        writer: WriterIndex,
+        write: &mut Write,
+        burst: &mut Burst,
+    ) -> std::result::Result<(), Full> {
+        self.run_writes(&mut core);
+        let now = core.now;
+        let until = burst.begin(now);
+        let len = write.payload.len();
+        let may_wait = until > now && write.kind == ChangeKind::Alive;
+        let outcome = core.participant.write(now, writer, write);
+        // What waits is what fills the window.
+        if outcome.is_err() || !may_wait || !self.hold(&mut core, until, len, burst) {
+            self.release(&mut core);
+        }
+        self.send(&mut core, TxClass::Data);
+        burst.end(core.now);
+        if self.give_back(core) {
+            burst.end(monotonic_now());
+        }
+        outcome.map(|_| ())
+    }
+
+    /// A fresh change of `len` bytes waits for company until then. `false` if it is to be sent now.
+    fn hold(&self, core: &mut Core, until: Time, len: usize, burst: &Burst) -> bool {
+        let nobody_sends = self.holding.is_telling();
+        let fresh = core.participant.has_work(TxClass::Data) && !core.participant.has_work(TxClass::Critical);
+        if nobody_sends || !fresh || !core.held.add(len) {
+            return false;
+        }
+        if !self.holding.hold(&mut core.held, until, &self.role) {
+            if burst.goes_on() {
+                self.call_background();
+            }
+            return false;
+        }
+        core.held.until > core.now
+    }
+
+    /// What waits for company is to be sent with the next that is.
+    pub fn release(&self, core: &mut Core) {
+        self.holding.release(&mut core.held);
+    }
+
+    /// Runs what others have left for the holder of the token. Whoever waits for it gets it between two shares.
+    pub fn run_writes(&self, core: &mut MutexGuard<'_, Core>) {
+        let mut begun = false;
+        self.writes.run(JobClass::Writes.budget(), |writes| {
+            if std::mem::replace(&mut begun, true) {
+                self.let_others(core);
+            }
+            self.run(core, JobClass::Writes, |core, _| {
+                let mut count = 0;
+                for LeftWrite { writer, mut write, until } in writes {
+                    if until <= core.now || !core.held.add(write.payload.len()) {
+                        self.release(core);
+                    }
+                    // Only writers that always have room leave their changes.
+                    let _ = core.participant.write(core.now, writer, &mut write);
+                    count += 1;
+                }
+                count
+            });
+        });
+        core.accounts.note_run();
+    }
+
+    /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
+    pub fn help(&self) {
+        let serve = |mut core: MutexGuard<'_, Core>| {
+            core.enter(None);
+            self.run_writes(&mut core);
+            self.send(&mut core, TxClass::Data);
+            self.finish(core);
+        };
+        self.writes.help(|| self.try_token(), serve);
+    }
+
+    /// Sends what is to be sent now of class `lowest` and above: user data first, in a step of their own.
+    pub fn send(&self, core: &mut Core, lowest: TxClass) {
+        let lowest = core.lowest_now(lowest);
+        if lowest > TxClass::Data {
+            self.send_in_a_step(core, TxClass::Data);
+        }
+        self.send_in_a_step(core, lowest);
+    }
+
+    fn send_in_a_step(&self, core: &mut Core, lowest: TxClass) {
+        if !core.participant.has_work(lowest) {
+            return;
+        }
+        if lowest >= TxClass::Data {
+            self.release(core);
+        }
+        // User data that one step leaves come before all else in the next, too.
+        let is_user = core.participant.has_work(TxClass::Data);
+        let class = if is_user { JobClass::SendUser } else { JobClass::SendMeta };
+        self.run(core, class, |core, budget| {
+            let now = core.exact_now();
+            core.participant.poll_transmit(now, &mut core.port, lowest, budget).calls
+        });
+    }
+}
