@@ -13,7 +13,8 @@ use taut_rtps::{
     Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex, Sink, limits,
 };
 use taut_wire::{
-    DataFragHeader, DataHeader, Endian, InfoSource, PayloadKind, write_info_dst, write_message_header,
+    Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, InfoSource, PayloadKind,
+    WireError, write_info_dst, write_message_header,
 };
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -227,4 +228,33 @@ fn a_fragment_of_a_sample_that_does_not_exist_keeps_no_sample_out() {
         participant.on_frame(Time(0), &fragment(number, sample_size), &mut sink);
     }
     assert_eq!((sink.0.len(), participant.counters().bad_fragments), (1, 1));
+}
+
+#[test]
+fn a_message_that_is_not_the_one_that_was_sent_is_dropped_and_counted() {
+    let announcement = announcement(OTHER, OTHER).bytes;
+    for checksum in [None, Some(Checksum::Crc32c(0)), Some(Checksum::Crc64(0)), Some(Checksum::Md5([0; 16]))]
+    {
+        let extension = HeaderExtension { message_length: Some(0), checksum, ..HeaderExtension::default() };
+        let mut sealed = announcement[..HEADER_LEN].to_vec();
+        extension.write(&mut sealed, Endian::Little);
+        sealed.extend_from_slice(&announcement[HEADER_LEN..]);
+        HeaderExtension::seal(&mut sealed, &[]).unwrap();
+        let peers = |message: &[u8], refused: Option<WireError>| {
+            let mut participant = participant();
+            participant.on_frame(Time(0), &frame(message.to_vec()), &mut Nowhere);
+            if let Some(reason) = refused {
+                assert_eq!(participant.counters().of(reason), 1, "{checksum:?}");
+            }
+            participant.database().peers().count()
+        };
+        assert_eq!(peers(&sealed, None), 1, "{checksum:?}");
+        // Four bytes more are no reason to doubt what is before them, but that nobody has sent them.
+        let longer = [&sealed[..], &[1, 0, 0, 0]].concat();
+        assert_eq!(peers(&longer, Some(WireError::BadLength)), 0, "{checksum:?}");
+        if checksum.is_some() {
+            *sealed.last_mut().unwrap() ^= 1;
+            assert_eq!(peers(&sealed, Some(WireError::ChecksumMismatch)), 0, "{checksum:?}");
+        }
+    }
 }
