@@ -485,6 +485,7 @@ impl Writer {
             _ => return,
         };
         let asked = self.without_offer(reader, number, &set);
+        let asked = self.of_this_change(number, asked);
         let size = self.history.get(number).and_then(|change| self.paths.fragment_size(change)).unwrap_or(0);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
         if proxy.on_nack_frag(number, set, asked, count, next) {

@@ -181,7 +181,7 @@ impl ReaderProxy {
         let before = set.base().saturating_sub(1);
         let (known, arrived) = self.fragments_acked;
         self.fragments_acked = (number, if known == number { arrived.max(before) } else { before });
-        let mut asked = FragmentNumberSet::new(set.base());
+        let mut asked = FragmentNumberSet::new(wanted.base());
         let (mut row, mut next_in_row) = (0_usize, 0);
         for fragment in wanted.iter().take_while(|fragment| *fragment < next) {
             asked.insert(fragment);
