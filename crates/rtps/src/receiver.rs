@@ -250,10 +250,11 @@ impl Participant {
 
     fn on_heartbeat(&mut self, now: Time, source: &Source, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
-        let mut is_first = false;
+        let (mut is_first, mut is_anew) = (false, false);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             is_first |= !proxy.has_heard();
+            is_anew |= writer.entity.is_builtin() && proxy.has_restarted(now, heartbeat);
             // RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
             if heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic {
                 rx.hear(now, reader.index, proxy);
@@ -271,7 +272,9 @@ impl Participant {
             }
         });
         self.wake_readers();
-        if is_first && writer.entity.is_builtin() {
+        if is_anew {
+            self.begin_life(now, writer.prefix);
+        } else if is_first && writer.entity.is_builtin() {
             self.greet_opposite(now, writer);
         }
     }
@@ -304,8 +307,10 @@ impl Participant {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         let AckNack { reader_sn_state, count, final_flag, .. } = acknack;
         let acknowledged = writer.on_acknack(now, reader, reader_sn_state, *count, *final_flag);
-        if acknowledged == Acknowledged::Nothing {
-            return bump(&mut self.counters.unmatched_reader);
+        match acknowledged {
+            Acknowledged::Nothing => return bump(&mut self.counters.unmatched_reader),
+            Acknowledged::Anew => return self.begin_life(now, source.prefix),
+            _ => {}
         }
         self.push_event(Event::Acknowledged { writer: index });
         self.wake_writer(now, index);

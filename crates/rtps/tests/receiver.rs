@@ -13,8 +13,8 @@ use taut_rtps::{
     Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex, Sink, limits,
 };
 use taut_wire::{
-    Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, InfoSource, PayloadKind,
-    WireError, write_info_dst, write_message_header,
+    Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, Heartbeat, InfoSource,
+    PayloadKind, WireError, write_info_dst, write_message_header,
 };
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -257,4 +257,67 @@ fn a_message_that_is_not_the_one_that_was_sent_is_dropped_and_counted() {
             assert_eq!(peers(&sealed, Some(WireError::ChecksumMismatch)), 0, "{checksum:?}");
         }
     }
+}
+
+/// The other participant says how many writers it has told of.
+fn heartbeat(count: i32, last: i64) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let heartbeat = Heartbeat {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: EntityId::SEDP_PUBLICATIONS_WRITER,
+        first_sn: SequenceNumber(1),
+        last_sn: SequenceNumber(last),
+        count,
+        final_flag: true,
+        liveliness_flag: false,
+        group_info: None,
+    };
+    heartbeat.write(&mut message, Endian::Little);
+    frame(message)
+}
+
+fn times_lost(participant: &mut Participant) -> usize {
+    let lost = |event: &Event| matches!(event, Event::ParticipantLost { .. });
+    std::iter::from_fn(|| participant.poll_event()).filter(lost).count()
+}
+
+#[test]
+fn what_the_network_holds_back_or_repeats_is_not_of_one_that_has_started_again() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
+    (1..=5).for_each(|n| {
+        participant.on_frame(Time(0), &publication(n, n as u32, "Square", |_| {}), &mut Nowhere);
+        participant.on_frame(Time(0), &heartbeat(n as i32, n), &mut Nowhere);
+    });
+    for n in 0..100 {
+        let now = Time(0) + Duration(n * limits::RESTART_AFTER.0 / 4);
+        // What is old comes again and again, and now and then what is new.
+        participant.on_frame(now, &heartbeat(1 + n as i32 % 4, 1 + n % 4), &mut Nowhere);
+        if n % 4 == 3 {
+            participant.on_frame(now, &heartbeat(6 + n as i32, 5), &mut Nowhere);
+        }
+    }
+    // Later a heartbeat comes behind a change that was sent after it.
+    let late = Time(0) + limits::RESTART_AFTER.times(200);
+    participant.on_frame(late, &heartbeat(1, 1), &mut Nowhere);
+    participant.on_frame(late + limits::RESTART_AFTER, &publication(6, 6, "Square", |_| {}), &mut Nowhere);
+    participant.on_frame(late + limits::RESTART_AFTER, &heartbeat(500, 4), &mut Nowhere);
+    assert_eq!(times_lost(&mut participant), 0);
+    assert_eq!(participant.database().endpoints().count(), 6);
+}
+
+#[test]
+fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
+    let publication = publication(1, 1, "Square", |_| {});
+    for millis in 0..10_000 {
+        let now = Time(0) + Duration::from_millis(millis);
+        participant.on_frame(now, &publication, &mut Nowhere);
+        participant.on_frame(now, &heartbeat(0, 0), &mut Nowhere);
+    }
+    let lost = times_lost(&mut participant);
+    assert!((5..=10).contains(&lost), "{lost}");
+    assert_eq!(participant.database().peers().count(), 1);
 }

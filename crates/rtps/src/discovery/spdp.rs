@@ -270,6 +270,13 @@ impl Participant {
         self.remove_peer(prefix, false);
     }
 
+    /// A participant has started again under its old name: what is known of it is of another one.
+    pub(crate) fn begin_life(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(Peer { data, source, .. }) = self.database.peers.get(&prefix).cloned() else { return };
+        self.remove_peer(prefix, false);
+        self.note_peer(now, data, &source);
+    }
+
     /// Forgets a participant with all that it has.
     fn remove_peer(&mut self, prefix: GuidPrefix, left: bool) {
         if self.database.peers.remove(&prefix).is_none() {

@@ -78,6 +78,8 @@ pub enum Acknowledged {
     More,
     /// Less than before: its reader has forgotten this writer and found it again.
     Less,
+    /// What only one would send that has started again under its old name.
+    Anew,
 }
 
 /// One writer.
@@ -424,6 +426,9 @@ impl Writer {
             return Acknowledged::Nothing;
         };
         let before = proxy.acked;
+        if self.guid.entity.is_builtin() && proxy.has_restarted(now, set, count) {
+            return Acknowledged::Anew;
+        }
         if !proxy.on_acknack(set, count, last) {
             return Acknowledged::Nothing;
         }
