@@ -275,6 +275,7 @@ impl Participant {
         if is_anew {
             self.begin_life(now, writer.prefix);
         } else if is_first && writer.entity.is_builtin() {
+            self.note_answer(writer.prefix);
             self.greet_opposite(now, writer);
         }
     }
@@ -318,6 +319,7 @@ impl Participant {
             self.on_forgotten(now, source.prefix);
         }
         if index == self.builtin.publications_writer || index == self.builtin.subscriptions_writer {
+            self.note_answer(source.prefix);
             self.greet_known(now, source.prefix, index == self.builtin.publications_writer);
         }
     }

@@ -321,3 +321,21 @@ fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
     assert!((5..=10).contains(&lost), "{lost}");
     assert_eq!(participant.database().peers().count(), 1);
 }
+
+#[test]
+fn participants_that_answer_nothing_give_way_to_newcomers() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
+    participant.on_frame(Time(0), &heartbeat(1, 0), &mut Nowhere);
+    let prefix =
+        |n: usize| GuidPrefix(std::array::from_fn(|at| if at < 8 { 9 } else { n.to_be_bytes()[at - 4] }));
+    let mut comes =
+        |n| participant.on_frame(Time(n as i64), &announcement(prefix(n), prefix(n)), &mut Nowhere);
+    (1..limits::PEERS + 10).for_each(&mut comes);
+    let knows = |prefix| participant.database().peer(prefix).is_some();
+    assert_eq!(participant.database().peers().count(), limits::PEERS);
+    assert!(knows(OTHER), "it has answered");
+    assert!(!knows(prefix(1)) && !knows(prefix(10)) && knows(prefix(11)), "the oldest have gone");
+    assert!(knows(prefix(limits::PEERS + 9)));
+    assert_eq!(participant.counters().too_many_participants, 10);
+}
