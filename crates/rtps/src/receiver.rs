@@ -145,7 +145,12 @@ impl Participant {
         };
         let (kind, payload) = match data.payload {
             Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
-            Payload::Data(bytes) => (ChangeKind::from_status_info(inline.status_info.0), bytes),
+            Payload::Data(bytes) => {
+                let kind = ChangeKind::from_status_info(inline.status_info.0);
+                // With an end of an instance a payload counts as a key. Data are none; the hash says whose end it is.
+                let is_named = kind != ChangeKind::Alive && inline.key_hash.is_some();
+                (kind, if is_named { &[][..] } else { bytes })
+            }
             Payload::Key(bytes) => (key_kind(&inline), bytes),
         };
         if data.writer_id == EntityId::SPDP_WRITER {

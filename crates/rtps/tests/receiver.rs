@@ -3,18 +3,20 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use taut_base::{
-    Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId,
+    Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, ProtocolVersion, SequenceNumber, Time,
+    VendorId,
 };
 use taut_mem::Bytes;
 use taut_port::{Frame, Traffic};
 use taut_qos::{EndpointQos, History, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
-    Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex, Sink, limits,
+    Addresses, ChangeKind, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex,
+    Sink, limits,
 };
 use taut_wire::{
     Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, Heartbeat, InfoSource,
-    PayloadKind, WireError, write_info_dst, write_message_header,
+    InlineQos, PayloadKind, StatusInfo, WireError, write_info_dst, write_message_header,
 };
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -338,4 +340,38 @@ fn participants_that_answer_nothing_give_way_to_newcomers() {
     assert!(!knows(prefix(1)) && !knows(prefix(10)) && knows(prefix(11)), "the oldest have gone");
     assert!(knows(prefix(limits::PEERS + 9)));
     assert_eq!(participant.counters().too_many_participants, 10);
+}
+
+/// Keeps what is delivered.
+struct Kept(Vec<taut_rtps::CacheChange>);
+
+impl Sink for Kept {
+    fn deliver(&mut self, _: ReaderIndex, _: i32, offer: &mut Offer) {
+        self.0.extend(offer.take());
+    }
+}
+
+#[test]
+fn the_data_of_a_sample_that_disposes_of_its_instance_are_no_key() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    let (instance, payload) = (InstanceHandle([7; 16]), [0, 1, 0, 0, 1, 2, 3, 4]);
+    for (number, kind) in [(1, PayloadKind::Data), (2, PayloadKind::Key)] {
+        let said =
+            InlineQos { key_hash: Some(instance), status_info: StatusInfo::DISPOSED, ..InlineQos::default() };
+        let (mut inline, mut message) = (Vec::new(), Vec::new());
+        said.write(&mut inline, Endian::Little);
+        write_message_header(&mut message, OTHER);
+        let (writer_id, writer_sn) = (EntityId::user(1, true, false), SequenceNumber(number));
+        let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
+        header.write(&mut message, Endian::Little, &inline, kind, payload.len());
+        message.extend_from_slice(&payload);
+        participant.on_frame(Time(0), &frame(message), &mut sink);
+    }
+    let kept = |change: &taut_rtps::CacheChange| (change.kind, change.instance, change.payload.len());
+    let disposed = ChangeKind::NotAliveDisposed;
+    let got: Vec<_> = sink.0.iter().map(kept).collect();
+    assert_eq!(got, [(disposed, Some(instance), 0), (disposed, Some(instance), payload.len())]);
 }
