@@ -210,6 +210,54 @@ fn restarted_under_the_old_name_it_is_found_after_its_lease() {
     assert!(pair.take().iter().any(|t| t.content.is_some_and(|c| (c.tag, c.number) == (2, 1))));
 }
 
+/// What a participant that ends and starts again at once, or `pause` later, has in common with what it was is its name.
+fn starts_again(pair: &mut Pair, node: usize, pause: Duration) {
+    pair.network.crash(node);
+    pair.run_for(pause);
+    pair.network.start_again(node);
+}
+
+#[test]
+fn a_writer_that_starts_again_under_its_old_name_is_found_within_its_lease() {
+    for (seed, endpoints, pause, loss) in
+        [(1, 1, 2_000, 0.0), (2, 1, 0, 0.0), (3, 1, 500, 0.2), (4, 5, 0, 0.0), (5, 5, 3_000, 0.2)]
+    {
+        let mut pair = Pair::new(seed).with_loss(loss);
+        pair.reader(durable());
+        (0..endpoints).for_each(|_| _ = pair.writer(durable()));
+        pair.run_until_matched();
+        (0..20).for_each(|_| _ = pair.write(1, 10).unwrap());
+        pair.run_for(second().times(5));
+        assert_eq!(pair.take_numbers().len(), 20);
+        starts_again(&mut pair, Pair::WRITER, Duration::from_millis(pause));
+        let new = pair.writer(durable());
+        let tag = new as u64 + 1;
+        (0..3).for_each(|_| _ = pair.write_by(new, 1, 10).unwrap());
+        pair.run_for(second().times(12));
+        let got: Vec<_> = pair.take().iter().filter_map(|t| t.content).map(|c| (c.tag, c.number)).collect();
+        assert_eq!(got, [(tag, 1), (tag, 2), (tag, 3)], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_reader_that_starts_again_under_its_old_name_is_found_within_its_lease() {
+    for (seed, pause, loss) in [(1, 2_000, 0.0), (2, 0, 0.0), (3, 500, 0.2)] {
+        let mut pair = Pair::new(seed).with_loss(loss);
+        pair.reader(durable());
+        pair.writer(durable());
+        pair.run_until_matched();
+        pair.write(1, 10).unwrap();
+        pair.run_for(second().times(5));
+        assert_eq!(pair.take_numbers(), [1]);
+        starts_again(&mut pair, Pair::READER, Duration::from_millis(pause));
+        let new = pair.reader(durable());
+        pair.run_for(second().times(12));
+        pair.write(1, 10).unwrap();
+        pair.run_for(second());
+        assert_eq!(pair.take_numbers_from(new), [1, 2], "seed {seed}");
+    }
+}
+
 #[test]
 fn liveliness_is_lost_and_regained() {
     for kind in

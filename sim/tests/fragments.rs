@@ -1,8 +1,11 @@
 //! Samples larger than a datagram.
 
-use taut_base::Duration;
+use taut_base::{Duration, EntityId, GuidPrefix, SequenceNumber};
+use taut_mem::Bytes;
+use taut_port::Traffic;
 use taut_qos::Qos;
-use taut_sim::{Faults, NodeOptions, Pair};
+use taut_sim::{Faults, NodeOptions, Pair, user_locator};
+use taut_wire::{DataFragHeader, Endian, write_info_dst, write_message_header};
 
 #[test]
 fn large_samples_arrive_whole_under_loss() {
@@ -99,4 +102,42 @@ fn best_effort_loses_whole_samples_only() {
     }
     let got = pair.take_numbers();
     assert!(got.is_sorted() && (50..100).contains(&got.len()), "{got:?}");
+}
+
+/// Somebody sends the reader's side a first fragment, of ten, of a change that the writer then sends in one piece or in
+/// two, and that is lost.
+#[test]
+fn fragments_that_a_change_does_not_have_are_asked_for_in_vain_only_once() {
+    for size in [100, 100_000] {
+        let mut pair = Pair::new(10);
+        pair.reader(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all());
+        pair.run_until_matched();
+        pair.write(1, 10).unwrap();
+        pair.run_for(Duration::from_secs(1));
+        let mut forged = Vec::new();
+        write_message_header(&mut forged, pair.network.prefix(Pair::WRITER));
+        write_info_dst(&mut forged, Endian::Little, GuidPrefix::UNKNOWN);
+        let header = DataFragHeader {
+            reader_id: EntityId::UNKNOWN,
+            writer_id: pair.writers[0].guid.entity,
+            writer_sn: SequenceNumber(2),
+            fragment_starting_num: 1,
+            fragments_in_submessage: 4,
+            fragment_size: 1_000,
+            sample_size: 10_000,
+            key: false,
+        };
+        header.write(&mut forged, Endian::Little, &[], 4_000);
+        forged.extend_from_slice(&[0; 4_000]);
+        pair.network.inject(Pair::READER, Traffic::User, user_locator(Pair::WRITER), Bytes::from(forged));
+        pair.run_for(Duration::from_millis(1));
+        pair.network.cut(Pair::WRITER, Pair::READER);
+        pair.write(1, size).unwrap();
+        pair.mend();
+        pair.run_for(Duration::from_secs(5));
+        pair.write(1, 10).unwrap();
+        pair.run_for(Duration::from_secs(5));
+        assert_eq!(pair.take_numbers(), [1, 2, 3], "{size} B");
+    }
 }

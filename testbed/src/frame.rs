@@ -77,6 +77,11 @@ pub fn tagged(frame: &[u8]) -> Vec<u8> {
     [&frame[..12], &[0x81, 0, 0xc0, 5], &frame[12..]].concat()
 }
 
+/// The same frame with a tag: priority 6, no network.
+pub fn prioritized(frame: &[u8]) -> Vec<u8> {
+    [&frame[..12], &[0x81, 0, 0xc0, 0], &frame[12..]].concat()
+}
+
 /// A message of RTPS of that length, known by a number.
 pub fn message(number: u32, len: usize) -> Vec<u8> {
     let mut bytes = b"RTPS".to_vec();

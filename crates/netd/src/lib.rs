@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod ends;
 mod interfaces;
 mod listener;
 mod policy;

@@ -12,6 +12,7 @@ use taut_port_xdp::netd::{Layout, Message, Received, namespace, peer};
 use taut_xdp::{AttachMode, BindMode, Handover, Interface, Mode, Program};
 
 use crate::client::{Client, End, Proof, Share, State, TO_ASK, TO_BIND};
+use crate::ends::{Change, redirect};
 use crate::interfaces::{Interfaces, addresses};
 use crate::listener::Listener;
 use crate::tally::{Counts, Tally};
@@ -306,15 +307,14 @@ impl Server {
         };
         let allowed: Vec<SocketAddr> = ends.iter().filter(|end| check(end)).copied().collect();
         let program = link.program();
-        for queue in &share.queues {
-            for end in share.ends.iter().filter(|end| !allowed.contains(end)) {
-                refused = program.remove(*end, *queue).err().map(|error| error.to_string()).or(refused);
-            }
-            for end in allowed.iter().filter(|end| !share.ends.contains(end)) {
-                refused = program.add(*end, *queue).err().map(|error| error.to_string()).or(refused);
-            }
-        }
-        share.ends = allowed;
+        let (ends, why) = redirect(&share.queues, &share.ends, &allowed, |change, end, queue| {
+            let done = match change {
+                Change::Add => program.add(end, queue),
+                Change::Remove => program.remove(end, queue).map(drop),
+            };
+            done.map_err(|error| error.to_string())
+        });
+        (share.ends, refused) = (ends, why.or(refused));
         let Some(why) = refused else { return client.tell(&Message::Receiving) };
         self.tally.counts.refused += 1;
         client.tell(&Message::Refused { why })

@@ -26,14 +26,9 @@ impl Undertaker {
             return;
         }
         self.busy.retain(|_, count| count.load(Ordering::Relaxed) > 0);
-        let count = Arc::clone(self.busy.entry(uid).or_default());
-        count.fetch_add(1, Ordering::Relaxed);
-        let run = move || {
-            drop(fds);
-            count.fetch_sub(1, Ordering::Relaxed);
-        };
-        // Without a thread they are closed here after all; the count stays, and the user is served less.
-        let _ = std::thread::Builder::new().name("netd-close".into()).spawn(run);
+        let closing = Closing::new(fds, Arc::clone(self.busy.entry(uid).or_default()));
+        // Without a thread they are closed here after all.
+        let _ = std::thread::Builder::new().name("netd-close".into()).spawn(|| drop(closing));
     }
 
     /// Does this user keep too many waiting?
@@ -42,9 +37,40 @@ impl Undertaker {
     }
 }
 
+/// What is to be closed, counted until it is, by whatever thread.
+struct Closing {
+    fds: Vec<OwnedFd>,
+    count: Arc<AtomicU32>,
+}
+
+impl Closing {
+    fn new(fds: Vec<OwnedFd>, count: Arc<AtomicU32>) -> Closing {
+        count.fetch_add(1, Ordering::Relaxed);
+        Closing { fds, count }
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.fds.clear();
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_finds_no_thread_does_not_count_for_ever() {
+        let count = Arc::default();
+        let closing = Closing::new(Vec::new(), Arc::clone(&count));
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        // A thread that cannot be made drops what it was to run.
+        let run = move || drop(closing);
+        drop(run);
+        assert_eq!(count.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn what_is_closed_is_forgotten() {

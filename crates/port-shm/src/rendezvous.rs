@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, chmod, fstat, openat, rename, unlink};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    shutdown, socket_with,
 };
 use taut_base::{GuidPrefix, Result};
 
@@ -45,7 +46,7 @@ impl Listener {
     /// Listens for this participant: by an abstract name, or in `directory`, which containers share.
     ///
     /// *Errors*: another socket has the name; the directory is missing, not ours to write, or its path is
-    /// too long.
+    /// too long; there are not two descriptors left.
     pub fn bind(prefix: GuidPrefix, directory: Option<&Path>) -> Result<Listener> {
         let socket = socket().map_err(|errno| refused("socket AF_UNIX", errno))?;
         let path = match directory {
@@ -65,8 +66,10 @@ impl Listener {
                 Some(path)
             }
         };
-        let spare = fcntl_dupfd_cloexec(&socket, 0).ok();
-        Ok(Listener { socket, path, spare })
+        let mut listener = Listener { socket, path, spare: None };
+        let spare = fcntl_dupfd_cloexec(&listener.socket, 0);
+        listener.spare = Some(spare.map_err(|errno| refused("a spare descriptor", errno))?);
+        Ok(listener)
     }
 
     /// The next peer, who may be anybody: look at [`Connection::peer`]. `None` if nobody waits.
@@ -95,8 +98,11 @@ impl Listener {
 
     fn turn_away(&mut self) {
         self.spare = None;
-        drop(accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC));
-        self.spare = fcntl_dupfd_cloexec(&self.socket, 0).ok();
+        // The peer's own is the next spare, so that no other thread takes the place in between.
+        self.spare = accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC).ok();
+        if let Some(peer) = &self.spare {
+            let _ = shutdown(peer, Shutdown::Both);
+        }
     }
 }
 

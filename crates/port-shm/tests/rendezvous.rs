@@ -386,6 +386,11 @@ fn exhausted() {
     while let Ok(fd) = rustix::io::dup(listener.fd()) {
         fill.push(fd);
     }
+    // One that could not turn away would be asked again and again.
+    drop(fill.pop());
+    let without_spare = Listener::bind(unused_prefix(), None).err();
+    assert!(matches!(without_spare, Some(Error::OutOfResources(_))), "{without_spare:?}");
+    fill.extend(rustix::io::dup(listener.fd()));
     let refused = listener.accept();
     assert!(matches!(refused, Err(Error::OutOfResources(_))), "{refused:?}");
     assert!(!await_ready(listener.fd(), Duration::ZERO), "it is not asked again and again");

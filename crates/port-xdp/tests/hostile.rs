@@ -166,7 +166,8 @@ fn passes_through(pair: &Pair, attach: AttachMode) {
     }
     let Stats { malformed, not_ours, damaged, errors, receive_overflow, .. } = port.stats();
     let counts = [malformed, not_ours, damaged];
-    assert_eq!(counts, [4 * 20, 3 * 20, 2 * 20], "each reason, each time");
+    // What has the tag of a network is the kernel's.
+    assert_eq!(counts, [4 * 20, 2 * 20, 2 * 20], "each reason, each time");
     assert_eq!((errors, receive_overflow), (0, 0));
 }
 

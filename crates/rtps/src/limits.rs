@@ -113,6 +113,9 @@ pub const LOCATORS: usize = 16;
 /// that it has forgotten this side. Lower lets a peer, or who takes its name, keep this side busy with a few bytes,
 /// higher delays one that moves twice in a row.
 pub const LOOK_REPEAT: Duration = Duration::from_millis(1_000);
+/// A peer that says the same for so long that only one that has lost all it knew would say counts as started again.
+/// Lower takes what the network holds back or repeats for that, higher leaves one that did start again unheard.
+pub const RESTART_AFTER: Duration = Duration::from_millis(1_000);
 /// Events that wait for the layer above; it drains them after every call.
 pub const EVENTS: usize = 65_536;
 

@@ -8,8 +8,8 @@ use taut_mem::{Bytes, Pool};
 use taut_port::Frame;
 use taut_qos::LivelinessKind;
 use taut_wire::{
-    AckNack, Data, DataFrag, Framed, Gap, Header, Heartbeat, HeartbeatFrag, InlineQos, NackFrag,
-    ParameterList, Payload, Submessage, SubmessageKind, Submessages, WireError,
+    AckNack, Data, DataFrag, Framed, Gap, Header, HeaderExtension, Heartbeat, HeartbeatFrag, InlineQos,
+    NackFrag, ParameterList, Payload, Submessage, SubmessageKind, Submessages, WireError,
 };
 
 use crate::anatomy::read_stamps;
@@ -47,6 +47,10 @@ impl Participant {
         };
         if header.prefix == self.config.guid_prefix {
             return bump(&mut self.counters.reflected);
+        }
+        // RTPS 2.5 §8.3.7: one of another length or checksum is not the message that was sent.
+        if let Err(reason) = HeaderExtension::verify(&frame.bytes) {
+            return self.counters.malformed(reason);
         }
         // A busy link on which announcements get lost is no reason to forget a peer.
         self.renew_lease(now, header.prefix);
@@ -141,7 +145,12 @@ impl Participant {
         };
         let (kind, payload) = match data.payload {
             Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
-            Payload::Data(bytes) => (ChangeKind::from_status_info(inline.status_info.0), bytes),
+            Payload::Data(bytes) => {
+                let kind = ChangeKind::from_status_info(inline.status_info.0);
+                // With an end of an instance a payload counts as a key. Data are none; the hash says whose end it is.
+                let is_named = kind != ChangeKind::Alive && inline.key_hash.is_some();
+                (kind, if is_named { &[][..] } else { bytes })
+            }
             Payload::Key(bytes) => (key_kind(&inline), bytes),
         };
         if data.writer_id == EntityId::SPDP_WRITER {
@@ -246,10 +255,11 @@ impl Participant {
 
     fn on_heartbeat(&mut self, now: Time, source: &Source, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
-        let mut is_first = false;
+        let (mut is_first, mut is_anew) = (false, false);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             is_first |= !proxy.has_heard();
+            is_anew |= writer.entity.is_builtin() && proxy.has_restarted(now, heartbeat);
             // RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
             if heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic {
                 rx.hear(now, reader.index, proxy);
@@ -267,7 +277,10 @@ impl Participant {
             }
         });
         self.wake_readers();
-        if is_first && writer.entity.is_builtin() {
+        if is_anew {
+            self.begin_life(now, writer.prefix);
+        } else if is_first && writer.entity.is_builtin() {
+            self.note_answer(writer.prefix);
             self.greet_opposite(now, writer);
         }
     }
@@ -300,8 +313,10 @@ impl Participant {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         let AckNack { reader_sn_state, count, final_flag, .. } = acknack;
         let acknowledged = writer.on_acknack(now, reader, reader_sn_state, *count, *final_flag);
-        if acknowledged == Acknowledged::Nothing {
-            return bump(&mut self.counters.unmatched_reader);
+        match acknowledged {
+            Acknowledged::Nothing => return bump(&mut self.counters.unmatched_reader),
+            Acknowledged::Anew => return self.begin_life(now, source.prefix),
+            _ => {}
         }
         self.push_event(Event::Acknowledged { writer: index });
         self.wake_writer(now, index);
@@ -309,6 +324,7 @@ impl Participant {
             self.on_forgotten(now, source.prefix);
         }
         if index == self.builtin.publications_writer || index == self.builtin.subscriptions_writer {
+            self.note_answer(source.prefix);
             self.greet_known(now, source.prefix, index == self.builtin.publications_writer);
         }
     }

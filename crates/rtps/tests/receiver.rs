@@ -3,17 +3,20 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use taut_base::{
-    Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, Time, VendorId,
+    Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, ProtocolVersion, SequenceNumber, Time,
+    VendorId,
 };
 use taut_mem::Bytes;
 use taut_port::{Frame, Traffic};
 use taut_qos::{EndpointQos, History, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
-    Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex, Sink, limits,
+    Addresses, ChangeKind, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex,
+    Sink, limits,
 };
 use taut_wire::{
-    DataFragHeader, DataHeader, Endian, InfoSource, PayloadKind, write_info_dst, write_message_header,
+    Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, Heartbeat, InfoSource,
+    InlineQos, PayloadKind, StatusInfo, WireError, write_info_dst, write_message_header,
 };
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -227,4 +230,148 @@ fn a_fragment_of_a_sample_that_does_not_exist_keeps_no_sample_out() {
         participant.on_frame(Time(0), &fragment(number, sample_size), &mut sink);
     }
     assert_eq!((sink.0.len(), participant.counters().bad_fragments), (1, 1));
+}
+
+#[test]
+fn a_message_that_is_not_the_one_that_was_sent_is_dropped_and_counted() {
+    let announcement = announcement(OTHER, OTHER).bytes;
+    for checksum in [None, Some(Checksum::Crc32c(0)), Some(Checksum::Crc64(0)), Some(Checksum::Md5([0; 16]))]
+    {
+        let extension = HeaderExtension { message_length: Some(0), checksum, ..HeaderExtension::default() };
+        let mut sealed = announcement[..HEADER_LEN].to_vec();
+        extension.write(&mut sealed, Endian::Little);
+        sealed.extend_from_slice(&announcement[HEADER_LEN..]);
+        HeaderExtension::seal(&mut sealed, &[]).unwrap();
+        let peers = |message: &[u8], refused: Option<WireError>| {
+            let mut participant = participant();
+            participant.on_frame(Time(0), &frame(message.to_vec()), &mut Nowhere);
+            if let Some(reason) = refused {
+                assert_eq!(participant.counters().of(reason), 1, "{checksum:?}");
+            }
+            participant.database().peers().count()
+        };
+        assert_eq!(peers(&sealed, None), 1, "{checksum:?}");
+        // Four bytes more are no reason to doubt what is before them, but that nobody has sent them.
+        let longer = [&sealed[..], &[1, 0, 0, 0]].concat();
+        assert_eq!(peers(&longer, Some(WireError::BadLength)), 0, "{checksum:?}");
+        if checksum.is_some() {
+            *sealed.last_mut().unwrap() ^= 1;
+            assert_eq!(peers(&sealed, Some(WireError::ChecksumMismatch)), 0, "{checksum:?}");
+        }
+    }
+}
+
+/// The other participant says how many writers it has told of.
+fn heartbeat(count: i32, last: i64) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let heartbeat = Heartbeat {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: EntityId::SEDP_PUBLICATIONS_WRITER,
+        first_sn: SequenceNumber(1),
+        last_sn: SequenceNumber(last),
+        count,
+        final_flag: true,
+        liveliness_flag: false,
+        group_info: None,
+    };
+    heartbeat.write(&mut message, Endian::Little);
+    frame(message)
+}
+
+fn times_lost(participant: &mut Participant) -> usize {
+    let lost = |event: &Event| matches!(event, Event::ParticipantLost { .. });
+    std::iter::from_fn(|| participant.poll_event()).filter(lost).count()
+}
+
+#[test]
+fn what_the_network_holds_back_or_repeats_is_not_of_one_that_has_started_again() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
+    (1..=5).for_each(|n| {
+        participant.on_frame(Time(0), &publication(n, n as u32, "Square", |_| {}), &mut Nowhere);
+        participant.on_frame(Time(0), &heartbeat(n as i32, n), &mut Nowhere);
+    });
+    for n in 0..100 {
+        let now = Time(0) + Duration(n * limits::RESTART_AFTER.0 / 4);
+        // What is old comes again and again, and now and then what is new.
+        participant.on_frame(now, &heartbeat(1 + n as i32 % 4, 1 + n % 4), &mut Nowhere);
+        if n % 4 == 3 {
+            participant.on_frame(now, &heartbeat(6 + n as i32, 5), &mut Nowhere);
+        }
+    }
+    // Later a heartbeat comes behind a change that was sent after it.
+    let late = Time(0) + limits::RESTART_AFTER.times(200);
+    participant.on_frame(late, &heartbeat(1, 1), &mut Nowhere);
+    participant.on_frame(late + limits::RESTART_AFTER, &publication(6, 6, "Square", |_| {}), &mut Nowhere);
+    participant.on_frame(late + limits::RESTART_AFTER, &heartbeat(500, 4), &mut Nowhere);
+    assert_eq!(times_lost(&mut participant), 0);
+    assert_eq!(participant.database().endpoints().count(), 6);
+}
+
+#[test]
+fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
+    let publication = publication(1, 1, "Square", |_| {});
+    for millis in 0..10_000 {
+        let now = Time(0) + Duration::from_millis(millis);
+        participant.on_frame(now, &publication, &mut Nowhere);
+        participant.on_frame(now, &heartbeat(0, 0), &mut Nowhere);
+    }
+    let lost = times_lost(&mut participant);
+    assert!((5..=10).contains(&lost), "{lost}");
+    assert_eq!(participant.database().peers().count(), 1);
+}
+
+#[test]
+fn participants_that_answer_nothing_give_way_to_newcomers() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
+    participant.on_frame(Time(0), &heartbeat(1, 0), &mut Nowhere);
+    let prefix =
+        |n: usize| GuidPrefix(std::array::from_fn(|at| if at < 8 { 9 } else { n.to_be_bytes()[at - 4] }));
+    let mut comes =
+        |n| participant.on_frame(Time(n as i64), &announcement(prefix(n), prefix(n)), &mut Nowhere);
+    (1..limits::PEERS + 10).for_each(&mut comes);
+    let knows = |prefix| participant.database().peer(prefix).is_some();
+    assert_eq!(participant.database().peers().count(), limits::PEERS);
+    assert!(knows(OTHER), "it has answered");
+    assert!(!knows(prefix(1)) && !knows(prefix(10)) && knows(prefix(11)), "the oldest have gone");
+    assert!(knows(prefix(limits::PEERS + 9)));
+    assert_eq!(participant.counters().too_many_participants, 10);
+}
+
+/// Keeps what is delivered.
+struct Kept(Vec<taut_rtps::CacheChange>);
+
+impl Sink for Kept {
+    fn deliver(&mut self, _: ReaderIndex, _: i32, offer: &mut Offer) {
+        self.0.extend(offer.take());
+    }
+}
+
+#[test]
+fn the_data_of_a_sample_that_disposes_of_its_instance_are_no_key() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    let (instance, payload) = (InstanceHandle([7; 16]), [0, 1, 0, 0, 1, 2, 3, 4]);
+    for (number, kind) in [(1, PayloadKind::Data), (2, PayloadKind::Key)] {
+        let said =
+            InlineQos { key_hash: Some(instance), status_info: StatusInfo::DISPOSED, ..InlineQos::default() };
+        let (mut inline, mut message) = (Vec::new(), Vec::new());
+        said.write(&mut inline, Endian::Little);
+        write_message_header(&mut message, OTHER);
+        let (writer_id, writer_sn) = (EntityId::user(1, true, false), SequenceNumber(number));
+        let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
+        header.write(&mut message, Endian::Little, &inline, kind, payload.len());
+        message.extend_from_slice(&payload);
+        participant.on_frame(Time(0), &frame(message), &mut sink);
+    }
+    let kept = |change: &taut_rtps::CacheChange| (change.kind, change.instance, change.payload.len());
+    let disposed = ChangeKind::NotAliveDisposed;
+    let got: Vec<_> = sink.0.iter().map(kept).collect();
+    assert_eq!(got, [(disposed, Some(instance), 0), (disposed, Some(instance), payload.len())]);
 }

@@ -90,6 +90,13 @@ pub enum Error {
         /// As many bytes as they are.
         bytes: usize,
     },
+    /// The limit of file sizes, which counts memory that has a descriptor, does not take the memory of the frames.
+    FileLimit {
+        /// As many bytes as they are.
+        bytes: usize,
+        /// As many as a file may have.
+        limit: u64,
+    },
     /// More destinations than the program has room for.
     TooManyDestinations,
     /// An argument is out of its range.
@@ -173,6 +180,7 @@ impl fmt::Display for Error {
                 "{bytes} B of frames are above the limit of locked memory: raise it (`ulimit -l`), or take \
                  fewer chunks"
             ),
+            Error::FileLimit { bytes, limit } => file_limit(f, *bytes, *limit),
             Error::TooManyDestinations => f.write_str(
                 "the program has room for no more addresses and ports: remove some, or use fewer participants",
             ),
@@ -203,6 +211,14 @@ fn no_queue(f: &mut fmt::Formatter<'_>, interface: &str, queue: u32, queues: Opt
         None => f.write_str("a lower one")?,
     }
     write!(f, ", or let it have more (`ethtool -L {interface}`)")
+}
+
+fn file_limit(f: &mut fmt::Formatter<'_>, bytes: usize, limit: u64) -> fmt::Result {
+    write!(
+        f,
+        "{bytes} B of frames are above the limit of file sizes, {limit} B, which counts shared memory too: raise it \
+         (`ulimit -f unlimited`, LimitFSIZE=infinity for a service), or take fewer chunks"
+    )
 }
 
 fn too_few_rx_queues(f: &mut fmt::Formatter<'_>, interface: &str, rx_queues: Option<u32>) -> fmt::Result {

@@ -50,6 +50,9 @@ const KEY_QUEUE: i16 = KEY_PORT + 2;
 
 const UDP_AND_MAGIC: i16 = UDP + MAGIC.len() as i16;
 
+/// The bits of a tag that name a network: those of network 0 have a priority only.
+const NETWORK: u16 = 0x0fff;
+
 const TYPE_VLAN: u16 = 0x8100;
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
@@ -121,13 +124,17 @@ fn require(code: &mut Assembler, len: i16, pass: Label) {
     code.jump_if_above(R2, R8, pass);
 }
 
-/// Leaves the ethertype in R3; a tag is behind R7 then.
+/// Leaves the ethertype in R3; a tag is behind R7 then. What is of a network of its own is for the kernel's device of
+/// that one: passes.
 fn ethertype(code: &mut Assembler, pass: Label) {
     let untagged = code.label();
     require(code, ETHERNET, pass);
     code.load(Size::Half, R3, R7, ETHERNET - 2);
     code.jump_unless(R3, half(TYPE_VLAN), untagged);
     require(code, ETHERNET + TAG, pass);
+    code.load(Size::Half, R3, R7, ETHERNET);
+    code.and(R3, half(NETWORK));
+    code.jump_unless(R3, 0, pass);
     code.load(Size::Half, R3, R7, ETHERNET + TAG - 2);
     code.add(R7, i32::from(TAG));
     code.place(untagged);
@@ -205,8 +212,8 @@ fn ipv6(code: &mut Assembler, pass: Label) {
 /// store the low byte first.
 pub(crate) fn tags(mode: Mode) -> [[u8; 8]; 2] {
     let [sha256, sha1]: [u64; 2] = match mode {
-        Mode::L3 => [0x5deb_8442_bb79_6bb9, 0x7e12_a8cc_148d_fec8],
-        Mode::L2 => [0x15a3_5f1b_4fe9_075f, 0xc912_cedb_e6db_cede],
+        Mode::L3 => [0x87ec_eba1_538b_253d, 0xdda0_d7ec_c50a_d11e],
+        Mode::L2 => [0x4f4d_8c39_b7cd_3914, 0x76a8_ab40_6245_b5cc],
     };
     [sha256.to_be_bytes(), sha1.to_be_bytes()]
 }

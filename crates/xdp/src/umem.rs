@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::param::page_size;
+use rustix::process::{Resource, getrlimit};
 
 use crate::Error;
 use crate::mapping::Mapping;
@@ -52,6 +53,14 @@ impl ChunkSize {
     }
 }
 
+/// Beyond the limit of file sizes the kernel does not only refuse to lengthen a file: it ends the process (SIGXFSZ).
+fn check_file_limit(len: usize) -> Result<(), Error> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if len as u64 > limit => Err(Error::FileLimit { bytes: len, limit }),
+        _ => Ok(()),
+    }
+}
+
 /// Memory of frames.
 ///
 /// Invariant: the file is as long as the mapping and sealed so that nobody can make it shorter.
@@ -76,6 +85,7 @@ impl Umem {
             |call: &str, errno: Errno| Error::refused(format!("{call} of {len} B of frames"), errno);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = memfd_create("taut-umem", flags).map_err(|errno| refused("memfd_create", errno))?;
+        check_file_limit(len)?;
         ftruncate(&fd, len as u64).map_err(|errno| refused("ftruncate", errno))?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|errno| refused("seal", errno))?;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::station::{PORT, Station, link};
-use taut_testbed::frame::{Udp, message, tagged};
+use taut_testbed::frame::{Udp, message, prioritized, tagged};
 use taut_testbed::{End, await_that, with_pair};
 use taut_xdp::{Link, Mode, Verdict};
 
@@ -29,7 +29,7 @@ fn l3_takes_messages_to_our_ports_only() {
     with_program("l3_takes_messages_to_our_ports_only", Mode::L3, |link| {
         let (ours, others, rtps) = (Udp::to_port(PORT), Udp::to_port(PORT + 1), message(1, 64));
         for make in [Udp::ipv4, Udp::ipv6] {
-            let says = |frame: Vec<u8>| [verdict(link, &frame), verdict(link, &tagged(&frame))];
+            let says = |frame: Vec<u8>| [verdict(link, &frame), verdict(link, &prioritized(&frame))];
             assert_eq!(says(make(&ours, &rtps)), [Verdict::Redirect; 2]);
             assert_eq!(says(make(&ours, b"RTPS")), [Verdict::Redirect; 2]);
             assert_eq!(says(make(&others, &rtps)), [Verdict::Pass; 2]);
@@ -39,7 +39,17 @@ fn l3_takes_messages_to_our_ports_only() {
             // The message is padding of the frame.
             let empty = make(&ours, b"");
             assert_eq!(says([empty, rtps.clone()].concat()), [Verdict::Pass; 2]);
-            assert_eq!(verdict(link, &tagged(&tagged(&make(&ours, &rtps)))), Verdict::Pass, "two tags");
+            assert_eq!(
+                verdict(link, &prioritized(&prioritized(&make(&ours, &rtps)))),
+                Verdict::Pass,
+                "two tags"
+            );
+            let of_another = tagged(&make(&ours, &rtps));
+            assert_eq!(
+                verdict(link, &of_another),
+                Verdict::Pass,
+                "it is for the kernel's device of the network"
+            );
         }
         assert_eq!(verdict(link, &ours.l2(&rtps)), Verdict::Pass);
         for (to, make) in others.destinations().into_iter().zip([Udp::ipv4, Udp::ipv6]) {
@@ -75,7 +85,7 @@ fn l3_takes_packets_as_long_as_the_mtu_at_most() {
             let expected = |longest| if len <= longest { Verdict::Redirect } else { Verdict::Pass };
             let rtps = message(1, len);
             for (frame, longest) in [(udp.ipv4(&rtps), 1_472), (udp.ipv6(&rtps), 1_452)] {
-                let says = [verdict(link, &frame), verdict(link, &tagged(&frame))];
+                let says = [verdict(link, &frame), verdict(link, &prioritized(&frame))];
                 assert_eq!(says, [expected(longest); 2], "{len} bytes");
             }
         }
@@ -89,7 +99,7 @@ fn l3_leaves_what_is_not_plain_to_the_kernel() {
         let with = |frame: &[u8], at: usize, byte: u8| {
             let mut frame = frame.to_vec();
             frame[at] = byte;
-            [verdict(link, &frame), verdict(link, &tagged(&frame))]
+            [verdict(link, &frame), verdict(link, &prioritized(&frame))]
         };
         assert_eq!(with(&v4, 20, 0x00), [Verdict::Redirect; 2], "it may be fragmented, and is not");
         assert_eq!(with(&v4, 39, 12), [Verdict::Redirect; 2], "a length that ends there");
@@ -127,8 +137,9 @@ fn l2_takes_its_ethertype_only() {
     with_program("l2_takes_its_ethertype_only", Mode::L2, |link| {
         let (udp, rtps) = (Udp::to_port(PORT), message(1, 64));
         assert_eq!(verdict(link, &udp.l2(&rtps)), Verdict::Redirect);
-        assert_eq!(verdict(link, &tagged(&udp.l2(&rtps))), Verdict::Redirect);
-        assert_eq!(verdict(link, &tagged(&tagged(&udp.l2(&rtps)))), Verdict::Pass, "two tags");
+        assert_eq!(verdict(link, &prioritized(&udp.l2(&rtps))), Verdict::Redirect);
+        assert_eq!(verdict(link, &prioritized(&prioritized(&udp.l2(&rtps)))), Verdict::Pass, "two tags");
+        assert_eq!(verdict(link, &tagged(&udp.l2(&rtps))), Verdict::Pass, "of another network");
         assert_eq!(verdict(link, &udp.ipv4(&rtps)), Verdict::Pass);
         let mut second = udp.l2(&rtps);
         second[13] += 1;
@@ -143,6 +154,7 @@ fn l2_takes_its_ethertype_only() {
 fn is_ours(mode: Mode, frame: &[u8]) -> bool {
     let half = |at: usize| frame.get(at..at + 2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
     let (ethertype, ip) = match half(12) {
+        Some(0x8100) if half(14).is_none_or(|tag| tag & 0x0fff != 0) => return false,
         Some(0x8100) => (half(16), 18),
         other => (other, 14),
     };
@@ -189,7 +201,7 @@ fn at_random(link: &Link, mode: Mode) {
     for number in 0..TRIES {
         let mut frame = plain[below(3)].clone();
         if below(2) == 0 {
-            frame = tagged(&frame);
+            frame = prioritized(&frame);
         }
         for _ in 0..below(3) {
             let at = 12 + below(frame.len() - 12);
@@ -230,9 +242,9 @@ fn l3_frames_cut_at_every_length() {
     with_program("l3_frames_cut_at_every_length", Mode::L3, |link| {
         let (udp, rtps) = (Udp::to_port(PORT), message(1, 64));
         cut(link, &udp.ipv4(&rtps), 46);
-        cut(link, &tagged(&udp.ipv4(&rtps)), 50);
+        cut(link, &prioritized(&udp.ipv4(&rtps)), 50);
         cut(link, &udp.ipv6(&rtps), 66);
-        cut(link, &tagged(&udp.ipv6(&rtps)), 70);
+        cut(link, &prioritized(&udp.ipv6(&rtps)), 70);
     });
 }
 
@@ -240,7 +252,7 @@ fn l3_frames_cut_at_every_length() {
 fn l2_frames_cut_at_every_length() {
     with_program("l2_frames_cut_at_every_length", Mode::L2, |link| {
         cut(link, &Udp::to_port(PORT).l2(&message(1, 64)), 14);
-        cut(link, &tagged(&Udp::to_port(PORT).l2(&message(1, 64))), 18);
+        cut(link, &prioritized(&Udp::to_port(PORT).l2(&message(1, 64))), 18);
     });
 }
 

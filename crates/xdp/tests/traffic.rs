@@ -11,7 +11,7 @@ use common::interface;
 use common::station::{PORT, Station, link};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, connect, ipproto, recv, send, socket};
-use taut_testbed::frame::{Udp, message, tagged};
+use taut_testbed::frame::{Udp, message, prioritized};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 use taut_xdp::{AttachMode, BindMode, ChunkSize, Link, Mode, Statistics};
 
@@ -27,7 +27,7 @@ fn frames(pair: &Pair, from: End, mode: Mode, numbers: std::ops::Range<u32>) -> 
     let frame = |number: u32| {
         let message = message(number, 12 + (number as usize * 37) % 1_400);
         let plain = if mode == Mode::L3 { udp.ipv4(&message) } else { udp.l2(&message) };
-        if number.is_multiple_of(5) { tagged(&plain) } else { plain }
+        if number.is_multiple_of(5) { prioritized(&plain) } else { plain }
     };
     numbers.map(frame).collect()
 }
@@ -291,7 +291,7 @@ fn the_largest_frames_fit_their_chunks() {
                 Station::open(&links[end as usize], 0)
             });
             let sent: Vec<_> =
-                (0..40).map(|number| tagged(&Udp::to_port(PORT).l2(&message(number, mtu)))).collect();
+                (0..40).map(|number| prioritized(&Udp::to_port(PORT).l2(&message(number, mtu)))).collect();
             a.send(&sent);
             assert!(b.await_frames(40) == sent, "{attached:?}");
             drop((a, b, links));

@@ -47,6 +47,8 @@ pub struct Peer {
     pub(crate) source: Locator,
     /// When it is forgotten.
     pub(crate) lease_until: Time,
+    /// Since when it is known, if it has answered nothing since.
+    pub(crate) silent_since: Option<Time>,
     /// How many endpoints it has.
     pub(crate) endpoints: usize,
     /// Matches of local endpoints that it has not said to know: they greet theirs when it has.
@@ -121,6 +123,8 @@ impl std::fmt::Display for Refusal {
 #[derive(Default)]
 pub struct Database {
     peers: BTreeMap<GuidPrefix, Peer>,
+    /// Those that have answered nothing, the oldest first.
+    silent: BTreeSet<(Time, GuidPrefix)>,
     endpoints: BTreeMap<Guid, Arc<EndpointData>>,
     by_topic: BTreeMap<String, BTreeSet<Guid>>,
     matches: Matches,

@@ -206,12 +206,15 @@ impl Participant {
             }
             return;
         }
-        if self.database.peers.len() >= limits::PEERS {
-            return bump(&mut self.counters.too_many_participants);
-        }
         let (metatraffic, unicast) = self.addresses_of(&data, source);
         if metatraffic.is_empty() {
             return self.counters.malformed(WireError::MissingParameter);
+        }
+        if self.database.peers.len() >= limits::PEERS {
+            bump(&mut self.counters.too_many_participants);
+            // Rule R5: who has only announced itself may not exist, however long its lease is.
+            let Some((_, silent)) = self.database.silent.first().copied() else { return };
+            self.remove_peer(silent, false);
         }
         self.spdp.tell(prefix);
         self.queue_discovery();
@@ -221,6 +224,7 @@ impl Participant {
             unicast,
             source: *source,
             lease_until,
+            silent_since: Some(now),
             endpoints: 0,
             greetings: BTreeSet::new(),
             look_at: Time(i64::MIN),
@@ -228,6 +232,7 @@ impl Participant {
             has_regrouped: false,
         };
         self.database.peers.insert(prefix, peer);
+        self.database.silent.insert((now, prefix));
         self.timers.set(lease_until, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin_endpoints(now, prefix);
@@ -256,6 +261,14 @@ impl Participant {
         }
     }
 
+    /// A built-in endpoint of a participant has answered: there is one behind what it has announced.
+    pub(crate) fn note_answer(&mut self, prefix: GuidPrefix) {
+        let peer = self.database.peers.get_mut(&prefix);
+        if let Some(since) = peer.and_then(|peer| peer.silent_since.take()) {
+            self.database.silent.remove(&(since, prefix));
+        }
+    }
+
     pub(crate) fn on_lease_timer(&mut self, now: Time, at: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peers.get(&prefix) else { return };
         if peer.lease_until <= now {
@@ -270,11 +283,20 @@ impl Participant {
         self.remove_peer(prefix, false);
     }
 
+    /// A participant has started again under its old name: what is known of it is of another one.
+    pub(crate) fn begin_life(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(Peer { data, source, .. }) = self.database.peers.get(&prefix).cloned() else { return };
+        self.remove_peer(prefix, false);
+        self.note_peer(now, data, &source);
+    }
+
     /// Forgets a participant with all that it has.
     fn remove_peer(&mut self, prefix: GuidPrefix, left: bool) {
-        if self.database.peers.remove(&prefix).is_none() {
-            return;
+        let Some(peer) = self.database.peers.remove(&prefix) else { return };
+        if let Some(since) = peer.silent_since {
+            self.database.silent.remove(&(since, prefix));
         }
+        self.spdp.take_newcomer(prefix);
         self.timers.set(Time::NEVER, Timer::Lease(prefix));
         self.timers.set(Time::NEVER, Timer::Peer(prefix));
         let first = Guid::new(prefix, EntityId::UNKNOWN);

@@ -73,6 +73,8 @@ pub struct WriterProxy {
     /// When to look whether what was asked for has come; `NEVER` if nothing was.
     pub repeat_at: Time,
     repeat_interval: Duration,
+    /// Since when it has said nothing but that it has written less than has come, and what was next to come then.
+    doubted: Option<(Time, SequenceNumber)>,
 }
 
 impl WriterProxy {
@@ -107,7 +109,22 @@ impl WriterProxy {
             moved_at: Time(i64::MIN),
             repeat_at: Time::NEVER,
             repeat_interval: limits::NACK_REPEAT,
+            doubted: None,
         }
+    }
+
+    /// Is this a heartbeat of one that has started again under its old name? It has written less than has come, and
+    /// has said nothing else for a while: what the network holds back is not that old.
+    pub fn has_restarted(&mut self, now: Time, heartbeat: &Heartbeat) -> bool {
+        if heartbeat.last_sn.next() >= self.next {
+            if self.heartbeat_count.is_none_or(|last| heartbeat.count.wrapping_sub(last) > 0) {
+                self.doubted = None;
+            }
+            return false;
+        }
+        let doubted = self.doubted.filter(|(_, next)| *next == self.next);
+        let (since, _) = *self.doubted.insert(doubted.unwrap_or((now, self.next)));
+        now.since(since) >= limits::RESTART_AFTER
     }
 
     /// Has this number been delivered, refused as lost, or does it wait already?

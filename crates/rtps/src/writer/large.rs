@@ -130,6 +130,24 @@ impl Writer {
         rest
     }
 
+    /// Who asks only for fragments that a change does not have has begun one that somebody made up: the first one shows
+    /// it that, or the change in one piece.
+    pub(super) fn of_this_change(
+        &self,
+        number: SequenceNumber,
+        asked: FragmentNumberSet,
+    ) -> FragmentNumberSet {
+        let Some(change) = self.history.get(number) else { return asked };
+        let size = self.paths.fragment_size(change);
+        let last = size.map_or(1, |size| change.payload.len().div_ceil(size.max(1)));
+        if asked.iter().next().is_none_or(|first| first as usize <= last) {
+            return asked;
+        }
+        let mut first = FragmentNumberSet::new(1);
+        first.insert(1);
+        first
+    }
+
     /// The rest of a change has waited for as long as answers may take. Asks once more, as the question may have been
     /// lost with what it was behind; who then says nothing gets as much again.
     pub(super) fn on_blocked(&mut self) {

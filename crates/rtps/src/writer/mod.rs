@@ -78,6 +78,8 @@ pub enum Acknowledged {
     More,
     /// Less than before: its reader has forgotten this writer and found it again.
     Less,
+    /// What only one would send that has started again under its old name.
+    Anew,
 }
 
 /// One writer.
@@ -424,6 +426,9 @@ impl Writer {
             return Acknowledged::Nothing;
         };
         let before = proxy.acked;
+        if self.guid.entity.is_builtin() && proxy.has_restarted(now, set, count) {
+            return Acknowledged::Anew;
+        }
         if !proxy.on_acknack(set, count, last) {
             return Acknowledged::Nothing;
         }
@@ -485,6 +490,7 @@ impl Writer {
             _ => return,
         };
         let asked = self.without_offer(reader, number, &set);
+        let asked = self.of_this_change(number, asked);
         let size = self.history.get(number).and_then(|change| self.paths.fragment_size(change)).unwrap_or(0);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
         if proxy.on_nack_frag(number, set, asked, count, next) {

@@ -45,6 +45,8 @@ pub struct ReaderProxy {
     /// Changes and fragments that were sent to it alone.
     pub sent_again: u64,
     acknack_count: Option<i32>,
+    /// Since when nothing has come of it but old counts that acknowledge less than it has.
+    doubted: Option<Time>,
     repeated_at: Option<Time>,
     nack_frag_count: Option<i32>,
     /// Of the first change that is not acknowledged: which, and up to which fragment it is there.
@@ -109,6 +111,7 @@ impl ReaderProxy {
             asked: None,
             sent_again: 0,
             acknack_count: None,
+            doubted: None,
             repeated_at: None,
             nack_frag_count: None,
             fragments_acked: (SequenceNumber::ZERO, 0),
@@ -151,6 +154,16 @@ impl ReaderProxy {
         true
     }
 
+    /// Is this an ACKNACK of one that has started again under its old name? It counts anew, has less than before, and
+    /// has said nothing else for a while: what the network holds back is not that old.
+    pub(super) fn has_restarted(&mut self, now: Time, set: &SequenceNumberSet, count: i32) -> bool {
+        if self.acknack_count.is_none_or(|last| count.wrapping_sub(last) > 0) {
+            self.doubted = None;
+            return false;
+        }
+        set.base() <= self.acked && now.since(*self.doubted.get_or_insert(now)) >= limits::RESTART_AFTER
+    }
+
     /// May a question that changes nothing be answered again? Notes that it is.
     pub fn may_repeat(&mut self, now: Time) -> bool {
         let may = self.repeated_at.is_none_or(|at| now.since(at) >= limits::ANSWER_REPEAT);
@@ -181,7 +194,7 @@ impl ReaderProxy {
         let before = set.base().saturating_sub(1);
         let (known, arrived) = self.fragments_acked;
         self.fragments_acked = (number, if known == number { arrived.max(before) } else { before });
-        let mut asked = FragmentNumberSet::new(set.base());
+        let mut asked = FragmentNumberSet::new(wanted.base());
         let (mut row, mut next_in_row) = (0_usize, 0);
         for fragment in wanted.iter().take_while(|fragment| *fragment < next) {
             asked.insert(fragment);

@@ -337,10 +337,11 @@ impl Contents<'_> {
 
     fn repair_fragments(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy, turn: &mut usize) -> bool {
         while let Some(job) = proxy.fragments.front_mut() {
-            match self.history.get(job.number).filter(|_| job.number >= proxy.first_relevant) {
-                Some(change) => {
+            let change = self.history.get(job.number).filter(|_| job.number >= proxy.first_relevant);
+            match change.map(|change| (change, self.paths.fragment_size(change))) {
+                Some((change, None)) => self.send_to_one(tx, change, proxy, turn),
+                Some((change, Some(size))) => {
                     tx.send_all(&proxy.unicast);
-                    let size = self.paths.fragment_size(change).unwrap_or(limits::FRAGMENT_SIZE);
                     let allowed = Window::datagrams(proxy.repair_room, size).min(turn.div_ceil(size.max(1)));
                     let before = allowed.saturating_mul(size);
                     let mut left = before;

@@ -1,5 +1,7 @@
 //! Where a fresh change is sent, so that each reader gets it once. RTPS 2.5 §8.4.7.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use taut_base::Locator;
 
 use super::ReaderProxy;
@@ -17,34 +19,51 @@ pub enum MulticastChoice {
 }
 
 /// The destinations that reach every reader: unicast, or a multicast address where it pays.
-/// Readers of one participant share their addresses, so that one datagram serves them all.
+/// Readers of one participant share their addresses, so that one datagram serves them all. *Cost*: O(n log n).
 pub fn cover<'a>(
     readers: impl Iterator<Item = &'a ReaderProxy> + Clone,
     choice: MulticastChoice,
 ) -> Vec<Locator> {
-    let mut route: Vec<Locator> = Vec::new();
-    let mut groups: Vec<(Locator, Vec<Locator>)> = Vec::new();
+    let mut route = Distinct::default();
+    let mut groups: Vec<(Locator, Distinct)> = Vec::new();
+    let mut places: BTreeMap<Locator, usize> = BTreeMap::new();
     for reader in readers {
         let Some(first) = reader.unicast.first().or(reader.multicast.first()) else { continue };
-        let group = reader.multicast.first().filter(|_| choice != MulticastChoice::Never);
-        match group {
-            None if !route.contains(first) => route.push(*first),
-            None => {}
-            Some(group) => match groups.iter_mut().find(|(known, _)| known == group) {
-                Some((_, members)) if !members.contains(first) => members.push(*first),
-                Some(_) => {}
-                None => groups.push((*group, vec![*first])),
-            },
+        let Some(group) = reader.multicast.first().filter(|_| choice != MulticastChoice::Never) else {
+            route.push(*first);
+            continue;
+        };
+        let place = *places.entry(*group).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((*group, Distinct::default()));
+        }
+        if let Some((_, members)) = groups.get_mut(place) {
+            members.push(*first);
         }
     }
     for (group, members) in groups {
-        if members.len() > 1 || choice == MulticastChoice::Always {
+        if members.list.len() > 1 || choice == MulticastChoice::Always {
             route.push(group);
         } else {
-            route.extend(members.into_iter().filter(|member| !route.contains(member)).collect::<Vec<_>>());
+            members.list.into_iter().for_each(|member| route.push(member));
         }
     }
-    route
+    route.list
+}
+
+/// Locators in the order in which they came, each once.
+#[derive(Default)]
+struct Distinct {
+    list: Vec<Locator>,
+    known: BTreeSet<Locator>,
+}
+
+impl Distinct {
+    fn push(&mut self, locator: Locator) {
+        if self.known.insert(locator) {
+            self.list.push(locator);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -61,6 +80,18 @@ mod tests {
 
     fn reader(port: u16, group: Option<Locator>) -> ReaderProxy {
         ReaderProxy::new(Guid::UNKNOWN, true, vec![unicast(port)], group.into_iter().collect())
+    }
+
+    #[test]
+    fn many_readers_of_many_addresses_are_covered_once_each() {
+        // Looks through what there is already make this take minutes.
+        let addresses = || (1..=u16::MAX).chain(1..=u16::MAX);
+        let all: Vec<Locator> = (1..=u16::MAX).map(unicast).collect();
+        let alone: Vec<_> = addresses().map(|port| reader(port, None)).collect();
+        assert!(cover(alone.iter(), MulticastChoice::Auto) == all);
+        let group = |port| Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 2), port);
+        let own: Vec<_> = addresses().map(|port| reader(port, Some(group(port)))).collect();
+        assert!(cover(own.iter(), MulticastChoice::Auto) == all);
     }
 
     #[test]
