@@ -13,6 +13,7 @@ use crate::deadline::Deadlines;
 use crate::due::Due;
 use crate::list::{Chain, List, NIL, Slab};
 use crate::sample_info::PayloadKind;
+use crate::separation::Held;
 use crate::states::{InstanceState, ViewState};
 
 /// Instances of a reader whose RESOURCE_LIMITS name no number. Lower and the state of instances without
@@ -55,6 +56,8 @@ pub(crate) struct Instance {
     pub(crate) marker: u32,
     /// When the time-based filter let the last sample through.
     pub(crate) accepted: Option<Time>,
+    /// What has come too soon after that.
+    pub(crate) held: Option<Box<Held>>,
     /// BY_SOURCE_TIMESTAMP: the latest change that came, and the latest that was taken.
     pub(crate) newest: Option<SourceOrder>,
     pub(crate) taken: Option<SourceOrder>,
@@ -84,6 +87,7 @@ impl Instance {
             data_count: 0,
             marker: NIL,
             accepted: None,
+            held: None,
             newest: None,
             taken: None,
             visit: 0,
@@ -169,6 +173,8 @@ pub(crate) struct InstanceTable {
     idle_not_alive: List,
     /// When finished instances are purged.
     pub(crate) purge: Due,
+    /// When samples that came too soon are to come.
+    pub(crate) separations: Due,
     /// When those that are alive are to have their next samples.
     pub(crate) deadlines: Deadlines,
     /// The instance of the last sample: most often also that of the next.
@@ -186,6 +192,7 @@ impl InstanceTable {
             idle_alive: List::EMPTY,
             idle_not_alive: List::EMPTY,
             purge: Due::default(),
+            separations: Due::default(),
             deadlines,
             recent: NIL,
             limit,
@@ -239,6 +246,11 @@ impl InstanceTable {
         [self.idle_not_alive.head, alive].into_iter().find(|index| *index != NIL)
     }
 
+    #[cfg(test)]
+    pub(crate) fn has_spare(&self) -> bool {
+        self.spare().is_some()
+    }
+
     /// Adds an instance that is not there yet. `None` if there is no room.
     pub(crate) fn create(
         &mut self,
@@ -265,7 +277,7 @@ impl InstanceTable {
     pub(crate) fn settle(&mut self, index: u32) {
         let Some(instance) = self.slab.get(index) else { return };
         let idle = match instance.state {
-            _ if instance.samples.len > 0 => Idle::No,
+            _ if instance.samples.len > 0 || instance.held.is_some() => Idle::No,
             InstanceState::Alive => Idle::Alive,
             _ if instance.has_writers() => Idle::NotAlive,
             _ => return self.remove(index),
@@ -293,6 +305,7 @@ impl InstanceTable {
     fn remove(&mut self, index: u32) {
         self.leave_idle(index);
         self.purge.cancel(index);
+        self.separations.cancel(index);
         self.deadlines.end(index);
         self.by_handle.remove(&self.slab[index].handle);
         self.slab.remove(index);
