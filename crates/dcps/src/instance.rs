@@ -71,6 +71,8 @@ pub(crate) struct Instance {
     /// OWNERSHIP EXCLUSIVE: who is heard.
     owner: Option<(i32, Guid)>,
     idle: Idle,
+    /// It is counted as one that has ended.
+    ended: bool,
 }
 
 impl Instance {
@@ -96,6 +98,7 @@ impl Instance {
             writers: Vec::new(),
             owner: None,
             idle: Idle::No,
+            ended: false,
         }
     }
 
@@ -171,6 +174,8 @@ pub(crate) struct InstanceTable {
     idle: Chain,
     idle_alive: List,
     idle_not_alive: List,
+    /// How many are not alive.
+    ended: usize,
     /// When finished instances are purged.
     pub(crate) purge: Due,
     /// When samples that came too soon are to come.
@@ -191,6 +196,7 @@ impl InstanceTable {
             idle: Chain::default(),
             idle_alive: List::EMPTY,
             idle_not_alive: List::EMPTY,
+            ended: 0,
             purge: Due::default(),
             separations: Due::default(),
             deadlines,
@@ -239,6 +245,11 @@ impl InstanceTable {
         self.len() < self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) || self.spare().is_some()
     }
 
+    /// Is there an instance to give up once its samples are taken?
+    pub(crate) fn gets_room_by_take(&self) -> bool {
+        self.limit.is_none() || self.ended > 0
+    }
+
     /// The instance to give up for a new one: one without samples that is not alive. If the limit is our
     /// own and not the user's also one that is alive; its next sample makes it NEW again.
     fn spare(&self) -> Option<u32> {
@@ -275,7 +286,13 @@ impl InstanceTable {
     /// To be called when an instance's samples, state or writers have changed: one that is finished and
     /// has no samples is forgotten, one that is only without samples may be when room is needed.
     pub(crate) fn settle(&mut self, index: u32) {
-        let Some(instance) = self.slab.get(index) else { return };
+        if self.slab.get(index).is_none() {
+            return;
+        }
+        let instance = &mut self.slab[index];
+        let ended = instance.state != InstanceState::Alive;
+        let had_ended = std::mem::replace(&mut instance.ended, ended);
+        self.ended = self.ended + usize::from(ended) - usize::from(had_ended);
         let idle = match instance.state {
             _ if instance.samples.len > 0 || instance.held.is_some() => Idle::No,
             InstanceState::Alive => Idle::Alive,
@@ -304,6 +321,7 @@ impl InstanceTable {
 
     fn remove(&mut self, index: u32) {
         self.leave_idle(index);
+        self.ended -= usize::from(self.slab[index].ended);
         self.purge.cancel(index);
         self.separations.cancel(index);
         self.deadlines.end(index);

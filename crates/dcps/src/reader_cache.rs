@@ -49,7 +49,7 @@ pub enum Insert {
     Stored,
     /// There is a new sample, and HISTORY KEEP_LAST dropped the oldest of its instance for it.
     Replaced,
-    /// A limit is reached: a reliable source keeps the change and offers it again.
+    /// A limit is reached. Who keeps changes until there is room asks before.
     Rejected(SampleRejectedReason),
     /// The change is of no interest; there is no new sample.
     Ignored(IgnoredReason),
@@ -257,11 +257,21 @@ impl ReaderCache {
         self.instances.len()
     }
 
-    /// Would a sample of this instance be stored? A source of a reliable KEEP_ALL reader asks before it
-    /// pushes and holds the sample back if not.
+    /// Would a sample of this instance be stored?
     pub fn has_room(&mut self, instance: InstanceHandle) -> bool {
         self.settle_fresh();
         self.refusal(self.instances.find(self.known_as(instance))).is_none()
+    }
+
+    /// Is a change of this instance to wait until there is room for it? One for which only the end of another instance makes
+    /// room is not: its end would wait behind it, and so would all samples of instances that are known.
+    pub(crate) fn has_to_wait(&mut self, instance: InstanceHandle) -> bool {
+        self.settle_fresh();
+        match self.refusal(self.instances.find(self.known_as(instance))) {
+            None => false,
+            Some(SampleRejectedReason::RejectedByInstancesLimit) => self.instances.gets_room_by_take(),
+            Some(_) => true,
+        }
     }
 
     /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key. Its

@@ -528,7 +528,7 @@ impl ReaderSide {
         if expires.is_none() && self.cache.insert_fresh(offered) {
             return StatusMask::DATA_AVAILABLE;
         }
-        if self.reliable && !self.cache.has_room(instance) {
+        if self.reliable && self.cache.has_to_wait(instance) {
             return StatusMask::NONE;
         }
         let Some(change) = offered.take() else { return StatusMask::NONE };
