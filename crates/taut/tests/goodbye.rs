@@ -108,3 +108,50 @@ fn instances_beyond_the_limit_of_a_writer_are_refused() {
         drop((writer, reader));
     }
 }
+
+/// Writes samples of an instance until a write gives up. Returns how many were accepted.
+fn fill(writer: &DataWriter<Reading>, id: u32) -> usize {
+    let accepted = |value: &u32| match writer.write(&Reading { id, value: *value }) {
+        Ok(()) => true,
+        Err(Error::Timeout(_)) => false,
+        Err(error) => panic!("{error}"),
+    };
+    (0..1_000).take_while(accepted).count()
+}
+
+#[test]
+fn a_keep_all_writer_holds_no_more_samples_of_an_instance_than_it_may() {
+    let limits = |samples, of_one| ResourceLimits {
+        max_samples: samples,
+        max_instances: None,
+        max_samples_per_instance: of_one,
+    };
+    for (domain_id, local) in [(103, true), (104, false)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let [w, r] = [(); 2].map(|()| DomainParticipant::with_config(&config).unwrap());
+        let qos = || Qos::default().reliable().keep_all().max_blocking_time(Duration::from_millis(100));
+        let writer =
+            w.topic("Readings").unwrap().writer(qos().resource_limits(limits(None, Some(2)))).unwrap();
+        let reader =
+            r.topic("Readings").unwrap().reader(qos().resource_limits(limits(Some(1), None))).unwrap();
+        writer.wait_matched(SOON).unwrap();
+        reader.wait_matched(SOON).unwrap();
+        // The reader has room for one.
+        let first = fill(&writer, 1);
+        assert!((2..=3).contains(&first), "{first}, local {local}");
+        assert_eq!((fill(&writer, 2), fill(&writer, 3)), (2, 2), "local {local}");
+        let mut values = Vec::new();
+        while values.len() < first + 4 {
+            reader.wait(SOON).unwrap();
+            values.extend(
+                reader
+                    .take()
+                    .unwrap()
+                    .into_iter()
+                    .map(|sample: taut::Sample<Reading>| sample.data.unwrap().id),
+            );
+        }
+        assert!(values.is_sorted(), "{values:?}");
+        writer.write(&Reading { id: 1, value: 0 }).expect("there is room again");
+    }
+}
