@@ -13,6 +13,7 @@ use crate::deadline::Deadlines;
 use crate::due::Due;
 use crate::list::{Chain, List, NIL, Slab};
 use crate::sample_info::PayloadKind;
+use crate::separation::Held;
 use crate::states::{InstanceState, ViewState};
 
 /// Instances of a reader whose RESOURCE_LIMITS name no number. Lower and the state of instances without
@@ -55,6 +56,8 @@ pub(crate) struct Instance {
     pub(crate) marker: u32,
     /// When the time-based filter let the last sample through.
     pub(crate) accepted: Option<Time>,
+    /// What has come too soon after that.
+    pub(crate) held: Option<Box<Held>>,
     /// BY_SOURCE_TIMESTAMP: the latest change that came, and the latest that was taken.
     pub(crate) newest: Option<SourceOrder>,
     pub(crate) taken: Option<SourceOrder>,
@@ -68,6 +71,8 @@ pub(crate) struct Instance {
     /// OWNERSHIP EXCLUSIVE: who is heard.
     owner: Option<(i32, Guid)>,
     idle: Idle,
+    /// It is counted as one that has ended.
+    ended: bool,
 }
 
 impl Instance {
@@ -84,6 +89,7 @@ impl Instance {
             data_count: 0,
             marker: NIL,
             accepted: None,
+            held: None,
             newest: None,
             taken: None,
             visit: 0,
@@ -92,6 +98,7 @@ impl Instance {
             writers: Vec::new(),
             owner: None,
             idle: Idle::No,
+            ended: false,
         }
     }
 
@@ -167,8 +174,12 @@ pub(crate) struct InstanceTable {
     idle: Chain,
     idle_alive: List,
     idle_not_alive: List,
+    /// How many are not alive.
+    ended: usize,
     /// When finished instances are purged.
     pub(crate) purge: Due,
+    /// When samples that came too soon are to come.
+    pub(crate) separations: Due,
     /// When those that are alive are to have their next samples.
     pub(crate) deadlines: Deadlines,
     /// The instance of the last sample: most often also that of the next.
@@ -185,7 +196,9 @@ impl InstanceTable {
             idle: Chain::default(),
             idle_alive: List::EMPTY,
             idle_not_alive: List::EMPTY,
+            ended: 0,
             purge: Due::default(),
+            separations: Due::default(),
             deadlines,
             recent: NIL,
             limit,
@@ -232,11 +245,21 @@ impl InstanceTable {
         self.len() < self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) || self.spare().is_some()
     }
 
+    /// Is there an instance to give up once its samples are taken?
+    pub(crate) fn gets_room_by_take(&self) -> bool {
+        self.limit.is_none() || self.ended > 0
+    }
+
     /// The instance to give up for a new one: one without samples that is not alive. If the limit is our
     /// own and not the user's also one that is alive; its next sample makes it NEW again.
     fn spare(&self) -> Option<u32> {
         let alive = if self.limit.is_none() { self.idle_alive.head } else { NIL };
         [self.idle_not_alive.head, alive].into_iter().find(|index| *index != NIL)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_spare(&self) -> bool {
+        self.spare().is_some()
     }
 
     /// Adds an instance that is not there yet. `None` if there is no room.
@@ -263,9 +286,15 @@ impl InstanceTable {
     /// To be called when an instance's samples, state or writers have changed: one that is finished and
     /// has no samples is forgotten, one that is only without samples may be when room is needed.
     pub(crate) fn settle(&mut self, index: u32) {
-        let Some(instance) = self.slab.get(index) else { return };
+        if self.slab.get(index).is_none() {
+            return;
+        }
+        let instance = &mut self.slab[index];
+        let ended = instance.state != InstanceState::Alive;
+        let had_ended = std::mem::replace(&mut instance.ended, ended);
+        self.ended = self.ended + usize::from(ended) - usize::from(had_ended);
         let idle = match instance.state {
-            _ if instance.samples.len > 0 => Idle::No,
+            _ if instance.samples.len > 0 || instance.held.is_some() => Idle::No,
             InstanceState::Alive => Idle::Alive,
             _ if instance.has_writers() => Idle::NotAlive,
             _ => return self.remove(index),
@@ -292,7 +321,9 @@ impl InstanceTable {
 
     fn remove(&mut self, index: u32) {
         self.leave_idle(index);
+        self.ended -= usize::from(self.slab[index].ended);
         self.purge.cancel(index);
+        self.separations.cancel(index);
         self.deadlines.end(index);
         self.by_handle.remove(&self.slab[index].handle);
         self.slab.remove(index);

@@ -74,6 +74,8 @@ impl ReaderCache {
         if self.exclusive && !instance.own(change.writer_guid, strength) {
             return Insert::Ignored(IgnoredReason::NotOwner);
         }
+        self.end_separation(now, index);
+        let instance = self.instances.at_mut(index);
         if self.by_source {
             let order = source_order(change);
             if order.is_some() && order < instance.newest {
@@ -102,7 +104,8 @@ impl ReaderCache {
         if instance.has_writers() || instance.state != InstanceState::Alive {
             return None;
         }
-        instance.state = InstanceState::NotAliveNoWriters;
+        self.end_separation(now, index);
+        self.instances.at_mut(index).state = InstanceState::NotAliveNoWriters;
         self.instances.deadlines.end(index);
         self.instances.purge.set(index, now + self.lifecycle.autopurge_nowriter_samples_delay);
         Some(self.mark(index, change()))

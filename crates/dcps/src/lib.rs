@@ -33,6 +33,7 @@ mod reader_side_model;
 #[cfg(test)]
 mod reader_side_tests;
 mod sample_info;
+mod separation;
 mod states;
 mod status;
 mod type_support;

@@ -193,16 +193,22 @@ impl DomainParticipant {
         endpoint: Endpoint<DataWriterQos, PublisherQos>,
     ) -> WriterIndex {
         let Endpoint { topic_name, topic_qos, type_support, qos, group } = endpoint;
+        let (keyed, limits) = (type_support.key_hash.is_some(), &qos.resource_limits);
+        let of_one = limits.max_samples_per_instance;
         let config = EndpointConfig {
             topic_name,
             type_name: type_support.type_name.clone(),
-            keyed: type_support.key_hash.is_some(),
+            keyed,
             qos: EndpointQos::of_writer(&qos, &group, &topic_qos),
             history: qos.history,
-            max_samples: qos.resource_limits.max_samples,
+            // Without a key all are of one instance.
+            max_samples: of_one.filter(|_| !keyed).or(limits.max_samples),
         };
         self.readers.now = now;
         let index = self.core.create_writer(now, config, &mut self.readers);
+        if let Some(most) = of_one {
+            self.core.limit_instances(index, most as usize);
+        }
         self.writers.insert(index, DataWriter::new(qos, type_support));
         self.handle_events(now);
         index

@@ -20,6 +20,7 @@ use crate::instance::{InstanceTable, SourceOrder};
 use crate::list::{Chain, List, NIL, Slab};
 use crate::reader_access::Selected;
 use crate::sample_info::PayloadKind;
+use crate::separation::Separation;
 use crate::states::InstanceState;
 use crate::status::SampleRejectedReason;
 
@@ -48,7 +49,7 @@ pub enum Insert {
     Stored,
     /// There is a new sample, and HISTORY KEEP_LAST dropped the oldest of its instance for it.
     Replaced,
-    /// A limit is reached: a reliable source keeps the change and offers it again.
+    /// A limit is reached. Who keeps changes until there is room asks before.
     Rejected(SampleRejectedReason),
     /// The change is of no interest; there is no new sample.
     Ignored(IgnoredReason),
@@ -129,7 +130,7 @@ pub struct ReaderCache {
     pub(crate) visits: u64,
     pub(crate) keyed: bool,
     pub(crate) exclusive: bool,
-    pub(crate) minimum_separation: Duration,
+    pub(crate) separation: Separation,
     pub(crate) lifecycle: ReaderDataLifecycle,
     /// KEEP_LAST's depth.
     pub(crate) depth: Option<usize>,
@@ -179,7 +180,7 @@ impl ReaderCache {
             visits: 0,
             keyed,
             exclusive: qos.ownership == OwnershipKind::Exclusive,
-            minimum_separation: qos.time_based_filter,
+            separation: Separation::new(qos),
             lifecycle: qos.reader_data_lifecycle,
             depth,
             max_samples,
@@ -199,7 +200,7 @@ impl ReaderCache {
     fn note_passing(&mut self) {
         self.passes = !self.exclusive
             && !self.by_source
-            && self.minimum_separation == Duration::ZERO
+            && !self.separation.is_on()
             && !self.instances.deadlines.are_on();
         self.hands_on = self.passes && !self.noted && !self.expiring;
     }
@@ -231,7 +232,7 @@ impl ReaderCache {
     /// Takes over the policies that may change in an enabled reader.
     pub fn set_qos(&mut self, qos: &DataReaderQos) {
         self.settle_fresh();
-        self.minimum_separation = qos.time_based_filter;
+        self.separation.minimum = qos.time_based_filter;
         self.lifecycle = qos.reader_data_lifecycle;
         self.note_passing();
     }
@@ -256,11 +257,21 @@ impl ReaderCache {
         self.instances.len()
     }
 
-    /// Would a sample of this instance be stored? A source of a reliable KEEP_ALL reader asks before it
-    /// pushes and holds the sample back if not.
+    /// Would a sample of this instance be stored?
     pub fn has_room(&mut self, instance: InstanceHandle) -> bool {
         self.settle_fresh();
         self.refusal(self.instances.find(self.known_as(instance))).is_none()
+    }
+
+    /// Is a change of this instance to wait until there is room for it? One for which only the end of another instance makes
+    /// room is not: its end would wait behind it, and so would all samples of instances that are known.
+    pub(crate) fn has_to_wait(&mut self, instance: InstanceHandle) -> bool {
+        self.settle_fresh();
+        match self.refusal(self.instances.find(self.known_as(instance))) {
+            None => false,
+            Some(SampleRejectedReason::RejectedByInstancesLimit) => self.instances.gets_room_by_take(),
+            Some(_) => true,
+        }
     }
 
     /// Adds a change, in the order of its writer. `change.instance` is the instance on a topic with a key. Its
@@ -273,6 +284,9 @@ impl ReaderCache {
             return Insert::Stored;
         }
         self.settle_fresh();
+        if self.separation.is_on() {
+            self.end_separations(now);
+        }
         let Some(change) = offer else { return Insert::Stored };
         match change.kind {
             ChangeKind::Alive => self.insert_data(now, change, strength, expires.unwrap_or(Time::NEVER)),
@@ -280,9 +294,11 @@ impl ReaderCache {
         }
     }
 
-    /// Drops samples whose LIFESPAN is over and instances whose autopurge delay is. To be called before a
-    /// read or take if [`ReaderCache::next_timeout`] has passed; otherwise it does nothing.
+    /// Drops samples whose LIFESPAN is over and instances whose autopurge delay is, and lets those come that have waited
+    /// for their separation. To be called before a read or take if [`ReaderCache::next_timeout`] has passed; otherwise it
+    /// does nothing.
     pub fn on_timeout(&mut self, now: Time) {
+        self.end_separations(now);
         while let Some(id) = self.lifespans.pop(now) {
             let index = self.remove(id);
             self.instances.settle(index);
@@ -304,7 +320,8 @@ impl ReaderCache {
 
     /// When to call [`ReaderCache::on_timeout`]; ask again after any call that changes the cache.
     pub fn next_timeout(&self) -> Option<Time> {
-        [self.lifespans.next(), self.instances.purge.next()].into_iter().flatten().min()
+        let InstanceTable { purge, separations, .. } = &self.instances;
+        [self.lifespans.next(), purge.next(), separations.next()].into_iter().flatten().min()
     }
 
     pub(crate) fn insert_data(
@@ -326,6 +343,7 @@ impl ReaderCache {
                 // Its writer has kept the deadline, and this reader wants no more of it.
                 if why == IgnoredReason::TooSoon {
                     self.await_next(index, came);
+                    self.hold(index, change, expires);
                 }
                 return Insert::Ignored(why);
             }
@@ -336,24 +354,33 @@ impl ReaderCache {
         let Some(index) = known.or_else(|| self.create(handle, &change, strength)) else {
             return Insert::Rejected(SampleRejectedReason::RejectedByInstancesLimit);
         };
-        let Some(before) = self.place(index, &change) else {
+        let Some(evicted) = self.accept(now, index, change, expires) else {
             return Insert::Ignored(IgnoredReason::OutOfOrder);
         };
+        self.await_next(index, came);
+        self.instances.settle(index);
+        if evicted == NIL { Insert::Stored } else { Insert::Replaced }
+    }
+
+    /// Puts a sample into its place among those of its instance, for which there is room. Returns what KEEP_LAST dropped for
+    /// it, or [`NIL`]; `None` if that is the sample itself. The caller settles the instance.
+    pub(crate) fn accept(
+        &mut self,
+        now: Time,
+        index: u32,
+        change: CacheChange,
+        expires: Time,
+    ) -> Option<u32> {
+        let before = self.place(index, &change)?;
         self.instances.set_recent(index);
         self.revive(index, &change);
-        self.await_next(index, came);
-        if self.minimum_separation > Duration::ZERO {
+        if self.separation.is_on() {
             self.instances.at_mut(index).accepted = Some(now);
         }
         let id = self.link(index, before, change, PayloadKind::Data);
         self.note_lifespan(id, expires);
-        let evicted = self.keep_last(index);
-        self.instances.settle(index);
-        match evicted {
-            Some(evicted) if evicted == id => Insert::Ignored(IgnoredReason::OutOfOrder),
-            Some(_) => Insert::Replaced,
-            None => Insert::Stored,
-        }
+        let evicted = self.keep_last(index).unwrap_or(NIL);
+        (evicted != id).then_some(evicted)
     }
 
     #[inline]
@@ -407,7 +434,7 @@ impl ReaderCache {
 
     /// When to look at the deadlines.
     pub(crate) fn next_deadline(&self) -> Time {
-        if self.missed.is_any() {
+        if self.missed.is_any() || self.separation.surfaced {
             return Time(i64::MIN);
         }
         self.instances.deadlines.next().unwrap_or(Time::NEVER)
@@ -440,13 +467,15 @@ impl ReaderCache {
                 return Some(IgnoredReason::OutOfOrder);
             }
         }
-        let too_soon = |last: Time| now.since(last) < self.minimum_separation;
-        instance.accepted.is_some_and(too_soon).then_some(IgnoredReason::TooSoon)
+        let too_soon = |last: Time| now.since(last) < self.separation.minimum;
+        // What waits comes before what follows it.
+        let waits = instance.held.is_some() || instance.accepted.is_some_and(too_soon);
+        waits.then_some(IgnoredReason::TooSoon)
     }
 
     /// The limit that keeps a sample out, if there is one. Its size does not count, so that who has asked
     /// for room has it: the bytes may pass their limit by one sample.
-    fn refusal(&self, known: Option<u32>) -> Option<SampleRejectedReason> {
+    pub(crate) fn refusal(&self, known: Option<u32>) -> Option<SampleRejectedReason> {
         let mut freed = (0, 0);
         match known {
             None if !self.instances.has_room() => {

@@ -257,7 +257,10 @@ impl ReaderSide {
     /// need not be told: a look comes before the first period that begins there ends.
     #[inline]
     pub(crate) fn take_alarm(&mut self) -> Option<Time> {
-        std::mem::take(&mut self.cache.alarm).then(|| self.next_look())
+        std::mem::take(&mut self.cache.alarm).then(|| {
+            self.take_untold();
+            self.next_look()
+        })
     }
 
     fn next_look(&self) -> Time {
@@ -278,7 +281,9 @@ impl ReaderSide {
         self.sweep_at = if self.sources.is_empty() { Time::NEVER } else { now + self.cache.deadline() };
         let missed = self.cache.look_at_deadlines(now, budget);
         self.cache.alarm = false;
-        ((missed, self.next_look()), pulled.news)
+        let has_surfaced = std::mem::take(&mut self.cache.separation.surfaced);
+        let surfaced = if has_surfaced { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
+        ((missed, self.next_look()), pulled.news | surfaced)
     }
 
     /// No longer reads a writer's lane. Returns the number after all that has come from the writer, if it did.
@@ -523,7 +528,7 @@ impl ReaderSide {
         if expires.is_none() && self.cache.insert_fresh(offered) {
             return StatusMask::DATA_AVAILABLE;
         }
-        if self.reliable && !self.cache.has_room(instance) {
+        if self.reliable && self.cache.has_to_wait(instance) {
             return StatusMask::NONE;
         }
         let Some(change) = offered.take() else { return StatusMask::NONE };

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use taut_base::{Duration, SequenceNumber, Time, Timestamp};
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Meta};
-use taut_qos::{DataReaderQos, ReliabilityKind};
+use taut_qos::{DataReaderQos, ReliabilityKind, ResourceLimits};
 use taut_rtps::history_cache::ChangeKind;
 
-use crate::reader_cache_tests::{change, writer};
+use crate::reader_cache_tests::{change, handle, writer};
 use crate::reader_side::{Passed, Pulled, ReaderSide};
-use crate::{StatusMask, TypeSupport};
+use crate::{SampleRejectedReason, StatusMask, TypeSupport};
 
 const CELLS: usize = 4;
 
@@ -184,4 +184,46 @@ fn what_a_lane_brings_expires() {
     let taken: Vec<_> = std::iter::from_fn(|| side.take_next(Time(2_600))).collect();
     assert_eq!(taken.iter().map(|sample| sample.info.sequence_number.0).collect::<Vec<_>>(), [5]);
     assert_eq!(side.sample_lost.total_count, 0);
+}
+
+/// A reliable reader with room for so many instances, each a byte of the payload.
+fn side_with_instances(limit: Option<u32>) -> ReaderSide {
+    let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
+    let type_support = TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash), filter: None };
+    let limits = ResourceLimits { max_instances: limit, ..ResourceLimits::default() };
+    let mut qos = DataReaderQos::default().keep_all().resource_limits(limits);
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    ReaderSide::new(&qos, &type_support)
+}
+
+#[test]
+fn a_new_instance_beyond_the_limit_is_rejected_and_holds_nothing_back() {
+    use ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered, NotAliveUnregistered};
+    let mut side = side_with_instances(Some(2));
+    let (mut number, mut kinds) = (0, StatusMask::NONE);
+    let mut deliver = |side: &mut ReaderSide, kind, instance| {
+        number += 1;
+        let mut offer = Some(change(kind, 1, instance, number));
+        kinds = side.deliver(Time(number), 0, &mut offer);
+        offer.is_none()
+    };
+    for instance in [1, 2, 3, 1] {
+        assert!(deliver(&mut side, Alive, instance), "{instance} is held back");
+    }
+    let rejected = side.sample_rejected.take();
+    assert_eq!((rejected.total_count, rejected.last_instance_handle), (1, handle(3)));
+    assert_eq!(rejected.last_reason, SampleRejectedReason::RejectedByInstancesLimit);
+    assert!(deliver(&mut side, NotAliveUnregistered, 3), "it is not known, and nothing is rejected");
+    assert!(deliver(&mut side, NotAliveDisposed, 3));
+    assert_eq!((side.sample_rejected.take().total_count, side.cache.len()), (2, 3));
+
+    // An instance that has ended makes room when its samples are taken: until then a new one waits.
+    assert!(deliver(&mut side, NotAliveDisposedUnregistered, 1));
+    assert!(!deliver(&mut side, Alive, 3), "it is lost, though there will be room for it");
+    assert!(side.take_blocked() && side.sample_rejected.total_count == 2);
+    while side.take_next(Time(99)).is_some() {}
+    assert!(deliver(&mut side, Alive, 3));
+    assert_eq!((side.cache.len(), side.cache.instance_count()), (1, 2));
+    assert!(deliver(&mut side, Alive, 4) && side.sample_rejected.take().total_count == 3);
+    assert_eq!(kinds, StatusMask::SAMPLE_REJECTED);
 }

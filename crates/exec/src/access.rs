@@ -139,7 +139,8 @@ impl Executor {
     /// Calls `take`, which says how many samples have gone, and tells who waits for room.
     fn visit(&self, door: &Door, take: impl FnOnce(&mut ReaderSide, Time, &mut Pulled) -> usize) {
         let mut side = door.side();
-        if side.cache.is_empty() && !side.is_ready() {
+        // What has come too soon waits, and is not counted.
+        if side.cache.is_empty() && !side.is_ready() && side.cache.next_timeout().is_none() {
             return;
         }
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
@@ -174,11 +175,15 @@ impl Executor {
             pulled.add(side.refill(monotonic_now));
         }
         self.inner.doors.note_broken(door.index, &mut side);
+        let untold = side.take_untold();
         drop(side);
         self.inner.leave_broken();
         self.tell(door, pulled);
         if blocked {
             self.inner.with(|participant, now| participant.on_room(now, door.index));
+        }
+        if untold {
+            self.inner.with(|participant, _| participant.at_side(door.index, |_| ()));
         }
     }
 

@@ -13,7 +13,7 @@ use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
 use taut_port_shm::Memory;
-use taut_qos::DataWriterQos;
+use taut_qos::{DataWriterQos, History};
 use taut_rtps::{Link, WriterIndex};
 
 use crate::burst::Burst;
@@ -156,6 +156,8 @@ pub struct Outlet {
     gone: SequenceNumber,
     /// How many changes may wait in the lane.
     limit: u64,
+    /// Only the protocol counts the samples of an instance: none goes through the lane.
+    counts_instances: bool,
     waits: bool,
     pub(crate) spin: Spin,
     pub(crate) burst: Burst,
@@ -191,6 +193,8 @@ impl Outlet {
             given: SequenceNumber::ZERO,
             gone: SequenceNumber::ZERO,
             limit: qos.resource_limits.max_samples.map_or(u64::MAX, u64::from),
+            counts_instances: qos.history == History::KeepAll
+                && qos.resource_limits.max_samples_per_instance.is_some(),
             waits: false,
             spin: Spin::default(),
             burst: Burst::new(qos.latency_budget),
@@ -300,7 +304,8 @@ impl Outlet {
     /// room.
     #[inline]
     pub(crate) fn place(&mut self, payload: &mut Payload<'_>) -> bool {
-        let Some(lane) = self.lane.as_mut().filter(|_| self.has_readers) else { return false };
+        let may = self.has_readers && !self.counts_instances;
+        let Some(lane) = self.lane.as_mut().filter(|_| may) else { return false };
         if payload.place.is_some() {
             return true;
         }

@@ -160,13 +160,18 @@ impl Executor {
             if self.has_unread(door) {
                 break Some(true);
             }
-            let matched = door.side().matched;
+            let (matched, due) = {
+                let side = door.side();
+                (side.matched, side.cache.next_timeout())
+            };
             if !door.is_fed_here(matched) {
                 break None;
             }
-            match until.map(|until| until.since(monotonic_now())) {
-                Some(Duration::ZERO) => break Some(false),
-                Some(left) => std::thread::park_timeout(left.into()),
+            if until.is_some_and(|until| until <= monotonic_now()) {
+                break Some(false);
+            }
+            match until.into_iter().chain(due).min() {
+                Some(end) => std::thread::park_timeout(end.since(monotonic_now()).into()),
                 None => std::thread::park(),
             }
         };

@@ -77,13 +77,15 @@ pub struct HistoryCache {
     entries: VecDeque<Entry>,
     live: usize,
     live_bytes: usize,
-    /// Per instance the numbers it still has, oldest first; only kept where KEEP_LAST needs it.
+    /// Per instance the numbers it still has, oldest first; only kept where something needs it.
     instances: BTreeMap<InstanceHandle, VecDeque<SequenceNumber>>,
     /// Numbers that KEEP_LAST no longer keeps on a keyed topic, and that may have to be sent first.
     over: VecDeque<SequenceNumber>,
     /// KEEP_LAST's depth.
     depth: Option<usize>,
     keyed: bool,
+    /// Are the changes of each instance counted?
+    counted: bool,
 }
 
 impl HistoryCache {
@@ -101,7 +103,18 @@ impl HistoryCache {
             over: VecDeque::new(),
             depth,
             keyed,
+            counted: keyed && depth.is_some(),
         }
+    }
+
+    /// From now on the changes of each instance are counted, on a topic with a key.
+    pub(crate) fn count_instances(&mut self) {
+        self.counted = self.keyed;
+    }
+
+    /// How many changes of an instance are held, if they are counted.
+    pub(crate) fn len_of(&self, instance: InstanceHandle) -> usize {
+        self.instances.get(&instance).map_or(0, VecDeque::len)
     }
 
     /// Changes held.
@@ -131,10 +144,12 @@ impl HistoryCache {
         self.live = self.live.saturating_add(1);
         self.live_bytes = self.live_bytes.saturating_add(change.payload.len());
         self.entries.push_back(Entry { number, change: Some(change) });
-        let Some(depth) = self.depth.filter(|_| self.keyed) else { return };
+        if !self.counted {
+            return;
+        }
         let numbers = self.instances.entry(instance).or_default();
         numbers.push_back(number);
-        if numbers.len() > depth {
+        if self.depth.is_some_and(|depth| numbers.len() > depth) {
             self.over.extend(numbers.pop_front());
         }
     }
@@ -192,9 +207,8 @@ impl HistoryCache {
     /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) with KEEP_LAST on a keyed
     /// topic.
     pub fn remove_through(&mut self, number: SequenceNumber) {
-        let is_counted = self.keyed && self.depth.is_some();
         while let Some(first) = self.first().filter(|first| *first <= number) {
-            if is_counted {
+            if self.counted {
                 self.remove(first);
             } else {
                 self.remove_first();
@@ -223,8 +237,7 @@ impl HistoryCache {
     /// Drops one change.
     pub fn remove(&mut self, number: SequenceNumber) {
         if let Some(change) = self.remove_entry(number)
-            && self.keyed
-            && self.depth.is_some()
+            && self.counted
             && let Some(instance) = change.instance
             && let Some(numbers) = self.instances.get_mut(&instance)
         {

@@ -349,6 +349,13 @@ impl Participant {
         index
     }
 
+    /// A KEEP_ALL writer that was just created, and has written nothing, holds at most so many samples of an instance.
+    pub fn limit_instances(&mut self, index: WriterIndex, max_samples_per_instance: usize) {
+        if let Some(writer) = self.writers.get_mut(index.0) {
+            writer.limit_instances(max_samples_per_instance);
+        }
+    }
+
     /// Creates a reader, announces it and matches it with the writers that are known.
     pub fn create_reader(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> ReaderIndex {
         let entity = EntityId::user(self.take_entity_key(), false, endpoint.keyed);

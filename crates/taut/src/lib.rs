@@ -35,6 +35,7 @@ mod builtin_reader;
 mod config;
 mod content_filtered_topic;
 mod erase;
+mod instances;
 mod loan;
 mod participant;
 mod reader;

@@ -10,13 +10,14 @@ use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
     PublicationMatchedStatus, SlowReaderStatus, StatusMask, Write,
 };
-use taut_exec::{Executor, Memory, Moment, Outlet, Patience, Payload, SlowReader};
+use taut_exec::{Executor, Memory, Moment, Outlet, Patience, Payload, SlowReader, monotonic_now};
 use taut_mem::{Bytes, Pool};
-use taut_qos::{DataWriterQos, History, PublisherQos, ReliabilityKind};
+use taut_qos::{DataWriterQos, DurabilityKind, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
 use taut_rtps::history_cache::ChangeKind;
 
 use crate::erase::{refused, representation};
+use crate::instances::Instances;
 use crate::participant::wait_for;
 use crate::topic::Topic;
 
@@ -30,8 +31,10 @@ const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
 
 /// Writes samples of a topic.
 ///
-/// When it is dropped, a RELIABLE writer waits up to `max_blocking_time`, at most a second, for its
-/// readers' acknowledgements.
+/// When it is dropped, its instances end: they are disposed of and unregistered, or, without
+/// `autodispose_unregistered_instances`, unregistered only. A RELIABLE writer then waits up to `max_blocking_time`, at most
+/// a second in all, for its readers' acknowledgements. It knows up to `max_instances` of its instances, 65,536 if that
+/// is not said; of others readers see that they have no writers.
 ///
 /// Belongs to one thread at a time: it can be sent, not shared. *Cost*: of a write, no allocation once
 /// warm; to readers of this machine no lock and no system call unless one sleeps; over the network one lock
@@ -51,6 +54,7 @@ struct Tools {
     pool: Pool,
     hasher: KeyHasher,
     outlet: Outlet,
+    instances: Instances,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -68,14 +72,20 @@ impl<T: DdsType> DataWriter<T> {
         let outlet = executor.outlet(index, &qos);
         let outlet = outlet.expect("invariant: the writer was just created");
         let pool = Pool::new(POOL.0, POOL.1).over(executor.chunks());
-        let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet });
+        let tools = RefCell::new(Tools {
+            pool,
+            hasher: KeyHasher::default(),
+            outlet,
+            instances: Instances::new(&qos),
+        });
         Ok(DataWriter { executor, index, guid, qos, representation, tools, of: PhantomData })
     }
 
     /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.
     ///
     /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind;
-    /// [`Error::BadParameter`] for a value its type forbids.
+    /// [`Error::OutOfResources`] for a new instance beyond `max_instances`; [`Error::BadParameter`] for a value its type
+    /// forbids.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)
     }
@@ -108,9 +118,27 @@ impl<T: DdsType> DataWriter<T> {
         self.publish(kind, key, Moment::now(), true)
     }
 
-    /// The handle of the instance that has the key of `key`. Needs nothing of the peers.
+    /// The handle of the instance that has the key of `key`, which counts against `max_instances` from now on. Needs
+    /// nothing of the peers. *Errors*: [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as
+    /// [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
-        self.instance_of(key)
+        let Tools { hasher, instances, .. } = &mut *self.tools.borrow_mut();
+        self.register(hasher, instances, key)
+    }
+
+    #[inline]
+    fn register(
+        &self,
+        hasher: &mut KeyHasher,
+        instances: &mut Instances,
+        sample: &T,
+    ) -> Result<InstanceHandle> {
+        let instance = hasher.hash(sample, self.representation).map_err(refused::<T>)?;
+        if T::HAS_KEY {
+            let key = |out: &mut Vec<u8>| taut_cdr::key_to_payload(sample, self.representation, out);
+            instances.register(instance, |out| key(out).map_err(refused::<T>))?;
+        }
+        Ok(instance)
     }
 
     fn publish(&self, kind: ChangeKind, sample: &T, moment: Moment, may_wait: bool) -> Result<()> {
@@ -118,28 +146,46 @@ impl<T: DdsType> DataWriter<T> {
             let text = format!("{} has no key: mark one with #[dds(key)]", T::TYPE_NAME);
             return Err(Error::PreconditionNotMet(text));
         }
-        let Tools { pool, hasher, outlet } = &mut *self.tools.borrow_mut();
-        let instance = hasher.hash(sample, self.representation).map_err(refused::<T>)?;
+        let Tools { pool, hasher, outlet, instances } = &mut *self.tools.borrow_mut();
+        let instance = match kind {
+            ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
+            _ => hasher.hash(sample, self.representation).map_err(refused::<T>)?,
+        };
         let write = new_write(kind, instance);
         let patience = self.patience(may_wait);
-        if let Some(value) = sample.plain_bytes().filter(|_| kind == ChangeKind::Alive) {
-            let how = Encapsulation::new(self.representation, Endian::NATIVE, T::EXTENSIBILITY);
-            return self.executor.publish(
-                outlet,
-                write,
-                &mut Payload::value([0, how.id()], value, pool),
-                patience,
-                moment,
-            );
+        match kind {
+            ChangeKind::Alive => self.publish_data(outlet, pool, write, sample, patience, moment)?,
+            _ => {
+                let mut buffer = pool.claim();
+                buffer.clear();
+                taut_cdr::key_to_payload(sample, self.representation, &mut buffer).map_err(refused::<T>)?;
+                let len = buffer.len();
+                let payload = &mut Payload::buffer(pool, buffer, len);
+                self.executor.publish(outlet, write, payload, patience, moment)?;
+            }
         }
-        if kind == ChangeKind::Alive {
+        if T::HAS_KEY {
+            instances.note(instance, kind);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn publish_data(
+        &self,
+        outlet: &mut Outlet,
+        pool: &mut Pool,
+        write: Write,
+        sample: &T,
+        patience: Patience,
+        moment: Moment,
+    ) -> Result<()> {
+        let Some(value) = sample.plain_bytes() else {
             return self.publish_encoded(outlet, pool, write, sample, patience, moment);
-        }
-        let mut buffer = pool.claim();
-        buffer.clear();
-        taut_cdr::key_to_payload(sample, self.representation, &mut buffer).map_err(refused::<T>)?;
-        let len = buffer.len();
-        self.executor.publish(outlet, write, &mut Payload::buffer(pool, buffer, len), patience, moment)
+        };
+        let how = Encapsulation::new(self.representation, Endian::NATIVE, T::EXTENSIBILITY);
+        let payload = &mut Payload::value([0, how.id()], value, pool);
+        self.executor.publish(outlet, write, payload, patience, moment)
     }
 
     /// Encodes the sample where its readers look or a port sends from, if its length can be told from those before;
@@ -207,14 +253,13 @@ impl<T: DdsType> DataWriter<T> {
         moment: Moment,
     ) -> Result<()> {
         let write = new_write(ChangeKind::Alive, instance);
-        let Tools { pool, outlet, .. } = &mut *self.tools.borrow_mut();
+        let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
         let mut payload = Payload::of(pool, memory, len);
-        self.executor.publish(outlet, write, &mut payload, self.patience(true), moment)
-    }
-
-    /// The instance of a sample.
-    pub(crate) fn instance_of(&self, sample: &T) -> Result<InstanceHandle> {
-        self.tools.borrow_mut().hasher.hash(sample, self.representation).map_err(refused::<T>)
+        self.executor.publish(outlet, write, &mut payload, self.patience(true), moment)?;
+        if T::HAS_KEY {
+            instances.note(instance, ChangeKind::Alive);
+        }
+        Ok(())
     }
 
     /// How it encodes.
@@ -330,15 +375,58 @@ fn new_write(kind: ChangeKind, instance: InstanceHandle) -> Write {
     }
 }
 
+impl<T> DataWriter<T> {
+    /// Ends the instances while readers are there to see it. Returns whether there were any.
+    fn end_instances(&mut self, until: Time) -> bool {
+        let Tools { pool, outlet, instances, .. } = self.tools.get_mut();
+        if instances.is_empty() {
+            return false;
+        }
+        let matched = self.executor.look(|participant, _| {
+            participant.writer(self.index).is_some_and(|writer| writer.publication_matched.current_count > 0)
+        });
+        let mut any = false;
+        while matched && let Some((instance, kind, key)) = instances.end_next() {
+            // What a durable writer holds it holds however long it waits.
+            let left = || until.since(monotonic_now());
+            let patience = match (self.qos.history, self.qos.durability) {
+                (History::KeepLast(_), _) => Patience::KeepLast,
+                (_, DurabilityKind::Volatile) => Patience::KeepAll(Some(left())),
+                _ => Patience::KeepAll(None),
+            };
+            let mut buffer = pool.claim();
+            buffer.clear();
+            buffer.extend_from_slice(&key);
+            let payload = &mut Payload::buffer(pool, buffer, key.len());
+            let write = new_write(kind, instance);
+            any = true;
+            if self.executor.publish(outlet, write, payload, patience, Moment::now()).is_err() {
+                break;
+            }
+        }
+        any
+    }
+
+    /// Gives matched reliable readers until then to acknowledge.
+    fn await_acknowledgments(&mut self, until: Time) {
+        let outlet = &mut self.tools.get_mut().outlet;
+        if self.qos.reliability.kind == ReliabilityKind::Reliable && !self.executor.is_acknowledged(outlet) {
+            // Who has not acknowledged by then is gone or too slow: the writer goes all the same.
+            let _ = self.executor.wait_for_acknowledgments(outlet, until.since(monotonic_now()));
+        }
+    }
+}
+
 impl<T> Drop for DataWriter<T> {
     /// Gives matched reliable readers up to `max_blocking_time` to acknowledge, so that a program may
-    /// write and end.
+    /// write and end. Samples come first: with KEEP_LAST the end of an instance takes their place.
     fn drop(&mut self) {
-        let (outlet, reliability) = (&mut self.tools.get_mut().outlet, self.qos.reliability);
-        if reliability.kind == ReliabilityKind::Reliable && !self.executor.is_acknowledged(outlet) {
-            let longest = reliability.max_blocking_time.min(LONGEST_GOODBYE);
-            // Who has not acknowledged by then is gone or too slow: the writer goes all the same.
-            let _ = self.executor.wait_for_acknowledgments(outlet, longest);
+        let until = monotonic_now() + self.qos.reliability.max_blocking_time.min(LONGEST_GOODBYE);
+        self.await_acknowledgments(until);
+        if self.end_instances(until) {
+            self.await_acknowledgments(until);
+            // What waits for company is sent before the writer goes.
+            self.executor.with(|_, _| ());
         }
         self.executor.remove_hooks(Entity::Writer(self.index));
         self.executor.delete_writer(self.index);

@@ -5,6 +5,7 @@
 //! [`Writer::push`] or [`Writer::repair`] is called. The stateless SPDP writer is in
 //! `discovery/spdp.rs`: it has no proxies and repeats itself by a timer.
 
+mod instances;
 mod lag;
 mod lane;
 mod large;
@@ -112,6 +113,7 @@ pub struct Writer {
     pub(crate) by_participant: bool,
     keep_all: bool,
     max_samples: usize,
+    max_samples_per_instance: usize,
     /// The last change that did not go through the lane.
     off_lane: SequenceNumber,
     /// Some reader reads the lane.
@@ -197,6 +199,7 @@ impl Writer {
             durable: qos.durability != DurabilityKind::Volatile,
             keep_all: matches!(history, History::KeepAll),
             max_samples: max_samples.map_or(usize::MAX, |max| max as usize),
+            max_samples_per_instance: usize::MAX,
             history: HistoryCache::new(history, keyed),
             gone: VecDeque::new(),
             proxies: BTreeMap::new(),
@@ -270,7 +273,7 @@ impl Writer {
     pub fn write(&mut self, now: Time, new: &mut NewChange) -> Result<SequenceNumber, Full> {
         self.catch_up();
         self.expire(now);
-        if !self.has_room() {
+        if !self.has_room() || !self.has_room_of(new) {
             self.hurry = true;
             return Err(Full);
         }

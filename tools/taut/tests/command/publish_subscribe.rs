@@ -101,8 +101,8 @@ fn a_signal_ends_it_cleanly() {
         let ended = publisher.end();
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert!(ended.stderr.contains("published "), "{}", ended.stderr);
-        // The writer has said that it leaves.
-        while !subscriber.line().ends_with("NOT_ALIVE_NO_WRITERS") {}
+        // The writer has disposed of its instance before it left.
+        while !subscriber.line().ends_with("NOT_ALIVE_DISPOSED") {}
         subscriber.signal(signal);
         let ended = subscriber.end();
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);

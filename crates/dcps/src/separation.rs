@@ -1,0 +1,224 @@
+//! TIME_BASED_FILTER for reliable readers: what comes too soon waits. DCPS 1.4 §2.2.3.12.
+//!
+//! A reader that is not reliable drops what comes too soon. A reliable one is to see the last value of an instance all the
+//! same: the newest sample that came too soon is held, one for each instance, and comes when the separation is over, or
+//! before the instance ends, whichever is first.
+
+use taut_base::{Duration, Time};
+use taut_qos::{DataReaderQos, ReliabilityKind};
+use taut_rtps::history_cache::CacheChange;
+
+use crate::reader_cache::{ReaderCache, source_order};
+use crate::reader_side::ReaderSide;
+
+/// A sample that waits.
+#[derive(Debug)]
+pub(crate) struct Held {
+    change: CacheChange,
+    expires: Time,
+}
+
+/// TIME_BASED_FILTER of a reader.
+#[derive(Debug)]
+pub(crate) struct Separation {
+    pub(crate) minimum: Duration,
+    holds: bool,
+    /// Samples have come of themselves, and nobody was told.
+    pub(crate) surfaced: bool,
+    /// A sample waits whose time comes before that of all others, and who drives was not told.
+    untold: bool,
+}
+
+impl Separation {
+    pub fn new(qos: &DataReaderQos) -> Separation {
+        let holds = qos.reliability.kind == ReliabilityKind::Reliable;
+        Separation { minimum: qos.time_based_filter, holds, surfaced: false, untold: false }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.minimum > Duration::ZERO
+    }
+}
+
+impl ReaderSide {
+    /// Is who drives to be told when to look for what its owner has found too soon? Told once; then
+    /// [`DomainParticipant::at_side`](crate::DomainParticipant::at_side) does so.
+    #[inline]
+    pub fn take_untold(&mut self) -> bool {
+        std::mem::take(&mut self.cache.separation.untold)
+    }
+}
+
+impl ReaderCache {
+    /// A sample has come too soon: it waits, in the place of one that has waited.
+    pub(crate) fn hold(&mut self, index: u32, change: CacheChange, expires: Time) {
+        if !self.separation.holds {
+            return;
+        }
+        let instance = self.instances.at_mut(index);
+        let at = instance.accepted.unwrap_or_default() + self.separation.minimum;
+        let is_older = |held: &Held| self.by_source && source_order(&change) < source_order(&held.change);
+        match &mut instance.held {
+            Some(held) if is_older(held) => return,
+            Some(held) => {
+                self.bytes -= held.change.payload.len();
+                self.bytes += change.payload.len();
+                **held = Held { change, expires };
+            }
+            None => {
+                self.bytes += change.payload.len();
+                instance.held = Some(Box::new(Held { change, expires }));
+            }
+        }
+        if self.instances.separations.next().is_none_or(|next| at < next) {
+            (self.alarm, self.separation.untold) = (true, true);
+        }
+        self.instances.separations.set(index, at);
+        self.instances.settle(index);
+    }
+
+    /// Lets those come whose time it is.
+    pub(crate) fn end_separations(&mut self, now: Time) {
+        while let Some(index) = self.instances.separations.pop(now) {
+            if self.refusal(Some(index)).is_some() {
+                // It takes its next turn.
+                self.instances.separations.set(index, now + self.separation.minimum.max(Duration(1)));
+                continue;
+            }
+            self.release(now, index);
+            self.instances.settle(index);
+        }
+    }
+
+    /// The instance ends: what waits comes before that, if there is room.
+    pub(crate) fn end_separation(&mut self, now: Time, index: u32) {
+        if self.instances.at(index).held.is_none() {
+            return;
+        }
+        self.instances.separations.cancel(index);
+        if self.refusal(Some(index)).is_none() {
+            self.release(now, index);
+        } else if let Some(held) = self.instances.at_mut(index).held.take() {
+            self.bytes -= held.change.payload.len();
+        }
+    }
+
+    /// The caller settles the instance.
+    fn release(&mut self, now: Time, index: u32) {
+        let Some(held) = self.instances.at_mut(index).held.take() else { return };
+        let Held { change, expires } = *held;
+        self.bytes -= change.payload.len();
+        if expires > now && self.accept(now, index, change, expires).is_some() {
+            self.separation.surfaced = true;
+            // Who drives is to tell it.
+            self.alarm = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_base::Timestamp;
+    use taut_qos::{DestinationOrderKind, ResourceLimits};
+    use taut_rtps::history_cache::ChangeKind::{self, Alive, NotAliveDisposed, NotAliveUnregistered};
+
+    use super::*;
+    use crate::reader_cache_tests::{change, writer};
+    use crate::{IgnoredReason, Insert, InstanceState};
+
+    const TOO_SOON: Insert = Insert::Ignored(IgnoredReason::TooSoon);
+
+    fn reliable() -> DataReaderQos {
+        let mut qos = DataReaderQos::default().keep_all().time_based_filter(Duration(10));
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        qos
+    }
+
+    fn at(cache: &mut ReaderCache, now: i64, kind: ChangeKind, instance: u8) -> Insert {
+        cache.insert(Time(now), change(kind, 1, instance, now), 0, None)
+    }
+
+    /// The numbers of what is taken, and of which kind it is.
+    fn taken(cache: &mut ReaderCache) -> Vec<(i64, bool)> {
+        let next = || cache.take_next().map(|sample| (sample.info.sequence_number.0, sample.info.valid_data));
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn the_last_of_a_burst_comes_when_the_separation_is_over() {
+        let mut cache = ReaderCache::new(&reliable(), true);
+        assert_eq!(at(&mut cache, 100, Alive, 1), Insert::Stored);
+        assert_eq!((at(&mut cache, 101, Alive, 1), at(&mut cache, 109, Alive, 1)), (TOO_SOON, TOO_SOON));
+        assert_eq!((taken(&mut cache), cache.next_timeout()), (vec![(100, true)], Some(Time(110))));
+        cache.on_timeout(Time(109));
+        assert_eq!(taken(&mut cache), []);
+        cache.on_timeout(Time(112));
+        assert_eq!((taken(&mut cache), cache.next_timeout(), cache.bytes), (vec![(109, true)], None, 0));
+        // The next separation counts from then.
+        assert_eq!((at(&mut cache, 120, Alive, 1), at(&mut cache, 121, Alive, 1)), (TOO_SOON, TOO_SOON));
+        cache.on_timeout(Time(122));
+        assert_eq!(taken(&mut cache), [(121, true)]);
+    }
+
+    #[test]
+    fn it_comes_before_its_instance_ends() {
+        for (kind, state) in [
+            (NotAliveDisposed, InstanceState::NotAliveDisposed),
+            (NotAliveUnregistered, InstanceState::NotAliveNoWriters),
+        ] {
+            let mut cache = ReaderCache::new(&reliable(), true);
+            (100..105).for_each(|now| _ = at(&mut cache, now, Alive, 1));
+            assert_eq!(at(&mut cache, 106, kind, 1), Insert::Stored);
+            assert_eq!(cache.instances.at(0).state, state);
+            assert_eq!(taken(&mut cache), [(100, true), (104, true), (106, false)]);
+            assert_eq!(cache.next_timeout(), None);
+        }
+        let mut cache = ReaderCache::new(&reliable(), true);
+        (100..105).for_each(|now| _ = at(&mut cache, now, Alive, 1));
+        cache.writer_gone(Time(106), writer(1));
+        assert_eq!(taken(&mut cache)[..2], [(100, true), (104, true)]);
+    }
+
+    #[test]
+    fn it_waits_for_room_and_expires() {
+        let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+        let mut cache = ReaderCache::new(&reliable().resource_limits(limits), true);
+        at(&mut cache, 100, Alive, 1);
+        let offer = |cache: &mut ReaderCache, now, expires| {
+            cache.insert(Time(now), change(Alive, 1, 1, now), 0, Some(Time(expires)))
+        };
+        assert_eq!(offer(&mut cache, 101, 500), TOO_SOON);
+        cache.on_timeout(Time(110));
+        assert_eq!((cache.len(), cache.next_timeout()), (1, Some(Time(120))));
+        assert_eq!(taken(&mut cache), [(100, true)]);
+        cache.on_timeout(Time(120));
+        assert_eq!(taken(&mut cache), [(101, true)]);
+        assert_eq!(offer(&mut cache, 121, 125), TOO_SOON);
+        cache.on_timeout(Time(130));
+        assert_eq!((taken(&mut cache), cache.next_timeout(), cache.bytes), (vec![], None, 0));
+    }
+
+    #[test]
+    fn an_instance_whose_sample_waits_is_not_given_up() {
+        let mut cache = ReaderCache::new(&reliable(), true);
+        (100..103).for_each(|now| _ = at(&mut cache, now, Alive, 1));
+        assert_eq!(taken(&mut cache), [(100, true)]);
+        assert!(!cache.instances.has_spare());
+        cache.on_timeout(Time(110));
+        assert_eq!(taken(&mut cache), [(102, true)]);
+        assert!(cache.instances.has_spare());
+    }
+
+    #[test]
+    fn of_those_that_wait_the_newest_by_its_source_stays() {
+        let qos = DataReaderQos { destination_order: DestinationOrderKind::BySourceTimestamp, ..reliable() };
+        let mut cache = ReaderCache::new(&qos, true);
+        for (now, seconds) in [(100, 1), (101, 9), (102, 5)] {
+            let mut change = change(Alive, 1, 1, now);
+            change.source_timestamp = Some(Timestamp { seconds, fraction: 0 });
+            cache.insert(Time(now), change, 0, None);
+        }
+        cache.on_timeout(Time(110));
+        assert_eq!(taken(&mut cache), [(100, true), (101, true)]);
+    }
+}

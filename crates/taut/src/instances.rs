@@ -1,0 +1,189 @@
+//! The instances that a DataWriter has registered: what RESOURCE_LIMITS counts, and what ends with the writer.
+//! DCPS 1.4 §2.2.2.4.2, §2.2.3.19, §2.2.3.21.
+//!
+//! Owns their handles and keys. Must never write. Belongs to the thread that has the DataWriter.
+
+use std::collections::BTreeMap;
+
+use taut_base::{Error, InstanceHandle, Result};
+use taut_qos::DataWriterQos;
+use taut_rtps::history_cache::ChangeKind;
+
+/// Instances that a writer remembers if its RESOURCE_LIMITS name no number, as many as a reader does. Lower and readers see
+/// of more of them only that they have no writers when the writer is deleted; higher and a writer that never unregisters
+/// keeps more memory: some 100 B and the key of each.
+const DEFAULT_MAX_INSTANCES: usize = 65_536;
+
+/// Bytes of all keys that a writer remembers; of an instance beyond that readers see only that it has no writers.
+const MAX_KEY_BYTES: usize = 16 << 20;
+
+/// What readers have been told of an instance last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Told {
+    Nothing,
+    Alive,
+    Disposed,
+}
+
+struct Known {
+    /// The payload of a change that ends it; empty if there was no memory for it.
+    key: Box<[u8]>,
+    told: Told,
+}
+
+/// The instances of one writer. *Cost*: O(log n), O(1) for the one that was written last; a new one allocates.
+pub(crate) struct Instances {
+    known: BTreeMap<InstanceHandle, Known>,
+    key_bytes: usize,
+    /// RESOURCE_LIMITS max_instances.
+    limit: Option<usize>,
+    /// WRITER_DATA_LIFECYCLE autodispose_unregistered_instances.
+    autodispose: bool,
+    /// The one that was written last: it is known to be alive.
+    recent: Option<InstanceHandle>,
+}
+
+impl Instances {
+    pub fn new(qos: &DataWriterQos) -> Instances {
+        Instances {
+            known: BTreeMap::new(),
+            key_bytes: 0,
+            limit: qos.resource_limits.max_instances.map(|limit| limit as usize),
+            autodispose: qos.writer_data_lifecycle.autodispose_unregistered_instances,
+            recent: None,
+        }
+    }
+
+    /// Registers an instance, if it is not. `key` writes what is to be sent when it ends.
+    ///
+    /// *Errors*: [`Error::OutOfResources`] beyond max_instances; those of `key`.
+    #[inline]
+    pub fn register(
+        &mut self,
+        instance: InstanceHandle,
+        key: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        if self.recent == Some(instance) || self.known.contains_key(&instance) {
+            return Ok(());
+        }
+        if self.known.len() >= self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) {
+            return self.limit.map_or(Ok(()), |limit| Err(too_many(limit)));
+        }
+        let mut bytes = Vec::new();
+        key(&mut bytes)?;
+        if self.key_bytes + bytes.len() > MAX_KEY_BYTES {
+            bytes.clear();
+        }
+        self.key_bytes += bytes.len();
+        self.known.insert(instance, Known { key: bytes.into(), told: Told::Nothing });
+        Ok(())
+    }
+
+    /// A change of the instance was written.
+    #[inline]
+    pub fn note(&mut self, instance: InstanceHandle, kind: ChangeKind) {
+        if kind == ChangeKind::Alive && self.recent == Some(instance) {
+            return;
+        }
+        let told = match kind {
+            ChangeKind::Alive => Told::Alive,
+            ChangeKind::NotAliveDisposed => Told::Disposed,
+            ChangeKind::NotAliveUnregistered | ChangeKind::NotAliveDisposedUnregistered => {
+                self.recent = None;
+                self.key_bytes -= self.known.remove(&instance).map_or(0, |known| known.key.len());
+                return;
+            }
+        };
+        self.recent = None;
+        if let Some(known) = self.known.get_mut(&instance) {
+            known.told = told;
+            self.recent = Some(instance).filter(|_| told == Told::Alive);
+        }
+    }
+
+    /// Is none known?
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// The next instance that ends with the writer, by which change and with which payload; it is forgotten.
+    pub fn end_next(&mut self) -> Option<(InstanceHandle, ChangeKind, Box<[u8]>)> {
+        self.recent = None;
+        while let Some((instance, known)) = self.known.pop_first() {
+            self.key_bytes -= known.key.len();
+            // Who has taken that it is disposed may have forgotten it, and would meet it anew by a second dispose.
+            let kind = match known.told {
+                Told::Alive if self.autodispose => ChangeKind::NotAliveDisposedUnregistered,
+                _ => ChangeKind::NotAliveUnregistered,
+            };
+            if known.told != Told::Nothing && !known.key.is_empty() {
+                return Some((instance, kind, known.key));
+            }
+        }
+        None
+    }
+}
+
+#[cold]
+fn too_many(limit: usize) -> Error {
+    Error::OutOfResources(format!(
+        "RESOURCE_LIMITS max_instances is {limit} and all are registered: unregister one or raise the limit"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(number: u32) -> InstanceHandle {
+        let mut handle = [0; 16];
+        handle[..4].copy_from_slice(&number.to_be_bytes());
+        InstanceHandle(handle)
+    }
+
+    fn write(instances: &mut Instances, number: u32, key_len: usize) {
+        instances
+            .register(handle(number), |key| {
+                key.resize(key_len, 1);
+                Ok(())
+            })
+            .unwrap();
+        instances.note(handle(number), ChangeKind::Alive);
+    }
+
+    fn ended(instances: &mut Instances) -> Vec<(u8, ChangeKind)> {
+        std::iter::from_fn(|| instances.end_next()).map(|(handle, kind, _)| (handle.0[3], kind)).collect()
+    }
+
+    #[test]
+    fn each_ends_by_what_was_told_of_it() {
+        for autodispose in [true, false] {
+            let qos = DataWriterQos::default().autodispose_unregistered_instances(autodispose);
+            let mut instances = Instances::new(&qos);
+            (1..=5).for_each(|number| write(&mut instances, number, 8));
+            instances.note(handle(2), ChangeKind::NotAliveDisposed);
+            instances.note(handle(3), ChangeKind::NotAliveUnregistered);
+            instances.note(handle(4), ChangeKind::NotAliveDisposed);
+            write(&mut instances, 4, 8);
+            instances.register(handle(6), |_| Ok(())).unwrap();
+            let alive = match autodispose {
+                true => ChangeKind::NotAliveDisposedUnregistered,
+                false => ChangeKind::NotAliveUnregistered,
+            };
+            let all = [(1, alive), (2, ChangeKind::NotAliveUnregistered), (4, alive), (5, alive)];
+            assert_eq!(ended(&mut instances), all);
+            assert_eq!(instances.key_bytes, 0);
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut instances = Instances::new(&DataWriterQos::default());
+        (0..DEFAULT_MAX_INSTANCES as u32 + 9).for_each(|number| write(&mut instances, number, 8));
+        assert_eq!(instances.known.len(), DEFAULT_MAX_INSTANCES);
+        let mut instances = Instances::new(&DataWriterQos::default());
+        (0..20).for_each(|number| write(&mut instances, number, 1 << 20));
+        assert_eq!((instances.known.len(), instances.key_bytes), (20, MAX_KEY_BYTES));
+        assert_eq!(ended(&mut instances).len(), 16);
+    }
+}

@@ -1,0 +1,157 @@
+//! What readers see of the instances of a writer that is deleted. DCPS 1.4 §2.2.3.21.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use taut::qos::ResourceLimits;
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Error, InstanceState, Qos,
+    Selection,
+};
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Reading {
+    #[dds(key)]
+    id: u32,
+    value: u32,
+}
+
+const SOON: Duration = Duration::from_secs(20);
+
+type Ends = (DataWriter<Reading>, DataReader<Reading>);
+
+fn pair(domain_id: u32, local: bool, qos: &Qos) -> ([DomainParticipant; 2], Ends) {
+    let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+    let both = [(); 2].map(|()| DomainParticipant::with_config(&config).unwrap());
+    let [w, r] = both.each_ref().map(|of| of.topic::<Reading>("Readings").unwrap());
+    let (writer, reader) = (w.writer(qos.clone()).unwrap(), r.reader(qos.clone()).unwrap());
+    writer.wait_matched(SOON).unwrap();
+    reader.wait_matched(SOON).unwrap();
+    (both, (writer, reader))
+}
+
+/// Takes until the writer has gone. Returns the last state of each instance, by its key or the order in which it came, and
+/// how many samples of it had no data.
+fn states_after(writer: DataWriter<Reading>, reader: &DataReader<Reading>) -> Vec<(InstanceState, usize)> {
+    drop(writer);
+    let (mut states, begun) = (BTreeMap::new(), Instant::now());
+    loop {
+        let gone = reader.subscription_matched_status().current_count == 0;
+        while let Some(sample) = reader.take_next().unwrap() {
+            let state = states.entry(sample.info.instance_handle).or_insert((InstanceState::Alive, 0));
+            *state = (sample.info.instance_state, state.1 + usize::from(sample.data.is_none()));
+        }
+        if gone {
+            return states.into_values().collect();
+        }
+        assert!(begun.elapsed() < SOON.into(), "it stays matched");
+        std::thread::yield_now();
+    }
+}
+
+fn write(writer: &DataWriter<Reading>, ids: std::ops::Range<u32>) {
+    ids.for_each(|id| writer.write(&Reading { id, value: 7 }).unwrap());
+}
+
+#[test]
+fn a_writer_that_is_deleted_disposes_of_its_instances() {
+    for (domain_id, local) in [(57, true), (58, false)] {
+        for qos in
+            [Qos::default().reliable(), Qos::default().reliable().keep_all(), Qos::default().best_effort()]
+        {
+            let (_both, (writer, reader)) = pair(domain_id, local, &qos);
+            write(&writer, 1..4);
+            // Nobody waits until they are there for who does not repair.
+            while reader.read_with(&Selection::ANY).unwrap().len() < 3 {
+                std::thread::yield_now();
+            }
+            let states = states_after(writer, &reader);
+            assert_eq!(states, [(InstanceState::NotAliveDisposed, 1); 3], "local {local}, {qos:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_deleted_writer_does_not_dispose_of_has_no_writers() {
+    for (domain_id, local) in [(59, true), (60, false)] {
+        let qos = Qos::default().reliable().autodispose_unregistered_instances(false);
+        let (_both, (writer, reader)) = pair(domain_id, local, &qos);
+        write(&writer, 1..4);
+        writer.dispose(&Reading { id: 2, value: 0 }).unwrap();
+        let states = states_after(writer, &reader);
+        let ended = |state| states.iter().filter(|found| **found == (state, 1)).count();
+        assert_eq!(
+            (ended(InstanceState::NotAliveNoWriters), ended(InstanceState::NotAliveDisposed), states.len()),
+            (2, 1, 3),
+            "{states:?}"
+        );
+    }
+}
+
+#[test]
+fn instances_beyond_the_limit_of_a_writer_are_refused() {
+    let limits = ResourceLimits { max_instances: Some(2), ..ResourceLimits::default() };
+    for history in [Qos::default().reliable().keep_all(), Qos::default().reliable()] {
+        let (_both, (writer, reader)) = pair(63, true, &history.resource_limits(limits));
+        write(&writer, 1..3);
+        let third = Reading { id: 3, value: 7 };
+        let refusals =
+            [writer.write(&third), writer.dispose(&third), writer.register_instance(&third).map(drop)];
+        for refusal in refusals {
+            let Err(Error::OutOfResources(text)) = refusal else { panic!("{refusal:?}") };
+            assert!(text.contains("max_instances"), "{text}");
+        }
+        write(&writer, 1..3);
+        writer.unregister_instance(&Reading { id: 1, value: 0 }).unwrap();
+        writer.write(&third).expect("there is room again");
+        drop((writer, reader));
+    }
+}
+
+/// Writes samples of an instance until a write gives up. Returns how many were accepted.
+fn fill(writer: &DataWriter<Reading>, id: u32) -> usize {
+    let accepted = |value: &u32| match writer.write(&Reading { id, value: *value }) {
+        Ok(()) => true,
+        Err(Error::Timeout(_)) => false,
+        Err(error) => panic!("{error}"),
+    };
+    (0..1_000).take_while(accepted).count()
+}
+
+#[test]
+fn a_keep_all_writer_holds_no_more_samples_of_an_instance_than_it_may() {
+    let limits = |samples, of_one| ResourceLimits {
+        max_samples: samples,
+        max_instances: None,
+        max_samples_per_instance: of_one,
+    };
+    for (domain_id, local) in [(103, true), (104, false)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let [w, r] = [(); 2].map(|()| DomainParticipant::with_config(&config).unwrap());
+        let qos = || Qos::default().reliable().keep_all().max_blocking_time(Duration::from_millis(100));
+        let writer =
+            w.topic("Readings").unwrap().writer(qos().resource_limits(limits(None, Some(2)))).unwrap();
+        let reader =
+            r.topic("Readings").unwrap().reader(qos().resource_limits(limits(Some(1), None))).unwrap();
+        writer.wait_matched(SOON).unwrap();
+        reader.wait_matched(SOON).unwrap();
+        // The reader has room for one.
+        let first = fill(&writer, 1);
+        assert!((2..=3).contains(&first), "{first}, local {local}");
+        assert_eq!((fill(&writer, 2), fill(&writer, 3)), (2, 2), "local {local}");
+        let mut values = Vec::new();
+        while values.len() < first + 4 {
+            reader.wait(SOON).unwrap();
+            values.extend(
+                reader
+                    .take()
+                    .unwrap()
+                    .into_iter()
+                    .map(|sample: taut::Sample<Reading>| sample.data.unwrap().id),
+            );
+        }
+        assert!(values.is_sorted(), "{values:?}");
+        writer.write(&Reading { id: 1, value: 0 }).expect("there is room again");
+    }
+}
