@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn options(size: usize) -> Options {
-        <Options as clap::Parser>::parse_from(["floor", "ping", &format!("--size={size}")])
+        Options::read(["ping".into(), "--size".into(), size.to_string()]).unwrap()
     }
 
     /// Of samples 0, 1, 2 in pieces, those that come out when some pieces are lost.

@@ -1,12 +1,15 @@
-//! The command line of an adapter: pairs of options, those that are unknown ignored.
+//! The command line of an adapter: a role, then pairs of options, those that are unknown ignored.
+//!
+//! Read by hand: a parser that can explain itself to people takes more memory than a participant, and would
+//! be part of what is measured.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::{Parser, ValueEnum};
 use serde_json::Value;
 
 /// What the process is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the roles are those of peers/README.md")]
 pub enum Role {
     Info,
@@ -23,66 +26,142 @@ pub enum Role {
     Sink,
 }
 
+impl Role {
+    fn named(word: &str) -> Option<Role> {
+        Some(match word {
+            "info" => Role::Info,
+            "ping" => Role::Ping,
+            "pong" => Role::Pong,
+            "pub" => Role::Pub,
+            "sub" => Role::Sub,
+            "local" => Role::Local,
+            "cdr" => Role::Cdr,
+            "entities" => Role::Entities,
+            "node" => Role::Node,
+            "daemon" => Role::Daemon,
+            "flood" => Role::Flood,
+            "sink" => Role::Sink,
+            _ => return None,
+        })
+    }
+}
+
 /// All options of `peers/README.md`.
-#[derive(Clone, Debug, Parser)]
+#[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the options are those of peers/README.md")]
 pub struct Options {
     pub role: Role,
-    #[arg(long, default_value = "udp")]
     pub transport: String,
-    #[arg(long, default_value = "")]
     pub variant: String,
-    #[arg(long, default_value_t = 1)]
     pub domain: u32,
-    #[arg(long, default_value = "lo")]
     pub interface: String,
-    #[arg(long, default_value = "127.0.0.1")]
     pub address: String,
-    #[arg(long, default_value = "127.0.0.1")]
     pub remote: String,
-    #[arg(long, default_value = "reliable")]
     pub reliability: String,
-    #[arg(long, default_value = "keep-last:1")]
     pub history: String,
-    #[arg(long, default_value = "no")]
     pub multicast: String,
-    #[arg(long, default_value = "block")]
     pub wait: String,
-    #[arg(long = "type", default_value = "bytes")]
     pub kind: String,
-    #[arg(long, default_value_t = 64)]
     pub size: usize,
-    #[arg(long, default_value = "no")]
     pub loan: String,
-    #[arg(long, default_value_t = 0)]
     pub warmup: u64,
-    #[arg(long, default_value_t = 1_000)]
     pub count: u64,
-    #[arg(long, default_value_t = 0)]
     pub duration_ms: u64,
-    #[arg(long, default_value_t = 0)]
     pub period_ns: u64,
-    #[arg(long, default_value_t = 0)]
     pub burst: u64,
-    #[arg(long, default_value_t = 0)]
     pub interval_ns: u64,
-    #[arg(long, default_value_t = 1)]
     pub remotes: usize,
-    #[arg(long, default_value_t = 0)]
     pub index: usize,
-    #[arg(long, default_value_t = 1)]
     pub nodes: usize,
-    #[arg(long, default_value_t = 1)]
     pub endpoints: usize,
-    #[arg(long, default_value_t = 1)]
     pub connections: usize,
-    #[arg(long, default_value_t = 0)]
     pub rate_mbit: u64,
-    #[arg(long, default_value = "", value_parser = |text: &str| Ok::<_, String>(PathBuf::from(text)))]
     pub samples: PathBuf,
 }
 
 impl Options {
+    /// Reads a role and pairs of options; a later pair of a name counts.
+    ///
+    /// # Errors
+    ///
+    /// What makes no sense: no role, a word that is none, a number that is none.
+    pub fn read(words: impl IntoIterator<Item = String>) -> Result<Options, String> {
+        let mut words = words.into_iter();
+        let role = words.next().ok_or("no role")?;
+        let role = Role::named(&role).ok_or_else(|| format!("no role {role}"))?;
+        let mut options = Options::of(role);
+        while let Some(key) = words.next() {
+            let value = words.next().unwrap_or_default();
+            options.set(&key, value)?;
+        }
+        Ok(options)
+    }
+
+    fn of(role: Role) -> Options {
+        Options {
+            role,
+            transport: "udp".into(),
+            variant: String::new(),
+            domain: 1,
+            interface: "lo".into(),
+            address: "127.0.0.1".into(),
+            remote: "127.0.0.1".into(),
+            reliability: "reliable".into(),
+            history: "keep-last:1".into(),
+            multicast: "no".into(),
+            wait: "block".into(),
+            kind: "bytes".into(),
+            size: 64,
+            loan: "no".into(),
+            warmup: 0,
+            count: 1_000,
+            duration_ms: 0,
+            period_ns: 0,
+            burst: 0,
+            interval_ns: 0,
+            remotes: 1,
+            index: 0,
+            nodes: 1,
+            endpoints: 1,
+            connections: 1,
+            rate_mbit: 0,
+            samples: PathBuf::new(),
+        }
+    }
+
+    fn set(&mut self, key: &str, value: String) -> Result<(), String> {
+        match key {
+            "--transport" => self.transport = value,
+            "--variant" => self.variant = value,
+            "--domain" => self.domain = number(key, &value)?,
+            "--interface" => self.interface = value,
+            "--address" => self.address = value,
+            "--remote" => self.remote = value,
+            "--reliability" => self.reliability = value,
+            "--history" => self.history = value,
+            "--multicast" => self.multicast = value,
+            "--wait" => self.wait = value,
+            "--type" => self.kind = value,
+            "--size" => self.size = number(key, &value)?,
+            "--loan" => self.loan = value,
+            "--warmup" => self.warmup = number(key, &value)?,
+            "--count" => self.count = number(key, &value)?,
+            "--duration-ms" => self.duration_ms = number(key, &value)?,
+            "--period-ns" => self.period_ns = number(key, &value)?,
+            "--burst" => self.burst = number(key, &value)?,
+            "--interval-ns" => self.interval_ns = number(key, &value)?,
+            "--remotes" => self.remotes = number(key, &value)?,
+            "--index" => self.index = number(key, &value)?,
+            "--nodes" => self.nodes = number(key, &value)?,
+            "--endpoints" => self.endpoints = number(key, &value)?,
+            "--connections" => self.connections = number(key, &value)?,
+            "--rate-mbit" => self.rate_mbit = number(key, &value)?,
+            "--samples" => self.samples = value.into(),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Is it to be reliable?
     pub fn reliable(&self) -> bool {
         self.reliability == "reliable"
@@ -114,21 +193,38 @@ impl Options {
     }
 }
 
+fn number<T: FromStr<Err: std::fmt::Display>>(key: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|error| format!("{key} {value}: {error}"))
+}
+
 /// Reads the command line of this process; prints what is wrong and exits with 2 if it makes no sense.
 pub(crate) fn parse(info: &Value) -> Options {
-    let mut known = vec!["--help".to_string()];
-    let command = <Options as clap::CommandFactory>::command();
-    known.extend(command.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))));
-    let mut words = std::env::args();
-    let mut kept: Vec<String> = words.by_ref().take(2).collect();
-    while let Some(key) = words.next() {
-        let value = words.next();
-        if known.contains(&key) {
-            kept.push(format!("{key}={}", value.unwrap_or_default()));
-        }
+    Options::read(std::env::args().skip(1)).unwrap_or_else(|wrong| {
+        eprintln!("This is the adapter {} of taut perf; see peers/README.md: {wrong}", info["peer"]);
+        std::process::exit(2)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Options, String> {
+        Options::read(line.split_whitespace().map(String::from))
     }
-    if kept.len() < 2 {
-        eprintln!("This is the adapter {} of taut perf; see peers/README.md.", info["peer"]);
+
+    #[test]
+    fn options_are_pairs_and_unknown_ones_are_ignored() {
+        let options = read("sub --type plain --new-one 8 --size 256 --samples a/b --size 512").unwrap();
+        assert_eq!((options.role, options.kind.as_str(), options.size), (Role::Sub, "plain", 512));
+        assert_eq!((options.samples, options.count), (PathBuf::from("a/b"), 1_000));
     }
-    Options::parse_from(kept)
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        assert_eq!(read("").unwrap_err(), "no role");
+        assert_eq!(read("pobg").unwrap_err(), "no role pobg");
+        assert!(read("pub --size -3").unwrap_err().starts_with("--size -3: "));
+        assert!(read("pub --size").unwrap_err().starts_with("--size : "));
+    }
 }
