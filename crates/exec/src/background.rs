@@ -1,14 +1,12 @@
 //! The background thread: drives while no thread of the user does.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use nix::sys::prctl;
 use taut_base::{Error, Result};
-use taut_lock::Mutex;
 
 use crate::config::{Driver, ExecutorConfig};
 use crate::driving::Driving;
@@ -27,8 +25,44 @@ const SLACK: Duration = Duration::from_millis(4);
 /// The thread, in the hands of who ends the participant.
 pub(crate) struct Background {
     handle: JoinHandle<()>,
-    /// Closed by the thread's end.
-    ended: Mutex<Receiver<()>>,
+    life: Arc<Life>,
+}
+
+/// How far the thread is, for those who wait for it.
+#[derive(Default)]
+struct Life {
+    stage: Mutex<Stage>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Stage {
+    /// It drives, unless it could not be scheduled as it is to be.
+    began: Option<Result<()>>,
+    ended: bool,
+}
+
+impl Life {
+    fn change(&self, change: impl FnOnce(&mut Stage)) {
+        change(&mut self.stage.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    /// Waits for a stage for so long at most. `None` after that, else what `look` makes of it.
+    fn wait<R>(&self, longest: Duration, look: impl Fn(&Stage) -> Option<R>) -> Option<R> {
+        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(stage, longest, |stage| look(stage).is_none());
+        look(&waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
+
+/// Tells of the thread's end, be it by a panic.
+struct Ends(Arc<Life>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.change(|stage| stage.ended = true);
+    }
 }
 
 impl Background {
@@ -43,12 +77,12 @@ impl Background {
         if hooks::runs_listener() || self.thread().id() == thread::current().id() {
             return;
         }
-        match self.ended.into_inner().recv_timeout(LONGEST_LISTENER) {
-            Err(RecvTimeoutError::Timeout) => log::warn!(
+        match self.life.wait(LONGEST_LISTENER, |stage| stage.ended.then_some(())) {
+            None => log::warn!(
                 "a participant ends while a listener of it runs, for {LONGEST_LISTENER:?} by now: it is left to itself. \
                  Does it wait for the thread that ends the participant, as for a lock or for room in a channel?"
             ),
-            _ => drop(self.handle.join()),
+            Some(()) => drop(self.handle.join()),
         }
     }
 }
@@ -69,22 +103,22 @@ pub(crate) fn executor(inner: Arc<Inner>, config: &ExecutorConfig) -> Result<Exe
 
 fn spawn(inner: &Arc<Inner>, config: &ExecutorConfig) -> Result<Background> {
     let (inner, scheduling, prefault) = (Arc::clone(inner), config.scheduling.clone(), config.lock_process);
-    let (tell, told) = sync_channel(1);
-    let (ends, ended) = sync_channel(0);
+    let life = Arc::new(Life::default());
+    let ends = Ends(Arc::clone(&life));
     if inner.polling.has_thread() {
         // Before there is anybody who could wait: it keeps the role.
         inner.role.claim_background();
     }
     let builder = std::thread::Builder::new().name("taut".into());
     let handle = builder.spawn(move || {
-        let _ends = ends;
+        let ends = ends;
         if prefault {
             prefault_stack();
         }
         let outcome = scheduling.apply();
         let goes_on = outcome.is_ok();
         // Whoever starts it waits to hear it.
-        let _ = tell.send(outcome);
+        ends.0.change(|stage| stage.began = Some(outcome));
         if goes_on {
             run(&inner);
         }
@@ -92,8 +126,9 @@ fn spawn(inner: &Arc<Inner>, config: &ExecutorConfig) -> Result<Background> {
     let handle = handle.map_err(|error| {
         Error::Error(format!("no thread: {error}; raise the limit (ulimit -u) or use the inline driver"))
     })?;
-    told.recv().unwrap_or(Ok(()))?;
-    Ok(Background { handle, ended: Mutex::new(ended) })
+    let began = |stage: &Stage| stage.began.clone().or_else(|| stage.ended.then_some(Ok(())));
+    life.wait(Duration::MAX, began).unwrap_or(Ok(()))?;
+    Ok(Background { handle, life })
 }
 
 /// What the driver's thread needs of its stack, and as much again for listeners. Lower and a deep call costs page

@@ -209,11 +209,12 @@ impl fmt::Display for LatencyReport {
 }
 
 /// The times of one class. The longest is kept as it was, the others to one digit.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Times {
     /// Most steps do not wait.
     zeros: u64,
-    histogram: Histogram<u64>,
+    /// `None` before the first: a participant does not have work of each class.
+    histogram: Option<Box<Histogram<u64>>>,
     /// The longest before the last [`Times::take_recent`], and since.
     longest_ns: u64,
     recent_ns: u64,
@@ -223,12 +224,10 @@ struct Times {
 /// Longer ones count as this long among the others. *Units*: ns.
 const LONGEST_NS: u64 = 10_000_000_000;
 
-impl Default for Times {
-    fn default() -> Times {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 1);
-        let histogram = histogram.expect("invariant: these bounds are allowed");
-        Times { zeros: 0, histogram, longest_ns: 0, recent_ns: 0, total_ns: 0 }
-    }
+#[cold]
+fn histogram() -> Box<Histogram<u64>> {
+    let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 1);
+    Box::new(histogram.expect("invariant: these bounds are allowed"))
 }
 
 impl Times {
@@ -237,7 +236,7 @@ impl Times {
             self.zeros += 1;
             return;
         }
-        self.histogram.saturating_record(ns);
+        self.histogram.get_or_insert_with(histogram).saturating_record(ns);
         self.recent_ns = self.recent_ns.max(ns);
         self.total_ns += ns;
     }
@@ -253,7 +252,7 @@ impl Times {
     }
 
     fn len(&self) -> u64 {
-        self.zeros + self.histogram.len()
+        self.zeros + self.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
     fn spread(&self) -> Spread {
@@ -264,11 +263,9 @@ impl Times {
     /// This share of the times is not above.
     fn quantile(&self, share: f64) -> Duration {
         let others = share * self.len() as f64 - self.zeros as f64;
-        if others <= 0.0 {
-            return Duration::ZERO;
-        }
-        let among = others / self.histogram.len() as f64;
-        Duration::from_nanos(self.histogram.value_at_quantile(among).min(self.longest()))
+        let Some(histogram) = self.histogram.as_ref().filter(|_| others > 0.0) else { return Duration::ZERO };
+        let among = others / histogram.len() as f64;
+        Duration::from_nanos(histogram.value_at_quantile(among).min(self.longest()))
     }
 }
 
@@ -425,7 +422,9 @@ mod tests {
     fn more_steps_than_32_bits_count_are_spread_as_they_came() {
         let mut times = Times::default();
         times.note(50_000);
-        (0..2).for_each(|_| times.histogram.record_n(50_000, u32::MAX.into()).unwrap());
+        (0..2).for_each(|_| {
+            times.histogram.get_or_insert_with(histogram).record_n(50_000, u32::MAX.into()).unwrap()
+        });
         let Spread { p50, p999, .. } = times.spread();
         assert_eq!([p50, p999], [50 * US; 2]);
     }

@@ -207,7 +207,7 @@ impl Executor {
                 found.push(slow);
             });
         });
-        found.sort_by_key(|slow| std::cmp::Reverse((slow.samples_behind, slow.behind_for)));
+        found.sort_unstable_by_key(|slow| std::cmp::Reverse((slow.samples_behind, slow.behind_for)));
         found
     }
 

@@ -32,7 +32,7 @@ impl Pool {
     /// is claimed beyond that is freed when its last view goes.
     pub fn new(capacity: usize, keep: usize) -> Pool {
         Pool {
-            shared: VecDeque::with_capacity(keep.min(64)),
+            shared: VecDeque::new(),
             spare: None,
             capacity,
             keep,

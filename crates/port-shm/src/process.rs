@@ -3,7 +3,6 @@
 //! A page that is not there costs the thread that touches it a visit to the kernel, and one that was swapped out,
 //! or dropped as the file has it still, a wait for the disk.
 
-use std::collections::BTreeSet;
 use std::ffi::c_void;
 
 use rustix::io::Errno;
@@ -62,8 +61,10 @@ struct Range {
 /// the memory.
 fn ranges(maps: &str) -> Vec<Range> {
     let lines = || maps.lines().filter_map(parts);
-    let code: BTreeSet<&str> = lines().filter(|of| of.1.contains('x')).map(|of| of.2).collect();
-    let wanted = |name: &str| name == "[heap]" || (name.starts_with('/') && code.contains(name));
+    let mut code: Vec<&str> = lines().filter(|of| of.1.contains('x')).map(|of| of.2).collect();
+    // One for each library.
+    code.dedup();
+    let wanted = |name: &str| name == "[heap]" || (name.starts_with('/') && code.contains(&name));
     let range = |(addresses, access, _): (&str, &str, &str)| {
         let (start, end) = addresses.split_once('-')?;
         let number = |hex| usize::from_str_radix(hex, 16).ok();

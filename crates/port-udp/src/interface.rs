@@ -119,15 +119,18 @@ fn uses_v6(all: &[Listed], asked: &[String], ipv6: Ipv6) -> bool {
 
 /// Without the addresses of IPv6 if that is not used, and otherwise without those of the link where an interface has
 /// others or was not asked for; IPv4 comes first.
-fn of_kinds(mut all: Vec<Listed>, v6: bool, asked: bool) -> Vec<Listed> {
+fn of_kinds(mut all: Vec<Listed>, uses_v6: bool, asked: bool) -> Vec<Listed> {
     let is_wide = |listed: &Listed| listed.address.is_some_and(|ip| ip.is_ipv6() && !is_of_link(ip));
     let wide: Vec<String> = all.iter().filter(|of| is_wide(of)).map(|of| of.name.clone()).collect();
     for listed in &mut all {
-        let is_left_out =
-            |ip: &IpAddr| ip.is_ipv6() && (!v6 || is_of_link(*ip) && (!asked || wide.contains(&listed.name)));
+        let is_left_out = |ip: &IpAddr| {
+            ip.is_ipv6() && (!uses_v6 || is_of_link(*ip) && (!asked || wide.contains(&listed.name)))
+        };
         listed.address = listed.address.filter(|ip| !is_left_out(ip));
     }
-    all.sort_by_key(|listed| listed.address.is_some_and(|ip| ip.is_ipv6()));
+    let (v6, mut all): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|listed| listed.address.is_some_and(|ip| ip.is_ipv6()));
+    all.extend(v6);
     all
 }
 

@@ -142,6 +142,8 @@ impl Participant {
         let Some(local) = self.locals.get(&entity) else { return };
         let mut payload = Vec::new();
         local.data.write(&mut payload);
+        // It is kept for as long as the endpoint.
+        payload.shrink_to_fit();
         let announced = self.publish(now, local.data.guid, ChangeKind::Alive, Bytes::from(payload), sink);
         if let Some(local) = self.locals.get_mut(&entity) {
             let before = std::mem::replace(&mut local.announced, announced);
