@@ -14,9 +14,8 @@ use taut_exec::{Door, Executor, ends};
 use taut_qos::{DataReaderQos, SubscriberQos};
 use taut_rtps::ReaderIndex;
 
-use crate::participant::wait_for;
+use crate::participant::{DomainParticipant, wait_for};
 use crate::stream::Samples;
-use crate::topic::Topic;
 
 /// One sample as the application gets it.
 #[derive(Clone, Debug)]
@@ -89,15 +88,37 @@ fn take_one<T: DdsType>(executor: &Executor, door: &Door, sample: &mut Option<Sa
     taken.is_some()
 }
 
-impl<T: DdsType> DataReader<T> {
-    pub(crate) fn new(topic: &Topic<T>, endpoint: Endpoint<DataReaderQos, SubscriberQos>) -> DataReader<T> {
-        let executor = Arc::clone(&topic.participant.executor);
+/// A new reader without its type: made by the same code for all types.
+pub(crate) struct Opened {
+    executor: Arc<Executor>,
+    index: ReaderIndex,
+    door: Arc<Door>,
+    guid: Guid,
+    qos: DataReaderQos,
+}
+
+impl Opened {
+    #[inline(never)]
+    pub(crate) fn new(
+        participant: &DomainParticipant,
+        endpoint: Endpoint<DataReaderQos, SubscriberQos>,
+    ) -> Result<Opened> {
+        endpoint.qos.check()?;
+        endpoint.group.check()?;
+        let executor = Arc::clone(&participant.executor);
         let qos = endpoint.qos.clone();
         let (index, guid) = executor.with(|participant, now| {
             let index = participant.create_reader(now, endpoint);
             (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
         });
         let door = executor.door(index).expect("invariant: the reader was just created");
+        Ok(Opened { executor, index, door, guid, qos })
+    }
+}
+
+impl<T: DdsType> DataReader<T> {
+    pub(crate) fn of(opened: Opened) -> DataReader<T> {
+        let Opened { executor, index, door, guid, qos } = opened;
         DataReader { executor, index, door, guid, qos, of: PhantomData }
     }
 

@@ -4,10 +4,12 @@ use std::marker::PhantomData;
 
 use taut_base::Result;
 use taut_cdr::DdsType;
-use taut_dcps::{ContentFilter, Endpoint};
+use taut_dcps::{ContentFilter, Endpoint, TypeSupport};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, Qos, SubscriberQos, TopicQos};
 
 use crate::erase::type_support;
+use crate::reader::Opened as OpenedReader;
+use crate::writer::Opened as OpenedWriter;
 use crate::{ContentFilteredTopic, DataReader, DataWriter, DomainParticipant};
 
 /// A topic of a participant.
@@ -85,9 +87,8 @@ impl<T: DdsType> Topic<T> {
     /// A writer. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
     pub fn writer(&self, qos: impl Into<WriterQos>) -> Result<DataWriter<T>> {
         let WriterQos { qos, publisher } = qos.into();
-        qos.check()?;
-        publisher.check()?;
-        DataWriter::new(self, self.endpoint(qos, publisher))
+        let endpoint = self.endpoint(qos, publisher);
+        Ok(DataWriter::of(OpenedWriter::new(&self.participant, endpoint)?))
     }
 
     /// A reader. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
@@ -101,11 +102,9 @@ impl<T: DdsType> Topic<T> {
         filter: Option<ContentFilter>,
     ) -> Result<DataReader<T>> {
         let ReaderQos { qos, subscriber } = qos.into();
-        qos.check()?;
-        subscriber.check()?;
         let mut endpoint = self.endpoint(qos, subscriber);
         endpoint.type_support.filter = filter;
-        Ok(DataReader::new(self, endpoint))
+        Ok(DataReader::of(OpenedReader::new(&self.participant, endpoint)?))
     }
 
     /// The samples of this topic for which `expression` holds, with `%0`, `%1` … standing for `parameters`.
@@ -121,12 +120,18 @@ impl<T: DdsType> Topic<T> {
     }
 
     fn endpoint<Qos, Group>(&self, qos: Qos, group: Group) -> Endpoint<Qos, Group> {
-        Endpoint {
-            topic_name: self.name.clone(),
-            topic_qos: self.qos.clone(),
-            type_support: type_support::<T>(&self.type_name),
-            qos,
-            group,
-        }
+        endpoint(&self.name, &self.qos, type_support::<T>(&self.type_name), qos, group)
     }
+}
+
+/// The same code for all types.
+#[inline(never)]
+fn endpoint<Qos, Group>(
+    topic_name: &str,
+    topic_qos: &TopicQos,
+    type_support: TypeSupport,
+    qos: Qos,
+    group: Group,
+) -> Endpoint<Qos, Group> {
+    Endpoint { topic_name: topic_name.to_owned(), topic_qos: topic_qos.clone(), type_support, qos, group }
 }

@@ -18,8 +18,7 @@ use taut_rtps::history_cache::ChangeKind;
 
 use crate::erase::{refused, representation};
 use crate::instances::Instances;
-use crate::participant::wait_for;
-use crate::topic::Topic;
+use crate::participant::{DomainParticipant, wait_for};
 
 /// The capacity that a writer's buffers start with, and how many of them it remembers. More of them
 /// cost memory, fewer make a deep history allocate.
@@ -57,12 +56,25 @@ struct Tools {
     instances: Instances,
 }
 
-impl<T: DdsType> DataWriter<T> {
+/// A new writer without its type: made by the same code for all types.
+pub(crate) struct Opened {
+    executor: Arc<Executor>,
+    index: WriterIndex,
+    guid: Guid,
+    qos: DataWriterQos,
+    representation: Representation,
+    tools: Tools,
+}
+
+impl Opened {
+    #[inline(never)]
     pub(crate) fn new(
-        topic: &Topic<T>,
+        participant: &DomainParticipant,
         endpoint: Endpoint<DataWriterQos, PublisherQos>,
-    ) -> Result<DataWriter<T>> {
-        let executor = Arc::clone(&topic.participant.executor);
+    ) -> Result<Opened> {
+        endpoint.qos.check()?;
+        endpoint.group.check()?;
+        let executor = Arc::clone(&participant.executor);
         let qos = endpoint.qos.clone();
         let representation = representation(&qos.representation)?;
         let (index, guid) = executor.with(|participant, now| {
@@ -72,13 +84,16 @@ impl<T: DdsType> DataWriter<T> {
         let outlet = executor.outlet(index, &qos);
         let outlet = outlet.expect("invariant: the writer was just created");
         let pool = Pool::new(POOL.0, POOL.1).over(executor.chunks());
-        let tools = RefCell::new(Tools {
-            pool,
-            hasher: KeyHasher::default(),
-            outlet,
-            instances: Instances::new(&qos),
-        });
-        Ok(DataWriter { executor, index, guid, qos, representation, tools, of: PhantomData })
+        let instances = Instances::new(&qos);
+        let tools = Tools { pool, hasher: KeyHasher::default(), outlet, instances };
+        Ok(Opened { executor, index, guid, qos, representation, tools })
+    }
+}
+
+impl<T: DdsType> DataWriter<T> {
+    pub(crate) fn of(opened: Opened) -> DataWriter<T> {
+        let Opened { executor, index, guid, qos, representation, tools } = opened;
+        DataWriter { executor, index, guid, qos, representation, tools: RefCell::new(tools), of: PhantomData }
     }
 
     /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.

@@ -167,7 +167,8 @@ fn a_listener_that_takes_its_time_is_in_the_flight_record() {
     assert_eq!(longest.activity, Activity::Listeners, "{record}");
     assert!(longest.ran >= SLEEP, "{record}");
     // This thread's own look at the record may come between the two.
-    let mut others = record.steps.iter().rev().filter(|step| step.activity != Activity::Step(JobClass::Calls));
+    let mut others =
+        record.steps.iter().rev().filter(|step| step.activity != Activity::Step(JobClass::Calls));
     let before = others.nth(1).unwrap();
     assert!(
         record.steps.iter().any(|step| step.activity == Activity::Step(JobClass::ReceiveUser)),
