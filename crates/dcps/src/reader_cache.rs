@@ -364,6 +364,7 @@ impl ReaderCache {
 
     /// Puts a sample into its place among those of its instance, for which there is room. Returns what KEEP_LAST dropped for
     /// it, or [`NIL`]; `None` if that is the sample itself. The caller settles the instance.
+    #[inline]
     pub(crate) fn accept(
         &mut self,
         now: Time,

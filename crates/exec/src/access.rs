@@ -175,16 +175,24 @@ impl Executor {
             pulled.add(side.refill(monotonic_now));
         }
         self.inner.doors.note_broken(door.index, &mut side);
-        let untold = side.take_untold();
+        let has_more = blocked || side.take_untold();
         drop(side);
         self.inner.leave_broken();
         self.tell(door, pulled);
-        if blocked {
-            self.inner.with(|participant, now| participant.on_room(now, door.index));
+        if has_more {
+            self.tell_driver(door, blocked);
         }
-        if untold {
-            self.inner.with(|participant, _| participant.at_side(door.index, |_| ()));
-        }
+    }
+
+    /// There is room for who was `blocked`, or a sample waits for its time.
+    #[cold]
+    fn tell_driver(&self, door: &Door, blocked: bool) {
+        self.inner.with(|participant, now| {
+            if blocked {
+                participant.on_room(now, door.index);
+            }
+            participant.at_side(door.index, |_| ());
+        });
     }
 
     /// From now on the driver empties the reader's lanes, so that its news are told.

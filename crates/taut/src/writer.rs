@@ -166,23 +166,32 @@ impl<T: DdsType> DataWriter<T> {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
             _ => hasher.hash(sample, self.representation).map_err(refused::<T>)?,
         };
-        let write = new_write(kind, instance);
-        let patience = self.patience(may_wait);
-        match kind {
-            ChangeKind::Alive => self.publish_data(outlet, pool, write, sample, patience, moment)?,
-            _ => {
-                let mut buffer = pool.claim();
-                buffer.clear();
-                taut_cdr::key_to_payload(sample, self.representation, &mut buffer).map_err(refused::<T>)?;
-                let len = buffer.len();
-                let payload = &mut Payload::buffer(pool, buffer, len);
-                self.executor.publish(outlet, write, payload, patience, moment)?;
-            }
-        }
-        if T::HAS_KEY {
+        let (write, patience) = (new_write(kind, instance), self.patience(may_wait));
+        let written = match kind {
+            ChangeKind::Alive => self.publish_data(outlet, pool, write, sample, patience, moment),
+            _ => self.publish_key(outlet, pool, write, sample, patience, moment),
+        };
+        if T::HAS_KEY && written.is_ok() {
             instances.note(instance, kind);
         }
-        Ok(())
+        written
+    }
+
+    /// What ends an instance.
+    fn publish_key(
+        &self,
+        outlet: &mut Outlet,
+        pool: &mut Pool,
+        write: Write,
+        sample: &T,
+        patience: Patience,
+        moment: Moment,
+    ) -> Result<()> {
+        let mut buffer = pool.claim();
+        buffer.clear();
+        taut_cdr::key_to_payload(sample, self.representation, &mut buffer).map_err(refused::<T>)?;
+        let len = buffer.len();
+        self.executor.publish(outlet, write, &mut Payload::buffer(pool, buffer, len), patience, moment)
     }
 
     #[inline]
@@ -270,11 +279,11 @@ impl<T: DdsType> DataWriter<T> {
         let write = new_write(ChangeKind::Alive, instance);
         let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
         let mut payload = Payload::of(pool, memory, len);
-        self.executor.publish(outlet, write, &mut payload, self.patience(true), moment)?;
-        if T::HAS_KEY {
+        let written = self.executor.publish(outlet, write, &mut payload, self.patience(true), moment);
+        if T::HAS_KEY && written.is_ok() {
             instances.note(instance, ChangeKind::Alive);
         }
-        Ok(())
+        written
     }
 
     /// How it encodes.

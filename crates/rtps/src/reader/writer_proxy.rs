@@ -115,6 +115,7 @@ impl WriterProxy {
 
     /// Is this a heartbeat of one that has started again under its old name? It has written less than has come, and
     /// has said nothing else for a while: what the network holds back is not that old.
+    #[cold]
     pub fn has_restarted(&mut self, now: Time, heartbeat: &Heartbeat) -> bool {
         if heartbeat.last_sn.next() >= self.next {
             if self.heartbeat_count.is_none_or(|last| heartbeat.count.wrapping_sub(last) > 0) {
@@ -222,6 +223,7 @@ impl WriterProxy {
     }
 
     /// Steps over what will not come. What has come all the same, before its writer had it no longer, is next.
+    #[inline]
     fn pass_irrelevant(&mut self) {
         let passed = self.irrelevant.pass(self.next);
         if passed > self.next
