@@ -180,7 +180,7 @@ fn a_listener_may_end_its_reader_and_its_participant() {
             let (one, writer, reader) = alone(44, driver, "Ends");
             let drives = one.clone();
             // What the listener ends: its reader, then all handles but the one that drives, if there is one.
-            let held = Arc::new(Mutex::new((Some(reader), Some((one, writer)))));
+            let held = Arc::new(Mutex::new((Some(reader), Some(one))));
             let (ended, ends) = mpsc::channel();
             let (guard, own) = (Guard(ended), Arc::clone(&held));
             let locked = held.lock().unwrap();
@@ -190,8 +190,10 @@ fn a_listener_may_end_its_reader_and_its_participant() {
                 drop(reader.take());
                 drop(all.then(|| rest.take()));
             });
-            locked.1.as_ref().unwrap().1.write(&Number { value: 1 }).unwrap();
             drop(locked);
+            // The listener may run in this call already: it needs the lock, and what it ends is not this writer.
+            writer.write(&Number { value: 1 }).unwrap();
+            drop(writer);
             match (driver, all) {
                 // It is the last one.
                 (Driver::Threaded, true) => {
@@ -219,22 +221,28 @@ fn on_data(reader: &DataReader<Number>, call: impl FnOnce() + Send + 'static) {
 fn two_listeners_may_end_each_others_participants() {
     within("two listeners, each of which ends the other's participant", || {
         let both = Arc::new(Barrier::new(2));
-        let ends: Vec<Ends> = (0..2).map(|n| alone(45, Driver::Threaded, &format!("Mutual{n}"))).collect();
-        let held: Vec<_> = ends.into_iter().map(|ends| Arc::new(Mutex::new(Some(ends)))).collect();
+        let (mut held, mut writers) = (Vec::new(), Vec::new());
+        for n in 0..2 {
+            let (one, writer, reader) = alone(45, Driver::Threaded, &format!("Mutual{n}"));
+            held.push(Arc::new(Mutex::new(Some((one, reader)))));
+            writers.push(writer);
+        }
         let (send, heard) = mpsc::channel();
-        let locked: Vec<_> = held.iter().map(|ends| ends.lock().unwrap()).collect();
-        for (n, of) in locked.iter().enumerate() {
+        for (n, of) in held.iter().enumerate() {
             let (both, other, send) = (Arc::clone(&both), Arc::clone(&held[1 - n]), send.clone());
-            let (_, writer, reader) = of.as_ref().unwrap();
-            on_data(reader, move || {
+            on_data(&of.lock().unwrap().as_ref().unwrap().1, move || {
                 both.wait();
                 drop(other.lock().unwrap().take());
                 send.send(()).unwrap();
             });
-            writer.write(&Number { value: 1 }).unwrap();
         }
-        drop(locked);
+        // The listeners wait for each other, and may run in these calls already.
+        let write = |writer: DataWriter<Number>| {
+            std::thread::spawn(move || writer.write(&Number { value: 1 }).unwrap())
+        };
+        let writes: Vec<_> = writers.into_iter().map(write).collect();
         (0..2).for_each(|_| heard.recv().unwrap());
+        writes.into_iter().for_each(|write| write.join().unwrap());
     });
 }
 
