@@ -204,8 +204,8 @@ impl HistoryCache {
         held.take(count).last().map(|entry| entry.number)
     }
 
-    /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) with KEEP_LAST on a keyed
-    /// topic.
+    /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) where the changes of each
+    /// instance are counted.
     pub fn remove_through(&mut self, number: SequenceNumber) {
         while let Some(first) = self.first().filter(|first| *first <= number) {
             if self.counted {
@@ -241,7 +241,12 @@ impl HistoryCache {
             && let Some(instance) = change.instance
             && let Some(numbers) = self.instances.get_mut(&instance)
         {
-            numbers.retain(|held| *held != number);
+            // Acknowledged ones go oldest first: a look through all for each would be quadratic.
+            if numbers.front() == Some(&number) {
+                numbers.pop_front();
+            } else {
+                numbers.retain(|held| *held != number);
+            }
             if numbers.is_empty() {
                 self.instances.remove(&instance);
             }
@@ -330,6 +335,20 @@ mod tests {
             cache.evict(SequenceNumber(kept + 4));
             assert_eq!(numbers(&cache), [kept + 4]);
         }
+    }
+
+    #[test]
+    fn changes_of_an_instance_are_counted_whichever_goes_first() {
+        let mut cache = HistoryCache::new(History::KeepAll, true);
+        cache.count_instances();
+        (1..=6).for_each(|n| cache.insert(change(n, 1 + (n % 2) as u8)));
+        let counts = |cache: &HistoryCache| [1, 2].map(|of| cache.len_of(InstanceHandle([of; 16])));
+        cache.remove(SequenceNumber(6));
+        assert_eq!(counts(&cache), [2, 3]);
+        cache.remove_through(SequenceNumber(3));
+        assert_eq!(counts(&cache), [1, 1]);
+        cache.remove_through(SequenceNumber(5));
+        assert_eq!((counts(&cache), cache.instances.len()), ([0, 0], 0));
     }
 
     #[test]

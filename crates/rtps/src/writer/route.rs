@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn many_readers_of_many_addresses_are_covered_once_each() {
-        // Looks through what there is already make this take minutes.
+        // To look through what there is already for each would be four thousand million comparisons.
         let addresses = || (1..=u16::MAX).chain(1..=u16::MAX);
         let all: Vec<Locator> = (1..=u16::MAX).map(unicast).collect();
         let alone: Vec<_> = addresses().map(|port| reader(port, None)).collect();
