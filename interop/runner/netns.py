@@ -20,6 +20,10 @@ RTPS_MAGIC = "0x52545053"
 
 # Fast DDS wakes its own sockets with datagrams of one byte (length 9 with the header).
 ANYONE = "udp and not udp[4:2]=9"
+# What a lost fragment of IP costs at an end of a cable: its datagram, and no more. As the kernel has it, room for 23 of
+# 64 kB that are not complete, each for 30 s, nothing that is cut arrives any more after a moment of loss.
+FRAGMENTS = {"frag_high_thresh": 64 << 20, "frag_time": 1}
+
 # What none of the others sent is Taut's, whatever it looks like: RTPS magic at UDP
 # offset 8, vendor id 6 bytes later (eProsima 01.0f, Cyclone 01.10).
 TAUT_ALONE = f"{ANYONE} and not (udp[8:4]={RTPS_MAGIC} and (udp[14:2]=0x010f or udp[14:2]=0x0110))"
@@ -122,6 +126,21 @@ class Place:
                 return
         raise RuntimeError(f"dumpcap did not start: {said}")
 
+    def losses(self):
+        """What the kernels of both ends say they lost, by the names of their counters: for the eyes of a person."""
+        lines = []
+        for namespace in self.namespaces:
+            names = ("IpReasm*", "Ip6Reasm*", "UdpRcvbufErrors", "Udp6RcvbufErrors")
+            counted = run(*namespace.enter("nstat", "-asz", *names), check=False)
+            links = json.loads(run("ip", "-n", namespace.name, "-s", "-j", "link", check=False) or "[]")
+            words = [" ".join(line.split()[:2]) for line in counted.splitlines()[1:] if line.split()[1] != "0"]
+            words += [
+                f"{link['ifname']} {way} dropped {link['stats64'][way]['dropped']}"
+                for link in links for way in ("rx", "tx") if link["stats64"][way]["dropped"]
+            ]
+            lines.append(f"{namespace.name}: {', '.join(words) or 'nothing'}")
+        return lines
+
     def stop_capture(self):
         """Ends the capture and gives the number of packets that it lost."""
         if self.dumpcap is None:
@@ -198,6 +217,8 @@ class Cable(Place):
         near.ip("link", "add", "mx0", "type", "veth", "peer", "name", "mx1", "netns", far.name)
         for number, end in enumerate((near, far)):
             end.ip("link", "set", "lo", "up")
+            for name, value in FRAGMENTS.items():
+                run(*end.enter("sysctl", "-q", "-w", f"net.ipv4.ip{name}={value}", f"net.ipv6.ip6{name}={value}"))
             # What one call sends is cut into packets before it is on the cable, as tshark wants to see it.
             end.ip("link", "set", f"mx{number}", "gso_max_segs", "1")
             self.connect(end, number)

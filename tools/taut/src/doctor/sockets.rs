@@ -11,6 +11,11 @@ const LARGE_DATAGRAM: u64 = 2 * 65_536;
 /// The kernel's own default for IP fragments that wait for the rest, in bytes. Lower keeps fewer datagrams that
 /// arrive at the same time; higher lets lost fragments hold more memory for half a minute each.
 const FRAGMENTS: u64 = 4 << 20;
+/// The same once fragments were lost. Lower and fewer losses within half a minute have the kernel take no more fragments
+/// at all; higher lets them hold more memory.
+const FRAGMENTS_WHERE_LOST: u64 = 64 << 20;
+/// What a datagram of 64 kB whose fragments wait for the last one takes, measured with Ethernet's MTU of 1,500.
+const WAITING_DATAGRAM: u64 = 182_000;
 /// How long the backlog of a processor should be once datagrams were lost there: what a receive buffer of 4 MiB
 /// holds of small ones. Higher holds memory that nobody reads in time.
 const BACKLOG: u64 = 5_000;
@@ -126,18 +131,19 @@ fn fragments(system: &System, of: &Fragments) -> Finding {
     let failures =
         if failed > 0 { format!(", {failed} datagrams not put together so far") } else { String::new() };
     let seen = format!("room for {}{failures}", bytes(most));
-    if most >= FRAGMENTS {
+    let wanted = if failed > 0 { FRAGMENTS_WHERE_LOST } else { FRAGMENTS };
+    if most >= wanted {
         return Finding::good(name, seen);
     }
-    let mend = Mend::sysctl(of.setting, FRAGMENTS, true);
-    if most < LARGE_DATAGRAM {
+    let mend = Mend::sysctl(of.setting, wanted, true);
+    if most < WAITING_DATAGRAM {
         let cost = "a large sample goes in datagrams of 64 kB, of which not one can be put together";
         return Finding::harmful(name, seen, cost).mend(mend);
     }
     let cost = format!(
-        "{} datagrams of 64 kB can be put together at a time; of a large sample, or of several writers, some are \
-         lost and asked for again",
-        most / LARGE_DATAGRAM
+        "what has lost a fragment takes its room for half a minute: {} datagrams of 64 kB that do, and no sample that \
+         comes in fragments of IP arrives until then, as peers of other vendors send large ones",
+        most / WAITING_DATAGRAM
     );
     Finding::worth_changing(name, seen, cost).mend(mend)
 }
@@ -209,10 +215,12 @@ mod tests {
             let (_directory, system) = tree(&files);
             fragments(&system, &FRAGMENTS_V4)
         };
-        assert_eq!(of("4194304").state, State::Good);
-        assert!(of("1048576").cost.starts_with("8 datagrams"));
+        assert_eq!(of("67108864").state, State::Good);
+        assert!(of("4194304").cost.contains(": 23 datagrams"));
         assert_eq!(of("100000").state, State::Harmful);
         assert!(of("100000").seen.ends_with("3 datagrams not put together so far"));
+        let (_directory, unhurt) = tree(&[("/proc/sys/net/ipv4/ipfrag_high_thresh", "4194304")]);
+        assert_eq!(fragments(&unhurt, &FRAGMENTS_V4).state, State::Good);
         let (_directory, system) = tree(&[
             ("/proc/sys/net/ipv6/ip6frag_high_thresh", "100000"),
             ("/proc/net/snmp6", "Ip6ReasmOKs      \t7\nIp6ReasmFails    \t5\n"),
