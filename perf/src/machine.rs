@@ -20,11 +20,11 @@ pub fn describe(notes: Vec<String>) -> Run {
         id: format!("{since}-{}", outer_process()),
         started: humantime::format_rfc3339_seconds(now).to_string(),
         command: command_line(std::env::args()),
-        taut: format!(
-            "{}{}",
-            env!("CARGO_PKG_VERSION"),
-            commit().map_or(String::new(), |id| format!(" {id}"))
-        ),
+        taut: [env!("CARGO_PKG_VERSION")]
+            .into_iter()
+            .chain(option_env!("TAUT_COMMIT"))
+            .collect::<Vec<_>>()
+            .join(" "),
         cpu: model.to_string(),
         cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
         kernel: text("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_string()),
@@ -46,22 +46,6 @@ fn machine_notes(cpu: Option<&procfs::CpuInfo>) -> Vec<String> {
         notes.push(format!("isolated cores {cores}"));
     }
     notes
-}
-
-/// The commit of the checkout that the program or the user stands in; only that of this project.
-fn commit() -> Option<String> {
-    let program = std::env::current_exe().ok()?;
-    let here = std::env::current_dir().ok()?;
-    let mut directories = program.ancestors().chain(here.ancestors());
-    let top = directories.find(|top| top.join(".git").exists() && top.join("peers/types.idl").exists())?;
-    let git = std::process::Command::new("git")
-        .arg("-C")
-        .arg(top)
-        .args(["-c", "safe.directory=*", "rev-parse", "--short=12", "HEAD"])
-        .stderr(std::process::Stdio::null())
-        .output()
-        .ok()?;
-    git.status.success().then(|| String::from_utf8_lossy(&git.stdout).trim().to_string())
 }
 
 fn text(path: &str) -> Option<String> {

@@ -214,7 +214,7 @@ pub struct Run {
     pub started: String,
     /// The command line that repeats it.
     pub command: String,
-    /// Version of `taut perf`, with the commit if it is known.
+    /// Version of `taut perf`, with the commit that it was built from if that is known.
     pub taut: String,
     /// CPU model.
     pub cpu: String,
