@@ -71,6 +71,39 @@ fn a_lost_datagram_is_sent_again_once() {
     }
 }
 
+/// Each datagram of a burst says what there is; in a long row of them one in a while does, and so what is lost in the midst
+/// of it is still there soon.
+#[test]
+fn a_long_row_of_datagrams_needs_few_heartbeats() {
+    const ROW: u64 = 1_000;
+    const BETWEEN: Duration = Duration::from_micros(10);
+    let mut group = Group::new(1, NodeOptions::default());
+    let burst = |group: &mut Group, count: u64| {
+        let before = group.network.sent();
+        for _ in 0..count {
+            group.write(100);
+            group.network.run_for(BETWEEN);
+        }
+        group.network.sent().since(&before).heartbeat
+    };
+    assert_eq!(burst(&mut group, 10), 10);
+    group.network.run_for(Duration::from_secs(1));
+    let said = burst(&mut group, ROW);
+    assert!((60..=70).contains(&said), "one for each of the first, then one in 200 us: {said}");
+
+    group.lose(0..1, 1_000);
+    group.write(100);
+    group.lose(0..1, 0);
+    let lost_at = group.network.now();
+    group.numbers(0);
+    while group.numbers(0).is_empty() {
+        group.write(100);
+        group.network.run_for(BETWEEN);
+    }
+    let took = group.network.now().since(lost_at);
+    assert!(took <= Duration::from_micros(400), "a heartbeat within 200 us, and three ways of 50: {took:?}");
+}
+
 #[test]
 fn who_has_nothing_to_say_is_silent() {
     let mut group = Group::new(8, NodeOptions::default());

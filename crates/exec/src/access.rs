@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, Error, ErrorText, Result, Time};
+use taut_base::{Duration, Error, ErrorText, InstanceHandle, Result, Time};
 use taut_dcps::{
     Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, SampleAnatomy, SampleInfo, Selection,
     StatusMask, Taken, Write,
 };
 use taut_lock::MutexGuard;
-use taut_mem::Chunks;
+use taut_mem::{Bytes, Chunks};
 use taut_qos::DataWriterQos;
+use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now, wall_clock_now};
@@ -44,6 +45,31 @@ pub enum Patience {
     KeepLast,
     /// It waits for its readers for so long, or not at all.
     KeepAll(Option<Duration>),
+}
+
+/// One call of a writer's.
+pub struct Call {
+    /// What it writes, complete but for payload, number and source timestamp.
+    pub(crate) write: Write,
+    moment: Moment,
+    patience: Patience,
+}
+
+impl Call {
+    /// For a change of an instance.
+    #[inline]
+    pub fn new(kind: ChangeKind, instance: InstanceHandle, moment: Moment, patience: Patience) -> Call {
+        let write = Write {
+            kind,
+            instance,
+            source_timestamp: None,
+            payload: Bytes::new(),
+            number: None,
+            in_lane: false,
+            called: Time::default(),
+        };
+        Call { write, moment, patience }
+    }
 }
 
 /// Somebody wants to know when `write` was called.
@@ -207,19 +233,13 @@ impl Executor {
         self.inner.doors.unwatch(door);
     }
 
-    /// Writes. `write` is complete but for payload, number and source timestamp.
+    /// Writes.
     ///
     /// *Errors*: [`Error::Timeout`]; a buffer of the pool then goes back there, a loan is given back.
     /// *Cost*: see [`Outlet`].
     #[inline]
-    pub fn publish(
-        &self,
-        outlet: &mut Outlet,
-        mut write: Write,
-        payload: &mut Payload<'_>,
-        mut patience: Patience,
-        moment: Moment,
-    ) -> Result<()> {
+    pub fn publish(&self, outlet: &mut Outlet, call: Call, payload: &mut Payload<'_>) -> Result<()> {
+        let Call { mut write, moment, mut patience } = call;
         write.source_timestamp = Some(moment.timestamp);
         outlet.burst.announce(moment.begun);
         if outlet.notes_calls {

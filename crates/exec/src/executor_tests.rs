@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use taut_base::{Duration, Time};
+use taut_base::{Duration, InstanceHandle, Time};
 use taut_dcps::{Endpoint, Entity, Selection, TypeSupport, Write};
 use taut_mem::Bytes;
 use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
@@ -14,7 +14,7 @@ use crate::clock::{Moment, monotonic_now};
 use crate::jobs::JobClass;
 use crate::role::Claim;
 use crate::writes::QUEUE;
-use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
+use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -42,21 +42,17 @@ pub(crate) fn executor() -> (Executor, WriterIndex, ReaderIndex) {
     (executor, writer, reader)
 }
 
-pub(crate) fn new_write() -> Write {
-    Write {
-        kind: ChangeKind::Alive,
-        instance: Default::default(),
-        source_timestamp: None,
-        payload: Bytes::new(),
-        number: None,
-        in_lane: false,
-        called: Time::default(),
-    }
+pub(crate) fn call(patience: Patience) -> Call {
+    Call::new(ChangeKind::Alive, InstanceHandle::default(), Moment::now(), patience)
+}
+
+fn new_write() -> Write {
+    call(Patience::KeepLast).write
 }
 
 pub(crate) fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
     let payload = &mut Payload::short(&n.to_le_bytes());
-    executor.publish(outlet, new_write(), payload, Patience::KeepLast, Moment::now()).unwrap();
+    executor.publish(outlet, call(Patience::KeepLast), payload).unwrap();
 }
 
 pub(crate) fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {

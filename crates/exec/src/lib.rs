@@ -57,7 +57,7 @@ mod waiting;
 mod watch;
 mod writes;
 
-pub use access::Patience;
+pub use access::{Call, Patience};
 pub use clock::{Moment, monotonic_now, wall_clock_now};
 pub use config::{
     DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, DpdkChoice, Driver, ExecutorConfig, FramesChoice,

@@ -11,8 +11,8 @@ use taut_qos::{
 };
 use taut_rtps::{ReaderIndex, WriterIndex};
 
-use crate::clock::{Moment, monotonic_now};
-use crate::executor_tests::{new_write, take};
+use crate::clock::monotonic_now;
+use crate::executor_tests::{call, take};
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, local};
 
 /// No wait is longer.
@@ -89,8 +89,7 @@ impl Pair {
     fn write(&mut self, n: u32) -> taut_base::Result<()> {
         let bytes = n.to_le_bytes();
         let payload = &mut Payload::short(&bytes);
-        let patience = Patience::KeepAll(None);
-        self.near.publish(&mut self.outlet, new_write(), payload, patience, Moment::now())
+        self.near.publish(&mut self.outlet, call(Patience::KeepAll(None)), payload)
     }
 }
 

@@ -8,10 +8,10 @@ use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Time, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher, Representation};
 use taut_dcps::{
     Endpoint, Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
-    PublicationMatchedStatus, SlowReaderStatus, StatusMask, Write,
+    PublicationMatchedStatus, SlowReaderStatus, StatusMask,
 };
-use taut_exec::{Executor, Memory, Moment, Outlet, Patience, Payload, SlowReader, monotonic_now};
-use taut_mem::{Bytes, Pool};
+use taut_exec::{Call, Executor, Memory, Moment, Outlet, Patience, Payload, SlowReader, monotonic_now};
+use taut_mem::Pool;
 use taut_qos::{DataWriterQos, DurabilityKind, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
 use taut_rtps::history_cache::ChangeKind;
@@ -166,10 +166,10 @@ impl<T: DdsType> DataWriter<T> {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
             _ => hasher.hash(sample, self.representation).map_err(refused::<T>)?,
         };
-        let (write, patience) = (new_write(kind, instance), self.patience(may_wait));
+        let call = Call::new(kind, instance, moment, self.patience(may_wait));
         let written = match kind {
-            ChangeKind::Alive => self.publish_data(outlet, pool, write, sample, patience, moment),
-            _ => self.publish_key(outlet, pool, write, sample, patience, moment),
+            ChangeKind::Alive => self.publish_data(outlet, pool, call, sample),
+            _ => self.publish_key(outlet, pool, call, sample),
         };
         if T::HAS_KEY && written.is_ok() {
             instances.note(instance, kind);
@@ -178,51 +178,27 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// What ends an instance.
-    fn publish_key(
-        &self,
-        outlet: &mut Outlet,
-        pool: &mut Pool,
-        write: Write,
-        sample: &T,
-        patience: Patience,
-        moment: Moment,
-    ) -> Result<()> {
+    fn publish_key(&self, outlet: &mut Outlet, pool: &mut Pool, call: Call, sample: &T) -> Result<()> {
         let mut buffer = pool.claim();
         buffer.clear();
         taut_cdr::key_to_payload(sample, self.representation, &mut buffer).map_err(refused::<T>)?;
         let len = buffer.len();
-        self.executor.publish(outlet, write, &mut Payload::buffer(pool, buffer, len), patience, moment)
+        self.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
     }
 
     #[inline]
-    fn publish_data(
-        &self,
-        outlet: &mut Outlet,
-        pool: &mut Pool,
-        write: Write,
-        sample: &T,
-        patience: Patience,
-        moment: Moment,
-    ) -> Result<()> {
+    fn publish_data(&self, outlet: &mut Outlet, pool: &mut Pool, call: Call, sample: &T) -> Result<()> {
         let Some(value) = sample.plain_bytes() else {
-            return self.publish_encoded(outlet, pool, write, sample, patience, moment);
+            return self.publish_encoded(outlet, pool, call, sample);
         };
         let how = Encapsulation::new(self.representation, Endian::NATIVE, T::EXTENSIBILITY);
         let payload = &mut Payload::value([0, how.id()], value, pool);
-        self.executor.publish(outlet, write, payload, patience, moment)
+        self.executor.publish(outlet, call, payload)
     }
 
     /// Encodes the sample where its readers look or a port sends from, if its length can be told from those before;
     /// else into a buffer.
-    fn publish_encoded(
-        &self,
-        outlet: &mut Outlet,
-        pool: &mut Pool,
-        write: Write,
-        sample: &T,
-        patience: Patience,
-        moment: Moment,
-    ) -> Result<()> {
+    fn publish_encoded(&self, outlet: &mut Outlet, pool: &mut Pool, call: Call, sample: &T) -> Result<()> {
         let encode = |memory: &mut [u8]| taut_cdr::fill_payload(sample, self.representation, memory);
         while let Some(mut memory) = outlet.memory(pool) {
             let encoded = encode(&mut memory);
@@ -230,7 +206,7 @@ impl<T: DdsType> DataWriter<T> {
                 outlet.note_len(len);
                 if len <= memory.len() {
                     let payload = &mut outlet.payload(pool, memory, len);
-                    return self.executor.publish(outlet, write, payload, patience, moment);
+                    return self.executor.publish(outlet, call, payload);
                 }
             }
             // Longer than those before: once more, with as much as it takes.
@@ -247,7 +223,7 @@ impl<T: DdsType> DataWriter<T> {
             len = encode(&mut buffer).map_err(refused::<T>)?;
         }
         outlet.note_len(len);
-        self.executor.publish(outlet, write, &mut Payload::buffer(pool, buffer, len), patience, moment)
+        self.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
     }
 
     fn patience(&self, may_wait: bool) -> Patience {
@@ -276,10 +252,9 @@ impl<T: DdsType> DataWriter<T> {
         len: usize,
         moment: Moment,
     ) -> Result<()> {
-        let write = new_write(ChangeKind::Alive, instance);
+        let call = Call::new(ChangeKind::Alive, instance, moment, self.patience(true));
         let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
-        let mut payload = Payload::of(pool, memory, len);
-        let written = self.executor.publish(outlet, write, &mut payload, self.patience(true), moment);
+        let written = self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len));
         if T::HAS_KEY && written.is_ok() {
             instances.note(instance, ChangeKind::Alive);
         }
@@ -387,18 +362,6 @@ impl<T: DdsType> DataWriter<T> {
     }
 }
 
-fn new_write(kind: ChangeKind, instance: InstanceHandle) -> Write {
-    Write {
-        kind,
-        instance,
-        source_timestamp: None,
-        payload: Bytes::new(),
-        number: None,
-        in_lane: false,
-        called: Time::default(),
-    }
-}
-
 impl<T> DataWriter<T> {
     /// Ends the instances while readers are there to see it. Returns whether there were any.
     fn end_instances(&mut self, until: Time) -> bool {
@@ -422,9 +385,9 @@ impl<T> DataWriter<T> {
             buffer.clear();
             buffer.extend_from_slice(&key);
             let payload = &mut Payload::buffer(pool, buffer, key.len());
-            let write = new_write(kind, instance);
+            let call = Call::new(kind, instance, Moment::now(), patience);
             any = true;
-            if self.executor.publish(outlet, write, payload, patience, Moment::now()).is_err() {
+            if self.executor.publish(outlet, call, payload).is_err() {
                 break;
             }
         }

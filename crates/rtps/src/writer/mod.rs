@@ -135,9 +135,13 @@ pub struct Writer {
     sent: SequenceNumber,
     /// The change whose fragments are under way, and the next of them.
     fragment: (SequenceNumber, u32),
-    /// When a heartbeat last rode behind data, and when acknowledgements were last asked for.
+    /// When fresh changes were last sent, when a heartbeat last rode behind them, and when acknowledgements were last
+    /// asked for.
     pushed_at: Time,
+    told_at: Time,
     asked_at: Time,
+    /// How many single datagrams have followed each other soon.
+    row: u32,
     heartbeat_count: i32,
     heartbeat_interval: Duration,
     /// A reader has answered since the last heartbeat by the timer.
@@ -213,6 +217,8 @@ impl Writer {
             sent: SequenceNumber::ZERO,
             fragment: (SequenceNumber::ZERO, 1),
             pushed_at: Time(i64::MIN),
+            told_at: Time(i64::MIN),
+            row: 0,
             asked_at: Time(i64::MIN),
             heartbeat_count: 0,
             heartbeat_interval: limits::HEARTBEAT_FIRST,

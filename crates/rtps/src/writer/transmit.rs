@@ -27,7 +27,9 @@ impl Writer {
         }
         let mut out = Outgoing { from: self.sent.next(), noted: tx.sent, bytes: 0 };
         let done = self.push_fresh(tx, &mut out);
-        self.piggyback_heartbeat(tx);
+        // All that there is waits in the datagram that a heartbeat would ride in.
+        let is_one = tx.sent == out.noted;
+        self.piggyback_heartbeat(tx, is_one);
         tx.flush(&self.route);
         self.note_under_way(tx, &mut out);
         self.history.evict(self.sent);
@@ -87,8 +89,9 @@ impl Writer {
     }
 
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
-    /// answer but from a reader that misses something; every so often it asks for acknowledgement.
-    fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>) {
+    /// answer but from a reader that misses something; every so often it asks for acknowledgement. In a long row of
+    /// single datagrams that follow each other soon most do without: the next one that rides says the same.
+    fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>, is_one: bool) {
         let mut reliable =
             self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()).peekable();
         if reliable.peek().is_none() || reliable.any(|proxy| !proxy.greeted) {
@@ -99,7 +102,15 @@ impl Writer {
                 && self.unasked_changes >= limits::ACK_EVERY_CHANGES.min(self.max_samples.div_ceil(2))
             || self.unasked_datagrams >= limits::ACK_EVERY_DATAGRAMS
             || self.unasked_bytes >= limits::ACK_EVERY_BYTES;
+        let follows = is_one && tx.now < self.pushed_at + limits::HEARTBEAT_RIDES;
+        self.row = if follows { self.row.saturating_add(1) } else { 0 };
         self.pushed_at = tx.now;
+        let is_told_soon = tx.now < self.told_at + limits::HEARTBEAT_RIDES;
+        let is_long = self.row > limits::HEARTBEAT_EACH && !self.guid.entity.is_builtin();
+        if is_long && is_told_soon && !ask {
+            return;
+        }
+        self.told_at = tx.now;
         if ask {
             self.asked_at = tx.now;
             self.hurry = false;
