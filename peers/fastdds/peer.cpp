@@ -228,8 +228,8 @@ struct Steps {
     Entities &entities;
     std::unique_ptr<SampleType> type;
 
-    /* A topic for each writer: on a single one, all writers would match all readers. */
-    static std::string topic_name(uint32_t i) { return "perf_data_" + std::to_string(i); }
+    /* Readers have one of their own: a match of each with each would be counted as theirs. */
+    static constexpr const char *written = "perf_data", *read = "perf_data_read";
 };
 
 void entities_role(const kit_options &o, Entities &entities)
@@ -238,21 +238,21 @@ void entities_role(const kit_options &o, Entities &entities)
     const kit_step all[] = {
         {"participant", 1, [](void *c, uint32_t) { static_cast<Steps *>(c)->entities.make_participant(); }},
         {"topic", 1,
-         [](void *c, uint32_t i) {
+         [](void *c, uint32_t) {
              auto *s = static_cast<Steps *>(c);
-             s->entities.topic(Steps::topic_name(i), *s->type);
+             s->entities.topic(Steps::written, *s->type);
          }},
         {"publisher", 1, [](void *c, uint32_t) { static_cast<Steps *>(c)->entities.make_publisher(); }},
         {"subscriber", 1, [](void *c, uint32_t) { static_cast<Steps *>(c)->entities.make_subscriber(); }},
         {"writer", 100,
-         [](void *c, uint32_t i) {
+         [](void *c, uint32_t) {
              auto *s = static_cast<Steps *>(c);
-             s->entities.writer(Steps::topic_name(i), *s->type);
+             s->entities.writer(Steps::written, *s->type);
          }},
         {"reader", 100,
-         [](void *c, uint32_t i) {
+         [](void *c, uint32_t) {
              auto *s = static_cast<Steps *>(c);
-             s->entities.reader(Steps::topic_name(i), *s->type, nullptr);
+             s->entities.reader(Steps::read, *s->type, nullptr);
          }},
     };
     kit_entities(all, sizeof all / sizeof all[0], &steps);

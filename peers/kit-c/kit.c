@@ -18,6 +18,9 @@ const struct kit_options *kit_begin(int argc, char **argv, const char *info)
         puts(info);
         exit(fflush(stdout) == 0 ? 0 : 1);
     }
+    /* A thread's sleeps are rounded up by 50 us otherwise. Before any other thread is made, as the
+     * middleware's get what this one has: so it is in the adapters that are written in Rust. */
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     kit_control_start();
     kit_parse(argc, argv);
     kit_table_new();
@@ -59,13 +62,6 @@ void kit_sleep_until(int64_t until_ns, bool spin)
     }
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
     }
-}
-
-void kit_punctual(void)
-{
-    /* A thread's sleeps are rounded up by 50 us otherwise. Of this thread only: the
-     * middleware's own threads keep what they have. */
-    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 }
 
 void kit_await(bool (*condition)(void *context), void *context, const char *what)

@@ -60,7 +60,4 @@ void kit_sub_took(const struct kit_taken *taken);
 void kit_local_took(const struct kit_taken *taken);
 void kit_sub_new(void);
 
-/* Makes this thread's sleeps end when asked for. */
-void kit_punctual(void);
-
 #endif

@@ -69,7 +69,6 @@ static bool over;
 static void *pong_thread(void *argument)
 {
     const struct kit_port *pong = argument;
-    kit_punctual();
     while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
         pong->poll(pong->context, kit_options.wait == KIT_SPIN ? 0 : LOOK_NS);
     return NULL;
@@ -101,7 +100,6 @@ void kit_local(const struct kit_port *port, const struct kit_port *pong, const c
     local.rows = kit_table.rows;
     kit_say_ready(wait);
     kit_await_go();
-    kit_punctual();
     one_thread(port);
     kit_stop(local.sent);
     for (uint64_t seq = 0; seq < local.sent; seq++)

@@ -191,7 +191,6 @@ void kit_ping(const struct kit_port *port, const char *wait)
     kit_say_ready(wait);
     kit_await_go();
     ping.rows = kit_table.rows;
-    kit_punctual();
     if (ping.closed)
         closed_loop(spin);
     else

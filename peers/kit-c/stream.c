@@ -77,7 +77,6 @@ void kit_pub(const struct kit_port *port, const char *wait)
 
     kit_say_ready(wait);
     kit_await_go();
-    kit_punctual();
     write_all(port);
     if (port->drain != NULL)
         port->drain(port->context, DRAIN_NS);

@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
@@ -18,6 +18,12 @@ use crate::{Stop, Wrong};
 /// The highest domain of the contract: ports of the specification stay below 65,536 with it.
 const DOMAIN_LAST: u32 = 200;
 
+/// The cores that this process may run on: who started it may want some of them kept free.
+fn cores() -> Vec<usize> {
+    let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return vec![0] };
+    (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false)).collect()
+}
+
 /// The means of a run.
 pub struct Bench {
     /// Ctrl-C.
@@ -27,7 +33,7 @@ pub struct Bench {
     scratch: TempDir,
     domain_base: u32,
     domain: Cell<u32>,
-    cores: usize,
+    cores: Vec<usize>,
     loopback: Network,
     link: OnceCell<Result<Network, String>>,
     loss_permille: Cell<u32>,
@@ -47,7 +53,7 @@ impl Bench {
             scratch,
             domain_base,
             domain: Cell::new(domain_base),
-            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            cores: cores(),
             loopback: Network::Loopback,
             link: OnceCell::new(),
             loss_permille: Cell::new(0),
@@ -67,20 +73,20 @@ impl Bench {
         domain
     }
 
-    /// Cores that the run can use.
-    pub fn cores(&self) -> usize {
-        self.cores
+    /// The core of this number among those that the run was given; from the first again behind the last.
+    pub fn core(&self, number: usize) -> usize {
+        self.cores.get(number % self.cores.len().max(1)).copied().unwrap_or(0)
     }
 
-    /// Leaves CPU 0 to the processes of a case that are pinned to it. What is not pinned inherits the
-    /// driver's cores, which are all of them then.
+    /// Leaves the first core to the processes of a case that are pinned to it. What is not pinned inherits the
+    /// driver's cores, which are all that the run was given then.
     pub fn step_aside(&self, case: &Case) -> Result<(), String> {
-        let first = usize::from(case.pin == Pin::Same && self.cores > 1);
+        let first = usize::from(case.pin == Pin::Same && self.cores.len() > 1);
         let mut cores = CpuSet::new();
-        for core in first..self.cores {
-            cores.set(core).map_err(|error| format!("core {core}: {error}"))?;
+        for core in self.cores.iter().skip(first) {
+            cores.set(*core).map_err(|error| format!("core {core}: {error}"))?;
         }
-        // A restricted set of cores does not contain all of these: then the driver stays where it is.
+        // Refused where the set has become smaller meanwhile: then the driver stays where it is.
         let _ = sched_setaffinity(Pid::from_raw(0), &cores);
         Ok(())
     }

@@ -20,8 +20,10 @@ pub struct Gathered {
     times: Vec<(Figure, Distribution)>,
     rates: Vec<f64>,
     also: Option<(&'static str, Vec<f64>)>,
-    /// The sums; the lists and words are those of the last round.
+    /// The sums; the words are those of the last round.
     sum: Round,
+    /// What entities took, in each round.
+    memories: Vec<Vec<Memory>>,
     sent: Vec<Sent>,
 }
 
@@ -46,6 +48,7 @@ impl Gathered {
             rates: Vec::new(),
             also: None,
             sum: Round { wait: name(&case.wait), ..Round::default() },
+            memories: Vec::new(),
             sent: Vec::new(),
         }
     }
@@ -105,7 +108,7 @@ impl Gathered {
         sum.usage.add(round.usage);
         sum.rate = round.rate;
         sum.wait = round.wait;
-        sum.memory = round.memory;
+        self.memories.extend(Some(round.memory).filter(|memory| !memory.is_empty()));
         self.sent.extend(round.sent);
         if let Some(flaw) = round.flaw {
             self.outcome = Outcome::Failed(flaw);
@@ -172,12 +175,12 @@ impl Gathered {
                 .map(|count| count as f64 / self.sum.cpu_samples as f64),
             network_bytes: self.sent_median(|sent| sent.bytes),
             network_packets: self.sent_median(|sent| sent.packets),
-            memory: self.sum.memory.clone(),
+            memory: typical_memory(&self.memories),
             ratio: Vec::new(),
             round_values: match compared {
                 _ if is_rate => self.rates.clone(),
                 Some(distribution) => distribution.rounds_p50().to_vec(),
-                None => memory_values(&self.sum.memory),
+                None => self.memories.iter().filter_map(|memory| memory_value(memory)).collect(),
             },
             histogram: compared.map(Distribution::cells).unwrap_or_default(),
             series: compared.map(Distribution::series).unwrap_or_default(),
@@ -208,9 +211,20 @@ fn set_rate(record: &mut Record, rates: &[f64]) {
 }
 
 /// What memory is compared by: the bytes of all entities together.
-fn memory_values(memory: &[Memory]) -> Vec<f64> {
+fn memory_value(memory: &[Memory]) -> Option<f64> {
     let sum: i64 = memory.iter().map(|entity| entity.bytes_each * entity.count as i64).sum();
-    if sum > 0 { vec![sum as f64] } else { Vec::new() }
+    (sum > 0).then_some(sum as f64)
+}
+
+/// Of what each entity took the median of the rounds.
+fn typical_memory(rounds: &[Vec<Memory>]) -> Vec<Memory> {
+    let Some(last) = rounds.last() else { return Vec::new() };
+    let typical = |entity: &Memory| {
+        let same = rounds.iter().flatten().filter(|other| other.entity == entity.entity);
+        let all: Vec<f64> = same.map(|other| other.bytes_each as f64).collect();
+        Memory { bytes_each: median(&all) as i64, ..entity.clone() }
+    };
+    last.iter().map(typical).collect()
 }
 
 /// Sets each line of one case against the same of every other peer.

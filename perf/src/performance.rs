@@ -6,10 +6,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::record::{Outcome, Record};
-use crate::report::model::{Gain, Group, Model, Standing, gaps, main_times};
+use crate::report::current::current;
+use crate::report::model::{Gain, Group, Model, Standing, gains, gaps, main_times, subject};
 use crate::report::sections::rows_not_ahead;
 use crate::report::svg::{Frame, standalone};
-use crate::report::units::{bytes, rate, size, time, times};
+use crate::report::units::{bytes, rate, size, thousands, time, times};
 use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
 use crate::{published, run_file};
 
@@ -39,7 +40,7 @@ pub struct Picture {
 pub fn write(records: &[Record], docs: &Path) -> std::io::Result<Vec<PathBuf>> {
     let results = docs.join("results");
     std::fs::create_dir_all(&results)?;
-    let subject = Model::new(records).subject;
+    let subject = subject(records);
     let mut files = vec![
         (docs.join("performance.md"), markdown(records).into_bytes()),
         (results.join(STORED), run_file::packed(records, &subject)?),
@@ -55,7 +56,8 @@ pub fn write(records: &[Record], docs: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 /// The pictures of a run; what was not measured has none.
 pub fn pictures(records: &[Record]) -> Vec<Picture> {
-    let model = Model::new(records);
+    let shown = current(records);
+    let model = Model::new(&shown);
     let mut pictures = Vec::new();
     if let Some(picture) = round_trips(&model) {
         pictures.push(picture);
@@ -119,17 +121,18 @@ fn view_height(chart: &str) -> f64 {
 
 /// The page.
 pub fn markdown(records: &[Record]) -> String {
-    let model = Model::new(records);
+    let shown = current(records);
+    let model = Model::new(&shown);
     let subject = peers::name(&model.subject);
     let mut page = format!(
         "# Performance\n\nWhere {subject} stands, from stored runs of `taut perf`. This page is generated.\n\n"
     );
-    machine(&mut page, records);
+    machine(&mut page, &shown);
     for picture in pictures(records) {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
     not_ahead(&mut page, &model);
-    page += &published::section(records);
+    page += &published::section(&shown);
     page += "## Every line\n\n";
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
     page += "The floor is the same exchange without a middleware: a limit, not a rival.\n\n";
@@ -153,6 +156,14 @@ fn machine(page: &mut String, records: &[Record]) {
             run.id, run.cpu, run.cores, run.kernel, run.governor, run.taut, run.started, run.command
         );
     }
+    let mut versions: Vec<String> = Vec::new();
+    for record in records.iter().filter(|record| !record.version.is_empty()) {
+        let version = format!("{} {}", peers::name(peers::adapter(&record.peer)), record.version);
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    let _ = write!(page, "Measured: {}.\n\n", versions.join(", "));
 }
 
 fn not_ahead(page: &mut String, model: &Model) {
@@ -160,7 +171,13 @@ fn not_ahead(page: &mut String, model: &Model) {
     let rows = rows_not_ahead(model);
     let _ = write!(page, "## Where {subject} is not ahead\n\n");
     let behind = rows.iter().filter(|row| row.1.standing() == Standing::Behind).count();
-    let _ = write!(page, "{} comparisons, {behind} of them plainly behind. Worst first.\n\n", rows.len());
+    let all: usize =
+        model.groups.iter().map(|group| gains(model, group).iter().filter(|g| !g.is_floor()).count()).sum();
+    let _ = write!(
+        page,
+        "{} of {all} comparisons, {behind} of them plainly behind. Worst first. One round alone cannot tell.\n\n",
+        rows.len()
+    );
     if !rows.is_empty() {
         page.push_str("| measured | against | gain | p99 | max | |\n|---|---|--:|--:|--:|---|\n");
     }
@@ -226,8 +243,8 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
     let paced = group.key.rate_hz > 0.0 && group.lines.iter().any(|line| line.rtt_ns.is_some());
     let (head, columns) = match () {
         () if rates => ("samples | bytes | lost", 3),
-        () if paced => ("p50 | mean | p99 | p99.9 | p99.99 | max | max/mean", 7),
-        () => ("p50 | p99 | p99.99 | max", 4),
+        () if paced => ("n | p50 | mean | p99 | p99.9 | p99.99 | max | max/mean", 8),
+        () => ("n | p50 | p99 | p99.99 | max", 5),
     };
     let gain = format!("{} gains", peers::name(&model.subject));
     let _ = write!(page, "| size | peer | {head} | {gain} |\n|--:|---|{}--:|\n", "--:|".repeat(columns));
@@ -242,10 +259,15 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
                 line.lost
             ),
             Some(t) if paced => {
-                let all = [t.p50, t.mean, t.p99, t.p999, t.p9999, t.max].map(|ns| time(ns as f64));
-                format!("{} | {}", all.join(" | "), t.max_to_mean().map(times).unwrap_or_default())
+                let [p50, mean, p99, max] = [t.p50, t.mean, t.p99, t.max].map(|ns| time(ns as f64));
+                let (p999, p9999) = (rare(line, t.p999, 10_000), rare(line, t.p9999, 100_000));
+                let spread = t.max_to_mean().map(times).unwrap_or_default();
+                format!("{} | {p50} | {mean} | {p99} | {p999} | {p9999} | {max} | {spread}", taken(line))
             }
-            Some(t) => [t.p50, t.p99, t.p9999, t.max].map(|ns| time(ns as f64)).join(" | "),
+            Some(t) => {
+                let [p50, p99, max] = [t.p50, t.p99, t.max].map(|ns| time(ns as f64));
+                format!("{} | {p50} | {p99} | {} | {max}", taken(line), rare(line, t.p9999, 100_000))
+            }
             None => " | ".repeat(columns - 1),
         };
         let all = model::gains(model, group);
@@ -262,6 +284,17 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
             peers::name(&line.peer)
         );
     }
+}
+
+/// How many samples a line is of, and how many of them were lost.
+fn taken(line: &Record) -> String {
+    let lost = if line.lost > 0 { format!(", {} lost", thousands(line.lost)) } else { String::new() };
+    format!("{}{lost}", thousands(line.samples))
+}
+
+/// A percentile that takes so many samples to be more than the largest of them: ten beyond it.
+fn rare(line: &Record, ns: u64, least: u64) -> String {
+    if line.samples < least { "–".to_string() } else { time(ns as f64) }
 }
 
 fn memory_rows(page: &mut String, group: &Group) {

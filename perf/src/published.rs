@@ -98,7 +98,12 @@ fn row<'a>(
 /// A closed loop with the defaults of the workload.
 fn closed(record: &Record, workload: &str, transport: &str, bytes: u64) -> bool {
     let plain = record.rate_hz == 0.0 && record.pin == "none" && record.wait != "spin";
-    plain && record.workload == workload && record.transport == transport && record.size_bytes == bytes
+    let is_linked = record.case.split(' ').any(|word| word == "link");
+    plain
+        && !is_linked
+        && record.workload == workload
+        && record.transport == transport
+        && record.size_bytes == bytes
 }
 
 /// A: the bound at 1,000 samples a second.
@@ -116,9 +121,12 @@ fn bound() -> Vec<Row<'static>> {
     let long = |r: &Record| r.workload == "soak" && r.samples >= 1_000_000;
     rows.push(row("maximum of a million, 1,000/s", "XDP 211 µs, DPDK 194 µs", Figure::Max, long));
     rows.push(row("maximum / mean of a million", "2.6×", Figure::MaxToMean, long));
-    let rate = |r: &Record| closed(r, "throughput", "udp", 32) && r.qos.starts_with("reliable");
+    let rate =
+        |r: &Record| closed(r, "throughput", "udp", 32) && r.qos.starts_with("reliable") && r.case.is_empty();
     rows.push(row("rate of 32 B", "Cyclone DDS 167 k/s, DPDK 250 k/s", Figure::Samples, rate));
-    let wide = |r: &Record| closed(r, "throughput", "udp", 1_024) && r.qos.starts_with("reliable");
+    let wide = |r: &Record| {
+        closed(r, "throughput", "udp", 1_024) && r.qos.starts_with("reliable") && r.case.is_empty()
+    };
     rows.push(row("bandwidth of 1 KiB", "Cyclone DDS 170 MB/s, DPDK 250 MB/s", Figure::Bytes, wide));
     rows
 }
@@ -302,10 +310,10 @@ fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<String> {
         for peer in COLUMNS {
             let best = best(records, row, peer);
             used.extend(best.iter().map(|(record, _)| *record));
-            cells.push(best.map(|(_, text)| text));
+            cells.push(best.map(|(_, text)| text).or_else(|| failed(records, row, peer)));
         }
         // What the subject was not asked is no row: there is nothing to compare.
-        if cells[0].is_some() {
+        if cells.first().is_some_and(Option::is_some) {
             lines.push((row, cells));
         }
     }
@@ -354,6 +362,12 @@ fn best<'a>(records: &'a [Record], row: &Row, peer: &str) -> Option<(&'a Record,
     let shown = own.filter_map(|record| row.figure.of(record).map(|text| (record, text)));
     // The later of two equal ones, as on the rest of the page.
     shown.max_by(|a, b| merit(a.0).total_cmp(&merit(b.0)))
+}
+
+/// What is said of a peer that tried and failed.
+fn failed(records: &[Record], row: &Row, peer: &str) -> Option<String> {
+    let failed = |r: &&Record| matches!(r.outcome, Outcome::Failed(_)) && r.peer == peer && (row.is)(r);
+    records.iter().find(failed).map(|_| "failed".to_string())
 }
 
 /// By which of two lines of one peer the better is shown; times stand alone.

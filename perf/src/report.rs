@@ -5,6 +5,7 @@
 
 mod charts;
 mod choice;
+pub(crate) mod current;
 mod lines;
 pub(crate) mod model;
 pub(crate) mod peers;
@@ -21,6 +22,7 @@ pub(crate) use charts::{headline, rate_by_size, time_by_size};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::record::{Outcome, Record, Run};
+use crate::report::current::current;
 use crate::report::model::{Model, Standing, gains};
 
 /// A larger page is no pleasure on a phone. Charts over time, the heaviest part, give way.
@@ -28,9 +30,11 @@ const PAGE_MOST: usize = 2_000_000;
 
 /// The whole page.
 pub fn page(records: &[Record]) -> String {
-    let mut model = Model::new(records);
+    let shown = current(records);
+    let mut model = Model::new(&shown);
+    model.left_out = records.len() - shown.len();
     loop {
-        let page = draw(&model, records);
+        let page = draw(&model, &shown);
         if page.len() <= PAGE_MOST || model.series_most == 0 {
             return page;
         }
@@ -121,7 +125,7 @@ fn summary(model: &Model) -> Markup {
         }
         p.soft style="margin-top:12px" {
             (units::thousands(samples)) " samples. Each comparison is one line of one workload against one other peer, by its rounds, with 95 % confidence."
-            @if model.replaced > 0 { " " (model.replaced) " lines were measured more than once: the last one counts." }
+            @if model.left_out > 0 { " " (model.left_out) " lines are not shown, as a run with more peers or rounds, or a later one, has measured the same." }
         }
     }
 }

@@ -113,8 +113,11 @@ fn run_case(
         }
     }
     for round in 0..rounds {
-        for (entry, peer) in entries.iter().zip(&mut gathered) {
-            let Entry::Found(found) = entry else { continue };
+        // Another one begins each round: what one leaves behind does not always meet the same one.
+        for at in (0..entries.len()).map(|at| (at + round as usize) % entries.len()) {
+            let (Some(Entry::Found(found)), Some(peer)) = (entries.get(at), gathered.get_mut(at)) else {
+                continue;
+            };
             let planned = case.obstacle(found).is_none();
             if !peer.goes_on() {
                 if planned {

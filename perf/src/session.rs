@@ -203,14 +203,14 @@ impl<'a> Session<'a> {
     fn scheduling(&self, role: &str, cpu: usize) -> Vec<OsString> {
         let mut words = Vec::new();
         let generator = is_generator(role);
-        let cores = self.bench.cores();
+        let core = |number| self.bench.core(number);
         let cpus = match self.case.pin {
-            _ if generator => self.case.flood_cpu.map(|cpu| (cpu % cores).to_string()),
+            _ if generator => self.case.flood_cpu.map(|cpu| core(cpu).to_string()),
             Pin::None => None,
-            Pin::Same => Some("0".to_string()),
+            Pin::Same => Some(core(0).to_string()),
             // Two threads in one process: the system gives each its own while both are busy.
-            Pin::Split if role == "local" => Some(format!("0-{}", 1.min(cores - 1))),
-            Pin::Split => Some((cpu % cores).to_string()),
+            Pin::Split if role == "local" => Some(format!("{},{}", core(0), core(1))),
+            Pin::Split => Some(core(cpu).to_string()),
         };
         if let Some(priority) = self.case.fifo.filter(|_| !generator) {
             words.extend(["chrt".to_string(), "-f".to_string(), priority.to_string()]);

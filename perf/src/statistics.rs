@@ -70,7 +70,8 @@ impl Distribution {
         &self.rounds_p50
     }
 
-    /// The figures; `None` without a sample.
+    /// The figures, of all rounds together; but the median is what is typical of the rounds' medians, as ratios to others
+    /// are of those. `None` without a sample.
     pub fn times(&self) -> Option<Times> {
         if self.samples() == 0 {
             return None;
@@ -83,7 +84,7 @@ impl Distribution {
         Some(Times {
             min,
             mean: mean.round() as u64,
-            p50: at(0.5),
+            p50: typical(&self.rounds_p50).map_or(at(0.5), |median| median.round() as u64),
             p90: at(0.9),
             p99: at(0.99),
             p999: at(0.999),
@@ -159,6 +160,13 @@ pub fn paired_ratio(this: &[f64], that: &[f64]) -> Option<Estimate> {
     let (mean, variance) = mean_and_variance(&logs)?;
     let half = (logs.len() > 1).then(|| t_95(logs.len() - 1) * (variance / logs.len() as f64).sqrt());
     Some(estimate(mean, half))
+}
+
+/// What is typical of some rounds: the geometric mean of their values, as a round counts as much as another one in a ratio.
+/// 0 is a round that did not run. `None` without one that did.
+pub fn typical(rounds: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> = rounds.iter().filter(|value| **value > 0.0).map(|value| value.ln()).collect();
+    Some(mean_and_variance(&logs)?.0.exp())
 }
 
 /// This over that, of two runs: their rounds have no partners, so Welch's interval of the logarithms.

@@ -160,8 +160,10 @@ fn ns_to_fraction(ns: i64) -> u32 {
     u32::try_from(scaled).unwrap_or(u32::MAX)
 }
 
+/// To the nearest, as there are vendors that round fractions down: what they call 100 ms is no less than that.
 fn fraction_to_ns(fraction: u32) -> i64 {
-    ((u64::from(fraction) * NS_PER_S as u64) >> 32) as i64
+    let nearest = (u64::from(fraction) * NS_PER_S as u64 + (1 << 31)) >> 32;
+    (nearest as i64).min(NS_PER_S - 1)
 }
 
 #[cfg(test)]
@@ -175,6 +177,20 @@ mod tests {
             assert_eq!(Duration::from_wire(s, f), Some(Duration(ns)));
             assert_eq!(Timestamp::from_unix_ns(ns).to_unix_ns(), ns);
         }
+    }
+
+    #[test]
+    fn fractions_are_read_to_the_nearest_nanosecond() {
+        for (ms, down) in [(100, 0x1999_9999), (200, 858_993_459), (1, 4_294_967), (999, 4_290_672_328)] {
+            for fraction in [down, down + 1] {
+                assert_eq!(
+                    Duration::from_wire(3, fraction),
+                    Some(Duration::from_millis(3_000 + ms)),
+                    "{fraction}"
+                );
+            }
+        }
+        assert_eq!(Duration::from_wire(0, u32::MAX), Some(Duration(999_999_999)), "less than a second");
     }
 
     #[test]

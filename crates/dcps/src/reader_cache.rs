@@ -556,8 +556,11 @@ impl ReaderCache {
             no_writers_generations: instance.no_writers_generations,
         });
         instance.data_count += usize::from(valid);
+        let next = if before == NIL { instance.samples.head } else { self.in_instance.next(before) };
         self.in_instance.insert_after(&mut instance.samples, before, id);
-        self.arrival.push_back(&mut self.all, id);
+        // One that is older than others of its instance has its turn before them.
+        let turn = if next == NIL { self.all.tail } else { self.arrival.prev(next) };
+        self.arrival.insert_after(&mut self.all, turn, id);
         self.unread += 1;
         self.data_count += usize::from(valid);
         self.bytes += size;

@@ -485,6 +485,35 @@ fn by_source_timestamp() {
 }
 
 #[test]
+fn by_source_timestamp_however_it_is_taken() {
+    let qos = keep_all().destination_order(DestinationOrderKind::BySourceTimestamp);
+    let filled = || {
+        let mut rig = Rig::new(qos.clone());
+        // Of two instances: what is late of one of them stays behind what came of the other before.
+        for (key, seconds) in [(1, 30), (2, 5), (1, 10), (2, 4), (1, 20), (1, 40)] {
+            assert_eq!(rig.write_at(1, key, seconds), Insert::Stored);
+        }
+        rig
+    };
+    let seconds = |samples: Vec<Sample>| -> Vec<(InstanceHandle, u32)> {
+        let of = |sample: &Sample| {
+            (sample.info.instance_handle, sample.info.source_timestamp.map_or(0, |at| at.seconds))
+        };
+        samples.iter().map(of).collect()
+    };
+    let wanted = [(1, 10), (1, 20), (1, 30), (2, 4), (2, 5), (1, 40)].map(|(key, at)| (handle(key), at));
+    let mut rig = filled();
+    assert_eq!(seconds(std::iter::from_fn(|| rig.cache.take_next()).collect()), wanted);
+    let mut rig = filled();
+    rig.cache.set_presentation(&Presentation {
+        access_scope: PresentationAccessScopeKind::Topic,
+        coherent_access: false,
+        ordered_access: true,
+    });
+    assert_eq!(seconds(rig.take()), wanted);
+}
+
+#[test]
 fn by_source_timestamp_an_old_sample_does_not_revive() {
     let qos = keep_all().destination_order(DestinationOrderKind::BySourceTimestamp);
     let mut rig = Rig::new(qos);

@@ -51,15 +51,15 @@ fn participant() -> Participant {
 
 /// An announcement of another participant, which names these addresses.
 fn other_at(addresses: &[Locator]) -> Frame {
-    announcement_at(OTHER, OTHER, addresses)
+    announcement_at(OTHER, OTHER, addresses, "")
 }
 
 /// A message from `header` in which, by INFO_SRC, `source` announces itself to this participant.
 fn announcement(header: GuidPrefix, source: GuidPrefix) -> Frame {
-    announcement_at(header, source, &[ADDRESS])
+    announcement_at(header, source, &[ADDRESS], "")
 }
 
-fn announcement_at(header: GuidPrefix, source: GuidPrefix, addresses: &[Locator]) -> Frame {
+fn announcement_at(header: GuidPrefix, source: GuidPrefix, addresses: &[Locator], tag: &str) -> Frame {
     let mut message = Vec::new();
     write_message_header(&mut message, header);
     let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
@@ -72,6 +72,7 @@ fn announcement_at(header: GuidPrefix, source: GuidPrefix, addresses: &[Locator]
         default_unicast: addresses.to_vec(),
         builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
             | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
+        domain_tag: tag.into(),
         ..ParticipantData::default()
     };
     data.write(&mut payload);
@@ -116,6 +117,14 @@ fn nobody_makes_a_participant_its_own_peer() {
     assert_eq!(participant.counters().reflected, 2);
     participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut Nowhere);
     assert_eq!(participant.database().peers().count(), 1);
+}
+
+#[test]
+fn a_domain_with_a_tag_is_another_one() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement_at(OTHER, OTHER, &[ADDRESS], "night"), &mut Nowhere);
+    assert_eq!(participant.database().peers().count(), 0);
+    assert_eq!(participant.counters().foreign_domain, 1);
 }
 
 #[test]

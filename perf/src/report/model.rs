@@ -39,7 +39,7 @@ pub(crate) fn subscribers(record: &Record) -> Option<f64> {
 }
 
 impl Key {
-    fn of(record: &Record) -> Key {
+    pub(crate) fn of(record: &Record) -> Key {
         let is_axis = |word: &&str| word.split('=').next() == Some(AXIS);
         // The cases of interference are what is compared, and some of them pin or spin.
         let by_case = record.workload == "interference";
@@ -86,8 +86,8 @@ impl Key {
 pub(crate) struct Model<'a> {
     pub(crate) groups: Vec<Group<'a>>,
     pub(crate) subject: String,
-    /// Lines that a later one of the same peer and conditions replaced.
-    pub(crate) replaced: usize,
+    /// Lines that are not shown, as another run has measured the same.
+    pub(crate) left_out: usize,
     /// Charts over time that the page has room for.
     pub(crate) series_most: usize,
 }
@@ -97,9 +97,9 @@ pub(crate) struct Model<'a> {
 const SERIES_MOST: usize = 60;
 
 impl<'a> Model<'a> {
+    /// Of the lines that count: see [`crate::report::current`].
     pub(crate) fn new(records: &'a [Record]) -> Model<'a> {
         let mut groups: Vec<Group> = Vec::new();
-        let mut replaced = 0;
         for record in records {
             let key = Key::of(record);
             let group = match groups.iter_mut().find(|group| group.key == key) {
@@ -109,19 +109,13 @@ impl<'a> Model<'a> {
                     groups.last_mut().expect("just pushed")
                 }
             };
-            match group.lines.iter_mut().find(|other| same_line(other, record)) {
-                Some(other) => {
-                    *other = record;
-                    replaced += 1;
-                }
-                None => group.lines.push(record),
-            }
+            group.lines.push(record);
         }
         for group in &mut groups {
             group.lines.sort_by_key(|line| (peers::order(&line.peer), line.size_bytes));
         }
         let subject = subject(records);
-        let mut model = Model { groups, subject, replaced, series_most: SERIES_MOST };
+        let mut model = Model { groups, subject, left_out: 0, series_most: SERIES_MOST };
         model.name_groups();
         model
     }
@@ -174,7 +168,7 @@ pub(crate) fn same_line(a: &Record, b: &Record) -> bool {
         && a.case == b.case
 }
 
-fn subject(records: &[Record]) -> String {
+pub(crate) fn subject(records: &[Record]) -> String {
     let mut names: Vec<&str> = records.iter().map(|record| peers::adapter(&record.peer)).collect();
     names.sort_by_key(|name| peers::order(name));
     let rival = names.iter().find(|name| **name == "taut" || **name != "floor");
@@ -222,6 +216,17 @@ pub(crate) fn main_times(record: &Record) -> Option<&Times> {
         "discovery" => record.matched_ns.as_ref(),
         "throughput" | "fanout" => record.one_way_ns.as_ref(),
         _ => record.rtt_ns.as_ref().or(record.one_way_ns.as_ref()),
+    }
+}
+
+/// The same, to be set.
+pub(crate) fn main_times_mut(record: &mut Record) -> Option<&mut Times> {
+    match record.workload.as_str() {
+        "write" => record.write_ns.as_mut(),
+        "cdr" => record.encode_ns.as_mut(),
+        "discovery" => record.matched_ns.as_mut(),
+        "throughput" | "fanout" => record.one_way_ns.as_mut(),
+        _ => record.rtt_ns.as_mut().or(record.one_way_ns.as_mut()),
     }
 }
 

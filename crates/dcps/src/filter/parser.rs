@@ -104,11 +104,14 @@ impl<K: Fn(&[Step]) -> Option<FieldKind>> Parser<'_, K> {
                     (at, _) => return Err((at, "AND is expected: BETWEEN low AND high".into())),
                 }
                 let high = self.operand()?;
-                let inside = Node::All(vec![
-                    Node::Compare(left.clone(), Relation::GreaterOrEqual, low),
-                    Node::Compare(left, Relation::LessOrEqual, high),
-                ]);
-                Ok(if negated { Node::Not(Box::new(inside)) } else { inside })
+                // One comparison in the grammar: what a sample has not is neither between nor not between.
+                Ok(if negated {
+                    let below = Node::Compare(left.clone(), Relation::Less, low);
+                    Node::Any(vec![below, Node::Compare(left, Relation::Greater, high)])
+                } else {
+                    let above = Node::Compare(left.clone(), Relation::GreaterOrEqual, low);
+                    Node::All(vec![above, Node::Compare(left, Relation::LessOrEqual, high)])
+                })
             }
             (_, Token::Relation(relation)) if !negated => {
                 let right = self.operand()?;

@@ -88,6 +88,8 @@ fn what_does_not_hold() {
         "name LIKE 'boiler_'",
         "color = 'RED'",
         "x NOT BETWEEN 1 AND 10",
+        "list[2] BETWEEN 1 AND 2",
+        "list[2] NOT BETWEEN 1 AND 2",
         "NOT (x = 7)",
     ] {
         assert!(!passes(text, &[]), "{text}");

@@ -182,7 +182,9 @@ impl Participant {
         if data.guid_prefix != source.prefix {
             return bump(&mut self.counters.foreign_guid);
         }
-        if data.domain_id.is_some_and(|domain| domain != self.config.domain_id) {
+        // RTPS 2.5 §9.6.2.2: those of a domain with a tag are a domain of their own, and this side has none.
+        if data.domain_id.is_some_and(|domain| domain != self.config.domain_id) || !data.domain_tag.is_empty()
+        {
             return bump(&mut self.counters.foreign_domain);
         }
         self.count_unusable(&data);
