@@ -59,7 +59,7 @@ pub const UNSENT_CHANGES: usize = 1_024;
 /// sample wait.
 pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(10);
 /// In a long row of single datagrams a heartbeat rides behind one at most this often. Lower costs both sides of a quick
-/// exchange some 5 % of their time, higher lets what is lost in the midst of it wait.
+/// exchange some 3 % of their time, higher lets what is lost in the midst of it wait.
 pub const HEARTBEAT_RIDES: Duration = Duration::from_micros(200);
 /// So many datagrams in a row have one each. Lower leaves what is lost at the end of a short burst to the timer, higher
 /// is worth less to an exchange that lasts.

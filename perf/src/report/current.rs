@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Outcome, Record};
-use crate::report::model::{Key, is_rate, main_times_mut, same_line};
+use crate::record::{Outcome, Record, Times};
+use crate::report::model::{Key, same_line};
 use crate::statistics::typical;
 
 /// What a run has of a case.
@@ -54,12 +54,21 @@ fn case_of(record: &Record) -> String {
 /// The line with the median that its gains are of: runs of before had that of all samples of all rounds.
 fn settled(record: &Record) -> Record {
     let mut record = record.clone();
-    if let Some(median) = typical(&record.round_values).filter(|_| !is_rate(&record))
-        && let Some(times) = main_times_mut(&mut record)
-    {
+    if let Some((median, times)) = typical(&record.round_values).zip(compared_mut(&mut record)) {
         times.p50 = median.round() as u64;
     }
     record
+}
+
+/// The times that the values of the rounds are medians of. Of coding those are of encode and decode together, which no line
+/// has; of streams they are rates.
+fn compared_mut(record: &mut Record) -> Option<&mut Times> {
+    match record.workload.as_str() {
+        "cdr" | "throughput" | "fanout" => None,
+        "write" => record.write_ns.as_mut(),
+        "discovery" => record.matched_ns.as_mut(),
+        _ => record.rtt_ns.as_mut().or(record.one_way_ns.as_mut()),
+    }
 }
 
 #[cfg(test)]
@@ -107,5 +116,12 @@ mod tests {
     fn the_median_is_that_of_the_gains() {
         let shown = current(&[line("a", "taut", &[10.0, 0.0, 1_000.0])]);
         assert_eq!(shown[0].rtt_ns.unwrap().p50, 100, "a round that did not run does not count");
+    }
+
+    #[test]
+    fn encode_keeps_its_median_though_gains_are_of_both_ways() {
+        let trip = line("a", "taut", &[13.0, 15.0]);
+        let coding = Record { workload: "cdr".into(), encode_ns: trip.rtt_ns, rtt_ns: None, ..trip };
+        assert_eq!(current(&[coding])[0].encode_ns.unwrap().p50, 1);
     }
 }

@@ -219,17 +219,6 @@ pub(crate) fn main_times(record: &Record) -> Option<&Times> {
     }
 }
 
-/// The same, to be set.
-pub(crate) fn main_times_mut(record: &mut Record) -> Option<&mut Times> {
-    match record.workload.as_str() {
-        "write" => record.write_ns.as_mut(),
-        "cdr" => record.encode_ns.as_mut(),
-        "discovery" => record.matched_ns.as_mut(),
-        "throughput" | "fanout" => record.one_way_ns.as_mut(),
-        _ => record.rtt_ns.as_mut().or(record.one_way_ns.as_mut()),
-    }
-}
-
 /// Is more better: are the values of its rounds rates.
 pub(crate) fn is_rate(record: &Record) -> bool {
     matches!(record.workload.as_str(), "throughput" | "fanout") && record.samples_per_s.is_some()
