@@ -111,23 +111,22 @@ impl Executor {
         });
     }
 
-    /// Takes the next sample that was not read before and gives it to `out`, which is called with the
-    /// door's lock: it hands a large sample on. *Cost*: the lock.
-    #[inline]
-    pub fn take_next<R>(&self, door: &Door, out: impl FnOnce(Taken<'_>) -> R) -> Option<R> {
+    /// Takes the next sample that was not read before and gives it to `out`, which is called once, with the
+    /// door's lock: it hands a large sample on. `false` if there is none. *Cost*: the lock.
+    pub fn take_next(&self, door: &Door, out: &mut dyn FnMut(Taken<'_>)) -> bool {
         let (mut side, mut pulled) = (door.side(), Pulled::default());
         match side.pass_next(&mut pulled, out) {
-            Passed::On(taken) => {
+            Passed::On(()) => {
                 drop(side);
                 self.tell(door, pulled);
-                Some(taken)
+                true
             }
-            Passed::Nothing => None,
+            Passed::Nothing => false,
             Passed::Not(out) => {
                 tell_wall_clock(&mut side);
                 pulled.add(side.refill(monotonic_now));
-                let taken = side.take_next_with(monotonic_now, out);
-                self.leave(door, side, pulled, taken.is_some());
+                let taken = side.take_next_with(monotonic_now, out).is_some();
+                self.leave(door, side, pulled, taken);
                 taken
             }
         }

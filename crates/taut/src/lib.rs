@@ -42,6 +42,8 @@ mod reader;
 mod report;
 mod stream;
 mod topic;
+mod untyped_reader;
+mod untyped_writer;
 mod writer;
 
 pub use builtin::{EndpointKind, EndpointSummary, LocalMatch, ParticipantSummary};

@@ -15,6 +15,7 @@ use taut_exec::{Memory, Moment};
 use taut_mem::lane::Short;
 
 use crate::erase::refused;
+use crate::untyped_reader::{UntypedReader, warn_of_other_type};
 use crate::{DataReader, DataWriter};
 
 /// Bytes of the encapsulation header. *Source*: RTPS 2.5 §10.2.
@@ -35,7 +36,7 @@ impl<'w, T: DdsType> Lent<'w, T> {
         let all = len.next_multiple_of(4);
         let memory = match Short::zeros(all).filter(|_| align <= Short::ALIGN) {
             Some(short) => Memory::Short(short),
-            None => writer.lend(all)?,
+            None => writer.untyped.lend(all)?,
         };
         Ok(Lent { writer, memory: Some(memory), len })
     }
@@ -52,21 +53,22 @@ impl<'w, T: DdsType> Lent<'w, T> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
         let end = self.len.next_multiple_of(4);
         let padding = end - self.len;
-        let id = Encapsulation::new(self.writer.representation(), Endian::NATIVE, T::EXTENSIBILITY).id();
+        let id =
+            Encapsulation::new(self.writer.untyped.representation, Endian::NATIVE, T::EXTENSIBILITY).id();
         if let Some(header) = memory.get_mut(..HEADER) {
             header.copy_from_slice(&[0, id, 0, padding as u8]);
         }
         if let Some(rest) = memory.get_mut(self.len..end) {
             rest.fill(0);
         }
-        self.writer.publish_loan(instance, memory, end, moment)
+        self.writer.untyped.publish_loan(instance, memory, end, moment)
     }
 }
 
 impl<T: DdsType> Drop for Lent<'_, T> {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take() {
-            self.writer.take_back(memory);
+            self.writer.untyped.take_back(memory);
         }
     }
 }
@@ -134,7 +136,7 @@ impl<T: DdsType> LoanBytes<'_, T> {
 
 /// The value in a loan.
 fn decode<T: DdsType>(lent: &Lent<'_, T>) -> Result<T> {
-    let mut input = taut_cdr::Decoder::new(lent.body(), lent.writer.representation(), Endian::NATIVE);
+    let mut input = taut_cdr::Decoder::new(lent.body(), lent.writer.untyped.representation, Endian::NATIVE);
     T::decode(&mut input).map_err(refused::<T>)
 }
 
@@ -202,7 +204,7 @@ impl<T: DdsType> DataWriter<T> {
         let instance = self.register_instance(head)?;
         let mut body = Vec::new();
         let encoded =
-            taut_cdr::append(&mut body, self.representation(), Endian::NATIVE, |out| head.encode(out));
+            taut_cdr::append(&mut body, self.untyped.representation, Endian::NATIVE, |out| head.encode(out));
         encoded.map_err(refused::<T>)?;
         let fits = |what: &str| Error::BadParameter(format!("{}: {what}", T::TYPE_NAME));
         let Some(at) = body.len().checked_sub(4).filter(|_| T::EXTENSIBILITY == Extensibility::Final) else {
@@ -241,7 +243,7 @@ impl<T: DdsType> DataWriter<T> {
         one.resize(one.len() + size_of::<P>(), 0);
         let decodes = |len: usize| {
             let bytes = one.get(..len).unwrap_or_default();
-            T::decode(&mut taut_cdr::Decoder::new(bytes, self.representation(), Endian::NATIVE)).is_ok()
+            T::decode(&mut taut_cdr::Decoder::new(bytes, self.untyped.representation, Endian::NATIVE)).is_ok()
         };
         if decodes(body.len() + size_of::<P>()) && !decodes(body.len() + size_of::<P>() - 1) {
             return Ok(());
@@ -335,13 +337,11 @@ impl<T: DdsType + Plain> DataReader<T> {
     /// *Cost*: no copy and no allocation for what came from this machine or in this machine's byte order;
     /// one of each otherwise.
     pub fn take_view(&self) -> Result<Option<View<T>>> {
+        let UntypedReader { executor, door, .. } = &self.untyped;
         let mut view = None;
-        while let Some(()) = self.executor.take_next(&self.door, |taken| view = View::of(taken)) {
-            if view.is_some() {
-                return Ok(view);
-            }
-            log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
+        while executor.take_next(door, &mut |taken| view = View::of(taken)) && view.is_none() {
+            warn_of_other_type(T::TYPE_NAME);
         }
-        Ok(None)
+        Ok(view)
     }
 }

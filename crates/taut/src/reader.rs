@@ -3,19 +3,18 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use taut_base::{Duration, Error, Guid, Result};
+use taut_base::{Duration, Guid, Result};
 use taut_cdr::DdsType;
 use taut_dcps::{
-    Endpoint, Entity, LivelinessChangedStatus, PayloadKind, RequestedDeadlineMissedStatus,
-    RequestedIncompatibleQosStatus, SampleAnatomy, SampleInfo, SampleLostStatus, SampleRejectedStatus,
-    Selection, StatusMask, SubscriptionMatchedStatus,
+    LivelinessChangedStatus, PayloadKind, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
+    SampleAnatomy, SampleInfo, SampleLostStatus, SampleRejectedStatus, Selection, StatusMask,
+    SubscriptionMatchedStatus,
 };
-use taut_exec::{Door, Executor, ends};
-use taut_qos::{DataReaderQos, SubscriberQos};
-use taut_rtps::ReaderIndex;
+use taut_exec::{Door, Executor};
+use taut_qos::DataReaderQos;
 
-use crate::participant::{DomainParticipant, wait_for};
 use crate::stream::Samples;
+use crate::untyped_reader::{self, UntypedReader};
 
 /// One sample as the application gets it.
 #[derive(Clone, Debug)]
@@ -30,11 +29,7 @@ pub struct Sample<T> {
 
 /// Reads samples of a topic.
 pub struct DataReader<T> {
-    pub(crate) executor: Arc<Executor>,
-    pub(crate) index: ReaderIndex,
-    pub(crate) door: Arc<Door>,
-    guid: Guid,
-    qos: DataReaderQos,
+    pub(crate) untyped: UntypedReader,
     of: PhantomData<fn() -> T>,
 }
 
@@ -56,75 +51,25 @@ fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
     decode(&sample.payload, sample.payload_kind, &sample.info)
 }
 
-/// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
-/// them out. A longer one would hold up who delivers to the reader.
-const DECODED_AT_ONCE: usize = 1_024;
-
 /// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
-#[inline]
 pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door) -> Option<Sample<T>> {
     // One place for it, which the caller has: a sample may be long.
     let mut sample = None;
-    while take_one(executor, door, &mut sample) && sample.is_none() {
-        log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
-    }
+    untyped_reader::take_next(executor, door, T::TYPE_NAME, &mut |payload, kind, info| {
+        sample = decode(payload, kind, info);
+        sample.is_some()
+    });
     sample
 }
 
-/// The same into `sample`, which stays as it is if it is none of the type. `false` if there is none.
-#[inline]
-fn take_one<T: DdsType>(executor: &Executor, door: &Door, sample: &mut Option<Sample<T>>) -> bool {
-    let mut large = None;
-    let taken = executor.take_next(door, |taken| {
-        if taken.payload.len() <= DECODED_AT_ONCE {
-            *sample = decode(taken.payload, taken.payload_kind, taken.info);
-        } else {
-            large = Some(taken.keep());
-        }
-    });
-    if let Some(large) = large {
-        *sample = decode_sample(large);
-    }
-    taken.is_some()
-}
-
-/// A new reader without its type: made by the same code for all types.
-pub(crate) struct Opened {
-    executor: Arc<Executor>,
-    index: ReaderIndex,
-    door: Arc<Door>,
-    guid: Guid,
-    qos: DataReaderQos,
-}
-
-impl Opened {
-    #[inline(never)]
-    pub(crate) fn new(
-        participant: &DomainParticipant,
-        endpoint: Endpoint<DataReaderQos, SubscriberQos>,
-    ) -> Result<Opened> {
-        endpoint.qos.check()?;
-        endpoint.group.check()?;
-        let executor = Arc::clone(&participant.executor);
-        let qos = endpoint.qos.clone();
-        let (index, guid) = executor.with(|participant, now| {
-            let index = participant.create_reader(now, endpoint);
-            (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
-        });
-        let door = executor.door(index).expect("invariant: the reader was just created");
-        Ok(Opened { executor, index, door, guid, qos })
-    }
-}
-
 impl<T: DdsType> DataReader<T> {
-    pub(crate) fn of(opened: Opened) -> DataReader<T> {
-        let Opened { executor, index, door, guid, qos } = opened;
-        DataReader { executor, index, door, guid, qos, of: PhantomData }
+    pub(crate) fn of(untyped: UntypedReader) -> DataReader<T> {
+        DataReader { untyped, of: PhantomData }
     }
 
     /// Takes the next sample, if there is one.
     pub fn take_next(&self) -> Result<Option<Sample<T>>> {
-        Ok(take_next(&self.executor, &self.door))
+        Ok(take_next(&self.untyped.executor, &self.untyped.door))
     }
 
     /// Takes the next sample into a value, whose strings and sequences keep their memory. It keeps what it has
@@ -132,27 +77,13 @@ impl<T: DdsType> DataReader<T> {
     ///
     /// *Cost*: one copy; allocates for what has grown only.
     pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
-        let mut decode = |payload: &[u8], info: &SampleInfo| {
+        let (UntypedReader { executor, door, .. }, mut taken) = (&self.untyped, None);
+        untyped_reader::take_next(executor, door, T::TYPE_NAME, &mut |payload, _, info| {
             let decoded = !info.valid_data || taut_cdr::from_payload_into(payload, into).is_ok();
-            decoded.then_some(*info)
-        };
-        loop {
-            let (mut info, mut large) = (None, None);
-            let taken = self.executor.take_next(&self.door, |taken| {
-                if taken.payload.len() <= DECODED_AT_ONCE {
-                    info = decode(taken.payload, taken.info);
-                } else {
-                    large = Some(taken.keep());
-                }
-            });
-            if let Some(large) = large {
-                info = decode(&large.payload, &large.info);
-            }
-            if taken.is_none() || info.is_some() {
-                return Ok(info);
-            }
-            log::warn!("a sample is not a {}: it was dropped", T::TYPE_NAME);
-        }
+            taken = decoded.then_some(*info);
+            decoded
+        });
+        Ok(taken)
     }
 
     /// Takes all samples.
@@ -162,9 +93,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the samples of a selection.
     pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        let mut samples = Vec::new();
-        self.executor.take(&self.door, selection, |sample| samples.push(sample));
-        Ok(samples.into_iter().filter_map(decode_sample).collect())
+        Ok(self.untyped.take(selection).into_iter().filter_map(decode_sample).collect())
     }
 
     /// Reads all samples that were not read before; they stay.
@@ -174,9 +103,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Reads the samples of a selection; they stay.
     pub fn read_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        let mut samples = Vec::new();
-        self.executor.read(&self.door, selection, |sample| samples.push(sample));
-        Ok(samples.into_iter().filter_map(decode_sample).collect())
+        Ok(self.untyped.read(selection).into_iter().filter_map(decode_sample).collect())
     }
 
     /// Waits until there is a sample that was not read. It looks for up to `Config::spin` first, if samples come
@@ -184,12 +111,7 @@ impl<T: DdsType> DataReader<T> {
     ///
     /// *Errors*: [`crate::Error::Timeout`]; [`crate::Error::PreconditionNotMet`] from a listener.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<()> {
-        self.executor.may_wait()?;
-        if self.executor.wait_unread(&self.door, ends(timeout.into())) {
-            Ok(())
-        } else {
-            Err(Error::timeout())
-        }
+        self.untyped.wait(timeout.into())
     }
 
     /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`].
@@ -199,12 +121,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Waits until `count` writers are matched.
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
-        let index = self.index;
-        wait_for(&self.executor, timeout.into(), |participant, _| {
-            let matched =
-                participant.reader(index).map_or(0, |reader| reader.subscription_matched.current_count);
-            matched as usize >= count
-        })
+        self.untyped.wait_matched_count(count, timeout.into())
     }
 
     /// Where the latency of the last samples went, as many as [`crate::Config::anatomy`] says, oldest first: those that
@@ -233,12 +150,12 @@ impl<T: DdsType> DataReader<T> {
     /// # }
     /// ```
     pub fn anatomy(&self) -> Vec<SampleAnatomy> {
-        self.executor.anatomies(&self.door)
+        self.untyped.executor.anatomies(&self.untyped.door)
     }
 
     /// The same for one sample; `None` if that is not, or no longer, remembered.
     pub fn anatomy_of(&self, info: &SampleInfo) -> Option<SampleAnatomy> {
-        self.executor.anatomy_of(&self.door, info)
+        self.untyped.executor.anatomy_of(&self.untyped.door, info)
     }
 
     /// The samples as an asynchronous stream, for any runtime.
@@ -250,8 +167,8 @@ impl<T: DdsType> DataReader<T> {
     /// thread of yours, within any call of this participant, so take no lock in it that you hold around one.
     /// One that panics is called no more; the log says so.
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
-        let executor = Arc::downgrade(&self.executor);
-        let door = Arc::clone(&self.door);
+        let executor = Arc::downgrade(&self.untyped.executor);
+        let door = Arc::clone(&self.untyped.door);
         self.set_listener(move |kinds| {
             let Some(executor) = executor.upgrade().filter(|_| kinds.intersects(StatusMask::DATA_AVAILABLE))
             else {
@@ -265,63 +182,46 @@ impl<T: DdsType> DataReader<T> {
 
     /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
-        if !self.executor.set_listener(Entity::Reader(self.index), Some(Box::new(listener))) {
-            self.executor.watch(&self.door);
-        }
+        self.untyped.set_listener(Box::new(listener));
     }
 
     /// SUBSCRIPTION_MATCHED; its changes count from 0 again.
     pub fn subscription_matched_status(&self) -> SubscriptionMatchedStatus {
-        self.status(|reader| reader.subscription_matched.take())
+        self.untyped.status(|reader| reader.subscription_matched.take())
     }
 
     /// REQUESTED_INCOMPATIBLE_QOS, with both values of each policy; its changes count from 0 again.
     pub fn requested_incompatible_qos_status(&self) -> RequestedIncompatibleQosStatus {
-        self.status(|reader| reader.requested_incompatible_qos.take())
+        self.untyped.status(|reader| reader.requested_incompatible_qos.take())
     }
 
     /// LIVELINESS_CHANGED; its changes count from 0 again.
     pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
-        self.status(|reader| reader.liveliness_changed.take())
+        self.untyped.status(|reader| reader.liveliness_changed.take())
     }
 
     /// REQUESTED_DEADLINE_MISSED; its changes count from 0 again.
     pub fn requested_deadline_missed_status(&self) -> RequestedDeadlineMissedStatus {
-        self.status(|reader| reader.requested_deadline_missed.take())
+        self.untyped.status(|reader| reader.requested_deadline_missed.take())
     }
 
     /// SAMPLE_LOST; its changes count from 0 again.
     pub fn sample_lost_status(&self) -> SampleLostStatus {
-        self.side_status(|side| side.sample_lost.take())
+        self.untyped.side_status(|side| side.sample_lost.take())
     }
 
     /// SAMPLE_REJECTED; its changes count from 0 again.
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
-        self.side_status(|side| side.sample_rejected.take())
-    }
-
-    fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataReader) -> S) -> S {
-        self.executor.look(|participant, _| participant.reader_mut(self.index).map(take).unwrap_or_default())
-    }
-
-    fn side_status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::ReaderSide) -> S) -> S {
-        self.executor.look(|participant, _| participant.at_side(self.index, take).unwrap_or_default())
+        self.untyped.side_status(|side| side.sample_rejected.take())
     }
 
     /// Its GUID.
     pub fn guid(&self) -> Guid {
-        self.guid
+        self.untyped.guid
     }
 
     /// Its QoS.
     pub fn qos(&self) -> &DataReaderQos {
-        &self.qos
-    }
-}
-
-impl<T> Drop for DataReader<T> {
-    fn drop(&mut self) {
-        self.executor.remove_hooks(Entity::Reader(self.index));
-        self.executor.with(|participant, now| participant.delete_reader(now, self.index));
+        &self.untyped.qos
     }
 }

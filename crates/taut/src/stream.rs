@@ -9,6 +9,7 @@ use taut_dcps::Entity;
 use taut_exec::Waits;
 
 use crate::reader::{DataReader, Sample, take_next};
+use crate::untyped_reader::UntypedReader;
 
 /// Takes one sample after the other. It ends where it would wait within a listener, whose thread would have to bring
 /// what it waits for, and says so in the log; it never does elsewhere.
@@ -19,15 +20,17 @@ pub struct Samples<'a, T> {
 
 impl<'a, T: DdsType> Samples<'a, T> {
     pub(crate) fn new(reader: &'a DataReader<T>) -> Samples<'a, T> {
-        reader.executor.watch(&reader.door);
-        Samples { reader, waits: reader.executor.waits(Entity::Reader(reader.index)) }
+        let UntypedReader { executor, index, door, .. } = &reader.untyped;
+        executor.watch(door);
+        Samples { reader, waits: executor.waits(Entity::Reader(*index)) }
     }
 }
 
 impl<T> Drop for Samples<'_, T> {
     fn drop(&mut self) {
-        self.reader.executor.forget_waker(&self.waits);
-        self.reader.executor.unwatch(&self.reader.door);
+        let UntypedReader { executor, door, .. } = &self.reader.untyped;
+        executor.forget_waker(&self.waits);
+        executor.unwatch(door);
     }
 }
 
@@ -35,7 +38,7 @@ impl<T: DdsType> Stream for Samples<'_, T> {
     type Item = Sample<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Sample<T>>> {
-        let DataReader { executor, door, .. } = self.reader;
+        let UntypedReader { executor, door, .. } = &self.reader.untyped;
         // Registered before the look: a sample that comes in between wakes the task.
         executor.register_waker(&self.waits, context.waker());
         match take_next(executor, door) {

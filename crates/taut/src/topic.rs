@@ -8,8 +8,8 @@ use taut_dcps::{ContentFilter, Endpoint, TypeSupport};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, Qos, SubscriberQos, TopicQos};
 
 use crate::erase::type_support;
-use crate::reader::Opened as OpenedReader;
-use crate::writer::Opened as OpenedWriter;
+use crate::untyped_reader::UntypedReader;
+use crate::untyped_writer::UntypedWriter;
 use crate::{ContentFilteredTopic, DataReader, DataWriter, DomainParticipant};
 
 /// A topic of a participant.
@@ -88,7 +88,7 @@ impl<T: DdsType> Topic<T> {
     pub fn writer(&self, qos: impl Into<WriterQos>) -> Result<DataWriter<T>> {
         let WriterQos { qos, publisher } = qos.into();
         let endpoint = self.endpoint(qos, publisher);
-        Ok(DataWriter::of(OpenedWriter::new(&self.participant, endpoint)?))
+        Ok(DataWriter::of(UntypedWriter::new(&self.participant, endpoint)?))
     }
 
     /// A reader. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
@@ -104,7 +104,7 @@ impl<T: DdsType> Topic<T> {
         let ReaderQos { qos, subscriber } = qos.into();
         let mut endpoint = self.endpoint(qos, subscriber);
         endpoint.type_support.filter = filter;
-        Ok(DataReader::of(OpenedReader::new(&self.participant, endpoint)?))
+        Ok(DataReader::of(UntypedReader::new(&self.participant, endpoint)?))
     }
 
     /// The samples of this topic for which `expression` holds, with `%0`, `%1` … standing for `parameters`.

@@ -1,32 +1,21 @@
 //! DataWriter. DCPS 1.4 §2.2.2.4.2.
 
-use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
-use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Time, Timestamp};
-use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher, Representation};
+use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Timestamp};
+use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher};
 use taut_dcps::{
-    Endpoint, Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
     PublicationMatchedStatus, SlowReaderStatus, StatusMask,
 };
-use taut_exec::{Call, Executor, Memory, Moment, Outlet, Patience, Payload, SlowReader, monotonic_now};
+use taut_exec::{Call, Moment, Outlet, Payload, SlowReader};
 use taut_mem::Pool;
-use taut_qos::{DataWriterQos, DurabilityKind, History, PublisherQos, ReliabilityKind};
-use taut_rtps::WriterIndex;
+use taut_qos::DataWriterQos;
 use taut_rtps::history_cache::ChangeKind;
 
-use crate::erase::{refused, representation};
+use crate::erase::refused;
 use crate::instances::Instances;
-use crate::participant::{DomainParticipant, wait_for};
-
-/// The capacity that a writer's buffers start with, and how many of them it remembers. More of them
-/// cost memory, fewer make a deep history allocate.
-const POOL: (usize, usize) = (512, 2_048);
-
-/// The longest that the end of a writer waits for acknowledgements. Lower loses the last samples of a
-/// program that writes and ends, higher delays one whose readers hang.
-const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
+use crate::untyped_writer::{Tools, UntypedWriter};
 
 /// Writes samples of a topic.
 ///
@@ -39,61 +28,13 @@ const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
 /// warm; to readers of this machine no lock and no system call unless one sleeps; over the network one lock
 /// (the participant's token) and one system call for each destination.
 pub struct DataWriter<T> {
-    executor: Arc<Executor>,
-    index: WriterIndex,
-    guid: Guid,
-    qos: DataWriterQos,
-    representation: Representation,
-    tools: RefCell<Tools>,
+    pub(crate) untyped: UntypedWriter,
     of: PhantomData<fn(T)>,
 }
 
-/// What only the writer's thread works with.
-struct Tools {
-    pool: Pool,
-    hasher: KeyHasher,
-    outlet: Outlet,
-    instances: Instances,
-}
-
-/// A new writer without its type: made by the same code for all types.
-pub(crate) struct Opened {
-    executor: Arc<Executor>,
-    index: WriterIndex,
-    guid: Guid,
-    qos: DataWriterQos,
-    representation: Representation,
-    tools: Tools,
-}
-
-impl Opened {
-    #[inline(never)]
-    pub(crate) fn new(
-        participant: &DomainParticipant,
-        endpoint: Endpoint<DataWriterQos, PublisherQos>,
-    ) -> Result<Opened> {
-        endpoint.qos.check()?;
-        endpoint.group.check()?;
-        let executor = Arc::clone(&participant.executor);
-        let qos = endpoint.qos.clone();
-        let representation = representation(&qos.representation)?;
-        let (index, guid) = executor.with(|participant, now| {
-            let index = participant.create_writer(now, endpoint);
-            (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
-        });
-        let outlet = executor.outlet(index, &qos);
-        let outlet = outlet.expect("invariant: the writer was just created");
-        let pool = Pool::new(POOL.0, POOL.1).over(executor.chunks());
-        let instances = Instances::new(&qos);
-        let tools = Tools { pool, hasher: KeyHasher::default(), outlet, instances };
-        Ok(Opened { executor, index, guid, qos, representation, tools })
-    }
-}
-
 impl<T: DdsType> DataWriter<T> {
-    pub(crate) fn of(opened: Opened) -> DataWriter<T> {
-        let Opened { executor, index, guid, qos, representation, tools } = opened;
-        DataWriter { executor, index, guid, qos, representation, tools: RefCell::new(tools), of: PhantomData }
+    pub(crate) fn of(untyped: UntypedWriter) -> DataWriter<T> {
+        DataWriter { untyped, of: PhantomData }
     }
 
     /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.
@@ -125,7 +66,7 @@ impl<T: DdsType> DataWriter<T> {
     /// Says that this writer will not write the instance any more; with
     /// `autodispose_unregistered_instances`, the default, it is disposed of too.
     pub fn unregister_instance(&self, key: &T) -> Result<()> {
-        let kind = if self.qos.writer_data_lifecycle.autodispose_unregistered_instances {
+        let kind = if self.untyped.qos.writer_data_lifecycle.autodispose_unregistered_instances {
             ChangeKind::NotAliveDisposedUnregistered
         } else {
             ChangeKind::NotAliveUnregistered
@@ -137,7 +78,7 @@ impl<T: DdsType> DataWriter<T> {
     /// nothing of the peers. *Errors*: [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as
     /// [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
-        let Tools { hasher, instances, .. } = &mut *self.tools.borrow_mut();
+        let Tools { hasher, instances, .. } = &mut *self.untyped.tools.borrow_mut();
         self.register(hasher, instances, key)
     }
 
@@ -148,9 +89,9 @@ impl<T: DdsType> DataWriter<T> {
         instances: &mut Instances,
         sample: &T,
     ) -> Result<InstanceHandle> {
-        let instance = hasher.hash(sample, self.representation).map_err(refused::<T>)?;
+        let instance = hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?;
         if T::HAS_KEY {
-            let key = |out: &mut Vec<u8>| taut_cdr::key_to_payload(sample, self.representation, out);
+            let key = |out: &mut Vec<u8>| taut_cdr::key_to_payload(sample, self.untyped.representation, out);
             instances.register(instance, |out| key(out).map_err(refused::<T>))?;
         }
         Ok(instance)
@@ -161,12 +102,12 @@ impl<T: DdsType> DataWriter<T> {
             let text = format!("{} has no key: mark one with #[dds(key)]", T::TYPE_NAME);
             return Err(Error::PreconditionNotMet(text));
         }
-        let Tools { pool, hasher, outlet, instances } = &mut *self.tools.borrow_mut();
+        let Tools { pool, hasher, outlet, instances } = &mut *self.untyped.tools.borrow_mut();
         let instance = match kind {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
-            _ => hasher.hash(sample, self.representation).map_err(refused::<T>)?,
+            _ => hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?,
         };
-        let call = Call::new(kind, instance, moment, self.patience(may_wait));
+        let call = Call::new(kind, instance, moment, self.untyped.patience(may_wait));
         let written = match kind {
             ChangeKind::Alive => self.publish_data(outlet, pool, call, sample),
             _ => self.publish_key(outlet, pool, call, sample),
@@ -181,9 +122,9 @@ impl<T: DdsType> DataWriter<T> {
     fn publish_key(&self, outlet: &mut Outlet, pool: &mut Pool, call: Call, sample: &T) -> Result<()> {
         let mut buffer = pool.claim();
         buffer.clear();
-        taut_cdr::key_to_payload(sample, self.representation, &mut buffer).map_err(refused::<T>)?;
+        taut_cdr::key_to_payload(sample, self.untyped.representation, &mut buffer).map_err(refused::<T>)?;
         let len = buffer.len();
-        self.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
+        self.untyped.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
     }
 
     #[inline]
@@ -191,22 +132,22 @@ impl<T: DdsType> DataWriter<T> {
         let Some(value) = sample.plain_bytes() else {
             return self.publish_encoded(outlet, pool, call, sample);
         };
-        let how = Encapsulation::new(self.representation, Endian::NATIVE, T::EXTENSIBILITY);
+        let how = Encapsulation::new(self.untyped.representation, Endian::NATIVE, T::EXTENSIBILITY);
         let payload = &mut Payload::value([0, how.id()], value, pool);
-        self.executor.publish(outlet, call, payload)
+        self.untyped.executor.publish(outlet, call, payload)
     }
 
     /// Encodes the sample where its readers look or a port sends from, if its length can be told from those before;
     /// else into a buffer.
     fn publish_encoded(&self, outlet: &mut Outlet, pool: &mut Pool, call: Call, sample: &T) -> Result<()> {
-        let encode = |memory: &mut [u8]| taut_cdr::fill_payload(sample, self.representation, memory);
+        let encode = |memory: &mut [u8]| taut_cdr::fill_payload(sample, self.untyped.representation, memory);
         while let Some(mut memory) = outlet.memory(pool) {
             let encoded = encode(&mut memory);
             if let Ok(len) = encoded {
                 outlet.note_len(len);
                 if len <= memory.len() {
                     let payload = &mut outlet.payload(pool, memory, len);
-                    return self.executor.publish(outlet, call, payload);
+                    return self.untyped.executor.publish(outlet, call, payload);
                 }
             }
             // Longer than those before: once more, with as much as it takes.
@@ -223,47 +164,7 @@ impl<T: DdsType> DataWriter<T> {
             len = encode(&mut buffer).map_err(refused::<T>)?;
         }
         outlet.note_len(len);
-        self.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
-    }
-
-    fn patience(&self, may_wait: bool) -> Patience {
-        match self.qos.history {
-            History::KeepAll => Patience::KeepAll(may_wait.then_some(self.qos.reliability.max_blocking_time)),
-            _ => Patience::KeepLast,
-        }
-    }
-
-    /// Memory for a payload of so many bytes.
-    pub(crate) fn lend(&self, len: usize) -> Result<Memory> {
-        let Tools { pool, outlet, .. } = &mut *self.tools.borrow_mut();
-        self.executor.lend(outlet, pool, len)
-    }
-
-    /// Takes a loan back that was not written.
-    pub(crate) fn take_back(&self, memory: Memory) {
-        self.tools.borrow_mut().outlet.take_back(memory);
-    }
-
-    /// Writes the first `len` bytes of a loan, of a sample of this instance.
-    pub(crate) fn publish_loan(
-        &self,
-        instance: InstanceHandle,
-        memory: Memory,
-        len: usize,
-        moment: Moment,
-    ) -> Result<()> {
-        let call = Call::new(ChangeKind::Alive, instance, moment, self.patience(true));
-        let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
-        let written = self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len));
-        if T::HAS_KEY && written.is_ok() {
-            instances.note(instance, ChangeKind::Alive);
-        }
-        written
-    }
-
-    /// How it encodes.
-    pub(crate) fn representation(&self) -> Representation {
-        self.representation
+        self.untyped.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
     }
 
     /// Waits until a reader has matched. *Errors*: [`Error::Timeout`].
@@ -273,17 +174,12 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Waits until `count` readers are matched.
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
-        let index = self.index;
-        wait_for(&self.executor, timeout.into(), |participant, _| {
-            let matched =
-                participant.writer(index).map_or(0, |writer| writer.publication_matched.current_count);
-            matched as usize >= count
-        })
+        self.untyped.wait_matched_count(count, timeout.into())
     }
 
     /// Waits until all matched reliable readers have acknowledged all that was written.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
-        self.executor.wait_for_acknowledgments(&mut self.tools.borrow_mut().outlet, timeout.into())
+        self.untyped.wait_for_acknowledgments(timeout.into())
     }
 
     /// The reliable readers that do not have all that was written, furthest behind first: who holds a KEEP_ALL
@@ -309,114 +205,53 @@ impl<T: DdsType> DataWriter<T> {
     /// # }
     /// ```
     pub fn slow_readers(&self) -> Vec<SlowReader> {
-        self.executor.slow_readers(&self.tools.borrow().outlet)
+        self.untyped.executor.slow_readers(&self.untyped.tools.borrow().outlet)
     }
 
     /// SLOW_READER: writes that gave up after `max_blocking_time`; its changes count from 0 again.
     pub fn slow_reader_status(&self) -> SlowReaderStatus {
-        self.status(|writer| writer.slow_reader.take())
+        self.untyped.status(|writer| writer.slow_reader.take())
     }
 
     /// PUBLICATION_MATCHED; its changes count from 0 again.
     pub fn publication_matched_status(&self) -> PublicationMatchedStatus {
-        self.status(|writer| writer.publication_matched.take())
+        self.untyped.status(|writer| writer.publication_matched.take())
     }
 
     /// OFFERED_INCOMPATIBLE_QOS, with both values of each policy; its changes count from 0 again.
     pub fn offered_incompatible_qos_status(&self) -> OfferedIncompatibleQosStatus {
-        self.status(|writer| writer.offered_incompatible_qos.take())
+        self.untyped.status(|writer| writer.offered_incompatible_qos.take())
     }
 
     /// LIVELINESS_LOST; its changes count from 0 again.
     pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
-        self.status(|writer| writer.liveliness_lost.take())
+        self.untyped.status(|writer| writer.liveliness_lost.take())
     }
 
     /// OFFERED_DEADLINE_MISSED; its changes count from 0 again.
     pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
-        self.status(|writer| writer.offered_deadline_missed.take())
-    }
-
-    fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataWriter) -> S) -> S {
-        self.executor.look(|participant, _| participant.writer_mut(self.index).map(take).unwrap_or_default())
+        self.untyped.status(|writer| writer.offered_deadline_missed.take())
     }
 
     /// Says that this writer is alive (MANUAL_BY_TOPIC).
     pub fn assert_liveliness(&self) {
-        self.executor.with(|participant, now| participant.assert_liveliness(now, self.index));
+        self.untyped.assert_liveliness();
     }
 
     /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
-        self.executor.set_listener(Entity::Writer(self.index), Some(Box::new(listener)));
+        let UntypedWriter { executor, index, .. } = &self.untyped;
+        executor.set_listener(Entity::Writer(*index), Some(Box::new(listener)));
     }
 
     /// Its GUID.
     pub fn guid(&self) -> Guid {
-        self.guid
+        self.untyped.guid
     }
 
     /// Its QoS.
     pub fn qos(&self) -> &DataWriterQos {
-        &self.qos
-    }
-}
-
-impl<T> DataWriter<T> {
-    /// Ends the instances while readers are there to see it. Returns whether there were any.
-    fn end_instances(&mut self, until: Time) -> bool {
-        let Tools { pool, outlet, instances, .. } = self.tools.get_mut();
-        if instances.is_empty() {
-            return false;
-        }
-        let matched = self.executor.look(|participant, _| {
-            participant.writer(self.index).is_some_and(|writer| writer.publication_matched.current_count > 0)
-        });
-        let mut any = false;
-        while matched && let Some((instance, kind, key)) = instances.end_next() {
-            // What a durable writer holds it holds however long it waits.
-            let left = || until.since(monotonic_now());
-            let patience = match (self.qos.history, self.qos.durability) {
-                (History::KeepLast(_), _) => Patience::KeepLast,
-                (_, DurabilityKind::Volatile) => Patience::KeepAll(Some(left())),
-                _ => Patience::KeepAll(None),
-            };
-            let mut buffer = pool.claim();
-            buffer.clear();
-            buffer.extend_from_slice(&key);
-            let payload = &mut Payload::buffer(pool, buffer, key.len());
-            let call = Call::new(kind, instance, Moment::now(), patience);
-            any = true;
-            if self.executor.publish(outlet, call, payload).is_err() {
-                break;
-            }
-        }
-        any
-    }
-
-    /// Gives matched reliable readers until then to acknowledge.
-    fn await_acknowledgments(&mut self, until: Time) {
-        let outlet = &mut self.tools.get_mut().outlet;
-        if self.qos.reliability.kind == ReliabilityKind::Reliable && !self.executor.is_acknowledged(outlet) {
-            // Who has not acknowledged by then is gone or too slow: the writer goes all the same.
-            let _ = self.executor.wait_for_acknowledgments(outlet, until.since(monotonic_now()));
-        }
-    }
-}
-
-impl<T> Drop for DataWriter<T> {
-    /// Gives matched reliable readers up to `max_blocking_time` to acknowledge, so that a program may
-    /// write and end. Samples come first: with KEEP_LAST the end of an instance takes their place.
-    fn drop(&mut self) {
-        let until = monotonic_now() + self.qos.reliability.max_blocking_time.min(LONGEST_GOODBYE);
-        self.await_acknowledgments(until);
-        if self.end_instances(until) {
-            self.await_acknowledgments(until);
-            // What waits for company is sent before the writer goes.
-            self.executor.with(|_, _| ());
-        }
-        self.executor.remove_hooks(Entity::Writer(self.index));
-        self.executor.delete_writer(self.index);
+        &self.untyped.qos
     }
 }
 
@@ -436,7 +271,7 @@ mod tests {
         let image = Image { name: "front".into(), pixels: (0..len).map(|at| (at * 7 + len) as u8).collect() };
         writer.write(&image).unwrap();
         assert_eq!(reader.take_next().unwrap().unwrap().data, Some(image));
-        let Tools { pool, .. } = &mut *writer.tools.borrow_mut();
+        let Tools { pool, .. } = &mut *writer.untyped.tools.borrow_mut();
         let mut buffer = pool.claim();
         let unused = buffer.is_empty();
         buffer.clear();

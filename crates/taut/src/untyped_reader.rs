@@ -1,0 +1,119 @@
+//! A reader without its type: the same code for all types, once in a program.
+
+use std::sync::Arc;
+
+use taut_base::{Duration, Error, Guid, Result};
+use taut_dcps::{
+    Endpoint, Entity, PayloadKind, ReaderSide, Sample, SampleInfo, Selection, StatusMask, Taken,
+};
+use taut_exec::{Door, Executor, ends};
+use taut_qos::{DataReaderQos, SubscriberQos};
+use taut_rtps::ReaderIndex;
+
+use crate::participant::{DomainParticipant, wait_for};
+
+/// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
+/// them out. A longer one would hold up who delivers to the reader.
+const DECODED_AT_ONCE: usize = 1_024;
+
+/// Decodes a sample. `false` if the bytes are no sample of the type.
+pub(crate) type Decode<'a> = dyn FnMut(&[u8], PayloadKind, &SampleInfo) -> bool + 'a;
+
+pub(crate) struct UntypedReader {
+    pub executor: Arc<Executor>,
+    pub index: ReaderIndex,
+    pub door: Arc<Door>,
+    pub guid: Guid,
+    pub qos: DataReaderQos,
+}
+
+/// Takes the next sample of a reader. Samples that are none of the type are passed over. `false` if there is none.
+pub(crate) fn take_next(executor: &Executor, door: &Door, type_name: &str, decode: &mut Decode<'_>) -> bool {
+    loop {
+        let (mut decoded, mut large) = (false, None);
+        let any = executor.take_next(door, &mut |taken: Taken<'_>| {
+            if taken.payload.len() <= DECODED_AT_ONCE {
+                decoded = decode(taken.payload, taken.payload_kind, taken.info);
+            } else {
+                large = Some(taken.keep());
+            }
+        });
+        if let Some(large) = large {
+            decoded = decode(&large.payload, large.payload_kind, &large.info);
+        }
+        if decoded || !any {
+            return any;
+        }
+        warn_of_other_type(type_name);
+    }
+}
+
+#[cold]
+pub(crate) fn warn_of_other_type(type_name: &str) {
+    log::warn!("a sample is not a {type_name}: it was dropped");
+}
+
+impl UntypedReader {
+    pub fn new(
+        participant: &DomainParticipant,
+        endpoint: Endpoint<DataReaderQos, SubscriberQos>,
+    ) -> Result<UntypedReader> {
+        endpoint.qos.check()?;
+        endpoint.group.check()?;
+        let executor = Arc::clone(&participant.executor);
+        let qos = endpoint.qos.clone();
+        let (index, guid) = executor.with(|participant, now| {
+            let index = participant.create_reader(now, endpoint);
+            (index, participant.core().reader(index).map_or(Guid::UNKNOWN, |reader| reader.guid))
+        });
+        let door = executor.door(index).expect("invariant: the reader was just created");
+        Ok(UntypedReader { executor, index, door, guid, qos })
+    }
+
+    pub fn take(&self, selection: &Selection) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        self.executor.take(&self.door, selection, |sample| samples.push(sample));
+        samples
+    }
+
+    pub fn read(&self, selection: &Selection) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        self.executor.read(&self.door, selection, |sample| samples.push(sample));
+        samples
+    }
+
+    pub fn wait(&self, timeout: Duration) -> Result<()> {
+        self.executor.may_wait()?;
+        if self.executor.wait_unread(&self.door, ends(timeout)) { Ok(()) } else { Err(Error::timeout()) }
+    }
+
+    pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {
+        let index = self.index;
+        wait_for(&self.executor, timeout, |participant, _| {
+            let matched =
+                participant.reader(index).map_or(0, |reader| reader.subscription_matched.current_count);
+            matched as usize >= count
+        })
+    }
+
+    pub fn set_listener(&self, listener: Box<dyn FnMut(StatusMask) + Send>) {
+        if !self.executor.set_listener(Entity::Reader(self.index), Some(listener)) {
+            self.executor.watch(&self.door);
+        }
+    }
+
+    pub fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataReader) -> S) -> S {
+        self.executor.look(|participant, _| participant.reader_mut(self.index).map(take).unwrap_or_default())
+    }
+
+    pub fn side_status<S: Default>(&self, take: impl FnOnce(&mut ReaderSide) -> S) -> S {
+        self.executor.look(|participant, _| participant.at_side(self.index, take).unwrap_or_default())
+    }
+}
+
+impl Drop for UntypedReader {
+    fn drop(&mut self) {
+        self.executor.remove_hooks(Entity::Reader(self.index));
+        self.executor.with(|participant, now| participant.delete_reader(now, self.index));
+    }
+}

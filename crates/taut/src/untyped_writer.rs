@@ -1,0 +1,174 @@
+//! A writer without its type: the same code for all types, once in a program.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use taut_base::{Duration, Guid, InstanceHandle, Result, Time};
+use taut_cdr::{KeyHasher, Representation};
+use taut_dcps::{Endpoint, Entity};
+use taut_exec::{Call, Executor, Memory, Moment, Outlet, Patience, Payload, monotonic_now};
+use taut_mem::Pool;
+use taut_qos::{DataWriterQos, DurabilityKind, History, PublisherQos, ReliabilityKind};
+use taut_rtps::WriterIndex;
+use taut_rtps::history_cache::ChangeKind;
+
+use crate::erase::representation;
+use crate::instances::Instances;
+use crate::participant::{DomainParticipant, wait_for};
+
+/// The capacity that a writer's buffers start with, and how many of them it remembers. More of them
+/// cost memory, fewer make a deep history allocate.
+const POOL: (usize, usize) = (512, 2_048);
+
+/// The longest that the end of a writer waits for acknowledgements. Lower loses the last samples of a
+/// program that writes and ends, higher delays one whose readers hang.
+const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
+
+pub(crate) struct UntypedWriter {
+    pub executor: Arc<Executor>,
+    pub index: WriterIndex,
+    pub guid: Guid,
+    pub qos: DataWriterQos,
+    pub representation: Representation,
+    pub tools: RefCell<Tools>,
+}
+
+/// What only the writer's thread works with.
+pub(crate) struct Tools {
+    pub pool: Pool,
+    pub hasher: KeyHasher,
+    pub outlet: Outlet,
+    pub instances: Instances,
+}
+
+impl UntypedWriter {
+    pub fn new(
+        participant: &DomainParticipant,
+        endpoint: Endpoint<DataWriterQos, PublisherQos>,
+    ) -> Result<UntypedWriter> {
+        endpoint.qos.check()?;
+        endpoint.group.check()?;
+        let executor = Arc::clone(&participant.executor);
+        let qos = endpoint.qos.clone();
+        let representation = representation(&qos.representation)?;
+        let (index, guid) = executor.with(|participant, now| {
+            let index = participant.create_writer(now, endpoint);
+            (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
+        });
+        let outlet = executor.outlet(index, &qos);
+        let outlet = outlet.expect("invariant: the writer was just created");
+        let pool = Pool::new(POOL.0, POOL.1).over(executor.chunks());
+        let instances = Instances::new(&qos);
+        let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet, instances });
+        Ok(UntypedWriter { executor, index, guid, qos, representation, tools })
+    }
+
+    pub fn patience(&self, may_wait: bool) -> Patience {
+        match self.qos.history {
+            History::KeepAll => Patience::KeepAll(may_wait.then_some(self.qos.reliability.max_blocking_time)),
+            _ => Patience::KeepLast,
+        }
+    }
+
+    pub fn lend(&self, len: usize) -> Result<Memory> {
+        let Tools { pool, outlet, .. } = &mut *self.tools.borrow_mut();
+        self.executor.lend(outlet, pool, len)
+    }
+
+    pub fn take_back(&self, memory: Memory) {
+        self.tools.borrow_mut().outlet.take_back(memory);
+    }
+
+    pub fn publish_loan(
+        &self,
+        instance: InstanceHandle,
+        memory: Memory,
+        len: usize,
+        moment: Moment,
+    ) -> Result<()> {
+        let call = Call::new(ChangeKind::Alive, instance, moment, self.patience(true));
+        let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
+        self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len))?;
+        if !instances.is_empty() {
+            instances.note(instance, ChangeKind::Alive);
+        }
+        Ok(())
+    }
+
+    pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {
+        let index = self.index;
+        wait_for(&self.executor, timeout, |participant, _| {
+            let matched =
+                participant.writer(index).map_or(0, |writer| writer.publication_matched.current_count);
+            matched as usize >= count
+        })
+    }
+
+    pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
+        self.executor.wait_for_acknowledgments(&mut self.tools.borrow_mut().outlet, timeout)
+    }
+
+    pub fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataWriter) -> S) -> S {
+        self.executor.look(|participant, _| participant.writer_mut(self.index).map(take).unwrap_or_default())
+    }
+
+    pub fn assert_liveliness(&self) {
+        self.executor.with(|participant, now| participant.assert_liveliness(now, self.index));
+    }
+
+    /// Ends the instances while readers are there to see it. Returns whether there were any.
+    fn end_instances(&mut self, until: Time) -> bool {
+        let Tools { pool, outlet, instances, .. } = self.tools.get_mut();
+        if instances.is_empty() {
+            return false;
+        }
+        let matched = self.executor.look(|participant, _| {
+            participant.writer(self.index).is_some_and(|writer| writer.publication_matched.current_count > 0)
+        });
+        let mut any = false;
+        while matched && let Some((instance, kind, key)) = instances.end_next() {
+            // What a durable writer holds it holds however long it waits.
+            let left = || until.since(monotonic_now());
+            let patience = match (self.qos.history, self.qos.durability) {
+                (History::KeepLast(_), _) => Patience::KeepLast,
+                (_, DurabilityKind::Volatile) => Patience::KeepAll(Some(left())),
+                _ => Patience::KeepAll(None),
+            };
+            let mut buffer = pool.claim();
+            buffer.clear();
+            buffer.extend_from_slice(&key);
+            let payload = &mut Payload::buffer(pool, buffer, key.len());
+            let call = Call::new(kind, instance, Moment::now(), patience);
+            any = true;
+            if self.executor.publish(outlet, call, payload).is_err() {
+                break;
+            }
+        }
+        any
+    }
+
+    /// Gives matched reliable readers until then to acknowledge.
+    fn await_acknowledgments(&mut self, until: Time) {
+        let outlet = &mut self.tools.get_mut().outlet;
+        if self.qos.reliability.kind == ReliabilityKind::Reliable && !self.executor.is_acknowledged(outlet) {
+            // Who has not acknowledged by then is gone or too slow: the writer goes all the same.
+            let _ = self.executor.wait_for_acknowledgments(outlet, until.since(monotonic_now()));
+        }
+    }
+}
+
+impl Drop for UntypedWriter {
+    /// Gives matched reliable readers up to `max_blocking_time` to acknowledge, so that a program may
+    /// write and end. Samples come first: with KEEP_LAST the end of an instance takes their place.
+    fn drop(&mut self) {
+        let until = monotonic_now() + self.qos.reliability.max_blocking_time.min(LONGEST_GOODBYE);
+        self.await_acknowledgments(until);
+        if self.end_instances(until) {
+            self.await_acknowledgments(until);
+            // What waits for company is sent before the writer goes.
+            self.executor.with(|_, _| ());
+        }
+        self.executor.remove_hooks(Entity::Writer(self.index));
+        self.executor.delete_writer(self.index);
+    }
+}
