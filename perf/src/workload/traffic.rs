@@ -43,8 +43,15 @@ pub fn stop_limit(case: &Case) -> Duration {
 /// The time between `go` and `stop`, roughly.
 pub fn measuring_s(case: &Case) -> f64 {
     let each_s = if case.period_ns > 0 { case.period_ns as f64 / 1e9 } else { SAMPLE_S };
-    let counted_s = (case.warmup + case.count) as f64 * each_s;
-    if case.duration_ms > 0 { counted_s.min(case.duration_ms as f64 / 1e3) } else { counted_s }
+    let counted_s = case.count as f64 * each_s;
+    let timed_s = case.duration_ms as f64 / 1e3;
+    // A closed loop that has a time goes on until it is over, however many samples that are.
+    let measured_s = match case.duration_ms {
+        0 => counted_s,
+        _ if case.is_timed() => timed_s,
+        _ => counted_s.min(timed_s),
+    };
+    case.warmup as f64 * each_s + measured_s
 }
 
 /// Runs a sender with its servers, and calls `look` often while it sends.
