@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::accounting::Usage;
 use crate::case::Case;
-use crate::session::{Session, Start, Trouble};
+use crate::session::{Session, Start, Told, Trouble};
 
 /// Starting two processes, matching them and ending them: for the plan only. Some need 0.1 s, some 2 s.
 pub const STARTING_S: f64 = 0.2;
@@ -25,6 +25,8 @@ pub struct Ran {
     pub sender: Map<String, Value>,
     /// The others'.
     pub servers: Vec<Map<String, Value>>,
+    /// Of those that ran beside it, by their role.
+    pub beside: Vec<Told>,
     /// What all used between `go` and `stop`.
     pub usage: Usage,
     /// How the side that waits for samples really waited.
@@ -86,7 +88,8 @@ pub fn exchange(
     for id in &ids {
         figures.push(session.done(*id)?);
     }
+    let beside = session.end_beside()?;
     let flaw = session.finish()?;
     usage.allocations = sent.get("allocations").and_then(Value::as_u64);
-    Ok(Ran { sender: sent, servers: figures, usage, wait: server_wait.unwrap_or(own_wait), flaw })
+    Ok(Ran { sender: sent, servers: figures, beside, usage, wait: server_wait.unwrap_or(own_wait), flaw })
 }
