@@ -205,7 +205,8 @@ class Check:
         with self.play(("pong", {}), ("ping", more)) as (pong, ping):
             pong.expect("ready", READY_S)
             ready = ping.expect("ready", READY_S)
-            done, rows = self.measured(ping, "ping", ("sent", "received", "corrupt", "duplicates", "late"))
+            done, rows = self.measured(
+                ping, "ping", ("sent", "received", "corrupt", "duplicates", "late", "behind_ns"))
             pong.say("end")
             answered = pong.done("received", "corrupt")
         if len(rows) != done["sent"]:
@@ -214,7 +215,16 @@ class Check:
             raise Broken(f"corrupt: {done}, {answered}")
         middle = self.args.type == "bytes" or (self.args.type == "plain" and self.args.size > 16)
         figures = self.round_trips(rows[100:], middle)
-        return f"{ready['wait']}: {figures}, lost {done['sent'] - done['received']}, late {done['late']}"
+        if period_ns:
+            self.paced(rows, period_ns)
+        return (f"{ready['wait']}: {figures}, lost {done['sent'] - done['received']}, late {done['late']}, "
+                f"behind {done['behind_ns'] / 1000:.1f} us")
+
+    def paced(self, rows, period_ns):
+        """Samples of an open loop are timed from when they were due: a period apart, each of them."""
+        apart = {after[0] - before[0] for before, after in zip(rows, rows[1:])}
+        if apart - {period_ns}:
+            raise Broken(f"samples are to be due each {period_ns} ns, not {sorted(apart)[:3]} ns")
 
     def pub(self, subs=1):
         names = [(f"sub{i}", {"samples": self.file(f"sub{i}"), "index": i}) for i in range(subs)]

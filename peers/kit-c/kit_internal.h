@@ -60,4 +60,8 @@ void kit_sub_took(const struct kit_taken *taken);
 void kit_local_took(const struct kit_taken *taken);
 void kit_sub_new(void);
 
+/* ping.c: the `done` of ping and local. `behind_ns` is that of all measured samples. */
+void kit_ping_done(uint64_t sent, uint64_t received, uint64_t corrupt, uint64_t duplicates, uint64_t late,
+                   int64_t behind_ns);
+
 #endif

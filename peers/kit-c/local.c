@@ -15,6 +15,7 @@ static struct {
     uint64_t sent; /* one above the last number sent */
     bool taken;    /* the last one sent */
     uint64_t corrupt, duplicates, late;
+    int64_t behind_ns; /* from due to write, of all measured samples together */
 } local;
 
 void kit_local_took(const struct kit_taken *taken)
@@ -29,13 +30,17 @@ void kit_local_took(const struct kit_taken *taken)
     }
 }
 
-static void write_and_take(const struct kit_port *port, uint64_t seq)
+/* `due_ns` is that of an open loop, 0 in a closed one. */
+static void write_and_take(const struct kit_port *port, uint64_t seq, int64_t due_ns)
 {
     local.taken = false;
     local.sent = seq + 1;
     const int64_t sent_ns = port->send(port->context, seq);
     const int64_t after_ns = kit_now();
-    local.rows[seq].first = (uint64_t)(sent_ns != 0 ? sent_ns : after_ns);
+    const int64_t written_ns = sent_ns != 0 ? sent_ns : after_ns;
+    local.rows[seq].first = (uint64_t)(due_ns != 0 ? due_ns : written_ns);
+    if (due_ns != 0 && seq >= kit_options.warmup)
+        local.behind_ns += written_ns - due_ns;
     local.rows[seq].second = (uint64_t)after_ns;
     if (sent_ns == 0)
         return; /* refused, thus lost */
@@ -51,8 +56,9 @@ static void one_thread(const struct kit_port *port)
     int64_t measured_since_ns = start_ns;
 
     for (uint64_t seq = 0; seq < kit_table.capacity; seq++) {
+        int64_t due_ns = 0;
         if (o->period_ns != 0) {
-            const int64_t due_ns = start_ns + (int64_t)seq * o->period_ns;
+            due_ns = start_ns + (int64_t)seq * o->period_ns;
             kit_sleep_until(due_ns, o->wait == KIT_SPIN);
             local.late += kit_now() - due_ns > o->period_ns;
         }
@@ -60,7 +66,7 @@ static void one_thread(const struct kit_port *port)
             measured_since_ns = kit_now();
         else if (seq > o->warmup && o->duration_ns != 0 && kit_now() - measured_since_ns >= o->duration_ns)
             break;
-        write_and_take(port, seq);
+        write_and_take(port, seq, due_ns);
     }
 }
 
@@ -104,7 +110,5 @@ void kit_local(const struct kit_port *port, const struct kit_port *pong, const c
     kit_stop(local.sent);
     for (uint64_t seq = 0; seq < local.sent; seq++)
         received += local.rows[seq].third != 0;
-    kit_done(",\"sent\":%llu,\"received\":%llu,\"corrupt\":%llu,\"duplicates\":%llu,\"late\":%llu",
-             (unsigned long long)local.sent, (unsigned long long)received, (unsigned long long)local.corrupt,
-             (unsigned long long)local.duplicates, (unsigned long long)local.late);
+    kit_ping_done(local.sent, received, local.corrupt, local.duplicates, local.late, local.behind_ns);
 }

@@ -26,6 +26,7 @@ static struct {
     uint64_t sent; /* one above the last number sent */
     int64_t measured_since_ns;
     uint64_t corrupt, duplicates, late;
+    int64_t behind_ns; /* from due to write, of all measured samples together */
     pthread_mutex_t lock;
     pthread_cond_t finish;
 } ping = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -61,19 +62,27 @@ static bool time_over(uint64_t seq)
     return now - ping.measured_since_ns >= kit_options.duration_ns;
 }
 
-static void send_one(uint64_t seq)
+/* `due_ns` is that of an open loop, 0 in a closed one. Who is held up sends late:
+ * counted from the write, the wait of the samples behind it would be nobody's. */
+static void send_one(uint64_t seq, int64_t due_ns)
 {
+    if (due_ns != 0)
+        note(&ping.rows[seq].first, due_ns);
     __atomic_store_n(&ping.sent, seq + 1, __ATOMIC_RELEASE);
     const int64_t sent_ns = ping.port->send(ping.port->context, seq);
     /* A sample that was refused gets no answer, and is lost like any other. */
-    note(&ping.rows[seq].first, sent_ns != 0 ? sent_ns : kit_now());
+    const int64_t written_ns = sent_ns != 0 ? sent_ns : kit_now();
+    if (due_ns == 0)
+        note(&ping.rows[seq].first, written_ns);
+    else if (seq >= kit_options.warmup)
+        ping.behind_ns += written_ns - due_ns;
 }
 
 /* Closed loop: sends `seq`, or finishes. */
 static void next(uint64_t seq)
 {
     if (seq < ping.limit && !time_over(seq)) {
-        send_one(seq);
+        send_one(seq, 0);
         return;
     }
     pthread_mutex_lock(&ping.lock);
@@ -168,13 +177,26 @@ static void open_loop(bool spin)
 
     for (uint64_t seq = 0; seq < ping.limit && !time_over(seq); seq++) {
         const int64_t due_ns = start_ns + (int64_t)seq * period_ns;
+        /* Who is behind takes what is there all the same: else nobody empties the
+         * queues that answers stand in. */
+        if (ping.port->poll != NULL && due_ns <= kit_now())
+            ping.port->poll(ping.port->context, 0);
         take_until(due_ns, spin);
         ping.late += kit_now() - due_ns > period_ns;
-        send_one(seq);
+        send_one(seq, due_ns);
     }
     const int64_t give_up_ns = kit_now() + ANSWER_LIMIT_NS;
     while (answered() < ping.sent && kit_now() < give_up_ns)
         take_until(kit_now() + LOOK_NS, spin);
+}
+
+void kit_ping_done(uint64_t sent, uint64_t received, uint64_t corrupt, uint64_t duplicates, uint64_t late,
+                   int64_t behind_ns)
+{
+    const uint64_t measured = sent > kit_options.warmup ? sent - kit_options.warmup : 1;
+    kit_done(",\"sent\":%llu,\"received\":%llu,\"corrupt\":%llu,\"duplicates\":%llu,\"late\":%llu,\"behind_ns\":%lld",
+             (unsigned long long)sent, (unsigned long long)received, (unsigned long long)corrupt,
+             (unsigned long long)duplicates, (unsigned long long)late, (long long)(behind_ns / (int64_t)measured));
 }
 
 void kit_ping(const struct kit_port *port, const char *wait)
@@ -196,9 +218,7 @@ void kit_ping(const struct kit_port *port, const char *wait)
     else
         open_loop(spin);
     kit_stop(ping.sent);
-    kit_done(",\"sent\":%llu,\"received\":%llu,\"corrupt\":%llu,\"duplicates\":%llu,\"late\":%llu",
-             (unsigned long long)ping.sent, (unsigned long long)answered(), (unsigned long long)ping.corrupt,
-             (unsigned long long)ping.duplicates, (unsigned long long)ping.late);
+    kit_ping_done(ping.sent, answered(), ping.corrupt, ping.duplicates, ping.late, ping.behind_ns);
 }
 
 static struct {

@@ -1,9 +1,11 @@
 /* pub and sub: a stream of numbered samples, and the tally of what came. */
 #include "kit_internal.h"
 
-/* When a pub whose writes are all refused gives up. Each may have taken as long as
- * the middleware blocks; fewer would judge a reader's short pause as broken. */
+/* When a pub whose writes are all refused gives up: after so many, for so long. Each
+ * may have taken as long as the middleware blocks, or no time at all; fewer or
+ * shorter would judge a reader's short pause as broken. */
 enum { REFUSED_IN_A_ROW_MAX = 100 };
+#define REFUSED_NS ((int64_t)SECOND_NS)
 
 /* README.md's figures: how long a reliable pub waits for the acknowledgements, and
  * when a sub has taken all that is on its way. */
@@ -41,8 +43,8 @@ static void write_all(const struct kit_port *port)
     const struct kit_options *o = &kit_options;
     const uint64_t limit = o->count != 0 ? o->warmup + o->count : UINT64_MAX;
     const int64_t start_ns = kit_now();
-    int64_t burst_ns = start_ns;
-    unsigned refused_in_a_row = 0;
+    int64_t burst_ns = start_ns, refused_since_ns = 0;
+    unsigned long refused_in_a_row = 0;
 
     for (uint64_t seq = 0; seq < limit;) {
         if (refused_in_a_row == 0)
@@ -52,8 +54,10 @@ static void write_all(const struct kit_port *port)
          * out would look like a loss. */
         if (sent_ns == 0) {
             pub.refused += seq >= o->warmup;
-            if (++refused_in_a_row == REFUSED_IN_A_ROW_MAX)
-                kit_failed("%u writes in a row were refused after %llu samples", refused_in_a_row,
+            if (refused_in_a_row++ == 0)
+                refused_since_ns = kit_now();
+            if (refused_in_a_row >= REFUSED_IN_A_ROW_MAX && kit_now() - refused_since_ns >= REFUSED_NS)
+                kit_failed("%lu writes in a row were refused after %llu samples", refused_in_a_row,
                            (unsigned long long)seq);
         } else {
             refused_in_a_row = 0;

@@ -10,13 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
 
 /// All roles send datagrams of 24 bytes: seq, sent, seen.
 type Stamp = [u64; 3];
 
-const INFO: &str = r#"{"peer":"fake","version":"1","transports":["udp","thread"],"roles":["ping","pong","pub","sub","local","cdr","entities","node"],"types":["bytes","simple","complex","plain"],"waits":["waitset"],"variants":["crash","crash-early","hang","never-ready","lose","reorder","corrupt","absent","failed","garbage","chatter","deaf","loud","exit-1","backwards","pid"],"note":"not a middleware"}"#;
+const INFO: &str = r#"{"peer":"fake","version":"1","transports":["udp","thread"],"roles":["ping","pong","pub","sub","local","cdr","entities","node"],"types":["bytes","simple","complex","plain"],"waits":["waitset"],"variants":["crash","crash-early","hang","never-ready","lose","reorder","corrupt","absent","failed","garbage","chatter","deaf","loud","exit-1","backwards","pid","sometimes"],"note":"not a middleware"}"#;
 
 static ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -50,6 +52,7 @@ fn main() {
         }
     });
     let fake = Fake { options, go };
+    fake.note(&role);
     fake.greet(&role);
     match role.as_str() {
         "ping" | "local" => fake.ping(&role),
@@ -76,6 +79,27 @@ impl Fake {
         self.options.get(name).and_then(|value| value.parse().ok()).unwrap_or(0)
     }
 
+    /// Who starts in which role, on which cores: a line of the file that a test has named.
+    fn note(&self, role: &str) {
+        let Some(file) = std::env::var_os("FAKE_STARTS_FILE") else { return };
+        let own = sched_getaffinity(Pid::from_raw(0)).expect("every thread has one");
+        let cores: Vec<String> = (0..CpuSet::count())
+            .filter(|core| own.is_set(*core).unwrap_or(false))
+            .map(|core| core.to_string())
+            .collect();
+        let mut file = std::fs::File::options().create(true).append(true).open(file).expect("a place");
+        let _ = writeln!(file, "{role} {:?} {}", self.options["variant"], cores.join(","));
+    }
+
+    /// Does this round fail? Each second one does, by the file that a test has named.
+    fn is_bad_round(&self) -> bool {
+        let Some(file) = std::env::var_os("FAKE_STARTS_FILE").filter(|_| self.is("sometimes")) else {
+            return false;
+        };
+        let starts = std::fs::read_to_string(file).unwrap_or_default();
+        starts.lines().filter(|line| line.starts_with("ping \"sometimes\"")).count() % 2 == 0
+    }
+
     /// What goes wrong before `ready`.
     fn greet(&self, role: &str) {
         match self.options["variant"].as_str() {
@@ -84,6 +108,10 @@ impl Fake {
                 std::process::abort();
             }
             "never-ready" => std::thread::sleep(Duration::from_secs(3_600)),
+            _ if role == "ping" && self.is_bad_round() => {
+                say(r#"{"event":"failed","reason":"not this time"}"#);
+                exit(1);
+            }
             "absent" => {
                 say(r#"{"event":"absent","reason":"no such path today"}"#);
                 exit(0);

@@ -40,10 +40,12 @@ pub struct Case {
     pub period_ns: u64,
     /// Samples before measuring.
     pub warmup: u64,
-    /// Measured samples of a round, at most.
+    /// Measured samples of a round, at most; of a closed loop what has a place in its table, see [`closed_count`].
     pub count: u64,
-    /// Time of a round, at most; 0 is none.
+    /// Time of a round, at most; 0 is none. A closed loop ends by it, the same for each peer.
     pub duration_ms: u64,
+    /// No plan makes its rounds shorter than this, but `--quick`.
+    pub least_ms: u64,
     /// How often.
     pub rounds: u32,
     /// What happens in a round.
@@ -60,11 +62,41 @@ const COUNTED_EACH_MS: u64 = 30;
 const COUNT_MOST: u64 = 10_000_000;
 
 /// From this size on a warm-up of 200 samples would take longer than what is measured.
-const LARGE: u64 = 256 << 10;
+pub const LARGE: u64 = 256 << 10;
+
+/// A round of a closed loop lasts so long, for each peer: who is slow meets no more of the machine's stalls than who
+/// is fast. Shorter, a stall of each 100 ms is met by some rounds and not by others; longer, `all` has no room for three
+/// rounds.
+pub const CLOSED_MS: u64 = 500;
+
+/// The same of large samples, of which the slowest peers bring 100 a second.
+const CLOSED_LARGE_MS: u64 = 2_000;
+
+/// The same of an open loop that the user makes of a closed one by a rate.
+const OPEN_MS: u64 = 2_000;
+
+/// No plan makes a round shorter than this, unless the case asks for more: two of such stalls.
+const LEAST_MS: u64 = 200;
+
+/// No exchange takes less: within a thread, between threads or processes, over a network. The floor's own take 90 ns,
+/// 210 ns and 4 us. Higher, a fast peer's round would end by its count; lower, its table would be larger for nothing.
+const THREAD_LEAST_NS: u64 = 80;
+const MEMORY_LEAST_NS: u64 = 200;
+const NETWORK_LEAST_NS: u64 = 2_000;
+
+/// More samples than a closed loop brings in this time: it ends by its time.
+fn closed_count(transport: Option<Transport>, duration_ms: u64) -> u64 {
+    let least_ns = match transport {
+        Some(Transport::Thread) => THREAD_LEAST_NS,
+        Some(Transport::Intra | Transport::Shm) => MEMORY_LEAST_NS,
+        _ => NETWORK_LEAST_NS,
+    };
+    (duration_ms * 1_000_000 / least_ns).min(COUNT_MOST)
+}
 
 impl Case {
-    /// Reliable, KEEP_LAST 1, `bytes`, closed loop, with 2,000 samples in 3 rounds of 2 s at most; then
-    /// what the user wants otherwise.
+    /// Reliable, KEEP_LAST 1, `bytes`, closed loop, in 3 rounds that end by their time; then what the user wants
+    /// otherwise.
     pub fn new(workload: &'static str, transport: Option<Transport>, size: u64, work: Box<dyn Work>) -> Case {
         Case {
             workload,
@@ -84,8 +116,9 @@ impl Case {
             loss_permille: 0,
             period_ns: 0,
             warmup: if size < LARGE { 200 } else { 20 },
-            count: 2_000,
-            duration_ms: 2_000,
+            count: 0,
+            duration_ms: if size < LARGE { CLOSED_MS } else { CLOSED_LARGE_MS },
+            least_ms: LEAST_MS,
             rounds: 3,
             work,
         }
@@ -99,29 +132,30 @@ impl Case {
 
     /// What the user said, over what the workload has by itself; `scale` shortens the latter.
     pub fn with(mut self, options: &Options, scale: f64) -> Case {
-        let scaled = |number: u64, least: u64| ((number as f64 * scale) as u64).max(least.min(number));
-        if scale < 1.0 {
-            self.count = scaled(self.count, 200);
-            self.duration_ms = scaled(self.duration_ms, 200);
-            self.warmup = scaled(self.warmup, 50);
-            self.rounds = scaled(u64::from(self.rounds), 3) as u32;
-        }
+        // It has no count of its own.
+        let mut closed = self.count == 0;
         if let Some(rate_hz) = options.rate {
             self.period_ns = if rate_hz > 0.0 { (1e9 / rate_hz) as u64 } else { 0 };
             if rate_hz > 0.0 {
                 // As in every open loop: a replaced sample would hide the stall that it waited for.
                 self.history = "keep-all";
+                if std::mem::take(&mut closed) {
+                    (self.count, self.duration_ms) = (COUNT_MOST, OPEN_MS);
+                }
             }
         }
+        self.shorten(options, scale);
         match (options.count, options.duration) {
             (Some(count), None) => {
                 let each_ms = COUNTED_EACH_MS.max(self.period_ns / 1_000_000);
                 (self.count, self.duration_ms) = (count, COUNTED_MS + count * each_ms);
             }
             (None, Some(seconds)) => {
-                (self.count, self.duration_ms) = (COUNT_MOST, (seconds * 1e3) as u64);
+                self.duration_ms = (seconds * 1e3) as u64;
+                self.count = if closed { closed_count(self.transport, self.duration_ms) } else { COUNT_MOST };
             }
             (Some(count), Some(seconds)) => (self.count, self.duration_ms) = (count, (seconds * 1e3) as u64),
+            (None, None) if closed => self.count = closed_count(self.transport, self.duration_ms),
             (None, None) => {}
         }
         if let Some(period_count) = (self.duration_ms * 1_000_000).checked_div(self.period_ns) {
@@ -151,6 +185,19 @@ impl Case {
         self
     }
 
+    /// Leaves this share of what the workload has by itself.
+    fn shorten(&mut self, options: &Options, scale: f64) {
+        if scale >= 1.0 {
+            return;
+        }
+        let scaled = |number: u64, least: u64| ((number as f64 * scale) as u64).max(least.min(number));
+        let least_ms = if options.quick { LEAST_MS } else { self.least_ms };
+        self.count = scaled(self.count, 200);
+        self.duration_ms = scaled(self.duration_ms, least_ms);
+        self.warmup = scaled(self.warmup, 50);
+        self.rounds = scaled(u64::from(self.rounds), 3) as u32;
+    }
+
     /// With a label.
     pub fn label(mut self, label: impl Into<String>) -> Case {
         self.label = label.into();
@@ -170,6 +217,11 @@ impl Case {
     /// Samples per second that are asked for; 0 is as fast as possible.
     pub fn rate_hz(&self) -> f64 {
         if self.period_ns == 0 { 0.0 } else { 1e9 / self.period_ns as f64 }
+    }
+
+    /// Does it end by its time, however many samples that are?
+    pub fn is_timed(&self) -> bool {
+        self.period_ns == 0 && self.count >= closed_count(self.transport, self.duration_ms)
     }
 
     /// The QoS in words; empty where there is no sample on its way.

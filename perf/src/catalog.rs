@@ -36,7 +36,7 @@ pub const KNOWN: [&str; 16] = [
 /// Who is measured if nobody is named.
 const DEFAULT: [&str; 4] = ["taut", "floor", "cyclonedds", "fastdds"];
 
-/// Who is compared with by default in the table: the physical limit.
+/// Who is compared with by default in the table: of times the physical limit.
 pub const FLOOR: &str = "floor";
 
 /// `info` only prints a line; who loads a runtime first may take a second on a busy machine.

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::record::{Outcome, Record};
-use crate::report::model::{is_rate, same_line};
+use crate::report::model::{failed_rounds, is_rate, same_line};
 use crate::report::units;
 use crate::statistics::unpaired_ratio;
 
@@ -91,6 +91,10 @@ pub fn compare(old: &[Record], new: &[Record]) -> Comparison {
             result.only_new.extend(is_there(line).then_some(name));
             continue;
         };
+        if line.outcome == Outcome::Ok && line.failed_rounds > before.failed_rounds {
+            let why = line.failure.as_deref().unwrap_or_default();
+            result.warnings.push(format!("{name}: {} failed: {why}", failed_rounds(line)));
+        }
         match (&before.outcome, &line.outcome) {
             (Outcome::Ok, Outcome::Ok) => match change(name.clone(), before, line) {
                 Some(change) => result.changes.push(change),
@@ -140,6 +144,9 @@ fn change(line: String, old: &Record, new: &Record) -> Option<Change> {
 fn figure(record: &Record) -> String {
     let value = crate::statistics::median(&record.round_values);
     match record.workload.as_str() {
+        _ if is_rate(record) && record.lost > 0 => {
+            format!("{} ({} lost)", units::rate(value), units::percent(record.loss()))
+        }
         _ if is_rate(record) => units::rate(value),
         "memory" => units::bytes(value),
         _ => units::time(value),

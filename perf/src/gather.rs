@@ -17,6 +17,15 @@ pub struct Gathered {
     /// Did it run, so far.
     pub outcome: Outcome,
     rounds: u32,
+    /// Rounds without figures, or with a flaw.
+    failed: u32,
+    /// Rounds with figures and a flaw.
+    flawed: u32,
+    /// Why the last of them failed.
+    failure: Option<String>,
+    /// The mean times from due to write, each with the samples that it is of.
+    behind: Vec<(f64, u64)>,
+    floods: Vec<f64>,
     times: Vec<(Figure, Distribution)>,
     rates: Vec<f64>,
     also: Option<(&'static str, Vec<f64>)>,
@@ -44,6 +53,11 @@ impl Gathered {
             note,
             outcome,
             rounds: 0,
+            failed: 0,
+            flawed: 0,
+            failure: None,
+            behind: Vec::new(),
+            floods: Vec::new(),
             times: Vec::new(),
             rates: Vec::new(),
             also: None,
@@ -53,9 +67,10 @@ impl Gathered {
         }
     }
 
-    /// Is it worth another round?
+    /// Is it worth another round? Who has failed more often than it has run is not: each failure may take as long as
+    /// all that the others do.
     pub fn goes_on(&self) -> bool {
-        self.outcome == Outcome::Ok
+        self.outcome == Outcome::Ok && self.failed <= self.rounds
     }
 
     /// Adds a round, or why there is none.
@@ -64,7 +79,8 @@ impl Gathered {
             Ok(round) => self.add_round(round),
             Err(Trouble::Absent(reason)) => self.outcome = Outcome::Absent(reason),
             Err(Trouble::Failed(reason)) => {
-                self.outcome = Outcome::Failed(reason);
+                self.failed += 1;
+                self.failure = Some(reason);
                 self.skip();
             }
             Err(Trouble::Stopped) => {}
@@ -102,6 +118,12 @@ impl Gathered {
         sum.samples += round.samples;
         sum.cpu_samples += round.cpu_samples;
         sum.lost += round.lost;
+        sum.late += round.late;
+        if let Some(expected) = round.expected {
+            *sum.expected.get_or_insert(0) += expected;
+        }
+        self.behind.extend(round.behind_ns.map(|ns| (ns, round.samples)));
+        self.floods.extend(round.flood_per_s);
         sum.out_of_order += round.out_of_order;
         sum.duplicates += round.duplicates;
         sum.corrupt += round.corrupt;
@@ -110,14 +132,33 @@ impl Gathered {
         sum.wait = round.wait;
         self.memories.extend(Some(round.memory).filter(|memory| !memory.is_empty()));
         self.sent.extend(round.sent);
-        if let Some(flaw) = round.flaw {
-            self.outcome = Outcome::Failed(flaw);
+        if round.flaw.is_some() {
+            self.failed += 1;
+            self.flawed += 1;
+            self.failure = round.flaw;
         }
+    }
+
+    /// It ran if a round did as it should.
+    fn settled(&self) -> Outcome {
+        match &self.failure {
+            Some(reason) if self.outcome == Outcome::Ok && self.rounds == self.flawed => {
+                Outcome::Failed(reason.clone())
+            }
+            _ => self.outcome.clone(),
+        }
+    }
+
+    /// The mean of all samples.
+    fn behind_ns(&self) -> Option<f64> {
+        let samples: u64 = self.behind.iter().map(|(_, samples)| samples).sum();
+        let sum: f64 = self.behind.iter().map(|(ns, samples)| ns * *samples as f64).sum();
+        (samples > 0).then(|| sum / samples as f64)
     }
 
     /// Its lines; none if the run was ended before anything came of it.
     pub fn records(&self, case: &Case, run: &Run) -> Vec<Record> {
-        if self.rounds == 0 && self.outcome == Outcome::Ok {
+        if self.rounds == 0 && self.settled() == Outcome::Ok {
             return Vec::new();
         }
         let mut record = self.record(case, run);
@@ -150,10 +191,16 @@ impl Gathered {
             rate_hz: case.rate_hz(),
             qos: case.qos(),
             case: case.label.clone(),
-            outcome: self.outcome.clone(),
+            outcome: self.settled(),
             rounds: self.rounds,
+            failed_rounds: self.failed,
+            failure: self.failure.clone(),
             samples: self.sum.samples,
             lost: self.sum.lost,
+            expected: self.sum.expected,
+            late: self.sum.late,
+            behind_ns: self.behind_ns(),
+            flood_per_s: (!self.floods.is_empty()).then(|| median(&self.floods)),
             out_of_order: self.sum.out_of_order,
             duplicates: self.sum.duplicates,
             corrupt: self.sum.corrupt,
@@ -244,5 +291,65 @@ pub fn set_ratios(lines: &mut [(Record, Option<&Distribution>)]) {
         record.ratio = comparable
             .filter_map(|other| ratio(&other.0, (&own.2, own.3.as_ref()), (&other.2, other.3.as_ref())))
             .collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Transport, options};
+    use crate::workload::throughput;
+
+    fn after(rounds: Vec<Result<Round, Trouble>>) -> (Record, bool) {
+        let case = throughput::cases(&options("--sizes 64"), 1.0).remove(0);
+        assert_eq!(case.transport, Some(Transport::Udp));
+        let entry = Entry::Found(Box::new(crate::catalog::Peer {
+            name: "some".into(),
+            variant: String::new(),
+            program: "/".into(),
+            info: crate::contract::Info {
+                transports: vec!["udp".into()],
+                roles: vec!["pub".into(), "sub".into()],
+                types: vec!["bytes".into()],
+                ..Default::default()
+            },
+        }));
+        let mut gathered = Gathered::new(&entry, &case);
+        for round in rounds {
+            gathered.add(round);
+        }
+        (gathered.records(&case, &Run::default()).remove(0), gathered.goes_on())
+    }
+
+    fn good(rate: f64) -> Result<Round, Trouble> {
+        Ok(Round { rate: Some(rate), samples: 10, lost: 5, expected: Some(15), ..Round::default() })
+    }
+
+    fn bad() -> Result<Round, Trouble> {
+        Err(Trouble::failed("it broke"))
+    }
+
+    #[test]
+    fn a_failed_round_leaves_the_others_and_is_told() {
+        let (record, goes_on) = after(vec![good(10.0), bad(), good(30.0)]);
+        assert_eq!((record.outcome.clone(), record.rounds, record.failed_rounds), (Outcome::Ok, 2, 1));
+        assert_eq!((record.round_values, record.samples_per_s), (vec![10.0, 0.0, 30.0], Some(20.0)));
+        assert_eq!((record.failure.as_deref(), record.expected, goes_on), (Some("it broke"), Some(30), true));
+    }
+
+    #[test]
+    fn who_fails_more_often_than_it_runs_is_given_up() {
+        let (record, goes_on) = after(vec![bad()]);
+        assert_eq!((record.outcome, goes_on), (Outcome::Failed("it broke".into()), false));
+        assert!(after(vec![good(1.0), bad()]).1 && !after(vec![good(1.0), bad(), bad()]).1);
+    }
+
+    #[test]
+    fn processes_that_always_end_badly_have_failed() {
+        let flawed = || good(1.0).map(|round| Round { flaw: Some("crashed".into()), ..round });
+        let (record, _) = after(vec![flawed(), flawed()]);
+        assert_eq!((record.outcome, record.rounds), (Outcome::Failed("crashed".into()), 2));
+        let (record, _) = after(vec![flawed(), good(2.0)]);
+        assert_eq!((record.outcome, record.rounds, record.failed_rounds), (Outcome::Ok, 2, 1));
     }
 }

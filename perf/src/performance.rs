@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use crate::record::{Outcome, Record};
 use crate::report::current::current;
-use crate::report::model::{Gain, Group, Model, Standing, gains, gaps, main_times, subject};
+use crate::report::model::{
+    Gain, Group, Model, Standing, failed_rounds, gains, gaps, main_times, remark, subject,
+};
 use crate::report::sections::rows_not_ahead;
 use crate::report::svg::{Frame, standalone};
-use crate::report::units::{bytes, rate, size, thousands, time, times};
+use crate::report::units::{bytes, percent, rate, size, thousands, time, times};
 use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
 use crate::{published, run_file};
 
@@ -135,7 +137,8 @@ pub fn markdown(records: &[Record]) -> String {
     page += &published::section(&shown);
     page += "## Every line\n\n";
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
-    page += "The floor is the same exchange without a middleware: a limit, not a rival.\n\n";
+    page += "The floor is the same exchange without a middleware: of times a limit, not a rival. At rates it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
+    page += "Open loops of lines that say how far they were behind count from when a sample was due, the others from its write.\n\n";
     for group in model.groups.iter().filter(|group| ran(group)) {
         group_table(&mut page, &model, group);
     }
@@ -190,7 +193,7 @@ fn not_ahead(page: &mut String, model: &Model) {
             with_interval(gain),
             factor(gain.p99),
             factor(gain.max),
-            gain.standing().word()
+            gain.says()
         );
     }
     page.push('\n');
@@ -256,7 +259,7 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
                 "{} | {}/s | {}",
                 line.samples_per_s.map(rate).unwrap_or_default(),
                 line.bytes_per_s.map(bytes).unwrap_or_default(),
-                line.lost
+                lost(line)
             ),
             Some(t) if paced => {
                 let [p50, mean, p99, max] = [t.p50, t.mean, t.p99, t.max].map(|ns| time(ns as f64));
@@ -278,18 +281,39 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
         let extra = tables::extra(group, line);
         let _ = writeln!(
             page,
-            "| {} {} | {} | {figures} | {gain} |",
+            "| {} {} | {}{} | {figures} | {gain} |",
             size(line.size_bytes),
             cell(&extra),
-            peers::name(&line.peer)
+            peers::name(&line.peer),
+            cell(&remark(line))
         );
     }
 }
 
-/// How many samples a line is of, and how many of them were lost.
+/// How many samples a line is of, how many of them were lost, and of an open loop how punctual it was and beside what.
 fn taken(line: &Record) -> String {
-    let lost = if line.lost > 0 { format!(", {} lost", thousands(line.lost)) } else { String::new() };
-    format!("{}{lost}", thousands(line.samples))
+    let mut text = thousands(line.samples);
+    if line.lost > 0 {
+        let _ = write!(text, ", {} lost", lost(line));
+    }
+    if let Some(behind_ns) = line.behind_ns {
+        let _ = write!(text, ", {} behind", time(behind_ns));
+    }
+    if line.late > 0 {
+        let _ = write!(text, ", {} late", thousands(line.late));
+    }
+    if let Some(flood) = line.flood_per_s {
+        let _ = write!(text, ", flood of {}", rate(flood));
+    }
+    text
+}
+
+/// What got lost, and which share of all that is.
+fn lost(line: &Record) -> String {
+    match line.lost {
+        0 => "0".to_string(),
+        lost => format!("{} ({})", thousands(lost), percent(line.loss())),
+    }
 }
 
 /// A percentile that takes so many samples to be more than the largest of them: ten beyond it.
@@ -336,6 +360,16 @@ fn failures(page: &mut String, model: &Model) {
                 "- {}, {}: {}",
                 peers::name(&line.peer),
                 tables::what(group, line),
+                cell(run_file::without_tail(why))
+            );
+        } else if let Some(why) = line.failure.as_deref().filter(|_| line.outcome == Outcome::Ok) {
+            none = false;
+            let _ = writeln!(
+                page,
+                "- {}, {}: {}: {}",
+                peers::name(&line.peer),
+                tables::what(group, line),
+                failed_rounds(line),
                 cell(run_file::without_tail(why))
             );
         }

@@ -35,10 +35,30 @@ pub struct Record {
     pub outcome: Outcome,
     /// Rounds that were measured.
     pub rounds: u32,
+    /// Rounds that failed beside them, or whose processes ended badly after their figures were complete.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_rounds: u32,
+    /// Why the last of these did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// Samples that were measured, of all rounds.
     pub samples: u64,
-    /// Samples that were sent and never arrived.
+    /// Samples that were sent and never arrived, of all subscribers together.
     pub lost: u64,
+    /// Samples that were to arrive at all subscribers together, where there are several or what is lost is not
+    /// what is missing in `samples`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<u64>,
+    /// Samples of an open loop that were written more than a period after they were due.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late: u64,
+    /// How long after they were due those of an open loop were written, on average: its times count from when they
+    /// were due. Without it they count from the write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind_ns: Option<f64>,
+    /// Datagrams a second of the flood beside it that arrived, in both directions together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood_per_s: Option<f64>,
     /// Samples that arrived after a later one.
     pub out_of_order: u64,
     /// Samples that arrived again.
@@ -104,6 +124,29 @@ pub struct Record {
     pub run: Run,
 }
 
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}
+
+/// The word of a case that says how many subscribers a line has.
+pub const SUBSCRIBERS: &str = "subscribers";
+
+impl Record {
+    /// How many subscribers it has, where that is part of its case.
+    pub fn subscribers(&self) -> Option<u64> {
+        let mut words = self.case.split_whitespace().filter_map(|word| word.split_once('='));
+        words.find(|(name, _)| *name == SUBSCRIBERS).and_then(|(_, value)| value.parse().ok())
+    }
+
+    /// Which share of the samples that were to arrive did not.
+    pub fn loss(&self) -> f64 {
+        // `samples` are those of one subscriber, `lost` those of all. Lines of before do not say how many were expected.
+        let taken = self.samples.saturating_mul(self.subscribers().unwrap_or(1));
+        let expected = self.expected.unwrap_or(taken.saturating_add(self.lost));
+        if expected == 0 { 0.0 } else { (self.lost as f64 / expected as f64).min(1.0) }
+    }
+}
+
 /// Ends the case of a second line of the same rounds: the rate of the median subscriber instead of the slowest.
 pub const MEDIAN_SUBSCRIBER: &str = "median subscriber";
 
@@ -115,11 +158,11 @@ pub const SERIES_MOST: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", content = "reason", rename_all = "lowercase")]
 pub enum Outcome {
-    /// All rounds ran.
+    /// A round ran, or more.
     Ok,
     /// The peer has no such path, or is not built.
     Absent(String),
-    /// It should have run. The figures are those of the rounds before.
+    /// It should have run, and no round did as it should.
     Failed(String),
 }
 
@@ -226,4 +269,29 @@ pub struct Run {
     pub governor: String,
     /// Hypervisor flag, real-time kernel, isolated cores and what else explains a number.
     pub notes: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_is_a_share_of_what_all_subscribers_were_to_receive() {
+        let record = |fields: serde_json::Value| -> Record {
+            let mut all = serde_json::json!({
+                "workload": "fanout", "peer": "taut", "version": "1", "transport": "udp", "wait": "waitset",
+                "pin": "none", "size_bytes": 64, "rate_hz": 0.0, "qos": "", "case": "subscribers=4 unicast",
+                "status": "ok", "rounds": 1, "samples": 60, "lost": 100, "out_of_order": 0, "duplicates": 0,
+                "corrupt": 0, "round_values": [1.0], "run": serde_json::to_value(Run::default()).unwrap(),
+            });
+            all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            serde_json::from_value(all).unwrap()
+        };
+        // Of 4 times 100 samples 60, 80, 80 and 80 came.
+        assert_eq!(record(serde_json::json!({"expected": 400})).loss(), 0.25);
+        // A line of before: at least as many came to the others as to the slowest.
+        assert_eq!(record(serde_json::json!({})).loss(), 100.0 / 340.0);
+        assert_eq!(record(serde_json::json!({"case": ""})).loss(), 100.0 / 160.0);
+        assert_eq!(record(serde_json::json!({"lost": 0, "samples": 0})).loss(), 0.0);
+    }
 }

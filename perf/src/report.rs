@@ -115,6 +115,7 @@ fn summary(model: &Model) -> Markup {
     let figures = [
         (count(Standing::Ahead), "ahead"),
         (count(Standing::Tail), "ahead, but not at p99"),
+        (count(Standing::Lossy), "ahead, but losing more"),
         (count(Standing::Even), "cannot tell"),
         (count(Standing::Behind), "behind"),
         (failed, "lines failed"),

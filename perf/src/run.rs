@@ -201,7 +201,8 @@ impl Out {
     fn add(&mut self, records: Vec<Record>) -> Result<(), Failure> {
         for record in records {
             let counts = self.counted.contains(&record.peer);
-            self.has_failed |= counts && matches!(record.outcome, Outcome::Failed(_));
+            let has_failed = matches!(record.outcome, Outcome::Failed(_)) || record.failed_rounds > 0;
+            self.has_failed |= counts && has_failed;
             let line = serde_json::to_string(&record).map_err(|error| Wrong(error.to_string()))?;
             if let Some(file) = &mut self.file {
                 let written = writeln!(file, "{line}").and_then(|()| file.flush());

@@ -92,6 +92,9 @@ pub fn packed(records: &[Record], subject: &str) -> std::io::Result<Vec<u8>> {
         if let Outcome::Failed(reason) = &mut short.outcome {
             reason.truncate(without_tail(reason).len());
         }
+        if let Some(failure) = &mut short.failure {
+            failure.truncate(without_tail(failure).len());
+        }
         serde_json::to_writer(&mut out, &short)?;
         out.write_all(b"\n")?;
     }

@@ -66,6 +66,9 @@ impl Trouble {
     }
 }
 
+/// A role and the figures of its `done`.
+pub type Told = (String, Map<String, Value>);
+
 /// A process of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id(usize);
@@ -356,12 +359,19 @@ impl<'a> Session<'a> {
         self.members[id.0].process.id()
     }
 
-    /// Ends what runs beside and waits for the exits; `Some` says which process ended badly after its `done`.
-    pub fn finish(mut self) -> Result<Option<String>, Trouble> {
+    /// Ends what runs beside; the figures of each, by its role.
+    pub fn end_beside(&mut self) -> Result<Vec<Told>, Trouble> {
+        let mut figures = Vec::new();
         while let Some(id) = self.beside.pop() {
             self.say(id, "end");
-            self.done(id)?;
+            figures.push((self.members[id.0].role.clone(), self.done(id)?));
         }
+        Ok(figures)
+    }
+
+    /// Ends what runs beside and waits for the exits; `Some` says which process ended badly after its `done`.
+    pub fn finish(mut self) -> Result<Option<String>, Trouble> {
+        self.end_beside()?;
         let end = Instant::now() + EXIT_LIMIT;
         for member in &self.members {
             loop {

@@ -18,7 +18,8 @@ pub struct Distribution {
     max_ns: u64,
     max_at_ns: u64,
     rounds_p50: Vec<f64>,
-    rounds_ns: Vec<Vec<(u64, u64)>>,
+    /// The slices of each round, and how long it took: a round may be of millions of samples.
+    slices: Vec<(Vec<Slice>, u64)>,
 }
 
 impl Default for Distribution {
@@ -30,7 +31,7 @@ impl Default for Distribution {
             max_ns: 0,
             max_at_ns: 0,
             rounds_p50: Vec::new(),
-            rounds_ns: Vec::new(),
+            slices: Vec::new(),
         }
     }
 }
@@ -57,7 +58,8 @@ impl Distribution {
         let p50 = if samples.is_empty() { 0.0 } else { round.value_at_quantile(0.5) as f64 };
         self.rounds_p50.push(p50);
         self.histogram.add(&round).expect("both have the same bounds");
-        self.rounds_ns.push(samples);
+        let span_ns = samples.last().map_or(0, |last| last.0.saturating_sub(begin_ns) + last.1);
+        self.slices.push((slices(&samples, begin_ns), span_ns));
     }
 
     /// How many samples there are.
@@ -109,26 +111,49 @@ impl Distribution {
         coarse.iter_recorded().map(|cell| (value(cell.value_iterated_to()), cell.count_at_value())).collect()
     }
 
-    /// The rounds one after the other, cut into slices of equal numbers of samples.
+    /// The rounds one after the other, cut into slices of about equal numbers of samples.
     pub fn series(&self) -> Vec<Slice> {
-        let per_slice = (self.samples() as usize).div_ceil(SERIES_MOST).max(1);
-        let mut slices = Vec::new();
+        let rounds = self.slices.iter().filter(|(slices, _)| !slices.is_empty()).count();
+        let each = (SERIES_MOST / rounds.max(1)).max(1);
+        let mut series = Vec::new();
         let mut offset_ns = 0;
-        for round in &self.rounds_ns {
-            let begin_ns = round.first().map_or(0, |first| first.0);
-            for part in round.chunks(per_slice) {
-                let mut times: Vec<u64> = part.iter().map(|sample| sample.1).collect();
-                times.sort_unstable();
-                slices.push(Slice {
-                    at_ns: offset_ns + part[0].0.saturating_sub(begin_ns),
-                    min: times[0],
-                    p50: times[times.len() / 2],
-                    max: times[times.len() - 1],
-                });
+        for (slices, span_ns) in &self.slices {
+            for part in slices.chunks(slices.len().div_ceil(each).max(1)) {
+                series.push(joined(part, offset_ns));
             }
-            offset_ns += round.last().map_or(0, |last| last.0.saturating_sub(begin_ns) + last.1);
+            offset_ns += span_ns;
         }
-        slices
+        series
+    }
+}
+
+/// A round as at most [`SERIES_MOST`] slices of equal numbers of samples, since its beginning.
+fn slices(samples: &[(u64, u64)], begin_ns: u64) -> Vec<Slice> {
+    let per_slice = samples.len().div_ceil(SERIES_MOST).max(1);
+    let mut times = Vec::with_capacity(per_slice);
+    let slice = |part: &[(u64, u64)]| {
+        times.clear();
+        times.extend(part.iter().map(|sample| sample.1));
+        times.sort_unstable();
+        Slice {
+            at_ns: part[0].0.saturating_sub(begin_ns),
+            min: times[0],
+            p50: times[times.len() / 2],
+            max: times[times.len() - 1],
+        }
+    };
+    samples.chunks(per_slice).map(slice).collect()
+}
+
+/// Neighbours as one slice, so much later. Its median is that of theirs.
+fn joined(part: &[Slice], offset_ns: u64) -> Slice {
+    let mut medians: Vec<u64> = part.iter().map(|slice| slice.p50).collect();
+    medians.sort_unstable();
+    Slice {
+        at_ns: offset_ns + part[0].at_ns,
+        min: part.iter().map(|slice| slice.min).min().unwrap_or(0),
+        p50: medians[medians.len() / 2],
+        max: part.iter().map(|slice| slice.max).max().unwrap_or(0),
     }
 }
 

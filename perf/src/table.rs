@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use crate::record::{Outcome, Record, Times};
+use crate::report::model::{failed_rounds, remark};
 use crate::workload::soak::growth_per_s;
 
 /// A terminal whose width is not known, as a file.
@@ -87,6 +88,11 @@ fn columns(workload: &str) -> Vec<Column> {
             }));
             columns
         }
+        "interference" => {
+            let mut columns = times_columns();
+            columns.push(column("flood", true, |r| r.flood_per_s.map_or(String::new(), |n| scaled(n, "/s"))));
+            columns
+        }
         _ => times_columns(),
     }
 }
@@ -107,6 +113,12 @@ fn render_within(records: &[Record], base: Option<&str>, width: usize) -> String
     let base = base.filter(|base| ran.iter().any(|record| record.peer != *base));
     if !ran.is_empty() {
         let mut columns = columns(&first.workload);
+        // A figure whose samples got lost, or were written late, is never shown without it.
+        let is_lossy = ran.iter().any(|record| record.lost + record.late > 0);
+        columns
+            .iter_mut()
+            .filter(|column| column.title == "lost")
+            .for_each(|column| column.needed |= is_lossy);
         let mut rows = rows(&ran, &columns, base);
         while line_width(&rows) > width && columns.iter().any(|column| !column.needed) {
             if let Some(last) = columns.iter().rposition(|column| !column.needed) {
@@ -119,6 +131,14 @@ fn render_within(records: &[Record], base: Option<&str>, width: usize) -> String
     for record in records {
         if let Outcome::Failed(reason) = &record.outcome {
             let _ = writeln!(out, "failed  {} {}: {reason}", record.peer, place(record));
+        } else if let Some(reason) = &record.failure {
+            let _ = writeln!(
+                out,
+                "failed  {} {}: {}: {reason}",
+                record.peer,
+                place(record),
+                failed_rounds(record)
+            );
         }
     }
     write_absent(&mut out, records);
@@ -140,7 +160,8 @@ fn rows(records: &[&Record], columns: &[Column], base: Option<&str>) -> Vec<Vec<
         let place = place(record);
         let shown = if place == last_place { String::new() } else { place.clone() };
         last_place = place;
-        let mark = if matches!(record.outcome, Outcome::Failed(_)) { " (failed)" } else { "" };
+        let mark =
+            if matches!(record.outcome, Outcome::Failed(_)) { " (failed)".into() } else { remark(record) };
         let mut row = vec![shown, format!("{}{mark}", record.peer)];
         row.extend(columns.iter().map(|column| (column.text)(record)));
         row.extend(base.map(|base| ratio(record, base)));
@@ -215,12 +236,14 @@ fn time(times: Option<&Times>, pick: fn(&Times) -> u64) -> String {
     times.map_or(String::new(), |times| nanoseconds(pick(times) as f64))
 }
 
-/// Lost samples in percent, and whatever else was wrong.
+/// Lost samples in percent, those of an open loop that were written late, and whatever else was wrong.
 fn errors(record: &Record) -> String {
     let mut words = Vec::new();
     if record.lost > 0 {
-        let share = 100.0 * record.lost as f64 / (record.lost + record.samples) as f64;
-        words.push(format!("{share:.2}%"));
+        words.push(format!("{:.2}%", 100.0 * record.loss()));
+    }
+    if record.late > 0 {
+        words.push(format!("{} late", record.late));
     }
     for (count, what) in
         [(record.out_of_order, "order"), (record.duplicates, "twice"), (record.corrupt, "corrupt")]
@@ -328,6 +351,20 @@ mod tests {
         assert_eq!(
             rows[3].join(" "),
             "udp 1 KiB taut 1.00 M 20.0 us 30.0 us 40.0 us 50.0 us 52.0 us 2.60 0 12.3 us"
+        );
+    }
+
+    #[test]
+    fn what_a_figure_is_not_shown_without() {
+        let lossy = serde_json::json!({"lost": 300, "samples": 100, "expected": 1_200, "late": 2, "rate_hz": 1_000.0,
+            "rounds": 2, "failed_rounds": 1, "failure": "it broke", "round_values": [1.0, 0.0, 1.0],
+            "case": "flood fifo inline", "flood_per_s": 99_870.0, "workload": "interference"});
+        let text = render_within(&[record(lossy)], None, 60);
+        assert!(text.contains("taut (1 of 3 rounds failed; no inline mode, listener)"), "{text}");
+        assert!(text.contains("25.00% 2 late") && text.contains("99.9 k/s"), "{text}");
+        assert!(
+            text.contains("failed  taut udp 1 KiB flood fifo inline: 1 of 3 rounds: it broke\n"),
+            "{text}"
         );
     }
 

@@ -76,6 +76,98 @@ fn records(output: &Output) -> Vec<Record> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
+/// Runs it with a file in which the adapters note their starts: the records, the exit code, and `(role, variant, cores)`.
+fn with_starts(command: &mut Command, directory: &Path) -> (Vec<Record>, Option<i32>, Vec<[String; 3]>) {
+    let file = directory.join("starts");
+    command.env("FAKE_STARTS_FILE", &file).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let starts = std::fs::read_to_string(&file).unwrap_or_default();
+    let start = |line: &str| -> [String; 3] {
+        let words: Vec<String> = line.split(' ').map(|word| word.trim_matches('"').to_string()).collect();
+        words.try_into().unwrap_or_else(|_| panic!("{line}"))
+    };
+    (records(&output), output.status.code(), starts.lines().map(start).collect())
+}
+
+/// The variants of the pings, in the order of their starts.
+fn turns(starts: &[[String; 3]]) -> Vec<&str> {
+    starts.iter().filter(|[role, ..]| role == "ping").map(|[_, variant, _]| variant.as_str()).collect()
+}
+
+#[test]
+fn rounds_begin_with_another_peer_each() {
+    if !has_namespaces() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let words = "latency --peers fake,fake:pid,fake:chatter --sizes 64 --count 10 --rounds 4 --json";
+    let (_, code, starts) = with_starts(&mut driver(words), directory.path());
+    assert_eq!(code, Some(0));
+    let [first, second, third] = ["", "pid", "chatter"];
+    assert_eq!(
+        turns(&starts),
+        [[first, second, third], [second, third, first], [third, first, second], [first, second, third]]
+            .concat()
+    );
+}
+
+#[test]
+fn processes_run_on_the_cores_that_the_run_was_given() {
+    if !has_namespaces() {
+        return;
+    }
+    // The last one: of the first, nobody could tell whether it was given or taken.
+    let own = nix::sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
+    let count = nix::sched::CpuSet::count();
+    let cores: Vec<usize> = (0..count).filter(|core| own.is_set(*core).unwrap_or(false)).collect();
+    let last = cores[cores.len() - 1].to_string();
+    for pin in ["same", "split", "none"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new("taskset");
+        let words = format!("latency --peers fake --sizes 64 --count 10 --rounds 1 --json --pin {pin}");
+        command.args(["-c", &last]).arg(examples().join("taut-perf")).args(words.split(' '));
+        command.arg("--peer-dir").arg(examples());
+        let (records, code, starts) = with_starts(&mut command, directory.path());
+        assert_eq!((code, records.len(), starts.len()), (Some(0), 1, 2), "{pin}");
+        assert!(starts.iter().all(|[_, _, cores]| *cores == last), "{pin}, given {last}: {starts:?}");
+    }
+}
+
+#[test]
+fn both_ends_share_a_core_or_have_one_each() {
+    if !has_namespaces() {
+        return;
+    }
+    let cores = std::thread::available_parallelism().unwrap().get();
+    for (pin, are_apart) in [("same", false), ("split", cores > 1)] {
+        let directory = tempfile::tempdir().unwrap();
+        let words = format!("latency --peers fake --sizes 64 --count 10 --rounds 1 --json --pin {pin}");
+        let (_, _, starts) = with_starts(&mut driver(&words), directory.path());
+        let [one, other] = [&starts[0][2], &starts[1][2]];
+        assert!(!one.contains(',') && !other.contains(','), "{pin}: {starts:?}");
+        assert_eq!(one != other, are_apart, "{pin}: {starts:?}");
+    }
+}
+
+#[test]
+fn a_failed_round_leaves_the_good_ones() {
+    if !has_namespaces() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let words = "latency --peers fake,fake:sometimes --sizes 64 --count 10 --rounds 4 --json";
+    let (records, code, _) = with_starts(&mut driver(words), directory.path());
+    let some = records.iter().find(|record| record.peer == "fake:sometimes").unwrap();
+    assert_eq!((some.outcome.clone(), some.rounds, some.failed_rounds), (Outcome::Ok, 2, 2));
+    assert!(some.failure.as_deref().unwrap().contains("not this time"), "{:?}", some.failure);
+    assert_eq!(
+        some.round_values.iter().map(|value| *value > 0.0).collect::<Vec<_>>(),
+        [true, false, true, false]
+    );
+    assert!(some.samples == 20 && !some.ratio.is_empty());
+    assert_eq!(code, Some(1), "a round of one that was named has failed");
+}
+
 fn latency(variant: &str) -> (Record, Option<i32>) {
     let words =
         format!("latency --peers fake:{variant} --sizes 64 --count 100 --duration 5 --rounds 2 --json");

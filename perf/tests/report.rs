@@ -174,3 +174,74 @@ fn the_documentation_is_made_from_its_stored_run() {
         assert!(picture.svg == kept(results.join(&picture.name)), "{}: {how}", picture.name);
     }
 }
+
+/// The synthetic run after a change of some of its lines, as the document.
+fn document(change: impl Fn(&mut Record)) -> String {
+    let mut run = synthetic::run(SEED);
+    run.iter_mut().for_each(change);
+    performance::markdown(&run)
+}
+
+#[test]
+fn who_loses_samples_is_not_ahead_without_their_share() {
+    let plain = document(|_| {});
+    assert!(!plain.contains("losing more"), "what the subject does not lose is no loss of its own");
+    // HDDS loses a quarter of its samples: that stands with the gain over it.
+    let lossy = document(|record| {
+        if record.peer == "taut" && record.workload == "throughput" && record.qos.starts_with("best-effort") {
+            record.lost = record.samples;
+        }
+    });
+    let not_ahead = &lossy[..lossy.find("## Every line").unwrap()];
+    let rows: Vec<&str> = not_ahead.lines().filter(|line| line.contains("ahead, losing more")).collect();
+    assert!(
+        rows.iter().any(|line| line.contains("HDDS") && line.contains("50.0 % lost, theirs 25.0 %")),
+        "{rows:#?}"
+    );
+}
+
+#[test]
+fn a_failed_round_is_told_beside_the_good_ones() {
+    let page = document(|record| {
+        if record.peer == "zenoh" && record.workload == "write" && record.size_bytes == 64 {
+            record.failed_rounds = 1;
+            record.failure = Some("it broke [thread at /a/path]".into());
+            record.round_values[1] = 0.0;
+        }
+    });
+    assert!(page.contains("| 64 B  | Zenoh (1 of 5 rounds failed) | "), "its figures are there");
+    assert!(page.contains("- Zenoh, write · 64 B · UDP: 1 of 5 rounds: it broke\n"), "and why one is not");
+}
+
+#[test]
+fn a_mode_that_a_peer_has_not_is_not_said_of_it() {
+    let page = document(|record| {
+        if record.workload == "latency" && record.case == "every 1 ms" {
+            record.case = "every 1 ms fifo inline".into();
+            if record.peer == "taut" {
+                record.wait = "inline".into();
+            }
+        }
+    });
+    assert!(page.contains("every 1 ms fifo (inline where there is such a mode)"), "of the group");
+    let table = page.split("\n### ").skip(1).find(|table| table.contains("fifo (inline where")).unwrap();
+    assert!(table.contains("| Zenoh (no inline mode, waitset) |") && table.contains("| Taut |"), "{table}");
+}
+
+#[test]
+fn an_open_loop_says_how_punctual_it_was_and_beside_what() {
+    let page = document(|record| {
+        if record.workload == "interference" && record.peer == "taut" && record.case == "flood" {
+            (record.late, record.behind_ns, record.flood_per_s) = (7, Some(31_400.0), Some(99_870.0));
+        }
+    });
+    assert!(page.contains(", 31.4 µs behind, 7 late, flood of 99.9 k/s |"), "{page}");
+}
+
+#[test]
+fn the_plain_floor_is_no_limit_of_rates() {
+    let page = document(|_| {});
+    assert!(
+        page.contains("of times a limit, not a rival") && page.contains("the limit is the floor that hands")
+    );
+}

@@ -71,14 +71,17 @@ pub fn sink(options: &Options, control: &Control) -> Result<Value, Stop> {
     socket.set_read_timeout(Some(TICK))?;
     let mut bytes = vec![0; DATAGRAM];
     let (mut received, mut total) = (0u64, 0u64);
+    let (mut first_ns, mut last_ns) = (0, 0);
     control.serving("block");
     while !control.ended() {
         if let Ok(len) = socket.recv(&mut bytes) {
             received += 1;
             total += len as u64;
+            last_ns = now_ns();
+            first_ns = if received == 1 { last_ns } else { first_ns };
         }
     }
-    Ok(json!({"received": received, "bytes": total}))
+    Ok(json!({"received": received, "bytes": total, "first_ns": first_ns, "last_ns": last_ns}))
 }
 
 /// How much may be sent by now.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::clock::now_ns;
+use crate::clock::{now_ns, wait_until};
 use crate::ping::{GIVE_UP_NS, Pinger};
 use crate::{Control, Line, Options, Payload, Stamp, Stop};
 
@@ -13,7 +13,9 @@ pub fn thread<L: Line>(line: &mut L, options: &Options, control: &Control) -> Re
     let mut pinger = Pinger::new(options);
     let mut sample = L::Out::sized(options.size);
     control.ready(line.wait(options));
-    while let Some(stamp) = pinger.send() {
+    loop {
+        wait_until(pinger.due_ns(), options.spin());
+        let Some(stamp) = pinger.send() else { break };
         sample.set_stamp(stamp);
         line.send(&sample)?;
         let written_ns = now_ns();

@@ -31,6 +31,8 @@ pub struct Pinger {
     corrupt: u64,
     duplicates: u64,
     late: u64,
+    /// How long after they were due samples were written, all measured ones together.
+    behind_ns: u64,
 }
 
 impl Pinger {
@@ -50,6 +52,7 @@ impl Pinger {
             corrupt: 0,
             duplicates: 0,
             late: 0,
+            behind_ns: 0,
         }
     }
 
@@ -61,7 +64,8 @@ impl Pinger {
         if self.period_ns == 0 { 0 } else { self.begin_ns + self.next * self.period_ns }
     }
 
-    /// The next sample, noted as sent now; `None` when all are out or the time is up.
+    /// The next sample, noted as sent now, in an open loop as sent when it was due; `None` when all are out or the time
+    /// is up.
     pub fn send(&mut self) -> Option<Stamp> {
         let now = now_ns();
         if self.next == self.warmup && self.duration_ns > 0 {
@@ -70,15 +74,20 @@ impl Pinger {
         if self.next == self.total || now >= self.end_ns {
             return None;
         }
-        if self.period_ns > 0 && now > self.due_ns() + self.period_ns {
+        let due_ns = self.due_ns();
+        if self.period_ns > 0 && now > due_ns + self.period_ns {
             self.late += 1;
         }
         let seq = self.next;
         self.next += 1;
         // The last reading before the write: what stands above is not measured.
         let sent_ns = now_ns();
+        if self.period_ns > 0 && seq >= self.warmup {
+            self.behind_ns += sent_ns.saturating_sub(due_ns);
+        }
         if let Some(record) = self.table.get_mut(seq) {
-            record[0] = sent_ns;
+            // Who is held up sends late: counted from the write, the wait of the samples behind it would be nobody's.
+            record[0] = if self.period_ns > 0 { due_ns.min(sent_ns) } else { sent_ns };
         }
         Some(Stamp { seq, sent_ns, seen_ns: 0 })
     }
@@ -86,11 +95,9 @@ impl Pinger {
     /// Takes an answer. True if it is that to the last sample sent: the next one may go.
     pub fn answer(&mut self, stamp: Stamp, intact: bool) -> bool {
         let now = now_ns();
-        if !intact {
+        // What is not as it was sent is no answer: its number says nothing.
+        let Some(record) = self.table.get_mut(stamp.seq).filter(|record| intact && record[0] != 0) else {
             self.corrupt += 1;
-        }
-        let Some(record) = self.table.get_mut(stamp.seq).filter(|record| record[0] != 0) else {
-            self.corrupt += u64::from(intact);
             return false;
         };
         if record[2] != 0 {
@@ -132,12 +139,57 @@ impl Pinger {
     /// Writes the file of samples; the `done` line.
     pub fn done(&self, options: &Options) -> std::io::Result<Value> {
         self.table.write(&options.samples, self.next)?;
+        let measured = self.next.saturating_sub(self.warmup).max(1);
         Ok(json!({
             "sent": self.next,
             "received": self.received,
             "corrupt": self.corrupt,
             "duplicates": self.duplicates,
             "late": self.late,
+            "behind_ns": self.behind_ns / measured,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pinger(period_ns: u64) -> Pinger {
+        let words = format!("ping --warmup 0 --count 10 --period-ns {period_ns}");
+        Pinger::new(&Options::read(words.split(' ').map(String::from)).unwrap())
+    }
+
+    #[test]
+    fn a_sample_of_an_open_loop_counts_from_when_it_was_due() {
+        const PERIOD_NS: u64 = 1_000_000;
+        let mut pinger = pinger(PERIOD_NS);
+        let begin_ns = pinger.due_ns();
+        // Held up for five periods.
+        crate::clock::wait_until(begin_ns + 5 * PERIOD_NS, false);
+        for seq in 0..3 {
+            let stamp = pinger.send().unwrap();
+            assert!(stamp.sent_ns >= begin_ns + 5 * PERIOD_NS, "the sample tells when it was written");
+            assert_eq!(pinger.table.get(seq)[0], begin_ns + seq * PERIOD_NS);
+        }
+        assert_eq!(pinger.late, 3, "each was more than a period late");
+        assert!(pinger.behind_ns >= (5 + 4 + 3) * PERIOD_NS);
+    }
+
+    #[test]
+    fn a_sample_of_a_closed_loop_counts_from_its_write() {
+        let mut pinger = pinger(0);
+        let stamp = pinger.send().unwrap();
+        assert_eq!(pinger.table.get(0)[0], stamp.sent_ns);
+    }
+
+    #[test]
+    fn an_answer_that_is_corrupt_is_none() {
+        let mut pinger = pinger(0);
+        let stamp = pinger.send().unwrap();
+        assert!(!pinger.answer(stamp, false) && !pinger.answer(Stamp { seq: 3, ..stamp }, true));
+        assert_eq!((pinger.corrupt, pinger.received), (2, 0));
+        assert!(pinger.answer(stamp, true) && !pinger.answer(stamp, true));
+        assert_eq!((pinger.received, pinger.duplicates), (1, 1));
     }
 }

@@ -89,6 +89,11 @@ pub fn pong<L: Line>(
     Ok(json!({"received": received, "corrupt": corrupt}))
 }
 
+/// Writes refused in a row, for so long, say that no more will be accepted. Each may have taken as long as the
+/// middleware blocks, or no time at all: fewer or shorter would judge a reader's pause as broken.
+const REFUSED_IN_A_ROW_MAX: u64 = 100;
+const REFUSED_NS: u64 = 1_000_000_000;
+
 /// The role `pub`. `flush` waits until all is acknowledged, where there is something to wait for.
 pub fn publish<L: Line>(
     line: &mut L,
@@ -99,23 +104,12 @@ pub fn publish<L: Line>(
     let mut table = Table::new(if options.samples.as_os_str().is_empty() { 0 } else { options.total() });
     let mut sample = L::Out::sized(options.size);
     control.ready(line.wait(options));
-    let (mut seq, mut refused, mut burst) = (0, 0u64, 0);
-    let (mut start_ns, mut end_ns) = (now_ns(), u64::MAX);
-    let pace_ns = start_ns;
-    let mut burst_ns = start_ns;
+    let (mut seq, mut start_ns, mut end_ns) = (0, now_ns(), u64::MAX);
+    let mut pace = Pace { start_ns, burst_ns: start_ns };
+    let mut refusals = Refusals::default();
     while seq < options.total() {
-        if seq == options.warmup {
-            start_ns = now_ns();
-            end_ns =
-                if options.duration_ms > 0 { start_ns + options.duration_ms * 1_000_000 } else { u64::MAX };
-        }
-        if options.period_ns > 0 {
-            line.push()?;
-            wait_until(pace_ns + seq * options.period_ns, options.spin());
-        } else if options.burst > 0 && burst == options.burst {
-            line.push()?;
-            wait_until(burst_ns + options.interval_ns, options.spin());
-            (burst, burst_ns) = (0, now_ns());
+        if refusals.in_a_row == 0 {
+            pace.wait(line, options, seq)?;
         }
         let sent_ns = now_ns();
         if sent_ns >= end_ns {
@@ -123,15 +117,25 @@ pub fn publish<L: Line>(
         }
         sample.set_stamp(Stamp { seq, sent_ns, seen_ns: 0 });
         match line.send(&sample) {
-            Ok(()) => {}
-            Err(Stop::Failed(_)) => refused += 1,
+            Ok(()) => refusals.in_a_row = 0,
+            // It is written again: a number that never went out would look like a loss.
+            Err(Stop::Failed(reason)) => {
+                refusals.add(seq >= options.warmup, now_ns(), &reason)?;
+                continue;
+            }
             Err(absent) => return Err(absent),
+        }
+        if seq == options.warmup {
+            start_ns = sent_ns;
+            end_ns = match options.duration_ms {
+                0 => u64::MAX,
+                duration_ms => start_ns + duration_ms * 1_000_000,
+            };
         }
         if let Some(record) = table.get_mut(seq) {
             *record = [sent_ns, 0, now_ns()];
         }
         seq += 1;
-        burst += 1;
     }
     line.push()?;
     let stop_ns = now_ns();
@@ -139,13 +143,60 @@ pub fn publish<L: Line>(
     control.stop();
     table.write(&options.samples, seq)?;
     let sent = seq.saturating_sub(options.warmup);
-    Ok(json!({"sent": sent, "refused": refused, "start_ns": start_ns, "stop_ns": stop_ns}))
+    Ok(json!({"sent": sent, "refused": refusals.measured, "start_ns": start_ns, "stop_ns": stop_ns}))
+}
+
+/// When the next sample of a publisher may go.
+struct Pace {
+    start_ns: u64,
+    burst_ns: u64,
+}
+
+impl Pace {
+    fn wait<L: Line>(&mut self, line: &mut L, options: &Options, seq: u64) -> Result<(), Stop> {
+        if options.period_ns > 0 {
+            line.push()?;
+            wait_until(self.start_ns + seq * options.period_ns, options.spin());
+        } else if options.burst > 0 && seq.is_multiple_of(options.burst) {
+            if seq > 0 {
+                line.push()?;
+                wait_until(self.burst_ns + options.interval_ns, options.spin());
+            }
+            self.burst_ns = now_ns();
+        }
+        Ok(())
+    }
+}
+
+/// The writes that were refused.
+#[derive(Default)]
+struct Refusals {
+    /// Of measured samples.
+    measured: u64,
+    in_a_row: u64,
+    /// Since when.
+    since_ns: u64,
+}
+
+impl Refusals {
+    /// One more; an error if it is hopeless.
+    fn add(&mut self, is_measured: bool, now_ns: u64, reason: &str) -> Result<(), Stop> {
+        self.measured += u64::from(is_measured);
+        self.in_a_row += 1;
+        if self.in_a_row == 1 {
+            self.since_ns = now_ns;
+        }
+        if self.in_a_row < REFUSED_IN_A_ROW_MAX || now_ns < self.since_ns + REFUSED_NS {
+            return Ok(());
+        }
+        Err(Stop::Failed(format!("{} writes in a row were refused: {reason}", self.in_a_row)))
+    }
 }
 
 /// The role `sub`.
 pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) -> Result<Value, Stop> {
     let mut table = Table::new(if options.samples.as_os_str().is_empty() { 0 } else { options.count });
-    let mut tally = Tally::new(options.warmup);
+    let mut tally = Tally::new(options.warmup, options.count);
     control.serving(line.wait(options));
     let mut last_ns = now_ns();
     while !control.ended() || now_ns() < last_ns + SETTLE.as_nanos() as u64 {
@@ -161,4 +212,22 @@ pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) ->
     }
     table.write(&options.samples, tally.received())?;
     Ok(tally.done(options.size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_that_are_refused_are_hopeless_after_some_and_some_time() {
+        let mut refusals = Refusals::default();
+        for at in 0..200 {
+            assert!(refusals.add(at >= 50, 5 + at, "full").is_ok(), "none of them took any time");
+        }
+        let ended = refusals.add(true, 5 + REFUSED_NS, "full");
+        assert!(matches!(ended, Err(Stop::Failed(why)) if why == "201 writes in a row were refused: full"));
+        assert_eq!(refusals.measured, 151);
+        refusals.in_a_row = 0;
+        assert!(refusals.add(true, 9 * REFUSED_NS, "full").is_ok(), "a write was accepted in between");
+    }
 }

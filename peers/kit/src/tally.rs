@@ -6,9 +6,14 @@ use serde_json::{Value, json};
 /// history holds, and 128 KiB of memory.
 const WINDOW: u64 = 1 << 20;
 
+/// Where no count limits the numbers, a jump by more than this is a broken number: half an hour at two million a second.
+const JUMP_MAX: u64 = 1 << 32;
+
 /// Counts of one subscriber.
 pub struct Tally {
     warmup: u64,
+    /// Numbers from here on are corrupt; 0 is none.
+    limit: u64,
     /// Bit `seq % WINDOW`: was it seen. Cleared as the window moves on.
     seen: Vec<u64>,
     /// One above the highest number seen.
@@ -22,10 +27,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Samples below `warmup` are not counted.
-    pub fn new(warmup: u64) -> Tally {
+    /// Samples below `warmup` are not counted; so many follow them, 0 if that is not known.
+    pub fn new(warmup: u64, count: u64) -> Tally {
         Tally {
             warmup,
+            limit: if count == 0 { 0 } else { warmup + count },
             seen: vec![0; (WINDOW / 64) as usize],
             next: warmup,
             received: 0,
@@ -37,19 +43,30 @@ impl Tally {
         }
     }
 
-    /// Takes a sample that came at this time. True if it counts and is new.
+    /// Takes a sample that came at this time. True if it counts and is new. One that is not what was sent is corrupt and
+    /// nothing else: its number says nothing.
     pub fn take(&mut self, seq: u64, intact: bool, now_ns: u64) -> bool {
-        if seq < self.warmup {
+        if intact && seq < self.warmup {
             return false;
         }
-        self.corrupt += u64::from(!intact);
+        let beyond =
+            if self.limit > 0 { seq >= self.limit } else { seq.saturating_sub(self.next) > JUMP_MAX };
+        if !intact || beyond {
+            self.corrupt += 1;
+            return false;
+        }
+        self.last_ns = now_ns;
         if seq >= self.next {
             // No more bits than there are have to be cleared, however far it jumps.
             for skipped in self.next.max(seq.saturating_sub(WINDOW - 1))..=seq {
                 self.set(skipped, false);
             }
             self.next = seq + 1;
-        } else if self.next - seq > WINDOW || self.is_set(seq) {
+        } else if self.next - seq > WINDOW {
+            // So late that nobody knows whether it came before: it stays lost.
+            self.out_of_order += 1;
+            return false;
+        } else if self.is_set(seq) {
             self.duplicates += 1;
             return false;
         } else {
@@ -60,7 +77,6 @@ impl Tally {
         if self.first_ns == 0 {
             self.first_ns = now_ns;
         }
-        self.last_ns = now_ns;
         true
     }
 
@@ -102,7 +118,7 @@ mod tests {
     use super::*;
 
     fn counts(seqs: &[u64]) -> (u64, u64, u64, u64) {
-        let mut tally = Tally::new(10);
+        let mut tally = Tally::new(10, 0);
         for (at, seq) in seqs.iter().enumerate() {
             tally.take(*seq, true, 1_000 + at as u64);
         }
@@ -116,7 +132,22 @@ mod tests {
         assert_eq!(counts(&[3, 10, 11, 12]), (3, 0, 0, 0));
         assert_eq!(counts(&[10, 12, 11, 11, 15]), (4, 2, 1, 1));
         assert_eq!(counts(&[11]), (1, 1, 0, 0));
-        assert_eq!(counts(&[10, 10 + 3 * WINDOW, 11]), (2, 3 * WINDOW - 1, 0, 1));
+        assert_eq!(counts(&[10, 10 + 3 * WINDOW, 11]), (2, 3 * WINDOW - 1, 1, 0));
         assert_eq!(counts(&[10, 10 + WINDOW, 11, 11]), (3, WINDOW - 2, 1, 1));
+    }
+
+    #[test]
+    fn what_is_not_as_it_was_sent_is_corrupt_and_not_received() {
+        let mut tally = Tally::new(10, 5);
+        for (seq, intact) in [(3, true), (10, true), (11, false), (12, true), (15, true), (2, false)] {
+            tally.take(seq, intact, 7);
+        }
+        let done = tally.done(1);
+        for (name, count) in [("received", 2), ("lost", 1), ("corrupt", 3), ("duplicates", 0)] {
+            assert_eq!(done[name], count, "{name} of {done}");
+        }
+        let mut endless = Tally::new(0, 0);
+        assert!(endless.take(1, true, 7) && !endless.take(u64::MAX, true, 7));
+        assert_eq!(endless.done(1)["corrupt"], 1);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taut::Driver;
-use taut_perf_kit::clock::now_ns;
+use taut_perf_kit::clock::{now_ns, wait_until};
 use taut_perf_kit::ping::Pinger;
 use taut_perf_kit::{Control, Line, Options, Payload, Stamp, Stop};
 
@@ -60,7 +60,9 @@ fn exchange<L: Line>(
     let mut pinger = Pinger::new(options);
     let mut sample = L::Out::sized(options.size);
     control.ready(if options.spin() { "spin" } else { "waitset" });
-    while let Some(stamp) = pinger.send() {
+    loop {
+        wait_until(pinger.due_ns(), options.spin());
+        let Some(stamp) = pinger.send() else { break };
         sample.set_stamp(stamp);
         line.send(&sample)?;
         let written_ns = now_ns();

@@ -4,13 +4,13 @@ use maud::Markup;
 
 use crate::record::{Outcome, Record, Times};
 use crate::report::lines::{Line, LineChart, Point};
-use crate::report::model::{Gain, Group, Model, main_times, subscribers};
+use crate::report::model::{Gain, Group, Model, main_times, remark};
 use crate::report::peers;
 use crate::report::rows::{Row, RowChart, Value};
 use crate::report::scale::Kind;
 use crate::report::series;
 use crate::report::svg::Frame;
-use crate::report::units::{bytes, rate, size, size_tick, time, times};
+use crate::report::units::{bytes, percent, rate, size, size_tick, time, times};
 
 /// Names of points in tooltips, and of the ends of lines.
 fn say(label: &str, what: &str, t: &Times) -> String {
@@ -67,7 +67,7 @@ fn lines_of(group: &Group, point: impl Fn(&str, &Record) -> Option<Point>) -> Ve
 pub(crate) fn rate_by_size(model: &Model, group: &Group, frame: Frame) -> Markup {
     let point = |label: &str, line: &Record| {
         let (samples, bytes_per_s) = (line.samples_per_s?, line.bytes_per_s?);
-        let share = 100.0 * line.lost as f64 / (line.lost + line.samples).max(1) as f64;
+        let share = 100.0 * line.loss();
         let ends = crate::report::model::round_ends(line);
         let scale = bytes_per_s / samples.max(f64::MIN_POSITIVE);
         (samples > 0.0).then(|| Point {
@@ -102,12 +102,16 @@ pub(crate) fn rate_by_size(model: &Model, group: &Group, frame: Frame) -> Markup
 /// What each subscriber receives against their number.
 pub(crate) fn fanout(model: &Model, group: &Group, ends: Option<(f64, f64)>) -> Markup {
     let point = |label: &str, line: &Record| {
-        let (count, samples) = (subscribers(line)?, line.samples_per_s?);
+        let (count, samples) = (line.subscribers()? as f64, line.samples_per_s?);
         (samples > 0.0).then(|| Point {
             x: count,
             y: samples,
             band: None,
-            title: format!("{label}, {count} subscribers: {} each", rate(samples)),
+            title: format!(
+                "{label}, {count} subscribers: {} each, {:.2} % lost",
+                rate(samples),
+                100.0 * line.loss()
+            ),
         })
     };
     let mut lines = lines_of(group, point);
@@ -180,7 +184,7 @@ pub(crate) fn time_bars<'a>(model: &'a Model, title: String, lines: &[&Record]) 
                     tail: (line.workload != "discovery").then_some(t.p99 as f64),
                 },
                 vec![time(t.p50 as f64), second_figure(line, t)],
-                say(&label, &size(line.size_bytes), t),
+                say(&label, &size(line.size_bytes), t) + &remark(line),
             ),
             (None, Outcome::Absent(why) | Outcome::Failed(why)) => {
                 (Value::Nothing(why.clone()), Vec::new(), why.clone())
@@ -227,7 +231,10 @@ fn second_figure(line: &Record, t: &Times) -> String {
 pub(crate) fn gain_bars(model: &Model, gains: &[&Gain]) -> Markup {
     let row = |gain: &&Gain| Row {
         peer: gain.to.to_string(),
-        label: peers::name(gain.to),
+        label: match gain.loss.1 {
+            0.0 => peers::name(gain.to),
+            theirs => format!("{}, {} lost", peers::name(gain.to), percent(theirs)),
+        },
         value: Value::Gain { value: gain.median, interval: gain.interval },
         figures: vec![times(gain.median)],
         title: crate::report::tables::tooltip(gain),
@@ -252,7 +259,9 @@ pub(crate) fn interference(model: &Model, lines: &[&Record], ends: Option<(f64, 
             (Some(t), _) => (
                 Value::Span { p50: t.p50 as f64, p99: t.p99 as f64, max: t.max as f64 },
                 vec![time(t.p99 as f64), time(t.max as f64)],
-                say(&peers::name(&line.peer), &label, t),
+                say(&peers::name(&line.peer), &label, t)
+                    + &line.flood_per_s.map_or(String::new(), |flood| format!(", flood of {}", rate(flood)))
+                    + &remark(line),
             ),
             (None, Outcome::Absent(why) | Outcome::Failed(why)) => {
                 (Value::Nothing(why.clone()), Vec::new(), why.clone())

@@ -3,7 +3,7 @@
 //! A group is what is comparable: one workload under one set of conditions; its lines differ by peer and
 //! size. The subject is Taut, or without it the first peer that is not the floor.
 
-use crate::record::{MEDIAN_SUBSCRIBER, Outcome, Ratio, Record, Times};
+use crate::record::{MEDIAN_SUBSCRIBER, Outcome, Ratio, Record, SUBSCRIBERS, Times};
 use crate::report::{peers, units};
 
 /// What a group's lines have in common.
@@ -29,18 +29,9 @@ pub(crate) struct Group<'a> {
     pub(crate) lines: Vec<&'a Record>,
 }
 
-/// The word of a case that is the axis of a chart.
-const AXIS: &str = "subscribers";
-
-/// How many subscribers a line of fan-out has.
-pub(crate) fn subscribers(record: &Record) -> Option<f64> {
-    let mut words = record.case.split_whitespace().filter_map(|word| word.split_once('='));
-    words.find(|(name, _)| *name == AXIS).and_then(|(_, value)| value.parse().ok())
-}
-
 impl Key {
     pub(crate) fn of(record: &Record) -> Key {
-        let is_axis = |word: &&str| word.split('=').next() == Some(AXIS);
+        let is_axis = |word: &&str| word.split('=').next() == Some(SUBSCRIBERS);
         // The cases of interference are what is compared, and some of them pin or spin.
         let by_case = record.workload == "interference";
         let words = record.case.split_whitespace().filter(|word| !is_axis(word) && !by_case);
@@ -78,6 +69,7 @@ impl Key {
             transport
         };
         let case = self.case.replace(" us", " µs").replace('=', " ");
+        let case = case.replace("fifo inline", "fifo (inline where there is such a mode)");
         [transport, case, pin.into(), wait.into(), rate, reliability.into(), history.replace(':', " ")]
     }
 }
@@ -219,6 +211,31 @@ pub(crate) fn main_times(record: &Record) -> Option<&Times> {
     }
 }
 
+/// The floor that hands the kernel many datagrams with one call: the limit of rates over UDP.
+pub(crate) const FLOOR_OF_RATES: &str = "floor:gso";
+
+/// What a reader must know of a line beside its figures: rounds that failed, and a mode of its case that the peer has
+/// not. The floor has no thread but the one that waits, whatever that is called.
+pub(crate) fn remark(record: &Record) -> String {
+    let mut remarks = Vec::new();
+    if record.failed_rounds > 0 {
+        remarks.push(format!("{} failed", failed_rounds(record)));
+    }
+    let asked = record.case.split(' ').any(|word| word == "inline");
+    if asked && record.wait != "inline" && peers::adapter(&record.peer) != "floor" && record.rounds > 0 {
+        remarks.push(format!("no inline mode, {}", record.wait));
+    }
+    if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join("; ")) }
+}
+
+/// How many rounds failed, of how many.
+pub(crate) fn failed_rounds(record: &Record) -> String {
+    // A flawed round has figures and is among both.
+    let places = record.round_values.len() as u32;
+    let all = places.max(record.rounds).max(record.failed_rounds);
+    format!("{} of {all} rounds", record.failed_rounds)
+}
+
 /// Is more better: are the values of its rounds rates.
 pub(crate) fn is_rate(record: &Record) -> bool {
     matches!(record.workload.as_str(), "throughput" | "fanout") && record.samples_per_s.is_some()
@@ -233,7 +250,12 @@ pub(crate) struct Gain<'a> {
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) p99: Option<f64>,
     pub(crate) max: Option<f64>,
+    /// Which share of the samples got lost, of its own and of theirs.
+    pub(crate) loss: (f64, f64),
 }
+
+/// A loss that is this much greater is one: a sample in a thousand.
+const LOSS_OF_INTEREST: f64 = 0.001;
 
 /// What a gain says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -243,6 +265,8 @@ pub(crate) enum Standing {
     Even,
     /// Ahead by the median, behind by the 99th percentile.
     Tail,
+    /// Ahead, but it loses more on the way.
+    Lossy,
     Ahead,
 }
 
@@ -252,6 +276,7 @@ impl Standing {
             Standing::Behind => "behind",
             Standing::Even => "cannot tell",
             Standing::Tail => "behind at p99",
+            Standing::Lossy => "ahead, losing more",
             Standing::Ahead => "ahead",
         }
     }
@@ -276,7 +301,33 @@ impl<'a> Gain<'a> {
             interval,
             p99: tail(ratio.p99),
             max: tail(ratio.max),
+            loss: (record.loss(), 0.0),
         })
+    }
+
+    /// Beside that of another one, whose loss is told with it.
+    fn beside(mut self, group: &Group) -> Gain<'a> {
+        let same = |line: &&&Record| {
+            line.peer == self.to && line.size_bytes == self.record.size_bytes && line.case == self.record.case
+        };
+        self.loss.1 = group.lines.iter().find(same).map_or(0.0, |line| line.loss());
+        self
+    }
+
+    /// What got lost on either side; empty for nothing.
+    pub(crate) fn losses(&self) -> String {
+        let (own, theirs) = self.loss;
+        if own + theirs == 0.0 {
+            return String::new();
+        }
+        format!("{} lost, theirs {}", units::percent(own), units::percent(theirs))
+    }
+
+    /// Its standing, with what got lost.
+    pub(crate) fn says(&self) -> String {
+        let losses = self.losses();
+        let between = if losses.is_empty() { "" } else { "; " };
+        format!("{}{between}{losses}", self.standing().word())
     }
 
     pub(crate) fn standing(&self) -> Standing {
@@ -284,6 +335,7 @@ impl<'a> Gain<'a> {
             Some((_, high)) if high < 1.0 => Standing::Behind,
             Some((low, _)) if low > 1.0 => match self.p99 {
                 Some(p99) if p99 < 1.0 => Standing::Tail,
+                _ if self.loss.0 > self.loss.1 + LOSS_OF_INTEREST => Standing::Lossy,
                 _ => Standing::Ahead,
             },
             // Memory has one round, for it does not depend on the moment.
@@ -296,6 +348,12 @@ impl<'a> Gain<'a> {
     pub(crate) fn is_floor(&self) -> bool {
         peers::adapter(self.to) == "floor"
     }
+
+    /// Is it against what cannot be passed? At rates over UDP the plain floor can: it calls the kernel for each sample.
+    pub(crate) fn is_limit(&self) -> bool {
+        let by_call = is_rate(self.record) && self.record.transport == "udp" && self.to != FLOOR_OF_RATES;
+        self.is_floor() && !by_call
+    }
 }
 
 /// All gains of the subject over other peers, in the order of the groups.
@@ -305,7 +363,8 @@ pub(crate) fn gains<'a>(model: &Model<'a>, group: &Group<'a>) -> Vec<Gain<'a>> {
         group.lines.iter().filter(|line| model.is_subject(line) && !line.case.ends_with(MEDIAN_SUBSCRIBER));
     let ratios = own.flat_map(|line| line.ratio.iter().map(move |ratio| (*line, ratio)));
     let rivals = ratios.filter(|(_, ratio)| peers::adapter(&ratio.to) != model.subject);
-    let mut gains: Vec<Gain> = rivals.filter_map(|(line, ratio)| Gain::new(line, ratio)).collect();
+    let gains = rivals.filter_map(|(line, ratio)| Gain::new(line, ratio));
+    let mut gains: Vec<Gain> = gains.map(|gain| gain.beside(group)).collect();
     gains.sort_by_key(|gain| (gain.record.size_bytes, peers::order(gain.to)));
     gains
 }

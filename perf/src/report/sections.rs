@@ -11,7 +11,7 @@ use crate::report::scale::log_ends;
 use crate::report::series;
 use crate::report::svg::{Frame, both};
 use crate::report::tables;
-use crate::report::units::size;
+use crate::report::units::{percent, size};
 
 /// Tails weigh 20 kB.
 const TAILS_MOST: usize = 20;
@@ -57,7 +57,8 @@ const PLAN: [Plan; 19] = [
     (
         "throughput",
         "Throughput",
-        "One publisher, one subscriber; each sample is checked for loss and order.",
+        "One publisher, one subscriber; each sample is checked for loss and order. The floor calls the kernel \
+         for each sample and can be passed; over UDP the limit is the floor that hands it many at once (gso).",
         throughput,
     ),
     ("fanout", "Fan-out", "One publisher to many. The rate is the slowest subscriber's.", fanout),
@@ -71,8 +72,8 @@ const PLAN: [Plan; 19] = [
     (
         "interference",
         "Interference",
-        "Round trips beside a flood of UDP on the same path. The dot is the median, the tick p99, \
-         the block the bound.",
+        "Round trips beside a flood of UDP on the same path, at a rate that the machine can keep up. The dot is \
+         the median, the tick p99, the block the bound.",
         interference,
     ),
     ("types", "Types", "Sequences of octets and of structures, answered by four bytes.", |model| {
@@ -108,7 +109,7 @@ const PLAN: [Plan; 19] = [
         "ratios",
         "All comparisons",
         "Above 1× is ahead: for times theirs over its own, for rates its own over theirs. Hover \
-         for the interval, p99 and maximum.",
+         for the interval, p99 and maximum; where a side has lost samples, *, for how many.",
         ratios,
     ),
     ("figures", "All figures", "Every line that ran.", |model| Some(figures(model))),
@@ -284,7 +285,10 @@ fn gain_panels(model: &Model) -> Option<Markup> {
             };
             let same = |gain: &&Gain| (gain.record.size_bytes, gain.record.case.as_str()) == first;
             let rivals: Vec<&Gain> = all.iter().filter(same).collect();
-            panels.push((tables::what(group, rivals[0].record), charts::gain_bars(model, &rivals)));
+            let own = rivals[0].loss.0;
+            let lost =
+                if own > 0.0 { format!(" · {} of its own lost", percent(own)) } else { String::new() };
+            panels.push((tables::what(group, rivals[0].record) + &lost, charts::gain_bars(model, &rivals)));
         }
     }
     panels.truncate(GAINS_MOST);

@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use crate::record::{Outcome, Record};
-use crate::report::model::{Gain, Group, Model, Standing, gaps, main_times};
+use crate::report::model::{Gain, Group, Model, Standing, failed_rounds, gaps, main_times, remark};
 use crate::report::peers;
-use crate::report::units::{bytes, rate, size, thousands, time, times};
+use crate::report::units::{bytes, percent, rate, size, thousands, time, times};
 
 /// A line of a run in words: what was measured.
 pub(crate) fn what(group: &Group, record: &Record) -> String {
@@ -47,7 +47,7 @@ pub(crate) fn gain_rows(rows: &[(String, Gain)]) -> Markup {
                     td.n.soft { (interval(gain)) }
                     td.n { (factor(gain.p99)) }
                     td.n { (factor(gain.max)) }
-                    td.soft { (gain.standing().word()) }
+                    td.soft { (gain.says()) }
                 }
             } }
         } }
@@ -63,7 +63,8 @@ pub(crate) fn gain_blocks(all: &[(String, Vec<Gain>)]) -> Markup {
                 tbody {
                     tr { th colspan="5" { (what) } }
                     @for gain in gains { tr {
-                        td { (peers::name(gain.to)) } td { (factor(Some(gain.median))) } td { (interval(gain)) }
+                        td { (peers::name(gain.to)) @if !gain.losses().is_empty() { span.soft { " " (gain.losses()) } } }
+                        td { (factor(Some(gain.median))) } td { (interval(gain)) }
                         td { (factor(gain.p99)) } td { (factor(gain.max)) }
                     } }
                 }
@@ -85,7 +86,7 @@ pub(crate) fn gain_matrix(model: &Model, all: &[(String, Vec<Gain>)]) -> Markup 
                     th { (what) }
                     @for name in &names {
                         @match gains.iter().find(|gain| gain.to == *name) {
-                            Some(gain) => { td.n.(shade(gain)) title=(tooltip(gain)) { (times(gain.median)) } }
+                            Some(gain) => { td.n.(shade(gain)) title=(tooltip(gain)) { (times(gain.median)) @if gain.loss.0 + gain.loss.1 > 0.0 { " *" } } }
                             None => { td.n.soft { "–" } }
                         }
                     }
@@ -97,10 +98,10 @@ pub(crate) fn gain_matrix(model: &Model, all: &[(String, Vec<Gain>)]) -> Markup 
 
 fn shade(gain: &Gain) -> &'static str {
     match gain.standing() {
-        _ if gain.is_floor() => "limit",
+        _ if gain.is_limit() => "limit",
         Standing::Behind => "behind",
         Standing::Even => "even",
-        Standing::Tail => "tailed",
+        Standing::Tail | Standing::Lossy => "tailed",
         Standing::Ahead => "ahead",
     }
 }
@@ -109,7 +110,7 @@ fn shade(gain: &Gain) -> &'static str {
 pub(crate) fn tooltip(gain: &Gain) -> String {
     let mut text = format!(
         "{} against {}: {} ({})",
-        gain.standing().word(),
+        gain.says(),
         peers::name(gain.to),
         times(gain.median),
         interval(gain)
@@ -128,6 +129,10 @@ pub(crate) fn figures(group: &Group) -> Markup {
     let heads = [
         "samples",
         "lost",
+        "share",
+        "late",
+        "behind",
+        "flood",
         "rate",
         "min",
         "mean",
@@ -150,7 +155,7 @@ pub(crate) fn figures(group: &Group) -> Markup {
             thead { tr { th { "peer" } th.n { "size" } @for head in heads { th.n { (head) } } } }
             tbody { @for line in ran {
                 tr {
-                    th { (peers::name(&line.peer)) span.soft { " " (line.wait) " " (extra(group, line)) } }
+                    th { (peers::name(&line.peer)) span.soft { " " (line.wait) " " (extra(group, line)) (remark(line)) } }
                     td { (size(line.size_bytes)) }
                     @for cell in cells(line) { td { (cell) } }
                 }
@@ -165,7 +170,10 @@ pub(crate) fn extra(group: &Group, line: &Record) -> String {
 }
 
 fn cells(line: &Record) -> Vec<String> {
-    let mut cells = vec![thousands(line.samples), thousands(line.lost)];
+    let mut cells = vec![thousands(line.samples), thousands(line.lost), lost_share(line)];
+    cells.push(if line.late > 0 { thousands(line.late) } else { String::new() });
+    cells.push(line.behind_ns.map(time).unwrap_or_default());
+    cells.push(line.flood_per_s.map(rate).unwrap_or_default());
     cells.push(line.samples_per_s.map(rate).unwrap_or_default());
     match main_times(line) {
         Some(t) => {
@@ -191,6 +199,11 @@ fn cells(line: &Record) -> Vec<String> {
     cells.push(line.context_switches.map(thousands).unwrap_or_default());
     cells.push(line.allocations_per_sample.map(|count| format!("{count:.2}")).unwrap_or_default());
     cells
+}
+
+/// Which share of the samples got lost; empty for none.
+pub(crate) fn lost_share(line: &Record) -> String {
+    if line.lost == 0 { String::new() } else { percent(line.loss()) }
 }
 
 /// Time of one encode and one decode: lines down, peers along.
@@ -329,7 +342,26 @@ pub(crate) fn outcomes(model: &Model) -> Markup {
     let absent = missing(model, |outcome| matches!(outcome, Outcome::Absent(_)));
     html! {
         @if failed.is_empty() { p { "Nothing failed." } } @else { h3 { "Failed" } (list(&failed)) }
+        (failed_of_many(model))
         @if !absent.is_empty() { h3 { "Absent" } (list(&absent)) }
+    }
+}
+
+/// Lines that ran, with rounds that did not.
+fn failed_of_many(model: &Model) -> Markup {
+    let lines = model.groups.iter().flat_map(|group| group.lines.iter().map(move |line| (group, *line)));
+    let some: Vec<(&Group, &Record)> =
+        lines.filter(|(_, line)| line.outcome == Outcome::Ok && line.failed_rounds > 0).collect();
+    html! {
+        @if !some.is_empty() {
+            h3 { "Rounds that failed, of lines that ran" }
+            ul.plain { @for (group, line) in &some {
+                li { span.dot.(peers::class(&line.peer)) {} strong { (peers::name(&line.peer)) } " "
+                    (failed_rounds(line)) ": " (line.failure.as_deref().unwrap_or_default()) ". "
+                    span.soft { (what(group, line)) }
+                }
+            } }
+        }
     }
 }
 
@@ -344,12 +376,11 @@ pub(crate) fn errors(model: &Model) -> Markup {
     html! {
         @if rows.is_empty() { p { "Every sample arrived once, whole and in order." } } @else {
             div.scroll { table {
-                thead { tr { th { "measured" } th { "peer" } th.n { "received" } th.n { "lost" } th.n { "share" } th.n { "late" } th.n { "again" } th.n { "corrupt" } } }
+                thead { tr { th { "measured" } th { "peer" } th.n { "received" } th.n { "lost" } th.n { "share" } th.n { "out of order" } th.n { "again" } th.n { "corrupt" } } }
                 tbody { @for (what, line) in &rows {
-                    @let share = line.lost as f64 / (line.lost + line.samples).max(1) as f64;
                     tr {
                         th { (what) } td { (peers::name(&line.peer)) }
-                        td.n { (thousands(line.samples)) } td.n { (thousands(line.lost)) } td.n { (format!("{:.2} %", 100.0 * share)) }
+                        td.n { (thousands(line.samples)) } td.n { (thousands(line.lost)) } td.n { (format!("{:.2} %", 100.0 * line.loss())) }
                         td.n { (thousands(line.out_of_order)) } td.n { (thousands(line.duplicates)) } td.n { (thousands(line.corrupt)) }
                     }
                 } }

@@ -58,6 +58,16 @@ pub(crate) fn times(factor: f64) -> String {
     }
 }
 
+/// A share; what is not nothing does not look so.
+pub(crate) fn percent(share: f64) -> String {
+    match 100.0 * share {
+        0.0 => "0 %".to_string(),
+        value if value < 0.01 => "<0.01 %".to_string(),
+        value if value < 9.995 => format!("{value:.2} %"),
+        value => format!("{value:.1} %"),
+    }
+}
+
 /// A count with its thousands apart.
 pub(crate) fn thousands(count: u64) -> String {
     let plain = count.to_string();
@@ -94,6 +104,7 @@ mod tests {
         assert_eq!(time(2_206_000.0), "2.21 ms");
         assert_eq!(rate(187_300.0), "187 k/s");
         assert_eq!(rate(1_574_000.0), "1.57 M/s");
+        assert_eq!([0.0, 1e-6, 0.0123, 0.61].map(percent), ["0 %", "<0.01 %", "1.23 %", "61.0 %"]);
         assert_eq!(bytes(-128_400.0), "-128 kB");
         assert_eq!(
             (size(32).as_str(), size(8_192).as_str(), size(1 << 20).as_str()),

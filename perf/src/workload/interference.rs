@@ -21,9 +21,30 @@ const SIZES: [u64; 3] = [64, 512, 1_024];
 const FEW_SIZES: [u64; 1] = [64];
 const PERIOD_NS: u64 = 500_000;
 
-/// The study's flood: iperf3 with 50 connections at the line's rate.
+/// The study's flood: iperf3 with 50 connections.
 const CONNECTIONS: u32 = 50;
-const RATE_MBIT: u32 = 2_500;
+
+/// Datagrams a second in each direction. The study's is the line's rate, which no two cores make of small datagrams:
+/// then each peer would have what its own work leaves, and who takes less CPU time would get more flood. Two cores make
+/// 175,000 of 64 B and 110,000 of 1 KiB in each direction, at 6 us for sending and taking one; so many are half a core.
+/// Higher, a peer that is busy would have less beside it; lower, it is none. What arrived stands beside each line.
+const PER_S: u64 = 50_000;
+
+/// Which part of the flood the classes let pass: of the study's line, a fifth.
+const PASSED: u64 = 5;
+
+/// Headers of UDP, IP and Ethernet.
+const HEADERS: u64 = 42;
+
+/// What the generators are told, in bits of payload.
+fn rate_mbit(size: u64) -> u64 {
+    (PER_S * size * 8).div_ceil(1_000_000)
+}
+
+/// What the classes let pass on the link, in bits of frames.
+fn passed_kbit(size: u64) -> u64 {
+    PER_S * (size + HEADERS) * 8 / 1_000 / PASSED
+}
 
 /// Where a sink listens: the last of its domain's 50 ports, which no other role takes.
 fn sink_port(domain: u32) -> u32 {
@@ -112,8 +133,11 @@ impl Work for Beside {
         let _awake = self.against.contains(&Against::DmaLatency).then(Awake::keep).transpose()?;
         let mut session = Session::begin(bench, peer, case)?;
         let port = sink_port(session.domain());
-        let _classes =
-            self.against.contains(&Against::Qdisc).then(|| Classes::set(network, port)).transpose()?;
+        let _classes = self
+            .against
+            .contains(&Against::Qdisc)
+            .then(|| Classes::set(network, port, case.size))
+            .transpose()?;
         if self.flood {
             start_flood(bench, network, &mut session, case)?;
         }
@@ -131,7 +155,7 @@ fn start_flood(bench: &Bench, network: &Network, session: &mut Session, case: &C
             let mut options = network.options(side);
             options.push(("size", case.size.to_string()));
             options.push(("connections", CONNECTIONS.to_string()));
-            options.push(("rate-mbit", RATE_MBIT.to_string()));
+            options.push(("rate-mbit", rate_mbit(case.size).to_string()));
             options.push(("domain", session.domain().to_string()));
             let id = session.spawn(program.clone().into_os_string(), role, 1, side, &options)?;
             session.ready(id)?;
@@ -167,16 +191,18 @@ impl Awake {
 struct Classes<'a>(&'a Network);
 
 impl Classes<'_> {
-    /// HTB, which most kernels have: all but the flood first, and the flood at a fifth
-    /// of the study's line.
-    fn set(network: &Network, port: u32) -> Result<Classes<'_>, Trouble> {
+    /// HTB, which most kernels have: all but the flood first, and of the flood a fifth.
+    fn set(network: &Network, port: u32, size: u64) -> Result<Classes<'_>, Trouble> {
         let classes = Classes(network);
+        let passed = passed_kbit(size);
         let filter = format!("u32 match ip protocol 17 0xff match ip dport {port} 0xffff");
         for command in [
             "tc qdisc replace dev DEV root handle 1: htb default 10".to_string(),
             "tc class add dev DEV parent 1: classid 1:1 htb rate 2500mbit".to_string(),
             "tc class add dev DEV parent 1:1 classid 1:10 htb rate 2000mbit ceil 2500mbit prio 0".to_string(),
-            "tc class add dev DEV parent 1:1 classid 1:20 htb rate 500mbit ceil 500mbit prio 7".to_string(),
+            format!(
+                "tc class add dev DEV parent 1:1 classid 1:20 htb rate {passed}kbit ceil {passed}kbit prio 7"
+            ),
             format!("tc filter add dev DEV parent 1: protocol ip prio 1 {filter} flowid 1:20"),
         ] {
             let absent = |reason| Trouble::Absent(format!("no classes on the link: {reason}"));
@@ -190,5 +216,20 @@ impl Drop for Classes<'_> {
     fn drop(&mut self) {
         // The link goes with the run; what fails here would only fail the next `replace`.
         let _ = self.0.at_both_ends("tc qdisc del dev DEV root");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flood_is_as_many_datagrams_whatever_their_size() {
+        for size in SIZES {
+            let per_s = rate_mbit(size) * 1_000_000 / 8 / size;
+            assert!((PER_S..PER_S * 102 / 100).contains(&per_s), "{size} B: {per_s}/s");
+        }
+        // 50,000 frames of 106 B a second are 42.4 Mbit/s.
+        assert_eq!(passed_kbit(64), 42_400 / 5);
     }
 }

@@ -91,8 +91,16 @@ pub struct Round {
     pub samples: u64,
     /// Samples by which the CPU time is divided, warm-up included.
     pub cpu_samples: u64,
-    /// Sent and not received.
+    /// Sent and not received, of all subscribers together.
     pub lost: u64,
+    /// What all subscribers together were to receive, where it is not `samples` and `lost`.
+    pub expected: Option<u64>,
+    /// Written more than a period after they were due.
+    pub late: u64,
+    /// How long after they were due samples of an open loop were written, on average.
+    pub behind_ns: Option<f64>,
+    /// Datagrams a second that arrived of the flood beside it.
+    pub flood_per_s: Option<f64>,
     /// Received after a later one.
     pub out_of_order: u64,
     /// Received again.

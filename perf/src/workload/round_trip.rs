@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::catalog::Peer;
 use crate::contract::figure;
 use crate::samples;
-use crate::session::{Session, Start, Trouble};
+use crate::session::{Session, Start, Told, Trouble};
 use crate::workload::traffic::{self, exchange};
 use crate::workload::{Figure, Round, Work};
 
@@ -65,14 +65,46 @@ pub fn run(
         samples: trips.rtt.len() as u64,
         cpu_samples: sent,
         lost: trips.lost,
+        late: figure(&ran.sender, "late"),
+        behind_ns: (case.period_ns > 0).then(|| figure(&ran.sender, "behind_ns") as f64),
         out_of_order: trips.out_of_order,
         duplicates: figure(&ran.sender, "duplicates"),
         corrupt: figure(&ran.sender, "corrupt")
             + ran.servers.first().map_or(0, |pong| figure(pong, "corrupt")),
+        flood_per_s: flood_per_s(&ran.beside),
         times: vec![(Figure::RoundTrip, trips.rtt), (other, trips.one_way)],
         usage: ran.usage,
         wait: ran.wait,
         flaw: ran.flaw,
         ..Round::default()
     })
+}
+
+/// What the sinks of a flood took a second, all together; nothing without a flood.
+fn flood_per_s(beside: &[Told]) -> Option<f64> {
+    let sinks = beside.iter().filter(|(role, _)| role == "sink").map(|(_, figures)| {
+        let span_ns = figure(figures, "last_ns").saturating_sub(figure(figures, "first_ns"));
+        if span_ns == 0 { 0.0 } else { figure(figures, "received") as f64 * 1e9 / span_ns as f64 }
+    });
+    beside.iter().any(|(role, _)| role == "sink").then(|| sinks.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flood_is_what_all_sinks_took() {
+        let of =
+            |role: &str, figures: serde_json::Value| (role.to_string(), figures.as_object().unwrap().clone());
+        let sink = |received: u64| {
+            of("sink", serde_json::json!({"received": received, "first_ns": 1_000, "last_ns": 500_001_000}))
+        };
+        assert_eq!(
+            flood_per_s(&[sink(10_000), of("flood", serde_json::json!({})), sink(5_000)]),
+            Some(30_000.0)
+        );
+        assert_eq!(flood_per_s(&[of("daemon", serde_json::json!({}))]), None);
+        assert_eq!(flood_per_s(&[of("sink", serde_json::json!({"received": 0}))]), Some(0.0));
+    }
 }

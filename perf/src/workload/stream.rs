@@ -39,6 +39,7 @@ struct Pace {
     rates: Vec<f64>,
     sent: u64,
     received: u64,
+    expected: u64,
     lost: u64,
     out_of_order: u64,
     duplicates: u64,
@@ -108,11 +109,11 @@ impl Stream {
         rates.sort_by(|a, b| a.0.total_cmp(&b.0));
         let slowest = &ran.servers[rates[0].1];
         let sum = |name: &str| ran.servers.iter().map(|sub| figure(sub, name)).sum();
-        let accepted = sent.saturating_sub(figure(&ran.sender, "refused"));
         Ok(Pace {
             sent,
             received: figure(slowest, "received"),
-            lost: ran.servers.iter().map(|sub| accepted.saturating_sub(figure(sub, "received"))).sum(),
+            expected: sent * ran.servers.len() as u64,
+            lost: ran.servers.iter().map(|sub| sent.saturating_sub(figure(sub, "received"))).sum(),
             out_of_order: sum("out_of_order"),
             duplicates: sum("duplicates"),
             corrupt: sum("corrupt"),
@@ -134,6 +135,7 @@ fn add(round: &mut Round, pace: Pace, warmup: u64) {
     round.samples += pace.received;
     round.cpu_samples += pace.sent + warmup;
     round.lost += pace.lost;
+    *round.expected.get_or_insert(0) += pace.expected;
     round.out_of_order += pace.out_of_order;
     round.duplicates += pace.duplicates;
     round.corrupt += pace.corrupt;

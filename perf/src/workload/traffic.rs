@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::accounting::Usage;
 use crate::case::Case;
-use crate::session::{Session, Start, Trouble};
+use crate::session::{Session, Start, Told, Trouble};
 
 /// Starting two processes, matching them and ending them: for the plan only. Some need 0.1 s, some 2 s.
 pub const STARTING_S: f64 = 0.2;
@@ -25,6 +25,8 @@ pub struct Ran {
     pub sender: Map<String, Value>,
     /// The others'.
     pub servers: Vec<Map<String, Value>>,
+    /// Of those that ran beside it, by their role.
+    pub beside: Vec<Told>,
     /// What all used between `go` and `stop`.
     pub usage: Usage,
     /// How the side that waits for samples really waited.
@@ -43,8 +45,15 @@ pub fn stop_limit(case: &Case) -> Duration {
 /// The time between `go` and `stop`, roughly.
 pub fn measuring_s(case: &Case) -> f64 {
     let each_s = if case.period_ns > 0 { case.period_ns as f64 / 1e9 } else { SAMPLE_S };
-    let counted_s = (case.warmup + case.count) as f64 * each_s;
-    if case.duration_ms > 0 { counted_s.min(case.duration_ms as f64 / 1e3) } else { counted_s }
+    let counted_s = case.count as f64 * each_s;
+    let timed_s = case.duration_ms as f64 / 1e3;
+    // A closed loop that has a time goes on until it is over, however many samples that are.
+    let measured_s = match case.duration_ms {
+        0 => counted_s,
+        _ if case.is_timed() => timed_s,
+        _ => counted_s.min(timed_s),
+    };
+    case.warmup as f64 * each_s + measured_s
 }
 
 /// Runs a sender with its servers, and calls `look` often while it sends.
@@ -79,7 +88,8 @@ pub fn exchange(
     for id in &ids {
         figures.push(session.done(*id)?);
     }
+    let beside = session.end_beside()?;
     let flaw = session.finish()?;
     usage.allocations = sent.get("allocations").and_then(Value::as_u64);
-    Ok(Ran { sender: sent, servers: figures, usage, wait: server_wait.unwrap_or(own_wait), flaw })
+    Ok(Ran { sender: sent, servers: figures, beside, usage, wait: server_wait.unwrap_or(own_wait), flaw })
 }

@@ -50,11 +50,12 @@ impl Work for Write {
             return Err(Trouble::failed("nothing was written"));
         }
         let sub = &ran.servers[0];
-        let accepted = figure(&ran.sender, "sent").saturating_sub(figure(&ran.sender, "refused"));
+        let sent = figure(&ran.sender, "sent");
         Ok(Round {
             samples: writes.len() as u64,
             cpu_samples: records.len() as u64,
-            lost: accepted.saturating_sub(figure(sub, "received")),
+            lost: sent.saturating_sub(figure(sub, "received")),
+            expected: Some(sent),
             out_of_order: figure(sub, "out_of_order"),
             duplicates: figure(sub, "duplicates"),
             corrupt: figure(sub, "corrupt"),
