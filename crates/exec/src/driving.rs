@@ -36,6 +36,9 @@ impl Inner {
         if self.role.release(has_driven) {
             self.unpark_background();
         }
+        if let Some(watchdog) = self.watchdog.as_ref().filter(|_| has_driven) {
+            watchdog.move_on();
+        }
         if self.holding.until() != Time::NEVER {
             // Nobody may drive now who would send it.
             let mut core = self.enter();

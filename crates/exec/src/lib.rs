@@ -55,6 +55,7 @@ mod throttle;
 mod token;
 mod waiting;
 mod watch;
+mod watchdog;
 mod writes;
 
 pub use access::{Call, Patience};

@@ -1,0 +1,117 @@
+//! When the thread that stands by looks whether somebody still drives.
+//!
+//! A thread of the user that waits again and again drives, and the background thread looks now and then whether it still
+//! does. Such a look takes the user's processor away for tens of microseconds, a timer's interrupt and two changes of
+//! threads. So a user who is busy moves the look on, for the price of a system call each few milliseconds, and there is
+//! none until it stops.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use nix::errno::Errno;
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use taut_base::{Duration, Time};
+
+use crate::clock::{NS_PER_S, monotonic_now};
+
+/// How long after the last move the look comes; it is moved when half of that is over. Lower has users move it more
+/// often, and as the system's next timer, which costs more; higher has nobody drive for longer.
+pub(crate) const SPAN: Duration = Duration::from_millis(8);
+
+/// How long after a look the next one comes that tells whether a user who has stopped waiting comes back. Lower takes
+/// the role from one who does, higher has nobody drive for longer.
+pub(crate) const GRACE: Duration = Duration::from_millis(1);
+
+/// The next look of a thread that stands by.
+pub(crate) struct Watchdog {
+    timer: TimerFd,
+    /// When the look is; `NEVER` while nobody waits for it.
+    at: AtomicI64,
+}
+
+impl Watchdog {
+    pub fn new() -> Result<Watchdog, Errno> {
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
+        Ok(Watchdog { timer, at: AtomicI64::new(Time::NEVER.0) })
+    }
+
+    /// Sleeps for so long, for longer if it is moved on, and not at all if `is_called`, which is asked once who calls is
+    /// sure to be heard.
+    pub fn sleep(&self, span: Duration, is_called: impl FnOnce() -> bool) {
+        let at = monotonic_now() + span;
+        self.at.store(at.0, Ordering::SeqCst);
+        // A refusal leaves it without a timer, to look at once.
+        if self.set(at).is_ok() && !is_called() {
+            let _ = self.timer.wait();
+        }
+        self.at.store(Time::NEVER.0, Ordering::SeqCst);
+    }
+
+    /// Somebody drives. *Cost*: a look at the clock while a thread stands by.
+    #[inline]
+    pub fn move_on(&self) {
+        let at = self.at.load(Ordering::SeqCst);
+        if at != Time::NEVER.0 {
+            self.move_from(at, monotonic_now());
+        }
+    }
+
+    fn move_from(&self, at: i64, now: Time) {
+        let next = now + SPAN;
+        let is_near = now + Duration(SPAN.0 / 2) > Time(at);
+        if is_near && self.at.compare_exchange(at, next.0, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            // Refused, it rings as it would have.
+            let _ = self.set(next);
+        }
+    }
+
+    /// The look is to be now. A move at the same moment delays it by [`SPAN`].
+    pub fn ring(&self) {
+        if self.at.swap(Time::NEVER.0, Ordering::SeqCst) != Time::NEVER.0 {
+            let _ = self.set(Time(1));
+        }
+    }
+
+    fn set(&self, at: Time) -> nix::Result<()> {
+        let spec = TimeSpec::new(at.0.div_euclid(NS_PER_S), at.0.rem_euclid(NS_PER_S));
+        self.timer.set(Expiration::OneShot(spec), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    #[test]
+    fn a_look_comes_in_time_or_is_moved_on_or_called() {
+        let dog = &Watchdog::new().unwrap();
+        let begun = monotonic_now();
+        dog.sleep(Duration::from_millis(2), || false);
+        assert!(monotonic_now() >= begun + Duration::from_millis(2));
+
+        dog.move_on();
+        assert_eq!(dog.at.load(Ordering::SeqCst), Time::NEVER.0, "nobody waits for it");
+        dog.sleep(LONG, || true);
+
+        thread::scope(|scope| {
+            let moved = || {
+                let at = dog.at.load(Ordering::SeqCst);
+                dog.move_from(at, Time(at) - Duration(SPAN.0 / 2));
+                assert_eq!(dog.at.load(Ordering::SeqCst), at, "it is far enough");
+                dog.move_from(at, Time(at) + LONG);
+                false
+            };
+            scope.spawn(move || dog.sleep(Duration::from_millis(1), moved));
+            let is_moved = || dog.at.load(Ordering::SeqCst) > (begun + LONG).0;
+            while dog.at.load(Ordering::SeqCst) == Time::NEVER.0 || !is_moved() {
+                assert!(monotonic_now() < begun + Duration::from_secs(30), "it was not moved on");
+                thread::yield_now();
+            }
+            dog.ring();
+        });
+    }
+}
