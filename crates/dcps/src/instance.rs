@@ -12,6 +12,7 @@ use taut_mem::Bytes;
 use crate::deadline::Deadlines;
 use crate::due::Due;
 use crate::list::{Chain, List, NIL, Slab};
+use crate::names::Names;
 use crate::sample_info::PayloadKind;
 use crate::separation::Held;
 use crate::states::{InstanceState, ViewState};
@@ -170,6 +171,7 @@ impl Instance {
 #[derive(Debug)]
 pub(crate) struct InstanceTable {
     by_handle: BTreeMap<InstanceHandle, u32>,
+    pub(crate) names: Names,
     slab: Slab<Instance>,
     idle: Chain,
     idle_alive: List,
@@ -192,6 +194,7 @@ impl InstanceTable {
     pub(crate) fn new(limit: Option<usize>, deadlines: Deadlines) -> InstanceTable {
         InstanceTable {
             by_handle: BTreeMap::new(),
+            names: Names::default(),
             slab: Slab::new(),
             idle: Chain::default(),
             idle_alive: List::EMPTY,
@@ -215,6 +218,16 @@ impl InstanceTable {
             return Some(self.recent);
         }
         self.by_handle.get(&handle).copied()
+    }
+
+    /// The handle of the instance that a key hash names; the hash itself if it names none.
+    pub(crate) fn handle_of(&mut self, hash: InstanceHandle) -> InstanceHandle {
+        if self.find(hash).is_some() {
+            return hash;
+        }
+        let InstanceTable { by_handle, slab, names, .. } = self;
+        let all = by_handle.values().map(|index| (*index, &slab[*index]));
+        names.find(hash, all).map_or(hash, |index| slab[index].handle)
     }
 
     /// The instance is likely to be looked for again.
@@ -280,6 +293,7 @@ impl InstanceTable {
         };
         let index = self.slab.insert(Instance::new(handle, key, kind));
         self.by_handle.insert(handle, index);
+        self.names.add(index, &self.slab[index]);
         Some(index)
     }
 
@@ -326,6 +340,7 @@ impl InstanceTable {
         self.separations.cancel(index);
         self.deadlines.end(index);
         self.by_handle.remove(&self.slab[index].handle);
+        self.names.remove(&self.slab[index]);
         self.slab.remove(index);
     }
 }

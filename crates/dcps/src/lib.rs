@@ -20,6 +20,7 @@ mod instance_state;
 mod lag;
 mod lifespan;
 mod list;
+mod names;
 mod participant;
 mod reader_access;
 mod reader_cache;

@@ -14,6 +14,7 @@ use crate::anatomy::{Anatomies, SampleAnatomy};
 use crate::cell::{self, Head};
 use crate::deadline::Missed;
 use crate::lifespan::Lifespans;
+use crate::names::Names;
 use crate::reader_cache::{Insert, ReaderCache};
 use crate::sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
@@ -171,8 +172,10 @@ pub struct ReaderSide {
 
 impl ReaderSide {
     pub(crate) fn new(qos: &DataReaderQos, type_support: &TypeSupport) -> ReaderSide {
+        let mut cache = ReaderCache::new(qos, type_support.key_hash.is_some());
+        cache.instances.names = Names::new(type_support.other_key_hash);
         ReaderSide {
-            cache: ReaderCache::new(qos, type_support.key_hash.is_some()),
+            cache,
             sample_lost: SampleLostStatus::default(),
             sample_rejected: SampleRejectedStatus::default(),
             undecodable: 0,
@@ -544,10 +547,12 @@ impl ReaderSide {
 
     /// The instance, computed here where there are bytes to compute it from: peers differ in how they
     /// hash keys, and one instance must have one handle whoever wrote it.
-    fn instance_of(&self, change: &CacheChange) -> Option<InstanceHandle> {
+    fn instance_of(&mut self, change: &CacheChange) -> Option<InstanceHandle> {
         match self.key_hash {
             None => Some(InstanceHandle::NIL),
-            Some(_) if change.payload.is_empty() => change.instance,
+            Some(_) if change.payload.is_empty() => {
+                change.instance.map(|hash| self.cache.instances.handle_of(hash))
+            }
             Some(key_hash) => key_hash(&change.payload, change.kind != ChangeKind::Alive),
         }
     }

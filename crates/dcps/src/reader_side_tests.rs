@@ -21,7 +21,8 @@ fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
 }
 
 fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) {
-    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
+    let type_support =
+        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let mut qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
     // Writers wait for reliable readers only.
     qos.reliability.kind = kind;
@@ -189,7 +190,12 @@ fn what_a_lane_brings_expires() {
 /// A reliable reader with room for so many instances, each a byte of the payload.
 fn side_with_instances(limit: Option<u32>) -> ReaderSide {
     let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
-    let type_support = TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash), filter: None };
+    let type_support = TypeSupport {
+        type_name: "Keyed".into(),
+        key_hash: Some(key_hash),
+        other_key_hash: None,
+        filter: None,
+    };
     let limits = ResourceLimits { max_instances: limit, ..ResourceLimits::default() };
     let mut qos = DataReaderQos::default().keep_all().resource_limits(limits);
     qos.reliability.kind = ReliabilityKind::Reliable;
@@ -226,4 +232,38 @@ fn a_new_instance_beyond_the_limit_is_rejected_and_holds_nothing_back() {
     assert_eq!((side.cache.len(), side.cache.instance_count()), (1, 2));
     assert!(deliver(&mut side, Alive, 4) && side.sample_rejected.take().total_count == 3);
     assert_eq!(kinds, StatusMask::SAMPLE_REJECTED);
+}
+
+#[test]
+fn a_hash_names_an_instance_in_either_version() {
+    use ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered};
+    let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
+    let other = |payload: &[u8], _: bool| payload.first().map(|byte| handle(byte + 100));
+    let type_support = TypeSupport {
+        type_name: "Keyed".into(),
+        key_hash: Some(key_hash),
+        other_key_hash: Some(other),
+        filter: None,
+    };
+    let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
+    let mut number = 0;
+    let mut ends = |side: &mut ReaderSide, kind, instance| {
+        number += 1;
+        side.deliver(Time(number), 0, &mut Some(change(kind, 1, instance, number)));
+        side.take_next(Time(number)).map(|sample| (sample.info.instance_handle, sample.info.valid_data))
+    };
+    for instance in [1, 2] {
+        assert_eq!(ends(&mut side, Alive, instance), Some((handle(instance), true)));
+    }
+    assert_eq!(ends(&mut side, NotAliveDisposed, 101), Some((handle(1), false)));
+    assert_eq!(ends(&mut side, NotAliveDisposedUnregistered, 2), Some((handle(2), false)));
+    // One that comes after the first such name, and one that has gone.
+    assert_eq!(ends(&mut side, Alive, 3), Some((handle(3), true)));
+    assert_eq!(ends(&mut side, NotAliveDisposed, 103), Some((handle(3), false)));
+    assert_eq!(side.cache.instance_count(), 2);
+    assert_eq!(
+        ends(&mut side, NotAliveDisposed, 102),
+        Some((handle(102), false)),
+        "nobody knows it any more"
+    );
 }
