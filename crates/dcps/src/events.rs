@@ -23,7 +23,7 @@ impl DomainParticipant {
             | Event::EndpointDiscovered(_)
             | Event::EndpointLost(_) => {
                 if let Event::EndpointDiscovered(endpoint) = event {
-                    self.note_endpoint(endpoint);
+                    self.note_endpoint(now, endpoint);
                 }
                 self.discovery_changes = self.discovery_changes.saturating_add(1);
                 self.tell(Entity::Participant, StatusMask::NONE);
@@ -72,6 +72,14 @@ impl DomainParticipant {
                 self.tell(Entity::Reader(reader), StatusMask::SAMPLE_LOST);
             }
             Event::Acknowledged { writer } => self.tell(Entity::Writer(writer), StatusMask::NONE),
+        }
+    }
+
+    /// Another participant's endpoint is found, or has changed.
+    fn note_endpoint(&mut self, now: Time, endpoint: Guid) {
+        for reader in self.core.readers_of(endpoint).to_vec() {
+            self.watch_lifespan(reader, endpoint, true);
+            self.weigh(now, reader, endpoint);
         }
     }
 

@@ -3,6 +3,7 @@
 //! Owns what is known of an instance beyond its samples: its state, its writers, its owner, its key. Must
 //! never decide about samples. Called by the reader cache.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -151,6 +152,16 @@ impl Instance {
         wins
     }
 
+    /// The strength of a writer has changed. If it is the owner, the strongest of those that write the instance is from now
+    /// on (DCPS 1.4 §2.2.3.9.2); a stronger one that is not takes over by writing.
+    pub(crate) fn weigh(&mut self, writer: Guid, strength_of: impl Fn(Guid) -> i32) {
+        let is_owner = |(strength, owner)| owner == writer && strength != strength_of(owner);
+        if self.owner.is_some_and(is_owner) {
+            let writers = self.writers.iter().map(|writer| (strength_of(*writer), *writer));
+            self.owner = writers.max_by_key(|(strength, writer)| (*strength, Reverse(*writer)));
+        }
+    }
+
     /// A sample came: an instance that was not alive is born again.
     pub(crate) fn revive(&mut self) {
         match self.state {
@@ -245,6 +256,12 @@ impl InstanceTable {
 
     pub(crate) fn at_mut(&mut self, index: u32) -> &mut Instance {
         &mut self.slab[index]
+    }
+
+    /// Calls with each instance.
+    pub(crate) fn for_each(&mut self, mut call: impl FnMut(&mut Instance)) {
+        let InstanceTable { by_handle, slab, .. } = self;
+        by_handle.values().for_each(|index| call(&mut slab[*index]));
     }
 
     /// The first instance in the order of handles, or the first after `handle`.

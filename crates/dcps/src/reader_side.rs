@@ -295,6 +295,14 @@ impl ReaderSide {
         Some(self.sources.remove(at).next)
     }
 
+    /// The strength of a writer from now on, for what comes through its lane.
+    pub(crate) fn set_lane_strength(&mut self, writer: Guid, strength: i32) {
+        self.sources
+            .iter_mut()
+            .filter(|source| source.writer == writer)
+            .for_each(|source| source.strength = strength);
+    }
+
     /// Does it read lanes?
     pub fn has_lanes(&self) -> bool {
         !self.sources.is_empty()
