@@ -131,8 +131,9 @@ impl DomainParticipant {
             if leaves_lane {
                 side.remove_lane(writer);
             }
-            side.cache.writer_gone(now, writer);
-            ((), pulled.news | StatusMask::DATA_AVAILABLE)
+            let is_told = side.cache.writer_gone(now, writer);
+            let news = if is_told { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
+            ((), pulled.news | news)
         });
     }
 

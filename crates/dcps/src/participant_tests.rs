@@ -9,10 +9,10 @@ use taut_port::{Frame, Traffic};
 use taut_qos::{DataReaderQos, EndpointQos, SubscriberQos, TopicQos};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{Addresses, Config, MulticastChoice, ReaderIndex};
-use taut_wire::{DataHeader, Endian, PayloadKind, write_message_header};
+use taut_wire::{DataHeader, Endian, InlineQos, PayloadKind, StatusInfo, write_message_header};
 
 use crate::reader_cache_tests::handle;
-use crate::{DomainParticipant, Endpoint, Selection, TypeSupport};
+use crate::{DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
 
 const OTHER: GuidPrefix = GuidPrefix([2; 12]);
 
@@ -120,4 +120,41 @@ fn an_announcement_of_another_strength_counts_at_once_and_in_a_lane() {
     assert!(heard(&mut participant, true, 1) && !heard(&mut participant, false, 1));
     participant.on_frame(Time(0), &publication(3, 1, 3));
     assert!(!heard(&mut participant, true, 2) && heard(&mut participant, false, 2));
+}
+
+/// The other participant says that a writer has gone.
+fn gone(number: i64, of: u32) -> Frame {
+    let (guid, mut inline, mut message) = (Guid::new(OTHER, writer_id(of)), Vec::new(), Vec::new());
+    let (key_hash, status_info) = (Some(guid.into()), StatusInfo::DISPOSED.with(StatusInfo::UNREGISTERED));
+    InlineQos { key_hash, status_info, ..InlineQos::default() }.write(&mut inline, Endian::Little);
+    write_message_header(&mut message, OTHER);
+    let (writer_id, writer_sn) = (EntityId::SEDP_PUBLICATIONS_WRITER, SequenceNumber(number));
+    let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
+    header.write(&mut message, Endian::Little, &inline, PayloadKind::None, 0);
+    Frame { source: address(), traffic: Traffic::Meta, bytes: Bytes::from(message) }
+}
+
+/// Was the reader told of data since the last call?
+fn told_of_data(participant: &mut DomainParticipant, reader: ReaderIndex) -> bool {
+    let news = std::iter::from_fn(|| participant.poll_news());
+    let kinds = news.filter(|(entity, _)| *entity == Entity::Reader(reader)).map(|(_, kinds)| kinds);
+    kinds.fold(StatusMask::NONE, |all, kinds| all | kinds).intersects(StatusMask::DATA_AVAILABLE)
+}
+
+#[test]
+fn a_writer_that_goes_is_data_only_if_it_leaves_an_instance_without_writers() {
+    let (mut participant, reader) = reading();
+    for (number, writer) in [(1, 1), (2, 2), (3, 3)] {
+        participant.on_frame(Time(0), &publication(number, writer, 4 - number as i32));
+    }
+    for writer in [1, 2] {
+        participant.on_frame(Time(0), &frame(writer_id(writer), 1, &[0, 1, 0, 0]));
+    }
+    assert_eq!(participant.take(Time(0), reader, &Selection::ANY, |_| ()), 1);
+    assert!(told_of_data(&mut participant, reader));
+    for (number, writer, is_last) in [(4, 3, false), (5, 1, false), (6, 2, true)] {
+        participant.on_frame(Time(0), &gone(number, writer));
+        assert_eq!(told_of_data(&mut participant, reader), is_last, "{writer}");
+        assert_eq!(participant.take(Time(0), reader, &Selection::ANY, |_| ()) > 0, is_last, "{writer}");
+    }
 }
