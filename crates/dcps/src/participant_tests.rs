@@ -158,3 +158,18 @@ fn a_writer_that_goes_is_data_only_if_it_leaves_an_instance_without_writers() {
         assert_eq!(participant.take(Time(0), reader, &Selection::ANY, |_| ()) > 0, is_last, "{writer}");
     }
 }
+
+#[test]
+fn a_participant_that_says_something_new_of_itself_is_a_change() {
+    let (mut participant, _) = reading();
+    let mut says = |number, user_data: &[u8]| {
+        let before = participant.discovery_changes();
+        while participant.poll_news().is_some() {}
+        participant.on_frame(Time(0), &announcement(number, user_data));
+        let is_told = participant.poll_news() == Some((Entity::Participant, StatusMask::NONE));
+        assert_eq!(is_told, participant.discovery_changes() > before);
+        is_told
+    };
+    assert!(!says(2, b""), "it is still there");
+    assert!(says(3, b"on") && !says(4, b"on") && says(5, b""));
+}
