@@ -529,6 +529,12 @@ impl ReaderSide {
             *offered = None;
             return StatusMask::NONE;
         };
+        let is_end = change.kind != ChangeKind::Alive;
+        if is_end && self.filter.is_some() && self.cache.lookup_instance(instance).is_none() {
+            // Nothing of it has passed.
+            *offered = None;
+            return StatusMask::NONE;
+        }
         change.instance = Some(instance);
         let expires = self.lifespans.end_of(now, change);
         if expires.is_some_and(|at| at <= now) {

@@ -11,7 +11,7 @@ use taut_rtps::history_cache::ChangeKind;
 
 use crate::reader_cache_tests::{change, handle, writer};
 use crate::reader_side::{Passed, Pulled, ReaderSide};
-use crate::{SampleRejectedReason, StatusMask, TypeSupport};
+use crate::{ContentFilter, SampleRejectedReason, StatusMask, TypeSupport};
 
 const CELLS: usize = 4;
 
@@ -266,4 +266,28 @@ fn a_hash_names_an_instance_in_either_version() {
         Some((handle(102), false)),
         "nobody knows it any more"
     );
+}
+
+#[test]
+fn of_an_instance_of_which_nothing_passed_the_filter_no_end_is_told() {
+    use ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered};
+    let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
+    for filter in [None, Some(ContentFilter::new(|payload| payload.first() != Some(&2)))] {
+        let filtered = filter.is_some();
+        let type_support =
+            TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash), other_key_hash: None, filter };
+        let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
+        let mut number = 0;
+        let mut told = |kind, instance| {
+            number += 1;
+            side.deliver(Time(number), 0, &mut Some(change(kind, 1, instance, number)));
+            side.take_next(Time(number)).is_some()
+        };
+        assert!(told(Alive, 1) && told(NotAliveDisposed, 1));
+        for end in [NotAliveDisposed, NotAliveDisposedUnregistered] {
+            assert_eq!((told(Alive, 2), told(end, 2)), (!filtered, !filtered));
+        }
+        // One of which nothing at all has come.
+        assert_eq!(told(NotAliveDisposed, 3), !filtered);
+    }
 }
