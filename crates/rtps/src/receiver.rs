@@ -148,9 +148,7 @@ impl Participant {
             Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
             Payload::Data(bytes) => {
                 let kind = ChangeKind::from_status_info(inline.status_info.0);
-                // With an end of an instance a payload counts as a key. Data are none; the hash says whose end it is.
-                let is_named = kind != ChangeKind::Alive && inline.key_hash.is_some();
-                (kind, if is_named { &[][..] } else { bytes })
+                (kind, if is_named_by_hash(kind, &inline) { &[][..] } else { bytes })
             }
             Payload::Key(bytes) => (key_kind(&inline), bytes),
         };
@@ -236,7 +234,10 @@ impl Participant {
             }
             let finished = assembly.finish(rx.samples);
             proxy.note_arrival(now);
-            let Some((payload, kind, inline, source_timestamp)) = finished else { return };
+            let Some((mut payload, kind, inline, source_timestamp)) = finished else { return };
+            if !frag.key && is_named_by_hash(kind, &inline) {
+                payload = Bytes::new();
+            }
             let mut offer = Some(CacheChange {
                 kind,
                 writer_guid: writer,
@@ -449,6 +450,11 @@ fn pass_lane(reader: ReaderIndex, proxy: &mut WriterProxy, sink: &mut dyn Sink) 
 
 fn parse_inline(list: Option<ParameterList<'_>>) -> Result<InlineQos, WireError> {
     list.map_or(Ok(InlineQos::default()), InlineQos::parse)
+}
+
+/// With an end of an instance a payload counts as a key. Data are none: does the hash say whose end it is?
+fn is_named_by_hash(kind: ChangeKind, inline: &InlineQos) -> bool {
+    kind != ChangeKind::Alive && inline.key_hash.is_some()
 }
 
 /// A serialized key without a status says that the instance is disposed (RTPS 2.5 §8.3.8.2).

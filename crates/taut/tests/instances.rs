@@ -46,3 +46,39 @@ fn writers_of_both_versions_write_one_instance() {
         assert_eq!((end.instance_handle, end.instance_state), (handles[0], InstanceState::NotAliveDisposed));
     }
 }
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Named {
+    #[dds(key)]
+    name: String,
+    seq: u32,
+}
+
+#[test]
+fn an_instance_whose_key_goes_in_fragments_ends() {
+    for (local, domain_id) in [(true, 93), (false, 94)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let open = || DomainParticipant::with_config(&config).unwrap();
+        let (out, inward) = (open(), open());
+        let qos = || Qos::default().reliable().keep_all();
+        let reader = inward.topic::<Named>("Names").unwrap().reader(qos()).unwrap();
+        let writer = out.topic::<Named>("Names").unwrap().writer(qos()).unwrap();
+        reader.wait_matched(SOON).unwrap();
+        writer.wait_matched(SOON).unwrap();
+        let next = || {
+            reader.wait(SOON).unwrap();
+            reader.take_next().unwrap().unwrap()
+        };
+        let mut named = Named { name: "n".repeat(200_000), seq: 1 };
+        writer.write(&named).unwrap();
+        let written = next();
+        assert!(written.data.as_ref() == Some(&named));
+        writer.dispose(&named).unwrap();
+        let end = next();
+        assert_eq!(end.info.instance_handle, written.info.instance_handle, "local: {local}");
+        assert_eq!(end.info.instance_state, InstanceState::NotAliveDisposed);
+        named.seq = 0;
+        assert!(end.data.is_none() && end.key == Some(named));
+    }
+}
