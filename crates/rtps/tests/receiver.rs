@@ -423,6 +423,50 @@ fn part(number: i64, fragment_starting_num: u32, key: bool, inline: &[u8], sampl
 }
 
 #[test]
+fn a_change_that_is_directed_goes_to_the_readers_that_it_names() {
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let readers = [(); 3].map(|()| reader_of(&mut participant, "Topic", kind));
+        let [a, b, c] = readers.map(|index| participant.reader(index).unwrap().guid);
+        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+        participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+        let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+        for (number, directed_to) in [(1, &[][..]), (2, &[a, c][..]), (3, &[b][..]), (5, &[a][..])] {
+            let inline = inline(&InlineQos::default(), directed_to);
+            let mut message = Vec::new();
+            write_message_header(&mut message, OTHER);
+            let (writer_id, writer_sn) = (EntityId::user(1, true, false), SequenceNumber(number));
+            let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
+            header.write(&mut message, Endian::Little, &inline, PayloadKind::Data, sample.len());
+            message.extend_from_slice(&sample);
+            participant.on_frame(Time(0), &frame(message), &mut sink);
+            if number == 3 {
+                for fragment in [2, 1] {
+                    let inline = self::inline(&InlineQos::default(), &[b, c]);
+                    participant.on_frame(Time(0), &part(4, fragment, false, &inline, &sample), &mut sink);
+                }
+            }
+        }
+        let heard = |index| {
+            let numbers = sink.0.iter().filter(|(reader, _)| *reader == index).map(|(_, number)| *number);
+            numbers.collect::<Vec<_>>()
+        };
+        assert_eq!(readers.map(heard), [vec![1, 2, 5], vec![1, 3, 4], vec![1, 2, 4]], "{kind:?}");
+        let lost = |event: &Event| matches!(event, Event::SampleLost { .. });
+        assert_eq!(std::iter::from_fn(|| participant.poll_event()).filter(lost).count(), 0);
+    }
+}
+
+/// Who was delivered which number.
+struct Heard(Vec<(ReaderIndex, i64)>);
+
+impl Sink for Heard {
+    fn deliver(&mut self, reader: ReaderIndex, _: i32, offer: &mut Offer) {
+        self.0.extend(offer.take().map(|change| (reader, change.sequence_number.0)));
+    }
+}
+
+#[test]
 fn a_key_in_fragments_ends_its_instance() {
     let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
     reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
