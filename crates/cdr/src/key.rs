@@ -125,8 +125,19 @@ pub fn key_hash<T: DdsType>(value: &T, representation: Representation) -> Result
 /// *Cost*: decodes the payload. *Errors*: as decoding.
 pub fn key_hash_of_payload<T: DdsType>(payload: &[u8], is_key_only: bool) -> Result<InstanceHandle> {
     let (encapsulation, _) = Encapsulation::parse(payload)?;
+    key_hash_of_payload_in::<T>(payload, is_key_only, encapsulation.representation)
+}
+
+/// The same in this version, whatever the payload's: one hash for an instance that is written in both.
+///
+/// *Cost*: decodes the payload. *Errors*: as decoding.
+pub fn key_hash_of_payload_in<T: DdsType>(
+    payload: &[u8],
+    is_key_only: bool,
+    representation: Representation,
+) -> Result<InstanceHandle> {
     let value: T = if is_key_only { from_key_payload(payload)? } else { from_payload(payload)? };
-    key_hash(&value, encapsulation.representation)
+    key_hash(&value, representation)
 }
 
 #[cfg(test)]

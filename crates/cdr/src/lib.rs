@@ -55,7 +55,7 @@ pub use decoder::Decoder;
 pub use encoder::{Encoder, append};
 pub use error::{CdrError, Result};
 pub use field::{FieldKind, FieldValue, Step};
-pub use key::{KeyHasher, KeySize, key_hash, key_hash_of_payload};
+pub use key::{KeyHasher, KeySize, key_hash, key_hash_of_payload, key_hash_of_payload_in};
 pub use payload::{
     Encapsulation, fill_payload, from_key_payload, from_payload, from_payload_into, key_to_payload,
     key_to_payload_in, to_payload, to_payload_in,

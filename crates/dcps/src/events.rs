@@ -23,7 +23,7 @@ impl DomainParticipant {
             | Event::EndpointDiscovered(_)
             | Event::EndpointLost(_) => {
                 if let Event::EndpointDiscovered(endpoint) = event {
-                    self.note_endpoint(endpoint);
+                    self.note_endpoint(now, endpoint);
                 }
                 self.discovery_changes = self.discovery_changes.saturating_add(1);
                 self.tell(Entity::Participant, StatusMask::NONE);
@@ -75,6 +75,14 @@ impl DomainParticipant {
         }
     }
 
+    /// Another participant's endpoint is found, or has changed.
+    fn note_endpoint(&mut self, now: Time, endpoint: Guid) {
+        for reader in self.core.readers_of(endpoint).to_vec() {
+            self.watch_lifespan(reader, endpoint, true);
+            self.weigh(now, reader, endpoint);
+        }
+    }
+
     fn on_publication_matched(&mut self, writer: WriterIndex, reader: Guid, matched: bool) {
         let Some(entity) = self.writers.get_mut(&writer) else { return };
         let status = &mut entity.publication_matched;
@@ -123,8 +131,9 @@ impl DomainParticipant {
             if leaves_lane {
                 side.remove_lane(writer);
             }
-            side.cache.writer_gone(now, writer);
-            ((), pulled.news | StatusMask::DATA_AVAILABLE)
+            let is_told = side.cache.writer_gone(now, writer);
+            let news = if is_told { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
+            ((), pulled.news | news)
         });
     }
 

@@ -3,6 +3,7 @@
 //! Owns what is known of an instance beyond its samples: its state, its writers, its owner, its key. Must
 //! never decide about samples. Called by the reader cache.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -12,6 +13,7 @@ use taut_mem::Bytes;
 use crate::deadline::Deadlines;
 use crate::due::Due;
 use crate::list::{Chain, List, NIL, Slab};
+use crate::names::Names;
 use crate::sample_info::PayloadKind;
 use crate::separation::Held;
 use crate::states::{InstanceState, ViewState};
@@ -150,6 +152,16 @@ impl Instance {
         wins
     }
 
+    /// The strength of a writer has changed. If it is the owner, the strongest of those that write the instance is from now
+    /// on (DCPS 1.4 §2.2.3.9.2); a stronger one that is not takes over by writing.
+    pub(crate) fn weigh(&mut self, writer: Guid, strength_of: impl Fn(Guid) -> i32) {
+        let is_owner = |(strength, owner)| owner == writer && strength != strength_of(owner);
+        if self.owner.is_some_and(is_owner) {
+            let writers = self.writers.iter().map(|writer| (strength_of(*writer), *writer));
+            self.owner = writers.max_by_key(|(strength, writer)| (*strength, Reverse(*writer)));
+        }
+    }
+
     /// A sample came: an instance that was not alive is born again.
     pub(crate) fn revive(&mut self) {
         match self.state {
@@ -170,6 +182,7 @@ impl Instance {
 #[derive(Debug)]
 pub(crate) struct InstanceTable {
     by_handle: BTreeMap<InstanceHandle, u32>,
+    pub(crate) names: Names,
     slab: Slab<Instance>,
     idle: Chain,
     idle_alive: List,
@@ -192,6 +205,7 @@ impl InstanceTable {
     pub(crate) fn new(limit: Option<usize>, deadlines: Deadlines) -> InstanceTable {
         InstanceTable {
             by_handle: BTreeMap::new(),
+            names: Names::default(),
             slab: Slab::new(),
             idle: Chain::default(),
             idle_alive: List::EMPTY,
@@ -217,6 +231,16 @@ impl InstanceTable {
         self.by_handle.get(&handle).copied()
     }
 
+    /// The handle of the instance that a key hash names; the hash itself if it names none.
+    pub(crate) fn handle_of(&mut self, hash: InstanceHandle) -> InstanceHandle {
+        if self.find(hash).is_some() {
+            return hash;
+        }
+        let InstanceTable { by_handle, slab, names, .. } = self;
+        let all = by_handle.values().map(|index| (*index, &slab[*index]));
+        names.find(hash, all).map_or(hash, |index| slab[index].handle)
+    }
+
     /// The instance is likely to be looked for again.
     pub(crate) fn set_recent(&mut self, index: u32) {
         self.recent = index;
@@ -232,6 +256,12 @@ impl InstanceTable {
 
     pub(crate) fn at_mut(&mut self, index: u32) -> &mut Instance {
         &mut self.slab[index]
+    }
+
+    /// Calls with each instance.
+    pub(crate) fn for_each(&mut self, mut call: impl FnMut(&mut Instance)) {
+        let InstanceTable { by_handle, slab, .. } = self;
+        by_handle.values().for_each(|index| call(&mut slab[*index]));
     }
 
     /// The first instance in the order of handles, or the first after `handle`.
@@ -280,6 +310,7 @@ impl InstanceTable {
         };
         let index = self.slab.insert(Instance::new(handle, key, kind));
         self.by_handle.insert(handle, index);
+        self.names.add(index, &self.slab[index]);
         Some(index)
     }
 
@@ -326,6 +357,7 @@ impl InstanceTable {
         self.separations.cancel(index);
         self.deadlines.end(index);
         self.by_handle.remove(&self.slab[index].handle);
+        self.names.remove(&self.slab[index]);
         self.slab.remove(index);
     }
 }

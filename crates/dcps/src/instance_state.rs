@@ -14,17 +14,18 @@ use crate::states::InstanceState;
 use crate::status::SampleRejectedReason;
 
 impl ReaderCache {
-    /// The writer has gone or is no longer alive: what only it wrote has no writers. *Cost*: O(n log n) in
-    /// the instances.
-    pub fn writer_gone(&mut self, now: Time, writer: Guid) {
+    /// The writer has gone or is no longer alive: what only it wrote has no writers. Says whether a new sample tells that.
+    /// *Cost*: O(n log n) in the instances.
+    pub fn writer_gone(&mut self, now: Time, writer: Guid) -> bool {
         self.settle_fresh();
+        let mut is_told = false;
         let mut next = self.instances.next_after(None);
         while let Some(index) = next {
             let instance = self.instances.at_mut(index);
             let handle = instance.handle;
             if instance.unregister(writer) {
                 self.lapse(index, now);
-                self.without_writers(now, index, || CacheChange {
+                let marked = self.without_writers(now, index, || CacheChange {
                     kind: ChangeKind::NotAliveUnregistered,
                     writer_guid: writer,
                     sequence_number: SequenceNumber::UNKNOWN,
@@ -33,10 +34,12 @@ impl ReaderCache {
                     time: now,
                     payload: Bytes::new(),
                 });
+                is_told |= marked == Some(Insert::Stored);
                 self.instances.settle(index);
             }
             next = self.instances.next_after(Some(handle));
         }
+        is_told
     }
 
     /// A dispose, an unregister, or both.

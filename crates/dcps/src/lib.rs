@@ -20,7 +20,11 @@ mod instance_state;
 mod lag;
 mod lifespan;
 mod list;
+mod names;
+mod ownership;
 mod participant;
+#[cfg(test)]
+mod participant_tests;
 mod reader_access;
 mod reader_cache;
 #[cfg(test)]

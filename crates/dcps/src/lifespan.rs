@@ -109,13 +109,6 @@ impl DomainParticipant {
         self.readers.at_side(reader, |side| side.set_lifespan(writer, lifespan));
     }
 
-    /// Another participant's endpoint is found, or has changed.
-    pub(crate) fn note_endpoint(&mut self, endpoint: Guid) {
-        for reader in self.core.readers_of(endpoint).to_vec() {
-            self.watch_lifespan(reader, endpoint, true);
-        }
-    }
-
     /// A reader that is about to be made may get the history of these before anybody tells that it has matched them.
     pub(crate) fn lifespans_beside(&self, topic: &str) -> Vec<(Guid, Duration)> {
         let beside = self.core.local_endpoints();

@@ -355,6 +355,7 @@ fn next_instance_ends_on_a_topic_without_a_key() {
     let selection = after(InstanceHandle::NIL);
     assert_eq!(cache.read(&selection, |sample| found.push(sample)), 2);
     let only = found[0].info.instance_handle;
+    assert_ne!(only, InstanceHandle::NIL, "NIL stands before all");
     assert!(cache.contains(&selection) && !cache.contains(&after(only)));
     assert_eq!(cache.read(&after(only), |_| ()), 0, "there is one, and it was read");
     let of = |handle| Selection { instance: Some(handle), ..Selection::ANY };

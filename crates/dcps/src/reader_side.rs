@@ -14,6 +14,7 @@ use crate::anatomy::{Anatomies, SampleAnatomy};
 use crate::cell::{self, Head};
 use crate::deadline::Missed;
 use crate::lifespan::Lifespans;
+use crate::names::Names;
 use crate::reader_cache::{Insert, ReaderCache};
 use crate::sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
@@ -171,8 +172,10 @@ pub struct ReaderSide {
 
 impl ReaderSide {
     pub(crate) fn new(qos: &DataReaderQos, type_support: &TypeSupport) -> ReaderSide {
+        let mut cache = ReaderCache::new(qos, type_support.key_hash.is_some());
+        cache.instances.names = Names::new(type_support.other_key_hash);
         ReaderSide {
-            cache: ReaderCache::new(qos, type_support.key_hash.is_some()),
+            cache,
             sample_lost: SampleLostStatus::default(),
             sample_rejected: SampleRejectedStatus::default(),
             undecodable: 0,
@@ -290,6 +293,14 @@ impl ReaderSide {
     pub fn remove_lane(&mut self, writer: Guid) -> Option<SequenceNumber> {
         let at = self.sources.iter().position(|source| source.writer == writer)?;
         Some(self.sources.remove(at).next)
+    }
+
+    /// The strength of a writer from now on, for what comes through its lane.
+    pub(crate) fn set_lane_strength(&mut self, writer: Guid, strength: i32) {
+        self.sources
+            .iter_mut()
+            .filter(|source| source.writer == writer)
+            .for_each(|source| source.strength = strength);
     }
 
     /// Does it read lanes?
@@ -518,6 +529,12 @@ impl ReaderSide {
             *offered = None;
             return StatusMask::NONE;
         };
+        let is_end = change.kind != ChangeKind::Alive;
+        if is_end && self.filter.is_some() && self.cache.lookup_instance(instance).is_none() {
+            // Nothing of it has passed.
+            *offered = None;
+            return StatusMask::NONE;
+        }
         change.instance = Some(instance);
         let expires = self.lifespans.end_of(now, change);
         if expires.is_some_and(|at| at <= now) {
@@ -544,10 +561,12 @@ impl ReaderSide {
 
     /// The instance, computed here where there are bytes to compute it from: peers differ in how they
     /// hash keys, and one instance must have one handle whoever wrote it.
-    fn instance_of(&self, change: &CacheChange) -> Option<InstanceHandle> {
+    fn instance_of(&mut self, change: &CacheChange) -> Option<InstanceHandle> {
         match self.key_hash {
             None => Some(InstanceHandle::NIL),
-            Some(_) if change.payload.is_empty() => change.instance,
+            Some(_) if change.payload.is_empty() => {
+                change.instance.map(|hash| self.cache.instances.handle_of(hash))
+            }
             Some(key_hash) => key_hash(&change.payload, change.kind != ChangeKind::Alive),
         }
     }

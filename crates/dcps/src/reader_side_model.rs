@@ -40,8 +40,12 @@ impl Reader {
         if history == History::KeepAll {
             qos.resource_limits.max_samples = Some(6);
         }
-        let type_support =
-            TypeSupport { type_name: "Key".into(), key_hash: keyed.then_some(key_hash), filter: None };
+        let type_support = TypeSupport {
+            type_name: "Key".into(),
+            key_hash: keyed.then_some(key_hash),
+            other_key_hash: None,
+            filter: None,
+        };
         let mut side = ReaderSide::new(&qos, &type_support);
         let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
         let mut writes = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));

@@ -11,7 +11,7 @@ use taut_rtps::history_cache::ChangeKind;
 
 use crate::reader_cache_tests::{change, handle, writer};
 use crate::reader_side::{Passed, Pulled, ReaderSide};
-use crate::{SampleRejectedReason, StatusMask, TypeSupport};
+use crate::{ContentFilter, SampleRejectedReason, StatusMask, TypeSupport};
 
 const CELLS: usize = 4;
 
@@ -21,7 +21,8 @@ fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
 }
 
 fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) {
-    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
+    let type_support =
+        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let mut qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
     // Writers wait for reliable readers only.
     qos.reliability.kind = kind;
@@ -189,7 +190,12 @@ fn what_a_lane_brings_expires() {
 /// A reliable reader with room for so many instances, each a byte of the payload.
 fn side_with_instances(limit: Option<u32>) -> ReaderSide {
     let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
-    let type_support = TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash), filter: None };
+    let type_support = TypeSupport {
+        type_name: "Keyed".into(),
+        key_hash: Some(key_hash),
+        other_key_hash: None,
+        filter: None,
+    };
     let limits = ResourceLimits { max_instances: limit, ..ResourceLimits::default() };
     let mut qos = DataReaderQos::default().keep_all().resource_limits(limits);
     qos.reliability.kind = ReliabilityKind::Reliable;
@@ -226,4 +232,62 @@ fn a_new_instance_beyond_the_limit_is_rejected_and_holds_nothing_back() {
     assert_eq!((side.cache.len(), side.cache.instance_count()), (1, 2));
     assert!(deliver(&mut side, Alive, 4) && side.sample_rejected.take().total_count == 3);
     assert_eq!(kinds, StatusMask::SAMPLE_REJECTED);
+}
+
+#[test]
+fn a_hash_names_an_instance_in_either_version() {
+    use ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered};
+    let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
+    let other = |payload: &[u8], _: bool| payload.first().map(|byte| handle(byte + 100));
+    let type_support = TypeSupport {
+        type_name: "Keyed".into(),
+        key_hash: Some(key_hash),
+        other_key_hash: Some(other),
+        filter: None,
+    };
+    let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
+    let mut number = 0;
+    let mut ends = |side: &mut ReaderSide, kind, instance| {
+        number += 1;
+        side.deliver(Time(number), 0, &mut Some(change(kind, 1, instance, number)));
+        side.take_next(Time(number)).map(|sample| (sample.info.instance_handle, sample.info.valid_data))
+    };
+    for instance in [1, 2] {
+        assert_eq!(ends(&mut side, Alive, instance), Some((handle(instance), true)));
+    }
+    assert_eq!(ends(&mut side, NotAliveDisposed, 101), Some((handle(1), false)));
+    assert_eq!(ends(&mut side, NotAliveDisposedUnregistered, 2), Some((handle(2), false)));
+    // One that comes after the first such name, and one that has gone.
+    assert_eq!(ends(&mut side, Alive, 3), Some((handle(3), true)));
+    assert_eq!(ends(&mut side, NotAliveDisposed, 103), Some((handle(3), false)));
+    assert_eq!(side.cache.instance_count(), 2);
+    assert_eq!(
+        ends(&mut side, NotAliveDisposed, 102),
+        Some((handle(102), false)),
+        "nobody knows it any more"
+    );
+}
+
+#[test]
+fn of_an_instance_of_which_nothing_passed_the_filter_no_end_is_told() {
+    use ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered};
+    let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
+    for filter in [None, Some(ContentFilter::new(|payload| payload.first() != Some(&2)))] {
+        let filtered = filter.is_some();
+        let type_support =
+            TypeSupport { type_name: "Keyed".into(), key_hash: Some(key_hash), other_key_hash: None, filter };
+        let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
+        let mut number = 0;
+        let mut told = |kind, instance| {
+            number += 1;
+            side.deliver(Time(number), 0, &mut Some(change(kind, 1, instance, number)));
+            side.take_next(Time(number)).is_some()
+        };
+        assert!(told(Alive, 1) && told(NotAliveDisposed, 1));
+        for end in [NotAliveDisposed, NotAliveDisposedUnregistered] {
+            assert_eq!((told(Alive, 2), told(end, 2)), (!filtered, !filtered));
+        }
+        // One of which nothing at all has come.
+        assert_eq!(told(NotAliveDisposed, 3), !filtered);
+    }
 }

@@ -18,7 +18,7 @@ pub struct SampleInfo {
     pub instance_state: InstanceState,
     /// The writer's clock at the write; `None` if it did not say.
     pub source_timestamp: Option<Timestamp>,
-    /// Its instance; NIL if the topic has no key.
+    /// Its instance. A topic without a key has one, whose handle is not NIL either.
     pub instance_handle: InstanceHandle,
     /// The writer's GUID.
     pub publication_handle: InstanceHandle,

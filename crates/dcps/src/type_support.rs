@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use taut_base::InstanceHandle;
 
-/// Finds the instance in a payload; the flag says that the payload is a serialized key. `None` if the
-/// bytes are not a sample of the type.
+/// Finds the instance in a payload, in whatever version that is; the flag says that it is a serialized key. `None` if
+/// the bytes are not a sample of the type.
 pub type KeyHash = fn(payload: &[u8], key_only: bool) -> Option<InstanceHandle>;
 
 /// Which samples a reader lets in, by their payloads. One that is no sample of the type is let in, for who
@@ -41,6 +41,8 @@ pub struct TypeSupport {
     pub type_name: String,
     /// How to find the instance; `None` for a type without a key.
     pub key_hash: Option<KeyHash>,
+    /// How peers may hash the same key otherwise: what comes without a key, but with its hash, is looked for by both.
+    pub other_key_hash: Option<KeyHash>,
     /// Which samples a reader of it lets in; all without one.
     pub filter: Option<ContentFilter>,
 }

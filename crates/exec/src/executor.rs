@@ -10,6 +10,7 @@ use taut_mem::Region;
 use taut_mem::lane::Bell;
 
 use crate::background::{self, Background};
+use crate::clock::{monotonic_now, wall_clock_now};
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::core::Core;
 use crate::door::{Table, TableDoors};
@@ -130,7 +131,9 @@ impl Executor {
         let prefix = about.guid_prefix;
         let neighbours = Neighbours::open(config, prefix);
         about.properties.extend(neighbours.own.iter().map(Own::property));
-        let participant = DomainParticipant::with_doors(about, held);
+        let mut participant = DomainParticipant::with_doors(about, held);
+        // What is local may expire before anything has come.
+        participant.set_wall_clock(monotonic_now(), wall_clock_now());
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
         let looks = port.frames.as_ref().map(Frames::looks).unwrap_or_default();

@@ -19,7 +19,8 @@ use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
-    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
+    let type_support =
+        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
 }

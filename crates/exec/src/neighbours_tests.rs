@@ -28,7 +28,8 @@ fn participant(domain_id: u32) -> Executor {
 }
 
 fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
-    let type_support = TypeSupport { type_name: "Number".into(), key_hash: None, filter: None };
+    let type_support =
+        TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: "Neighbours".into(), topic_qos, type_support, qos, group }
 }

@@ -8,7 +8,7 @@ use crate::{ReaderIndex, WriterIndex};
 /// Something the layer above turns into a status, a listener call or a line of the log.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A participant has been discovered.
+    /// A participant has been discovered, or says something else of itself.
     ParticipantDiscovered(GuidPrefix),
     /// A participant has left, or its lease has run out.
     ParticipantLost {

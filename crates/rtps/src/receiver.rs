@@ -3,7 +3,9 @@
 //! Owns nothing but the state of the message in hand. Nothing that arrives can make it fail: what
 //! is wrong is counted and dropped, with the rest of its message where the specification says so.
 
-use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Timestamp, VendorId};
+use taut_base::{
+    EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time, Timestamp, VendorId,
+};
 use taut_mem::{Bytes, Pool};
 use taut_port::Frame;
 use taut_qos::LivelinessKind;
@@ -148,11 +150,9 @@ impl Participant {
             Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
             Payload::Data(bytes) => {
                 let kind = ChangeKind::from_status_info(inline.status_info.0);
-                // With an end of an instance a payload counts as a key. Data are none; the hash says whose end it is.
-                let is_named = kind != ChangeKind::Alive && inline.key_hash.is_some();
-                (kind, if is_named { &[][..] } else { bytes })
+                (kind, if is_named_by_hash(kind, inline.key_hash) { &[][..] } else { bytes })
             }
-            Payload::Key(bytes) => (key_kind(&inline), bytes),
+            Payload::Key(bytes) => (kind_of(true, &inline), bytes),
         };
         if data.writer_id == EntityId::SPDP_WRITER {
             return self.on_spdp(now, source, kind, payload, inline.key_hash);
@@ -164,6 +164,9 @@ impl Participant {
             pass_lane(reader.index, proxy, sink);
             if proxy.is_known(data.writer_sn) {
                 return bump(&mut rx.counters.duplicates);
+            }
+            if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
+                return rx.pass_over(now, reader.index, proxy, data.writer_sn, sink);
             }
             if proxy.clock.is_some() {
                 rx.note_passage(now, reader.index, proxy, (data.writer_sn, true), data.inline_qos, sink);
@@ -200,8 +203,7 @@ impl Participant {
             Ok(inline) => inline,
             Err(reason) => return self.counters.malformed(reason),
         };
-        let status = ChangeKind::from_status_info(inline.status_info.0);
-        let kind = if frag.key { key_kind(&inline) } else { status };
+        let kind = kind_of(frag.key, &inline);
         let info = FragmentInfo {
             starting_num: frag.fragment_starting_num,
             fragment_size: frag.fragment_size,
@@ -214,6 +216,9 @@ impl Participant {
             pass_lane(reader.index, proxy, sink);
             if proxy.is_known(number) {
                 return bump(&mut rx.counters.duplicates);
+            }
+            if inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
+                return rx.pass_over(now, reader.index, proxy, number, sink);
             }
             if proxy.clock.is_some() {
                 rx.note_passage(now, reader.index, proxy, (number, false), frag.inline_qos, sink);
@@ -237,6 +242,8 @@ impl Participant {
             let finished = assembly.finish(rx.samples);
             proxy.note_arrival(now);
             let Some((payload, kind, inline, source_timestamp)) = finished else { return };
+            let payload =
+                if !frag.key && is_named_by_hash(kind, inline.key_hash) { Bytes::new() } else { payload };
             let mut offer = Some(CacheChange {
                 kind,
                 writer_guid: writer,
@@ -405,6 +412,23 @@ impl Rx<'_> {
         })
     }
 
+    /// A change is for other readers only.
+    #[cold]
+    fn pass_over(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        proxy: &mut WriterProxy,
+        number: SequenceNumber,
+        sink: &mut dyn Sink,
+    ) {
+        let lost = self.deliver(reader, proxy.guid, proxy.strength, sink, |deliver| {
+            proxy.pass_over(now, number, deliver)
+        });
+        pass_lane(reader, proxy, sink);
+        self.note_lost(reader, lost);
+    }
+
     /// A writer has shown that it is alive.
     fn hear(&mut self, now: Time, reader: ReaderIndex, proxy: &mut WriterProxy) {
         proxy.heard = now;
@@ -451,10 +475,21 @@ fn parse_inline(list: Option<ParameterList<'_>>) -> Result<InlineQos, WireError>
     list.map_or(Ok(InlineQos::default()), InlineQos::parse)
 }
 
-/// A serialized key without a status says that the instance is disposed (RTPS 2.5 §8.3.8.2).
-fn key_kind(inline: &InlineQos) -> ChangeKind {
+/// Is a change that is directed for other readers only?
+#[cold]
+fn is_for_others(list: Option<ParameterList<'_>>, reader: Guid) -> bool {
+    list.is_some_and(|list| !InlineQos::names(list, reader))
+}
+
+/// With an end of an instance a payload counts as a key. Data are none: does the hash say whose end it is?
+fn is_named_by_hash(kind: ChangeKind, key_hash: Option<InstanceHandle>) -> bool {
+    kind != ChangeKind::Alive && key_hash.is_some()
+}
+
+/// What a change does. A serialized key without a status says that the instance is disposed (RTPS 2.5 §8.3.8.2).
+fn kind_of(is_key: bool, inline: &InlineQos) -> ChangeKind {
     match ChangeKind::from_status_info(inline.status_info.0) {
-        ChangeKind::Alive => ChangeKind::NotAliveDisposed,
+        ChangeKind::Alive if is_key => ChangeKind::NotAliveDisposed,
         kind => kind,
     }
 }

@@ -16,7 +16,8 @@ use taut_rtps::{
 };
 use taut_wire::{
     Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, Heartbeat, InfoSource,
-    InlineQos, PayloadKind, StatusInfo, WireError, write_info_dst, write_message_header,
+    InlineQos, ParameterListWriter, PayloadKind, StatusInfo, WireError, pid, write_info_dst,
+    write_message_header,
 };
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -383,4 +384,120 @@ fn the_data_of_a_sample_that_disposes_of_its_instance_are_no_key() {
     let disposed = ChangeKind::NotAliveDisposed;
     let got: Vec<_> = sink.0.iter().map(kept).collect();
     assert_eq!(got, [(disposed, Some(instance), 0), (disposed, Some(instance), payload.len())]);
+}
+
+/// What is said about a change, and of which readers it is directed to.
+fn inline(said: &InlineQos, directed_to: &[Guid]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut list = ParameterListWriter::new(&mut bytes, Endian::Little);
+    for guid in directed_to {
+        list.put_guid(pid::DIRECTED_WRITE, *guid);
+    }
+    list.finish();
+    if *said != InlineQos::default() {
+        // Without the sentinel: this list goes on.
+        bytes.truncate(bytes.len() - 4);
+        said.write(&mut bytes, Endian::Little);
+    }
+    bytes
+}
+
+/// One fragment of 4 bytes of a change of the other participant's writer.
+fn part(number: i64, fragment_starting_num: u32, key: bool, inline: &[u8], sample: &[u8]) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let header = DataFragHeader {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: EntityId::user(1, true, false),
+        writer_sn: SequenceNumber(number),
+        fragment_starting_num,
+        fragments_in_submessage: 1,
+        fragment_size: 4,
+        sample_size: sample.len() as u32,
+        key,
+    };
+    let bytes = sample.chunks(4).nth(fragment_starting_num as usize - 1).unwrap();
+    header.write(&mut message, Endian::Little, inline, bytes.len());
+    message.extend_from_slice(bytes);
+    frame(message)
+}
+
+#[test]
+fn a_change_that_is_directed_goes_to_the_readers_that_it_names() {
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let readers = [(); 3].map(|()| reader_of(&mut participant, "Topic", kind));
+        let [a, b, c] = readers.map(|index| participant.reader(index).unwrap().guid);
+        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+        participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+        let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+        for (number, directed_to) in [(1, &[][..]), (2, &[a, c][..]), (3, &[b][..]), (5, &[a][..])] {
+            let inline = inline(&InlineQos::default(), directed_to);
+            let mut message = Vec::new();
+            write_message_header(&mut message, OTHER);
+            let (writer_id, writer_sn) = (EntityId::user(1, true, false), SequenceNumber(number));
+            let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
+            header.write(&mut message, Endian::Little, &inline, PayloadKind::Data, sample.len());
+            message.extend_from_slice(&sample);
+            participant.on_frame(Time(0), &frame(message), &mut sink);
+            if number == 3 {
+                for fragment in [2, 1] {
+                    let inline = self::inline(&InlineQos::default(), &[b, c]);
+                    participant.on_frame(Time(0), &part(4, fragment, false, &inline, &sample), &mut sink);
+                }
+            }
+        }
+        let heard = |index| {
+            let numbers = sink.0.iter().filter(|(reader, _)| *reader == index).map(|(_, number)| *number);
+            numbers.collect::<Vec<_>>()
+        };
+        assert_eq!(readers.map(heard), [vec![1, 2, 5], vec![1, 3, 4], vec![1, 2, 4]], "{kind:?}");
+        let lost = |event: &Event| matches!(event, Event::SampleLost { .. });
+        assert_eq!(std::iter::from_fn(|| participant.poll_event()).filter(lost).count(), 0);
+    }
+}
+
+/// Who was delivered which number.
+struct Heard(Vec<(ReaderIndex, i64)>);
+
+impl Sink for Heard {
+    fn deliver(&mut self, reader: ReaderIndex, _: i32, offer: &mut Offer) {
+        self.0.extend(offer.take().map(|change| (reader, change.sequence_number.0)));
+    }
+}
+
+#[test]
+fn a_key_in_fragments_ends_its_instance() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    let sample: Vec<u8> = (0..10).collect();
+    let hash = Some(InstanceHandle([7; 16]));
+    let ends = |status_info| InlineQos { key_hash: hash, status_info, ..InlineQos::default() };
+    let nothing = InlineQos::default();
+    let all = StatusInfo::DISPOSED.with(StatusInfo::UNREGISTERED);
+    for (number, key, said) in [
+        (1, true, ends(StatusInfo::UNREGISTERED)),
+        (2, true, ends(all)),
+        (3, true, nothing),
+        (4, false, ends(StatusInfo::DISPOSED)),
+        (5, false, nothing),
+    ] {
+        for fragment in [3, 1, 2] {
+            let inline = inline(&said, &[]);
+            participant.on_frame(Time(0), &part(number, fragment, key, &inline, &sample), &mut sink);
+        }
+    }
+    let kept = |change: &taut_rtps::CacheChange| (change.kind, change.instance, change.payload.len());
+    use ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered, NotAliveUnregistered};
+    let expected = [
+        (NotAliveUnregistered, hash, 10),
+        (NotAliveDisposedUnregistered, hash, 10),
+        (NotAliveDisposed, None, 10),
+        // The data of a sample that ends its instance are no key, in fragments as in one piece.
+        (NotAliveDisposed, hash, 0),
+        (Alive, None, 10),
+    ];
+    assert_eq!(sink.0.iter().map(kept).collect::<Vec<_>>(), expected);
 }

@@ -9,13 +9,20 @@ use taut_qos::{DataRepresentationId, offered_representation};
 pub(crate) fn type_support<T: DdsType>(type_name: &str) -> TypeSupport {
     TypeSupport {
         type_name: type_name.to_owned(),
-        key_hash: if T::HAS_KEY { Some(key_hash_of::<T>) } else { None },
+        key_hash: if T::HAS_KEY { Some(handle_of::<T>) } else { None },
+        other_key_hash: if T::HAS_KEY { Some(other_hash_of::<T>) } else { None },
         filter: None,
     }
 }
 
-fn key_hash_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
-    taut_cdr::key_hash_of_payload::<T>(payload, key_only).ok()
+/// A reader's handle of an instance: the hash of its key in version 1, the one that writers use unless told otherwise, so
+/// that writers of both have one instance.
+fn handle_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
+    taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, Representation::Xcdr1).ok()
+}
+
+fn other_hash_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
+    taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, Representation::Xcdr2).ok()
 }
 
 /// The encoding that a writer uses: the first of its DATA_REPRESENTATION.

@@ -47,8 +47,9 @@ pub struct InlineQos {
     /// PID_ORIGINAL_WRITER_INFO: who wrote the change first, and as which number. A claim of the
     /// sender, not proof.
     pub original_writer: Option<(Guid, SequenceNumber)>,
-    /// PID_DIRECTED_WRITE: the first reader that the change is for.
-    pub directed_to: Option<Guid>,
+    /// There is a PID_DIRECTED_WRITE: the change is for those readers that the list [names](InlineQos::names). It is not
+    /// written.
+    pub is_directed: bool,
 }
 
 impl InlineQos {
@@ -79,8 +80,8 @@ impl InlineQos {
                     qos.original_writer = Some((guid, value.sequence_number().map_err(bad)?));
                 }
                 pid::DIRECTED_WRITE => {
-                    let guid = value.guid().map_err(bad)?;
-                    qos.directed_to = qos.directed_to.or(Some(guid));
+                    value.guid().map_err(bad)?;
+                    qos.is_directed = true;
                 }
                 known if parameter.pid.must_understand() && !pid::is_standard(known) => {
                     return Err(WireError::NotUnderstood);
@@ -89,6 +90,14 @@ impl InlineQos {
             }
         }
         Ok(qos)
+    }
+
+    /// Does a list with a PID_DIRECTED_WRITE name this reader? It has one for each reader that the change is for.
+    /// *Source*: RTPS 2.5 §8.7.7.
+    pub fn names(list: ParameterList<'_>, reader: Guid) -> bool {
+        let all = list.into_iter().flatten();
+        let mut directed = all.filter(|one| one.pid.without_must_understand() == pid::DIRECTED_WRITE);
+        directed.any(|one| one.cursor().guid() == Ok(reader))
     }
 
     /// Appends key hash, status and original writer, those that there are, with the sentinel.
@@ -119,9 +128,6 @@ impl InlineQos {
                 out.put_guid(guid);
                 out.put_sequence_number(number);
             });
-        }
-        if let Some(guid) = self.directed_to {
-            list.put_guid(pid::DIRECTED_WRITE, guid);
         }
         list.finish();
     }

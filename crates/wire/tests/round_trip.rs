@@ -127,7 +127,6 @@ fn inline_qos_round_trip() {
                     taut_base::Guid::new(HEADER.prefix, EntityId::SPDP_WRITER),
                     SequenceNumber(77),
                 )),
-                directed_to: rng.chance(500).then_some(taut_base::Guid::UNKNOWN),
                 group_coherent_set: Some(SequenceNumber::UNKNOWN),
                 ..common::inline_qos(&mut rng)
             };

@@ -201,8 +201,12 @@ impl Participant {
             }
             peer.has_regrouped |= peer.data.metatraffic_multicast != data.metatraffic_multicast
                 || peer.data.default_multicast != data.default_multicast;
+            let is_news = says_else(&peer.data, &data);
             (peer.data, peer.source) = (data, *source);
             self.announced = Some(prefix);
+            if is_news {
+                self.push_event(Event::ParticipantDiscovered(prefix));
+            }
             if self.moved_to(prefix).is_some() {
                 self.look_through(now, prefix);
             }
@@ -308,6 +312,12 @@ impl Participant {
         self.unmatch_builtin_endpoints(prefix);
         self.push_event(Event::ParticipantLost { prefix, left });
     }
+}
+
+/// Does a participant say something else of itself than before, but that it is alive?
+fn says_else(before: &ParticipantData, now: &ParticipantData) -> bool {
+    let count = now.manual_liveliness_count;
+    before != now && ParticipantData { manual_liveliness_count: count, ..before.clone() } != *now
 }
 
 /// The announcement period that a lease needs: three in each, so that two may be lost.

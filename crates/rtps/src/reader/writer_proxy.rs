@@ -170,6 +170,26 @@ impl WriterProxy {
         0
     }
 
+    /// A change has arrived that is for other readers only (RTPS 2.5 §8.7.7): there is nothing to wait for, and what was
+    /// behind it is delivered. Returns what [`WriterProxy::on_change`] does.
+    #[cold]
+    pub fn pass_over(&mut self, now: Time, number: SequenceNumber, deliver: Deliver<'_>) -> u64 {
+        self.moved_at = now;
+        self.assemblies.remove(&number);
+        let listened = self.next > SequenceNumber::FIRST;
+        if !self.reliable {
+            let lost = if listened { number.0.saturating_sub(self.next.0) } else { 0 };
+            self.next = number.next();
+            self.assemblies.retain(|assembled, _| *assembled > number);
+            return u64::try_from(lost).unwrap_or(0);
+        }
+        self.last_available = self.last_available.max(number);
+        self.asked = 0;
+        self.irrelevant.insert(number, number.next());
+        self.deliver_pending(deliver);
+        0
+    }
+
     /// A change that was asked for has arrived.
     fn note_answer(&mut self, now: Time) {
         self.asked = self.asked.saturating_sub(1);

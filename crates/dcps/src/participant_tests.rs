@@ -1,0 +1,175 @@
+//! A participant and what another one says to it, byte by byte.
+
+use std::sync::Arc;
+
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
+use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
+use taut_mem::{Bytes, Region};
+use taut_port::{Frame, Traffic};
+use taut_qos::{DataReaderQos, EndpointQos, SubscriberQos, TopicQos};
+use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
+use taut_rtps::{Addresses, Config, MulticastChoice, ReaderIndex};
+use taut_wire::{DataHeader, Endian, InlineQos, PayloadKind, StatusInfo, write_message_header};
+
+use crate::reader_cache_tests::handle;
+use crate::{DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
+
+const OTHER: GuidPrefix = GuidPrefix([2; 12]);
+
+fn frame(writer_id: EntityId, number: i64, payload: &[u8]) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn: SequenceNumber(number) };
+    header.write(&mut message, Endian::Little, &[], PayloadKind::Data, payload.len());
+    message.extend_from_slice(payload);
+    Frame { source: address(), traffic: Traffic::Meta, bytes: Bytes::from(message) }
+}
+
+fn address() -> Locator {
+    Locator::udp_v4(std::net::Ipv4Addr::LOCALHOST, 7410)
+}
+
+fn participant() -> DomainParticipant {
+    DomainParticipant::new(Config {
+        guid_prefix: GuidPrefix([1; 12]),
+        domain_id: 0,
+        entity_name: String::new(),
+        user_data: Vec::new(),
+        properties: Vec::new(),
+        lease_duration: Duration::from_secs(10),
+        announcement_period: Duration::from_secs(3),
+        addresses: Addresses {
+            metatraffic_unicast: vec![address()],
+            default_unicast: vec![address()],
+            ..Addresses::default()
+        },
+        initial_peers: Vec::new(),
+        multicast: MulticastChoice::Never,
+        anatomy: None,
+    })
+}
+
+fn writer_id(n: u32) -> EntityId {
+    EntityId::user(n, true, true)
+}
+
+/// The other participant tells of a writer of this strength.
+fn publication(number: i64, of: u32, strength: i32) -> Frame {
+    let mut qos = EndpointQos::default_writer();
+    (qos.ownership, qos.ownership_strength) = (taut_qos::OwnershipKind::Exclusive, strength);
+    let mut payload = Vec::new();
+    EndpointData::of(Guid::new(OTHER, writer_id(of)), "Topic", "Type", qos).write(&mut payload);
+    frame(EntityId::SEDP_PUBLICATIONS_WRITER, number, &payload)
+}
+
+/// The other participant announces itself, with this USER_DATA.
+fn announcement(number: i64, user_data: &[u8]) -> Frame {
+    let data = ParticipantData {
+        guid_prefix: OTHER,
+        metatraffic_unicast: vec![address()],
+        default_unicast: vec![address()],
+        builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER,
+        user_data: user_data.to_vec(),
+        ..ParticipantData::default()
+    };
+    let mut payload = Vec::new();
+    data.write(&mut payload);
+    frame(EntityId::SPDP_WRITER, number, &payload)
+}
+
+/// A participant that knows the other one, with a reader.
+fn reading() -> (DomainParticipant, ReaderIndex) {
+    let mut participant = participant();
+    let type_support = TypeSupport {
+        type_name: "Type".into(),
+        key_hash: Some(|_, _| Some(handle(1))),
+        other_key_hash: None,
+        filter: None,
+    };
+    let endpoint = Endpoint {
+        topic_name: "Topic".into(),
+        topic_qos: TopicQos::default(),
+        type_support,
+        qos: DataReaderQos::default().keep_all().exclusive(),
+        group: SubscriberQos::default(),
+    };
+    let reader = participant.create_reader(Time(0), endpoint);
+    participant.on_frame(Time(0), &announcement(1, &[]));
+    (participant, reader)
+}
+
+#[test]
+fn an_announcement_of_another_strength_counts_at_once_and_in_a_lane() {
+    let (mut participant, reader) = reading();
+    participant.on_frame(Time(0), &publication(1, 1, 9));
+    participant.on_frame(Time(0), &publication(2, 2, 5));
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(8, 0)), 8));
+    let mut lane_writer = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let lane = LaneReader::attach(lane, feedback, false);
+    participant.add_lane(Time(0), reader, Guid::new(OTHER, writer_id(1)), lane).unwrap();
+    let mut heard = |participant: &mut DomainParticipant, by_lane: bool, number: u64| {
+        if by_lane {
+            lane_writer.push(&[number, u64::MAX, 0, 0, 0], &[0, 1, 0, 0]).unwrap();
+            participant.pull(Time(0), reader);
+        } else {
+            participant.on_frame(Time(0), &frame(writer_id(2), number as i64, &[0, 1, 0, 0]));
+        }
+        participant.take(Time(0), reader, &Selection::ANY, |_| ()) > 0
+    };
+    assert!(heard(&mut participant, true, 1) && !heard(&mut participant, false, 1));
+    participant.on_frame(Time(0), &publication(3, 1, 3));
+    assert!(!heard(&mut participant, true, 2) && heard(&mut participant, false, 2));
+}
+
+/// The other participant says that a writer has gone.
+fn gone(number: i64, of: u32) -> Frame {
+    let (guid, mut inline, mut message) = (Guid::new(OTHER, writer_id(of)), Vec::new(), Vec::new());
+    let (key_hash, status_info) = (Some(guid.into()), StatusInfo::DISPOSED.with(StatusInfo::UNREGISTERED));
+    InlineQos { key_hash, status_info, ..InlineQos::default() }.write(&mut inline, Endian::Little);
+    write_message_header(&mut message, OTHER);
+    let (writer_id, writer_sn) = (EntityId::SEDP_PUBLICATIONS_WRITER, SequenceNumber(number));
+    let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
+    header.write(&mut message, Endian::Little, &inline, PayloadKind::None, 0);
+    Frame { source: address(), traffic: Traffic::Meta, bytes: Bytes::from(message) }
+}
+
+/// Was the reader told of data since the last call?
+fn told_of_data(participant: &mut DomainParticipant, reader: ReaderIndex) -> bool {
+    let news = std::iter::from_fn(|| participant.poll_news());
+    let kinds = news.filter(|(entity, _)| *entity == Entity::Reader(reader)).map(|(_, kinds)| kinds);
+    kinds.fold(StatusMask::NONE, |all, kinds| all | kinds).intersects(StatusMask::DATA_AVAILABLE)
+}
+
+#[test]
+fn a_writer_that_goes_is_data_only_if_it_leaves_an_instance_without_writers() {
+    let (mut participant, reader) = reading();
+    for (number, writer) in [(1, 1), (2, 2), (3, 3)] {
+        participant.on_frame(Time(0), &publication(number, writer, 4 - number as i32));
+    }
+    for writer in [1, 2] {
+        participant.on_frame(Time(0), &frame(writer_id(writer), 1, &[0, 1, 0, 0]));
+    }
+    assert_eq!(participant.take(Time(0), reader, &Selection::ANY, |_| ()), 1);
+    assert!(told_of_data(&mut participant, reader));
+    for (number, writer, is_last) in [(4, 3, false), (5, 1, false), (6, 2, true)] {
+        participant.on_frame(Time(0), &gone(number, writer));
+        assert_eq!(told_of_data(&mut participant, reader), is_last, "{writer}");
+        assert_eq!(participant.take(Time(0), reader, &Selection::ANY, |_| ()) > 0, is_last, "{writer}");
+    }
+}
+
+#[test]
+fn a_participant_that_says_something_new_of_itself_is_a_change() {
+    let (mut participant, _) = reading();
+    let mut says = |number, user_data: &[u8]| {
+        let before = participant.discovery_changes();
+        while participant.poll_news().is_some() {}
+        participant.on_frame(Time(0), &announcement(number, user_data));
+        let is_told = participant.poll_news() == Some((Entity::Participant, StatusMask::NONE));
+        assert_eq!(is_told, participant.discovery_changes() > before);
+        is_told
+    };
+    assert!(!says(2, b""), "it is still there");
+    assert!(says(3, b"on") && !says(4, b"on") && says(5, b""));
+}

@@ -1,0 +1,84 @@
+//! One instance, whoever writes it.
+
+use taut::{Config, DataRepresentationId, DdsType, DomainParticipant, Duration, InstanceState, Qos};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Its key takes 16 bytes in version 1, 12 in version 2.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Track {
+    #[dds(key)]
+    kind: u8,
+    #[dds(key)]
+    number: u64,
+    seq: u32,
+}
+
+#[test]
+fn writers_of_both_versions_write_one_instance() {
+    for (local, domain_id) in [(true, 91), (false, 92)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let open = || DomainParticipant::with_config(&config).unwrap();
+        let (out, inward) = (open(), open());
+        let both = [DataRepresentationId::XCDR1, DataRepresentationId::XCDR2];
+        let qos = || Qos::default().reliable().keep_all();
+        let reader = inward.topic::<Track>("Tracks").unwrap().reader(qos().representation(both)).unwrap();
+        let topic = out.topic::<Track>("Tracks").unwrap();
+        let writers = both.map(|one| topic.writer(qos().representation([one])).unwrap());
+        reader.wait_matched_count(2, SOON).unwrap();
+        for writer in &writers {
+            writer.wait_matched(SOON).unwrap();
+        }
+        let next = || {
+            reader.wait(SOON).unwrap();
+            reader.take_next().unwrap().unwrap().info
+        };
+        let track = |seq| Track { kind: 1, number: 7, seq };
+        let mut handles = Vec::new();
+        for (writer, seq) in writers.iter().zip(0..) {
+            writer.write(&track(seq)).unwrap();
+            handles.push(next().instance_handle);
+        }
+        assert_eq!(handles[0], handles[1], "local: {local}");
+        writers[1].dispose(&track(0)).unwrap();
+        let end = next();
+        assert_eq!((end.instance_handle, end.instance_state), (handles[0], InstanceState::NotAliveDisposed));
+    }
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Named {
+    #[dds(key)]
+    name: String,
+    seq: u32,
+}
+
+#[test]
+fn an_instance_whose_key_goes_in_fragments_ends() {
+    for (local, domain_id) in [(true, 93), (false, 94)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let open = || DomainParticipant::with_config(&config).unwrap();
+        let (out, inward) = (open(), open());
+        let qos = || Qos::default().reliable().keep_all();
+        let reader = inward.topic::<Named>("Names").unwrap().reader(qos()).unwrap();
+        let writer = out.topic::<Named>("Names").unwrap().writer(qos()).unwrap();
+        reader.wait_matched(SOON).unwrap();
+        writer.wait_matched(SOON).unwrap();
+        let next = || {
+            reader.wait(SOON).unwrap();
+            reader.take_next().unwrap().unwrap()
+        };
+        let mut named = Named { name: "n".repeat(200_000), seq: 1 };
+        writer.write(&named).unwrap();
+        let written = next();
+        assert!(written.data.as_ref() == Some(&named));
+        writer.dispose(&named).unwrap();
+        let end = next();
+        assert_eq!(end.info.instance_handle, written.info.instance_handle, "local: {local}");
+        assert_eq!(end.info.instance_state, InstanceState::NotAliveDisposed);
+        named.seq = 0;
+        assert!(end.data.is_none() && end.key == Some(named));
+    }
+}
