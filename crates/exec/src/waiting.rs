@@ -21,16 +21,26 @@ pub(crate) struct Pace {
     pauses: u32,
     /// Does it count for looks that the first one finds something?
     counts_at_once: bool,
+    /// After a longer time between two looks the thread was stopped meanwhile, and what it then finds is nothing that it
+    /// has seen coming: on one core who it waits for took its place, as if it had slept. Lower and a slow look counts as
+    /// one in vain, higher has one core looked on.
+    stop: Duration,
 }
 
+/// At a lane the clock would take a tenth of the way of a sample.
+const NEVER: Duration = Duration::INFINITE;
 /// Who waits for a sample wants it at once.
-const FOR_SAMPLE: Pace = Pace { looks: 8, pauses: 1, counts_at_once: true };
+const FOR_SAMPLE: Pace = Pace { looks: 8, pauses: 1, counts_at_once: true, stop: NEVER };
 /// Who waits for room is served well with some more of it: each look takes the reader's cache line away.
-const FOR_ROOM: Pace = Pace { looks: 1, pauses: 32, counts_at_once: true };
+const FOR_ROOM: Pace = Pace { looks: 1, pauses: 32, counts_at_once: true, stop: NEVER };
 
 /// A look at the port is a system call, and what is there already a sleep finds by the same one: on one core, the answer
 /// of who was woken and ran first.
-pub(crate) const AT_PORT: Pace = Pace { looks: 2, pauses: 0, counts_at_once: false };
+pub(crate) const AT_PORT: Pace = Pace { looks: 2, pauses: 0, counts_at_once: false, stop: STOP };
+
+/// Looks between two readings of the clock take up to 2 us, and who took the place of the thread has received, answered
+/// and gone to sleep.
+const STOP: Duration = Duration::from_micros(4);
 
 /// Waits without a look after looks in vain, at most. Lower and one who waits for what never comes at once,
 /// as on a single core, looks in vain more often; higher and it takes longer to see that things have changed.
@@ -64,7 +74,7 @@ impl Spin {
             self.left.store(left - 1, Ordering::Relaxed);
             return false;
         }
-        let now = monotonic_now();
+        let mut now = monotonic_now();
         let end = until.map_or(now + longest, |until| until.min(now + longest));
         if end <= now {
             return false;
@@ -73,23 +83,30 @@ impl Spin {
             self.left.store(self.pause.load(Ordering::Relaxed), Ordering::Relaxed);
             return true;
         }
-        loop {
+        while now < end {
             for _ in 0..pace.looks {
                 if ready() {
-                    // Not at once 0: on one core a look finds something now and then, as the thread was stopped.
-                    self.pause.store(self.pause.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
+                    if pace.stop != NEVER && monotonic_now() > now + pace.stop {
+                        self.note_vain();
+                    } else {
+                        // Not at once 0: a stop may have been too short to be known as one.
+                        self.pause.store(self.pause.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
+                    }
                     return true;
                 }
                 (0..pace.pauses).for_each(|_| std::hint::spin_loop());
             }
-            if monotonic_now() >= end {
-                break;
-            }
+            now = monotonic_now();
         }
+        self.note_vain();
+        false
+    }
+
+    /// A sleep would have been as good.
+    fn note_vain(&self) {
         let pause = (self.pause.load(Ordering::Relaxed) * 2 + 1).min(LONGEST_PAUSE);
         self.pause.store(pause, Ordering::Relaxed);
         self.left.store(pause, Ordering::Relaxed);
-        false
     }
 }
 
@@ -265,6 +282,26 @@ mod tests {
             looked
         };
         std::iter::repeat_with(looks).take_while(|looked| !looked).count()
+    }
+
+    #[test]
+    fn what_a_thread_finds_that_was_stopped_is_no_reason_to_look() {
+        let (spin, pace) = (Spin::default(), Pace { counts_at_once: true, ..AT_PORT });
+        let (mut looks, mut waits) = (0, 0);
+        while looks < 13 {
+            waits += 1;
+            spin.look(BRIEF, None, &pace, || {
+                let begun = monotonic_now();
+                while monotonic_now() <= begun + STOP {}
+                looks += 1;
+                true
+            });
+        }
+        assert_eq!(
+            waits,
+            13 + (1 + 3 + 7 + 15 + 31 + 63 + 127 + 255 + 511 + 1_023 * 3),
+            "as if none had found anything"
+        );
     }
 
     #[test]
