@@ -104,6 +104,21 @@ fn a_long_row_of_datagrams_needs_few_heartbeats() {
     assert!(took <= Duration::from_micros(400), "a heartbeat within 200 us, and three ways of 50: {took:?}");
 }
 
+/// Whoever drives sleeps until a timer is due: that of a heartbeat is put off before, as long as a stream goes on.
+#[test]
+fn no_timer_comes_due_while_a_stream_goes_on() {
+    let mut group = Group::new(1, NodeOptions::default());
+    let mut soon = 0;
+    for _ in 0..900 {
+        group.write(100);
+        group.network.run_for(Duration::from_micros(100));
+        let due = group.network.participant(0).unwrap().next_timeout().unwrap();
+        soon += u64::from(due < group.network.local_now(0) + Duration::from_micros(500));
+    }
+    // The first asks for acknowledgements, as none was asked for in a while. One each 10 ms would be 45.
+    assert!(soon <= 10, "{soon} times a timer was due within 500 us");
+}
+
 #[test]
 fn who_has_nothing_to_say_is_silent() {
     let mut group = Group::new(8, NodeOptions::default());

@@ -68,7 +68,6 @@ impl Background {
     /// Waits for its end, which it has been told of; not from a listener, which may be what it runs or waits for, and
     /// not for long for one.
     pub fn end(self) {
-        self.thread().unpark();
         if hooks::runs_listener() || self.thread().id() == thread::current().id() {
             return;
         }
@@ -148,6 +147,8 @@ fn run(inner: &Inner) {
         if inner.role.claim_background() {
             let role = Driving::new(inner);
             role.note_driven();
+            // Whoever has called is served now.
+            inner.role.is_called();
             while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_wanted() {
                 inner.drive_once(None);
             }
@@ -161,7 +162,7 @@ fn run(inner: &Inner) {
 /// has not moved the next look on for a while; while one user's wait goes on it sleeps until that user wakes it.
 fn stand_by(inner: &Inner, watchdog: &Watchdog) {
     let is_called = || inner.closing.load(Ordering::SeqCst) || inner.role.has_call();
-    let (mut seen, mut span) = (None, GRACE);
+    let (mut seen, mut span, mut is_moved) = (None, GRACE, false);
     while !inner.closing.load(Ordering::SeqCst) {
         let look = inner.role.look();
         let (free, user, _) = look;
@@ -174,12 +175,12 @@ fn stand_by(inner: &Inner, watchdog: &Watchdog) {
                     thread::park();
                 }
             });
-            (seen, span) = (None, GRACE);
+            (seen, span, is_moved) = (None, GRACE, false);
             continue;
         }
-        let is_second = seen.is_some() && span == GRACE;
+        let is_second = seen.is_some() && span == GRACE && !is_moved;
         span = if is_second { SPAN } else { GRACE };
         seen = Some(look);
-        watchdog.sleep(span, is_called);
+        is_moved = watchdog.sleep(span, is_called);
     }
 }

@@ -111,6 +111,8 @@ impl Inner {
         }
         // Who wanted the role before it was said that the driver sleeps has kicked nobody.
         busy |= self.role.is_wanted();
+        // Nor has who ended the participant before that.
+        busy |= self.closing.load(Ordering::SeqCst);
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.

@@ -6,6 +6,7 @@ use taut_base::Time;
 use taut_rtps::TxClass;
 
 use crate::executor::Inner;
+use crate::watchdog::Watchdog;
 
 /// While it lives the calling thread has the role, which it gives back also if it panics.
 pub(crate) struct Driving<'a> {
@@ -34,10 +35,10 @@ impl Drop for Driving<'_> {
 impl Inner {
     fn release_role(&self, has_driven: bool) {
         if self.role.release(has_driven) {
+            // It looks soon whether the user comes back.
             self.unpark_background();
-        }
-        if let Some(watchdog) = self.watchdog.as_ref().filter(|_| has_driven) {
-            watchdog.move_on();
+        } else if has_driven {
+            self.watchdog.iter().for_each(Watchdog::move_on);
         }
         if self.holding.until() != Time::NEVER {
             // Nobody may drive now who would send it.

@@ -299,6 +299,7 @@ impl Executor {
         self.inner.with(|participant, _| participant.leave());
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();
+        self.inner.unpark_background();
         if let Some(background) = self.background.take() {
             background.end();
         }

@@ -310,8 +310,11 @@ impl Inner {
         if !watched {
             return self.neighbours.doubt();
         }
+        // Who is not trusted rings by a message, and could take rings back by the waker: it gets one that nobody listens to.
+        let Ok(nobodys) = Waker::new() else { return self.neighbours.doubt() };
+        let waker = if neighbour.trusted { self.wake_fd() } else { nobodys.fd() };
         // If it has ended already, it may still have said who it was.
-        neighbour.send(&hello, &[own.bell.fd(), self.wake_fd()]);
+        neighbour.send(&hello, &[own.bell.fd(), waker]);
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
     }

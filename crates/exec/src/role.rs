@@ -70,12 +70,16 @@ impl Role {
 
     /// Has the background thread take the role if it is free. Returns whether to wake it for that.
     pub fn call_background(&self) -> bool {
-        !self.is_taken() && !self.called.swap(true, Ordering::SeqCst)
+        let is_free = !self.is_taken();
+        if is_free {
+            self.called.store(true, Ordering::SeqCst);
+        }
+        is_free
     }
 
-    /// Was the background thread called, and has not asked since?
+    /// Is there a call that the background thread can follow?
     pub fn has_call(&self) -> bool {
-        self.called.load(Ordering::SeqCst)
+        self.called.load(Ordering::SeqCst) && !self.is_taken() && !self.is_wanted()
     }
 
     /// Was the background thread called since the last time?

@@ -36,29 +36,35 @@ impl Watchdog {
     }
 
     /// Sleeps for so long, for longer if it is moved on, and not at all if `is_called`, which is asked once who calls is
-    /// sure to be heard.
-    pub fn sleep(&self, span: Duration, is_called: impl FnOnce() -> bool) {
+    /// sure to be heard. Returns whether it was moved on.
+    pub fn sleep(&self, span: Duration, is_called: impl FnOnce() -> bool) -> bool {
         let at = monotonic_now() + span;
         self.at.store(at.0, Ordering::SeqCst);
-        // A refusal leaves it without a timer, to look at once.
+        // The system refuses no time; if it did, the look would be at once.
         if self.set(at).is_ok() && !is_called() {
             let _ = self.timer.wait();
         }
-        self.at.store(Time::NEVER.0, Ordering::SeqCst);
+        let last = self.at.swap(Time::NEVER.0, Ordering::SeqCst);
+        last != at.0 && last != Time::NEVER.0
     }
 
-    /// Somebody drives. *Cost*: a look at the clock while a thread stands by.
+    /// Somebody drives. *Cost*: a look at the clock while a thread stands by; once in [`SPAN`] a system call.
     #[inline]
     pub fn move_on(&self) {
-        let at = self.at.load(Ordering::SeqCst);
-        if at != Time::NEVER.0 {
-            self.move_from(at, monotonic_now());
+        if self.sleeps_until() != Time::NEVER {
+            self.move_on_from(monotonic_now());
         }
     }
 
-    fn move_from(&self, at: i64, now: Time) {
-        let next = now + SPAN;
-        let is_near = now + Duration(SPAN.0 / 2) > Time(at);
+    /// When the look is; `NEVER` while nobody waits for it.
+    pub fn sleeps_until(&self) -> Time {
+        Time(self.at.load(Ordering::SeqCst))
+    }
+
+    /// Somebody drives at that time.
+    pub fn move_on_from(&self, now: Time) {
+        let (at, next) = (self.at.load(Ordering::SeqCst), now + SPAN);
+        let is_near = at != Time::NEVER.0 && now + Duration(SPAN.0 / 2) > Time(at);
         if is_near && self.at.compare_exchange(at, next.0, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             // Refused, it rings as it would have.
             let _ = self.set(next);
@@ -90,28 +96,34 @@ mod tests {
     fn a_look_comes_in_time_or_is_moved_on_or_called() {
         let dog = &Watchdog::new().unwrap();
         let begun = monotonic_now();
-        dog.sleep(Duration::from_millis(2), || false);
+        assert!(!dog.sleep(Duration::from_millis(2), || false));
         assert!(monotonic_now() >= begun + Duration::from_millis(2));
 
         dog.move_on();
-        assert_eq!(dog.at.load(Ordering::SeqCst), Time::NEVER.0, "nobody waits for it");
-        dog.sleep(LONG, || true);
+        assert_eq!(dog.sleeps_until(), Time::NEVER, "nobody waits for it");
+        assert!(!dog.sleep(LONG, || true));
 
         thread::scope(|scope| {
             let moved = || {
-                let at = dog.at.load(Ordering::SeqCst);
-                dog.move_from(at, Time(at) - Duration(SPAN.0 / 2));
-                assert_eq!(dog.at.load(Ordering::SeqCst), at, "it is far enough");
-                dog.move_from(at, Time(at) + LONG);
+                let at = dog.sleeps_until();
+                dog.move_on_from(at - Duration(SPAN.0 / 2));
+                assert_eq!(dog.sleeps_until(), at, "it is far enough");
+                dog.move_on_from(at + LONG);
                 false
             };
-            scope.spawn(move || dog.sleep(Duration::from_millis(1), moved));
-            let is_moved = || dog.at.load(Ordering::SeqCst) > (begun + LONG).0;
-            while dog.at.load(Ordering::SeqCst) == Time::NEVER.0 || !is_moved() {
+            let sleeper = scope.spawn(move || dog.sleep(Duration::from_millis(1), moved));
+            let is_moved = || (begun + LONG..Time::NEVER).contains(&dog.sleeps_until());
+            while !is_moved() {
                 assert!(monotonic_now() < begun + Duration::from_secs(30), "it was not moved on");
                 thread::yield_now();
             }
             dog.ring();
+            assert!(!sleeper.join().unwrap(), "who was called is not to sleep again");
         });
+        let moved = || {
+            dog.move_on_from(dog.sleeps_until());
+            false
+        };
+        assert!(dog.sleep(Duration::from_millis(1), moved));
     }
 }

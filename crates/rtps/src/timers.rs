@@ -48,6 +48,10 @@ impl Timers {
         } else if self.wanted.insert(timer, at) != Some(at) {
             self.heap.push(Reverse((at, timer)));
         }
+        // A driver is not to wake for what was put off.
+        while self.heap.peek().is_some_and(|Reverse((at, timer))| self.wanted.get(timer) != Some(at)) {
+            self.heap.pop();
+        }
         // Rule R5: peers decide how often a timer is moved. Amortized: each sweep removes what it costs.
         if self.heap.len() > self.wanted.len().saturating_mul(2).saturating_add(64) {
             let wanted = &self.wanted;
@@ -90,6 +94,9 @@ mod tests {
         assert_eq!(timers.pop_due(Time(10_000)), Some((Time(500), Timer::AssertLiveliness)));
         assert_eq!(timers.pop_due(Time(10_000)), None);
         assert_eq!(timers.pop_due(Time(20_000)), Some((Time(20_000), Timer::Announce)));
+        timers.set(Time(30_000), Timer::Announce);
+        timers.set(Time(40_000), Timer::Announce);
+        assert_eq!(timers.next(), Some(Time(40_000)), "nobody is to wake for what was put off");
         timers.set(Time(1), Timer::Announce);
         timers.set(Time::NEVER, Timer::Announce);
         assert_eq!(timers.pop_due(Time(20_000)), None);

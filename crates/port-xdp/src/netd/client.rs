@@ -15,7 +15,7 @@ use crate::queue::Queue;
 /// How long netd may take to answer. It tries for a queue for a second, and a driver may set its queues up anew before,
 /// which takes seconds. Longer holds up who makes a participant when netd has stopped.
 const ANSWER: Duration = Duration::from_secs(15);
-/// How often a wait that a signal has ended is begun again.
+/// Signals that may come in one wait, each of which begins it anew.
 const SIGNALS: u32 = 100;
 
 /// What a participant has by netd.
@@ -152,16 +152,22 @@ fn proofs<'a>(ends: &[SocketAddr], sockets: &[BorrowedFd<'a>]) -> Vec<BorrowedFd
 
 /// The next thing that netd says, if it is no refusal.
 fn answer(connection: &Connection) -> Result<(Message, Vec<OwnedFd>), String> {
+    answer_within(connection, ANSWER)
+}
+
+fn answer_within(connection: &Connection, at_most: Duration) -> Result<(Message, Vec<OwnedFd>), String> {
     for _ in 0..SIGNALS {
-        match connection.receive_within(ANSWER) {
-            Received::Empty => {}
+        let in_time = connection.wait(at_most);
+        match connection.receive() {
+            Received::Empty if in_time => {}
+            Received::Empty => break,
             Received::Message(Message::Refused { why }, _) => return Err(why),
             Received::Message(message, fds) => return Ok((message, fds)),
             Received::Gone => return Err("netd has ended meanwhile: start it again".into()),
             Received::Hostile(what, _) => return Err(format!("netd says {what}: use one version of Taut")),
         }
     }
-    Err(format!("netd has not answered within {} s: look at its log", ANSWER.as_secs()))
+    Err(format!("netd has not answered within {at_most:?}: look at its log"))
 }
 
 fn queue(connection: &Connection, interface: &Interface) -> Result<Queue, String> {
@@ -172,4 +178,24 @@ fn queue(connection: &Connection, interface: &Interface) -> Result<Queue, String
 
 fn confused() -> String {
     "netd has answered something else than it was asked: use one version of Taut".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn a_netd_that_hangs_is_waited_for_once() {
+        let (own, other) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let (connection, at_most) = (Connection::of(own), Duration::from_millis(50));
+        let begun = std::time::Instant::now();
+        let text = answer_within(&connection, at_most).unwrap_err();
+        assert!(text.contains("not answered within 50ms"), "{text}");
+        assert!((1..100).contains(&(begun.elapsed().as_millis() / 50)), "{:?}", begun.elapsed());
+        drop(other);
+        assert!(answer_within(&connection, at_most).unwrap_err().contains("has ended"));
+    }
 }

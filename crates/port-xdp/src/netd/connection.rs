@@ -118,10 +118,15 @@ impl Connection {
 
     /// The same, after a wait of at most so long for something to come.
     pub fn receive_within(&self, at_most: Duration) -> Received {
-        let limit = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
         // After a signal there may be nothing: the caller waits again or gives up.
-        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&limit));
+        let _ = self.wait(at_most);
         self.receive()
+    }
+
+    /// Waits at most so long for something to come. `false` if nothing has; after a signal nothing may have, either.
+    pub(crate) fn wait(&self, at_most: Duration) -> bool {
+        let limit = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&limit)) != Ok(0)
     }
 }
 

@@ -12,6 +12,7 @@
 //! | 5 | Receiving | | |
 //! | 6 | Refused | why | |
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -222,6 +223,10 @@ impl Fields<'_> {
             return None;
         }
         let queues = (0..count).map(|_| self.number()).collect::<Option<Vec<_>>>()?;
+        // One twice would be refused by the kernel in the end, when its memory is there.
+        if queues.iter().collect::<BTreeSet<_>>().len() < count {
+            return None;
+        }
         let interface = self.text(MAX_NAME)?;
         let is_name = !interface.is_empty() && !interface.contains(['/', ' ']);
         is_name.then_some(Message::Take { interface, queues, attach, bind })
@@ -327,6 +332,9 @@ mod tests {
         assert_eq!(Message::parse(&[]), Err(Malformed::Fields(0)));
         assert_eq!(with(0, 2), Err(Malformed::Version(2)));
         assert_eq!(with(1, 9), Err(Malformed::Kind(9)));
+        let twice =
+            Message::Take { interface: "eth0".into(), queues: vec![3, 1, 3], attach: None, bind: None };
+        assert_eq!(Message::parse(&twice.encode()), Err(Malformed::Fields(1)));
         for (at, byte) in [(2, 3), (3, 3), (4, 0), (4, 17), (4, 9), (9, b'/'), (9, b'\n'), (9, 0xff)] {
             assert_eq!(with(at, byte), Err(Malformed::Fields(1)), "{byte} at {at}");
         }

@@ -552,6 +552,10 @@ impl Writer {
     /// than is set.
     pub fn want_heartbeat(&mut self, now: Time) -> Option<Time> {
         let first = now + limits::HEARTBEAT_FIRST;
+        if self.puts_heartbeat_off(now) {
+            self.heartbeat_at = first;
+            return Some(first);
+        }
         if !self.reliable
             || self.heartbeat_at <= first
             || (self.sent == SequenceNumber::ZERO && !self.blocked)
@@ -570,6 +574,14 @@ impl Writer {
         self.heartbeat_interval = limits::HEARTBEAT_FIRST;
         self.heartbeat_at = first;
         Some(first)
+    }
+
+    /// What is about to be sent says what the heartbeat would that is due soon, unless none has been asked for in a while.
+    fn puts_heartbeat_off(&self, now: Time) -> bool {
+        self.heartbeat_at <= now + limits::HEARTBEAT_PUT_OFF
+            && self.has_fresh()
+            && !self.blocked
+            && now < self.asked_at + limits::HEARTBEAT_IN_STREAM
     }
 
     /// A write found no room: ask the readers now. Once is enough until there is a new change, as the
