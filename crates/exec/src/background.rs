@@ -5,17 +5,22 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
+use nix::sys::prctl;
 use taut_base::{Error, Result};
 
 use crate::config::{Driver, ExecutorConfig};
 use crate::driving::Driving;
 use crate::executor::{Executor, Inner};
 use crate::hooks;
-use crate::watchdog::{GRACE, SPAN, Watchdog};
+use crate::role::GRACE;
 
 /// How long the end of a participant waits for a listener that runs. Lower and more of them are still running when
 /// it is gone, higher and a listener that waits for the thread that ends the participant holds it up for longer.
 const LONGEST_LISTENER: Duration = Duration::from_secs(1);
+
+/// How much later than asked for the last of its looks may come in which it stands by: a tick of most systems. Lower has
+/// them interrupt more often, higher has nobody drive for longer.
+const SLACK: Duration = Duration::from_millis(4);
 
 /// The thread, in the hands of who ends the participant.
 pub(crate) struct Background {
@@ -68,6 +73,7 @@ impl Background {
     /// Waits for its end, which it has been told of; not from a listener, which may be what it runs or waits for, and
     /// not for long for one.
     pub fn end(self) {
+        self.thread().unpark();
         if hooks::runs_listener() || self.thread().id() == thread::current().id() {
             return;
         }
@@ -136,33 +142,31 @@ fn prefault_stack() {
 }
 
 fn run(inner: &Inner) {
-    let Some(watchdog) = &inner.watchdog else {
+    if inner.polling.has_thread() {
         let _polls = inner.begin_polling();
         while !inner.closing.load(Ordering::SeqCst) {
             inner.drive_once(None);
         }
         return;
-    };
+    }
     while !inner.closing.load(Ordering::SeqCst) {
         if inner.role.claim_background() {
             let role = Driving::new(inner);
             role.note_driven();
-            // Whoever has called is served now.
-            inner.role.is_called();
             while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_wanted() {
                 inner.drive_once(None);
             }
             drop(role);
         }
-        stand_by(inner, watchdog);
+        stand_by(inner);
     }
 }
 
-/// Waits until nobody has driven for a while, or it is called. It looks twice in a row, [`GRACE`], when a user has come or
-/// has not moved the next look on for a while; while one user's wait goes on it sleeps until that user wakes it.
-fn stand_by(inner: &Inner, watchdog: &Watchdog) {
-    let is_called = || inner.closing.load(Ordering::SeqCst) || inner.role.has_call();
-    let (mut seen, mut span, mut is_moved) = (None, GRACE, false);
+/// Waits until nobody has driven for a while, or it is called. While users come and go it looks now and then, [`GRACE`];
+/// while one user's wait goes on it sleeps until that user wakes it.
+fn stand_by(inner: &Inner) {
+    let mut seen = None;
+    let mut grace = GRACE.0;
     while !inner.closing.load(Ordering::SeqCst) {
         let look = inner.role.look();
         let (free, user, _) = look;
@@ -175,12 +179,27 @@ fn stand_by(inner: &Inner, watchdog: &Watchdog) {
                     thread::park();
                 }
             });
-            (seen, span, is_moved) = (None, GRACE, false);
+            (seen, grace) = (None, GRACE.0);
             continue;
         }
-        let is_second = seen.is_some() && span == GRACE && !is_moved;
-        span = if is_second { SPAN } else { GRACE };
+        if seen.is_some() {
+            grace = (grace * 2).min(GRACE.1);
+        }
         seen = Some(look);
-        is_moved = watchdog.sleep(span, is_called);
+        if grace < GRACE.1 {
+            thread::park_timeout(grace);
+        } else {
+            park_loosely(grace);
+        }
     }
+}
+
+/// Parks for so long, or until the system looks at its timers for another reason within [`SLACK`] after that: a timer
+/// interrupt of its own in each look takes a virtual machine, and with it a user who does not wait, tens of microseconds.
+fn park_loosely(time: Duration) {
+    // Where it is refused, time is kept as always. Real-time threads have no slack.
+    let _ = prctl::set_timerslack(SLACK.as_nanos() as u64);
+    thread::park_timeout(time);
+    // The thread's own again.
+    let _ = prctl::set_timerslack(0);
 }

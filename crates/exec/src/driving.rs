@@ -6,7 +6,6 @@ use taut_base::Time;
 use taut_rtps::TxClass;
 
 use crate::executor::Inner;
-use crate::watchdog::Watchdog;
 
 /// While it lives the calling thread has the role, which it gives back also if it panics.
 pub(crate) struct Driving<'a> {
@@ -35,10 +34,7 @@ impl Drop for Driving<'_> {
 impl Inner {
     fn release_role(&self, has_driven: bool) {
         if self.role.release(has_driven) {
-            // It looks soon whether the user comes back.
             self.unpark_background();
-        } else if has_driven {
-            self.watchdog.iter().for_each(Watchdog::move_on);
         }
         if self.holding.until() != Time::NEVER {
             // Nobody may drive now who would send it.

@@ -30,8 +30,7 @@ use crate::recorder::{FlightRecord, Recorder};
 use crate::reports::Reports;
 use crate::role::{Claim, Role};
 use crate::waiting::Spin;
-use crate::watch::{self, Watch};
-use crate::watchdog::Watchdog;
+use crate::watch::Watch;
 use crate::writes::{LeftWrite, QUEUE};
 
 /// Drives one participant.
@@ -76,8 +75,6 @@ pub(crate) struct Inner {
     pub hand: Option<Mutex<Hand>>,
     pub closing: AtomicBool,
     pub background_thread: Mutex<Option<std::thread::Thread>>,
-    /// When the background thread looks whether a user drives, if it is there for when none does.
-    pub watchdog: Option<Watchdog>,
     pub tokens: AtomicU64,
     pub contended: AtomicU64,
     pub queued: AtomicU64,
@@ -139,8 +136,6 @@ impl Executor {
         let looks = port.frames.as_ref().map(Frames::looks).unwrap_or_default();
         let hand = Hand::open(config.driver, &mut port);
         let watch = Watch::new(&port, hand.as_ref())?;
-        let watchdog = (config.driver == Driver::Threaded).then(Watchdog::new).transpose();
-        let watchdog = watchdog.map_err(watch::refused("timerfd_create"))?;
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
@@ -168,7 +163,6 @@ impl Executor {
             hand: hand.map(Mutex::new),
             closing: AtomicBool::new(false),
             background_thread: Mutex::new(None),
-            watchdog,
             tokens: AtomicU64::new(0),
             contended: AtomicU64::new(0),
             queued: AtomicU64::new(0),
@@ -299,7 +293,6 @@ impl Executor {
         self.inner.with(|participant, _| participant.leave());
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();
-        self.inner.unpark_background();
         if let Some(background) = self.background.take() {
             background.end();
         }
@@ -418,7 +411,6 @@ impl Inner {
         if let Some(thread) = self.background_thread.lock().as_ref() {
             thread.unpark();
         }
-        self.watchdog.iter().for_each(Watchdog::ring);
     }
 
     fn instant(&self, until: Option<Time>, now: Time) -> Option<std::time::Instant> {

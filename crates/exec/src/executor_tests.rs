@@ -25,16 +25,11 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
     Endpoint { topic_name: "Numbers".into(), topic_qos, type_support, qos, group }
 }
 
-/// An executor in a domain of its own.
-fn start(domain_id: u32, driver: Driver) -> Executor {
-    let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
-    let config = ExecutorConfig { udp, local: false, driver, ..ExecutorConfig::default() };
-    Executor::start(&config).unwrap()
-}
-
-/// One that nobody drives.
+/// An executor that nobody drives, in a domain of its own.
 fn inline(domain_id: u32) -> Executor {
-    start(domain_id, Driver::Inline)
+    let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
+    let config = ExecutorConfig { udp, local: false, driver: Driver::Inline, ..ExecutorConfig::default() };
+    Executor::start(&config).unwrap()
 }
 
 /// A participant with a writer and a reader that the protocol joins, and nobody who drives.
@@ -259,20 +254,4 @@ fn a_burst_that_meets_at_the_token_takes_one_call_each_way_and_waits_for_no_lock
     // An announcement, every 100 ms, may fall into one of them.
     let bursts: Vec<[u64; 4]> = (0..20).map(|_| burst()).collect();
     assert_eq!(bursts.iter().min(), Some(&[1, 1, 1, 0]), "{bursts:?}");
-}
-
-#[test]
-fn the_thread_that_stands_by_hears_of_the_end() {
-    let executor = start(90, Driver::Threaded);
-    let inner = Arc::clone(&executor.inner);
-    let watchdog = inner.watchdog.as_ref().unwrap();
-    let (begun, far) = (monotonic_now(), monotonic_now() + Duration::from_secs(3_600));
-    while watchdog.sleeps_until() == Time::NEVER || watchdog.sleeps_until() < far {
-        assert!(monotonic_now() < begun + LIMIT, "it does not stand by");
-        assert!(executor.wait(Some(monotonic_now() + Duration::from_millis(1)), |_, _| None::<()>).is_none());
-        watchdog.move_on_from(far);
-    }
-    drop(executor);
-    // Who has not heard of it by then is left to itself.
-    assert_eq!(Arc::strong_count(&inner), 1, "its thread sleeps on");
 }

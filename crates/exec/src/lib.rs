@@ -55,7 +55,6 @@ mod throttle;
 mod token;
 mod waiting;
 mod watch;
-mod watchdog;
 mod writes;
 
 pub use access::{Call, Patience};

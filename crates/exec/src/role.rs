@@ -1,11 +1,18 @@
 //! Who waits at the port: at most one thread has the driver's role. All others wait to be told.
 //!
 //! A thread of the user that waits takes the role from the background thread and keeps it from one
-//! wait to the next without a system call but one each few milliseconds, which puts off that the background thread
-//! looks whether the role is still in use (`watchdog.rs`); that sleeps for good while a user's wait goes on.
+//! wait to the next without a system call: the background thread looks from time to time, [`GRACE`],
+//! whether the role is still in use, and sleeps for good while a user's wait goes on.
 
 use crate::news::News;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+/// How often the background thread looks whether a user who has stopped waiting comes back: at first,
+/// and, doubled with each look that finds the user active, at most. It takes over after a look that finds
+/// nothing moved, so nobody drives for at most twice this. Lower disturbs a busy user (each look costs a
+/// change of threads), higher lets arriving data and timers wait longer.
+pub(crate) const GRACE: (std::time::Duration, std::time::Duration) =
+    (std::time::Duration::from_millis(1), std::time::Duration::from_millis(8));
 
 /// Who has the role, in the lowest bits of the state.
 const WHO: u32 = 3;
@@ -70,16 +77,7 @@ impl Role {
 
     /// Has the background thread take the role if it is free. Returns whether to wake it for that.
     pub fn call_background(&self) -> bool {
-        let is_free = !self.is_taken();
-        if is_free {
-            self.called.store(true, Ordering::SeqCst);
-        }
-        is_free
-    }
-
-    /// Is there a call that the background thread can follow?
-    pub fn has_call(&self) -> bool {
-        self.called.load(Ordering::SeqCst) && !self.is_taken() && !self.is_wanted()
+        !self.is_taken() && !self.called.swap(true, Ordering::SeqCst)
     }
 
     /// Was the background thread called since the last time?

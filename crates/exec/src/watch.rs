@@ -231,7 +231,7 @@ fn io_error(error: std::io::Error) -> nix::Error {
     nix::Error::from_raw(error.raw_os_error().unwrap_or(0))
 }
 
-pub(crate) fn refused(call: &'static str) -> impl FnOnce(nix::Error) -> Error {
+fn refused(call: &'static str) -> impl FnOnce(nix::Error) -> Error {
     move |errno| Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
 }
 
