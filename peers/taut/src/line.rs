@@ -7,6 +7,8 @@ use bytemuck::allocation::zeroed_box;
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Error, Plain, Qos, XdpLayer};
 use taut_perf_kit::{Line, Options, Payload, Role, Stamp, Stop};
 
+use crate::types::Type;
+
 /// How long discovery may take: a hundred times what it takes on a loaded machine.
 pub const MATCH_WITHIN: Duration = Duration::from_secs(20);
 
@@ -149,20 +151,61 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
 }
 
 /// A line over a participant of Taut.
-pub trait OpenLine: Line + Sized {
-    /// Opens the ends that a role has.
-    fn open(
-        participant: DomainParticipant,
-        options: &Options,
-        writes: Option<&str>,
-        reads: Option<&str>,
-    ) -> Result<Self, Stop>;
-
+pub trait Opened: Line {
     /// Waits until both directions are matched with so many others.
     fn wait_matched(&self, remotes: usize) -> Result<(), Stop>;
 
     /// Waits until all that was written is acknowledged.
     fn flush(&mut self) -> Result<(), Stop>;
+}
+
+/// A line whose type is known to who opened it. The loops of the roles are there once for all plain types: a
+/// program of one user has one or two types, and what it takes of memory is to be told, too.
+pub type AnyLine<Out, In> = Box<dyn Opened<Out = Out, In = In> + Send>;
+
+impl<Out: Payload, In: Payload> Line for AnyLine<Out, In> {
+    type Out = Out;
+    type In = In;
+
+    fn wait(&self, options: &Options) -> &'static str {
+        (**self).wait(options)
+    }
+
+    fn send(&mut self, sample: &Out) -> Result<(), Stop> {
+        (**self).send(sample)
+    }
+
+    fn receive(&mut self, at_most: Duration) -> Result<Option<In>, Stop> {
+        (**self).receive(at_most)
+    }
+}
+
+/// Opens a line with the ends that a role has: what it writes and what it reads.
+type Open<Out, In> =
+    fn(DomainParticipant, &Options, Option<&str>, Option<&str>) -> Result<AnyLine<Out, In>, Stop>;
+
+/// How lines of a type are opened.
+pub struct Lines<T, A> {
+    /// To oneself, or with one end only.
+    pub one: Open<T, T>,
+    /// To who answers.
+    pub there: Open<T, A>,
+    /// Of who answers.
+    pub back: Open<A, T>,
+    pub answer: fn(T) -> A,
+}
+
+impl<T: Type> Lines<T, T::Answer> {
+    pub fn of_values() -> Self {
+        Lines { one: ValueLine::open, there: ValueLine::open, back: ValueLine::open, answer: T::answer }
+    }
+}
+
+impl Lines<Mark, Mark> {
+    pub fn of_plain<T: DdsType + Plain + Payload + Send + Sync + 'static>() -> Self {
+        let open = PlainLine::<T>::open;
+        Lines { one: open, there: open, back: open, answer: |mark| mark }
+    }
 }
 
 impl<Out: DdsType, In: DdsType> Ends<Out, In> {
@@ -187,16 +230,22 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
 /// Samples as values.
 pub struct ValueLine<Out: DdsType, In: DdsType>(Ends<Out, In>);
 
-impl<Out: DdsType + Payload, In: DdsType + Payload> OpenLine for ValueLine<Out, In> {
+impl<Out, In> ValueLine<Out, In>
+where
+    Out: DdsType + Payload + Send + Sync + 'static,
+    In: DdsType + Payload + Send + Sync + 'static,
+{
     fn open(
         participant: DomainParticipant,
         options: &Options,
         writes: Option<&str>,
         reads: Option<&str>,
-    ) -> Result<Self, Stop> {
-        Ends::open(participant, options, writes, reads).map(ValueLine)
+    ) -> Result<AnyLine<Out, In>, Stop> {
+        Ok(Box::new(ValueLine(Ends::open(participant, options, writes, reads)?)))
     }
+}
 
+impl<Out: DdsType + Payload, In: DdsType + Payload> Opened for ValueLine<Out, In> {
     fn wait_matched(&self, remotes: usize) -> Result<(), Stop> {
         self.0.wait_matched(remotes)
     }
@@ -257,18 +306,20 @@ pub struct PlainLine<T: DdsType + Plain> {
     size: usize,
 }
 
-impl<T: DdsType + Plain + Payload> OpenLine for PlainLine<T> {
+impl<T: DdsType + Plain + Payload + Send + Sync + 'static> PlainLine<T> {
     fn open(
         participant: DomainParticipant,
         options: &Options,
         writes: Option<&str>,
         reads: Option<&str>,
-    ) -> Result<Self, Stop> {
+    ) -> Result<AnyLine<Mark, Mark>, Stop> {
         let ends = Ends::open(participant, options, writes, reads)?;
         let (out, into) = (zeroed_box(), zeroed_box());
-        Ok(PlainLine { ends, out, into, loan: options.loan(), size: options.size })
+        Ok(Box::new(PlainLine::<T> { ends, out, into, loan: options.loan(), size: options.size }))
     }
+}
 
+impl<T: DdsType + Plain + Payload> Opened for PlainLine<T> {
     fn wait_matched(&self, remotes: usize) -> Result<(), Stop> {
         self.ends.wait_matched(remotes)
     }

@@ -8,36 +8,32 @@ use taut_perf_kit::clock::{now_ns, wait_until};
 use taut_perf_kit::ping::Pinger;
 use taut_perf_kit::{Control, Line, Options, Payload, Stamp, Stop};
 
-use crate::line::{OpenLine, config};
+use crate::line::{Lines, config};
 
 /// A sample within a process that is not there by then is lost.
 const GIVE_UP: Duration = Duration::from_secs(1);
 
 /// One thread that writes and takes, or two that answer each other.
-pub fn local<One, There, Back>(
+pub fn local<T: Payload + 'static, A: Payload + 'static>(
     options: &Options,
     control: &Control,
-    answer: impl Fn(Back::In) -> Back::Out + Send + 'static,
-) -> Result<Value, Stop>
-where
-    One: OpenLine,
-    There: OpenLine<Out = One::Out>,
-    Back: OpenLine<In: Payload> + Send + 'static,
-{
+    lines: &Lines<T, A>,
+) -> Result<Value, Stop> {
     let one_thread = options.transport == "thread";
     // One thread that does both needs no other; two wait for each other.
     let driver = if one_thread || options.spin() { Driver::Inline } else { Driver::Threaded };
     let settings = taut::Config { driver, ..config(options) };
     let participant = taut::DomainParticipant::with_config(&settings)?;
     if one_thread {
-        let mut line = One::open(participant, options, Some("perf_ping"), Some("perf_ping"))?;
+        let mut line = (lines.one)(participant, options, Some("perf_ping"), Some("perf_ping"))?;
         line.wait_matched(1)?;
         return exchange(options, control, &mut line, true);
     }
-    let mut back = Back::open(participant.clone(), options, Some("perf_pong"), Some("perf_ping"))?;
-    let mut there = There::open(participant, options, Some("perf_ping"), Some("perf_pong"))?;
+    let mut back = (lines.back)(participant.clone(), options, Some("perf_pong"), Some("perf_ping"))?;
+    let mut there = (lines.there)(participant, options, Some("perf_ping"), Some("perf_pong"))?;
     there.wait_matched(1)?;
     back.wait_matched(1)?;
+    let answer = lines.answer;
     // It ends with the process.
     std::thread::spawn(move || {
         loop {

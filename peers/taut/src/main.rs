@@ -20,7 +20,7 @@ use taut::{DdsType, Plain};
 use taut_mem::CountingAllocator;
 use taut_perf_kit::{Control, Options, Payload, Role, Stop, roles};
 
-use line::{Domain, OpenLine, PlainLine, ValueLine};
+use line::{Domain, Lines};
 use types::*;
 
 /// How long the other side of the transport dpdk may take to be there.
@@ -76,9 +76,9 @@ fn play(options: &Options, control: &Control) -> Result<Value, Stop> {
 
 fn by_type(options: &Options, control: &Control) -> Result<Value, Stop> {
     match (options.kind.as_str(), options.size) {
-        ("bytes", 28..) => with_type::<Bytes>(options, control),
-        ("simple", _) => with_type::<Simple>(options, control),
-        ("complex", _) => with_type::<Complex>(options, control),
+        ("bytes", 28..) => values::<Bytes>(options, control),
+        ("simple", _) => values::<Simple>(options, control),
+        ("complex", _) => values::<Complex>(options, control),
         ("plain", 16) => plain::<Plain16>(options, control),
         ("plain", 64) => plain::<Plain64>(options, control),
         ("plain", 256) => plain::<Plain256>(options, control),
@@ -97,10 +97,8 @@ fn by_type(options: &Options, control: &Control) -> Result<Value, Stop> {
 
 /// Who listens is handed values; else plain memory is copied once or not at all.
 fn plain<T: Type + Plain>(options: &Options, control: &Control) -> Result<Value, Stop> {
-    if options.wait == "listener" || options.role == Role::Cdr {
-        return with_type::<T>(options, control);
-    }
-    large::<T>(options, control)
+    without_line::<T>(options, control)
+        .unwrap_or_else(|| with_lines(options, control, &Lines::of_plain::<T>()))
 }
 
 /// A plain type that may be too long for the stack.
@@ -111,59 +109,57 @@ fn large<T: Payload + DdsType + Plain + Send + Sync + 'static>(
     if options.wait == "listener" || options.role == Role::Cdr {
         return Err(Stop::Absent(format!("no values of {} B on the stack", options.size)));
     }
-    with_lines::<PlainLine<T>, PlainLine<T>, PlainLine<T>>(options, control, |mark| mark)
+    with_lines(options, control, &Lines::of_plain::<T>())
 }
 
-fn with_type<T: Type>(options: &Options, control: &Control) -> Result<Value, Stop> {
+fn values<T: Type>(options: &Options, control: &Control) -> Result<Value, Stop> {
+    without_line::<T>(options, control)
+        .unwrap_or_else(|| with_lines(options, control, &Lines::<T, T::Answer>::of_values()))
+}
+
+/// The roles without a line: of who listens, and of who only encodes.
+fn without_line<T: Type>(options: &Options, control: &Control) -> Option<Result<Value, Stop>> {
     let listens = options.wait == "listener";
     match options.role {
-        Role::Ping if listens => called::ping::<T>(options, control),
-        Role::Pong if listens => called::pong::<T>(options, control),
-        Role::Sub if listens => called::subscribe::<T>(options, control),
-        Role::Cdr => cdr::cdr::<T>(options, control),
-        _ => with_lines::<ValueLine<T, T>, ValueLine<T, T::Answer>, ValueLine<T::Answer, T>>(
-            options,
-            control,
-            T::answer,
-        ),
+        Role::Ping if listens => Some(called::ping::<T>(options, control)),
+        Role::Pong if listens => Some(called::pong::<T>(options, control)),
+        Role::Sub if listens => Some(called::subscribe::<T>(options, control)),
+        Role::Cdr => Some(cdr::cdr::<T>(options, control)),
+        _ => None,
     }
 }
 
 /// The roles over lines: to oneself, to who answers, and back.
-fn with_lines<One, There, Back>(
+fn with_lines<T: Payload + 'static, A: Payload + 'static>(
     options: &Options,
     control: &Control,
-    answer: impl Fn(Back::In) -> Back::Out + Send + 'static,
-) -> Result<Value, Stop>
-where
-    One: OpenLine,
-    There: OpenLine<Out = One::Out>,
-    Back: OpenLine<In = One::In> + Send + 'static,
-{
+    lines: &Lines<T, A>,
+) -> Result<Value, Stop> {
     let open = || Ok::<_, Stop>(Domain::open(options)?.0);
     match options.role {
         Role::Ping => {
-            let mut line = There::open(open()?, options, Some("perf_ping"), Some("perf_pong"))?;
+            let mut line = (lines.there)(open()?, options, Some("perf_ping"), Some("perf_pong"))?;
             line.wait_matched(options.remotes)?;
             control.count_allocations(CountingAllocator::of_process);
             roles::ping(&mut line, options, control)
         }
         Role::Pong => {
-            let mut line = Back::open(open()?, options, Some("perf_pong"), Some("perf_ping"))?;
-            roles::pong(&mut line, options, control, answer)
+            let mut line = (lines.back)(open()?, options, Some("perf_pong"), Some("perf_ping"))?;
+            roles::pong(&mut line, options, control, lines.answer)
         }
         Role::Pub => {
-            let mut line = One::open(open()?, options, Some("perf_data"), None)?;
+            let mut line = (lines.one)(open()?, options, Some("perf_data"), None)?;
             line.wait_matched(options.remotes)?;
             control.count_allocations(CountingAllocator::of_process);
-            roles::publish(&mut line, options, control, One::flush)
+            roles::publish(&mut line, options, control, |line| line.flush())
         }
         Role::Sub => {
-            roles::subscribe(&mut One::open(open()?, options, None, Some("perf_data"))?, options, control)
+            let mut line = (lines.one)(open()?, options, None, Some("perf_data"))?;
+            roles::subscribe(&mut line, options, control)
         }
         Role::Local => {
             control.count_allocations(CountingAllocator::of_process);
-            local::local::<One, There, Back>(options, control, answer)
+            local::local(options, control, lines)
         }
         role => Err(Stop::Absent(format!("no role {role:?}"))),
     }
