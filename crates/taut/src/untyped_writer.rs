@@ -11,14 +11,18 @@ use taut_mem::Pool;
 use taut_qos::{DataWriterQos, DurabilityKind, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
 use taut_rtps::history_cache::ChangeKind;
+use taut_rtps::limits::WINDOW_CHANGES;
 
 use crate::erase::representation;
 use crate::instances::Instances;
 use crate::participant::{DomainParticipant, wait_for};
 
-/// The capacity that a writer's buffers start with, and how many of them it remembers. More of them
-/// cost memory, fewer make a deep history allocate.
-const POOL: (usize, usize) = (512, 2_048);
+/// The capacity that a writer's buffers start with. Higher costs who writes little more memory, lower makes
+/// them grow.
+const BUFFER_SIZE: usize = 512;
+/// How many buffers a writer remembers: as many as a KEEP_ALL writer may have under way, and who fills them next.
+/// Fewer make such a writer allocate for each sample, more hold on to the memory of a deep history.
+const BUFFERS: usize = WINDOW_CHANGES + 1;
 
 /// The longest that the end of a writer waits for acknowledgements. Lower loses the last samples of a
 /// program that writes and ends, higher delays one whose readers hang.
@@ -57,7 +61,7 @@ impl UntypedWriter {
         });
         let outlet = executor.outlet(index, &qos);
         let outlet = outlet.expect("invariant: the writer was just created");
-        let pool = Pool::new(POOL.0, POOL.1).over(executor.chunks());
+        let pool = Pool::new(BUFFER_SIZE, BUFFERS).over(executor.chunks());
         let instances = Instances::new(&qos);
         let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet, instances });
         Ok(UntypedWriter { executor, index, guid, qos, representation, tools })
