@@ -19,8 +19,9 @@ use taut_base::{Duration, Time};
 use crate::clock::NS_PER_S;
 
 /// What is due sooner is a limit of the wait: it is over before the alarm would be of use again. Lower sets the alarm
-/// for each burst's end, higher has more sleeps with a limit.
-const SOON: Duration = Duration::from_millis(1);
+/// for each burst's end; higher, and who waits for an answer until its next sample is due, each millisecond, has a limit
+/// that the answer takes back.
+const SOON: Duration = Duration::from_micros(100);
 
 /// Who has slept for less than this before is busy, and moves an alarm on that is to ring within it. Lower and it has rung
 /// before such a driver comes by, higher and it is moved more often.
@@ -108,6 +109,18 @@ mod tests {
         alarm.note_rung();
         assert_eq!(alarm.limit(later(20), later(30)), None);
         assert!(is_set(), "anew");
+    }
+
+    #[test]
+    fn who_waits_until_the_next_is_due_sets_it_once_for_each() {
+        let (alarm, now) = (Alarm::new().unwrap(), monotonic_now());
+        for ms in 0..100_i64 {
+            let at = |us| now + Duration::from_micros(ms * 1_000 + us);
+            // It waits for the answer, and then until the next is due.
+            assert_eq!((alarm.limit(at(10), at(1_000)), set_for(&alarm)), (None, at(1_000)));
+            assert_eq!((alarm.limit(at(40), at(1_000)), set_for(&alarm)), (None, at(1_000)));
+            alarm.note_rung();
+        }
     }
 
     #[test]
