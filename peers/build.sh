@@ -30,8 +30,9 @@ stale() {
 # Runs the function build_$1, in a shell of its own that ends at the first error.
 # It cannot stand in a condition: the shell would ignore `set -e` in it.
 adapter() {
-    case $only in
-        "  " | *" $1 "*) ;;
+    # The kit always: an adapter over an old one would be up to date by its own sources.
+    case $1$only in
+        kit_c* | *"  " | *" $1 "*) ;;
         *) return ;;
     esac
     (
@@ -52,16 +53,18 @@ c_flags="-O2 -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -pthread -Ikit-c"
 kit=build/kit-c.a
 
 build_kit_c() {
-    stale $kit kit-c/*.c kit-c/*.h kit-c/test/*.c || return 0
+    stale $kit kit-c/*.c kit-c/*.h kit-c/test/*.c schedule.txt || return 0
     mkdir -p build/kit-c
     for source in kit-c/*.c; do
         gcc $c_flags -c "$source" -o "build/kit-c/$(basename "$source" .c).o"
     done
     rm -f $kit
     ar rc $kit build/kit-c/*.o
-    # Every adapter's loss and order stand on the tally: no kit without it.
-    gcc $c_flags kit-c/test/tally.c $kit -o build/kit-c/test-tally
-    build/kit-c/test-tally || { rm -f $kit; return 1; }
+    # Every adapter's loss and order stand on the tally, its times on the schedule: no kit without them.
+    for test in tally schedule; do
+        gcc $c_flags kit-c/test/$test.c $kit -o build/kit-c/test-$test
+        build/kit-c/test-$test <schedule.txt || { rm -f $kit; return 1; }
+    done
     echo "peers: built $kit"
 }
 

@@ -206,7 +206,7 @@ class Check:
             pong.expect("ready", READY_S)
             ready = ping.expect("ready", READY_S)
             done, rows = self.measured(
-                ping, "ping", ("sent", "received", "corrupt", "duplicates", "late", "behind_ns"))
+                ping, "ping", ("sent", "received", "corrupt", "duplicates", "late", "behind_ns", "start_ns"))
             pong.say("end")
             answered = pong.done("received", "corrupt")
         if len(rows) != done["sent"]:
@@ -216,15 +216,17 @@ class Check:
         middle = self.args.type == "bytes" or (self.args.type == "plain" and self.args.size > 16)
         figures = self.round_trips(rows[100:], middle)
         if period_ns:
-            self.paced(rows, period_ns)
+            self.paced(rows, period_ns, done)
         return (f"{ready['wait']}: {figures}, lost {done['sent'] - done['received']}, late {done['late']}, "
                 f"behind {done['behind_ns'] / 1000:.1f} us")
 
-    def paced(self, rows, period_ns):
-        """Samples of an open loop are timed from when they were due: a period apart, each of them."""
-        apart = {after[0] - before[0] for before, after in zip(rows, rows[1:])}
-        if apart - {period_ns}:
-            raise Broken(f"samples are to be due each {period_ns} ns, not {sorted(apart)[:3]} ns")
+    def paced(self, rows, period_ns, done):
+        """No sample of an open loop counts from before it was due, or from after its write."""
+        overslept = [row[0] - done["start_ns"] - seq * period_ns for seq, row in enumerate(rows)][100:]
+        if min(overslept) < 0:
+            raise Broken(f"a sample counts from {-min(overslept)} ns before it was due")
+        if sum(overslept) // len(overslept) > done["behind_ns"]:
+            raise Broken(f"samples count from after their write: {done}")
 
     def pub(self, subs=1):
         names = [(f"sub{i}", {"samples": self.file(f"sub{i}"), "index": i}) for i in range(subs)]
@@ -271,8 +273,18 @@ class Check:
             _, rows = self.measured(cdr, "cdr", ())
         if len(rows) != 50:
             raise Broken(f"{len(rows)} batches, not 50")
+        self.cdr_by_time()
         middle = lambda column: sorted(row[column] for row in rows)[25] / 1000
         return f"encode {middle(0):.0f} ns, decode {middle(1):.0f} ns"
+
+    def cdr_by_time(self):
+        limit_ms, most = 300, 100000
+        with self.play(("cdr", {"samples": self.file("cdr"), "count": most, "duration_ms": limit_ms})) as (cdr,):
+            cdr.expect("ready", READY_S)
+            _, rows = self.measured(cdr, "cdr", ())
+        took_ms = sum(row[0] + row[1] for row in rows) / 1e6
+        if len(rows) == most or took_ms < 0.8 * limit_ms:
+            raise Broken(f"{len(rows)} batches of {took_ms:.0f} ms instead of those of {limit_ms} ms")
 
     def entities(self):
         steps = []

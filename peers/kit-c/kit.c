@@ -52,16 +52,19 @@ void kit_took(const struct kit_taken *taken)
     }
 }
 
-void kit_sleep_until(int64_t until_ns, bool spin)
+bool kit_sleep_until(int64_t until_ns, bool spin)
 {
     const struct timespec until = {.tv_sec = until_ns / SECOND_NS, .tv_nsec = until_ns % SECOND_NS};
+    if (until_ns == 0 || kit_now() >= until_ns)
+        return false;
     if (spin) {
         while (kit_now() < until_ns) {
         }
-        return;
+        return true;
     }
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
     }
+    return true;
 }
 
 void kit_await(bool (*condition)(void *context), void *context, const char *what)

@@ -148,8 +148,9 @@ static inline int64_t kit_now(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Returns at `until_ns`, asleep or spinning until then. */
-void kit_sleep_until(int64_t until_ns, bool spin);
+/* Returns at `until_ns`, asleep or spinning until then; 0 is at once. True if there was
+ * something to wait for. */
+bool kit_sleep_until(int64_t until_ns, bool spin);
 
 /* Asks `condition` every 200 us; kit_failed("... after 60 s") if it never holds. */
 void kit_await(bool (*condition)(void *context), void *context, const char *what);

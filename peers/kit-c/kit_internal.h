@@ -60,8 +60,25 @@ void kit_sub_took(const struct kit_taken *taken);
 void kit_local_took(const struct kit_taken *taken);
 void kit_sub_new(void);
 
-/* ping.c: the `done` of ping and local. `behind_ns` is that of all measured samples. */
-void kit_ping_done(uint64_t sent, uint64_t received, uint64_t corrupt, uint64_t duplicates, uint64_t late,
-                   int64_t behind_ns);
+/* schedule.c: the pace of a sender. */
+struct kit_schedule {
+    int64_t start_ns; /* when sample 0 is due; 0 in a closed loop */
+    /* The first write after the sender's last sleep: before, it could not have sent
+     * what was due. */
+    int64_t woke_ns;
+    uint64_t late;     /* measured samples over a period behind */
+    int64_t behind_ns; /* from due to write, of all measured samples together */
+};
+/* Sample 0 is due a period from now. */
+void kit_schedule_begin(struct kit_schedule *schedule);
+/* When a sample is due; in a closed loop at once, which is 0. */
+int64_t kit_due(const struct kit_schedule *schedule, uint64_t seq);
+/* From when a sample counts that was written then. `slept`: its sender had nothing to
+ * do but to wait for it. */
+int64_t kit_counts_from(struct kit_schedule *schedule, uint64_t seq, int64_t sent_ns, bool slept);
+
+/* ping.c: the `done` of ping and local. */
+void kit_ping_done(uint64_t sent, uint64_t received, uint64_t corrupt, uint64_t duplicates,
+                   const struct kit_schedule *schedule);
 
 #endif

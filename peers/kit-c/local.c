@@ -14,8 +14,8 @@ static struct {
     struct kit_row *rows;
     uint64_t sent; /* one above the last number sent */
     bool taken;    /* the last one sent */
-    uint64_t corrupt, duplicates, late;
-    int64_t behind_ns; /* from due to write, of all measured samples together */
+    uint64_t corrupt, duplicates;
+    struct kit_schedule schedule;
 } local;
 
 void kit_local_took(const struct kit_taken *taken)
@@ -30,17 +30,14 @@ void kit_local_took(const struct kit_taken *taken)
     }
 }
 
-/* `due_ns` is that of an open loop, 0 in a closed one. */
-static void write_and_take(const struct kit_port *port, uint64_t seq, int64_t due_ns)
+static void write_and_take(const struct kit_port *port, uint64_t seq, bool slept)
 {
     local.taken = false;
     local.sent = seq + 1;
     const int64_t sent_ns = port->send(port->context, seq);
     const int64_t after_ns = kit_now();
     const int64_t written_ns = sent_ns != 0 ? sent_ns : after_ns;
-    local.rows[seq].first = (uint64_t)(due_ns != 0 ? due_ns : written_ns);
-    if (due_ns != 0 && seq >= kit_options.warmup)
-        local.behind_ns += written_ns - due_ns;
+    local.rows[seq].first = (uint64_t)kit_counts_from(&local.schedule, seq, written_ns, slept);
     local.rows[seq].second = (uint64_t)after_ns;
     if (sent_ns == 0)
         return; /* refused, thus lost */
@@ -52,21 +49,16 @@ static void write_and_take(const struct kit_port *port, uint64_t seq, int64_t du
 static void one_thread(const struct kit_port *port)
 {
     const struct kit_options *o = &kit_options;
-    const int64_t start_ns = kit_now();
-    int64_t measured_since_ns = start_ns;
+    int64_t measured_since_ns = kit_now();
 
+    kit_schedule_begin(&local.schedule);
     for (uint64_t seq = 0; seq < kit_table.capacity; seq++) {
-        int64_t due_ns = 0;
-        if (o->period_ns != 0) {
-            due_ns = start_ns + (int64_t)seq * o->period_ns;
-            kit_sleep_until(due_ns, o->wait == KIT_SPIN);
-            local.late += kit_now() - due_ns > o->period_ns;
-        }
+        const bool slept = kit_sleep_until(kit_due(&local.schedule, seq), o->wait == KIT_SPIN);
         if (seq == o->warmup)
             measured_since_ns = kit_now();
         else if (seq > o->warmup && o->duration_ns != 0 && kit_now() - measured_since_ns >= o->duration_ns)
             break;
-        write_and_take(port, seq, due_ns);
+        write_and_take(port, seq, slept);
     }
 }
 
@@ -110,5 +102,5 @@ void kit_local(const struct kit_port *port, const struct kit_port *pong, const c
     kit_stop(local.sent);
     for (uint64_t seq = 0; seq < local.sent; seq++)
         received += local.rows[seq].third != 0;
-    kit_ping_done(local.sent, received, local.corrupt, local.duplicates, local.late, local.behind_ns);
+    kit_ping_done(local.sent, received, local.corrupt, local.duplicates, &local.schedule);
 }

@@ -25,8 +25,9 @@ static struct {
     bool finished;
     uint64_t sent; /* one above the last number sent */
     int64_t measured_since_ns;
-    uint64_t corrupt, duplicates, late;
-    int64_t behind_ns; /* from due to write, of all measured samples together */
+    uint64_t corrupt, duplicates;
+    bool took; /* an answer came; of interest where one thread sends and polls */
+    struct kit_schedule schedule;
     pthread_mutex_t lock;
     pthread_cond_t finish;
 } ping = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -62,27 +63,21 @@ static bool time_over(uint64_t seq)
     return now - ping.measured_since_ns >= kit_options.duration_ns;
 }
 
-/* `due_ns` is that of an open loop, 0 in a closed one. Who is held up sends late:
- * counted from the write, the wait of the samples behind it would be nobody's. */
-static void send_one(uint64_t seq, int64_t due_ns)
+/* `slept`: see kit_counts_from(). */
+static void send_one(uint64_t seq, bool slept)
 {
-    if (due_ns != 0)
-        note(&ping.rows[seq].first, due_ns);
     __atomic_store_n(&ping.sent, seq + 1, __ATOMIC_RELEASE);
     const int64_t sent_ns = ping.port->send(ping.port->context, seq);
     /* A sample that was refused gets no answer, and is lost like any other. */
     const int64_t written_ns = sent_ns != 0 ? sent_ns : kit_now();
-    if (due_ns == 0)
-        note(&ping.rows[seq].first, written_ns);
-    else if (seq >= kit_options.warmup)
-        ping.behind_ns += written_ns - due_ns;
+    note(&ping.rows[seq].first, kit_counts_from(&ping.schedule, seq, written_ns, slept));
 }
 
 /* Closed loop: sends `seq`, or finishes. */
 static void next(uint64_t seq)
 {
     if (seq < ping.limit && !time_over(seq)) {
-        send_one(seq, 0);
+        send_one(seq, false);
         return;
     }
     pthread_mutex_lock(&ping.lock);
@@ -95,6 +90,7 @@ void kit_ping_took(const struct kit_taken *taken)
 {
     if (ping.rows == NULL)
         return; /* before `go`, nothing is ours */
+    ping.took = true;
     if (!taken->right || taken->seq >= __atomic_load_n(&ping.sent, __ATOMIC_ACQUIRE)) {
         __atomic_fetch_add(&ping.corrupt, 1, __ATOMIC_RELAXED);
         return;
@@ -146,18 +142,20 @@ static void closed_loop(bool spin)
     }
 }
 
-/* Takes what comes until `until_ns`. */
-static void take_until(int64_t until_ns, bool spin)
+/* Takes what comes until `until_ns`. True if it slept at last: whom an answer kept until
+ * then did not. */
+static bool take_until(int64_t until_ns, bool spin)
 {
-    if (ping.port->poll == NULL) {
-        kit_sleep_until(until_ns, spin);
-        return;
-    }
+    bool slept = false;
+    if (ping.port->poll == NULL)
+        return kit_sleep_until(until_ns, spin);
     for (;;) {
         const int64_t left_ns = until_ns - kit_now();
         if (left_ns <= 0)
-            return;
+            return slept;
+        ping.took = false;
         ping.port->poll(ping.port->context, spin ? 0 : left_ns);
+        slept = !ping.took;
     }
 }
 
@@ -172,31 +170,30 @@ static uint64_t answered(void)
 static void open_loop(bool spin)
 {
     enum { LOOK_NS = 5000000 };
-    const int64_t period_ns = kit_options.period_ns;
-    const int64_t start_ns = kit_now() + period_ns;
 
+    kit_schedule_begin(&ping.schedule);
     for (uint64_t seq = 0; seq < ping.limit && !time_over(seq); seq++) {
-        const int64_t due_ns = start_ns + (int64_t)seq * period_ns;
+        const int64_t due_ns = kit_due(&ping.schedule, seq);
         /* Who is behind takes what is there all the same: else nobody empties the
          * queues that answers stand in. */
         if (ping.port->poll != NULL && due_ns <= kit_now())
             ping.port->poll(ping.port->context, 0);
-        take_until(due_ns, spin);
-        ping.late += kit_now() - due_ns > period_ns;
-        send_one(seq, due_ns);
+        send_one(seq, take_until(due_ns, spin));
     }
     const int64_t give_up_ns = kit_now() + ANSWER_LIMIT_NS;
     while (answered() < ping.sent && kit_now() < give_up_ns)
         take_until(kit_now() + LOOK_NS, spin);
 }
 
-void kit_ping_done(uint64_t sent, uint64_t received, uint64_t corrupt, uint64_t duplicates, uint64_t late,
-                   int64_t behind_ns)
+void kit_ping_done(uint64_t sent, uint64_t received, uint64_t corrupt, uint64_t duplicates,
+                   const struct kit_schedule *schedule)
 {
     const uint64_t measured = sent > kit_options.warmup ? sent - kit_options.warmup : 1;
-    kit_done(",\"sent\":%llu,\"received\":%llu,\"corrupt\":%llu,\"duplicates\":%llu,\"late\":%llu,\"behind_ns\":%lld",
+    kit_done(",\"sent\":%llu,\"received\":%llu,\"corrupt\":%llu,\"duplicates\":%llu,\"late\":%llu,\"behind_ns\":%lld,"
+             "\"start_ns\":%lld",
              (unsigned long long)sent, (unsigned long long)received, (unsigned long long)corrupt,
-             (unsigned long long)duplicates, (unsigned long long)late, (long long)(behind_ns / (int64_t)measured));
+             (unsigned long long)duplicates, (unsigned long long)schedule->late,
+             (long long)(schedule->behind_ns / (int64_t)measured), (long long)schedule->start_ns);
 }
 
 void kit_ping(const struct kit_port *port, const char *wait)
@@ -218,7 +215,7 @@ void kit_ping(const struct kit_port *port, const char *wait)
     else
         open_loop(spin);
     kit_stop(ping.sent);
-    kit_ping_done(ping.sent, answered(), ping.corrupt, ping.duplicates, ping.late, ping.behind_ns);
+    kit_ping_done(ping.sent, answered(), ping.corrupt, ping.duplicates, &ping.schedule);
 }
 
 static struct {

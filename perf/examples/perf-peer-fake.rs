@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 /// All roles send datagrams of 24 bytes: seq, sent, seen.
 type Stamp = [u64; 3];
 
-const INFO: &str = r#"{"peer":"fake","version":"1","transports":["udp","thread"],"roles":["ping","pong","pub","sub","local","cdr","entities","node"],"types":["bytes","simple","complex","plain"],"waits":["waitset"],"variants":["crash","crash-early","hang","never-ready","lose","reorder","corrupt","absent","failed","garbage","chatter","deaf","loud","exit-1","backwards","pid","sometimes"],"note":"not a middleware"}"#;
+const INFO: &str = r#"{"peer":"fake","version":"1","transports":["udp","thread"],"roles":["ping","pong","pub","sub","local","cdr","entities","node"],"types":["bytes","simple","complex","plain"],"waits":["waitset"],"variants":["crash","crash-early","hang","never-ready","lose","reorder","corrupt","absent","failed","garbage","chatter","deaf","loud","exit-1","backwards","pid","sometimes","older"],"note":"not a middleware"}"#;
 
 static ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -194,8 +194,9 @@ impl Fake {
         self.write_samples(&times);
         let corrupt = u64::from(self.is("corrupt"));
         let allocations = 3 * total;
+        let start_ns = if self.is("older") { 0 } else { begin_ns };
         say(&format!(
-            r#"{{"event":"done","sent":{total},"received":{received},"corrupt":{corrupt},"allocations":{allocations}}}"#
+            r#"{{"event":"done","sent":{total},"received":{received},"corrupt":{corrupt},"allocations":{allocations},"start_ns":{start_ns}}}"#
         ));
     }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use crate::record::{Outcome, Record};
 use crate::report::model::{failed_rounds, is_rate, same_line};
 use crate::report::units;
+use crate::rules;
 use crate::statistics::unpaired_ratio;
 
 /// A smaller change is of no interest even if it is no chance: 5 %. Lower, and every new kernel, compiler
@@ -186,6 +187,7 @@ fn warnings(old: &[Record], new: &[Record]) -> Vec<String> {
             warnings.push(format!("another {what}: {}, was {}", after.join(" and "), before.join(" and ")));
         }
     }
+    warnings.extend(rules::mixed(old.iter().chain(new)));
     for peer in distinct(new.iter().map(|record| record.peer.clone())) {
         let of = |records: &[Record]| {
             let own = records.iter().filter(|record| record.peer == peer && !record.version.is_empty());

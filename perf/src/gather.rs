@@ -200,6 +200,7 @@ impl Gathered {
             expected: self.sum.expected,
             late: self.sum.late,
             behind_ns: self.behind_ns(),
+            overslept_ns: times(Figure::Overslept),
             flood_per_s: (!self.floods.is_empty()).then(|| median(&self.floods)),
             out_of_order: self.sum.out_of_order,
             duplicates: self.sum.duplicates,

@@ -30,6 +30,7 @@ mod published;
 pub mod record;
 pub mod report;
 mod results;
+pub mod rules;
 mod run;
 pub mod run_file;
 mod samples;

@@ -19,6 +19,7 @@ pub fn describe(notes: Vec<String>) -> Run {
     Run {
         id: format!("{since}-{}", outer_process()),
         started: humantime::format_rfc3339_seconds(now).to_string(),
+        rules: crate::rules::CURRENT,
         command: command_line(std::env::args()),
         taut: [env!("CARGO_PKG_VERSION")]
             .into_iter()

@@ -14,7 +14,7 @@ use crate::report::sections::rows_not_ahead;
 use crate::report::svg::{Frame, standalone};
 use crate::report::units::{bytes, percent, rate, size, thousands, time, times};
 use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
-use crate::{published, run_file};
+use crate::{published, rules, run_file};
 
 /// The picture of the README.
 pub const ROUND_TRIPS: &str = "round_trips.svg";
@@ -130,6 +130,9 @@ pub fn markdown(records: &[Record]) -> String {
         "# Performance\n\nWhere {subject} stands, from stored runs of `taut perf`. This page is generated.\n\n"
     );
     machine(&mut page, &shown);
+    if let Some(warning) = rules::mixed(&shown) {
+        let _ = write!(page, "Beware: {warning}.\n\n");
+    }
     for picture in pictures(records) {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
@@ -138,7 +141,8 @@ pub fn markdown(records: &[Record]) -> String {
     page += "## Every line\n\n";
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
     page += "The floor is the same exchange without a middleware: of times a limit, not a rival. At rates it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
-    page += "Open loops of lines that say how far they were behind count from when a sample was due, the others from its write.\n\n";
+    page += &rules::explained(&shown);
+    page += "\n\n";
     for group in model.groups.iter().filter(|group| ran(group)) {
         group_table(&mut page, &model, group);
     }
@@ -298,6 +302,9 @@ fn taken(line: &Record) -> String {
     }
     if let Some(behind_ns) = line.behind_ns {
         let _ = write!(text, ", {} behind", time(behind_ns));
+    }
+    if let Some(late) = line.overslept_ns {
+        let _ = write!(text, ", woken {} late (p99 {})", time(late.p50 as f64), time(late.p99 as f64));
     }
     if line.late > 0 {
         let _ = write!(text, ", {} late", thousands(line.late));

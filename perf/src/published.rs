@@ -371,6 +371,12 @@ fn failed(records: &[Record], row: &Row, peer: &str) -> Option<String> {
     records.iter().find(failed).map(|_| "failed".to_string())
 }
 
+/// How long before their write samples of an open loop count from, on average.
+fn held_up_ns(record: &Record) -> f64 {
+    let overslept_ns = record.overslept_ns.as_ref().map_or(0.0, |times| times.mean as f64);
+    record.behind_ns.map_or(0.0, |behind_ns| behind_ns - overslept_ns)
+}
+
 /// By which of two lines of one peer the better is shown; times stand alone.
 fn merit(record: &Record) -> f64 {
     record.samples_per_s.unwrap_or(0.0)
@@ -385,8 +391,8 @@ impl Figure {
             Figure::P50P99 => Some(format!("{}, {}", ns(|t| t.p50)?, ns(|t| t.p99)?)),
             Figure::HalfMinMean => Some(format!("{}, {}", ns(|t| t.min / 2)?, ns(|t| t.mean / 2)?)),
             Figure::MeanJitter => Some(format!("{}, {}", ns(|t| t.mean)?, ns(|t| t.stddev)?)),
-            // From the write, as the study has it, where the line's times count from when a sample was due.
-            Figure::Mean => rtt.map(|t| time((t.mean as f64 - record.behind_ns.unwrap_or(0.0)).max(0.0))),
+            // From the write, as the study has it: without what the line's times count before it.
+            Figure::Mean => rtt.map(|t| time((t.mean as f64 - held_up_ns(record)).max(0.0))),
             Figure::P999 => ns(|t| t.p999),
             Figure::Max => ns(|t| t.max),
             Figure::Variation => ns(|t| t.p999.saturating_sub(t.min)),
@@ -458,6 +464,19 @@ mod tests {
         let eprosima = "| measured | Taut | HDDS |\n|---|--:|--:|\n| half a round trip, UDP, 64 B: least, mean | 2.50 µs, 5 µs | 75 µs, 150 µs |";
         assert!(page.contains(eprosima), "{page}");
         assert!(page.contains("`taut perf x`") && !page.contains("encode"), "{page}");
+    }
+
+    #[test]
+    fn what_a_mean_counts_before_the_write_is_what_held_its_sender_up() {
+        let times = trip("taut", 30_000).rtt_ns;
+        let line = |behind_ns, overslept_ns| Record { behind_ns, overslept_ns, ..trip("taut", 90_000) };
+        assert_eq!(held_up_ns(&line(Some(31_000.0), times)), 1_000.0);
+        assert_eq!(
+            held_up_ns(&line(Some(31_000.0), None)),
+            31_000.0,
+            "all of it, in lines of the first rules"
+        );
+        assert_eq!(held_up_ns(&line(None, None)), 0.0);
     }
 
     #[test]

@@ -52,10 +52,13 @@ pub struct Record {
     /// Samples of an open loop that were written more than a period after they were due.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late: u64,
-    /// How long after they were due those of an open loop were written, on average: its times count from when they
-    /// were due. Without it they count from the write.
+    /// How long after they were due those of an open loop were written, on average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind_ns: Option<f64>,
+    /// How much of that was the machine's, which woke the sender late: the times of the line leave it out. Without it
+    /// they count from when a sample was due, and without `behind_ns` from its write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overslept_ns: Option<Times>,
     /// Datagrams a second of the flood beside it that arrived, in both directions together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood_per_s: Option<f64>,
@@ -255,6 +258,9 @@ pub struct Run {
     pub id: String,
     /// When it started, RFC 3339, UTC.
     pub started: String,
+    /// The rules by which times were taken, see [`crate::rules`].
+    #[serde(default = "crate::rules::unnumbered")]
+    pub rules: u32,
     /// The command line that repeats it.
     pub command: String,
     /// Version of `taut perf`, with the commit that it was built from if that is known.

@@ -24,6 +24,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::record::{Outcome, Record, Run};
 use crate::report::current::current;
 use crate::report::model::{Model, Standing, gains};
+use crate::rules;
 
 /// A larger page is no pleasure on a phone. Charts over time, the heaviest part, give way.
 const PAGE_MOST: usize = 2_000_000;
@@ -61,6 +62,7 @@ fn draw(model: &Model, records: &[Record]) -> String {
                     h1 { (title(model)) }
                     @if let Some(run) = records.first().map(|record| &record.run) { (machine_line(run)) }
                     (summary(model))
+                    @if let Some(warning) = rules::mixed(records) { p.soft { "Beware: " (warning) "." } }
                     @if let Some((title, chart)) = headline(model) {
                         figure.first { figcaption { (title) ": median and p99" } (svg::both(|frame| chart.draw(frame, 0.0))) }
                     }

@@ -61,6 +61,22 @@ pub fn round_trips(records: &[[u64; 3]], warmup: u64) -> Result<RoundTrips, Stri
     Ok(trips)
 }
 
+/// `(counts from, how long after it was due)` of each sample of an open loop, without the warm-up.
+pub fn overslept(
+    records: &[[u64; 3]],
+    warmup: u64,
+    start_ns: u64,
+    period_ns: u64,
+) -> Result<Vec<(u64, u64)>, String> {
+    let measured = records.iter().enumerate().skip(warmup as usize);
+    let late = |(seq, &[counts_from_ns, ..]): (usize, &[u64; 3])| {
+        let due_ns = start_ns + seq as u64 * period_ns;
+        let late_ns = counts_from_ns.checked_sub(due_ns);
+        Ok((counts_from_ns, late_ns.ok_or_else(|| format!("sample {seq} counts from before it was due"))?))
+    };
+    measured.map(late).collect()
+}
+
 /// `(start, time)` from the first to the third time of each record, without the warm-up.
 pub fn spans(records: &[[u64; 3]], warmup: u64) -> Result<Vec<(u64, u64)>, String> {
     let measured = records.iter().enumerate().skip(warmup as usize);
@@ -83,6 +99,13 @@ mod tests {
         assert_eq!(trips.one_way, [(200, 50), (600, 50)]);
         assert_eq!((trips.lost, trips.out_of_order), (1, 1));
         assert_eq!(round_trips(&records, 9).unwrap(), RoundTrips::default());
+    }
+
+    #[test]
+    fn what_was_overslept_is_from_due_to_where_a_sample_counts_from() {
+        let records = [[1_000, 0, 0], [1_130, 0, 0], [1_200, 0, 0]];
+        assert_eq!(overslept(&records, 1, 1_000, 100), Ok(vec![(1_130, 30), (1_200, 0)]));
+        assert!(overslept(&records, 1, 1_001, 100).is_err(), "the last one counts from before it was due");
     }
 
     #[test]

@@ -209,6 +209,28 @@ fn who_keeps_the_contract_is_measured() {
 }
 
 #[test]
+fn an_open_loop_tells_what_the_machine_overslept() {
+    if !has_namespaces() {
+        return;
+    }
+    let output = run_within(
+        60,
+        "latency --peers fake,fake:older --sizes 64 --rate 1000 --count 100 --rounds 2 --json",
+    );
+    let records = records(&output);
+    // A bare sleep is never on time.
+    let overslept = records[0].overslept_ns.unwrap();
+    assert!(overslept.min > 0 && overslept.p50 <= overslept.p99, "{overslept:?}");
+    assert_eq!(records[0].run.rules, taut_perf::rules::CURRENT);
+    // Who times by older rules is not measured by these.
+    assert!(
+        matches!(&records[1].outcome, Outcome::Failed(why) if why.contains("older rules") && why.contains("make peers")),
+        "{:?}",
+        records[1].outcome
+    );
+}
+
+#[test]
 fn every_workload_has_its_figures() {
     if !has_namespaces() {
         return;

@@ -5,7 +5,7 @@ mod synthetic;
 use std::path::{Path, PathBuf};
 
 use taut_perf::compare::{Verdict, compare};
-use taut_perf::record::{Outcome, Record};
+use taut_perf::record::{Outcome, Record, Times};
 use taut_perf::{performance, report, run_file};
 
 const SEED: u64 = 11;
@@ -236,6 +236,28 @@ fn an_open_loop_says_how_punctual_it_was_and_beside_what() {
         }
     });
     assert!(page.contains(", 31.4 µs behind, 7 late, flood of 99.9 k/s |"), "{page}");
+    let page = document(|record| {
+        if record.workload == "interference" && record.peer == "taut" && record.case == "flood" {
+            record.behind_ns = Some(31_400.0);
+            record.overslept_ns = Some(Times { p50: 30_000, p99: 80_000, ..Times::default() });
+        }
+    });
+    assert!(page.contains(", 31.4 µs behind, woken 30 µs late (p99 80 µs) |"), "{page}");
+}
+
+#[test]
+fn lines_of_several_rules_of_timing_are_told() {
+    let new = synthetic::run(SEED);
+    let mut old = new.clone();
+    old.iter_mut().for_each(|line| line.run.rules = 1);
+    let told = "times are taken by rules 1 and 2: open loops and cdr";
+    assert!(compare(&old, &new).to_string().contains(&format!("warning: {told}")));
+    assert!(!compare(&new, &new).to_string().contains("rules"));
+    old.truncate(old.len() / 2);
+    let mixed = [&old[..], &new[old.len()..]].concat();
+    let says = |page: &str| page.contains(&format!("Beware: {told}"));
+    assert!(says(&performance::markdown(&mixed)) && says(&report::page(&mixed)));
+    assert!(!says(&performance::markdown(&new)) && !says(&report::page(&new)));
 }
 
 #[test]

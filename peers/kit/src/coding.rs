@@ -63,7 +63,7 @@ fn batches<T: Payload>(
         return Err(Stop::Failed("what was decoded is not what was encoded".into()));
     }
     control.ready("spin");
-    for batch in 0..options.count {
+    let mut batch = || -> Result<[u64; 3], Stop> {
         let start_ns = now_ns();
         for _ in 0..BATCH {
             encode(black_box(&sample), &mut encoded)?;
@@ -73,11 +73,24 @@ fn batches<T: Payload>(
         for _ in 0..BATCH {
             decode(black_box(&encoded))?;
         }
-        if let Some(record) = table.get_mut(batch) {
-            *record = [middle_ns - start_ns, now_ns() - middle_ns, 0];
+        Ok([middle_ns - start_ns, now_ns() - middle_ns, 0])
+    };
+    for _ in 0..options.warmup.div_ceil(u64::from(BATCH)) {
+        batch()?;
+    }
+    let end_ns = match options.duration_ms {
+        0 => u64::MAX,
+        duration_ms => now_ns() + duration_ms * 1_000_000,
+    };
+    let mut batches = 0;
+    while batches < options.count && now_ns() < end_ns {
+        let times = batch()?;
+        if let Some(record) = table.get_mut(batches) {
+            *record = times;
         }
+        batches += 1;
     }
     control.stop();
-    table.write(&options.samples, options.count)?;
+    table.write(&options.samples, batches)?;
     Ok(json!({}))
 }

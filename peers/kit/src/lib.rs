@@ -17,6 +17,7 @@ pub mod options;
 pub mod packed;
 pub mod ping;
 pub mod roles;
+pub mod schedule;
 pub mod table;
 pub mod tally;
 

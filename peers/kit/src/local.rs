@@ -14,8 +14,8 @@ pub fn thread<L: Line>(line: &mut L, options: &Options, control: &Control) -> Re
     let mut sample = L::Out::sized(options.size);
     control.ready(line.wait(options));
     loop {
-        wait_until(pinger.due_ns(), options.spin());
-        let Some(stamp) = pinger.send() else { break };
+        let slept = wait_until(pinger.due_ns(), options.spin());
+        let Some(stamp) = pinger.send(slept) else { break };
         sample.set_stamp(stamp);
         line.send(&sample)?;
         let written_ns = now_ns();

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::clock::now_ns;
+use crate::schedule::Schedule;
 use crate::table::Table;
 use crate::{Options, Stamp, Stop};
 
@@ -21,18 +22,14 @@ pub struct Pinger {
     table: Table,
     total: u64,
     warmup: u64,
-    period_ns: u64,
     duration_ns: u64,
-    begin_ns: u64,
+    schedule: Schedule,
     end_ns: u64,
     next: u64,
     answered: u64,
     received: u64,
     corrupt: u64,
     duplicates: u64,
-    late: u64,
-    /// How long after they were due samples were written, all measured ones together.
-    behind_ns: u64,
 }
 
 impl Pinger {
@@ -42,31 +39,28 @@ impl Pinger {
             table: Table::new(options.total()),
             total: options.total(),
             warmup: options.warmup,
-            period_ns: options.period_ns,
             duration_ns: options.duration_ms * 1_000_000,
-            begin_ns: 0,
+            schedule: Schedule::new(options.period_ns, options.warmup),
             end_ns: u64::MAX,
             next: 0,
             answered: 0,
             received: 0,
             corrupt: 0,
             duplicates: 0,
-            late: 0,
-            behind_ns: 0,
         }
     }
 
-    /// When the next sample is due; 0 is at once. The first call starts the pace.
+    /// When the next sample is due; 0 is at once. That of the first one starts the pace.
     pub fn due_ns(&mut self) -> u64 {
-        if self.begin_ns == 0 {
-            self.begin_ns = now_ns();
+        if self.next == 0 {
+            self.schedule.begin(now_ns());
         }
-        if self.period_ns == 0 { 0 } else { self.begin_ns + self.next * self.period_ns }
+        self.schedule.due_ns(self.next)
     }
 
-    /// The next sample, noted as sent now, in an open loop as sent when it was due; `None` when all are out or the time
-    /// is up.
-    pub fn send(&mut self) -> Option<Stamp> {
+    /// The next sample, noted as sent now; `None` when all are out or the time is up. `slept`: the sender had nothing to
+    /// do but to wait until it was due, see [`Schedule::counts_from`].
+    pub fn send(&mut self, slept: bool) -> Option<Stamp> {
         let now = now_ns();
         if self.next == self.warmup && self.duration_ns > 0 {
             self.end_ns = now + self.duration_ns;
@@ -74,20 +68,13 @@ impl Pinger {
         if self.next == self.total || now >= self.end_ns {
             return None;
         }
-        let due_ns = self.due_ns();
-        if self.period_ns > 0 && now > due_ns + self.period_ns {
-            self.late += 1;
-        }
         let seq = self.next;
         self.next += 1;
         // The last reading before the write: what stands above is not measured.
         let sent_ns = now_ns();
-        if self.period_ns > 0 && seq >= self.warmup {
-            self.behind_ns += sent_ns.saturating_sub(due_ns);
-        }
+        let counts_from_ns = self.schedule.counts_from(seq, sent_ns, slept);
         if let Some(record) = self.table.get_mut(seq) {
-            // Who is held up sends late: counted from the write, the wait of the samples behind it would be nobody's.
-            record[0] = if self.period_ns > 0 { due_ns.min(sent_ns) } else { sent_ns };
+            record[0] = counts_from_ns;
         }
         Some(Stamp { seq, sent_ns, seen_ns: 0 })
     }
@@ -125,7 +112,7 @@ impl Pinger {
     /// Nothing came of so many samples that nothing will: who sends them one by one fails now, not after
     /// a second for each of the rest.
     pub fn unheard(&self) -> Result<(), Stop> {
-        if self.period_ns > 0 || self.received > 0 || self.next < HOPELESS || !self.given_up() {
+        if self.schedule.is_open() || self.received > 0 || self.next < HOPELESS || !self.given_up() {
             return Ok(());
         }
         Err(Stop::Failed(format!("none of the first {HOPELESS} samples was answered within 1 s")))
@@ -145,8 +132,9 @@ impl Pinger {
             "received": self.received,
             "corrupt": self.corrupt,
             "duplicates": self.duplicates,
-            "late": self.late,
-            "behind_ns": self.behind_ns / measured,
+            "late": self.schedule.late(),
+            "behind_ns": self.schedule.behind_ns() / measured,
+            "start_ns": self.schedule.start_ns(),
         }))
     }
 }
@@ -161,32 +149,44 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_of_an_open_loop_counts_from_when_it_was_due() {
+    fn who_is_held_up_counts_from_when_a_sample_was_due() {
         const PERIOD_NS: u64 = 1_000_000;
         let mut pinger = pinger(PERIOD_NS);
         let begin_ns = pinger.due_ns();
         // Held up for five periods.
         crate::clock::wait_until(begin_ns + 5 * PERIOD_NS, false);
         for seq in 0..3 {
-            let stamp = pinger.send().unwrap();
+            let stamp = pinger.send(false).unwrap();
             assert!(stamp.sent_ns >= begin_ns + 5 * PERIOD_NS, "the sample tells when it was written");
             assert_eq!(pinger.table.get(seq)[0], begin_ns + seq * PERIOD_NS);
         }
-        assert_eq!(pinger.late, 3, "each was more than a period late");
-        assert!(pinger.behind_ns >= (5 + 4 + 3) * PERIOD_NS);
+        assert_eq!(pinger.schedule.late(), 3, "each was more than a period late");
+        assert!(pinger.schedule.behind_ns() >= (5 + 4 + 3) * PERIOD_NS);
+    }
+
+    #[test]
+    fn who_overslept_counts_from_the_write() {
+        const PERIOD_NS: u64 = 1_000_000;
+        let mut pinger = pinger(PERIOD_NS);
+        let begin_ns = pinger.due_ns();
+        crate::clock::wait_until(begin_ns + 5 * PERIOD_NS, false);
+        let woke_ns = pinger.send(true).unwrap().sent_ns;
+        pinger.send(false).unwrap();
+        assert_eq!((pinger.table.get(0)[0], pinger.table.get(1)[0]), (woke_ns, woke_ns));
+        assert_eq!(pinger.schedule.late(), 2, "that it was late is told all the same");
     }
 
     #[test]
     fn a_sample_of_a_closed_loop_counts_from_its_write() {
         let mut pinger = pinger(0);
-        let stamp = pinger.send().unwrap();
+        let stamp = pinger.send(false).unwrap();
         assert_eq!(pinger.table.get(0)[0], stamp.sent_ns);
     }
 
     #[test]
     fn an_answer_that_is_corrupt_is_none() {
         let mut pinger = pinger(0);
-        let stamp = pinger.send().unwrap();
+        let stamp = pinger.send(false).unwrap();
         assert!(!pinger.answer(stamp, false) && !pinger.answer(Stamp { seq: 3, ..stamp }, true));
         assert_eq!((pinger.corrupt, pinger.received), (2, 0));
         assert!(pinger.answer(stamp, true) && !pinger.answer(stamp, true));

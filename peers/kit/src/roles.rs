@@ -29,18 +29,19 @@ pub fn ping<L: Line>(line: &mut L, options: &Options, control: &Control) -> Resu
         if options.period_ns > 0 && due_ns <= now_ns() {
             take_answer(line, &mut pinger, options, Duration::ZERO)?;
         }
+        let mut slept = false;
         while due_ns > now_ns() {
-            let span = if options.spin() { Duration::ZERO } else { left(due_ns) };
-            take_answer(line, &mut pinger, options, span)?;
+            // Whom an answer kept until the sample was due did not sleep.
+            slept = take_answer(line, &mut pinger, options, span_until(due_ns, options))?.is_none();
         }
-        let Some(stamp) = pinger.send() else { break };
+        let Some(stamp) = pinger.send(slept) else { break };
         sample.set_stamp(stamp);
         line.send(&sample)?;
         if options.period_ns == 0 {
             let end_ns = stamp.sent_ns + GIVE_UP_NS;
-            while !take_answer(line, &mut pinger, options, span_until(end_ns, options))? && now_ns() < end_ns
-            {
-            }
+            while take_answer(line, &mut pinger, options, span_until(end_ns, options))? != Some(true)
+                && now_ns() < end_ns
+            {}
             pinger.unheard()?;
         }
     }
@@ -56,15 +57,15 @@ fn span_until(end_ns: u64, options: &Options) -> Duration {
     if options.spin() { Duration::ZERO } else { left(end_ns) }
 }
 
-/// True when the last sample that was sent is answered.
+/// Did an answer come, and is the last sample that was sent answered by it?
 fn take_answer<L: Line>(
     line: &mut L,
     pinger: &mut Pinger,
     options: &Options,
     at_most: Duration,
-) -> Result<bool, Stop> {
+) -> Result<Option<bool>, Stop> {
     let answer = line.receive(at_most)?;
-    Ok(answer.is_some_and(|answer| pinger.answer(answer.stamp(), answer.intact(options.size))))
+    Ok(answer.map(|answer| pinger.answer(answer.stamp(), answer.intact(options.size))))
 }
 
 /// The role `pong`: sends what `answer` makes of each sample, whose `seen_ns` is set. That is the sample

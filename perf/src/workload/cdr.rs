@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::catalog::Peer;
 use crate::samples;
 use crate::session::{Session, Start, Trouble};
-use crate::workload::traffic::{STARTING_S, exchange};
+use crate::workload::traffic::{STARTING_S, exchange, measuring_s};
 use crate::workload::{Figure, Round, Work, or};
 
 /// HDDS's sizes.
@@ -15,16 +15,12 @@ const SIZES: [u64; 4] = [64, 256, 1_024, 4_096];
 /// Samples of a batch, by the contract: what divides a batch's time.
 const BATCH: u64 = 1_000;
 
-/// Batches of a round.
-const BATCHES: u64 = 100;
-
 /// The plain and the complex type at each size.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in ["plain", "complex"] {
         for size in or(&options.sizes, &SIZES) {
-            let mut case =
-                Case::new("cdr", None, size, Box::new(Coding)).amount(5, BATCHES, 1_000).label(kind);
+            let mut case = Case::new("cdr", None, size, Box::new(Coding)).label(kind);
             case.kind = kind;
             cases.push(case.with(options, scale.max(0.5)));
         }
@@ -39,8 +35,8 @@ impl Work for Coding {
         &["cdr"]
     }
 
-    fn estimate_s(&self, _: &Case) -> f64 {
-        0.5 * STARTING_S
+    fn estimate_s(&self, case: &Case) -> f64 {
+        0.5 * STARTING_S + measuring_s(case)
     }
 
     fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
@@ -69,5 +65,19 @@ impl Work for Coding {
             flaw: ran.flaw,
             ..Round::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::options;
+    use crate::case::CLOSED_MS;
+
+    #[test]
+    fn rounds_last_as_long_for_each_peer() {
+        for case in cases(&options(""), 1.0) {
+            assert!(case.is_timed() && case.duration_ms == CLOSED_MS, "{} {}", case.label, case.size);
+        }
     }
 }

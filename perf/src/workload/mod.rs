@@ -66,6 +66,8 @@ pub enum Figure {
     RoundTrip,
     /// One way.
     OneWay,
+    /// How late the sender of an open loop was woken.
+    Overslept,
     /// A write.
     Write,
     /// An encode and a decode.

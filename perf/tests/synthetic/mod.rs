@@ -89,6 +89,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         expected: None,
         late: 0,
         behind_ns: None,
+        overslept_ns: None,
         flood_per_s: None,
         out_of_order: 0,
         duplicates: 0,
@@ -114,6 +115,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         run: Run {
             id: "1795000000-4242".into(),
             started: "2026-11-21T09:00:00Z".into(),
+            rules: taut_perf::rules::CURRENT,
             command: "taut perf all --peers all --save run.jsonl".into(),
             taut: "0.1.0 6dedfb54c0de".into(),
             cpu: "Intel(R) Xeon(R) Processor @ 2.80GHz".into(),

@@ -55,7 +55,9 @@ pub fn give(options: &Options, index: usize, rings: usize, fds: &[BorrowedFd<'_>
         match UnixStream::connect_addr(&to) {
             Ok(stream) => break stream,
             Err(error) if now_ns() > end_ns => return Err(error.into()),
-            Err(_) => wait_until(now_ns() + TRY_AGAIN_NS, false),
+            Err(_) => {
+                wait_until(now_ns() + TRY_AGAIN_NS, false);
+            }
         }
     };
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];

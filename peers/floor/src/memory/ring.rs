@@ -162,7 +162,9 @@ impl Writer {
             match self.bell {
                 Bell::Poll { polite: false } => {}
                 Bell::Poll { polite: true } => std::thread::yield_now(),
-                Bell::Futex | Bell::Event(_) => wait_until(now + NAP_NS, false),
+                Bell::Futex | Bell::Event(_) => {
+                    wait_until(now + NAP_NS, false);
+                }
             }
         }
     }

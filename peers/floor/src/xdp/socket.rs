@@ -143,7 +143,9 @@ impl Socket {
         loop {
             match bind(&opened.socket, &SocketAddrXdp::new(flags, interface, 0)) {
                 Ok(()) => return Ok(opened),
-                Err(Errno::BUSY) if now_ns() < end_ns => wait_until(now_ns() + QUEUE_AGAIN_NS, false),
+                Err(Errno::BUSY) if now_ns() < end_ns => {
+                    wait_until(now_ns() + QUEUE_AGAIN_NS, false);
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -1,0 +1,43 @@
+//! The rules by which adapters take times: each line has their number, for figures of different rules are no
+//! comparison.
+
+use std::collections::BTreeSet;
+
+use crate::record::Record;
+
+/// Those of `peers/README.md`. To be raised with each change there after which the same peer has other figures.
+pub const CURRENT: u32 = 2;
+
+/// Those of lines without a number.
+pub(crate) fn unnumbered() -> u32 {
+    1
+}
+
+fn numbers<'a>(records: impl IntoIterator<Item = &'a Record>) -> BTreeSet<u32> {
+    records.into_iter().map(|record| record.run.rules).collect()
+}
+
+/// The sentence for lines that are of several.
+pub(crate) fn mixed<'a>(records: impl IntoIterator<Item = &'a Record>) -> Option<String> {
+    let all: Vec<String> = numbers(records).iter().map(u32::to_string).collect();
+    (all.len() > 1).then(|| {
+        format!(
+            "times are taken by rules {}: open loops and cdr of one are no comparison with those of another",
+            all.join(" and ")
+        )
+    })
+}
+
+/// How open loops count in lines of these rules.
+pub(crate) fn explained(records: &[Record]) -> String {
+    let meanings: Vec<&str> = numbers(records).into_iter().map(meaning).collect();
+    meanings.join(" ")
+}
+
+fn meaning(number: u32) -> &'static str {
+    if number < 2 {
+        "Open loops of lines that say how far they were behind count from when a sample was due, the others from its write."
+    } else {
+        "Open loops of lines that say how late the sender was woken count a sample from its write, but from when it was due if the middleware held the sender up."
+    }
+}
