@@ -101,6 +101,11 @@ impl Instances {
         }
     }
 
+    /// The key of an instance, as a change that ends it has it, if that is remembered.
+    pub fn key(&self, instance: InstanceHandle) -> Option<&[u8]> {
+        self.known.get(&instance).map(|known| &*known.key)
+    }
+
     /// Is none known?
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()

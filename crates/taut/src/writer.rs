@@ -13,7 +13,7 @@ use taut_mem::Pool;
 use taut_qos::DataWriterQos;
 use taut_rtps::history_cache::ChangeKind;
 
-use crate::erase::refused;
+use crate::erase::{HANDLES, handle_of, refused};
 use crate::instances::Instances;
 use crate::untyped_writer::{Tools, UntypedWriter};
 
@@ -74,12 +74,18 @@ impl<T: DdsType> DataWriter<T> {
         self.publish(kind, key, Moment::now(), true)
     }
 
-    /// The handle of the instance that has the key of `key`, which counts against `max_instances` from now on. Needs
-    /// nothing of the peers. *Errors*: [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as
-    /// [`DataWriter::write`].
+    /// The handle of the instance that has the key of `key`, the one that readers have for it, whatever XCDR it is
+    /// written in. It counts against `max_instances` from now on. Needs nothing of the peers. *Errors*:
+    /// [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
+        self.name(key)?;
+        taut_cdr::key_hash(key, HANDLES).map_err(refused::<T>)
+    }
+
+    /// The name that the instance of a sample has in this writer's changes; registers it.
+    pub(crate) fn name(&self, sample: &T) -> Result<InstanceHandle> {
         let Tools { hasher, instances, .. } = &mut *self.untyped.tools.borrow_mut();
-        self.register(hasher, instances, key)
+        self.register(hasher, instances, sample)
     }
 
     #[inline]
@@ -230,7 +236,11 @@ impl<T: DdsType> DataWriter<T> {
 
     /// OFFERED_DEADLINE_MISSED; its changes count from 0 again.
     pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
-        self.untyped.status(|writer| writer.offered_deadline_missed.take())
+        let mut status = self.untyped.status(|writer| writer.offered_deadline_missed.take());
+        let handle = &mut status.last_instance_handle;
+        let tools = self.untyped.tools.borrow();
+        *handle = tools.instances.key(*handle).and_then(|key| handle_of::<T>(key, true)).unwrap_or(*handle);
+        status
     }
 
     /// Says that this writer is alive (MANUAL_BY_TOPIC).
