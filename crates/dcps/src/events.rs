@@ -40,6 +40,12 @@ impl DomainParticipant {
                 }
                 self.on_subscription_matched(now, reader, writer, matched, alive);
             }
+            Event::HistoryReceived { reader, writer } => {
+                // Only now it may be joined by a lane.
+                if let Some(reader) = self.core.reader(reader).map(|reader| reader.guid) {
+                    self.note_match(Match { writer, reader, offered: false, matched: true });
+                }
+            }
             Event::OfferedIncompatibleQos { writer, reader, why } => {
                 self.log_mismatch("writer", self.core.writer(writer).map(|w| w.guid.entity), reader, &why);
                 let Some(entity) = self.writers.get_mut(&writer) else { return };

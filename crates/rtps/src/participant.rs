@@ -520,6 +520,14 @@ impl Participant {
         next
     }
 
+    /// Are a local reader and a writer matched, and has history come that a lane would overtake?
+    pub fn may_read_lane(&self, reader: EntityId, writer: Guid) -> bool {
+        let index = self.locals.get(&reader).and_then(|local| local.kind.reader());
+        let proxy = index.and_then(|index| self.readers.get(index.0)?.proxies.get(&writer));
+        let awaits_history = proxy.is_some_and(|proxy| proxy.history_until.is_some());
+        !awaits_history && self.database.matches(reader).any(|known| known == writer)
+    }
+
     /// A local reader reads a remote writer's lane from now on. Returns which number it expects next, if the two
     /// are matched.
     pub fn begin_writer_lane(&mut self, reader: ReaderIndex, writer: Guid) -> Option<SequenceNumber> {

@@ -165,6 +165,11 @@ impl Participant {
             if proxy.is_known(data.writer_sn) {
                 return bump(&mut rx.counters.duplicates);
             }
+            if proxy.history_until.is_some()
+                && rx.awaits_history(now, reader.index, proxy, (data.writer_sn, data.reader_id))
+            {
+                return;
+            }
             if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
                 return rx.pass_over(now, reader.index, proxy, data.writer_sn, sink);
             }
@@ -216,6 +221,11 @@ impl Participant {
             pass_lane(reader.index, proxy, sink);
             if proxy.is_known(number) {
                 return bump(&mut rx.counters.duplicates);
+            }
+            if proxy.history_until.is_some()
+                && rx.awaits_history(now, reader.index, proxy, (number, frag.reader_id))
+            {
+                return;
             }
             if inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
                 return rx.pass_over(now, reader.index, proxy, number, sink);
@@ -271,6 +281,10 @@ impl Participant {
             // RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
             if heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic {
                 rx.hear(now, reader.index, proxy);
+            }
+            if proxy.history_until.is_some() && heartbeat.reader_id != EntityId::UNKNOWN {
+                proxy.end_history(heartbeat.last_sn);
+                rx.note_history(reader.index, writer);
             }
             pass_lane(reader.index, proxy, sink);
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
@@ -427,6 +441,28 @@ impl Rx<'_> {
         });
         pass_lane(reader, proxy, sink);
         self.note_lost(reader, lost);
+    }
+
+    /// See [`WriterProxy::awaits_history`].
+    #[cold]
+    fn awaits_history(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        proxy: &mut WriterProxy,
+        (number, reader_id): (SequenceNumber, EntityId),
+    ) -> bool {
+        let awaits = proxy.awaits_history(now, number, reader_id);
+        if proxy.history_until.is_none() {
+            self.note_history(reader, proxy.guid);
+        }
+        awaits
+    }
+
+    fn note_history(&mut self, reader: ReaderIndex, writer: Guid) {
+        if self.events.len() < limits::EVENTS {
+            self.events.push_back(Event::HistoryReceived { reader, writer });
+        }
     }
 
     /// A writer has shown that it is alive.

@@ -66,6 +66,7 @@ impl Reader {
         proxy.reliable &= self.reliable;
         proxy.skips_history &= !self.durable;
         proxy.awaits_greeting = !self.durable;
+        proxy.history_until = proxy.history_until.filter(|_| self.durable && !proxy.reliable);
         proxy.ack_due = proxy.reliable;
         self.proxies.insert(proxy.guid, proxy);
     }
