@@ -9,8 +9,16 @@ use crate::participant::{DomainParticipant, LOG_LINES, Match};
 use crate::status::StatusMask;
 
 impl DomainParticipant {
-    /// Handles all that the protocol has to tell.
+    /// Handles all that the protocol has to tell: most often nothing.
+    #[inline]
     pub(crate) fn handle_events(&mut self, now: Time) {
+        if self.core.has_events() {
+            self.handle_all_events(now);
+        }
+    }
+
+    #[cold]
+    fn handle_all_events(&mut self, now: Time) {
         while let Some(event) = self.core.poll_event() {
             self.handle_event(now, event);
         }

@@ -81,6 +81,7 @@ impl Names {
 
 impl InstanceTable {
     /// The instance of a handle has this key. If no more than a hash was known of it, all is now.
+    #[cold]
     fn learn_key(&mut self, handle: InstanceHandle, key: &Bytes, kind: PayloadKind) {
         let name = || self.find(self.names.of_key(key, kind)?);
         let known = self.find(handle).or_else(name);
@@ -94,6 +95,7 @@ impl InstanceTable {
 impl ReaderSide {
     /// The instance, computed here where there are bytes to compute it from: peers differ in how they
     /// hash keys, and one instance must have one handle whoever wrote it.
+    #[inline]
     pub(crate) fn instance_of(&mut self, change: &CacheChange) -> Option<InstanceHandle> {
         let instances = &mut self.cache.instances;
         let (Some(key_hash), payload) = (self.key_hash, &change.payload) else {

@@ -210,6 +210,12 @@ impl Participant {
         self.events.pop_front()
     }
 
+    /// Is there something to tell?
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// When [`Participant::on_timeout`] is to be called; ask again after any call. May be early.
     pub fn next_timeout(&self) -> Option<Time> {
         self.timers.next()

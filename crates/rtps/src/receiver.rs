@@ -3,6 +3,8 @@
 //! Owns nothing but the state of the message in hand. Nothing that arrives can make it fail: what
 //! is wrong is counted and dropped, with the rest of its message where the specification says so.
 
+use std::collections::VecDeque;
+
 use taut_base::{
     EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time, Timestamp, VendorId,
 };
@@ -162,13 +164,10 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(data.writer_sn) {
-                return bump(&mut rx.counters.duplicates);
-            }
-            if proxy.history_until.is_some()
-                && rx.awaits_history(now, reader.index, proxy, (data.writer_sn, data.reader_id))
+            if proxy.is_known(data.writer_sn)
+                && !is_of_history(now, reader.index, proxy, (data.writer_sn, data.reader_id), rx.events)
             {
-                return;
+                return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
                 return rx.pass_over(now, reader.index, proxy, data.writer_sn, sink);
@@ -219,13 +218,10 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(number) {
-                return bump(&mut rx.counters.duplicates);
-            }
-            if proxy.history_until.is_some()
-                && rx.awaits_history(now, reader.index, proxy, (number, frag.reader_id))
+            if proxy.is_known(number)
+                && !is_of_history(now, reader.index, proxy, (number, frag.reader_id), rx.events)
             {
-                return;
+                return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
                 return rx.pass_over(now, reader.index, proxy, number, sink);
@@ -284,7 +280,7 @@ impl Participant {
             }
             if proxy.history_until.is_some() && heartbeat.reader_id != EntityId::UNKNOWN {
                 proxy.end_history(heartbeat.last_sn);
-                rx.note_history(reader.index, writer);
+                note_history(rx.events, reader.index, writer);
             }
             pass_lane(reader.index, proxy, sink);
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
@@ -397,9 +393,9 @@ impl Participant {
 struct Rx<'a> {
     pool: &'a mut Pool,
     samples: &'a mut Pool,
-    inbox: &'a mut std::collections::VecDeque<CacheChange>,
+    inbox: &'a mut VecDeque<CacheChange>,
     counters: &'a mut Counters,
-    events: &'a mut std::collections::VecDeque<Event>,
+    events: &'a mut VecDeque<Event>,
     woken: &'a mut Vec<ReaderIndex>,
     revived: &'a mut Vec<ReaderIndex>,
 }
@@ -443,28 +439,6 @@ impl Rx<'_> {
         self.note_lost(reader, lost);
     }
 
-    /// See [`WriterProxy::awaits_history`].
-    #[cold]
-    fn awaits_history(
-        &mut self,
-        now: Time,
-        reader: ReaderIndex,
-        proxy: &mut WriterProxy,
-        (number, reader_id): (SequenceNumber, EntityId),
-    ) -> bool {
-        let awaits = proxy.awaits_history(now, number, reader_id);
-        if proxy.history_until.is_none() {
-            self.note_history(reader, proxy.guid);
-        }
-        awaits
-    }
-
-    fn note_history(&mut self, reader: ReaderIndex, writer: Guid) {
-        if self.events.len() < limits::EVENTS {
-            self.events.push_back(Event::HistoryReceived { reader, writer });
-        }
-    }
-
     /// A writer has shown that it is alive.
     fn hear(&mut self, now: Time, reader: ReaderIndex, proxy: &mut WriterProxy) {
         proxy.heard = now;
@@ -497,6 +471,29 @@ impl Rx<'_> {
         if count > 0 && self.events.len() < limits::EVENTS {
             self.events.push_back(Event::SampleLost { reader, count });
         }
+    }
+}
+
+/// See [`WriterProxy::is_of_history`].
+#[cold]
+fn is_of_history(
+    now: Time,
+    reader: ReaderIndex,
+    proxy: &mut WriterProxy,
+    (number, reader_id): (SequenceNumber, EntityId),
+    events: &mut VecDeque<Event>,
+) -> bool {
+    let is_awaited = proxy.history_until.is_some();
+    let is_taken = proxy.is_of_history(now, number, reader_id);
+    if is_awaited && proxy.history_until.is_none() {
+        note_history(events, reader, proxy.guid);
+    }
+    is_taken
+}
+
+fn note_history(events: &mut VecDeque<Event>, reader: ReaderIndex, writer: Guid) {
+    if events.len() < limits::EVENTS {
+        events.push_back(Event::HistoryReceived { reader, writer });
     }
 }
 

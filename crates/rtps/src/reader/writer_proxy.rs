@@ -196,21 +196,31 @@ impl WriterProxy {
         u64::try_from(lost).unwrap_or(0)
     }
 
-    /// Is a change for all readers not to be taken, as history has to come before it? It comes once more then, alone.
-    pub fn awaits_history(&mut self, now: Time, number: SequenceNumber, reader_id: EntityId) -> bool {
-        let Some(until) = self.history_until else { return false };
+    /// It sends history before all else. Meanwhile all changes count as known, so that nobody asks this of each.
+    pub fn await_history(&mut self, until: Time) {
+        self.history_until = Some(until);
+        self.irrelevant.insert(SequenceNumber::FIRST, SequenceNumber(i64::MAX));
+    }
+
+    /// Is a change that counts as known one of the history that is awaited, or what follows it? One for all readers that
+    /// does not follow comes once more, as history, for this reader alone.
+    pub fn is_of_history(&mut self, now: Time, number: SequenceNumber, reader_id: EntityId) -> bool {
+        let Some(until) = self.history_until.filter(|_| number >= self.next) else { return false };
         if reader_id != EntityId::UNKNOWN {
             self.history_until = Some(now + limits::HISTORY_PATIENCE);
-            return false;
+            return true;
         }
-        let awaits = number > self.next && now < until;
-        self.history_until = Some(until).filter(|_| awaits);
-        awaits
+        let follows = number == self.next || now >= until;
+        if follows {
+            self.end_history(SequenceNumber::ZERO);
+        }
+        follows
     }
 
     /// All that there is of history up to this change has been sent.
     pub fn end_history(&mut self, last: SequenceNumber) {
         self.history_until = None;
+        self.irrelevant = IntervalSet::new(limits::GAP_INTERVALS);
         self.next = self.next.max(last.next());
     }
 
