@@ -65,6 +65,9 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Says that this writer will not write the instance any more; with
     /// `autodispose_unregistered_instances`, the default, it is disposed of too.
+    ///
+    /// *Errors*: as [`DataWriter::dispose`]; [`Error::PreconditionNotMet`] for an instance that this writer has neither
+    /// registered nor written.
     pub fn unregister_instance(&self, key: &T) -> Result<()> {
         let kind = if self.untyped.qos.writer_data_lifecycle.autodispose_unregistered_instances {
             ChangeKind::NotAliveDisposedUnregistered
@@ -111,7 +114,11 @@ impl<T: DdsType> DataWriter<T> {
         let Tools { pool, hasher, outlet, instances } = &mut *self.untyped.tools.borrow_mut();
         let instance = match kind {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
-            _ => hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?,
+            _ => {
+                let instance = hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?;
+                instances.check_registered(instance)?;
+                instance
+            }
         };
         let call = Call::new(kind, instance, moment, self.untyped.patience(may_wait));
         let written = match kind {
