@@ -164,9 +164,7 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(data.writer_sn)
-                && !is_of_history(now, reader.index, proxy, (data.writer_sn, data.reader_id), rx.events)
-            {
+            if is_known(now, reader.index, proxy, (data.writer_sn, data.reader_id), rx.events) {
                 return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
@@ -218,9 +216,7 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(number)
-                && !is_of_history(now, reader.index, proxy, (number, frag.reader_id), rx.events)
-            {
+            if is_known(now, reader.index, proxy, (number, frag.reader_id), rx.events) {
                 return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
@@ -472,6 +468,18 @@ impl Rx<'_> {
             self.events.push_back(Event::SampleLost { reader, count });
         }
     }
+}
+
+/// Is there no need of a change, as it is known?
+#[inline]
+fn is_known(
+    now: Time,
+    reader: ReaderIndex,
+    proxy: &mut WriterProxy,
+    (number, reader_id): (SequenceNumber, EntityId),
+    events: &mut VecDeque<Event>,
+) -> bool {
+    proxy.is_known(number) && !is_of_history(now, reader, proxy, (number, reader_id), events)
 }
 
 /// See [`WriterProxy::is_of_history`].
