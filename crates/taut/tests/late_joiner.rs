@@ -31,7 +31,7 @@ fn has_history_first(domain_id: u32, local: bool, apart: bool) {
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // The threads take turns: a thread of its own goes on writing while the reader joins.
+            // A DataWriter belongs to one thread: this one goes on writing while the reader joins.
             let writer = writer;
             for number in BEFORE + 1..BEFORE + 4_000 {
                 if ends.load(Ordering::Relaxed) {
