@@ -2,7 +2,7 @@
 
 use taut_base::Duration;
 use taut_qos::Qos;
-use taut_sim::{Pair, Taken};
+use taut_sim::{NodeOptions, Pair, Taken};
 
 fn durable() -> Qos {
     Qos::default().reliable().keep_all().transient_local()
@@ -156,6 +156,50 @@ fn a_best_effort_late_joiner_gets_what_is_held_however_old() {
     pair.run_until_matched();
     pair.run_for(second());
     assert_eq!(pair.take_numbers().len(), 21);
+    pair.write(1, 32).unwrap();
+    pair.run_for(second());
+    assert_eq!(pair.take_numbers().len(), 1);
+    let reader = pair.readers[0];
+    let lost = pair.network.on(reader.node, |p, _| p.at_side(reader.index, |side| side.sample_lost.take()));
+    assert_eq!(lost.flatten().map(|s| s.total_count), Some(0), "what KEEP_LAST has dropped is not lost");
+}
+
+/// Readers that join a stream, the first alone, the second beside one of its participant that has live samples already, the
+/// others in participants of their own, and of the same multicast group.
+#[test]
+fn a_best_effort_late_joiner_gets_history_first() {
+    for (filler, seed) in [(16, 1), (16, 2), (100_000, 3), (100_000, 4)] {
+        let best_effort = || Qos::default().best_effort().keep_all().transient_local();
+        let mut pair = Pair::new(seed);
+        pair.writer(if seed % 2 == 0 { durable() } else { best_effort() });
+        let mut written = 0;
+        let mut write = |pair: &mut Pair, count: u64| {
+            for _ in 0..count {
+                pair.write(1, filler).unwrap();
+                pair.run_for(Duration::from_micros(200));
+            }
+            written += count;
+            written
+        };
+        write(&mut pair, 40);
+        for joins in 0..4 {
+            let node = if joins < 2 { Pair::READER } else { pair.network.add(NodeOptions::default()) };
+            if joins >= 2 {
+                pair.network.start(node);
+            }
+            let reader = pair.reader_on(node, best_effort());
+            write(&mut pair, 10);
+            pair.run_until_matched();
+            let last = write(&mut pair, 10);
+            pair.run_for(second().times(3));
+            let numbers = pair.take_numbers_from(reader);
+            assert_eq!(
+                numbers,
+                (1..=last).collect::<Vec<_>>(),
+                "reader {reader}, filler {filler}, seed {seed}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -9,8 +9,16 @@ use crate::participant::{DomainParticipant, LOG_LINES, Match};
 use crate::status::StatusMask;
 
 impl DomainParticipant {
-    /// Handles all that the protocol has to tell.
+    /// Handles all that the protocol has to tell: most often nothing.
+    #[inline]
     pub(crate) fn handle_events(&mut self, now: Time) {
+        if self.core.has_events() {
+            self.handle_all_events(now);
+        }
+    }
+
+    #[cold]
+    fn handle_all_events(&mut self, now: Time) {
         while let Some(event) = self.core.poll_event() {
             self.handle_event(now, event);
         }
@@ -39,6 +47,12 @@ impl DomainParticipant {
                     self.note_match(Match { writer, reader, offered: false, matched });
                 }
                 self.on_subscription_matched(now, reader, writer, matched, alive);
+            }
+            Event::HistoryReceived { reader, writer } => {
+                // Only now it may be joined by a lane.
+                if let Some(reader) = self.core.reader(reader).map(|reader| reader.guid) {
+                    self.note_match(Match { writer, reader, offered: false, matched: true });
+                }
             }
             Event::OfferedIncompatibleQos { writer, reader, why } => {
                 self.log_mismatch("writer", self.core.writer(writer).map(|w| w.guid.entity), reader, &why);

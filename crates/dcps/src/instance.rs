@@ -78,15 +78,15 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    fn new(handle: InstanceHandle, key: Bytes, key_kind: PayloadKind) -> Instance {
+    fn new(handle: InstanceHandle) -> Instance {
         Instance {
             handle,
             state: InstanceState::Alive,
             view: ViewState::New,
             disposed_generations: 0,
             no_writers_generations: 0,
-            key,
-            key_kind,
+            key: Bytes::new(),
+            key_kind: PayloadKind::Empty,
             samples: List::EMPTY,
             data_count: 0,
             marker: NIL,
@@ -189,6 +189,8 @@ pub(crate) struct InstanceTable {
     idle_not_alive: List,
     /// How many are not alive.
     ended: usize,
+    /// Of how many no more of the key is known than a hash.
+    nameless: usize,
     /// When finished instances are purged.
     pub(crate) purge: Due,
     /// When samples that came too soon are to come.
@@ -211,6 +213,7 @@ impl InstanceTable {
             idle_alive: List::EMPTY,
             idle_not_alive: List::EMPTY,
             ended: 0,
+            nameless: 0,
             purge: Due::default(),
             separations: Due::default(),
             deadlines,
@@ -303,15 +306,36 @@ impl InstanceTable {
             let spare = self.spare()?;
             self.remove(spare);
         }
-        let key = match kind {
-            PayloadKind::Empty => Bytes::new(),
+        let index = self.slab.insert(Instance::new(handle));
+        self.by_handle.insert(handle, index);
+        self.nameless += 1;
+        self.set_key(index, payload, kind);
+        Some(index)
+    }
+
+    /// Is of some instance no more of the key known than a hash?
+    pub(crate) fn has_nameless(&self) -> bool {
+        self.nameless > 0
+    }
+
+    /// An instance of whose key no more than a hash was known has this handle.
+    pub(crate) fn rename(&mut self, index: u32, handle: InstanceHandle) {
+        let before = std::mem::replace(&mut self.slab[index].handle, handle);
+        self.by_handle.remove(&before);
+        self.by_handle.insert(handle, index);
+    }
+
+    /// And this payload has its key.
+    pub(crate) fn set_key(&mut self, index: u32, payload: &Bytes, kind: PayloadKind) {
+        let instance = &mut self.slab[index];
+        instance.key = match kind {
+            PayloadKind::Empty => return,
             _ if payload.len() <= MAX_KEY_COPY => Bytes::copy_from(payload),
             _ => payload.clone(),
         };
-        let index = self.slab.insert(Instance::new(handle, key, kind));
-        self.by_handle.insert(handle, index);
-        self.names.add(index, &self.slab[index]);
-        Some(index)
+        instance.key_kind = kind;
+        self.nameless -= 1;
+        self.names.add(index, instance);
     }
 
     /// To be called when an instance's samples, state or writers have changed: one that is finished and
@@ -353,6 +377,7 @@ impl InstanceTable {
     fn remove(&mut self, index: u32) {
         self.leave_idle(index);
         self.ended -= usize::from(self.slab[index].ended);
+        self.nameless -= usize::from(self.slab[index].key_kind == PayloadKind::Empty);
         self.purge.cancel(index);
         self.separations.cancel(index);
         self.deadlines.end(index);

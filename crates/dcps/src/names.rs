@@ -2,13 +2,17 @@
 //!
 //! A key hash depends on the version of XCDR in which the key is hashed, and peers differ in which they take. A handle
 //! is the hash in one version, whatever version samples come in; what says no key but only its hash may say the other.
-//! Nobody pays for these names until somebody has used one.
+//! Nobody pays for these names until somebody has used one. An end that says no more and comes before all else makes an
+//! instance of that name, which has its handle once its key is known.
 
 use std::collections::BTreeMap;
 
 use taut_base::InstanceHandle;
+use taut_mem::Bytes;
+use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
-use crate::instance::Instance;
+use crate::instance::{Instance, InstanceTable};
+use crate::reader_side::ReaderSide;
 use crate::sample_info::PayloadKind;
 use crate::type_support::KeyHash;
 
@@ -26,14 +30,16 @@ impl Names {
         Names { hash, known: None }
     }
 
+    /// What a key is named otherwise.
+    pub fn of_key(&self, key: &[u8], kind: PayloadKind) -> Option<InstanceHandle> {
+        match kind {
+            PayloadKind::Empty => None,
+            _ => (self.hash?)(key, kind == PayloadKind::Key),
+        }
+    }
+
     fn of(&self, instance: &Instance) -> Option<InstanceHandle> {
-        let key_only = match instance.key_kind {
-            PayloadKind::Empty => return None,
-            PayloadKind::Data => false,
-            PayloadKind::Key => true,
-        };
-        let name = (self.hash?)(&instance.key, key_only)?;
-        (name != instance.handle).then_some(name)
+        self.of_key(&instance.key, instance.key_kind).filter(|name| *name != instance.handle)
     }
 
     /// The instance of this name. *Cost*: O(log n), but the first time O(n log n) and a hash of each key.
@@ -70,5 +76,39 @@ impl Names {
         {
             known.remove(&name);
         }
+    }
+}
+
+impl InstanceTable {
+    /// The instance of a handle has this key. If no more than a hash was known of it, all is now.
+    #[cold]
+    fn learn_key(&mut self, handle: InstanceHandle, key: &Bytes, kind: PayloadKind) {
+        let name = || self.find(self.names.of_key(key, kind)?);
+        let known = self.find(handle).or_else(name);
+        if let Some(index) = known.filter(|index| self.at(*index).key_kind == PayloadKind::Empty) {
+            self.rename(index, handle);
+            self.set_key(index, key, kind);
+        }
+    }
+}
+
+impl ReaderSide {
+    /// The instance, computed here where there are bytes to compute it from: peers differ in how they
+    /// hash keys, and one instance must have one handle whoever wrote it.
+    #[inline]
+    pub(crate) fn instance_of(&mut self, change: &CacheChange) -> Option<InstanceHandle> {
+        let instances = &mut self.cache.instances;
+        let (Some(key_hash), payload) = (self.key_hash, &change.payload) else {
+            return Some(InstanceHandle::NIL);
+        };
+        if payload.is_empty() {
+            return change.instance.map(|hash| instances.handle_of(hash));
+        }
+        let is_key = change.kind != ChangeKind::Alive;
+        let handle = key_hash(payload, is_key)?;
+        if instances.has_nameless() {
+            instances.learn_key(handle, payload, if is_key { PayloadKind::Key } else { PayloadKind::Data });
+        }
+        Some(handle)
     }
 }

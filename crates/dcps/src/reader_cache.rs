@@ -468,7 +468,9 @@ impl ReaderCache {
                 return Some(IgnoredReason::OutOfOrder);
             }
         }
-        let too_soon = |last: Time| now.since(last) < self.separation.minimum;
+        // What brings an instance back is no change of a value that may be left out.
+        let is_change = instance.state == InstanceState::Alive;
+        let too_soon = |last: Time| is_change && now.since(last) < self.separation.minimum;
         // What waits comes before what follows it.
         let waits = instance.held.is_some() || instance.accepted.is_some_and(too_soon);
         waits.then_some(IgnoredReason::TooSoon)

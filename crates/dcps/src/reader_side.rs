@@ -147,7 +147,7 @@ pub struct ReaderSide {
     broken: Vec<Guid>,
     /// Writers that it is matched with.
     pub matched: usize,
-    key_hash: Option<KeyHash>,
+    pub(crate) key_hash: Option<KeyHash>,
     filter: Option<ContentFilter>,
     pub(crate) lifespans: Lifespans,
     reliable: bool,
@@ -556,18 +556,6 @@ impl ReaderSide {
                 StatusMask::SAMPLE_REJECTED
             }
             Insert::Ignored(_) => StatusMask::NONE,
-        }
-    }
-
-    /// The instance, computed here where there are bytes to compute it from: peers differ in how they
-    /// hash keys, and one instance must have one handle whoever wrote it.
-    fn instance_of(&mut self, change: &CacheChange) -> Option<InstanceHandle> {
-        match self.key_hash {
-            None => Some(InstanceHandle::NIL),
-            Some(_) if change.payload.is_empty() => {
-                change.instance.map(|hash| self.cache.instances.handle_of(hash))
-            }
-            Some(key_hash) => key_hash(&change.payload, change.kind != ChangeKind::Alive),
         }
     }
 

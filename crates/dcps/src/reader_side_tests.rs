@@ -11,7 +11,7 @@ use taut_rtps::history_cache::ChangeKind;
 
 use crate::reader_cache_tests::{change, handle, writer};
 use crate::reader_side::{Passed, Pulled, ReaderSide};
-use crate::{ContentFilter, SampleRejectedReason, StatusMask, TypeSupport};
+use crate::{ContentFilter, PayloadKind, SampleRejectedReason, StatusMask, TypeSupport};
 
 const CELLS: usize = 4;
 
@@ -266,6 +266,51 @@ fn a_hash_names_an_instance_in_either_version() {
         Some((handle(102), false)),
         "nobody knows it any more"
     );
+}
+
+/// What came before its key was known is of the same instance, whichever hash it was named by.
+#[test]
+fn an_instance_that_ended_before_its_data_came_is_one() {
+    use ChangeKind::{Alive, NotAliveDisposed};
+    for (name, is_taken) in [(1, false), (1, true), (101, false), (101, true)] {
+        let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
+        let other = |payload: &[u8], _: bool| payload.first().map(|byte| handle(byte + 100));
+        let type_support = TypeSupport {
+            type_name: "Keyed".into(),
+            key_hash: Some(key_hash),
+            other_key_hash: Some(other),
+            filter: None,
+        };
+        let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
+        let mut number = 0;
+        let mut deliver = |side: &mut ReaderSide, kind, instance| {
+            number += 1;
+            side.deliver(Time(number), 0, &mut Some(change(kind, 1, instance, number)));
+        };
+        let take = |side: &mut ReaderSide| side.take_next(Time(99)).unwrap();
+        deliver(&mut side, NotAliveDisposed, name);
+        let before = is_taken.then(|| take(&mut side));
+        deliver(&mut side, Alive, 1);
+        if let Some(end) = before {
+            assert_eq!((end.info.instance_handle, end.payload_kind), (handle(name), PayloadKind::Empty));
+        } else {
+            assert_eq!(take(&mut side).info.instance_handle, handle(1), "{name}");
+        }
+        let data = take(&mut side).info;
+        assert_eq!((data.instance_handle, data.disposed_generation_count), (handle(1), 1), "{name}");
+        for again in [101, 1] {
+            deliver(&mut side, Alive, 1);
+            deliver(&mut side, NotAliveDisposed, again);
+            assert!(take(&mut side).info.valid_data);
+            let end = take(&mut side);
+            assert_eq!(
+                (end.info.instance_handle, end.payload_kind),
+                (handle(1), PayloadKind::Data),
+                "{name}"
+            );
+        }
+        assert_eq!(side.cache.instance_count(), 1, "{name}");
+    }
 }
 
 #[test]

@@ -180,6 +180,24 @@ mod tests {
     }
 
     #[test]
+    fn what_brings_an_instance_back_is_never_too_soon() {
+        let best_effort = DataReaderQos::default().keep_all().time_based_filter(Duration(10)).best_effort();
+        for qos in [reliable(), best_effort] {
+            for end in [NotAliveDisposed, NotAliveUnregistered] {
+                let mut cache = ReaderCache::new(&qos, true);
+                at(&mut cache, 100, Alive, 1);
+                at(&mut cache, 101, end, 1);
+                assert_eq!(
+                    (at(&mut cache, 102, Alive, 1), at(&mut cache, 103, Alive, 1)),
+                    (Insert::Stored, TOO_SOON)
+                );
+                assert_eq!(cache.instances.at(0).state, InstanceState::Alive);
+                assert_eq!(taken(&mut cache), [(100, true), (101, false), (102, true)]);
+            }
+        }
+    }
+
+    #[test]
     fn it_waits_for_room_and_expires() {
         let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
         let mut cache = ReaderCache::new(&reliable().resource_limits(limits), true);

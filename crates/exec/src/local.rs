@@ -312,11 +312,10 @@ impl Inner {
         }
     }
 
-    /// Takes an offer for one of this participant's readers, now or when it has matched.
+    /// Takes an offer for one of this participant's readers, now or when it has matched and had its history.
     fn consider(&self, reader: Guid, offer: Offer) {
         let core = self.enter();
-        let matched = core.participant.core().database().matches(reader.entity).any(|w| w == offer.writer);
-        if !matched {
+        if !core.participant.core().may_read_lane(reader.entity, offer.writer) {
             let mut offers = self.joins.offers.lock();
             if offers.len() < OFFERS {
                 offers.insert((offer.writer, reader), offer);

@@ -70,6 +70,13 @@ pub enum Event {
         /// The other type.
         remote_type: String,
     },
+    /// A local reader that cannot ask for history has had it.
+    HistoryReceived {
+        /// The local reader.
+        reader: ReaderIndex,
+        /// The writer.
+        writer: Guid,
+    },
     /// The liveliness of a matched writer has changed.
     LivelinessChanged {
         /// The local reader.

@@ -210,6 +210,12 @@ impl Participant {
         self.events.pop_front()
     }
 
+    /// Is there something to tell?
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// When [`Participant::on_timeout`] is to be called; ask again after any call. May be early.
     pub fn next_timeout(&self) -> Option<Time> {
         self.timers.next()
@@ -518,6 +524,14 @@ impl Participant {
         };
         self.wake_writer(now, index);
         next
+    }
+
+    /// Are a local reader and a writer matched, and has history come that a lane would overtake?
+    pub fn may_read_lane(&self, reader: EntityId, writer: Guid) -> bool {
+        let index = self.locals.get(&reader).and_then(|local| local.kind.reader());
+        let proxy = index.and_then(|index| self.readers.get(index.0)?.proxies.get(&writer));
+        let awaits_history = proxy.is_some_and(|proxy| proxy.history_until.is_some());
+        !awaits_history && self.database.matches(reader).any(|known| known == writer)
     }
 
     /// A local reader reads a remote writer's lane from now on. Returns which number it expects next, if the two

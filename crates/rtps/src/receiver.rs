@@ -3,6 +3,8 @@
 //! Owns nothing but the state of the message in hand. Nothing that arrives can make it fail: what
 //! is wrong is counted and dropped, with the rest of its message where the specification says so.
 
+use std::collections::VecDeque;
+
 use taut_base::{
     EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time, Timestamp, VendorId,
 };
@@ -162,7 +164,7 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(data.writer_sn) {
+            if is_known(now, reader.index, proxy, (data.writer_sn, data.reader_id), rx.events) {
                 return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
@@ -214,7 +216,7 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(number) {
+            if is_known(now, reader.index, proxy, (number, frag.reader_id), rx.events) {
                 return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
@@ -271,6 +273,10 @@ impl Participant {
             // RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
             if heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic {
                 rx.hear(now, reader.index, proxy);
+            }
+            if proxy.history_until.is_some() && heartbeat.reader_id != EntityId::UNKNOWN {
+                proxy.end_history(heartbeat.last_sn);
+                note_history(rx.events, reader.index, writer);
             }
             pass_lane(reader.index, proxy, sink);
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
@@ -383,9 +389,9 @@ impl Participant {
 struct Rx<'a> {
     pool: &'a mut Pool,
     samples: &'a mut Pool,
-    inbox: &'a mut std::collections::VecDeque<CacheChange>,
+    inbox: &'a mut VecDeque<CacheChange>,
     counters: &'a mut Counters,
-    events: &'a mut std::collections::VecDeque<Event>,
+    events: &'a mut VecDeque<Event>,
     woken: &'a mut Vec<ReaderIndex>,
     revived: &'a mut Vec<ReaderIndex>,
 }
@@ -461,6 +467,41 @@ impl Rx<'_> {
         if count > 0 && self.events.len() < limits::EVENTS {
             self.events.push_back(Event::SampleLost { reader, count });
         }
+    }
+}
+
+/// Is there no need of a change, as it is known?
+#[inline]
+fn is_known(
+    now: Time,
+    reader: ReaderIndex,
+    proxy: &mut WriterProxy,
+    (number, reader_id): (SequenceNumber, EntityId),
+    events: &mut VecDeque<Event>,
+) -> bool {
+    proxy.is_known(number) && !is_of_history(now, reader, proxy, (number, reader_id), events)
+}
+
+/// See [`WriterProxy::is_of_history`].
+#[cold]
+fn is_of_history(
+    now: Time,
+    reader: ReaderIndex,
+    proxy: &mut WriterProxy,
+    (number, reader_id): (SequenceNumber, EntityId),
+    events: &mut VecDeque<Event>,
+) -> bool {
+    let is_awaited = proxy.history_until.is_some();
+    let is_taken = proxy.is_of_history(now, number, reader_id);
+    if is_awaited && proxy.history_until.is_none() {
+        note_history(events, reader, proxy.guid);
+    }
+    is_taken
+}
+
+fn note_history(events: &mut VecDeque<Event>, reader: ReaderIndex, writer: Guid) {
+    if events.len() < limits::EVENTS {
+        events.push_back(Event::HistoryReceived { reader, writer });
     }
 }
 

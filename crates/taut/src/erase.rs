@@ -5,6 +5,10 @@ use taut_cdr::{CdrError, DdsType, Representation};
 use taut_dcps::TypeSupport;
 use taut_qos::{DataRepresentationId, offered_representation};
 
+/// The version in which the hash of an instance's key is its handle: the one that writers use unless told otherwise, so
+/// that writers of both have one instance. In their changes its name is the hash in their own.
+pub(crate) const HANDLES: Representation = Representation::Xcdr1;
+
 /// A type's table of functions, under the name that it is registered with.
 pub(crate) fn type_support<T: DdsType>(type_name: &str) -> TypeSupport {
     TypeSupport {
@@ -15,10 +19,9 @@ pub(crate) fn type_support<T: DdsType>(type_name: &str) -> TypeSupport {
     }
 }
 
-/// A reader's handle of an instance: the hash of its key in version 1, the one that writers use unless told otherwise, so
-/// that writers of both have one instance.
-fn handle_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
-    taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, Representation::Xcdr1).ok()
+/// The handle of the instance of a sample, or of a key.
+pub(crate) fn handle_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
+    taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, HANDLES).ok()
 }
 
 fn other_hash_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {

@@ -35,6 +35,8 @@ struct Known {
 pub(crate) struct Instances {
     known: BTreeMap<InstanceHandle, Known>,
     key_bytes: usize,
+    /// There have been more than are remembered.
+    is_partial: bool,
     /// RESOURCE_LIMITS max_instances.
     limit: Option<usize>,
     /// WRITER_DATA_LIFECYCLE autodispose_unregistered_instances.
@@ -48,6 +50,7 @@ impl Instances {
         Instances {
             known: BTreeMap::new(),
             key_bytes: 0,
+            is_partial: false,
             limit: qos.resource_limits.max_instances.map(|limit| limit as usize),
             autodispose: qos.writer_data_lifecycle.autodispose_unregistered_instances,
             recent: None,
@@ -67,6 +70,7 @@ impl Instances {
             return Ok(());
         }
         if self.known.len() >= self.limit.unwrap_or(DEFAULT_MAX_INSTANCES) {
+            self.is_partial = self.limit.is_none();
             return self.limit.map_or(Ok(()), |limit| Err(too_many(limit)));
         }
         let mut bytes = Vec::new();
@@ -76,6 +80,16 @@ impl Instances {
         }
         self.key_bytes += bytes.len();
         self.known.insert(instance, Known { key: bytes.into(), told: Told::Nothing });
+        Ok(())
+    }
+
+    /// May an instance be unregistered? *Errors*: [`Error::PreconditionNotMet`] if it is not registered, as far as is known.
+    pub fn check_registered(&self, instance: InstanceHandle) -> Result<()> {
+        if !self.is_partial && !self.known.contains_key(&instance) {
+            let text =
+                "this writer has not registered the instance: dispose of it if it is to end for all writers";
+            return Err(Error::PreconditionNotMet(text.into()));
+        }
         Ok(())
     }
 
@@ -99,6 +113,11 @@ impl Instances {
             known.told = told;
             self.recent = Some(instance).filter(|_| told == Told::Alive);
         }
+    }
+
+    /// The key of an instance, as a change that ends it has it, if that is remembered.
+    pub fn key(&self, instance: InstanceHandle) -> Option<&[u8]> {
+        self.known.get(&instance).map(|known| &*known.key)
     }
 
     /// Is none known?
@@ -181,6 +200,8 @@ mod tests {
         let mut instances = Instances::new(&DataWriterQos::default());
         (0..DEFAULT_MAX_INSTANCES as u32 + 9).for_each(|number| write(&mut instances, number, 8));
         assert_eq!(instances.known.len(), DEFAULT_MAX_INSTANCES);
+        instances.note(handle(0), ChangeKind::NotAliveUnregistered);
+        assert!(instances.check_registered(handle(DEFAULT_MAX_INSTANCES as u32 + 8)).is_ok(), "it may be");
         let mut instances = Instances::new(&DataWriterQos::default());
         (0..20).for_each(|number| write(&mut instances, number, 1 << 20));
         assert_eq!((instances.known.len(), instances.key_bytes), (20, MAX_KEY_BYTES));

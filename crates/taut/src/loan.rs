@@ -90,13 +90,13 @@ pub struct Loan<'w, T: DdsType + Plain> {
 impl<T: DdsType + Plain> Loan<'_, T> {
     /// Writes it. *Errors*: as [`DataWriter::write`]; the loan then goes back.
     pub fn write(self) -> Result<()> {
-        let instance = self.lent.writer.register_instance(&self)?;
+        let instance = self.lent.writer.name(&self)?;
         self.lent.write(instance, Moment::now())
     }
 
     /// Writes it with a time of the caller's own.
     pub fn write_with_timestamp(self, timestamp: Timestamp) -> Result<()> {
-        let instance = self.lent.writer.register_instance(&self)?;
+        let instance = self.lent.writer.name(&self)?;
         self.lent.write(instance, timestamp.into())
     }
 }
@@ -126,7 +126,7 @@ impl<T: DdsType> LoanBytes<'_, T> {
     pub fn write(self) -> Result<()> {
         let instance = if T::HAS_KEY {
             let sample = decode::<T>(&self.lent)?;
-            self.lent.writer.register_instance(&sample)?
+            self.lent.writer.name(&sample)?
         } else {
             InstanceHandle::NIL
         };
@@ -201,7 +201,7 @@ impl<T: DdsType> DataWriter<T> {
     /// does; [`Error::OutOfResources`] as [`DataWriter::loan_bytes`]. *Cost*: `head` is encoded, and decoded
     /// with one element.
     pub fn loan_sequence<P: Plain>(&self, head: &T, count: usize) -> Result<LoanSequence<'_, T, P>> {
-        let instance = self.register_instance(head)?;
+        let instance = self.name(head)?;
         let mut body = Vec::new();
         let encoded =
             taut_cdr::append(&mut body, self.untyped.representation, Endian::NATIVE, |out| head.encode(out));

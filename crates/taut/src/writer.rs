@@ -13,7 +13,7 @@ use taut_mem::Pool;
 use taut_qos::DataWriterQos;
 use taut_rtps::history_cache::ChangeKind;
 
-use crate::erase::refused;
+use crate::erase::{HANDLES, handle_of, refused};
 use crate::instances::Instances;
 use crate::untyped_writer::{Tools, UntypedWriter};
 
@@ -65,6 +65,9 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Says that this writer will not write the instance any more; with
     /// `autodispose_unregistered_instances`, the default, it is disposed of too.
+    ///
+    /// *Errors*: as [`DataWriter::dispose`]; [`Error::PreconditionNotMet`] for an instance that this writer has neither
+    /// registered nor written.
     pub fn unregister_instance(&self, key: &T) -> Result<()> {
         let kind = if self.untyped.qos.writer_data_lifecycle.autodispose_unregistered_instances {
             ChangeKind::NotAliveDisposedUnregistered
@@ -74,12 +77,18 @@ impl<T: DdsType> DataWriter<T> {
         self.publish(kind, key, Moment::now(), true)
     }
 
-    /// The handle of the instance that has the key of `key`, which counts against `max_instances` from now on. Needs
-    /// nothing of the peers. *Errors*: [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as
-    /// [`DataWriter::write`].
+    /// The handle of the instance that has the key of `key`, the one that readers have for it, whatever XCDR it is
+    /// written in. It counts against `max_instances` from now on. Needs nothing of the peers. *Errors*:
+    /// [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
+        self.name(key)?;
+        taut_cdr::key_hash(key, HANDLES).map_err(refused::<T>)
+    }
+
+    /// The name that the instance of a sample has in this writer's changes; registers it.
+    pub(crate) fn name(&self, sample: &T) -> Result<InstanceHandle> {
         let Tools { hasher, instances, .. } = &mut *self.untyped.tools.borrow_mut();
-        self.register(hasher, instances, key)
+        self.register(hasher, instances, sample)
     }
 
     #[inline]
@@ -105,7 +114,11 @@ impl<T: DdsType> DataWriter<T> {
         let Tools { pool, hasher, outlet, instances } = &mut *self.untyped.tools.borrow_mut();
         let instance = match kind {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,
-            _ => hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?,
+            _ => {
+                let instance = hasher.hash(sample, self.untyped.representation).map_err(refused::<T>)?;
+                instances.check_registered(instance)?;
+                instance
+            }
         };
         let call = Call::new(kind, instance, moment, self.untyped.patience(may_wait));
         let written = match kind {
@@ -230,7 +243,11 @@ impl<T: DdsType> DataWriter<T> {
 
     /// OFFERED_DEADLINE_MISSED; its changes count from 0 again.
     pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
-        self.untyped.status(|writer| writer.offered_deadline_missed.take())
+        let mut status = self.untyped.status(|writer| writer.offered_deadline_missed.take());
+        let handle = &mut status.last_instance_handle;
+        let tools = self.untyped.tools.borrow();
+        *handle = tools.instances.key(*handle).and_then(|key| handle_of::<T>(key, true)).unwrap_or(*handle);
+        status
     }
 
     /// Says that this writer is alive (MANUAL_BY_TOPIC).

@@ -109,6 +109,24 @@ fn instances_beyond_the_limit_of_a_writer_are_refused() {
     }
 }
 
+#[test]
+fn only_who_has_registered_an_instance_unregisters_it() {
+    let config = Config { domain_id: 64, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Reading>("Readings").unwrap();
+    let reader = topic.reader(Qos::default().reliable().keep_all()).unwrap();
+    let [owner, other] = [(); 2].map(|()| topic.writer(Qos::default().reliable()).unwrap());
+    let one = Reading { id: 1, value: 7 };
+    owner.write(&one).unwrap();
+    let Err(Error::PreconditionNotMet(text)) = other.unregister_instance(&one) else { panic!("not its own") };
+    assert!(text.contains("dispose"), "{text}");
+    let taken = reader.take().unwrap();
+    let states: Vec<_> = taken.iter().map(|s| (s.data.is_some(), s.info.instance_state)).collect();
+    assert_eq!(states, [(true, InstanceState::Alive)]);
+    other.register_instance(&one).unwrap();
+    other.unregister_instance(&one).unwrap();
+    assert!(other.unregister_instance(&one).is_err(), "it is its own no longer");
+}
+
 /// Writes samples of an instance until a write gives up. Returns how many were accepted.
 fn fill(writer: &DataWriter<Reading>, id: u32) -> usize {
     let accepted = |value: &u32| match writer.write(&Reading { id, value: *value }) {

@@ -1,5 +1,7 @@
 //! One instance, whoever writes it.
 
+use std::time::Instant;
+
 use taut::{Config, DataRepresentationId, DdsType, DomainParticipant, Duration, InstanceState, Qos};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -44,6 +46,32 @@ fn writers_of_both_versions_write_one_instance() {
         writers[1].dispose(&track(0)).unwrap();
         let end = next();
         assert_eq!((end.instance_handle, end.instance_state), (handles[0], InstanceState::NotAliveDisposed));
+    }
+}
+
+#[test]
+fn a_writer_tells_of_an_instance_by_the_handle_that_readers_have() {
+    let config = Config { domain_id: 95, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Track>("Tracks").unwrap();
+    for one in [DataRepresentationId::XCDR1, DataRepresentationId::XCDR2] {
+        let qos = || Qos::default().reliable().keep_all().representation([one]);
+        let reader = topic.reader(qos().deadline(SOON)).unwrap();
+        let writer = topic.writer(qos().deadline(Duration::from_millis(20))).unwrap();
+        let track = Track { kind: 1, number: 7, seq: 0 };
+        let handle = writer.register_instance(&track).unwrap();
+        writer.write(&track).unwrap();
+        reader.wait(SOON).unwrap();
+        assert_eq!(reader.take_next().unwrap().unwrap().info.instance_handle, handle, "{one:?}");
+        let end = Instant::now() + std::time::Duration::from_secs(20);
+        let missed = loop {
+            let status = writer.offered_deadline_missed_status();
+            if status.total_count > 0 {
+                break status.last_instance_handle;
+            }
+            assert!(Instant::now() < end, "the deadline is missed");
+            std::thread::yield_now();
+        };
+        assert_eq!(missed, handle, "{one:?}");
     }
 }
 

@@ -141,11 +141,15 @@ impl Participant {
         proxy.skips_history = writer.qos.durability != DurabilityKind::Volatile;
         proxy.liveliness = writer.qos.liveliness;
         proxy.clock = self.clock_of(writer.guid.prefix);
+        let vendor = self.database.peer(writer.guid.prefix).map(|peer| peer.data.vendor_id);
+        let is_taut = vendor == Some(VendorId::UNKNOWN);
+        if is_taut && proxy.skips_history {
+            proxy.history_until = Some(now + limits::HISTORY_PATIENCE);
+        }
         let Some(reader) = self.readers.get_mut(index.0) else { return };
         let entity = reader.guid.entity;
         reader.match_writer(proxy);
-        let vendor = self.database.peer(writer.guid.prefix).map(|peer| peer.data.vendor_id);
-        if vendor != Some(VendorId::UNKNOWN) {
+        if !is_taut {
             // Taut's writers greet by themselves; others may wait to be asked.
             self.greet(now, entity, writer.guid);
         }

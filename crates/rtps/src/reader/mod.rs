@@ -66,6 +66,9 @@ impl Reader {
         proxy.reliable &= self.reliable;
         proxy.skips_history &= !self.durable;
         proxy.awaits_greeting = !self.durable;
+        if let Some(until) = proxy.history_until.take().filter(|_| self.durable && !proxy.reliable) {
+            proxy.await_history(until);
+        }
         proxy.ack_due = proxy.reliable;
         self.proxies.insert(proxy.guid, proxy);
     }
@@ -354,5 +357,20 @@ mod tests {
         (greeting.first_sn, greeting.last_sn, greeting.count) = (SequenceNumber(5), SequenceNumber(5), 3);
         proxy(&mut reader).on_heartbeat(Time(0), &greeting, &mut deliver);
         assert_eq!(delivered, [4], "what came after the greeting is of the stream");
+    }
+
+    #[test]
+    fn history_is_awaited_as_long_as_it_comes() {
+        let mut writer = WriterProxy::new(WRITER, false, 0, Vec::new());
+        let at = |ns| Time(ns) + limits::HISTORY_PATIENCE;
+        writer.await_history(at(0));
+        let (all, this) = (EntityId::UNKNOWN, EntityId::user(1, false, false));
+        let mut takes = |now, number, to| {
+            let number = SequenceNumber(number);
+            !writer.is_known(number) || writer.is_of_history(now, number, to)
+        };
+        assert!(!takes(Time(1), 5, all) && takes(Time(2), 3, this), "5 comes once more, for this one");
+        assert!(!takes(at(1), 6, all), "history still comes");
+        assert!(takes(at(2), 6, all) && takes(Time(3), 7, all), "nobody says that it is over");
     }
 }

@@ -37,6 +37,9 @@ pub struct WriterProxy {
     pub skips_history: bool,
     /// This reader is volatile, and has not been told by a heartbeat for it alone where its stream begins.
     pub awaits_greeting: bool,
+    /// It sends this reader, which cannot ask, history before all else, alone: what comes for all readers is not taken
+    /// until it says that this is done, or until then.
+    pub history_until: Option<Time>,
     /// An ACKNACK is due.
     pub ack_due: bool,
     /// When something of this writer last arrived.
@@ -87,6 +90,7 @@ impl WriterProxy {
             locators,
             skips_history: false,
             awaits_greeting: false,
+            history_until: None,
             ack_due: reliable,
             heard: Time(i64::MIN),
             liveliness: Liveliness::default(),
@@ -142,14 +146,10 @@ impl WriterProxy {
         self.note_arrival(time);
         self.assemblies.remove(&number);
         if !self.reliable {
-            // What was written before this side listened is not lost.
-            let listened = self.next > SequenceNumber::FIRST;
-            let lost = if listened { number.0.saturating_sub(self.next.0) } else { 0 };
-            self.next = number.next();
-            self.assemblies.retain(|assembled, _| *assembled > number);
             // Best effort: what finds no place is gone, and the cache has counted it.
+            let lost = self.skip_to(number);
             deliver(offer);
-            return u64::try_from(lost).unwrap_or(0);
+            return lost;
         }
         self.last_available = self.last_available.max(number);
         if number <= self.asked_until {
@@ -176,18 +176,52 @@ impl WriterProxy {
     pub fn pass_over(&mut self, now: Time, number: SequenceNumber, deliver: Deliver<'_>) -> u64 {
         self.moved_at = now;
         self.assemblies.remove(&number);
-        let listened = self.next > SequenceNumber::FIRST;
         if !self.reliable {
-            let lost = if listened { number.0.saturating_sub(self.next.0) } else { 0 };
-            self.next = number.next();
-            self.assemblies.retain(|assembled, _| *assembled > number);
-            return u64::try_from(lost).unwrap_or(0);
+            return self.skip_to(number);
         }
         self.last_available = self.last_available.max(number);
         self.asked = 0;
         self.irrelevant.insert(number, number.next());
         self.deliver_pending(deliver);
         0
+    }
+
+    /// A change has arrived that what comes before it is not waited for. Returns how many are lost with that.
+    fn skip_to(&mut self, number: SequenceNumber) -> u64 {
+        // What was written before this side listened is not lost, nor what history no longer has.
+        let listened = self.next > SequenceNumber::FIRST && self.history_until.is_none();
+        let lost = if listened { number.0.saturating_sub(self.next.0) } else { 0 };
+        self.next = number.next();
+        self.assemblies.retain(|assembled, _| *assembled > number);
+        u64::try_from(lost).unwrap_or(0)
+    }
+
+    /// It sends history before all else. Meanwhile all changes count as known, so that nobody asks this of each.
+    pub fn await_history(&mut self, until: Time) {
+        self.history_until = Some(until);
+        self.irrelevant.insert(SequenceNumber::FIRST, SequenceNumber(i64::MAX));
+    }
+
+    /// Is a change that counts as known one of the history that is awaited, or what follows it? One for all readers that
+    /// does not follow comes once more, as history, for this reader alone.
+    pub fn is_of_history(&mut self, now: Time, number: SequenceNumber, reader_id: EntityId) -> bool {
+        let Some(until) = self.history_until.filter(|_| number >= self.next) else { return false };
+        if reader_id != EntityId::UNKNOWN {
+            self.history_until = Some(now + limits::HISTORY_PATIENCE);
+            return true;
+        }
+        let follows = number == self.next || now >= until;
+        if follows {
+            self.end_history(SequenceNumber::ZERO);
+        }
+        follows
+    }
+
+    /// All that there is of history up to this change has been sent.
+    pub fn end_history(&mut self, last: SequenceNumber) {
+        self.history_until = None;
+        self.irrelevant = IntervalSet::new(limits::GAP_INTERVALS);
+        self.next = self.next.max(last.next());
     }
 
     /// A change that was asked for has arrived.

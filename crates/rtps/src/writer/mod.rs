@@ -9,6 +9,7 @@ mod instances;
 mod lag;
 mod lane;
 mod large;
+mod late_joiner;
 mod lifespan;
 mod link;
 mod path;
@@ -329,14 +330,11 @@ impl Writer {
         self.catch_up();
         proxy.reliable &= self.reliable;
         proxy.heartbeat_due = proxy.reliable;
-        if self.durable && durable_reader {
+        let is_late_joiner = self.durable && durable_reader;
+        if is_late_joiner {
             // Discovery's history goes out on request only: an address that somebody announced is not
             // proven to be theirs (R6), and a heartbeat is smaller than the announcement was.
-            let (from, to) = if proxy.reliable {
-                (self.history.first(), self.history.last_of_oldest(limits::REPLAY_CHANGES))
-            } else {
-                (self.history.first_of_newest(limits::REPLAY_CHANGES), Some(self.last))
-            };
+            let (from, to) = (self.history.first(), self.history.last_of_oldest(limits::REPLAY_CHANGES));
             if let (Some(from), Some(to), false) = (from, to, self.guid.entity.is_builtin()) {
                 proxy.owed = Owed::Replay(from, to.min(self.sent));
             }
@@ -348,6 +346,9 @@ impl Writer {
         let guid = proxy.guid;
         self.proxies.insert(guid, proxy);
         self.update_route();
+        if is_late_joiner {
+            self.begin_catching_up(guid);
+        }
         self.update_link();
     }
 
@@ -411,6 +412,9 @@ impl Writer {
     /// acknowledged, if it wants no history.
     pub(crate) fn begin_anew(&mut self, reader: Guid, durable_reader: bool) {
         let is_late_joiner = self.durable && durable_reader;
+        if is_late_joiner {
+            self.begin_catching_up(reader);
+        }
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
         proxy.forget_owed();
         proxy.heartbeat_due = true;
@@ -701,7 +705,7 @@ impl Writer {
     }
 
     fn update_route(&mut self) {
-        let listening = self.proxies.values().filter(|proxy| proxy.lane_from.is_none());
+        let listening = self.proxies.values().filter(|proxy| proxy.lane_from.is_none() && !proxy.catches_up);
         self.route = route::cover(listening, self.multicast);
         self.paths.forget();
         self.learn_limit();

@@ -30,6 +30,9 @@ pub struct ReaderProxy {
     /// the stream where the first heartbeat that it hears ends: that one must not cover what was
     /// written since the match.
     pub greeted: bool,
+    /// It wants history and cannot ask for what overtakes that: it is sent all in order, alone, and is left out where
+    /// fresh changes go until it has what was sent before.
+    pub catches_up: bool,
     /// How often it has asked for a heartbeat as if it had heard none.
     pub deaf: u32,
     /// It is owed a heartbeat that it must answer.
@@ -103,6 +106,7 @@ impl ReaderProxy {
             acked: SequenceNumber::ZERO,
             lane_from: None,
             greeted: true,
+            catches_up: false,
             deaf: 0,
             heartbeat_due: reliable,
             owed: Owed::Nothing,

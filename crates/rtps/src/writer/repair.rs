@@ -45,7 +45,7 @@ const CHANGE_HEADERS: usize = 64;
 /// What a writer holds, beside its proxies.
 pub(super) struct Contents<'a> {
     writer_id: EntityId,
-    history: &'a HistoryCache,
+    pub(super) history: &'a HistoryCache,
     paths: &'a PathSizes,
     calls: Option<&'a Calls>,
     sent: SequenceNumber,
@@ -67,11 +67,12 @@ impl Writer {
         self.expire(tx.now);
         self.learn_paths(tx);
         let mut turn = limits::REPAIR_TURN;
-        while let Some(guid) = self.owed.front() {
+        let begun = self.begun();
+        while let Some(guid) = self.owed.front().copied() {
             if tx.budget == 0 || turn == 0 {
                 return false;
             }
-            let group = self.repair_group(*guid);
+            let group = self.repair_group(guid);
             let Writer {
                 guid: own,
                 history,
@@ -88,13 +89,22 @@ impl Writer {
             let mut contents =
                 Contents { writer_id, history, paths, calls, sent, off_lane, count: heartbeat_count };
             let mut shared = group.map(|(group, from)| Shared { group, from, recent, changes: None });
-            let done = proxies.get_mut(guid).is_none_or(|proxy| {
+            let mut joins = false;
+            let done = proxies.get_mut(&guid).is_none_or(|proxy| {
+                let catches_up = proxy.catches_up;
+                if let (true, Owed::Replay(_, to)) = (catches_up, &mut proxy.owed) {
+                    *to = begun;
+                }
                 let done = contents.repair(tx, proxy, &mut turn, &mut shared);
                 tx.flush(&proxy.unicast);
+                joins = catches_up && !proxy.catches_up;
                 done
             });
             if let Some(shared) = shared {
                 contents.repair_group(tx, shared);
+            }
+            if joins {
+                self.update_route();
             }
             if done {
                 self.owed.pop_front();
@@ -186,6 +196,7 @@ impl Contents<'_> {
         match owed {
             Owed::Nothing => {}
             Owed::Requested(set) => repaired = self.send_requested(tx, proxy, &set, turn, shared),
+            Owed::Replay(from, to) if proxy.catches_up => self.catch_up(tx, proxy, (from, to), turn),
             Owed::Replay(from, to) => self.replay(tx, proxy, (from, to), turn),
         }
         let mut done =
@@ -208,6 +219,9 @@ impl Contents<'_> {
             }
             tx.make_room(HEARTBEAT, &proxy.unicast);
             tx.message.heartbeat(&heartbeat);
+        }
+        if done && proxy.catches_up {
+            self.end_catching_up(tx, proxy);
         }
         done
     }
@@ -251,7 +265,13 @@ impl Contents<'_> {
     }
 
     /// Puts a change into the message for one reader, or notes its fragments for later.
-    fn send_to_one(&self, tx: &mut Tx<'_>, change: &CacheChange, proxy: &mut ReaderProxy, turn: &mut usize) {
+    pub(super) fn send_to_one(
+        &self,
+        tx: &mut Tx<'_>,
+        change: &CacheChange,
+        proxy: &mut ReaderProxy,
+        turn: &mut usize,
+    ) {
         if self.paths.fragment_size(change).is_some() {
             proxy.owe_fragments(change.sequence_number, None);
             return;
@@ -335,7 +355,12 @@ impl Contents<'_> {
         });
     }
 
-    fn repair_fragments(&self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy, turn: &mut usize) -> bool {
+    pub(super) fn repair_fragments(
+        &self,
+        tx: &mut Tx<'_>,
+        proxy: &mut ReaderProxy,
+        turn: &mut usize,
+    ) -> bool {
         while let Some(job) = proxy.fragments.front_mut() {
             let change = self.history.get(job.number).filter(|_| job.number >= proxy.first_relevant);
             match change.map(|change| (change, self.paths.fragment_size(change))) {
