@@ -37,6 +37,7 @@ mod neighbours_tests;
 mod network;
 mod news;
 mod outlet;
+mod pairs;
 mod path;
 mod payload;
 mod peers;

@@ -23,6 +23,7 @@ use taut_port_shm::{
 
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
+use crate::pairs::{Pair, Pairs, Stage};
 use crate::path::{Reasons, Who};
 
 /// The name of the property that announces the identity of the host.
@@ -42,12 +43,6 @@ const MAX_LANE: u64 = 8 << 30;
 /// The bell's and a feedback's memory.
 pub(crate) const PAGE: usize = 4_096;
 
-/// A writer and a reader.
-type Pair = (Guid, Guid);
-
-/// What a reader reads, and where it says how far it has come.
-pub(crate) type Attaching = (Arc<Lane>, Arc<Feedback>);
-
 /// Another participant of this host, as far as the connection to it goes.
 pub(crate) struct Neighbour {
     id: u64,
@@ -60,12 +55,9 @@ pub(crate) struct Neighbour {
     expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
-    /// Readers that are about to attach: the lane they were offered and the feedback they have sent.
-    attaching: Mutex<BTreeMap<Pair, Attaching>>,
     /// What its readers hold of lanes of ours, for when its process has ended.
     feedbacks: Mutex<Vec<Weak<Feedback>>>,
-    /// Pairs that are joined, or about to be: by writer and reader.
-    pairs: Mutex<BTreeSet<Pair>>,
+    pub pairs: Pairs,
 }
 
 struct Greeted {
@@ -161,24 +153,10 @@ impl Neighbour {
         fail::point(Point::Rung);
     }
 
-    pub fn note_attaching(&self, writer: Guid, reader: Guid, attaching: Attaching) {
-        self.attaching.lock().insert((writer, reader), attaching);
-    }
-
     pub fn note_feedback(&self, feedback: &Arc<Feedback>) {
         let mut feedbacks = self.feedbacks.lock();
         feedbacks.retain(|known| known.strong_count() > 0);
         feedbacks.push(Arc::downgrade(feedback));
-    }
-
-    /// Is the pair joined, or about to be?
-    pub fn has_pair(&self, writer: Guid, reader: Guid) -> bool {
-        self.pairs.lock().contains(&(writer, reader))
-    }
-
-    /// Is the pair not yet known here? It is from now on.
-    pub fn note_pair(&self, writer: Guid, reader: Guid) -> bool {
-        self.pairs.lock().insert((writer, reader))
     }
 }
 
@@ -238,9 +216,7 @@ impl Neighbours {
         }
         drop(wanted);
         let neighbour = self.find(other)?;
-        neighbour.attaching.lock().remove(&(writer, reader));
-        let joined = neighbour.pairs.lock().remove(&(writer, reader));
-        joined.then_some(neighbour)
+        neighbour.pairs.remove((writer, reader)).then_some(neighbour)
     }
 
     pub fn doubt(&self) {
@@ -299,9 +275,8 @@ impl Inner {
             parted: AtomicBool::new(false),
             expected,
             greeted: OnceLock::new(),
-            attaching: Mutex::default(),
             feedbacks: Mutex::default(),
-            pairs: Mutex::default(),
+            pairs: Pairs::default(),
         });
         let hello = Message::Hello { host_id: own.host_id, prefix: self.prefix };
         let watched = self.watch_fd(neighbour.connection.fd(), FIRST_SOURCE + 2 * id)
@@ -380,40 +355,40 @@ impl Inner {
             Message::Hello { host_id, prefix } => return self.on_hello(from, host_id, prefix, fds),
             // The wake-up itself is all that it is for.
             Message::Ring => {}
-            Message::Offer { writer, reader } => {
+            Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
                 let Ok(region) = map(lane, MAX_LANE) else { return false };
                 let Some(lane) = Lane::open(region) else { return false };
-                self.on_offer(from, writer, reader, Arc::new(lane));
+                self.on_offer(from, (writer, reader), number, Arc::new(lane));
             }
-            Message::Accept { writer, reader } => {
+            Message::Accept { writer, reader, number } => {
                 let Some(feedback) = fds.pop().filter(|_| ours(writer) && is_of(reader)) else {
                     return false;
                 };
-                let Ok(region) = map(feedback, PAGE as u64) else { return false };
-                let Some(feedback) = Feedback::new(region) else { return false };
-                self.on_accept(from, writer, reader, Arc::new(feedback));
+                if from.pairs.begin((writer, reader), number) {
+                    let Ok(region) = map(feedback, PAGE as u64) else { return false };
+                    let Some(feedback) = Feedback::new(region) else { return false };
+                    self.on_accept(from, (writer, reader), number, feedback);
+                }
             }
-            Message::Begin { writer, reader } => {
+            Message::Begin { writer, reader, number } => {
                 if !is_of(writer) || !ours(reader) {
                     return false;
                 }
-                let attaching = from.attaching.lock().remove(&(writer, reader));
-                if let Some((lane, feedback)) = attaching {
-                    self.on_begin(from, writer, reader, lane, feedback);
+                if let Some((lane, feedback)) = from.pairs.attach((writer, reader), number) {
+                    self.on_begin(from, (writer, reader), lane, feedback);
                 }
             }
             Message::Reading { writer, reader, from: number } => {
                 if !ours(writer) || !is_of(reader) {
                     return false;
                 }
-                self.on_reading(writer, reader, number);
+                if from.pairs.is((writer, reader), |stage| matches!(stage, Stage::Begun)) {
+                    self.on_reading(writer, reader, number);
+                }
             }
             Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
-                // An offer that came before its match, or a lane that was about to be read.
-                from.attaching.lock().remove(&(writer, reader));
-                self.forget_offers(|pair, offer| *pair == (writer, reader) && offer.is_of(from));
-                if from.pairs.lock().remove(&(writer, reader)) {
+                if from.pairs.remove((writer, reader)) {
                     self.leave_lane(writer, reader);
                 }
             }
@@ -452,9 +427,7 @@ impl Inner {
         self.watch.remove(neighbour.connection.fd());
         // A peer that is not told leaves samples to lanes that nobody reads any more.
         neighbour.connection.end();
-        self.forget_offers(|_, offer| offer.is_of(neighbour));
-        let pairs = std::mem::take(&mut *neighbour.pairs.lock());
-        for (writer, reader) in pairs {
+        for (writer, reader) in neighbour.pairs.take_all() {
             self.leave_lane(writer, reader);
         }
         if neighbour.peer.pidfd().is_none() || neighbour.name().is_none() {
