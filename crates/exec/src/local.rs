@@ -186,12 +186,17 @@ impl Inner {
             let index = participant.core().local_writer(writer)?;
             let ringer = Ringer::of_neighbour(from)?;
             let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
-            from.note_feedback(&feedback);
-            self.joins.route(index).add(reader, feedback, reliable, vec![ringer]);
+            let added = from.note_feedback(&feedback)
+                && self.joins.route(index).add(reader, feedback, reliable, vec![ringer]);
             fail::point(Point::RouteAdded);
-            Some(index)
+            added.then_some(index)
         });
-        let Some(index) = added else { return };
+        let Some(index) = added else {
+            if from.pairs.remove((writer, reader)) {
+                from.send(&Message::End { writer, reader }, &[]);
+            }
+            return;
+        };
         if !from.pairs.is((writer, reader), |stage| matches!(stage, Stage::Begun)) {
             // The pair is no longer matched: nobody would take the reader away again.
             return self.joins.route(index).remove(reader);
@@ -335,7 +340,10 @@ impl Inner {
         let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
         // The writer's owner learns of the reader before that reads.
         let ringers = vec![Ringer::of(&me), Ringer::of_door(&door)];
-        route.add(reader, Arc::clone(&feedback), reliable, ringers);
+        if !route.add(reader, Arc::clone(&feedback), reliable, ringers) {
+            self.give_back(core);
+            return;
+        }
         let lane = LaneReader::attach(lane, feedback, false);
         let from = self.read_lane(&mut core, writer, reader, lane, ringer);
         self.give_back(core);

@@ -23,7 +23,8 @@ use taut_port_shm::{
 
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
-use crate::pairs::{Pair, Pairs, Stage};
+use crate::outlet::MAX_LANE;
+use crate::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::path::{Reasons, Who};
 
 /// The name of the property that announces the identity of the host.
@@ -37,9 +38,6 @@ pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
 const MAX_CONNECTIONS: usize = 1_024;
 /// Messages handled of one connection before others have their turn.
 const MESSAGES: usize = 64;
-/// The longest memory of a peer that is mapped: what it takes by being looked at where it is not there yet
-/// is charged to who looks.
-const MAX_LANE: u64 = 8 << 30;
 /// The bell's and a feedback's memory.
 pub(crate) const PAGE: usize = 4_096;
 
@@ -153,10 +151,15 @@ impl Neighbour {
         fail::point(Point::Rung);
     }
 
-    pub fn note_feedback(&self, feedback: &Arc<Feedback>) {
+    /// `false`: with those that its readers have left behind it has as many as a neighbour may.
+    pub fn note_feedback(&self, feedback: &Arc<Feedback>) -> bool {
         let mut feedbacks = self.feedbacks.lock();
         feedbacks.retain(|known| known.strong_count() > 0);
-        feedbacks.push(Arc::downgrade(feedback));
+        let has_room = feedbacks.len() < PAIRS;
+        if has_room {
+            feedbacks.push(Arc::downgrade(feedback));
+        }
+        has_room
     }
 }
 
@@ -357,9 +360,14 @@ impl Inner {
             Message::Ring => {}
             Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
-                let Ok(region) = map(lane, MAX_LANE) else { return false };
-                let Some(lane) = Lane::open(region) else { return false };
-                self.on_offer(from, (writer, reader), number, Arc::new(lane));
+                let mapped = map(lane, MAX_LANE).map_err(|why| why.to_string());
+                match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
+                    Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
+                    Err(why) => {
+                        self.neighbours.reasons.note(Who::Participant(writer.prefix), why);
+                        return false;
+                    }
+                }
             }
             Message::Accept { writer, reader, number } => {
                 let Some(feedback) = fds.pop().filter(|_| ours(writer) && is_of(reader)) else {
