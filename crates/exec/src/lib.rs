@@ -22,6 +22,7 @@ mod executor;
 #[cfg(test)]
 mod executor_tests;
 mod frames;
+mod greeting;
 mod hand;
 mod holding;
 mod hooks;

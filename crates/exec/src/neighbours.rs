@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use taut_base::{Guid, GuidPrefix, Result};
+use taut_base::{Guid, GuidPrefix, Result, Time};
 use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
@@ -21,8 +21,10 @@ use taut_port_shm::{
     map,
 };
 
+use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
+use crate::greeting::Complaints;
 use crate::outlet::MAX_LANE;
 use crate::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::path::{Reasons, Who};
@@ -45,12 +47,14 @@ pub(crate) const PAGE: usize = 4_096;
 pub(crate) struct Neighbour {
     id: u64,
     connection: Connection,
-    peer: Peer,
+    pub peer: Peer,
+    /// When it was connected.
+    pub since: Time,
     pub trusted: bool,
     /// The connection has ended. The process may live on, and be heard to end.
     parted: AtomicBool,
     /// Whom this side has connected to.
-    expected: Option<GuidPrefix>,
+    pub expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
     /// What its readers hold of lanes of ours, for when its process has ended.
@@ -71,14 +75,16 @@ pub(crate) struct Own {
     host_id: [u8; 16],
     bell: Memory,
     policy: Policy,
-    directory: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
 }
 
 /// The neighbours of one participant.
 #[derive(Default)]
 pub(crate) struct Neighbours {
     pub own: Option<Own>,
-    known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
+    pub known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
+    /// How many of them have not greeted.
+    pub stranger_count: AtomicUsize,
     /// Pairs of a local writer and a neighbour's reader that wait for its hello.
     wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
     last_id: AtomicU64,
@@ -86,6 +92,7 @@ pub(crate) struct Neighbours {
     pub doubts: AtomicU64,
     /// Why some share no memory, as far as it was seen.
     pub reasons: Reasons,
+    pub complaints: Complaints,
 }
 
 /// Bytes as a property has them.
@@ -139,6 +146,16 @@ impl Neighbour {
 
     fn has_parted(&self) -> bool {
         self.parted.load(Ordering::SeqCst)
+    }
+
+    /// What its readers hold of lanes of ours is nobody's any more.
+    fn abandon(&self) {
+        self.feedbacks.lock().iter().filter_map(Weak::upgrade).for_each(|feedback| feedback.abandon());
+    }
+
+    /// Has it connected and not said hello?
+    pub fn is_stranger(&self) -> bool {
+        self.greeted.get().is_none() && !self.has_parted()
     }
 
     /// Wakes it. Somebody who is not trusted could make the eventfd wait, so that one gets a packet.
@@ -263,10 +280,11 @@ impl Inner {
                 if let Some(who) = expected.map(Who::Participant).or(pid.map(Who::Process)) {
                     self.neighbours.reasons.note(who, why.clone());
                 }
-                return log::warn!("no shared memory with a participant of this host: {why}");
+                return self.neighbours.complain(&why);
             }
         };
-        if self.neighbours.known.lock().len() >= MAX_CONNECTIONS {
+        let is_full = self.neighbours.known.lock().len() >= MAX_CONNECTIONS;
+        if is_full || !self.neighbours.admits_stranger(peer.uid) {
             return self.neighbours.doubt();
         }
         let id = self.neighbours.last_id.fetch_add(1, Ordering::Relaxed) + 1;
@@ -274,6 +292,7 @@ impl Inner {
             id,
             connection,
             peer,
+            since: monotonic_now(),
             trusted: how == Admitted::Trusted,
             parted: AtomicBool::new(false),
             expected,
@@ -295,6 +314,7 @@ impl Inner {
         neighbour.send(&hello, &[own.bell.fd(), waker]);
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
+        self.neighbours.count_strangers();
     }
 
     fn watch_fd(&self, fd: BorrowedFd<'_>, source: u64) -> bool {
@@ -315,7 +335,7 @@ impl Inner {
         }
     }
 
-    fn listen(&self, neighbour: &Arc<Neighbour>) {
+    pub fn listen(&self, neighbour: &Arc<Neighbour>) {
         for _ in 0..MESSAGES {
             if neighbour.has_parted() {
                 return;
@@ -331,7 +351,7 @@ impl Inner {
                 Received::Gone => return self.part(neighbour),
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
-                    log::warn!("no shared memory with a participant of this host: {why}");
+                    self.neighbours.complain(&why.to_string());
                     return self.part(neighbour);
                 }
             }
@@ -345,7 +365,7 @@ impl Inner {
             match accepted {
                 Ok(Some(connection)) => self.admit(connection, None),
                 Ok(None) => return,
-                Err(error) => return log::warn!("no shared memory with a participant of this host: {error}"),
+                Err(error) => return self.neighbours.complain(&error.to_string()),
             }
         }
     }
@@ -417,26 +437,32 @@ impl Inner {
         let (Some(waker), Some(bell)) = (fds.pop(), fds.pop()) else { return false };
         let Ok(waker) = Waker::from_fd(waker) else { return false };
         let bell = map(bell, PAGE as u64).ok().and_then(Bell::new);
-        let Some(bell) = bell.filter(|_| self.neighbours.find(prefix).is_none()) else { return false };
+        let Some(bell) = bell.filter(|_| self.may_greet(from, prefix)) else { return false };
         let greeted = Greeted { prefix, bell: Arc::new(bell), waker };
         if from.greeted.set(greeted).is_err() {
             return false;
         }
+        self.neighbours.count_strangers();
         self.offer_wanted(from, prefix);
         true
     }
 
     /// The connection has ended, whatever became of the process: nothing of it is used any more. Whether
     /// the process has ended too is heard by its pidfd.
-    fn part(&self, neighbour: &Arc<Neighbour>) {
+    pub fn part(&self, neighbour: &Arc<Neighbour>) {
         if neighbour.parted.swap(true, Ordering::SeqCst) {
             return;
         }
+        self.neighbours.count_strangers();
         self.watch.remove(neighbour.connection.fd());
         // A peer that is not told leaves samples to lanes that nobody reads any more.
         neighbour.connection.end();
         for (writer, reader) in neighbour.pairs.take_all() {
             self.leave_lane(writer, reader);
+        }
+        if neighbour.peer.pidfd().is_none() {
+            // Nothing else tells of the end of its process, whose readers would hold their slots for ever.
+            neighbour.abandon();
         }
         if neighbour.peer.pidfd().is_none() || neighbour.name().is_none() {
             self.drop_neighbour(neighbour);
@@ -475,7 +501,7 @@ impl Inner {
     }
 
     fn forget_process(&self, neighbour: &Neighbour) {
-        neighbour.feedbacks.lock().iter().filter_map(Weak::upgrade).for_each(|feedback| feedback.abandon());
+        neighbour.abandon();
         if let Some(prefix) = neighbour.name().filter(|_| neighbour.trusted) {
             self.with(|participant, now| participant.forget_participant(now, prefix));
         }

@@ -20,7 +20,7 @@ use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, local};
 /// No wait is longer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn participant(domain_id: u32) -> Executor {
+pub fn participant(domain_id: u32) -> Executor {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
     let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
     let executor = Executor::start(&config).unwrap();
