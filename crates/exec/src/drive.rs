@@ -97,7 +97,8 @@ impl Inner {
 
     /// Gives the token back and waits for the port, a timer or a kick.
     fn sleep(&self, mut core: MutexGuard<'_, Core>, now: Time, until: Option<Time>) -> Readable {
-        let wake_at = core.next_timeout().min(until.unwrap_or(Time::NEVER));
+        let wake_at =
+            core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look(now));
         self.send(&mut core, TxClass::Discovery);
         let mut busy = core.has_work(TxClass::Discovery) || core.participant.has_news();
         self.holding.fall_asleep(wake_at);
@@ -167,7 +168,7 @@ impl Inner {
     /// token in the end and gives it back, which tells the news. Who has read the clock just before says so.
     fn step(&self, readable: &Readable, just_now: Option<Time>) -> MutexGuard<'_, Core> {
         let mut core = match just_now {
-            _ if readable.has_others() => self.hear_others(readable),
+            _ if readable.has_others() || self.neighbours.has_strangers() => self.hear_others(readable),
             Some(just_now) => self.enter_at(just_now),
             None => self.enter(),
         };
@@ -204,6 +205,9 @@ impl Inner {
     #[cold]
     fn hear_others(&self, readable: &Readable) -> MutexGuard<'_, Core> {
         readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
+        if self.neighbours.has_strangers() {
+            self.end_overdue(monotonic_now());
+        }
         let mut core = self.enter();
         if readable.has(NETWORK) {
             core.hear_network();

@@ -22,6 +22,7 @@ mod executor;
 #[cfg(test)]
 mod executor_tests;
 mod frames;
+mod greeting;
 mod hand;
 mod holding;
 mod hooks;
@@ -37,6 +38,7 @@ mod neighbours_tests;
 mod network;
 mod news;
 mod outlet;
+mod pairs;
 mod path;
 mod payload;
 mod peers;

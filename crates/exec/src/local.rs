@@ -23,6 +23,7 @@ use crate::executor::Inner;
 use crate::jobs::JobClass;
 use crate::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::outlet::Route;
+use crate::pairs::{Pair, Stage};
 use crate::ringer::Ringer;
 
 /// The participants of this process.
@@ -40,37 +41,29 @@ pub(crate) fn find(prefix: GuidPrefix) -> Option<Arc<Inner>> {
     PARTICIPANTS.lock().get(&prefix)?.upgrade()
 }
 
-/// A writer's lane, offered to a reader.
-pub(crate) struct Offer {
+/// A lane of a writer of this process, offered to a reader.
+struct Offer {
     writer: Guid,
     lane: Arc<Lane>,
-    from: From,
+    route: Arc<Route>,
+    ringer: Ringer,
+    index: WriterIndex,
 }
 
-/// Where the writer is.
-enum From {
-    /// In this process.
-    Here { route: Arc<Route>, ringer: Ringer, index: WriterIndex },
-    /// In another one.
-    There(Arc<Neighbour>),
-}
-
-impl Offer {
-    pub fn is_of(&self, neighbour: &Arc<Neighbour>) -> bool {
-        matches!(&self.from, From::There(from) if Arc::ptr_eq(from, neighbour))
-    }
-}
-
-/// Offers that wait for their match. Lower and who matches late stays with UDP; higher and a peer that
-/// offers what never matches takes more memory.
+/// Offers of this process that wait for their match; those of neighbours have a bound of their own
+/// ([`crate::pairs::PAIRS`]). Lower and who matches late stays with UDP, higher takes more memory.
 const OFFERS: usize = 4_096;
+
+/// Why an offer is refused, for counters: there is no memory for a feedback, or the neighbour has too many pairs.
+const NO_MEMORY: u8 = 1;
+const NO_ROOM: u8 = 2;
 
 /// What a participant knows of lanes.
 #[derive(Default)]
 pub(crate) struct Joins {
     /// Where the lanes of its writers lead.
     routes: Mutex<BTreeMap<WriterIndex, Arc<Route>>>,
-    /// Offers to its readers, by writer and reader, that have come before the match.
+    /// Offers of this process to its readers, by writer and reader, that have come before the match.
     offers: Mutex<BTreeMap<(Guid, Guid), Offer>>,
 }
 
@@ -98,6 +91,8 @@ impl Inner {
                     let offer = self.joins.offers.lock().remove(&(writer, reader));
                     if let Some(offer) = offer {
                         self.consider(reader, offer);
+                    } else if let Some(neighbour) = self.neighbours.find(writer.prefix) {
+                        self.accept_there(&neighbour, (writer, reader));
                     }
                 }
                 (false, false) => self.forget(writer, reader),
@@ -147,8 +142,7 @@ impl Inner {
         let Some(index) = self.local_writer(writer) else { return };
         let route = self.joins.route(index);
         let lane = route.lane(self.lane_memory());
-        let from = From::Here { route, ringer: Ringer::of(&me), index };
-        other.consider(reader, Offer { writer, lane, from });
+        other.consider(reader, Offer { writer, lane, route, ringer: Ringer::of(&me), index });
     }
 
     /// Offers what has waited for a neighbour's hello.
@@ -158,62 +152,67 @@ impl Inner {
         }
     }
 
-    /// Forgets such offers that wait for their match.
-    pub fn forget_offers(&self, which: impl Fn(&(Guid, Guid), &Offer) -> bool) {
-        self.joins.offers.lock().retain(|pair, offer| !which(pair, offer));
-    }
-
     /// Offers the lane of a local writer to a neighbour's reader.
     pub fn offer_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid) {
         let Some(index) = self.local_writer(writer) else { return };
         let route = self.joins.route(index);
         let lane = route.lane(self.lane_memory());
         drop(lane);
-        neighbour.note_pair(writer, reader);
+        let Some(number) = neighbour.pairs.offer((writer, reader)) else { return };
         fail::point(Point::BeforeOffer);
-        route.with_memory(|memory| neighbour.send(&Message::Offer { writer, reader }, &[memory.fd()]));
+        let offer = Message::Offer { writer, reader, number };
+        route.with_memory(|memory| neighbour.send(&offer, &[memory.fd()]));
         fail::point(Point::OfferSent);
     }
 
-    /// A neighbour offers the lane of one of its writers.
-    pub fn on_offer(&self, from: &Arc<Neighbour>, writer: Guid, reader: Guid, lane: Arc<Lane>) {
-        self.consider(reader, Offer { writer, lane, from: From::There(Arc::clone(from)) });
+    /// A neighbour offers the lane of one of its writers: it is taken now or when the reader has matched and had its
+    /// history.
+    pub fn on_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: Arc<Lane>) {
+        if !from.pairs.note_offer((writer, reader), number, lane) {
+            self.neighbours.doubt();
+            from.send(&Message::Refuse { writer, reader, reason: NO_ROOM }, &[]);
+            return;
+        }
+        self.accept_there(from, (writer, reader));
     }
 
     /// A neighbour's reader is ready to attach, and this is its feedback.
-    pub fn on_accept(&self, from: &Arc<Neighbour>, writer: Guid, reader: Guid, feedback: Arc<Feedback>) {
+    pub fn on_accept(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, feedback: Feedback) {
+        let feedback = Arc::new(feedback);
         let added = self.peek(|core| {
             let participant = &core.participant;
-            participant.core().local_writer(writer).zip(Ringer::of_neighbour(from)).map(|(index, ringer)| {
-                let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
-                from.note_feedback(&feedback);
-                self.joins.route(index).add(reader, feedback, reliable, vec![ringer]);
-                fail::point(Point::RouteAdded);
-                index
-            })
+            let index = participant.core().local_writer(writer)?;
+            let ringer = Ringer::of_neighbour(from)?;
+            let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
+            let added = from.note_feedback(&feedback)
+                && self.joins.route(index).add(reader, feedback, reliable, vec![ringer]);
+            fail::point(Point::RouteAdded);
+            added.then_some(index)
         });
-        match added {
-            // The pair is no longer matched, or never was: nobody would take the reader away again.
-            Some(index) if !from.has_pair(writer, reader) => self.joins.route(index).remove(reader),
-            Some(index) => {
-                fail::point(Point::BeforeBegin);
-                if !from.send(&Message::Begin { writer, reader }, &[]) {
-                    // It never attaches, and the lane would wait for it: by UDP, then.
-                    self.neighbours.doubt();
-                    self.joins.route(index).remove(reader);
-                }
-                fail::point(Point::BeginSent);
+        let Some(index) = added else {
+            if from.pairs.remove((writer, reader)) {
+                from.send(&Message::End { writer, reader }, &[]);
             }
-            None => {}
+            return;
+        };
+        if !from.pairs.is((writer, reader), |stage| matches!(stage, Stage::Begun)) {
+            // The pair is no longer matched: nobody would take the reader away again.
+            return self.joins.route(index).remove(reader);
         }
+        fail::point(Point::BeforeBegin);
+        if !from.send(&Message::Begin { writer, reader, number }, &[]) {
+            // It never attaches, and the lane would wait for it: by UDP, then.
+            self.neighbours.doubt();
+            self.joins.route(index).remove(reader);
+        }
+        fail::point(Point::BeginSent);
     }
 
     /// The writer's owner looks at the feedback from now on: a local reader attaches.
     pub fn on_begin(
         &self,
         from: &Arc<Neighbour>,
-        writer: Guid,
-        reader: Guid,
+        (writer, reader): Pair,
         lane: Arc<Lane>,
         feedback: Arc<Feedback>,
     ) {
@@ -251,7 +250,6 @@ impl Inner {
 
     /// The pair no longer uses a lane, though it may be matched still.
     pub fn leave_lane(&self, writer: Guid, reader: Guid) {
-        self.joins.offers.lock().remove(&(writer, reader));
         let index = self.with(|participant, now| match participant.core().local_writer(writer) {
             Some(index) => {
                 participant.set_reader_lane(now, index, reader, None);
@@ -291,11 +289,12 @@ impl Inner {
 
     /// A local writer and a reader no longer match.
     fn withdraw(&self, writer: Guid, reader: Guid) {
-        let index = self.local_writer(writer);
-        if let Some(index) = index {
+        // First of all: who is about to add the reader looks after that whether the pair is still there.
+        let neighbour = self.neighbours.end(writer, reader, reader.prefix);
+        if let Some(index) = self.local_writer(writer) {
             self.joins.route(index).remove(reader);
         }
-        if let Some(neighbour) = self.neighbours.end(writer, reader, reader.prefix) {
+        if let Some(neighbour) = neighbour {
             neighbour.send(&Message::End { writer, reader }, &[]);
         }
     }
@@ -312,38 +311,24 @@ impl Inner {
         }
     }
 
-    /// Takes an offer for one of this participant's readers, now or when it has matched and had its history.
+    /// Takes an offer of this process for one of this participant's readers, now or when it has matched and had its
+    /// history.
     fn consider(&self, reader: Guid, offer: Offer) {
-        let core = self.enter();
-        if !core.participant.core().may_read_lane(reader.entity, offer.writer) {
-            let mut offers = self.joins.offers.lock();
-            if offers.len() < OFFERS {
-                offers.insert((offer.writer, reader), offer);
-            }
-            drop(offers);
-            self.give_back(core);
-            return;
+        let mut core = self.enter();
+        if may_read_lane(&mut core, offer.writer, reader) {
+            return self.join_here(core, reader, offer);
         }
-        match offer.from {
-            From::Here { route, ringer, index } => {
-                self.join_here(core, reader, offer.writer, offer.lane, (&route, ringer, index));
-            }
-            From::There(neighbour) => {
-                self.give_back(core);
-                self.accept_there(&neighbour, offer.writer, reader, offer.lane);
-            }
+        let mut offers = self.joins.offers.lock();
+        if offers.len() < OFFERS {
+            offers.insert((offer.writer, reader), offer);
         }
+        drop(offers);
+        self.give_back(core);
     }
 
     /// Joins a writer of this process with a matched reader.
-    fn join_here(
-        &self,
-        mut core: MutexGuard<'_, Core>,
-        reader: Guid,
-        writer: Guid,
-        lane: Arc<Lane>,
-        (route, ringer, index): (&Route, Ringer, WriterIndex),
-    ) {
+    fn join_here(&self, mut core: MutexGuard<'_, Core>, reader: Guid, offer: Offer) {
+        let Offer { writer, lane, route, ringer, index } = offer;
         let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).map(Arc::new);
         let participant = &core.participant;
         let door = participant.core().local_reader(reader).and_then(|index| self.doors.get(index));
@@ -354,7 +339,10 @@ impl Inner {
         let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
         // The writer's owner learns of the reader before that reads.
         let ringers = vec![Ringer::of(&me), Ringer::of_door(&door)];
-        route.add(reader, Arc::clone(&feedback), reliable, ringers);
+        if !route.add(reader, Arc::clone(&feedback), reliable, ringers) {
+            self.give_back(core);
+            return;
+        }
         let lane = LaneReader::attach(lane, feedback, false);
         let from = self.read_lane(&mut core, writer, reader, lane, ringer);
         self.give_back(core);
@@ -373,19 +361,24 @@ impl Inner {
         }
     }
 
-    /// Sends the feedback of a matched reader to the neighbour that offers it a lane.
-    fn accept_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid, lane: Arc<Lane>) {
+    /// Sends the feedback of a reader to the neighbour that has offered it a lane, if it has and the reader may read it.
+    fn accept_there(&self, neighbour: &Arc<Neighbour>, (writer, reader): Pair) {
+        let pair = (writer, reader);
+        let waits = neighbour.pairs.is(pair, |stage| matches!(stage, Stage::Waiting(..)));
+        if !waits || !self.peek(|core| may_read_lane(core, writer, reader)) {
+            return;
+        }
         let memory = Memory::create("feedback", FEEDBACK_LEN)
             .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
         let (Ok(memory), Some(feedback)) = (memory, feedback) else {
-            neighbour.send(&Message::Refuse { writer, reader, reason: 1 }, &[]);
+            neighbour.pairs.remove(pair);
+            neighbour.send(&Message::Refuse { writer, reader, reason: NO_MEMORY }, &[]);
             return;
         };
-        neighbour.note_pair(writer, reader);
-        neighbour.note_attaching(writer, reader, (lane, Arc::new(feedback)));
+        let Some(number) = neighbour.pairs.accept(pair, Arc::new(feedback)) else { return };
         fail::point(Point::BeforeAccept);
-        neighbour.send(&Message::Accept { writer, reader }, &[memory.fd()]);
+        neighbour.send(&Message::Accept { writer, reader, number }, &[memory.fd()]);
         fail::point(Point::AcceptSent);
     }
 
@@ -428,6 +421,10 @@ impl Inner {
             }
         }
     }
+}
+
+fn may_read_lane(core: &mut Core, writer: Guid, reader: Guid) -> bool {
+    core.participant.core().may_read_lane(reader.entity, writer)
 }
 
 fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {

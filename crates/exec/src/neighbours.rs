@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use taut_base::{Guid, GuidPrefix, Result};
+use taut_base::{Guid, GuidPrefix, Result, Time};
 use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
@@ -21,8 +21,12 @@ use taut_port_shm::{
     map,
 };
 
+use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
+use crate::greeting::Complaints;
+use crate::outlet::MAX_LANE;
+use crate::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::path::{Reasons, Who};
 
 /// The name of the property that announces the identity of the host.
@@ -36,36 +40,26 @@ pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
 const MAX_CONNECTIONS: usize = 1_024;
 /// Messages handled of one connection before others have their turn.
 const MESSAGES: usize = 64;
-/// The longest memory of a peer that is mapped: what it takes by being looked at where it is not there yet
-/// is charged to who looks.
-const MAX_LANE: u64 = 8 << 30;
 /// The bell's and a feedback's memory.
 pub(crate) const PAGE: usize = 4_096;
-
-/// A writer and a reader.
-type Pair = (Guid, Guid);
-
-/// What a reader reads, and where it says how far it has come.
-pub(crate) type Attaching = (Arc<Lane>, Arc<Feedback>);
 
 /// Another participant of this host, as far as the connection to it goes.
 pub(crate) struct Neighbour {
     id: u64,
     connection: Connection,
-    peer: Peer,
+    pub peer: Peer,
+    /// When it was connected.
+    pub since: Time,
     pub trusted: bool,
     /// The connection has ended. The process may live on, and be heard to end.
     parted: AtomicBool,
     /// Whom this side has connected to.
-    expected: Option<GuidPrefix>,
+    pub expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
-    /// Readers that are about to attach: the lane they were offered and the feedback they have sent.
-    attaching: Mutex<BTreeMap<Pair, Attaching>>,
     /// What its readers hold of lanes of ours, for when its process has ended.
     feedbacks: Mutex<Vec<Weak<Feedback>>>,
-    /// Pairs that are joined, or about to be: by writer and reader.
-    pairs: Mutex<BTreeSet<Pair>>,
+    pub pairs: Pairs,
 }
 
 struct Greeted {
@@ -81,14 +75,16 @@ pub(crate) struct Own {
     host_id: [u8; 16],
     bell: Memory,
     policy: Policy,
-    directory: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
 }
 
 /// The neighbours of one participant.
 #[derive(Default)]
 pub(crate) struct Neighbours {
     pub own: Option<Own>,
-    known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
+    pub known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
+    /// How many of them have not greeted.
+    pub stranger_count: AtomicUsize,
     /// Pairs of a local writer and a neighbour's reader that wait for its hello.
     wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
     last_id: AtomicU64,
@@ -96,6 +92,7 @@ pub(crate) struct Neighbours {
     pub doubts: AtomicU64,
     /// Why some share no memory, as far as it was seen.
     pub reasons: Reasons,
+    pub complaints: Complaints,
 }
 
 /// Bytes as a property has them.
@@ -151,6 +148,16 @@ impl Neighbour {
         self.parted.load(Ordering::SeqCst)
     }
 
+    /// What its readers hold of lanes of ours is nobody's any more.
+    fn abandon(&self) {
+        self.feedbacks.lock().iter().filter_map(Weak::upgrade).for_each(|feedback| feedback.abandon());
+    }
+
+    /// Has it connected and not said hello?
+    pub fn is_stranger(&self) -> bool {
+        self.greeted.get().is_none() && !self.has_parted()
+    }
+
     /// Wakes it. Somebody who is not trusted could make the eventfd wait, so that one gets a packet.
     pub fn ring(&self) {
         fail::point(Point::BeforeRing);
@@ -161,24 +168,15 @@ impl Neighbour {
         fail::point(Point::Rung);
     }
 
-    pub fn note_attaching(&self, writer: Guid, reader: Guid, attaching: Attaching) {
-        self.attaching.lock().insert((writer, reader), attaching);
-    }
-
-    pub fn note_feedback(&self, feedback: &Arc<Feedback>) {
+    /// `false`: with those that its readers have left behind it has as many as a neighbour may.
+    pub fn note_feedback(&self, feedback: &Arc<Feedback>) -> bool {
         let mut feedbacks = self.feedbacks.lock();
         feedbacks.retain(|known| known.strong_count() > 0);
-        feedbacks.push(Arc::downgrade(feedback));
-    }
-
-    /// Is the pair joined, or about to be?
-    pub fn has_pair(&self, writer: Guid, reader: Guid) -> bool {
-        self.pairs.lock().contains(&(writer, reader))
-    }
-
-    /// Is the pair not yet known here? It is from now on.
-    pub fn note_pair(&self, writer: Guid, reader: Guid) -> bool {
-        self.pairs.lock().insert((writer, reader))
+        let has_room = feedbacks.len() < PAIRS;
+        if has_room {
+            feedbacks.push(Arc::downgrade(feedback));
+        }
+        has_room
     }
 }
 
@@ -238,9 +236,7 @@ impl Neighbours {
         }
         drop(wanted);
         let neighbour = self.find(other)?;
-        neighbour.attaching.lock().remove(&(writer, reader));
-        let joined = neighbour.pairs.lock().remove(&(writer, reader));
-        joined.then_some(neighbour)
+        neighbour.pairs.remove((writer, reader)).then_some(neighbour)
     }
 
     pub fn doubt(&self) {
@@ -284,10 +280,11 @@ impl Inner {
                 if let Some(who) = expected.map(Who::Participant).or(pid.map(Who::Process)) {
                     self.neighbours.reasons.note(who, why.clone());
                 }
-                return log::warn!("no shared memory with a participant of this host: {why}");
+                return self.neighbours.complain(&why);
             }
         };
-        if self.neighbours.known.lock().len() >= MAX_CONNECTIONS {
+        let is_full = self.neighbours.known.lock().len() >= MAX_CONNECTIONS;
+        if is_full || !self.neighbours.admits_stranger(peer.uid) {
             return self.neighbours.doubt();
         }
         let id = self.neighbours.last_id.fetch_add(1, Ordering::Relaxed) + 1;
@@ -295,13 +292,13 @@ impl Inner {
             id,
             connection,
             peer,
+            since: monotonic_now(),
             trusted: how == Admitted::Trusted,
             parted: AtomicBool::new(false),
             expected,
             greeted: OnceLock::new(),
-            attaching: Mutex::default(),
             feedbacks: Mutex::default(),
-            pairs: Mutex::default(),
+            pairs: Pairs::default(),
         });
         let hello = Message::Hello { host_id: own.host_id, prefix: self.prefix };
         let watched = self.watch_fd(neighbour.connection.fd(), FIRST_SOURCE + 2 * id)
@@ -317,6 +314,7 @@ impl Inner {
         neighbour.send(&hello, &[own.bell.fd(), waker]);
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
+        self.neighbours.count_strangers();
     }
 
     fn watch_fd(&self, fd: BorrowedFd<'_>, source: u64) -> bool {
@@ -337,7 +335,7 @@ impl Inner {
         }
     }
 
-    fn listen(&self, neighbour: &Arc<Neighbour>) {
+    pub fn listen(&self, neighbour: &Arc<Neighbour>) {
         for _ in 0..MESSAGES {
             if neighbour.has_parted() {
                 return;
@@ -353,7 +351,7 @@ impl Inner {
                 Received::Gone => return self.part(neighbour),
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
-                    log::warn!("no shared memory with a participant of this host: {why}");
+                    self.neighbours.complain(&why.to_string());
                     return self.part(neighbour);
                 }
             }
@@ -367,7 +365,7 @@ impl Inner {
             match accepted {
                 Ok(Some(connection)) => self.admit(connection, None),
                 Ok(None) => return,
-                Err(error) => return log::warn!("no shared memory with a participant of this host: {error}"),
+                Err(error) => return self.neighbours.complain(&error.to_string()),
             }
         }
     }
@@ -380,40 +378,45 @@ impl Inner {
             Message::Hello { host_id, prefix } => return self.on_hello(from, host_id, prefix, fds),
             // The wake-up itself is all that it is for.
             Message::Ring => {}
-            Message::Offer { writer, reader } => {
+            Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
-                let Ok(region) = map(lane, MAX_LANE) else { return false };
-                let Some(lane) = Lane::open(region) else { return false };
-                self.on_offer(from, writer, reader, Arc::new(lane));
+                let mapped = map(lane, MAX_LANE).map_err(|why| why.to_string());
+                match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
+                    Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
+                    Err(why) => {
+                        self.neighbours.reasons.note(Who::Participant(writer.prefix), why);
+                        return false;
+                    }
+                }
             }
-            Message::Accept { writer, reader } => {
+            Message::Accept { writer, reader, number } => {
                 let Some(feedback) = fds.pop().filter(|_| ours(writer) && is_of(reader)) else {
                     return false;
                 };
-                let Ok(region) = map(feedback, PAGE as u64) else { return false };
-                let Some(feedback) = Feedback::new(region) else { return false };
-                self.on_accept(from, writer, reader, Arc::new(feedback));
+                if from.pairs.begin((writer, reader), number) {
+                    let Ok(region) = map(feedback, PAGE as u64) else { return false };
+                    let Some(feedback) = Feedback::new(region) else { return false };
+                    self.on_accept(from, (writer, reader), number, feedback);
+                }
             }
-            Message::Begin { writer, reader } => {
+            Message::Begin { writer, reader, number } => {
                 if !is_of(writer) || !ours(reader) {
                     return false;
                 }
-                let attaching = from.attaching.lock().remove(&(writer, reader));
-                if let Some((lane, feedback)) = attaching {
-                    self.on_begin(from, writer, reader, lane, feedback);
+                if let Some((lane, feedback)) = from.pairs.attach((writer, reader), number) {
+                    self.on_begin(from, (writer, reader), lane, feedback);
                 }
             }
             Message::Reading { writer, reader, from: number } => {
                 if !ours(writer) || !is_of(reader) {
                     return false;
                 }
-                self.on_reading(writer, reader, number);
+                if from.pairs.is((writer, reader), |stage| matches!(stage, Stage::Begun)) {
+                    self.on_reading(writer, reader, number);
+                }
             }
             Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
-                // An offer that came before its match, or a lane that was about to be read.
-                from.attaching.lock().remove(&(writer, reader));
-                self.forget_offers(|pair, offer| *pair == (writer, reader) && offer.is_of(from));
-                if from.pairs.lock().remove(&(writer, reader)) {
+                if from.pairs.remove((writer, reader)) {
                     self.leave_lane(writer, reader);
                 }
             }
@@ -434,28 +437,32 @@ impl Inner {
         let (Some(waker), Some(bell)) = (fds.pop(), fds.pop()) else { return false };
         let Ok(waker) = Waker::from_fd(waker) else { return false };
         let bell = map(bell, PAGE as u64).ok().and_then(Bell::new);
-        let Some(bell) = bell.filter(|_| self.neighbours.find(prefix).is_none()) else { return false };
+        let Some(bell) = bell.filter(|_| self.may_greet(from, prefix)) else { return false };
         let greeted = Greeted { prefix, bell: Arc::new(bell), waker };
         if from.greeted.set(greeted).is_err() {
             return false;
         }
+        self.neighbours.count_strangers();
         self.offer_wanted(from, prefix);
         true
     }
 
     /// The connection has ended, whatever became of the process: nothing of it is used any more. Whether
     /// the process has ended too is heard by its pidfd.
-    fn part(&self, neighbour: &Arc<Neighbour>) {
+    pub fn part(&self, neighbour: &Arc<Neighbour>) {
         if neighbour.parted.swap(true, Ordering::SeqCst) {
             return;
         }
+        self.neighbours.count_strangers();
         self.watch.remove(neighbour.connection.fd());
         // A peer that is not told leaves samples to lanes that nobody reads any more.
         neighbour.connection.end();
-        self.forget_offers(|_, offer| offer.is_of(neighbour));
-        let pairs = std::mem::take(&mut *neighbour.pairs.lock());
-        for (writer, reader) in pairs {
+        for (writer, reader) in neighbour.pairs.take_all() {
             self.leave_lane(writer, reader);
+        }
+        if neighbour.peer.pidfd().is_none() {
+            // Nothing else tells of the end of its process, whose readers would hold their slots for ever.
+            neighbour.abandon();
         }
         if neighbour.peer.pidfd().is_none() || neighbour.name().is_none() {
             self.drop_neighbour(neighbour);
@@ -494,7 +501,7 @@ impl Inner {
     }
 
     fn forget_process(&self, neighbour: &Neighbour) {
-        neighbour.feedbacks.lock().iter().filter_map(Weak::upgrade).for_each(|feedback| feedback.abandon());
+        neighbour.abandon();
         if let Some(prefix) = neighbour.name().filter(|_| neighbour.trusted) {
             self.with(|participant, now| participant.forget_participant(now, prefix));
         }

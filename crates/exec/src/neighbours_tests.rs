@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use taut_base::{Guid, Time};
 use taut_dcps::{Endpoint, TypeSupport};
-use taut_port_shm::Message;
+use taut_mem::lane::FEEDBACK_LEN;
+use taut_port_shm::{Memory, Message};
 use taut_qos::{
     DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, SubscriberQos,
     TopicQos,
@@ -13,12 +14,13 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::monotonic_now;
 use crate::executor_tests::{call, take};
+use crate::pairs::Stage;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, local};
 
 /// No wait is longer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn participant(domain_id: u32) -> Executor {
+pub fn participant(domain_id: u32) -> Executor {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
     let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
     let executor = Executor::start(&config).unwrap();
@@ -102,7 +104,8 @@ fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
     let (writer, reader) = pair.guids();
     pair.drive("the offer is accepted", |pair| {
         let neighbour = pair.far.inner.neighbours.find(pair.near.inner.prefix);
-        neighbour.is_some_and(|one| one.has_pair(writer, reader))
+        let is_accepted = |stage: &Stage| matches!(stage, Stage::Accepted(..));
+        neighbour.is_some_and(|one| one.pairs.is((writer, reader), is_accepted))
     });
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
     while neighbour.send(&Message::Ring, &[]) {}
@@ -132,7 +135,7 @@ fn who_breaks_off_a_connection_tells_the_other_end() {
     });
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
     // The writer is not the reader's to begin with.
-    assert!(neighbour.send(&Message::Begin { writer: reader, reader: writer }, &[]));
+    assert!(neighbour.send(&Message::Begin { writer: reader, reader: writer, number: 1 }, &[]));
     pair.drive("it has no more of this one", |pair| {
         pair.far.inner.neighbours.find(pair.near.inner.prefix).is_none()
     });
@@ -146,4 +149,30 @@ fn who_breaks_off_a_connection_tells_the_other_end() {
     });
     // The first were written before the two had matched.
     assert_eq!(taken, Vec::from_iter(taken[0]..all));
+}
+
+#[test]
+fn what_was_accepted_is_not_accepted_again() {
+    /// More than the lane holds: a feedback that is not the reader's own never says that any of them was read.
+    const SAMPLES: u32 = 700;
+    let mut pair = Pair::new(97);
+    let (writer, reader) = pair.guids();
+    let (mut taken, mut written) = (Vec::new(), 0);
+    pair.drive("the lane is enough", |pair| {
+        pair.write(written).unwrap();
+        written += 1;
+        taken.extend(take(&pair.far, pair.reader));
+        pair.outlet.has_readers() && pair.outlet.is_direct()
+    });
+    let neighbour = pair.far.inner.neighbours.find(pair.near.inner.prefix).unwrap();
+    let memory = Memory::create("feedback", FEEDBACK_LEN).unwrap();
+    assert!(neighbour.send(&Message::Accept { writer, reader, number: 1 }, &[memory.fd()]));
+    let all = written + SAMPLES;
+    pair.drive("all samples have come", |pair| {
+        pair.write(written).unwrap();
+        written += 1;
+        taken.extend(take(&pair.far, pair.reader));
+        assert!(pair.outlet.is_direct(), "the lane is no longer enough after {} samples", taken.len());
+        written == all
+    });
 }

@@ -11,7 +11,7 @@ use taut_base::{Error, Guid, Result, SequenceNumber, Timestamp};
 use taut_dcps::{Write, cell};
 use taut_lock::Mutex;
 use taut_mem::Region;
-use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, Peer, Slot};
+use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, MAX_CELLS, Peer, Slot};
 use taut_port_shm::Memory;
 use taut_qos::{DataWriterQos, History};
 use taut_rtps::{Link, WriterIndex};
@@ -33,6 +33,15 @@ const CELLS: usize = 512;
 const ARENA: usize = 1 << 30;
 /// The same where there is no shared memory.
 const HEAP_ARENA: usize = 64 << 20;
+
+/// The longest memory of another process that is read as a lane: none that this version makes is longer. What it takes
+/// by being looked at where it is not there yet is charged to who looks.
+pub(crate) const MAX_LANE: u64 = Lane::size(MAX_CELLS, ARENA) as u64;
+
+/// Readers that have gone and still hold samples of a lane; with so many it takes no new ones, whose samples go through
+/// the protocol. Each claim of a slot looks through what they hold: higher and who joins and leaves again and again
+/// slows writes, lower and readers that keep samples for long are in the way of others.
+const LEFT: usize = 64;
 
 /// From how many bytes on memory that is taken at once is to be huge pages: one of them.
 const HUGE: usize = 2 << 20;
@@ -70,6 +79,8 @@ struct Ends {
     /// Made, and not yet with the writer's owner. It takes 7 kB: most writers have none.
     writer: Option<Box<LaneWriter>>,
     readers: Vec<(Guid, Peer, Vec<Ringer>)>,
+    /// [`LaneWriter::left`], when the writer's owner last looked.
+    left: usize,
 }
 
 impl Route {
@@ -108,11 +119,17 @@ impl Route {
         self.ends.lock().memory.as_ref().is_some_and(call)
     }
 
-    pub fn add(&self, reader: Guid, feedback: Arc<Feedback>, reliable: bool, ringers: Vec<Ringer>) {
+    /// `false`: too many have left that still hold samples ([`LEFT`]).
+    pub fn add(&self, reader: Guid, feedback: Arc<Feedback>, reliable: bool, ringers: Vec<Ringer>) -> bool {
         let mut ends = self.ends.lock();
-        ends.readers.retain(|(known, ..)| *known != reader);
-        ends.readers.push((reader, Peer { feedback, reliable }, ringers));
+        // In any case: the writer's owner looks who of them still does.
         self.version.fetch_add(1, Ordering::SeqCst);
+        let takes = ends.left < LEFT;
+        ends.readers.retain(|(known, ..)| *known != reader);
+        if takes {
+            ends.readers.push((reader, Peer { feedback, reliable }, ringers));
+        }
+        takes
     }
 
     /// Is this reader of the lane in this process? `None` if it is no reader of it.
@@ -234,6 +251,7 @@ impl Outlet {
         }
         if let Some(lane) = &mut self.lane {
             lane.set_peers(ends.readers.iter().map(|(_, peer, _)| peer.clone()).collect());
+            ends.left = lane.left();
         }
     }
 
@@ -398,5 +416,30 @@ impl Outlet {
                 ringer.ring();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_base::{EntityId, GuidPrefix};
+    use taut_mem::lane::FEEDBACK_LEN;
+
+    use super::*;
+
+    #[test]
+    fn a_lane_that_too_many_have_left_with_samples_takes_no_more() {
+        let route = Route::default();
+        let add = || {
+            let reader = Guid::new(GuidPrefix([4; 12]), EntityId::user(1, false, false));
+            let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap();
+            route.add(reader, Arc::new(feedback), true, Vec::new())
+        };
+        assert!(add());
+        route.ends.lock().left = LEFT;
+        let before = route.version.load(Ordering::SeqCst);
+        assert!(!add() && route.ends.lock().readers.is_empty());
+        assert!(route.version.load(Ordering::SeqCst) > before, "the writer's owner looks again");
+        route.ends.lock().left = LEFT - 1;
+        assert!(add());
     }
 }

@@ -16,6 +16,7 @@
 //!   socket open.
 //! * **Both ends look who the other is** ([`Policy`]) before they look at anything it sends: an abstract
 //!   socket name can be taken by any user of the host.
+//!   Whether it listens under the name that it greets by is for the caller to ask ([`Peer::is`]).
 //! * **Any doubt is a reason, never an error up the stack**: [`Refusal`], [`Hostile`], [`NotAdmitted`]. The
 //!   caller counts it and goes on by UDP.
 //!

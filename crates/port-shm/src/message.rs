@@ -7,16 +7,18 @@
 //! | kind | message | fields | descriptors |
 //! |---|---|---|---|
 //! | 1 | Hello | host id 16, GUID prefix 12 | bell, eventfd |
-//! | 2 | Offer | writer 16, reader 16 | lane |
-//! | 3 | Accept | writer 16, reader 16 | feedback |
+//! | 2 | Offer | writer 16, reader 16, number 8 | lane |
+//! | 3 | Accept | writer 16, reader 16, number 8 | feedback |
 //! | 4 | Refuse | writer 16, reader 16, reason 1 | |
 //! | 5 | End | writer 16, reader 16 | |
 //! | 6 | Ring | | |
-//! | 7 | Begin | writer 16, reader 16 | |
-//! | 8 | Reading | writer 16, reader 16, number 8 | |
+//! | 7 | Begin | writer 16, reader 16, number 8 | |
+//! | 8 | Reading | writer 16, reader 16, sample 8 | |
 //!
 //! A pair is joined by Offer, Accept, Begin, Reading: the reader attaches only when the writer's owner will
 //! look at its feedback, and the writer's protocol leaves samples to the lane only when the reader reads it.
+//! Each offer of a connection has another number, which its Accept and its Begin repeat: a pair may part and
+//! match again while an answer is on its way, which then counts for nothing.
 
 use std::fmt;
 
@@ -24,7 +26,7 @@ use taut_base::{Guid, GuidPrefix};
 
 /// Of this layout. Both ends must have the same: a host whose programs are of two versions uses UDP
 /// between them.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 /// The longest message.
 pub(crate) const MAX_LEN: usize = 2 + 16 + 16 + 8;
 
@@ -44,6 +46,8 @@ pub enum Message {
         writer: Guid,
         /// The matched reader.
         reader: Guid,
+        /// Of the offer.
+        number: u64,
     },
     /// From the reader's side: this is its feedback.
     Accept {
@@ -51,6 +55,8 @@ pub enum Message {
         writer: Guid,
         /// The matched reader.
         reader: Guid,
+        /// Of the offer.
+        number: u64,
     },
     /// From the writer's side: its owner looks at the feedback from its next write on.
     Begin {
@@ -58,6 +64,8 @@ pub enum Message {
         writer: Guid,
         /// The matched reader.
         reader: Guid,
+        /// Of the offer.
+        number: u64,
     },
     /// From the reader's side: it is attached.
     Reading {
@@ -135,14 +143,14 @@ impl Message {
                 out.put(host_id);
                 out.put(&prefix.0);
             }
-            Message::Offer { writer, reader }
-            | Message::Accept { writer, reader }
-            | Message::Begin { writer, reader }
-            | Message::End { writer, reader } => out.pair(writer, reader),
-            Message::Reading { writer, reader, from } => {
+            Message::Offer { writer, reader, number }
+            | Message::Accept { writer, reader, number }
+            | Message::Begin { writer, reader, number }
+            | Message::Reading { writer, reader, from: number } => {
                 out.pair(writer, reader);
-                out.put(&from.to_le_bytes());
+                out.put(&number.to_le_bytes());
             }
+            Message::End { writer, reader } => out.pair(writer, reader),
             Message::Refuse { writer, reader, reason } => {
                 out.pair(writer, reader);
                 out.put(&[*reason]);
@@ -162,13 +170,13 @@ impl Message {
         let [kind] = fields.take().ok_or(short)?;
         let message = match kind {
             1 => fields.hello(),
-            2 => fields.pair().map(|(writer, reader)| Message::Offer { writer, reader }),
-            3 => fields.pair().map(|(writer, reader)| Message::Accept { writer, reader }),
+            2 => fields.numbered(|writer, reader, number| Message::Offer { writer, reader, number }),
+            3 => fields.numbered(|writer, reader, number| Message::Accept { writer, reader, number }),
             4 => fields.refuse(),
             5 => fields.pair().map(|(writer, reader)| Message::End { writer, reader }),
             6 => Some(Message::Ring),
-            7 => fields.pair().map(|(writer, reader)| Message::Begin { writer, reader }),
-            8 => fields.reading(),
+            7 => fields.numbered(|writer, reader, number| Message::Begin { writer, reader, number }),
+            8 => fields.numbered(|writer, reader, from| Message::Reading { writer, reader, from }),
             other => return Err(Malformed::Kind(other)),
         };
         message.filter(|_| fields.0.is_empty()).ok_or(short)
@@ -211,9 +219,9 @@ impl Fields<'_> {
         Some(Message::Hello { host_id: self.take()?, prefix: GuidPrefix(self.take()?) })
     }
 
-    fn reading(&mut self) -> Option<Message> {
+    fn numbered(&mut self, message: impl FnOnce(Guid, Guid, u64) -> Message) -> Option<Message> {
         let (writer, reader) = self.pair()?;
-        Some(Message::Reading { writer, reader, from: u64::from_le_bytes(self.take()?) })
+        Some(message(writer, reader, u64::from_le_bytes(self.take()?)))
     }
 
     fn refuse(&mut self) -> Option<Message> {
@@ -245,13 +253,13 @@ mod tests {
         let reader = Guid::new(GuidPrefix([3; 12]), EntityId::user(4, false, false));
         [
             Message::Hello { host_id: [9; 16], prefix: GuidPrefix([7; 12]) },
-            Message::Offer { writer, reader },
+            Message::Offer { writer, reader, number: 3 },
             Message::Reading { writer, reader, from: 0x0102_0304_0506_0708 },
             Message::Refuse { writer, reader, reason: 5 },
             Message::End { writer, reader },
             Message::Ring,
-            Message::Accept { writer, reader },
-            Message::Begin { writer, reader },
+            Message::Accept { writer, reader, number: u64::MAX },
+            Message::Begin { writer, reader, number: 0 },
         ]
     }
 

@@ -84,6 +84,11 @@ impl Peer {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
+    /// Is it the same process of the same user, as far as this process-id namespace can tell?
+    pub fn is(&self, other: &Peer) -> bool {
+        (self.pid, self.uid) == (other.pid, other.uid)
+    }
+
     /// Had the process ended when it was looked at? Then it has no [`Peer::pidfd`].
     pub fn has_ended(&self) -> bool {
         self.ended
@@ -135,6 +140,15 @@ mod tests {
 
     fn peer(uid: u32, gid: u32, groups: &[u32]) -> Peer {
         Peer { pid: Some(7), uid, gid, groups: groups.to_vec(), pidfd: None, ended: false }
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_number_and_its_user() {
+        let nameless = |uid| Peer { pid: None, ..peer(uid, 1, &[]) };
+        assert!(peer(5, 1, &[]).is(&peer(5, 2, &[])));
+        assert!(!peer(5, 1, &[]).is(&peer(6, 1, &[])) && !peer(5, 1, &[]).is(&nameless(5)));
+        assert!(!peer(5, 1, &[]).is(&Peer { pid: Some(8), ..peer(5, 1, &[]) }));
+        assert!(nameless(5).is(&nameless(5)) && !nameless(5).is(&nameless(6)));
     }
 
     #[test]

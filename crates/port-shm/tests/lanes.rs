@@ -45,9 +45,9 @@ fn writer() -> (Memory, LaneWriter) {
 /// The writer's side: offers the lane, and waits for the reader's feedback.
 fn offer(connection: &Connection, memory: &Memory, writer: &mut LaneWriter) {
     let (of, to) = pair();
-    connection.send(&Message::Offer { writer: of, reader: to }, &[memory.fd()]).unwrap();
+    connection.send(&Message::Offer { writer: of, reader: to, number: 1 }, &[memory.fd()]).unwrap();
     let (message, fds) = await_message(connection);
-    assert_eq!(message, Message::Accept { writer: of, reader: to });
+    assert_eq!(message, Message::Accept { writer: of, reader: to, number: 1 });
     let feedback = map(fds.into_iter().next().unwrap(), FEEDBACK_LEN as u64).unwrap();
     let feedback = Arc::new(Feedback::new(feedback).unwrap());
     writer.set_peers(vec![Peer { feedback, reliable: true }]);
@@ -56,14 +56,14 @@ fn offer(connection: &Connection, memory: &Memory, writer: &mut LaneWriter) {
 /// The reader's side: attaches to the lane that it is offered.
 fn attach(connection: &Connection) -> LaneReader {
     let (message, fds) = await_message(connection);
-    let Message::Offer { writer, reader } = message else { panic!("no offer: {message:?}") };
+    let Message::Offer { writer, reader, number } = message else { panic!("no offer: {message:?}") };
     let region = map(fds.into_iter().next().unwrap(), MAX_LEN).unwrap();
     let lane = Arc::new(Lane::open(region).expect("there is a lane"));
     let memory = Memory::create("feedback", FEEDBACK_LEN).unwrap();
     memory.commit(0, FEEDBACK_LEN).unwrap();
     let feedback = Arc::new(Feedback::new(memory.region()).unwrap());
     let attached = LaneReader::attach(lane, feedback, false);
-    connection.send(&Message::Accept { writer, reader }, &[memory.fd()]).unwrap();
+    connection.send(&Message::Accept { writer, reader, number }, &[memory.fd()]).unwrap();
     attached
 }
 

@@ -29,6 +29,8 @@ mod reader;
 mod tests;
 mod writer;
 
+use std::fmt;
+
 use crate::region::{PAGE, Region, WORD};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -81,6 +83,22 @@ const AT_WAITING: usize = 16;
 /// Line 3 changes once.
 const AT_CLOSED: usize = 24;
 
+/// The most cells of a lane that is read. *Source*: 128 times what the executor's writers have, which looked through to
+/// the end are 8 MiB of stamps apart, some milliseconds. Higher and a writer that lies keeps its readers looking for
+/// as long as it has cells, lower leaves less room for writers to come.
+pub const MAX_CELLS: usize = 65_536;
+
+/// Why memory of another process is no lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotALane {
+    /// It does not begin as a lane of this layout.
+    Layout,
+    /// It says to have so many cells: no power of two, or more than [`MAX_CELLS`].
+    Cells(u64),
+    /// It is shorter than its cells.
+    Short,
+}
+
 /// One lane's memory, as any side sees it.
 pub struct Lane {
     region: Region,
@@ -90,11 +108,11 @@ pub struct Lane {
 
 impl Lane {
     /// Bytes that a lane of so many cells and an arena of so many bytes takes.
-    pub fn size(cells: usize, arena: usize) -> usize {
+    pub const fn size(cells: usize, arena: usize) -> usize {
         Lane::arena_start(cells) + arena
     }
 
-    fn arena_start(cells: usize) -> usize {
+    const fn arena_start(cells: usize) -> usize {
         ((HEADER + cells * CELL) * WORD).next_multiple_of(PAGE)
     }
 
@@ -107,14 +125,20 @@ impl Lane {
         lane
     }
 
-    /// Finds the lane that another process has laid. `None` if there is none, or its cells do not fit.
-    pub fn open(region: Region) -> Option<Lane> {
-        let header = region.words(0, HEADER)?;
-        let magic = header.get(AT_MAGIC)?.load(Ordering::Acquire);
-        let cells = header.get(AT_CELLS)?.load(Ordering::Relaxed);
-        let count = usize::try_from(cells).ok().filter(|cells| cells.is_power_of_two())?;
-        let fits = count <= region.len() / (CELL * WORD) && Lane::size(count, 0) <= region.len();
-        (magic == MAGIC && fits).then_some(Lane { region, cells })
+    /// Finds the lane that another process has laid.
+    ///
+    /// *Errors*: [`NotALane`].
+    pub fn open(region: Region) -> Result<Lane, NotALane> {
+        let header = region.words(0, HEADER).ok_or(NotALane::Layout)?;
+        if header[AT_MAGIC].load(Ordering::Acquire) != MAGIC {
+            return Err(NotALane::Layout);
+        }
+        let cells = header[AT_CELLS].load(Ordering::Relaxed);
+        if !cells.is_power_of_two() || cells > MAX_CELLS as u64 {
+            return Err(NotALane::Cells(cells));
+        }
+        let fits = Lane::size(cells as usize, 0) <= region.len();
+        fits.then_some(Lane { region, cells }).ok_or(NotALane::Short)
     }
 
     /// How many samples it holds.
@@ -154,6 +178,20 @@ impl Lane {
         &self.cell(position)[STAMP]
     }
 }
+
+impl fmt::Display for NotALane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotALane::Layout => f.write_str("the memory is no lane of this layout"),
+            NotALane::Cells(cells) => {
+                write!(f, "a lane of {cells} cells: a power of two up to {MAX_CELLS} is read")
+            }
+            NotALane::Short => f.write_str("a lane that is shorter than its cells"),
+        }
+    }
+}
+
+impl std::error::Error for NotALane {}
 
 /// The stamp of a position whose sample is there. [C]
 fn ready(position: u64) -> u64 {

@@ -386,15 +386,42 @@ fn only_a_whole_lane_is_opened() {
         Lane::open(region).map(|lane| lane.cells())
     };
     let size = Lane::size(8, 0);
-    assert_eq!(laid(size, &[(AT_MAGIC, MAGIC), (AT_CELLS, 8)]), Some(8));
-    assert_eq!(laid(size, &[(AT_MAGIC, MAGIC + 1), (AT_CELLS, 8)]), None);
-    assert_eq!(laid(size, &[(AT_CELLS, 8)]), None);
-    assert_eq!(laid(size - 1, &[(AT_MAGIC, MAGIC), (AT_CELLS, 32)]), None);
-    for cells in [0, 7, 9, 64, 1 << 32, 1 << 63, u64::MAX] {
-        assert_eq!(laid(size, &[(AT_MAGIC, MAGIC), (AT_CELLS, cells)]), None, "{cells}");
+    let of_cells = |len, cells| laid(len, &[(AT_MAGIC, MAGIC), (AT_CELLS, cells)]);
+    assert_eq!(of_cells(size, 8), Ok(8));
+    assert_eq!(laid(size, &[(AT_MAGIC, MAGIC + 1), (AT_CELLS, 8)]), Err(NotALane::Layout));
+    assert_eq!(laid(size, &[(AT_CELLS, 8)]), Err(NotALane::Layout));
+    assert_eq!(of_cells(size - 1, 32), Err(NotALane::Short));
+    assert_eq!(of_cells(size, 64), Err(NotALane::Short));
+    for cells in [0, 7, 9, 1 << 32, 1 << 63, u64::MAX] {
+        assert_eq!(of_cells(size, cells), Err(NotALane::Cells(cells)));
     }
-    assert!(Lane::open(Region::heap(8)).is_none() && Lane::open(Region::heap(0)).is_none());
+    for len in [0, 8] {
+        assert_eq!(Lane::open(Region::heap(len)).err(), Some(NotALane::Layout));
+    }
     assert!(Feedback::new(Region::heap(FEEDBACK_LEN - 1)).is_none() && Bell::new(Region::heap(7)).is_none());
+}
+
+#[test]
+fn a_lane_of_more_cells_than_anybody_looks_through_is_not_read() {
+    let open = |cells: usize| {
+        let lane = Lane::create(Region::heap(Lane::size(cells, 0)), cells);
+        Lane::open(lane.region).map(|lane| lane.cells())
+    };
+    assert_eq!(open(MAX_CELLS), Ok(MAX_CELLS as u64));
+    assert_eq!(open(2 * MAX_CELLS), Err(NotALane::Cells(2 * MAX_CELLS as u64)));
+}
+
+#[test]
+fn who_has_left_with_samples_counts_until_they_are_dropped() {
+    let mut writer = writer(8, 1 << 16);
+    let (mut reader, _) = reader(&mut writer, true);
+    assert!(push_small(&mut writer, 1, SMALL));
+    let (_, kept, _) = take(&mut reader);
+    writer.set_peers(Vec::new());
+    assert_eq!(writer.left(), 1);
+    drop(kept);
+    writer.set_peers(Vec::new());
+    assert_eq!(writer.left(), 0);
 }
 
 /// The words of a writer that is mad: some at random, some nearly right.

@@ -64,6 +64,12 @@ impl LaneWriter {
         self.limit = self.head;
     }
 
+    /// How many readers have gone that held samples when [`LaneWriter::set_peers`] last looked. Each claim looks through
+    /// what they hold.
+    pub fn left(&self) -> usize {
+        self.left.len()
+    }
+
     /// Would a push find a cell that every reliable reader has read? *Cost*: one comparison mostly.
     #[inline]
     pub fn has_room(&mut self) -> bool {

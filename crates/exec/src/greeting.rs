@@ -1,0 +1,210 @@
+//! How a connection to a participant of this host begins: who may greet as whom, and until when.
+//!
+//! A connection takes descriptors of this process before it is known which participant it is of. So there are few
+//! that have not greeted, they end after a while, and what they cause in the log is told at a rate that nobody can
+//! drive. The clock is the driver's, which looks here between two steps, without the token.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use taut_base::{Duration, GuidPrefix, Time};
+use taut_lock::Mutex;
+use taut_port_shm::{Connection, Peer};
+
+use crate::clock::monotonic_now;
+use crate::executor::Inner;
+use crate::neighbours::{Neighbour, Neighbours};
+
+/// How long a connection may go without a greeting. Three leases of the default: discovery has forgotten by then who is
+/// not driven. Lower ends those of participants that are only slow, higher keeps the descriptors of who never greets.
+const GREETING: Duration = Duration::from_secs(30);
+
+/// Connections of one user that have not greeted; one more is turned away. As many as the kernel keeps for the listener
+/// before they are accepted. Lower and participants that start together share no memory, higher and one user takes more
+/// of the places of all.
+const STRANGERS: usize = 128;
+
+/// Lines of the log in one [`WINDOW`]; others are counted. More and who connects again and again fills the disk, fewer
+/// and what explains a failure is missing.
+const LINES: u32 = 20;
+/// How long until there is room for as many lines again.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// How much was told of neighbours of late.
+#[derive(Default)]
+pub(crate) struct Complaints(Mutex<Window>);
+
+struct Window {
+    end: Time,
+    lines: u32,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window { end: Time(i64::MIN), lines: 0 }
+    }
+}
+
+impl Complaints {
+    /// May a line be told? If so, how many before it were not.
+    fn admit(&self, now: Time) -> Option<u32> {
+        let mut window = self.0.lock();
+        let mut untold = 0;
+        if now >= window.end {
+            untold = window.lines.saturating_sub(LINES);
+            *window = Window { end: now + WINDOW, lines: 0 };
+        }
+        window.lines = window.lines.saturating_add(1);
+        (window.lines <= LINES).then_some(untold)
+    }
+}
+
+impl Neighbours {
+    /// Tells the log why memory is not shared.
+    pub fn complain(&self, why: &str) {
+        let Some(untold) = self.complaints.admit(monotonic_now()) else { return };
+        if untold > 0 {
+            log::warn!("{untold} lines on participants of this host were left out");
+        }
+        log::warn!("no shared memory with a participant of this host: {why}");
+    }
+
+    /// Has this user room for one more connection that has not greeted?
+    pub fn admits_stranger(&self, uid: u32) -> bool {
+        self.strangers().iter().filter(|one| one.peer.uid == uid).count() < STRANGERS
+    }
+
+    /// When the driver is to look at those that have not greeted. *Cost*: one load.
+    pub fn next_look(&self, now: Time) -> Time {
+        if self.has_strangers() { now + GREETING } else { Time::NEVER }
+    }
+
+    /// Is any connection yet to greet? *Cost*: one load.
+    #[inline]
+    pub fn has_strangers(&self) -> bool {
+        self.stranger_count.load(Ordering::Relaxed) > 0
+    }
+
+    /// A connection has come, greeted or ended.
+    pub fn count_strangers(&self) {
+        self.stranger_count.store(self.strangers().len(), Ordering::Relaxed);
+    }
+
+    fn strangers(&self) -> Vec<Arc<Neighbour>> {
+        self.known.lock().values().filter(|one| one.is_stranger()).cloned().collect()
+    }
+}
+
+impl Inner {
+    /// Ends the connections that should have greeted before now. Called without the token.
+    pub fn end_overdue(&self, now: Time) {
+        for stranger in self.neighbours.strangers() {
+            if now.since(stranger.since) >= GREETING {
+                self.neighbours.doubt();
+                self.neighbours.complain("it has connected and not said hello");
+                self.part(&stranger);
+            }
+        }
+    }
+
+    /// May it greet as this participant? Whom we have connected to has the name that we looked for. Who has connected
+    /// to us has a lower one, as those connect; and one of another user must listen under that name, too, which it
+    /// alone can while its participant lives.
+    pub fn may_greet(&self, from: &Neighbour, prefix: GuidPrefix) -> bool {
+        let is_its_own = match from.expected {
+            Some(expected) => prefix == expected,
+            None => prefix < self.prefix && (from.trusted || self.listens_as(&from.peer, prefix)),
+        };
+        is_its_own && self.neighbours.find(prefix).is_none()
+    }
+
+    /// Does this process listen under the name of the participant? Who does sees a connection that ends at once.
+    fn listens_as(&self, peer: &Peer, prefix: GuidPrefix) -> bool {
+        let Some(own) = &self.neighbours.own else { return false };
+        let connection = Connection::connect(prefix, own.directory.as_deref()).ok();
+        connection.and_then(|connection| connection.peer().ok()).is_some_and(|listener| listener.is(peer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_port_shm::{Memory, Message, Received, Waker, host_id};
+
+    use super::*;
+    use crate::neighbours::{FIRST_SOURCE, PAGE};
+    use crate::neighbours_tests::participant;
+
+    /// Below the prefixes of all participants, which begin with their vendor.
+    const LOW: GuidPrefix = GuidPrefix([0; 12]);
+    const HIGH: GuidPrefix = GuidPrefix([0xff; 12]);
+
+    fn connect(inner: &Inner) -> Connection {
+        let connection = Connection::connect(inner.prefix, None).unwrap();
+        inner.hear(FIRST_SOURCE);
+        connection
+    }
+
+    /// Greets, and has it heard.
+    fn greet(inner: &Inner, connection: &Connection, prefix: GuidPrefix) {
+        let (bell, waker) = (Memory::create("bell", PAGE).unwrap(), Waker::new().unwrap());
+        let hello = Message::Hello { host_id: host_id().unwrap(), prefix };
+        connection.send(&hello, &[bell.fd(), waker.fd()]).unwrap();
+        inner.neighbours.strangers().iter().for_each(|stranger| inner.listen(stranger));
+    }
+
+    /// Has the other side ended it?
+    fn is_ended(connection: &Connection) -> bool {
+        std::iter::from_fn(|| Some(connection.receive()))
+            .find(|received| !matches!(received, Received::Message(..)))
+            .is_some_and(|last| matches!(last, Received::Gone))
+    }
+
+    #[test]
+    fn only_lower_participants_greet_and_each_once() {
+        let executor = participant(98);
+        let inner = &executor.inner;
+        let high = connect(inner);
+        greet(inner, &high, HIGH);
+        assert!(is_ended(&high) && inner.neighbours.find(HIGH).is_none());
+        let (first, second) = (connect(inner), connect(inner));
+        greet(inner, &first, LOW);
+        greet(inner, &second, LOW);
+        assert!(!is_ended(&first) && is_ended(&second), "it is connected already");
+    }
+
+    #[test]
+    fn who_listens_under_a_name_is_who_may_have_it() {
+        let executor = participant(99);
+        let inner = &executor.inner;
+        let mut peer = connect(inner).peer().unwrap();
+        assert!(inner.listens_as(&peer, inner.prefix));
+        assert!(!inner.listens_as(&peer, LOW), "nobody listens");
+        peer.pid = Some(1);
+        assert!(!inner.listens_as(&peer, inner.prefix), "another process does");
+    }
+
+    #[test]
+    fn who_does_not_greet_is_one_of_few_and_not_for_long() {
+        let executor = participant(100);
+        let inner = &executor.inner;
+        let all: Vec<Connection> = (0..STRANGERS).map(|_| connect(inner)).collect();
+        assert!(is_ended(&connect(inner)), "one more is turned away");
+        greet(inner, &all[0], LOW);
+        let late = connect(inner);
+        let now = monotonic_now();
+        inner.end_overdue(now);
+        assert!(inner.neighbours.has_strangers() && !is_ended(&late), "there is time");
+        inner.end_overdue(now + GREETING);
+        assert!(all[1..].iter().chain([&late]).all(is_ended) && !inner.neighbours.has_strangers());
+        assert!(!is_ended(&all[0]) && inner.neighbours.find(LOW).is_some(), "it has greeted");
+    }
+
+    #[test]
+    fn lines_have_a_limit_and_are_counted_beyond_it() {
+        let (complaints, now) = (Complaints::default(), Time(0));
+        let told = (0..100).filter(|_| complaints.admit(now).is_some()).count();
+        assert_eq!(told, LINES as usize);
+        assert_eq!(complaints.admit(now + WINDOW), Some(100 - LINES));
+        assert_eq!(complaints.admit(now + WINDOW), Some(0));
+    }
+}
