@@ -5,8 +5,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use taut_port_xdp::netd::{Connection, Granted, Layout, Message, Peer, UdpEnd, udp_end};
+use taut_port_xdp::netd::{Connection, Granted, Layout, Message, Peer, UdpSocket, pass_rights, udp_socket};
 use taut_xdp::{Error, Handover, Link};
+
+use crate::sockets::{Sockets, UdpEnd};
 
 /// How long who has connected may take to say what it wants: it says so at once. Longer and a program that does nothing
 /// holds a place for longer.
@@ -43,10 +45,26 @@ pub(crate) struct Share {
     pub ends: Vec<SocketAddr>,
 }
 
+impl Share {
+    /// Do all its sockets still show what they did?
+    ///
+    /// *Errors*: one sentence: one does not.
+    pub fn holds(&self, sockets: &Sockets) -> Result<(), String> {
+        self.proofs.iter().try_for_each(|proof| proof.holds(sockets))
+    }
+}
+
 /// A socket of UDP that shows whose a port is. It is kept, so that the port stays taken.
 pub(crate) struct Proof {
-    socket: OwnedFd,
+    cookie: u64,
     pub end: UdpEnd,
+    _socket: OwnedFd,
+}
+
+/// A socket of UDP that was passed.
+pub(crate) struct Passed {
+    pub socket: OwnedFd,
+    pub known: UdpSocket,
 }
 
 /// Why a client is dropped.
@@ -73,6 +91,13 @@ impl Client {
     /// Says something. Who does not read is dropped.
     pub fn tell(&self, message: &Message) -> Result<(), End> {
         sent(self.connection.send(message, &[]))
+    }
+
+    /// Has it say what it wants, with descriptors.
+    pub fn welcome(&self) -> Result<(), End> {
+        // Before Linux 6.16 it could pass them all along.
+        let _ = pass_rights(self.connection.fd(), true);
+        self.tell(&Message::Welcome)
     }
 
     /// Refuses what it wants, and with it all else.
@@ -124,20 +149,44 @@ fn sent(result: Result<(), Errno>) -> Result<(), End> {
     }
 }
 
-impl Proof {
-    /// Looks what a descriptor shows.
+impl Passed {
+    /// Looks what a descriptor is.
     ///
     /// *Errors*: the descriptor again, if it is no socket of UDP.
-    pub fn of(socket: OwnedFd) -> Result<Proof, OwnedFd> {
-        match udp_end(socket.as_fd()) {
-            Some(end) => Ok(Proof { socket, end }),
+    pub fn of(socket: OwnedFd) -> Result<Passed, OwnedFd> {
+        match udp_socket(socket.as_fd()) {
+            Some(known) => Ok(Passed { socket, known }),
             None => Err(socket),
         }
     }
+}
 
-    /// Does it still show what it did? A socket that the kernel chose a port for can give it up.
-    pub fn holds(&self) -> bool {
-        udp_end(self.socket.as_fd()) == Some(self.end)
+impl Proof {
+    /// Looks what a socket shows.
+    ///
+    /// *Errors*: one sentence: it shows nothing.
+    pub fn of(passed: Passed, sockets: &Sockets) -> Result<Proof, String> {
+        let Passed { socket, known } = passed;
+        let end = sockets.find(known.cookie).ok_or("the socket is bound to no port: bind it first")?;
+        let proof = Proof { cookie: known.cookie, end, _socket: socket };
+        proof.holds(sockets).map(|()| proof)
+    }
+
+    /// Does it still show what it did? A socket that the kernel chose a port for can give it up, and who has it can let
+    /// others share the port.
+    ///
+    /// *Errors*: one sentence: it does not.
+    pub fn holds(&self, sockets: &Sockets) -> Result<(), String> {
+        if sockets.find(self.cookie) != Some(self.end) {
+            return Err("it has given up the port that it had shown".into());
+        }
+        match sockets.shared_with(&self.end) {
+            Some(uid) => Err(format!(
+                "port {} is shared with user {uid}: bind it without SO_REUSEADDR and SO_REUSEPORT",
+                self.end.address.port()
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Does it show that what comes there by an interface is its owner's?
@@ -156,12 +205,12 @@ impl Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
 
     fn proof(address: &str) -> (Proof, u16) {
-        let socket = UdpSocket::bind(address).unwrap();
+        let socket = std::net::UdpSocket::bind(address).unwrap();
         let port = socket.local_addr().unwrap().port();
-        (Proof::of(socket.into()).ok().unwrap(), port)
+        let passed = Passed::of(socket.into()).ok().unwrap();
+        (Proof::of(passed, &Sockets::read().unwrap()).unwrap(), port)
     }
 
     #[test]
@@ -170,7 +219,8 @@ mod tests {
             proof.covers(&SocketAddr::new(address.parse().unwrap(), port), 3)
         };
         let (everywhere, port) = proof("0.0.0.0:0");
-        assert!(everywhere.holds() && covers(&everywhere, "10.0.0.1", port));
+        assert_eq!(everywhere.holds(&Sockets::read().unwrap()), Ok(()));
+        assert!(covers(&everywhere, "10.0.0.1", port));
         assert!(!covers(&everywhere, "10.0.0.1", port ^ 1), "another port");
         assert!(!covers(&everywhere, "fd00::1", port), "another network");
         let (there, port) = proof("127.0.0.1:0");
@@ -181,6 +231,6 @@ mod tests {
             assert_eq!(covers(&bound, "10.0.0.1", bound.end.address.port()), is_covered);
         }
         let stream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(Proof::of(stream.into()).is_err());
+        assert!(Passed::of(stream.into()).is_err());
     }
 }

@@ -8,7 +8,9 @@
 //! # What it relies on
 //! * **Who asks** is what the kernel noted when it connected (SO_PEERCRED), never what it says.
 //! * **Whose a port is** is shown by the UDP socket that is bound to it, which the participant passes and netd keeps: as
-//!   long as it is open nobody else can have the port.
+//!   long as it is open nobody else can have the port, unless its owner lets others share it. Where it is bound, and
+//!   whether another user's is there, too, the kernel's tables say (sock_diag), again whenever it counts: the socket
+//!   itself may be held by its owner for ever.
 //! * **What is received** is decided by the maps of the program, which netd alone changes: an address that the interface
 //!   has, a port that was shown, a queue that is the participant's. All else stays with the kernel.
 //! * **The end of a participant**, however it comes, is the end of its connection. Its destinations leave the map then;
@@ -18,7 +20,8 @@
 //! # What a participant can do to others
 //! One thread serves all, a message of each in turn. A participant that breaks the rules, does not say what it wants or
 //! does not read what it is told is dropped, and counted ([`Counts`]); connections are bounded, for each user too.
-//! Descriptors that are no sockets of UDP are closed by threads that may wait in it: a file system can make them.
+//! Descriptors that are no sockets of UDP, and connections with what was not received of them, are closed by a thread
+//! of each user's that may wait in it: a file system can make it, and a socket of TCP.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -27,6 +30,7 @@ mod interfaces;
 mod listener;
 mod policy;
 mod server;
+mod sockets;
 mod tally;
 mod undertaker;
 

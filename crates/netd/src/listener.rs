@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
-use taut_port_xdp::netd::Connection;
+use taut_port_xdp::netd::{Connection, pass_rights};
 
 /// Connections that wait to be accepted. Lower and participants that start together wait for each other, higher and
 /// the kernel keeps more for who does not.
@@ -76,6 +76,8 @@ fn listening(path: &Path) -> io::Result<OwnedFd> {
     bind(&socket, &SocketAddrUnix::new(path)?)?;
     // Whatever the umask.
     set_permissions(path, Permissions::from_mode(0o666))?;
+    // Whoever is not served could otherwise have it wait for what it has passed to be closed.
+    let _ = pass_rights(socket.as_fd(), false);
     listen(&socket, BACKLOG)?;
     Ok(socket)
 }

@@ -11,10 +11,11 @@ use rustix::io::Errno;
 use taut_port_xdp::netd::{Layout, Message, Received, namespace, peer};
 use taut_xdp::{AttachMode, BindMode, Handover, Interface, Mode, Program};
 
-use crate::client::{Client, End, Proof, Share, State, TO_ASK, TO_BIND};
+use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND};
 use crate::ends::{Change, redirect};
 use crate::interfaces::{Interfaces, addresses};
 use crate::listener::Listener;
+use crate::sockets::Sockets;
 use crate::tally::{Counts, Tally};
 use crate::undertaker::Undertaker;
 use crate::{Policy, Wanted};
@@ -24,7 +25,7 @@ use crate::{Policy, Wanted};
 const MAX_CLIENTS: usize = 256;
 /// Clients of one user at once, so that one user's do not take the places of all. Lower and a user with a queue for each
 /// of many processes is refused.
-const MAX_OF_USER: usize = 64;
+pub(crate) const MAX_OF_USER: usize = 64;
 /// Who connects is accepted in groups of so many, between which all others are served.
 const ACCEPTED: usize = 16;
 /// How long until a queue that is taken is tried again. Lower and the tries take the processor from the kernel's
@@ -98,8 +99,13 @@ impl Server {
         let (somebody, mut ready) = self.wait(at_most).map_err(|errno| format!("poll: {errno}"))?;
         let now = Instant::now();
         let looks = now >= self.look_at;
+        let mut sockets = None;
         if looks {
             self.look_at = now + LOOK;
+            let has = |client: &Client| matches!(client.state, State::Has(_));
+            if self.clients.iter().any(has) {
+                sockets = self.told(now, Sockets::read());
+            }
         }
         // What one who has gone had is free before another one asks for it. From the last, so that those before keep
         // their places when one goes.
@@ -111,7 +117,7 @@ impl Server {
         }
         for at in (0..self.clients.len()).rev() {
             let served = if ready[at].is_empty() { Ok(()) } else { self.serve(at, now) };
-            if let Err(end) = served.and_then(|()| self.go_on(at, now, looks)) {
+            if let Err(end) = served.and_then(|()| self.go_on(at, now, sockets.as_ref())) {
                 self.drop_client(at, end, now);
             }
         }
@@ -178,12 +184,10 @@ impl Server {
             Ok(())
         });
         let client = Client { connection, peer, state: State::New(now) };
-        match welcome {
+        match welcome.map_err(|why| client.refuse(why)).and_then(|()| client.welcome()) {
             Ok(()) => self.clients.push(client),
-            Err(why) => {
-                let end = client.refuse(why);
-                self.tell_of_end(&client, &end, now);
-            }
+            // It could pass nothing: to close it takes no time.
+            Err(end) => self.tell_of_end(&client, &end, now),
         }
         true
     }
@@ -214,10 +218,10 @@ impl Server {
 
     /// Begins to give a client what it wants.
     fn take(&mut self, at: usize, take: &Take, fds: Vec<OwnedFd>, now: Instant) -> Result<(), End> {
-        let (mut proofs, mut others) = (Vec::new(), Vec::new());
+        let (mut passed, mut others) = (Vec::new(), Vec::new());
         for fd in fds {
-            match Proof::of(fd) {
-                Ok(proof) => proofs.push(proof),
+            match Passed::of(fd) {
+                Ok(socket) => passed.push(socket),
                 Err(other) => others.push(other),
             }
         }
@@ -226,7 +230,8 @@ impl Server {
             self.undertaker.close(client.peer.uid, others);
             return Err(End::Hostile("a descriptor that is no socket of UDP".into()));
         }
-        let prepared = self.admit(client, take, &proofs).and_then(|rule| self.set_up(take, rule, proofs));
+        let admitted = self.shown(passed).and_then(|proofs| Ok((self.admit(client, take, &proofs)?, proofs)));
+        let prepared = admitted.and_then(|(rule, proofs)| self.set_up(take, rule, proofs));
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         match prepared {
             Ok((share, layout, handovers)) => {
@@ -237,18 +242,17 @@ impl Server {
         }
     }
 
+    /// What sockets show that were passed.
+    fn shown(&self, passed: Vec<Passed>) -> Result<Vec<Proof>, String> {
+        if passed.iter().any(|socket| socket.known.namespace != self.namespace) {
+            return Err("the socket is of another network namespace than netd: start netd in that one".into());
+        }
+        let sockets = Sockets::read()?;
+        passed.into_iter().map(|socket| Proof::of(socket, &sockets)).collect()
+    }
+
     /// Is it allowed, and by which rule?
     fn admit(&self, client: &Client, take: &Take, proofs: &[Proof]) -> Result<usize, String> {
-        for Proof { end, .. } in proofs {
-            if end.namespace != self.namespace {
-                return Err(
-                    "the socket is of another network namespace than netd: start netd in that one".into()
-                );
-            }
-            if end.address.port() == 0 {
-                return Err("the socket is bound to no port: bind it first".into());
-            }
-        }
         let ports: Vec<u16> = proofs.iter().map(|proof| proof.end.address.port()).collect();
         let wanted = Wanted { interface: &take.interface, queues: &take.queues, ports: &ports };
         let has = |rule| self.shares().filter(|share| share.rule == rule).count() as u32;
@@ -289,7 +293,9 @@ impl Server {
         let State::Has(share) = &mut client.state else { return Ok(()) };
         let Some(link) = self.interfaces.link(share.interface) else { return Err(End::Gone) };
         let name = &link.interface().name;
-        let mut refused = None;
+        // What was shown is looked at anew: since then it may be given up.
+        let mut refused = Sockets::read().and_then(|sockets| share.holds(&sockets)).err();
+        let holds = refused.is_none();
         let known = addresses(name).unwrap_or_else(|why| {
             refused = Some(why);
             Vec::new()
@@ -305,7 +311,7 @@ impl Server {
             refused.get_or_insert(why);
             false
         };
-        let allowed: Vec<SocketAddr> = ends.iter().filter(|end| check(end)).copied().collect();
+        let allowed: Vec<SocketAddr> = ends.iter().filter(|end| holds && check(end)).copied().collect();
         let program = link.program();
         let (ends, why) = redirect(&share.queues, &share.ends, &allowed, |change, end, queue| {
             let done = match change {
@@ -321,15 +327,12 @@ impl Server {
     }
 
     /// What is owed to a client without being asked.
-    fn go_on(&mut self, at: usize, now: Instant, looks: bool) -> Result<(), End> {
+    fn go_on(&mut self, at: usize, now: Instant, sockets: Option<&Sockets>) -> Result<(), End> {
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         match &client.state {
             State::New(since) if now >= *since + TO_ASK => Err(End::Stalled("does not say what it wants")),
             State::New(_) => Ok(()),
-            State::Has(share) if looks && !share.proofs.iter().all(Proof::holds) => {
-                Err(End::Hostile("it has given up the port that it had shown".into()))
-            }
-            State::Has(_) => Ok(()),
+            State::Has(share) => sockets.map_or(Ok(()), |sockets| share.holds(sockets)).map_err(End::Hostile),
             State::Waits { share, .. } => {
                 let link = self.interfaces.link(share.interface);
                 if client.advance(link, now)? {
@@ -355,6 +358,12 @@ impl Server {
             }
         }
         self.tell_of_end(&client, &end, now);
+        self.undertaker.close(client.peer.uid, vec![client.connection.end()]);
+    }
+
+    /// What was found; why not is told.
+    fn told<T>(&mut self, now: Instant, found: Result<T, String>) -> Option<T> {
+        found.map_err(|why| self.tally.tell(now, Level::Warn, &why)).ok()
     }
 
     fn tell_of_end(&mut self, client: &Client, end: &End, now: Instant) {

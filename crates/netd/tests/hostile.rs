@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, sendmsg};
 use taut_netd::{Counts, Policy, Server};
-use taut_port_xdp::netd::{Connection, Message, Received};
+use taut_port_xdp::netd::{Connection, Message, Received, pass_rights};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 
 const PORT: u16 = 7_411;
@@ -25,6 +26,8 @@ const RULES: &str = "[[allow]]\nuser = 0\ninterface = \"xa\"\nqueues = [0, 1]\nd
 struct Running {
     path: PathBuf,
     stop: Arc<AtomicBool>,
+    /// It is to do nothing, and does nothing.
+    held: Arc<[AtomicBool; 2]>,
     turns: Arc<AtomicU64>,
     thread: Option<JoinHandle<Counts>>,
 }
@@ -34,22 +37,39 @@ impl Running {
         pair.enter(End::A);
         let path = std::env::temp_dir().join(format!("taut-netd-{}-{name}.sock", std::process::id()));
         let (stop, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let held = Arc::new([const { AtomicBool::new(false) }; 2]);
         let mut server = Server::open(Policy::parse(RULES, "netd.toml").unwrap(), &path).unwrap();
         let thread = std::thread::spawn({
-            let (stop, turns) = (Arc::clone(&stop), Arc::clone(&turns));
+            let (stop, turns, held) = (Arc::clone(&stop), Arc::clone(&turns), Arc::clone(&held));
             move || {
                 while !stop.load(Ordering::Relaxed) {
+                    held[1].store(held[0].load(Ordering::SeqCst), Ordering::SeqCst);
+                    if held[1].load(Ordering::SeqCst) {
+                        std::thread::yield_now();
+                        continue;
+                    }
                     server.turn(Duration::from_millis(10)).unwrap();
                     turns.fetch_add(1, Ordering::Relaxed);
                 }
                 server.counts()
             }
         });
-        Running { path, stop, turns, thread: Some(thread) }
+        Running { path, stop, held, turns, thread: Some(thread) }
     }
 
     fn connect(&self) -> Connection {
-        Connection::connect(&self.path).unwrap()
+        let client = Connection::connect(&self.path).unwrap();
+        assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Welcome));
+        client
+    }
+
+    /// Does something while netd does nothing.
+    fn while_held<R>(&self, act: impl FnOnce() -> R) -> R {
+        self.held[0].store(true, Ordering::SeqCst);
+        await_that("it does nothing", || self.held[1].load(Ordering::SeqCst));
+        let result = act();
+        self.held[0].store(false, Ordering::SeqCst);
+        result
     }
 
     /// Somebody in good order has a queue and receives.
@@ -249,7 +269,7 @@ fn who_does_nothing_is_dropped() {
     with_pair("who_does_nothing_is_dropped", ["", ""], |pair| {
         let netd = Running::start(pair, "nothing");
         let idle: Vec<Connection> = (0..64).map(|_| netd.connect()).collect();
-        let one_more = netd.connect();
+        let one_more = Connection::connect(&netd.path).unwrap();
         assert!(refusal(&one_more).contains("64 of a user at most"));
         assert!(next(&one_more).is_none());
         for client in &idle {
@@ -285,6 +305,72 @@ fn what_waits_to_be_closed_holds_up_nobody() {
         netd.serves(0);
         assert!(next(&client).is_none());
         assert_eq!(netd.end().hostile, 1);
+    });
+}
+
+/// What nobody has received when its connection is closed is closed with it.
+#[test]
+fn what_waits_unread_to_be_closed_holds_up_nobody() {
+    with_pair("what_waits_unread_to_be_closed_holds_up_nobody", ["", ""], |pair| {
+        let netd = Running::start(pair, "unread");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (stream, _other) = slow_to_close(&listener);
+        let client = netd.connect();
+        netd.while_held(|| {
+            // The first is hostile, and ends the connection with the second in it.
+            send_bytes(&client, b"GET / HTTP/1.1\r\n\r\n", &[]);
+            send_bytes(&client, b"x", &[stream.as_fd()]);
+        });
+        drop(stream);
+        netd.serves(0);
+        assert!(next(&client).is_none(), "it is told at once");
+        assert_eq!(netd.end().hostile, 1);
+    });
+}
+
+/// Who is not served cannot have netd close anything.
+#[test]
+fn who_is_not_welcome_passes_nothing() {
+    with_pair("who_is_not_welcome_passes_nothing", ["", ""], |pair| {
+        let netd = Running::start(pair, "welcome");
+        if pass_rights(Connection::connect(&netd.path).unwrap().fd(), false).is_err() {
+            return println!("LEFT OUT: Linux before 6.16 has no SO_PASSRIGHTS");
+        }
+        let _idle: Vec<Connection> = (0..64).map(|_| netd.connect()).collect();
+        let one_more = Connection::connect(&netd.path).unwrap();
+        let socket = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let refused = one_more.send(&take(0), &[socket.as_fd()]).unwrap_err();
+        // It may be gone already.
+        assert!([Errno::PERM, Errno::PIPE, Errno::CONNRESET].contains(&refused), "{refused}");
+        assert!(refusal(&one_more).contains("64 of a user at most"));
+    });
+}
+
+/// Two sockets that share a port show whose it is only if they are one user's.
+#[test]
+fn who_shares_its_port_with_another_user() {
+    with_pair("who_shares_its_port_with_another_user", ["", ""], |pair| {
+        let netd = Running::start(pair, "shares");
+        let shared = || {
+            let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+            rustix::net::sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+            rustix::net::bind(&socket, &SocketAddr::from(([10, 88, 0, 1], PORT))).unwrap();
+            socket
+        };
+        let own = shared();
+        let client = netd.connect();
+        let (messages, _fds) = granted(&client, &UdpSocket::from(own.try_clone().unwrap()), 0);
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        // The user of a socket is whom its maker acts as for files.
+        let stranger = std::thread::spawn(move || {
+            nix::unistd::setfsuid(nix::unistd::Uid::from_raw(4_242));
+            shared()
+        });
+        let _stranger = stranger.join().unwrap();
+        assert!(next(&client).is_none(), "it is dropped");
+        let again = netd.connect();
+        again.send(&take(0), &[own.as_fd()]).unwrap();
+        assert!(refusal(&again).contains("shared with user 4242"));
     });
 }
 

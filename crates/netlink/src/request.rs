@@ -46,6 +46,11 @@ impl Socket {
         Socket::open(SockProtocol::NetlinkRoute)
     }
 
+    /// A socket to the part of the kernel that knows all sockets. sock_diag(7).
+    pub fn of_sockets() -> nix::Result<Socket> {
+        Socket::open(SockProtocol::NetlinkSockDiag)
+    }
+
     /// A socket to this part of the kernel.
     pub fn open(protocol: SockProtocol) -> nix::Result<Socket> {
         let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol)?;

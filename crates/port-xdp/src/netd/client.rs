@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use taut_xdp::{AttachMode, Interface};
 
-use super::{Connection, MAX_PROOFS, Message, Netd, Received, SOCKET, udp_end};
+use super::{Connection, MAX_PROOFS, Message, Netd, Received, SOCKET, udp_address};
 use crate::XdpConfig;
 use crate::queue::Queue;
 
@@ -72,6 +72,7 @@ impl Client {
             attach: config.attach,
             bind: config.bind,
         };
+        let Message::Welcome = answer(&connection)?.0 else { return Err(confused()) };
         match connection.send(&take, &proofs(ends, sockets)) {
             // It has refused already, and says why.
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
@@ -142,8 +143,7 @@ impl Client {
 /// Those sockets that are bound to a port of the ends: one of IPv4 and one of IPv6.
 fn proofs<'a>(ends: &[SocketAddr], sockets: &[BorrowedFd<'a>]) -> Vec<BorrowedFd<'a>> {
     let proves = |fd: &&BorrowedFd<'a>| {
-        let own = udp_end(**fd).map(|own| own.address);
-        own.is_some_and(|own| {
+        udp_address(**fd).is_some_and(|own| {
             ends.iter().any(|end| end.port() == own.port() && end.is_ipv4() == own.is_ipv4())
         })
     };

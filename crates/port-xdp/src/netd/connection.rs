@@ -1,8 +1,8 @@
 //! A connection between a participant and netd: packets with descriptors, and a hang-up when the other end has gone.
 //!
 //! What comes in may have been sent by anybody. A packet has at most as many bytes as the longest message and at most
-//! [`MAX_DESCRIPTORS`] descriptors; what comes with it beyond that the kernel drops. Nobody waits here but for
-//! [`Connection::receive_within`].
+//! [`MAX_DESCRIPTORS`] descriptors; with more it is hostile. Nobody waits here but for [`Connection::receive_within`]. But
+//! to drop a connection closes what has not been received of it, and that may take long: see [`Connection::end`].
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -15,16 +15,18 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
-    socket_with,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg,
+    sendmsg, shutdown, socket_with,
 };
 
 use super::message::MAX_LEN;
 use super::{MAX_PROOFS, Message};
 
-/// Room for descriptors in one packet, or a few more: more than any message has, so that one with too many is seen as
-/// such.
+/// Descriptors in one packet, or a few more: more than any message has, so that one with too many is seen as such.
 pub const MAX_DESCRIPTORS: usize = MAX_PROOFS + 2;
+/// Room for all that one packet can bring, SCM_MAX_FD of linux/include/net/scm.h: what has no room the kernel closes
+/// before it returns, which may take for as long as the sender has set.
+const ROOM: usize = 253;
 /// How long who listens may take to have room for a connection: it accepts them all the time. Longer and a participant
 /// waits for one that has stopped.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -64,6 +66,14 @@ impl Connection {
         Connection { socket }
     }
 
+    /// Ends it, which the other end sees at once. What is returned is to be closed by somebody who may wait: descriptors
+    /// that have not been received are closed with it, of whatever kind.
+    pub fn end(self) -> OwnedFd {
+        // It fails if the other end has gone already.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        self.socket
+    }
+
     /// Readable when something came in, hung up when the other end has gone.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -84,7 +94,7 @@ impl Connection {
     pub fn receive(&self) -> Received {
         // One more than there may be, so that what is too long is seen as such.
         let mut bytes = [0; MAX_LEN + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ROOM))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let mut iov = [IoSliceMut::new(&mut bytes)];
@@ -106,7 +116,7 @@ impl Connection {
         if packet.bytes > MAX_LEN || packet.flags.contains(ReturnFlags::TRUNC) {
             return Received::Hostile(format!("a message of more than {MAX_LEN} B"), fds);
         }
-        if packet.flags.contains(ReturnFlags::CTRUNC) {
+        if fds.len() > MAX_DESCRIPTORS || packet.flags.contains(ReturnFlags::CTRUNC) {
             return Received::Hostile(format!("more than {MAX_DESCRIPTORS} descriptors with a message"), fds);
         }
         match Message::parse(bytes.get(..packet.bytes).unwrap_or_default()) {
@@ -166,8 +176,7 @@ mod tests {
         a.send(&take, &[socket.as_fd()]).unwrap();
         let Received::Message(found, fds) = b.receive() else { panic!("a message") };
         assert_eq!((found, fds.len()), (take, 1));
-        let end = super::super::udp_end(fds[0].as_fd()).unwrap();
-        assert_eq!(end.address, socket.local_addr().unwrap());
+        assert_eq!(super::super::udp_address(fds[0].as_fd()), socket.local_addr().ok());
         drop(a);
         assert!(matches!(b.receive_within(Duration::from_secs(5)), Received::Gone));
     }
@@ -178,7 +187,7 @@ mod tests {
         let one = a.fd();
         let receiving = Message::Receiving.encode();
         let cases: [(&[u8], usize, &str); 5] = [
-            (&[1, 9], 0, "unknown kind 9"),
+            (&[2, 9], 0, "unknown kind 9"),
             (&receiving, 1, "1 descriptors with a message of its kind"),
             (&receiving, 100, "more than 4 descriptors"),
             (&[1; MAX_LEN + 1], 0, "a message of more than"),
@@ -187,7 +196,8 @@ mod tests {
         for (bytes, count, what) in cases {
             send_bytes(&a, bytes, &vec![one; count]);
             let Received::Hostile(told, fds) = b.receive() else { panic!("it is hostile: {what}") };
-            assert!(told.contains(what) && fds.len() < 10, "{told}");
+            assert!(told.contains(what), "{told}");
+            assert_eq!(fds.len(), count, "who may wait closes them all");
         }
         a.send(&Message::Receiving, &[]).unwrap();
         assert!(matches!(b.receive(), Received::Message(Message::Receiving, _)));

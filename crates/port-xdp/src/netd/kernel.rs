@@ -1,7 +1,7 @@
 //! What the kernel says of a connection's other end, and of a socket that was passed.
 //!
-//! Owns the options that no library has soundly: credentials whose process id this namespace cannot name, groups, the
-//! network namespace and the interface that a socket is bound to. What is read here is the kernel's word.
+//! Owns the options that no library has soundly: credentials whose process id this namespace cannot name, groups, what
+//! the kernel knows a socket and its network namespace by. What is read here is the kernel's word.
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -14,6 +14,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, getsockname, ipproto, 
 /// its primary group alone.
 const GROUPS: usize = 256;
 
+/// asm-generic/socket.h.
+const SO_PASSRIGHTS: c_int = 83;
+
 /// Who is at the other end of a connection.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Peer {
@@ -25,13 +28,11 @@ pub struct Peer {
     pub gids: Vec<u32>,
 }
 
-/// What a UDP socket is bound to.
+/// A socket of UDP that was passed, as far as can be told without waiting for who else has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct UdpEnd {
-    /// Its address and port.
-    pub address: SocketAddr,
-    /// The index of the interface that it is bound to; 0: none.
-    pub interface: u32,
+pub struct UdpSocket {
+    /// What the kernel knows it by, and no other socket ever.
+    pub cookie: u64,
     /// The cookie of its network namespace.
     pub namespace: u64,
 }
@@ -52,27 +53,55 @@ pub fn peer(connection: BorrowedFd<'_>) -> Result<Peer, Errno> {
 /// The cookie of this thread's network namespace.
 pub fn namespace() -> Result<u64, Errno> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    cookie(socket.as_fd())
+    cookie(socket.as_fd(), libc::SO_NETNS_COOKIE)
 }
 
-/// Where a socket of UDP is bound; `None` if it is anything else. Asks no file system, however hostile: none has an
-/// answer to questions about sockets.
-pub fn udp_end(fd: BorrowedFd<'_>) -> Option<UdpEnd> {
+/// Whether descriptors may be sent to this end of a connection; who is accepted has what its listener has.
+///
+/// *Errors*: Linux before 6.16 has no such choice: they may.
+pub fn pass_rights(socket: BorrowedFd<'_>, may: bool) -> Result<(), Errno> {
+    let value = c_int::from(may);
+    // SAFETY: the kernel reads the bytes of `value`, whose size is given.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PASSRIGHTS,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
+}
+
+/// What a descriptor is, if it is a socket of UDP. Asks no file system, however hostile: none has an answer to questions
+/// about sockets. Nor does it ask for anything that waits for the socket's lock, as its name does: whoever has the
+/// socket can hold that for ever.
+pub fn udp_socket(fd: BorrowedFd<'_>) -> Option<UdpSocket> {
     let domain = sockopt::socket_domain(fd).ok()?;
     let is_ip = [AddressFamily::INET, AddressFamily::INET6].contains(&domain);
     let is_datagram = sockopt::socket_type(fd) == Ok(SocketType::DGRAM);
     if !is_ip || !is_datagram || sockopt::socket_protocol(fd) != Ok(Some(ipproto::UDP)) {
         return None;
     }
-    let address = SocketAddr::try_from(getsockname(fd).ok()?).ok()?;
-    let mut interface = [0_u32];
-    get(fd, libc::SO_BINDTOIFINDEX, &mut interface).ok()?;
-    Some(UdpEnd { address, interface: interface[0], namespace: cookie(fd).ok()? })
+    Some(UdpSocket {
+        cookie: cookie(fd, libc::SO_COOKIE).ok()?,
+        namespace: cookie(fd, libc::SO_NETNS_COOKIE).ok()?,
+    })
 }
 
-fn cookie(socket: BorrowedFd<'_>) -> Result<u64, Errno> {
+/// Where a socket of this process is bound, if it is one of UDP.
+pub(crate) fn udp_address(fd: BorrowedFd<'_>) -> Option<SocketAddr> {
+    udp_socket(fd)?;
+    SocketAddr::try_from(getsockname(fd).ok()?).ok()
+}
+
+fn cookie(socket: BorrowedFd<'_>, option: c_int) -> Result<u64, Errno> {
     let mut found = [0_u64];
-    get(socket, libc::SO_NETNS_COOKIE, &mut found)?;
+    get(socket, option, &mut found)?;
     Ok(found[0])
 }
 
@@ -100,23 +129,24 @@ fn get<T: sealed::Number>(socket: BorrowedFd<'_>, option: c_int, out: &mut [T]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, UdpSocket};
+    use std::net::TcpListener;
     use std::os::unix::net::{UnixDatagram, UnixStream};
 
     #[test]
-    fn only_udp_has_an_end() {
+    fn only_sockets_of_udp_are_known() {
         for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0"] {
-            let Ok(udp) = UdpSocket::bind(address) else { continue };
-            let end = udp_end(udp.as_fd()).unwrap();
-            assert_eq!((end.address, end.interface), (udp.local_addr().unwrap(), 0));
-            assert_eq!(Ok(end.namespace), namespace());
+            let Ok(udp) = std::net::UdpSocket::bind(address) else { continue };
+            let known = udp_socket(udp.as_fd()).unwrap();
+            assert_eq!(Ok(known.namespace), namespace());
+            assert_eq!(udp_socket(udp.try_clone().unwrap().as_fd()), Some(known), "it is the same");
+            assert_eq!(udp_address(udp.as_fd()), udp.local_addr().ok());
         }
         let others = [
             TcpListener::bind("127.0.0.1:0").unwrap().into(),
             UnixDatagram::unbound().unwrap().into(),
             std::os::fd::OwnedFd::from(std::fs::File::open("/dev/null").unwrap()),
         ];
-        others.iter().for_each(|fd| assert_eq!(udp_end(fd.as_fd()), None));
+        others.iter().for_each(|fd| assert_eq!(udp_socket(fd.as_fd()), None));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | 4 | Queue | number, chunks, bytes of a chunk, entries of fill, completion, RX, TX: 4 each | socket, frames |
 //! | 5 | Receiving | | |
 //! | 6 | Refused | why | |
+//! | 7 | Welcome | | |
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +22,7 @@ use taut_xdp::{AttachMode, BindMode, ChunkSize, Rings};
 use super::{Layout, MAX_PROOFS};
 
 /// Of this layout. Both ends must have the same.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Queues of one participant. Each costs 28 MiB; more are more than a network card gives to one kind of traffic.
 pub const MAX_QUEUES: usize = 16;
 /// Addresses and ports of one participant on one interface. Lower and an interface with many addresses of IPv6 is
@@ -39,7 +40,9 @@ pub(super) const MAX_LEN: usize = 3 + END * MAX_ENDS;
 /// One message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// From the participant, the first: which queues it wants.
+    /// To the participant, the first: it may say what it wants.
+    Welcome,
+    /// From the participant, its first: which queues it wants.
     Take {
         /// The name of the interface.
         interface: String,
@@ -139,6 +142,7 @@ impl Message {
                 out.push(6);
                 out.extend(cut(why, MAX_TEXT).bytes());
             }
+            Message::Welcome => out.push(7),
         }
         out
     }
@@ -158,6 +162,7 @@ impl Message {
             4 => fields.queue(),
             5 => Some(Message::Receiving),
             6 => fields.text(MAX_TEXT).map(|why| Message::Refused { why }),
+            7 => Some(Message::Welcome),
             other => return Err(Malformed::Kind(*other)),
         };
         message.filter(|_| fields.0.is_empty()).ok_or(Malformed::Fields(*kind))
@@ -306,6 +311,7 @@ mod tests {
             Message::Queue(Granted { queue: 0, layout: Layout::of(3_000) }),
             Message::Receiving,
             Message::Refused { why: "no: ask somebody – else".into() },
+            Message::Welcome,
         ]
     }
 
@@ -330,7 +336,7 @@ mod tests {
             Message::parse(&bytes)
         };
         assert_eq!(Message::parse(&[]), Err(Malformed::Fields(0)));
-        assert_eq!(with(0, 2), Err(Malformed::Version(2)));
+        assert_eq!(with(0, 1), Err(Malformed::Version(1)));
         assert_eq!(with(1, 9), Err(Malformed::Kind(9)));
         let twice =
             Message::Take { interface: "eth0".into(), queues: vec![3, 1, 3], attach: None, bind: None };

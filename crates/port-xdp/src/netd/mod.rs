@@ -4,8 +4,8 @@
 //! says of who is at its other end and of a socket that was passed. Decides nothing: what is allowed is the business of
 //! the process at the other end, in the crate `taut-netd`.
 //!
-//! A participant sends Take with its own UDP sockets, which prove that their ports are its own; it is answered by Taken
-//! and a Queue for each queue, or by Refused. Once its fill rings have frames it sends Receive, which is answered by
+//! Who has connected is told Welcome, or Refused: before that it cannot pass descriptors. A participant then sends Take with
+//! its own UDP sockets, which prove that their ports are its own; it is answered by Taken and a Queue for each queue, or by Refused. Once its fill rings have frames it sends Receive, which is answered by
 //! Receiving or Refused, and again whenever its addresses change. The end of the connection, however it comes, ends it
 //! all: for netd what the participant had, for the participant what goes past the kernel.
 
@@ -19,7 +19,8 @@ use std::path::PathBuf;
 pub use crate::queue::Layout;
 pub(crate) use client::{Client, connect};
 pub use connection::{Connection, MAX_DESCRIPTORS, Received};
-pub use kernel::{Peer, UdpEnd, namespace, peer, udp_end};
+pub(crate) use kernel::udp_address;
+pub use kernel::{Peer, UdpSocket, namespace, pass_rights, peer, udp_socket};
 pub use message::{Granted, MAX_ENDS, MAX_QUEUES, Malformed, Message};
 
 /// Where `taut netd` listens if nobody says where.
