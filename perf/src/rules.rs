@@ -13,8 +13,10 @@ pub(crate) fn unnumbered() -> u32 {
     1
 }
 
+/// Those of lines whose figures they make: a rate of a stream is the same by all.
 fn numbers<'a>(records: impl IntoIterator<Item = &'a Record>) -> BTreeSet<u32> {
-    records.into_iter().map(|record| record.run.rules).collect()
+    let timed = |record: &&Record| record.rate_hz > 0.0 || record.workload == "cdr";
+    records.into_iter().filter(timed).map(|record| record.run.rules).collect()
 }
 
 /// The sentence for lines that are of several.

@@ -253,6 +253,12 @@ fn lines_of_several_rules_of_timing_are_told() {
     let told = "times are taken by rules 1 and 2: open loops and cdr";
     assert!(compare(&old, &new).to_string().contains(&format!("warning: {told}")));
     assert!(!compare(&new, &new).to_string().contains("rules"));
+    let is_timed = |line: &Record| line.rate_hz > 0.0 || line.workload == "cdr";
+    let of_others = |timed: bool| -> Vec<Record> {
+        let pairs = old.iter().zip(&new);
+        pairs.map(|(old, new)| if is_timed(old) == timed { old } else { new }.clone()).collect()
+    };
+    assert!(!compare(&of_others(false), &new).to_string().contains("rules"), "streams have no such times");
     old.truncate(old.len() / 2);
     let mixed = [&old[..], &new[old.len()..]].concat();
     let says = |page: &str| page.contains(&format!("Beware: {told}"));
