@@ -47,7 +47,7 @@ perf-bypass: ## Past the kernel beside through it, with the peers that are built
 	cargo build --release --package taut-cli
 	cargo build --release --package taut-perf-peer-taut --package taut-perf-peer-floor \
 		$$(pkg-config --exists libdpdk && echo --features dpdk)
-	$(CARGO_TARGET_DIR)/release/taut perf bypass --save $(CARGO_TARGET_DIR)/bypass.jsonl
+	$(CARGO_TARGET_DIR)/release/taut perf bypass --budget 480 --save $(CARGO_TARGET_DIR)/bypass.jsonl
 	$(CARGO_TARGET_DIR)/release/taut perf report $(CARGO_TARGET_DIR)/bypass.jsonl --out $(CARGO_TARGET_DIR)/bypass.html
 
 bench-gate: ## Instructions of the hot paths against their baselines
