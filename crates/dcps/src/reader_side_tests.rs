@@ -234,9 +234,8 @@ fn a_new_instance_beyond_the_limit_is_rejected_and_holds_nothing_back() {
     assert_eq!(kinds, StatusMask::SAMPLE_REJECTED);
 }
 
-#[test]
-fn a_hash_names_an_instance_in_either_version() {
-    use ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered};
+/// A side whose instance n is named n by one version of XCDR, and n + 100 by the other.
+fn of_two_versions() -> ReaderSide {
     let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
     let other = |payload: &[u8], _: bool| payload.first().map(|byte| handle(byte + 100));
     let type_support = TypeSupport {
@@ -245,7 +244,13 @@ fn a_hash_names_an_instance_in_either_version() {
         other_key_hash: Some(other),
         filter: None,
     };
-    let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
+    ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support)
+}
+
+#[test]
+fn a_hash_names_an_instance_in_either_version() {
+    use ChangeKind::{Alive, NotAliveDisposed, NotAliveDisposedUnregistered};
+    let mut side = of_two_versions();
     let mut number = 0;
     let mut ends = |side: &mut ReaderSide, kind, instance| {
         number += 1;
@@ -273,15 +278,7 @@ fn a_hash_names_an_instance_in_either_version() {
 fn an_instance_that_ended_before_its_data_came_is_one() {
     use ChangeKind::{Alive, NotAliveDisposed};
     for (name, is_taken) in [(1, false), (1, true), (101, false), (101, true)] {
-        let key_hash = |payload: &[u8], _: bool| payload.first().map(|byte| handle(*byte));
-        let other = |payload: &[u8], _: bool| payload.first().map(|byte| handle(byte + 100));
-        let type_support = TypeSupport {
-            type_name: "Keyed".into(),
-            key_hash: Some(key_hash),
-            other_key_hash: Some(other),
-            filter: None,
-        };
-        let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
+        let mut side = of_two_versions();
         let mut number = 0;
         let mut deliver = |side: &mut ReaderSide, kind, instance| {
             number += 1;

@@ -164,7 +164,9 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if is_known(now, reader.index, proxy, (data.writer_sn, data.reader_id), rx.events) {
+            if proxy.is_known(data.writer_sn)
+                && !rx.is_of_history(now, reader.index, proxy, data.writer_sn, data.reader_id)
+            {
                 return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
@@ -216,7 +218,7 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if is_known(now, reader.index, proxy, (number, frag.reader_id), rx.events) {
+            if proxy.is_known(number) && !rx.is_of_history(now, reader.index, proxy, number, frag.reader_id) {
                 return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
@@ -276,7 +278,7 @@ impl Participant {
             }
             if proxy.history_until.is_some() && heartbeat.reader_id != EntityId::UNKNOWN {
                 proxy.end_history(heartbeat.last_sn);
-                note_history(rx.events, reader.index, writer);
+                rx.note(Event::HistoryReceived { reader: reader.index, writer });
             }
             pass_lane(reader.index, proxy, sink);
             let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
@@ -464,44 +466,33 @@ impl Rx<'_> {
     }
 
     fn note_lost(&mut self, reader: ReaderIndex, count: u64) {
-        if count > 0 && self.events.len() < limits::EVENTS {
-            self.events.push_back(Event::SampleLost { reader, count });
+        if count > 0 {
+            self.note(Event::SampleLost { reader, count });
         }
     }
-}
 
-/// Is there no need of a change, as it is known?
-#[inline]
-fn is_known(
-    now: Time,
-    reader: ReaderIndex,
-    proxy: &mut WriterProxy,
-    (number, reader_id): (SequenceNumber, EntityId),
-    events: &mut VecDeque<Event>,
-) -> bool {
-    proxy.is_known(number) && !is_of_history(now, reader, proxy, (number, reader_id), events)
-}
-
-/// See [`WriterProxy::is_of_history`].
-#[cold]
-fn is_of_history(
-    now: Time,
-    reader: ReaderIndex,
-    proxy: &mut WriterProxy,
-    (number, reader_id): (SequenceNumber, EntityId),
-    events: &mut VecDeque<Event>,
-) -> bool {
-    let is_awaited = proxy.history_until.is_some();
-    let is_taken = proxy.is_of_history(now, number, reader_id);
-    if is_awaited && proxy.history_until.is_none() {
-        note_history(events, reader, proxy.guid);
+    fn note(&mut self, event: Event) {
+        if self.events.len() < limits::EVENTS {
+            self.events.push_back(event);
+        }
     }
-    is_taken
-}
 
-fn note_history(events: &mut VecDeque<Event>, reader: ReaderIndex, writer: Guid) {
-    if events.len() < limits::EVENTS {
-        events.push_back(Event::HistoryReceived { reader, writer });
+    /// Is a change that counts as known taken all the same, as it is of the history that is awaited?
+    #[cold]
+    fn is_of_history(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        proxy: &mut WriterProxy,
+        number: SequenceNumber,
+        reader_id: EntityId,
+    ) -> bool {
+        let is_awaited = proxy.history_until.is_some();
+        let is_taken = proxy.is_of_history(now, number, reader_id);
+        if is_awaited && proxy.history_until.is_none() {
+            self.note(Event::HistoryReceived { reader, writer: proxy.guid });
+        }
+        is_taken
     }
 }
 
