@@ -1,9 +1,12 @@
-//! What wakes a driver that sleeps until some time: a timer that stays set from one sleep to the next.
+//! What wakes a driver that sleeps until some time: timers that stay set from one sleep to the next.
 //!
 //! A limit of the wait itself is set and taken back with each sleep. While it is the next that the processor has to wake
 //! for, both are told to the hardware, which in a virtual machine is an exit each: a round trip took 10 us longer
-//! whenever a timer of Taut's was due before the system's next tick. This timer is set only for something earlier than
+//! whenever a timer of Taut's was due before the system's next tick. A timer is set only for something earlier than
 //! it is set for; it may ring when there is nothing to do, and then is set anew.
+//!
+//! There are two. Who writes each millisecond and then waits for the answer until the next is due would set one between
+//! the two, on the way of the answer. Once it is known to do so, what it will wait for next is set when it has the answer.
 //!
 //! To ring costs a busy driver as much as an exit or two, and it needs no waking. So it moves the alarm on if that is about
 //! to ring for what is due later by now.
@@ -15,8 +18,10 @@ use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use taut_base::{Duration, Time};
+use taut_lock::Mutex;
 
 use crate::clock::NS_PER_S;
+use crate::neighbours::FIRST_SOURCE;
 
 /// What is due sooner is a limit of the wait: it is over before the alarm would be of use again. Lower sets the alarm
 /// for each burst's end; higher, and who waits for an answer until its next sample is due, each millisecond, has a limit
@@ -27,52 +32,128 @@ const SOON: Duration = Duration::from_micros(100);
 /// before such a driver comes by, higher and it is moved more often.
 const NEAR: Duration = Duration::from_millis(1);
 
+/// A sleep may end so much later than it is to, and what is to be slept for next differs by so much from one time to the
+/// next, as its caller says for how long and not until when. Lower and each of two sleeps until the same time sets a
+/// timer, higher has what is due wait. A thread takes some microseconds to wake.
+const LATE: Duration = Duration::from_micros(1);
+
+/// The numbers of the timers among the sources.
+const SOURCES: [u64; 2] = [FIRST_SOURCE - 2, FIRST_SOURCE - 4];
+
+/// One timer.
+struct Timer {
+    fd: TimerFd,
+    /// What it is set for; `NEVER` once it has rung.
+    at: AtomicI64,
+}
+
+impl Timer {
+    fn new() -> Result<Timer, Errno> {
+        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+        let fd = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+        Ok(Timer { fd, at: AtomicI64::new(Time::NEVER.0) })
+    }
+
+    fn at(&self) -> Time {
+        Time(self.at.load(Ordering::Relaxed))
+    }
+
+    /// Rings then, and no longer when it was to. `false` if the system refuses.
+    fn set(&self, at: Time) -> bool {
+        let once = Expiration::OneShot(TimeSpec::new(at.0.div_euclid(NS_PER_S), at.0.rem_euclid(NS_PER_S)));
+        let is_set = self.fd.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME).is_ok();
+        if is_set {
+            self.at.store(at.0, Ordering::Relaxed);
+        }
+        is_set
+    }
+}
+
+/// What is known of the sleeps so far.
+struct Sleeps {
+    /// When the last one began, and until when it was to be.
+    begun: Time,
+    until: Time,
+    /// How much later that was than what the one before was until, if not the same.
+    period: Duration,
+    /// So much later was that, too, and the alarm has rung for it.
+    is_steady: bool,
+    has_rung: bool,
+}
+
+impl Sleeps {
+    /// One begins until then. Is it until the same time as the last one?
+    fn note(&mut self, until: Time) -> bool {
+        if is_about(until.0, self.until.0) {
+            return true;
+        }
+        let later = until.since(self.until);
+        self.is_steady = self.has_rung && later > SOON && is_about(later.0, self.period.0);
+        (self.until, self.period, self.has_rung) = (until, later, false);
+        false
+    }
+}
+
+fn is_about(a: i64, b: i64) -> bool {
+    a.abs_diff(b) <= LATE.0.unsigned_abs()
+}
+
 /// The alarm of a participant. Only who has the role sets it and hears it.
 pub(crate) struct Alarm {
-    timer: TimerFd,
-    /// What it is set for; `NEVER` once it has rung.
-    set: AtomicI64,
-    /// When the last sleep began.
-    slept: AtomicI64,
+    timers: [Timer; 2],
+    sleeps: Mutex<Sleeps>,
 }
 
 impl Alarm {
     pub fn new() -> Result<Alarm, Errno> {
-        let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        let (set, slept) = (AtomicI64::new(Time::NEVER.0), AtomicI64::new(0));
-        Ok(Alarm { timer, set, slept })
+        let sleeps = Sleeps {
+            begun: Time(0),
+            until: Time::NEVER,
+            period: Duration::ZERO,
+            is_steady: false,
+            has_rung: false,
+        };
+        Ok(Alarm { timers: [Timer::new()?, Timer::new()?], sleeps: Mutex::new(sleeps) })
     }
 
-    /// It becomes readable once each time that it rings: nobody has to read it.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.timer.as_fd()
+    /// The timers, and their numbers among the sources. One becomes readable once each time that it rings: nobody has to
+    /// read it.
+    pub fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, u64)> {
+        self.timers.iter().map(|timer| timer.fd.as_fd()).zip(SOURCES)
+    }
+
+    /// Has this source rung? `false` if it is not of the alarm.
+    #[inline]
+    pub fn hear(&self, source: u64) -> bool {
+        let rung = self.timers.iter().zip(SOURCES).find(|(_, number)| *number == source);
+        if let Some((timer, _)) = rung {
+            timer.at.store(Time::NEVER.0, Ordering::Relaxed);
+            self.sleeps.lock().has_rung = true;
+        }
+        rung.is_some()
     }
 
     /// For how long one may wait who is to be awake then: `None` for as long as it takes, as the alarm wakes it.
     pub fn limit(&self, now: Time, until: Time) -> Option<Duration> {
-        let is_busy = now < Time(self.slept.swap(now.0, Ordering::Relaxed)) + NEAR;
+        let mut sleeps = self.sleeps.lock();
+        let is_busy = now < std::mem::replace(&mut sleeps.begun, now) + NEAR;
         if until == Time::NEVER {
             return None;
         }
-        let set = Time(self.set.load(Ordering::Relaxed));
-        let is_moved = is_busy && set < until && set < now + NEAR;
-        if set <= until && !is_moved {
+        let is_same = sleeps.note(until);
+        let [one, other] = &self.timers;
+        let (first, second) = if one.at() <= other.at() { (one, other) } else { (other, one) };
+        let is_moved = is_busy && first.at() + LATE < until && first.at() < now + NEAR;
+        if first.at() <= until + LATE && !is_moved {
+            if is_same && sleeps.is_steady && second.at() == Time::NEVER {
+                // Rather late than early: who wakes too early has to sleep again.
+                second.set(until + sleeps.period + Duration(LATE.0 / 2));
+            }
             return None;
         }
         let left = until.since(now).max(Duration::ZERO);
-        let at = TimeSpec::new(until.0.div_euclid(NS_PER_S), until.0.rem_euclid(NS_PER_S));
-        let once = Expiration::OneShot(at);
-        if left < SOON || self.timer.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME).is_err() {
-            return Some(left);
-        }
-        self.set.store(until.0, Ordering::Relaxed);
-        None
-    }
-
-    /// It has rung.
-    pub fn note_rung(&self) {
-        self.set.store(Time::NEVER.0, Ordering::Relaxed);
+        let timer = if is_moved { first } else { second };
+        (left < SOON || !timer.set(until)).then_some(left)
     }
 }
 
@@ -84,13 +165,19 @@ mod tests {
     use crate::clock::monotonic_now;
 
     fn set_for(alarm: &Alarm) -> Time {
-        Time(alarm.set.load(Ordering::Relaxed))
+        alarm.timers.iter().map(Timer::at).min().unwrap()
+    }
+
+    /// What has been set until then rings. Returns how many did.
+    fn ring(alarm: &Alarm, now: Time) -> usize {
+        let due = alarm.timers.iter().zip(SOURCES).filter(|(timer, _)| timer.at() <= now);
+        due.filter(|(_, source)| alarm.hear(*source)).count()
     }
 
     #[test]
     fn it_stays_set_until_something_earlier_is_due() {
         let (alarm, now) = (Alarm::new().unwrap(), monotonic_now());
-        let is_set = || alarm.timer.get().unwrap().is_some();
+        let is_set = || alarm.timers.iter().any(|timer| timer.fd.get().unwrap().is_some());
         let later = |n| now + SOON.times(n);
         assert_eq!((alarm.limit(now, Time::NEVER), is_set()), (None, false));
         let soon = later(2) + Duration(SOON.0 - 1);
@@ -103,24 +190,49 @@ mod tests {
         assert_eq!((alarm.limit(later(6), later(20)), set_for(&alarm)), (None, later(20)));
         assert_eq!((alarm.limit(later(8), later(30)), set_for(&alarm)), (None, later(20)));
 
-        let mut fds = [PollFd::new(alarm.fd(), PollFlags::POLLIN)];
-        assert_eq!(poll(&mut fds, PollTimeout::from(5_000_u16)), Ok(1));
+        let fds = alarm.fds().map(|(fd, _)| PollFd::new(fd, PollFlags::POLLIN));
+        assert_eq!(poll(&mut fds.collect::<Vec<_>>(), PollTimeout::from(5_000_u16)), Ok(1));
         assert!(monotonic_now() >= later(20), "not early");
-        alarm.note_rung();
-        assert_eq!(alarm.limit(later(20), later(30)), None);
-        assert!(is_set(), "anew");
+        assert_eq!((ring(&alarm, later(20)), set_for(&alarm)), (1, later(60_000)), "the other stays");
+        assert_eq!((alarm.limit(later(20), later(30)), set_for(&alarm)), (None, later(30)), "anew");
+        assert!(is_set() && !alarm.hear(FIRST_SOURCE - 1) && !alarm.hear(FIRST_SOURCE - 3));
+    }
+
+    /// Who begins something each `period` and waits for an answer until the next is due. Returns how often a timer was
+    /// set before the answer, after it, and how often one rang when nothing was due, of 100 times.
+    fn waits(period: impl Fn(i64) -> i64, has_answer: bool) -> (u64, u64, u64) {
+        let (alarm, start) = (Alarm::new().unwrap(), monotonic_now());
+        let (mut before, mut after, mut in_vain) = (0, 0, 0);
+        let mut begun = start;
+        for n in 0..100_i64 {
+            let due = begun + Duration::from_micros(period(n));
+            let times = || alarm.timers.iter().map(Timer::at).collect::<Vec<_>>();
+            let count = |at: Duration, until: Time| {
+                let old = times();
+                assert_eq!(alarm.limit(begun + at, until), None);
+                old.iter().zip(times()).filter(|(old, new)| *old != new).count() as u64
+            };
+            before += count(Duration::from_micros(10), due);
+            if has_answer {
+                // It reads the clock anew, and says for how long.
+                after += count(Duration::from_micros(40), due + Duration(n % 200 - 100));
+            }
+            in_vain += ring(&alarm, due - Duration(1_000)) as u64;
+            ring(&alarm, due + LATE);
+            assert!(times().iter().all(|at| *at > due), "{n}: what is over is set no longer");
+            begun = due;
+        }
+        (before, after, in_vain)
     }
 
     #[test]
-    fn who_waits_until_the_next_is_due_sets_it_once_for_each() {
-        let (alarm, now) = (Alarm::new().unwrap(), monotonic_now());
-        for ms in 0..100_i64 {
-            let at = |us| now + Duration::from_micros(ms * 1_000 + us);
-            // It waits for the answer, and then until the next is due.
-            assert_eq!((alarm.limit(at(10), at(1_000)), set_for(&alarm)), (None, at(1_000)));
-            assert_eq!((alarm.limit(at(40), at(1_000)), set_for(&alarm)), (None, at(1_000)));
-            alarm.note_rung();
-        }
+    fn who_waits_for_answers_until_the_next_is_due_sets_it_when_it_has_them() {
+        assert_eq!(waits(|_| 1_000, true), (3, 98, 0));
+        assert_eq!(waits(|_| 250, true), (3, 98, 0));
+        assert_eq!(waits(|_| 1_000, false), (100, 0, 0), "nobody waits for it");
+        assert_eq!(waits(|n| 1_000 + n % 3 * 10, true), (100, 0, 0), "nobody knows the next");
+        let (before, after, in_vain) = waits(|n| if n % 10 == 9 { 1_500 } else { 1_000 }, true);
+        assert!(before <= 40 && after >= 60 && in_vain <= 10, "{before} {after} {in_vain}");
     }
 
     #[test]
@@ -138,6 +250,5 @@ mod tests {
             times_set += u64::from(set_for(&alarm) != before);
         }
         assert_eq!(times_set, 101, "once for each");
-        assert_eq!((alarm.limit(at(2_000_000), at(2_010_000)), set_for(&alarm)), (None, at(1_010_000)));
     }
 }

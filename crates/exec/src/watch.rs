@@ -17,15 +17,11 @@ use taut_port_udp::Direct;
 use crate::alarm::Alarm;
 use crate::clock::NS_PER_S;
 use crate::hand::Hand;
-use crate::neighbours::FIRST_SOURCE;
 use crate::network::{HOSTS, NETWORK};
 use crate::ports::{Ports, QUEUES};
 
 /// The number of what wakes the driver among the sources; sockets have their small indices.
 pub(crate) const WAKE: u64 = u64::MAX;
-
-/// The alarm's number among the sources.
-const ALARM: u64 = FIRST_SOURCE - 2;
 
 /// Sources that can be found at once.
 const READY: usize = 8;
@@ -107,7 +103,7 @@ impl Watch {
         let alarm = Alarm::new().map_err(refused("timerfd_create"))?;
         // Each write, and each time that the alarm rings, is an edge of its own, so that nobody has to read them.
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        for (fd, source) in [(wake.as_fd(), WAKE), (alarm.fd(), ALARM)] {
+        for (fd, source) in alarm.fds().chain([(wake.as_fd(), WAKE)]) {
             epoll.add(fd, EpollEvent::new(edge, source)).map_err(refused("epoll_ctl"))?;
         }
         let mut watch = Watch { epoll, wake, alarm, looked_at: Vec::new(), looks: AtomicU32::new(0) };
@@ -206,9 +202,10 @@ impl Watch {
     }
 
     fn wait(&self, limit: Option<Duration>, ready: &mut Readable) {
-        let mut note = |source| match source {
-            ALARM => self.alarm.note_rung(),
-            _ => ready.push(source),
+        let mut note = |source| {
+            if !self.alarm.hear(source) {
+                ready.push(source);
+            }
         };
         let mut events =
             [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; READY];
