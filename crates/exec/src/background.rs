@@ -22,6 +22,10 @@ const LONGEST_LISTENER: Duration = Duration::from_secs(1);
 /// them interrupt more often, higher has nobody drive for longer.
 const SLACK: Duration = Duration::from_millis(4);
 
+/// So many changes of the role from one look to the next are one who hardly sleeps. Fewer, and a look of its own most likely
+/// comes while nothing happens, where one at a timer's interrupt comes together with the user who has set the timer.
+const BUSY: u32 = 128;
+
 /// The thread, in the hands of who ends the participant.
 pub(crate) struct Background {
     handle: JoinHandle<()>,
@@ -182,11 +186,12 @@ fn stand_by(inner: &Inner) {
             (seen, grace) = (None, GRACE.0);
             continue;
         }
+        let moved = seen.map_or(0, |(_, _, before)| look.2.wrapping_sub(before));
         if seen.is_some() {
             grace = (grace * 2).min(GRACE.1);
         }
         seen = Some(look);
-        if grace < GRACE.1 {
+        if moved < BUSY {
             thread::park_timeout(grace);
         } else {
             park_loosely(grace);
