@@ -28,9 +28,13 @@ use crate::neighbours::FIRST_SOURCE;
 /// that the answer takes back.
 const SOON: Duration = Duration::from_micros(100);
 
-/// Who has slept for less than this before is busy, and moves an alarm on that is to ring within it. Lower and it has rung
-/// before such a driver comes by, higher and it is moved more often.
-const NEAR: Duration = Duration::from_millis(1);
+/// Who has slept for less than this before is busy. Lower and an alarm rings that a busy driver could have moved, higher and
+/// it is moved by a system call where it could as well ring.
+const BUSY: Duration = Duration::from_millis(1);
+
+/// A busy driver moves an alarm on that is to ring within this. Lower than a tick, which has 4 ms as a rule, and the alarm is
+/// the first of its processor's timers by then, so that it is told to the hardware; higher and it is moved more often.
+const NEAR: Duration = Duration::from_millis(5);
 
 /// A sleep may end so much later than it is to, and what is to be slept for next differs by so much from one time to the
 /// next, as its caller says for how long and not until when. Lower and each of two sleeps until the same time sets a
@@ -136,7 +140,7 @@ impl Alarm {
     /// For how long one may wait who is to be awake then: `None` for as long as it takes, as the alarm wakes it.
     pub fn limit(&self, now: Time, until: Time) -> Option<Duration> {
         let mut sleeps = self.sleeps.lock();
-        let is_busy = now < std::mem::replace(&mut sleeps.begun, now) + NEAR;
+        let is_busy = now < std::mem::replace(&mut sleeps.begun, now) + BUSY;
         if until == Time::NEVER {
             return None;
         }
@@ -187,14 +191,14 @@ mod tests {
             "not worth it"
         );
         assert_eq!((alarm.limit(later(4), later(60_000)), set_for(&alarm)), (None, later(60_000)));
-        assert_eq!((alarm.limit(later(6), later(20)), set_for(&alarm)), (None, later(20)));
-        assert_eq!((alarm.limit(later(8), later(30)), set_for(&alarm)), (None, later(20)));
+        assert_eq!((alarm.limit(later(6), later(200)), set_for(&alarm)), (None, later(200)));
+        assert_eq!((alarm.limit(later(8), later(300)), set_for(&alarm)), (None, later(200)));
 
         let fds = alarm.fds().map(|(fd, _)| PollFd::new(fd, PollFlags::POLLIN));
         assert_eq!(poll(&mut fds.collect::<Vec<_>>(), PollTimeout::from(5_000_u16)), Ok(1));
-        assert!(monotonic_now() >= later(20), "not early");
-        assert_eq!((ring(&alarm, later(20)), set_for(&alarm)), (1, later(60_000)), "the other stays");
-        assert_eq!((alarm.limit(later(20), later(30)), set_for(&alarm)), (None, later(30)), "anew");
+        assert!(monotonic_now() >= later(200), "not early");
+        assert_eq!((ring(&alarm, later(200)), set_for(&alarm)), (1, later(60_000)), "the other stays");
+        assert_eq!((alarm.limit(later(200), later(300)), set_for(&alarm)), (None, later(300)), "anew");
         assert!(is_set() && !alarm.hear(FIRST_SOURCE - 1) && !alarm.hear(FIRST_SOURCE - 3));
     }
 

@@ -59,8 +59,8 @@ pub const UNSENT_CHANGES: usize = 1_024;
 /// sample wait.
 pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(10);
 /// A stream puts its heartbeat off when that is due within this, so that no timer of it comes due while it goes on. Lower
-/// and the driver may have been woken for it, higher and more writes move a timer.
-pub const HEARTBEAT_PUT_OFF: Duration = Duration::from_millis(1);
+/// and the driver's alarm is the next timer of its processor by then, or has rung; higher and more writes move a timer.
+pub const HEARTBEAT_PUT_OFF: Duration = Duration::from_millis(5);
 /// In a long row of single datagrams a heartbeat rides behind one at most this often. Lower costs both sides of a quick
 /// exchange some 3 % of their time, higher lets what is lost in the midst of it wait.
 pub const HEARTBEAT_RIDES: Duration = Duration::from_micros(200);
