@@ -7,12 +7,18 @@ use rustix::thread::futex::{self, Flags};
 use rustix::thread::sched_yield;
 
 use crate::sync::AtomicU32;
+use crate::thread::is_real_time;
 
 /// Pauses, each twice as long as the one before, and then turns given to others. Fewer and a lock that is held for a
 /// microsecond costs two system calls and a change of threads; more and a waiter takes the processor from the holder,
-/// on one core, for longer, and lends its priority later.
+/// on one core, for longer.
 const PAUSES: u32 = 3;
-const TURNS: u32 = 7;
+const TURNS: u32 = PAUSES + 7;
+
+/// Turns of a thread that is not real-time, some 15 us: for so long a step that sends 64 KiB has the lock. Fewer and a
+/// writer and the thread that hears its readers hand it to each other through the kernel, 18,000 times a second; more and
+/// a waiter is busy for longer where the holder is kept from its processor. A real-time thread lends its priority at once.
+const MORE_TURNS: u32 = TURNS + 30;
 
 /// Where the kernel cannot have a thread wait for the lock (it is built without, or has no memory), how long until the
 /// next try. Lower and it takes more of the processor from the holder; higher and the lock is free for longer.
@@ -26,12 +32,15 @@ impl Patience {
     /// Lets some time pass; `false` when that is enough.
     pub fn pause(&mut self) -> bool {
         self.0 += 1;
-        match self.0 {
-            ..=PAUSES => (0..1 << self.0).for_each(|_| std::hint::spin_loop()),
-            _ if self.0 <= PAUSES + TURNS => sched_yield(),
-            _ => return false,
+        if self.0 <= PAUSES {
+            (0..1 << self.0).for_each(|_| std::hint::spin_loop());
+            return true;
         }
-        true
+        let goes_on = self.0 <= TURNS || (self.0 <= MORE_TURNS && !is_real_time());
+        if goes_on {
+            sched_yield();
+        }
+        goes_on
     }
 }
 
