@@ -1,8 +1,10 @@
 //! DURABILITY and HISTORY: what a late joiner gets, and what KEEP_LAST leaves.
 
 use taut_base::Duration;
+use taut_port::Traffic;
 use taut_qos::Qos;
-use taut_sim::{NodeOptions, Pair, Taken};
+use taut_rtps::{MulticastChoice, limits};
+use taut_sim::{NodeOptions, Pair, Taken, user_locator};
 
 fn durable() -> Qos {
     Qos::default().reliable().keep_all().transient_local()
@@ -74,6 +76,124 @@ fn a_volatile_late_joiner_gets_nothing_old() {
             assert_eq!(lost.flatten().map(|s| s.total_count), Some(0), "what came before it is not lost");
         }
     }
+}
+
+/// The writer repairs what two readers have lost by multicast, where a third one listens that it does not know yet.
+#[test]
+fn a_volatile_reader_takes_nothing_that_its_neighbours_are_sent_again() {
+    for offered in [Qos::default().reliable().keep_all(), durable()] {
+        let options = NodeOptions { multicast: MulticastChoice::Always, ..NodeOptions::default() };
+        let mut pair = Pair::with_options(5, options, NodeOptions::default());
+        pair.writer(offered);
+        let volatile = Qos::default().reliable().keep_all();
+        (0..2).for_each(|_| _ = pair.reader(volatile.clone()));
+        pair.run_until_matched();
+        pair.run_for(second());
+        pair.network.cut(0, 1);
+        (0..2).for_each(|_| _ = pair.write(1, 16).unwrap());
+        pair.run_for(second().times(2));
+        pair.network.cut(1, 0);
+        pair.reader(volatile);
+        assert_eq!(pair.network.is_matched(&pair.writers[0], &pair.readers[2]), (false, true));
+        pair.mend();
+        pair.write(1, 16).unwrap();
+        pair.run_until_matched();
+        pair.write(1, 16).unwrap();
+        pair.run_for(second());
+        let taken: Vec<_> = (0..3).map(|reader| pair.take_numbers_from(reader)).collect();
+        assert_eq!(taken, [vec![1, 2, 3, 4], vec![1, 2, 3, 4], vec![4]]);
+        let reader = pair.readers[2];
+        let lost = pair.network.on(1, |p, _| p.at_side(reader.index, |side| side.sample_lost.take()));
+        assert_eq!(lost.flatten().map(|s| s.total_count), Some(0), "what came before it is not lost");
+    }
+}
+
+/// How long the first sample takes from now on, and what comes with it.
+fn time_to_first_sample(pair: &mut Pair) -> (Duration, Vec<u64>) {
+    let from = pair.network.now();
+    let mut taken = Vec::new();
+    let came = pair.run_until(second().times(5), |pair| {
+        taken.extend(pair.take_numbers());
+        !taken.is_empty()
+    });
+    assert!(came, "the first sample comes");
+    (pair.network.now().since(from), taken)
+}
+
+#[test]
+fn first_samples_wait_for_no_more_than_what_matching_takes() {
+    let volatile = Qos::default().reliable().keep_all();
+    let delay = taut_sim::Faults::default().delay;
+    for (seed, reader_first, offered) in [
+        (1, true, volatile.clone()),
+        (2, false, volatile.clone()),
+        (3, true, durable()),
+        (4, false, durable()),
+    ] {
+        let mut pair = Pair::new(seed);
+        pair.run_for(second());
+        if reader_first {
+            pair.reader(volatile.clone());
+            pair.run_for(second());
+            pair.writer(offered);
+        } else {
+            pair.writer(offered);
+            pair.run_for(second());
+            pair.reader(volatile.clone());
+        }
+        let knows = |pair: &mut Pair| pair.network.is_matched(&pair.writers[0], &pair.readers[0]).0;
+        assert!(pair.run_until(second(), knows));
+        pair.write(1, 16).unwrap();
+        let (waited, taken) = time_to_first_sample(&mut pair);
+        assert_eq!(taken, [1]);
+        // Where the writer is new it is announced and acknowledged first, and greets then.
+        let most = if reader_first { delay.times(3) } else { delay };
+        assert!(waited <= most, "{waited:?}");
+    }
+}
+
+/// The writer says again where the stream begins, as the samples behind it are not acknowledged.
+#[test]
+fn first_samples_come_though_the_greeting_is_lost() {
+    let volatile = Qos::default().reliable().keep_all();
+    for offered in [volatile.clone(), durable()] {
+        let mut pair = Pair::new(6);
+        pair.writer(offered);
+        pair.run_for(second());
+        pair.network.cut(0, 1);
+        pair.reader(volatile.clone());
+        pair.run_until_matched();
+        pair.mend();
+        (0..3).for_each(|_| _ = pair.write(1, 16).unwrap());
+        let (waited, taken) = time_to_first_sample(&mut pair);
+        assert!(waited <= limits::HEARTBEAT_FIRST.times(2), "{waited:?}");
+        assert_eq!(taken, [1, 2, 3]);
+    }
+}
+
+#[test]
+fn first_samples_come_though_no_greeting_ever_does() {
+    let volatile = Qos::default().reliable().keep_all();
+    let mut pair = Pair::new(7);
+    pair.writer(volatile.clone());
+    pair.run_for(second());
+    pair.network.cut(0, 1);
+    pair.reader(volatile);
+    pair.run_until_matched();
+    // The reader hears that it is known, and from now on nothing but this one change.
+    pair.mend();
+    pair.run_for(Duration::from_millis(100));
+    pair.network.cut(0, 1);
+    pair.network.capturing = 1;
+    pair.write(1, 16).unwrap();
+    let change = pair.network.captured.remove(0);
+    pair.network.inject(1, Traffic::User, user_locator(0), change.bytes);
+    let (almost, rest) = (Duration::from_millis(800), Duration::from_millis(200));
+    assert_eq!(limits::GREETING_PATIENCE, second());
+    pair.run_for(almost);
+    assert_eq!(pair.take_numbers(), []);
+    pair.run_for(rest);
+    assert_eq!(pair.take_numbers(), [1]);
 }
 
 #[test]

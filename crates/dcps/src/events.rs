@@ -81,6 +81,7 @@ impl DomainParticipant {
                 entity.liveliness_lost.count();
                 self.tell(Entity::Writer(writer), StatusMask::LIVELINESS_LOST);
             }
+            Event::GreetingOverdue { reader } => self.on_room(now, reader),
             Event::SampleLost { reader, count } => {
                 self.readers.at_side(reader, |side| side.sample_lost.count(count));
                 self.tell(Entity::Reader(reader), StatusMask::SAMPLE_LOST);

@@ -77,6 +77,11 @@ pub enum Event {
         /// The writer.
         writer: Guid,
     },
+    /// Changes that waited for the greeting of their writer wait no longer: [`crate::Participant::on_room`] delivers them.
+    GreetingOverdue {
+        /// The local reader.
+        reader: ReaderIndex,
+    },
     /// The liveliness of a matched writer has changed.
     LivelinessChanged {
         /// The local reader.

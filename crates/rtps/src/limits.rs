@@ -107,6 +107,10 @@ pub const SMALL_FRAGMENTS: usize = 256;
 /// Bytes of a fragment that takes more than what is kept around it. Lower lets a peer fill memory with few bytes, higher
 /// asks again for what some writer indeed sends so.
 pub const SMALL_FRAGMENT: u16 = 64;
+/// How long a volatile reader holds what comes for all readers for a greeting once the writer's participant knows it.
+/// Lower than a few heartbeats that get lost and it may take what was written before the match, higher and one whose
+/// greeting never comes waits longer for its first samples.
+pub const GREETING_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a best-effort reader takes nothing else while no more of its history comes. Lower and on a slow path fresh
 /// changes overtake history, which is lost; higher and more of them are if the word that history is over gets lost.
 pub const HISTORY_PATIENCE: Duration = Duration::from_secs(1);

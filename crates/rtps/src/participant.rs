@@ -243,8 +243,11 @@ impl Participant {
         let Some(reader) = self.readers.get_mut(index.0).filter(|reader| reader.repeat_at == at) else {
             return;
         };
-        reader.on_repeat_timer(now);
+        let released = reader.on_repeat_timer(now);
         self.timers.set(reader.repeat_at, Timer::Repeat(index));
+        if released {
+            self.push_event(Event::GreetingOverdue { reader: index });
+        }
         self.wake_reader(index);
     }
 

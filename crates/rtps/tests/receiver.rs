@@ -22,6 +22,8 @@ use taut_wire::{
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
 const OTHER: GuidPrefix = GuidPrefix([2; 12]);
+/// Whose writers send no greeting before all else.
+const FOREIGN: VendorId = VendorId([1, 127]);
 const ADDRESS: Locator = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410);
 
 struct Nowhere;
@@ -52,23 +54,30 @@ fn participant() -> Participant {
 
 /// An announcement of another participant, which names these addresses.
 fn other_at(addresses: &[Locator]) -> Frame {
-    announcement_at(OTHER, OTHER, addresses, "")
+    announcement_at(OTHER, OTHER, addresses, "", FOREIGN)
 }
 
 /// A message from `header` in which, by INFO_SRC, `source` announces itself to this participant.
 fn announcement(header: GuidPrefix, source: GuidPrefix) -> Frame {
-    announcement_at(header, source, &[ADDRESS], "")
+    announcement_at(header, source, &[ADDRESS], "", FOREIGN)
 }
 
-fn announcement_at(header: GuidPrefix, source: GuidPrefix, addresses: &[Locator], tag: &str) -> Frame {
+fn announcement_at(
+    header: GuidPrefix,
+    source: GuidPrefix,
+    addresses: &[Locator],
+    tag: &str,
+    vendor: VendorId,
+) -> Frame {
     let mut message = Vec::new();
     write_message_header(&mut message, header);
-    let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
-    InfoSource { version, vendor, prefix: source }.write(&mut message, Endian::Little);
+    InfoSource { version: ProtocolVersion::RTPS_2_5, vendor, prefix: source }
+        .write(&mut message, Endian::Little);
     write_info_dst(&mut message, Endian::Little, OWN);
     let mut payload = Vec::new();
     let data = ParticipantData {
         guid_prefix: source,
+        vendor_id: vendor,
         metatraffic_unicast: addresses.to_vec(),
         default_unicast: addresses.to_vec(),
         builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
@@ -123,7 +132,7 @@ fn nobody_makes_a_participant_its_own_peer() {
 #[test]
 fn a_domain_with_a_tag_is_another_one() {
     let mut participant = participant();
-    participant.on_frame(Time(0), &announcement_at(OTHER, OTHER, &[ADDRESS], "night"), &mut Nowhere);
+    participant.on_frame(Time(0), &announcement_at(OTHER, OTHER, &[ADDRESS], "night", FOREIGN), &mut Nowhere);
     assert_eq!(participant.database().peers().count(), 0);
     assert_eq!(participant.counters().foreign_domain, 1);
 }
@@ -500,4 +509,38 @@ fn a_key_in_fragments_ends_its_instance() {
         (Alive, None, 10),
     ];
     assert_eq!(sink.0.iter().map(kept).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_greeting_that_never_comes_is_not_waited_for_for_ever() {
+    let (mut participant, mut sink) = (participant(), Strengths(Vec::new()));
+    let index = reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    let taut = announcement_at(OTHER, OTHER, &[ADDRESS], "", VendorId::UNKNOWN);
+    participant.on_frame(Time(0), &taut, &mut sink);
+    let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &said, &mut sink);
+    let mut write = |participant: &mut Participant, number| {
+        let change = change(EntityId::user(1, true, false), number, &[0, 1, 0, 0]);
+        participant.on_frame(Time(1), &change, &mut sink);
+        sink.0.len()
+    };
+    assert_eq!(
+        [1, 2].map(|number| write(&mut participant, number)),
+        [0, 0],
+        "they may be from before the match"
+    );
+    let overdue = |participant: &mut Participant, now| {
+        participant.on_timeout(now);
+        std::iter::from_fn(|| participant.poll_event())
+            .filter(|event| matches!(event, Event::GreetingOverdue { reader } if *reader == index))
+            .count()
+    };
+    let limit = Time(0) + limits::GREETING_PATIENCE;
+    assert_eq!(overdue(&mut participant, Time(limit.0 - 1)), 0);
+    assert_eq!(overdue(&mut participant, limit), 1);
+    participant.on_room(limit, index, &mut sink);
+    assert_eq!(sink.0.len(), 2, "what was held");
+    let next = change(EntityId::user(1, true, false), 3, &[0, 1, 0, 0]);
+    participant.on_frame(limit, &next, &mut sink);
+    assert_eq!(sink.0.len(), 3, "what follows is held no more");
 }

@@ -148,9 +148,9 @@ impl Participant {
         }
         let Some(reader) = self.readers.get_mut(index.0) else { return };
         let entity = reader.guid.entity;
-        reader.match_writer(proxy);
-        if !is_taut {
-            // Taut's writers greet by themselves; others may wait to be asked.
+        let awaits_greeting = reader.match_writer(proxy, is_taut);
+        if !is_taut || awaits_greeting {
+            // Taut's writers greet by themselves, once they know the reader; others may wait to be asked.
             self.greet(now, entity, writer.guid);
         }
         let readers = self.sources.entry(writer.guid).or_default();
@@ -186,7 +186,11 @@ impl Participant {
             }
             Some(LocalKind::Reader(index)) => {
                 if let Some(reader) = self.readers.get_mut(index.0) {
-                    reader.greet(remote);
+                    let repeat_at = reader.repeat_at;
+                    reader.greet(now, remote);
+                    if reader.repeat_at != repeat_at {
+                        self.timers.set(reader.repeat_at, Timer::Repeat(index));
+                    }
                     self.wake_reader(index);
                 }
             }

@@ -84,8 +84,8 @@ impl Participant {
                 && let Some(local) = self.readers.get_mut(pair.reader.0)
             {
                 let guid = Guid::new(prefix, pair.remote_writer);
-                local.match_writer(WriterProxy::new(guid, true, 0, unicast.clone()));
-                local.greet(guid);
+                local.match_writer(WriterProxy::new(guid, true, 0, unicast.clone()), false);
+                local.greet(now, guid);
                 self.sources.insert(guid, vec![pair.reader]);
                 self.wake_reader(pair.reader);
             }

@@ -61,23 +61,30 @@ impl Reader {
         }
     }
 
-    /// A writer of another participant has matched.
-    pub fn match_writer(&mut self, mut proxy: WriterProxy) {
+    /// A writer of another participant has matched. `greets`: it greets a reader that knows where its stream begins from
+    /// nothing else. Returns whether this is one.
+    pub fn match_writer(&mut self, mut proxy: WriterProxy, greets: bool) -> bool {
         proxy.reliable &= self.reliable;
         proxy.skips_history &= !self.durable;
         proxy.awaits_greeting = !self.durable;
         if let Some(until) = proxy.history_until.take().filter(|_| self.durable && !proxy.reliable) {
             proxy.await_history(until);
         }
+        proxy.held = greets && proxy.reliable && proxy.awaits_greeting;
         proxy.ack_due = proxy.reliable;
+        let is_held = proxy.held;
         self.proxies.insert(proxy.guid, proxy);
+        is_held
     }
 
     /// A matched writer can listen. A reliable reader asks it for a heartbeat if it has heard none: it may have
-    /// matched first and said all it had to say.
-    pub fn greet(&mut self, writer: Guid) {
-        if self.proxies.get(&writer).is_some_and(|proxy| proxy.reliable && !proxy.has_heard()) {
-            self.queue_ack(writer);
+    /// matched first and said all it had to say. One that greets by itself is given the time for it.
+    pub fn greet(&mut self, now: Time, writer: Guid) {
+        let silent = |proxy: &&mut WriterProxy| proxy.reliable && !proxy.has_heard();
+        match self.proxies.get_mut(&writer).filter(silent) {
+            Some(proxy) if proxy.held => self.repeat_at = self.repeat_at.min(proxy.await_greeting(now)),
+            Some(_) => self.queue_ack(writer),
+            None => {}
         }
     }
 
@@ -187,15 +194,19 @@ impl Reader {
         Some(proxy)
     }
 
-    /// Looks which writers are to be asked again.
-    pub fn on_repeat_timer(&mut self, now: Time) {
+    /// Looks which writers are to be asked again. Returns whether changes that were held may be delivered.
+    pub fn on_repeat_timer(&mut self, now: Time) -> bool {
         self.repeat_at = Time::NEVER;
+        let mut released = false;
         for (guid, proxy) in &mut self.proxies {
+            let was_held = proxy.held;
             if proxy.is_repeat_due(now) && !self.acks.contains(guid) {
                 self.acks.push_back(*guid);
             }
+            released |= was_held && proxy.is_blocked();
             self.repeat_at = self.repeat_at.min(proxy.repeat_at);
         }
+        released
     }
 }
 
@@ -224,8 +235,8 @@ mod tests {
         let mut reader = Reader::new(guid, ReaderIndex(0), &qos);
         let mut writer = WriterProxy::new(WRITER, true, 0, vec![taut_base::Locator::INVALID]);
         writer.skips_history = durable_writer;
-        reader.match_writer(writer);
-        reader.greet(WRITER);
+        reader.match_writer(writer, false);
+        reader.greet(Time(0), WRITER);
         let heartbeat = Heartbeat {
             reader_id: EntityId::UNKNOWN,
             writer_id: WRITER.entity,
@@ -357,6 +368,35 @@ mod tests {
         (greeting.first_sn, greeting.last_sn, greeting.count) = (SequenceNumber(5), SequenceNumber(5), 3);
         proxy(&mut reader).on_heartbeat(Time(0), &greeting, &mut deliver);
         assert_eq!(delivered, [4], "what came after the greeting is of the stream");
+    }
+
+    #[test]
+    fn what_is_more_than_can_be_held_for_a_greeting_is_asked_for_behind_it() {
+        let mut reader = reader_of(false);
+        reader.match_writer(WriterProxy::new(WRITER, true, 0, vec![taut_base::Locator::INVALID]), true);
+        let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
+        (1..=most + 2).for_each(|number| arrives(&mut reader, Time(0), number));
+        let mut delivered = 0;
+        let mut deliver = |offer: &mut Offer| delivered += i64::from(offer.take().is_some());
+        let heartbeat = |reader_id, last: i64, count| Heartbeat {
+            reader_id,
+            writer_id: WRITER.entity,
+            first_sn: SequenceNumber(1),
+            last_sn: SequenceNumber(last),
+            count,
+            final_flag: false,
+            liveliness_flag: false,
+            group_info: None,
+        };
+        let own = reader.guid.entity;
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat(EntityId::UNKNOWN, most + 2, 2), &mut deliver);
+        assert_eq!(proxy(&mut reader).next_expected(), SequenceNumber(1), "it is about others");
+        // The greeting, though what was said to others has overtaken it.
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat(own, 0, 1), &mut deliver);
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat(own, most + 2, 3), &mut deliver);
+        assert_eq!(delivered, most);
+        let asked: Vec<_> = proxy(&mut reader).acknack(Time(0)).iter().map(|number| number.0).collect();
+        assert_eq!(asked, [most + 1, most + 2]);
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct WriterProxy {
     pub skips_history: bool,
     /// This reader is volatile, and has not been told by a heartbeat for it alone where its stream begins.
     pub awaits_greeting: bool,
+    /// It greets such a reader as soon as that can listen: until then nothing of it is delivered, as what comes for all
+    /// readers may be older than the match.
+    pub held: bool,
     /// It sends this reader, which cannot ask, history before all else, alone: what comes for all readers is not taken
     /// until it says that this is done, or until then.
     pub history_until: Option<Time>,
@@ -90,6 +93,7 @@ impl WriterProxy {
             locators,
             skips_history: false,
             awaits_greeting: false,
+            held: false,
             history_until: None,
             ack_due: reliable,
             heard: Time(i64::MIN),
@@ -155,7 +159,7 @@ impl WriterProxy {
         if number <= self.asked_until {
             self.note_answer(time);
         }
-        if number == self.next {
+        if number == self.next && !self.held {
             deliver(offer);
             match offer.take() {
                 None => self.next = number.next(),
@@ -260,7 +264,7 @@ impl WriterProxy {
     pub fn deliver_pending(&mut self, deliver: Deliver<'_>) {
         loop {
             self.pass_irrelevant();
-            if self.pending.is_empty() {
+            if self.pending.is_empty() || self.held {
                 return;
             }
             let mut offer = self.pending.remove(&self.next);
@@ -292,11 +296,15 @@ impl WriterProxy {
 
     /// Does a change wait for room in the cache?
     pub fn is_blocked(&self) -> bool {
-        self.pending.contains_key(&self.next)
+        !self.held && self.pending.contains_key(&self.next)
     }
 
     /// A HEARTBEAT has arrived. Returns how many changes can no longer be had.
     pub fn on_heartbeat(&mut self, now: Time, heartbeat: &Heartbeat, deliver: Deliver<'_>) -> u64 {
+        // Behind what neighbours are sent again it is about their streams.
+        if self.held && heartbeat.reader_id == EntityId::UNKNOWN {
+            return 0;
+        }
         let is_first = !self.has_heard();
         // RTPS 2.5 §8.4.15.7: a count that does not rise marks a duplicate.
         if !is_newer(heartbeat.count, &mut self.heartbeat_count) || !self.reliable {
@@ -306,7 +314,7 @@ impl WriterProxy {
         let held = self.pending.last_key_value().map_or(SequenceNumber::ZERO, |(number, _)| *number);
         self.last_available = heartbeat.last_sn.max(held);
         // What the writer had dropped before this side listened is not lost.
-        let listened = self.next > SequenceNumber::FIRST;
+        let listened = self.next > SequenceNumber::FIRST && !self.held;
         // DCPS 1.4 §2.2.3.4: a volatile reader gets nothing that was written before the match.
         let history = if is_first && self.skips_history { heartbeat.last_sn } else { SequenceNumber::ZERO };
         let first = heartbeat.first_sn.max(history.next());
@@ -314,6 +322,9 @@ impl WriterProxy {
         // of it, though it came here too.
         if heartbeat.reader_id != EntityId::UNKNOWN && std::mem::take(&mut self.awaits_greeting) {
             self.pending.retain(|number, _| *number >= first);
+            if std::mem::take(&mut self.held) {
+                self.repeat_at = Time::NEVER;
+            }
         }
         let missing = self.give_up_before(first, deliver);
         let lost = if listened { missing } else { 0 };
@@ -453,11 +464,28 @@ impl WriterProxy {
         sets
     }
 
+    /// The writer knows this reader: its greeting is on its way, and waited for no longer than this. Returns until when.
+    pub(super) fn await_greeting(&mut self, now: Time) -> Time {
+        self.repeat_at = now + limits::GREETING_PATIENCE;
+        self.repeat_at
+    }
+
+    /// The greeting is overdue: what has arrived begins the stream, and the writer is asked what it has.
+    fn end_hold(&mut self) {
+        self.held = false;
+        self.ack_due = true;
+        self.repeat_at = Time::NEVER;
+    }
+
     /// Something was asked for and is still missing, and nothing has arrived for a while: the request,
     /// the answer or the rest of it is lost, or the writer answers in portions. Is it to be asked again?
     pub fn is_repeat_due(&mut self, now: Time) -> bool {
         if self.repeat_at > now {
             return false;
+        }
+        if self.held {
+            self.end_hold();
+            return true;
         }
         if self.next > self.last_available || self.is_blocked() {
             self.repeat_at = Time::NEVER;
