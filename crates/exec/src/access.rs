@@ -30,6 +30,14 @@ pub(crate) fn would_wait() -> Error {
     Error::Timeout(ErrorText::Fixed("it would have to wait for a reader; slow_readers() names it"))
 }
 
+/// Waiting for readers would be in vain: what the history has it keeps for those that come.
+#[cold]
+fn no_samples_left() -> Error {
+    Error::OutOfResources(
+        "RESOURCE_LIMITS max_samples is reached by the last samples of instances: unregister one or raise the limit".into(),
+    )
+}
+
 /// How old samples are that expire is known by the wall clock.
 #[inline]
 pub(crate) fn tell_wall_clock(side: &mut ReaderSide) {
@@ -43,6 +51,8 @@ pub(crate) fn tell_wall_clock(side: &mut ReaderSide) {
 pub enum Patience {
     /// What is oldest makes room.
     KeepLast,
+    /// The same, as far as max_samples lets a durable history: without room the write fails.
+    KeepLastWithin,
     /// It waits for its readers for so long, or not at all.
     KeepAll(Option<Duration>),
 }
@@ -234,7 +244,8 @@ impl Executor {
 
     /// Writes.
     ///
-    /// *Errors*: [`Error::Timeout`]; a buffer of the pool then goes back there, a loan is given back.
+    /// *Errors*: [`Error::Timeout`], [`Error::OutOfResources`]; a buffer of the pool then goes back there, a loan is given
+    /// back.
     /// *Cost*: see [`Outlet`].
     #[inline]
     pub fn publish(&self, outlet: &mut Outlet, call: Call, payload: &mut Payload<'_>) -> Result<()> {
@@ -315,7 +326,9 @@ impl Executor {
         let index = *index;
         let Patience::KeepAll(Some(wait)) = patience else {
             let may_queue = patience == Patience::KeepLast;
-            return self.inner.write(index, write, burst, may_queue).map_err(|_| would_wait());
+            let is_within = patience == Patience::KeepLastWithin;
+            let refused = |_| if is_within { no_samples_left() } else { would_wait() };
+            return self.inner.write(index, write, burst, may_queue).map_err(refused);
         };
         if self.inner.write(index, write, burst, false).is_ok() {
             return Ok(());

@@ -40,7 +40,8 @@ impl<T: DdsType> DataWriter<T> {
     /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.
     ///
     /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind;
-    /// [`Error::OutOfResources`] for a new instance beyond `max_instances`; [`Error::BadParameter`] for a value its type
+    /// [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
+    /// writer that holds no more than the last sample of each; [`Error::BadParameter`] for a value its type
     /// forbids.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)
