@@ -47,7 +47,14 @@ impl<T: DdsType> DataWriter<T> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)
     }
 
-    /// Writes a sample with a time of the caller's own.
+    /// Writes a sample with a time of the caller's own as its source timestamp.
+    ///
+    /// With DESTINATION_ORDER BY_SOURCE_TIMESTAMP none is before that of the writer's last change, whichever instance it
+    /// is of: samples that are written without a time have the clock's, or as long as that is behind, the same as the last
+    /// one. With BY_RECEPTION_TIMESTAMP, the default, any will do.
+    ///
+    /// *Errors*: as [`DataWriter::write`]; [`Error::BadParameter`] with BY_SOURCE_TIMESTAMP for one that is before the last, or
+    /// is [`Timestamp::INVALID`]. *Source*: DCPS 1.4 §2.2.2.4.2.12.
     pub fn write_with_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, timestamp.into(), true)
     }
