@@ -71,22 +71,37 @@ impl<T: DdsType> DataWriter<T> {
         self.publish(ChangeKind::NotAliveDisposed, key, Moment::now(), true)
     }
 
+    /// The same with a time of the caller's own. *Errors*: as [`DataWriter::dispose`] and
+    /// [`DataWriter::write_with_timestamp`].
+    pub fn dispose_with_timestamp(&self, key: &T, timestamp: Timestamp) -> Result<()> {
+        self.publish(ChangeKind::NotAliveDisposed, key, timestamp.into(), true)
+    }
+
     /// Says that this writer will not write the instance any more; with
     /// `autodispose_unregistered_instances`, the default, it is disposed of too.
     ///
     /// *Errors*: as [`DataWriter::dispose`]; [`Error::PreconditionNotMet`] for an instance that this writer has neither
     /// registered nor written.
     pub fn unregister_instance(&self, key: &T) -> Result<()> {
-        let kind = if self.untyped.qos.writer_data_lifecycle.autodispose_unregistered_instances {
+        self.publish(self.unregisters_by(), key, Moment::now(), true)
+    }
+
+    /// The same with a time of the caller's own. *Errors*: as [`DataWriter::unregister_instance`] and
+    /// [`DataWriter::write_with_timestamp`].
+    pub fn unregister_instance_with_timestamp(&self, key: &T, timestamp: Timestamp) -> Result<()> {
+        self.publish(self.unregisters_by(), key, timestamp.into(), true)
+    }
+
+    fn unregisters_by(&self) -> ChangeKind {
+        if self.untyped.qos.writer_data_lifecycle.autodispose_unregistered_instances {
             ChangeKind::NotAliveDisposedUnregistered
         } else {
             ChangeKind::NotAliveUnregistered
-        };
-        self.publish(kind, key, Moment::now(), true)
+        }
     }
 
     /// The handle of the instance that has the key of `key`, the one that readers have for it, whatever XCDR it is
-    /// written in. It counts against `max_instances` from now on. Needs nothing of the peers. *Errors*:
+    /// written in. It counts against `max_instances` from now on. Needs nothing of the peers, and so no time. *Errors*:
     /// [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
         self.name(key)?;

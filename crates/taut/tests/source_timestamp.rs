@@ -102,3 +102,32 @@ fn by_reception_timestamp_any_will_do() {
     }
     assert_eq!(taken(&reader), [1, 2, 3]);
 }
+
+#[test]
+fn instances_end_at_a_time_that_is_given() {
+    for order in [DestinationOrderKind::ByReceptionTimestamp, DestinationOrderKind::BySourceTimestamp] {
+        let (writer, reader) = pair(121, order);
+        let key = |id| Reading { id, value: 7 };
+        (1..=3).for_each(|id| writer.write_with_timestamp(&key(id), at(1)).unwrap());
+        writer.dispose_with_timestamp(&key(1), at(2)).unwrap();
+        writer.unregister_instance_with_timestamp(&key(2), at(3)).unwrap();
+        let by_source = order == DestinationOrderKind::BySourceTimestamp;
+        let refused = [
+            writer.dispose_with_timestamp(&key(3), at(2)),
+            writer.unregister_instance_with_timestamp(&key(3), at(2)),
+        ];
+        if by_source {
+            assert!(refused.into_iter().all(falls));
+        } else {
+            assert_eq!(refused, [Ok(()), Ok(())]);
+        }
+        let unknown = writer.unregister_instance_with_timestamp(&key(2), at(4));
+        assert!(matches!(unknown, Err(Error::PreconditionNotMet(_))), "it is registered no longer");
+        reader.wait(SOON).unwrap();
+        let ends = reader.take().unwrap().into_iter().filter(|sample| sample.data.is_none());
+        let ends: Vec<_> = ends.map(|end| (end.info.source_timestamp, end.info.instance_state)).collect();
+        let disposed = InstanceState::NotAliveDisposed;
+        let all = [(Some(at(2)), disposed), (Some(at(3)), disposed), (Some(at(2)), disposed)];
+        assert_eq!(ends, all[..if by_source { 2 } else { 3 }]);
+    }
+}
