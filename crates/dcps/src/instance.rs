@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
+use taut_base::{Duration, Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::Bytes;
 
 use crate::deadline::Deadlines;
@@ -30,6 +30,15 @@ pub const MAX_KEY_COPY: usize = 4_096;
 /// Where a sample stands among those of its instance with DESTINATION_ORDER BY_SOURCE_TIMESTAMP: by
 /// time; what is written at the same time has the same order at every reader (DCPS 1.4 §2.2.3.17).
 pub(crate) type SourceOrder = (Timestamp, Guid, SequenceNumber);
+
+/// OWNERSHIP EXCLUSIVE: a writer and its strength.
+pub(crate) type Owner = (i32, Guid);
+
+/// Does an owner give way to a writer of this strength? Of two that are equally strong to the one with the lower GUID, so
+/// that all readers agree (DCPS 1.4 §2.2.3.9.2).
+pub(crate) fn yields((best, owner): Owner, writer: Guid, strength: i32) -> bool {
+    owner == writer || strength > best || (strength == best && writer < owner)
+}
 
 /// An instance without samples is in one of the table's two lists, so that room can be found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +80,9 @@ pub(crate) struct Instance {
     /// Live writers, rising.
     writers: Vec<Guid>,
     /// OWNERSHIP EXCLUSIVE: who is heard.
-    owner: Option<(i32, Guid)>,
+    owner: Option<Owner>,
+    /// When a content filter last kept a sample of its out.
+    heard: Option<Time>,
     idle: Idle,
     /// It is counted as one that has ended.
     ended: bool,
@@ -99,6 +110,7 @@ impl Instance {
             selected_generation: 0,
             writers: Vec::new(),
             owner: None,
+            heard: None,
             idle: Idle::No,
             ended: false,
         }
@@ -131,25 +143,33 @@ impl Instance {
         found.is_ok()
     }
 
-    /// Its owner has missed its deadline: whoever writes next owns it (DCPS 1.4 §2.2.3.9.2).
-    pub(crate) fn disown(&mut self) {
-        self.owner = None;
+    /// A sample has missed its deadline of this period then. If the owner has not written all the same, whoever writes next
+    /// owns the instance (DCPS 1.4 §2.2.3.9.2).
+    pub(crate) fn disown(&mut self, now: Time, period: Duration) {
+        if self.heard.is_none_or(|heard| now.since(heard) > period) {
+            self.owner = None;
+        }
     }
 
     pub(crate) fn has_writers(&self) -> bool {
         !self.writers.is_empty()
     }
 
-    /// May the writer of this strength be heard? If so it is the owner from now on. Of two that are
-    /// equally strong the one with the lower GUID, so that all readers agree (DCPS 1.4 §2.2.3.9.2).
+    /// May the writer of this strength be heard? If so it is the owner from now on.
     pub(crate) fn own(&mut self, writer: Guid, strength: i32) -> bool {
-        let wins = self.owner.is_none_or(|(best, owner)| {
-            owner == writer || strength > best || (strength == best && writer < owner)
-        });
+        let wins = self.owner.is_none_or(|owner| yields(owner, writer, strength));
         if wins {
             self.owner = Some((strength, writer));
+            self.heard = None;
         }
         wins
+    }
+
+    /// A content filter keeps out what a writer of this strength has written then.
+    pub(crate) fn hear(&mut self, writer: Guid, strength: i32, came: Time) {
+        if self.own(writer, strength) {
+            self.heard = Some(came);
+        }
     }
 
     /// The strength of a writer has changed. If it is the owner, the strongest of those that write the instance is from now
@@ -159,6 +179,7 @@ impl Instance {
         if self.owner.is_some_and(is_owner) {
             let writers = self.writers.iter().map(|writer| (strength_of(*writer), *writer));
             self.owner = writers.max_by_key(|(strength, writer)| (*strength, Reverse(*writer)));
+            self.heard = self.heard.filter(|_| self.owner.is_some_and(|(_, owner)| owner == writer));
         }
     }
 

@@ -18,6 +18,7 @@ impl ReaderCache {
     /// *Cost*: O(n log n) in the instances.
     pub fn writer_gone(&mut self, now: Time, writer: Guid) -> bool {
         self.settle_fresh();
+        self.unheard.forget(writer);
         let mut is_told = false;
         let mut next = self.instances.next_after(None);
         while let Some(index) = next {

@@ -41,6 +41,7 @@ mod separation;
 mod states;
 mod status;
 mod type_support;
+mod unheard;
 
 pub use anatomy::{SampleAnatomy, Stage};
 pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};

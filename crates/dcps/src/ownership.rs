@@ -14,6 +14,7 @@ impl ReaderCache {
     pub(crate) fn weigh(&mut self, writer: Guid, strength_of: impl Fn(Guid) -> i32) {
         if self.exclusive {
             self.instances.for_each(|instance| instance.weigh(writer, &strength_of));
+            self.unheard.weigh(writer, strength_of(writer));
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::sample_info::PayloadKind;
 use crate::separation::Separation;
 use crate::states::InstanceState;
 use crate::status::SampleRejectedReason;
+use crate::unheard::Unheard;
 
 /// Samples of a KEEP_ALL reader whose RESOURCE_LIMITS name no number. Lower and writers wait for short
 /// pauses of the application, higher and a stalled one costs more memory before they do.
@@ -130,6 +131,7 @@ pub struct ReaderCache {
     pub(crate) visits: u64,
     pub(crate) keyed: bool,
     pub(crate) exclusive: bool,
+    pub(crate) unheard: Unheard,
     pub(crate) separation: Separation,
     pub(crate) lifecycle: ReaderDataLifecycle,
     /// KEEP_LAST's depth.
@@ -180,6 +182,7 @@ impl ReaderCache {
             visits: 0,
             keyed,
             exclusive: qos.ownership == OwnershipKind::Exclusive,
+            unheard: Unheard::default(),
             separation: Separation::new(qos),
             lifecycle: qos.reader_data_lifecycle,
             depth,
@@ -347,6 +350,8 @@ impl ReaderCache {
                 }
                 return Insert::Ignored(why);
             }
+        } else if !self.may_begin(handle, &change, strength) {
+            return Insert::Ignored(IgnoredReason::NotOwner);
         }
         if let Some(reason) = self.refusal(known) {
             return Insert::Rejected(reason);
@@ -409,15 +414,16 @@ impl ReaderCache {
         let deadlines = &mut self.instances.deadlines;
         if deadlines.are_on() {
             let missed = deadlines.lapse(index, came);
-            self.note_missed(index, missed);
+            self.note_missed(came, index, missed);
             self.alarm |= missed > 0;
         }
     }
 
-    fn note_missed(&mut self, index: u32, missed: u64) {
+    fn note_missed(&mut self, now: Time, index: u32, missed: u64) {
         if missed > 0 {
+            let period = self.deadline();
             let instance = self.instances.at_mut(index);
-            instance.disown();
+            instance.disown(now, period);
             self.missed.count(missed, instance.handle);
         }
     }
@@ -428,7 +434,7 @@ impl ReaderCache {
             && let Some((index, missed)) = self.instances.deadlines.pop(now)
         {
             *budget -= 1;
-            self.note_missed(index, missed);
+            self.note_missed(now, index, missed);
         }
         std::mem::take(&mut self.missed)
     }

@@ -521,7 +521,9 @@ impl ReaderSide {
         let Some(change) = offered else { return StatusMask::NONE };
         let filter = self.filter.as_ref().filter(|_| change.kind == ChangeKind::Alive);
         if filter.is_some_and(|filter| !filter.passes(&change.payload)) {
-            *offered = None;
+            if let Some(change) = offered.take().filter(|_| self.cache.exclusive) {
+                self.hear(now, strength, change);
+            }
             return StatusMask::NONE;
         }
         let Some(instance) = self.instance_of(change) else {
@@ -532,7 +534,9 @@ impl ReaderSide {
         let is_end = change.kind != ChangeKind::Alive;
         if is_end && self.filter.is_some() && self.cache.lookup_instance(instance).is_none() {
             // Nothing of it has passed.
-            *offered = None;
+            if let Some(change) = offered.take() {
+                self.end_unheard(instance, &change);
+            }
             return StatusMask::NONE;
         }
         change.instance = Some(instance);

@@ -30,6 +30,14 @@ pub(crate) fn would_wait() -> Error {
     Error::Timeout(ErrorText::Fixed("it would have to wait for a reader; slow_readers() names it"))
 }
 
+/// Waiting for readers would be in vain: what the history has it keeps for those that come.
+#[cold]
+fn no_samples_left() -> Error {
+    Error::OutOfResources(
+        "RESOURCE_LIMITS max_samples is reached by the last samples of instances: unregister one or raise the limit".into(),
+    )
+}
+
 /// How old samples are that expire is known by the wall clock.
 #[inline]
 pub(crate) fn tell_wall_clock(side: &mut ReaderSide) {
@@ -43,6 +51,8 @@ pub(crate) fn tell_wall_clock(side: &mut ReaderSide) {
 pub enum Patience {
     /// What is oldest makes room.
     KeepLast,
+    /// The same, as far as max_samples lets a durable history: without room the write fails.
+    KeepLastWithin,
     /// It waits for its readers for so long, or not at all.
     KeepAll(Option<Duration>),
 }
@@ -72,14 +82,30 @@ impl Call {
     }
 }
 
-/// Somebody wants to know when `write` was called.
+/// Somebody wants to know when `write` was called, or its order by source.
+///
+/// *Errors*: [`Error::BadParameter`] for a time of the caller's that falls. DCPS 1.4 §2.2.2.4.2.12, §2.2.3.17.
 #[cold]
-fn note_call(outlet: &mut Outlet, write: &mut Write, moment: Moment) {
-    write.called = moment.begun.unwrap_or_else(monotonic_now);
+fn note_call(outlet: &mut Outlet, write: &mut Write, moment: Moment) -> Result<()> {
+    if let Some(last) = outlet.source_order {
+        write.source_timestamp = Some(moment.not_before(last).ok_or_else(falls)?);
+    }
+    if outlet.tells_anatomy || outlet.promise.is_some() {
+        write.called = moment.begun.unwrap_or_else(monotonic_now);
+    }
     if outlet.tells_anatomy {
         // Who gets the token is to read the clock again.
         outlet.burst.announce(None);
     }
+    Ok(())
+}
+
+fn falls() -> Error {
+    Error::BadParameter(
+        "with DESTINATION_ORDER BY_SOURCE_TIMESTAMP a source timestamp may not be before that of the last change: \
+         give a later one"
+            .into(),
+    )
 }
 
 impl Executor {
@@ -234,15 +260,19 @@ impl Executor {
 
     /// Writes.
     ///
-    /// *Errors*: [`Error::Timeout`]; a buffer of the pool then goes back there, a loan is given back.
+    /// *Errors*: [`Error::Timeout`], [`Error::OutOfResources`], [`Error::BadParameter`] for its source timestamp; a buffer of
+    /// the pool then goes back there, a loan is given back.
     /// *Cost*: see [`Outlet`].
     #[inline]
     pub fn publish(&self, outlet: &mut Outlet, call: Call, payload: &mut Payload<'_>) -> Result<()> {
         let Call { mut write, moment, mut patience } = call;
         write.source_timestamp = Some(moment.timestamp);
         outlet.burst.announce(moment.begun);
-        if outlet.notes_calls {
-            note_call(outlet, &mut write, moment);
+        if outlet.notes_calls
+            && let Err(error) = note_call(outlet, &mut write, moment)
+        {
+            payload.drop_into(outlet);
+            return Err(error);
         }
         if let Patience::KeepAll(wait) = patience
             && !outlet.may_write()
@@ -260,7 +290,7 @@ impl Executor {
         write.in_lane = outlet.has_room() && outlet.place(payload);
         if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {
             outlet.commit(&write, payload);
-            self.keep_promise(outlet, &write);
+            self.note_written(outlet, &write);
             return Ok(());
         }
         self.publish_beside(outlet, write, payload, patience)
@@ -282,20 +312,30 @@ impl Executor {
         }
         outlet.note_given();
         outlet.commit(&write, payload);
-        self.keep_promise(outlet, &write);
+        self.note_written(outlet, &write);
         Ok(())
     }
 
-    /// After a write: if its DEADLINE is watched, the next one is awaited.
+    /// After a write.
     #[inline]
-    fn keep_promise(&self, outlet: &Outlet, write: &Write) {
+    fn note_written(&self, outlet: &mut Outlet, write: &Write) {
+        if outlet.notes_calls {
+            self.note_in_order(outlet, write);
+        }
+    }
+
+    /// None after it may be before it by its source; if its DEADLINE is watched, the next one is awaited.
+    #[cold]
+    fn note_in_order(&self, outlet: &mut Outlet, write: &Write) {
+        if outlet.source_order.is_some() {
+            outlet.source_order = write.source_timestamp;
+        }
         if let Some(promise) = &outlet.promise {
             self.await_next(promise, write);
         }
     }
 
     /// *Cost*: a lock.
-    #[cold]
     pub(crate) fn await_next(&self, promise: &Promise, write: &Write) {
         let inner = &self.inner;
         let next = inner.promises.note(promise, write.called, write.instance, write.kind);
@@ -315,7 +355,9 @@ impl Executor {
         let index = *index;
         let Patience::KeepAll(Some(wait)) = patience else {
             let may_queue = patience == Patience::KeepLast;
-            return self.inner.write(index, write, burst, may_queue).map_err(|_| would_wait());
+            let is_within = patience == Patience::KeepLastWithin;
+            let refused = |_| if is_within { no_samples_left() } else { would_wait() };
+            return self.inner.write(index, write, burst, may_queue).map_err(refused);
         };
         if self.inner.write(index, write, burst, false).is_ok() {
             return Ok(());

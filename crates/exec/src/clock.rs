@@ -56,6 +56,14 @@ impl Moment {
         let timestamp = Timestamp::from_unix_ns(now.0.saturating_add(DIFFERENCE.load(Ordering::Relaxed)));
         Moment { timestamp, begun: Some(now) }
     }
+
+    /// The source timestamp for a writer whose timestamps may not fall below `last`. The clock, put back or behind a time of
+    /// the caller's, stands there meanwhile; of the caller's own times one that falls, or TIME_INVALID, is `None`.
+    pub(crate) fn not_before(self, last: Timestamp) -> Option<Timestamp> {
+        let is_clock = self.begun.is_some();
+        let timestamp = if is_clock { self.timestamp.max(last) } else { self.timestamp };
+        (timestamp >= last && timestamp != Timestamp::INVALID).then_some(timestamp)
+    }
 }
 
 impl From<Timestamp> for Moment {

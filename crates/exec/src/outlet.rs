@@ -13,7 +13,7 @@ use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::lane::{Commit, Feedback, INLINE, Lane, LaneWriter, MAX_CELLS, Peer, Slot};
 use taut_port_shm::Memory;
-use taut_qos::{DataWriterQos, History};
+use taut_qos::{DataWriterQos, DestinationOrderKind, History};
 use taut_rtps::{Link, WriterIndex};
 
 use crate::burst::Burst;
@@ -183,7 +183,9 @@ pub struct Outlet {
     pub(crate) promise: Option<Arc<Promise>>,
     /// Its changes say where their latency goes.
     pub(crate) tells_anatomy: bool,
-    /// For one of these, each change says when its write was called.
+    /// With DESTINATION_ORDER BY_SOURCE_TIMESTAMP the source timestamp of the last change.
+    pub(crate) source_order: Option<Timestamp>,
+    /// For one of these each call is looked at, and what was written.
     pub(crate) notes_calls: bool,
 }
 
@@ -196,7 +198,9 @@ impl Outlet {
         promise: Option<Arc<Promise>>,
         tells_anatomy: bool,
     ) -> Outlet {
-        let notes_calls = tells_anatomy || promise.is_some();
+        let is_by_source = qos.destination_order == DestinationOrderKind::BySourceTimestamp;
+        let source_order = is_by_source.then(|| Timestamp::from_bits(0));
+        let notes_calls = tells_anatomy || promise.is_some() || is_by_source;
         Outlet {
             index,
             link,
@@ -218,6 +222,7 @@ impl Outlet {
             blame: Blame::new(qos),
             promise,
             tells_anatomy,
+            source_order,
             notes_calls,
         }
     }

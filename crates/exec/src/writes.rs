@@ -29,10 +29,10 @@ pub(crate) struct LeftWrite {
 }
 
 impl Inner {
-    /// Writes. With `may_queue` (a KEEP_LAST writer, which always has room) the change is left to the
+    /// Writes. With `may_queue` (a KEEP_LAST writer that always has room) the change is left to the
     /// holder of the token if it is taken, so that the caller waits for nobody; a real-time thread waits for it.
     ///
-    /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers.
+    /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers, or max_samples leaves KEEP_LAST no room.
     pub fn write(
         &self,
         writer: WriterIndex,

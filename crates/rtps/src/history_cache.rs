@@ -2,6 +2,8 @@
 //!
 //! Owns the changes of one writer, in the order of their numbers. Never sends, never waits.
 
+mod spare;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time, Timestamp};
@@ -9,6 +11,8 @@ use taut_mem::Bytes;
 use taut_qos::History;
 
 use crate::limits;
+
+use spare::Spare;
 
 /// What a change does to its instance. *Source*: RTPS 2.5 §8.2.3 ChangeKind_t, §9.6.4.9 StatusInfo_t.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +36,11 @@ impl ChangeKind {
             ChangeKind::NotAliveUnregistered => 2,
             ChangeKind::NotAliveDisposedUnregistered => 3,
         }
+    }
+
+    /// Does its writer not write the instance any more?
+    pub(crate) fn unregisters(self) -> bool {
+        matches!(self, ChangeKind::NotAliveUnregistered | ChangeKind::NotAliveDisposedUnregistered)
     }
 
     /// From the StatusInfo_t bits.
@@ -86,6 +95,8 @@ pub struct HistoryCache {
     keyed: bool,
     /// Are the changes of each instance counted?
     counted: bool,
+    /// Where max_samples bounds all instances together.
+    spare: Option<Spare>,
 }
 
 impl HistoryCache {
@@ -104,6 +115,7 @@ impl HistoryCache {
             depth,
             keyed,
             counted: keyed && depth.is_some(),
+            spare: None,
         }
     }
 
@@ -139,7 +151,7 @@ impl HistoryCache {
 
     /// Adds the newest change. What KEEP_LAST then no longer keeps goes with [`HistoryCache::evict`].
     pub fn insert(&mut self, change: CacheChange) {
-        let number = change.sequence_number;
+        let (number, kind) = (change.sequence_number, change.kind);
         let instance = change.instance.unwrap_or_default();
         self.live = self.live.saturating_add(1);
         self.live_bytes = self.live_bytes.saturating_add(change.payload.len());
@@ -148,9 +160,14 @@ impl HistoryCache {
             return;
         }
         let numbers = self.instances.entry(instance).or_default();
+        let before = numbers.back().copied();
         numbers.push_back(number);
-        if self.depth.is_some_and(|depth| numbers.len() > depth) {
-            self.over.extend(numbers.pop_front());
+        let is_over = self.depth.is_some_and(|depth| numbers.len() > depth);
+        let over = if is_over { numbers.pop_front() } else { None };
+        self.over.extend(over);
+        if let Some(spare) = &mut self.spare {
+            spare.note(instance, number, kind, before);
+            over.into_iter().for_each(|over| spare.forget(over));
         }
     }
 
@@ -242,10 +259,14 @@ impl HistoryCache {
             && let Some(numbers) = self.instances.get_mut(&instance)
         {
             // Acknowledged ones go oldest first: a look through all for each would be quadratic.
+            let before = numbers.len();
             if numbers.front() == Some(&number) {
                 numbers.pop_front();
             } else {
                 numbers.retain(|held| *held != number);
+            }
+            if let Some(spare) = self.spare.as_mut().filter(|_| numbers.len() < before) {
+                spare.forget(number);
             }
             if numbers.is_empty() {
                 self.instances.remove(&instance);
@@ -272,10 +293,10 @@ impl HistoryCache {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn change(number: i64, instance: u8) -> CacheChange {
+    pub(crate) fn change(number: i64, instance: u8) -> CacheChange {
         CacheChange {
             kind: ChangeKind::Alive,
             writer_guid: Guid::UNKNOWN,

@@ -348,6 +348,7 @@ impl Participant {
             let EndpointConfig { qos, history, max_samples, .. } = &endpoint;
             let mut writer = Writer::new(guid, index, qos, *history, *max_samples, multicast);
             writer.asserted_at = now;
+            writer.limit_samples();
             if tells {
                 writer.tell_anatomy();
             }
@@ -429,8 +430,8 @@ impl Participant {
         key
     }
 
-    /// Writes a change, whose payload it takes. *Errors*: [`Full`] if KEEP_ALL has to wait for readers first;
-    /// the change is as it was then, and [`Event::Acknowledged`] tells when to try again.
+    /// Writes a change, whose payload it takes. *Errors*: [`Full`] if KEEP_ALL has to wait for readers first, or KEEP_LAST
+    /// can give up nothing for it; the change is as it was then, and [`Event::Acknowledged`] tells when to try again.
     pub fn write(
         &mut self,
         now: Time,

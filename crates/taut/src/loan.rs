@@ -94,7 +94,7 @@ impl<T: DdsType + Plain> Loan<'_, T> {
         self.lent.write(instance, Moment::now())
     }
 
-    /// Writes it with a time of the caller's own.
+    /// Writes it with a time of the caller's own. *Errors*: as [`DataWriter::write_with_timestamp`]; the loan then goes back.
     pub fn write_with_timestamp(self, timestamp: Timestamp) -> Result<()> {
         let instance = self.lent.writer.name(&self)?;
         self.lent.write(instance, timestamp.into())

@@ -34,6 +34,8 @@ pub(crate) struct UntypedWriter {
     pub guid: Guid,
     pub qos: DataWriterQos,
     pub representation: Representation,
+    /// What a KEEP_LAST writer does.
+    keep_last: Patience,
     pub tools: RefCell<Tools>,
 }
 
@@ -64,13 +66,17 @@ impl UntypedWriter {
         let pool = Pool::new(BUFFER_SIZE, BUFFERS).over(executor.chunks());
         let instances = Instances::new(&qos);
         let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet, instances });
-        Ok(UntypedWriter { executor, index, guid, qos, representation, tools })
+        let is_within = guid.entity.is_keyed()
+            && qos.durability != DurabilityKind::Volatile
+            && qos.resource_limits.max_samples.is_some();
+        let keep_last = if is_within { Patience::KeepLastWithin } else { Patience::KeepLast };
+        Ok(UntypedWriter { executor, index, guid, qos, representation, keep_last, tools })
     }
 
     pub fn patience(&self, may_wait: bool) -> Patience {
         match self.qos.history {
             History::KeepAll => Patience::KeepAll(may_wait.then_some(self.qos.reliability.max_blocking_time)),
-            _ => Patience::KeepLast,
+            _ => self.keep_last,
         }
     }
 

@@ -40,13 +40,21 @@ impl<T: DdsType> DataWriter<T> {
     /// Writes a sample. With RELIABLE and KEEP_ALL it waits up to `max_blocking_time` for readers.
     ///
     /// *Errors*: [`Error::Timeout`] after that, whose text names the reader that is furthest behind;
-    /// [`Error::OutOfResources`] for a new instance beyond `max_instances`; [`Error::BadParameter`] for a value its type
+    /// [`Error::OutOfResources`] for a new instance beyond `max_instances`, or beyond `max_samples` of a durable KEEP_LAST
+    /// writer that holds no more than the last sample of each; [`Error::BadParameter`] for a value its type
     /// forbids.
     pub fn write(&self, sample: &T) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, Moment::now(), true)
     }
 
-    /// Writes a sample with a time of the caller's own.
+    /// Writes a sample with a time of the caller's own as its source timestamp.
+    ///
+    /// With DESTINATION_ORDER BY_SOURCE_TIMESTAMP none is before that of the writer's last change, whichever instance it
+    /// is of: samples that are written without a time have the clock's, or as long as that is behind, the same as the last
+    /// one. With BY_RECEPTION_TIMESTAMP, the default, any will do.
+    ///
+    /// *Errors*: as [`DataWriter::write`]; [`Error::BadParameter`] with BY_SOURCE_TIMESTAMP for one that is before the last, or
+    /// is [`Timestamp::INVALID`]. *Source*: DCPS 1.4 §2.2.2.4.2.12.
     pub fn write_with_timestamp(&self, sample: &T, timestamp: Timestamp) -> Result<()> {
         self.publish(ChangeKind::Alive, sample, timestamp.into(), true)
     }
@@ -63,22 +71,37 @@ impl<T: DdsType> DataWriter<T> {
         self.publish(ChangeKind::NotAliveDisposed, key, Moment::now(), true)
     }
 
+    /// The same with a time of the caller's own. *Errors*: as [`DataWriter::dispose`] and
+    /// [`DataWriter::write_with_timestamp`].
+    pub fn dispose_with_timestamp(&self, key: &T, timestamp: Timestamp) -> Result<()> {
+        self.publish(ChangeKind::NotAliveDisposed, key, timestamp.into(), true)
+    }
+
     /// Says that this writer will not write the instance any more; with
     /// `autodispose_unregistered_instances`, the default, it is disposed of too.
     ///
     /// *Errors*: as [`DataWriter::dispose`]; [`Error::PreconditionNotMet`] for an instance that this writer has neither
     /// registered nor written.
     pub fn unregister_instance(&self, key: &T) -> Result<()> {
-        let kind = if self.untyped.qos.writer_data_lifecycle.autodispose_unregistered_instances {
+        self.publish(self.unregisters_by(), key, Moment::now(), true)
+    }
+
+    /// The same with a time of the caller's own. *Errors*: as [`DataWriter::unregister_instance`] and
+    /// [`DataWriter::write_with_timestamp`].
+    pub fn unregister_instance_with_timestamp(&self, key: &T, timestamp: Timestamp) -> Result<()> {
+        self.publish(self.unregisters_by(), key, timestamp.into(), true)
+    }
+
+    fn unregisters_by(&self) -> ChangeKind {
+        if self.untyped.qos.writer_data_lifecycle.autodispose_unregistered_instances {
             ChangeKind::NotAliveDisposedUnregistered
         } else {
             ChangeKind::NotAliveUnregistered
-        };
-        self.publish(kind, key, Moment::now(), true)
+        }
     }
 
     /// The handle of the instance that has the key of `key`, the one that readers have for it, whatever XCDR it is
-    /// written in. It counts against `max_instances` from now on. Needs nothing of the peers. *Errors*:
+    /// written in. It counts against `max_instances` from now on. Needs nothing of the peers, and so no time. *Errors*:
     /// [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
         self.name(key)?;

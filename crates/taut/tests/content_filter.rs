@@ -170,3 +170,22 @@ fn an_expression_of_another_type_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_weaker_writer_is_not_heard_when_what_the_owner_writes_does_not_pass() {
+    for local in [true, false] {
+        let pair = pair(local);
+        let (out, inward) = pair.topics::<Reading>("Owned");
+        let warm = inward.filtered("Warm", "celsius > 0", &[]).unwrap();
+        let qos = || Qos::default().reliable().keep_all().exclusive();
+        let weak = out.writer(qos().ownership_strength(1)).unwrap();
+        let (strong, reader) = matched(&out, &warm, [&qos().ownership_strength(2), &qos()]);
+        weak.wait_matched(LIMIT).unwrap();
+        strong.write(&reading(1, -1)).unwrap();
+        strong.wait_for_acknowledgments(LIMIT).unwrap();
+        weak.write(&reading(1, 5)).unwrap();
+        weak.wait_for_acknowledgments(LIMIT).unwrap();
+        strong.write(&reading(1, 7)).unwrap();
+        assert_eq!(until(&reader, 7), [reading(1, 7)], "local {local}");
+    }
+}

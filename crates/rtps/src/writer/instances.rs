@@ -1,4 +1,6 @@
-//! How many samples of one instance a KEEP_ALL writer holds. DCPS 1.4 §2.2.3.19.
+//! How many samples a writer holds of an instance, and with KEEP_LAST of all. DCPS 1.4 §2.2.2.4.2.11, §2.2.3.19.
+//!
+//! Where all are of one instance, or none is older than KEEP_ALL lets it be, the number of all tells.
 
 use super::{NewChange, Writer};
 use crate::history_cache::ChangeKind;
@@ -9,14 +11,35 @@ impl Writer {
     pub(crate) fn limit_instances(&mut self, most: usize) {
         if self.keep_all {
             self.max_samples_per_instance = most;
+            self.counts_instances = true;
             self.history.count_instances();
         }
     }
 
-    /// The same for the instance of a sample. That one ends is always told.
-    pub(super) fn has_room_of(&self, new: &NewChange) -> bool {
-        self.max_samples_per_instance == usize::MAX
-            || new.kind != ChangeKind::Alive
-            || self.history.len_of(new.instance) < self.max_samples_per_instance
+    /// RESOURCE_LIMITS max_samples of a durable KEEP_LAST writer, before its first change. What a volatile one holds its
+    /// readers are about to acknowledge, and they stop no KEEP_LAST writer.
+    pub(crate) fn limit_samples(&mut self) {
+        if !self.keep_all && self.durable && self.max_samples != usize::MAX {
+            self.counts_instances = self.guid.entity.is_keyed();
+            self.history.limit(self.max_samples);
+        }
+    }
+
+    /// Is there room for one more sample of its instance? That one ends is always told.
+    #[inline]
+    pub(super) fn has_room_of(&mut self, new: &NewChange) -> bool {
+        !self.counts_instances || self.makes_room_of(new)
+    }
+
+    #[cold]
+    fn makes_room_of(&mut self, new: &NewChange) -> bool {
+        if self.keep_all {
+            return new.kind != ChangeKind::Alive
+                || self.history.len_of(new.instance) < self.max_samples_per_instance;
+        }
+        let acked = self.acked_by_all();
+        let has_room = self.history.make_room(new.instance, acked);
+        self.history.evict(self.sent);
+        has_room || new.kind.unregisters()
     }
 }

@@ -67,7 +67,8 @@ pub struct NewChange {
     pub called: Time,
 }
 
-/// The history is full of changes that a reliable reader has not acknowledged.
+/// The history is full of changes that a reliable reader has not acknowledged or, with KEEP_LAST and max_samples, of the
+/// last ones of instances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
@@ -115,6 +116,8 @@ pub struct Writer {
     keep_all: bool,
     max_samples: usize,
     max_samples_per_instance: usize,
+    /// Does one of them tell by the instance whether there is room?
+    counts_instances: bool,
     /// The last change that did not go through the lane.
     off_lane: SequenceNumber,
     /// Some reader reads the lane.
@@ -205,6 +208,7 @@ impl Writer {
             keep_all: matches!(history, History::KeepAll),
             max_samples: max_samples.map_or(usize::MAX, |max| max as usize),
             max_samples_per_instance: usize::MAX,
+            counts_instances: false,
             history: HistoryCache::new(history, keyed),
             gone: VecDeque::new(),
             proxies: BTreeMap::new(),
@@ -275,8 +279,8 @@ impl Writer {
         self.history.count_before(from).saturating_add(unread)
     }
 
-    /// Adds a change, whose payload it takes. *Errors*: [`Full`] if it has to wait for acknowledgements; it is
-    /// as it was then.
+    /// Adds a change, whose payload it takes. *Errors*: [`Full`] if it has to wait for acknowledgements, or for the end of
+    /// an instance; it is as it was then.
     pub fn write(&mut self, now: Time, new: &mut NewChange) -> Result<SequenceNumber, Full> {
         self.catch_up();
         self.expire(now);

@@ -1,0 +1,229 @@
+//! What a KEEP_LAST history gives up for others' sake at RESOURCE_LIMITS max_samples. DCPS 1.4 §2.2.2.4.2.11, §2.2.3.19.
+//!
+//! Any instance gives its older changes, as long as one remains for it; one that the writer has unregistered gives all.
+//! What is given up goes as what KEEP_LAST no longer keeps does: it may have to be sent first, and counts no more. Must
+//! never give up the last change of an instance that its writer has not unregistered.
+
+use std::collections::BTreeMap;
+
+use taut_base::{InstanceHandle, SequenceNumber};
+
+use super::{ChangeKind, HistoryCache};
+
+/// The changes that may be given up, with their instances, and how many are kept. *Cost*: O(log n) for each change.
+pub(super) struct Spare {
+    /// RESOURCE_LIMITS max_samples.
+    most: usize,
+    /// Changes that are held and not only to be sent.
+    kept: usize,
+    /// Those that another one of their instance follows.
+    older: BTreeMap<SequenceNumber, InstanceHandle>,
+    /// Those by which the writer unregistered their instance, and that none follows.
+    ended: BTreeMap<SequenceNumber, InstanceHandle>,
+}
+
+impl Spare {
+    /// An instance has this newest change, after one that may be held.
+    pub fn note(
+        &mut self,
+        instance: InstanceHandle,
+        number: SequenceNumber,
+        kind: ChangeKind,
+        before: Option<SequenceNumber>,
+    ) {
+        self.kept = self.kept.saturating_add(1);
+        if let Some(before) = before {
+            self.ended.remove(&before);
+            self.older.insert(before, instance);
+        }
+        if kind.unregisters() {
+            self.ended.insert(number, instance);
+        }
+    }
+
+    /// One of those that are kept is so no longer.
+    pub fn forget(&mut self, number: SequenceNumber) {
+        self.kept = self.kept.saturating_sub(1);
+        self.older.remove(&number);
+        self.ended.remove(&number);
+    }
+}
+
+impl HistoryCache {
+    /// From now on, before its first change, a KEEP_LAST history keeps at most so many changes.
+    pub(crate) fn limit(&mut self, max_samples: usize) {
+        self.depth = self.depth.map(|depth| depth.min(max_samples));
+        if self.counted {
+            let (older, ended) = (BTreeMap::new(), BTreeMap::new());
+            self.spare = Some(Spare { most: max_samples, kept: 0, older, ended });
+        }
+    }
+
+    /// May one more change of an instance be kept? What that takes is given up. All readers have acknowledged what is up to
+    /// `acked`.
+    pub(crate) fn make_room(&mut self, instance: InstanceHandle, acked: SequenceNumber) -> bool {
+        while let Some(spare) = &self.spare {
+            // At its depth the instance makes room itself.
+            let replaces = self.depth.is_some_and(|depth| self.len_of(instance) >= depth);
+            let kept = spare.kept.saturating_add(usize::from(!replaces));
+            if kept <= spare.most {
+                break;
+            }
+            if !self.give_up_one(instance, acked) {
+                return replaces;
+            }
+        }
+        true
+    }
+
+    /// For the sake of an instance: what has ended, else what is oldest, else its own last one. That an instance has ended
+    /// not all may have heard: it goes last.
+    fn give_up_one(&mut self, instance: InstanceHandle, acked: SequenceNumber) -> bool {
+        let Some(Spare { older, ended, .. }) = &self.spare else { return false };
+        let oldest = older.first_key_value().map(|(_, of)| *of);
+        let end = ended.first_key_value().map(|(number, of)| (*number, *of));
+        let heard = end.filter(|(number, _)| *number <= acked);
+        // The oldest of all that are followed is the first of its instance.
+        if heard.is_none() && (oldest.is_some() || self.len_of(instance) > 0) {
+            return self.give_up_first_of(oldest.unwrap_or(instance));
+        }
+        let Some((_, ended)) = end else { return false };
+        // None of it without its end: it would seem to be alive.
+        while self.give_up_first_of(ended) {}
+        true
+    }
+
+    fn give_up_first_of(&mut self, instance: InstanceHandle) -> bool {
+        let Some(numbers) = self.instances.get_mut(&instance) else { return false };
+        let first = numbers.pop_front();
+        if numbers.is_empty() {
+            self.instances.remove(&instance);
+        }
+        self.over.extend(first);
+        if let (Some(spare), Some(first)) = (&mut self.spare, first) {
+            spare.forget(first);
+        }
+        first.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use taut_base::Rng;
+    use taut_qos::History;
+
+    use super::*;
+    use crate::history_cache::CacheChange;
+    use crate::history_cache::tests::change;
+
+    const ALL: SequenceNumber = SequenceNumber(i64::MAX);
+
+    fn handle(instance: u8) -> InstanceHandle {
+        InstanceHandle([instance; 16])
+    }
+
+    struct Rig {
+        cache: HistoryCache,
+        last: i64,
+        acked: SequenceNumber,
+    }
+
+    impl Rig {
+        fn new(depth: u32, most: usize) -> Rig {
+            let mut cache = HistoryCache::new(History::KeepLast(depth), true);
+            cache.limit(most);
+            Rig { cache, last: 0, acked: ALL }
+        }
+
+        fn put(&mut self, instance: u8, kind: ChangeKind) -> bool {
+            let has_room = self.cache.make_room(handle(instance), self.acked);
+            if has_room || kind.unregisters() {
+                self.last += 1;
+                self.cache.insert(CacheChange { kind, ..change(self.last, instance) });
+            }
+            self.cache.evict(ALL);
+            has_room
+        }
+
+        fn numbers(&self) -> Vec<i64> {
+            self.cache.from(SequenceNumber(0)).map(|change| change.sequence_number.0).collect()
+        }
+    }
+
+    #[test]
+    fn older_ones_of_any_instance_make_room_and_the_last_of_each_stays() {
+        let mut rig = Rig::new(3, 4);
+        [1, 1, 1, 1, 2, 2].iter().for_each(|of| assert!(rig.put(*of, ChangeKind::Alive)));
+        assert_eq!(rig.numbers(), [3, 4, 5, 6]);
+        [3, 4].iter().for_each(|of| assert!(rig.put(*of, ChangeKind::Alive)));
+        assert_eq!(rig.numbers(), [4, 6, 7, 8]);
+        assert!(!rig.put(5, ChangeKind::Alive) && !rig.put(5, ChangeKind::NotAliveDisposed));
+        assert!(rig.put(1, ChangeKind::NotAliveDisposed), "its own last one makes room");
+        assert_eq!(rig.numbers(), [6, 7, 8, 9]);
+        assert!(!rig.put(5, ChangeKind::Alive), "it may be written again");
+    }
+
+    #[test]
+    fn what_has_ended_makes_room_as_a_whole() {
+        let mut rig = Rig::new(2, 4);
+        [1, 2, 3].iter().for_each(|of| assert!(rig.put(*of, ChangeKind::Alive)));
+        assert!(rig.put(2, ChangeKind::NotAliveUnregistered));
+        assert!(rig.put(3, ChangeKind::Alive));
+        assert_eq!(rig.numbers(), [1, 3, 5], "both of the one that has ended");
+        // Not all have heard the next end: others go before it.
+        rig.acked = SequenceNumber(5);
+        assert!(rig.put(1, ChangeKind::NotAliveDisposedUnregistered));
+        assert!(rig.put(4, ChangeKind::Alive));
+        assert_eq!(rig.numbers(), [3, 5, 6, 7]);
+        [5, 6].iter().for_each(|of| assert!(rig.put(*of, ChangeKind::Alive)));
+        assert_eq!(rig.numbers(), [5, 7, 8, 9]);
+        assert!(!rig.put(7, ChangeKind::Alive));
+        assert!(!rig.put(7, ChangeKind::NotAliveUnregistered), "but an end is always told");
+        assert_eq!(rig.numbers(), [5, 7, 8, 9, 10]);
+        assert!(!rig.put(8, ChangeKind::Alive));
+        assert_eq!(rig.numbers(), [5, 7, 8, 9], "and is the first to go");
+    }
+
+    #[test]
+    fn what_is_kept_is_what_instances_have() {
+        let (mut rng, mut refused) = (Rng::new(7), 0);
+        for _ in 0..200 {
+            let (depth, most) = (1 + rng.below(3) as u32, 3 + rng.below(5) as usize);
+            let mut rig = Rig::new(depth, most);
+            let mut newest = std::collections::BTreeMap::new();
+            for _ in 0..100 {
+                let kind = match rng.below(8) {
+                    0 => ChangeKind::NotAliveUnregistered,
+                    1 => ChangeKind::NotAliveDisposed,
+                    _ => ChangeKind::Alive,
+                };
+                let instance = rng.below(9) as u8;
+                rig.acked = SequenceNumber(rig.last - rng.below(4) as i64);
+                let has_room = rig.put(instance, kind);
+                if has_room || kind.unregisters() {
+                    newest.insert(instance, (rig.last, kind));
+                }
+                refused += usize::from(!has_room);
+                if rng.chance(50)
+                    && let Some(first) = rig.cache.first()
+                {
+                    rig.cache.remove(first);
+                    newest.retain(|_, (number, _)| *number != first.0);
+                }
+                let held = rig.numbers();
+                assert!(held.len() <= most || kind.unregisters(), "{held:?}");
+                for (number, kind) in newest.values() {
+                    assert!(kind.unregisters() || held.contains(number), "{number} of {held:?}");
+                }
+                let Some(spare) = &rig.cache.spare else { panic!("it has no limit") };
+                let of_instances = rig.cache.instances.values().map(VecDeque::len);
+                assert_eq!((spare.kept, of_instances.sum()), (held.len(), held.len()));
+                let mut numbers = spare.older.keys().chain(spare.ended.keys());
+                assert!(numbers.all(|number| held.contains(&number.0)));
+            }
+        }
+        assert!(refused > 1_000, "{refused}");
+    }
+}

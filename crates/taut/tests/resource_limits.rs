@@ -1,0 +1,108 @@
+//! RESOURCE_LIMITS of a durable KEEP_LAST writer: its history holds no more than max_samples. DCPS 1.4 §2.2.2.4.2.11,
+//! §2.2.3.19.
+
+use std::collections::BTreeMap;
+
+use taut::qos::ResourceLimits;
+use taut::{Config, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos};
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Reading {
+    #[dds(key)]
+    id: u32,
+    value: u32,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final)]
+struct Number {
+    value: u32,
+}
+
+fn limited(depth: u32, samples: u32) -> Qos {
+    let limits = ResourceLimits { max_samples: Some(samples), ..ResourceLimits::default() };
+    Qos::default().reliable().transient_local().keep_last(depth).resource_limits(limits)
+}
+
+fn is_refused(done: taut::Result<()>) -> bool {
+    match done {
+        Ok(()) => false,
+        Err(Error::OutOfResources(text)) if text.contains("max_samples") => true,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What a reader gets of `writer`'s history that comes now, by instance; `last` is what was written last.
+fn history<T: DdsType>(
+    config: &Config,
+    last: (u32, u32),
+    of: impl Fn(T) -> (u32, u32),
+) -> Vec<(u32, Vec<u32>)> {
+    let participant = DomainParticipant::with_config(config).unwrap();
+    let qos = Qos::default().reliable().transient_local().keep_all();
+    let reader = participant.topic::<T>("Limited").unwrap().reader(qos).unwrap();
+    let mut values: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    loop {
+        reader.wait(SOON).unwrap_or_else(|error| panic!("{error}: {last:?} does not come: {values:?}"));
+        while let Some(sample) = reader.take_next().unwrap() {
+            let Some((id, value)) = sample.data.map(&of) else { continue };
+            values.entry(id).or_default().push(value);
+            if (id, value) == last {
+                return values.into_iter().collect();
+            }
+        }
+    }
+}
+
+fn write(writer: &DataWriter<Reading>, id: u32, values: std::ops::RangeInclusive<u32>) {
+    values.for_each(|value| writer.write(&Reading { id, value }).unwrap());
+}
+
+fn of_reading(reading: Reading) -> (u32, u32) {
+    (reading.id, reading.value)
+}
+
+#[test]
+fn a_durable_writer_keeps_no_more_than_max_samples() {
+    for (domain_id, local) in [(115, true), (116, false)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        let writer = participant.topic::<Reading>("Limited").unwrap().writer(limited(3, 4)).unwrap();
+        let held = |last| history(&config, last, of_reading);
+        write(&writer, 1, 1..=5);
+        assert_eq!(held((1, 5)), [(1, vec![3, 4, 5])]);
+        write(&writer, 2, 1..=1);
+        assert_eq!(held((2, 1)), [(1, vec![3, 4, 5]), (2, vec![1])]);
+        // Older samples of other instances make room, as long as one remains for each.
+        write(&writer, 3, 1..=1);
+        write(&writer, 4, 1..=1);
+        assert_eq!(held((4, 1)), [(1, vec![5]), (2, vec![1]), (3, vec![1]), (4, vec![1])]);
+        let new = Reading { id: 5, value: 1 };
+        assert!(is_refused(writer.write(&new)) && is_refused(writer.try_write(&new)), "local {local}");
+        assert!(is_refused(writer.dispose(&new)));
+        // Its own last sample makes room for the next one of an instance, and for its end.
+        write(&writer, 2, 2..=3);
+        writer.dispose(&Reading { id: 3, value: 0 }).unwrap();
+        assert!(is_refused(writer.write(&new)), "the writer may write it again");
+        write(&writer, 3, 2..=2);
+        writer.unregister_instance(&Reading { id: 4, value: 0 }).unwrap();
+        // What has ended is given up.
+        write(&writer, 5, 1..=1);
+        assert!(is_refused(writer.write(&Reading { id: 4, value: 2 })), "local {local}");
+        write(&writer, 5, 2..=2);
+        assert_eq!(held((5, 2)), [(1, vec![5]), (2, vec![3]), (3, vec![2]), (5, vec![2])]);
+    }
+}
+
+#[test]
+fn without_a_key_max_samples_is_the_depth_that_is_kept() {
+    let config = Config { domain_id: 117, interfaces: vec!["lo".into()], ..Config::default() };
+    let participant = DomainParticipant::with_config(&config).unwrap();
+    let writer = participant.topic::<Number>("Limited").unwrap().writer(limited(9, 4)).unwrap();
+    (1..=20).for_each(|value| writer.write(&Number { value }).unwrap());
+    let held = history(&config, (0, 20), |number: Number| (0, number.value));
+    assert_eq!(held, [(0, vec![17, 18, 19, 20])]);
+}
