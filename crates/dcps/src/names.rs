@@ -97,10 +97,14 @@ impl ReaderSide {
     /// hash keys, and one instance must have one handle whoever wrote it.
     #[inline]
     pub(crate) fn instance_of(&mut self, change: &CacheChange) -> Option<InstanceHandle> {
-        let instances = &mut self.cache.instances;
-        let (Some(key_hash), payload) = (self.key_hash, &change.payload) else {
-            return Some(InstanceHandle::NIL);
-        };
+        match self.key_hash {
+            Some(key_hash) => self.instance_by(key_hash, change),
+            None => Some(InstanceHandle::NIL),
+        }
+    }
+
+    fn instance_by(&mut self, key_hash: KeyHash, change: &CacheChange) -> Option<InstanceHandle> {
+        let (instances, payload) = (&mut self.cache.instances, &change.payload);
         if payload.is_empty() {
             return change.instance.map(|hash| instances.handle_of(hash));
         }

@@ -12,13 +12,12 @@
 //! to ring for what is due later by now.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use taut_base::{Duration, Time};
-use taut_lock::Mutex;
 
 use crate::clock::NS_PER_S;
 use crate::neighbours::FIRST_SOURCE;
@@ -73,28 +72,46 @@ impl Timer {
     }
 }
 
-/// What is known of the sleeps so far.
+/// What is known of the sleeps so far. Only who has the role sleeps: nothing here orders anything.
 struct Sleeps {
     /// When the last one began, and until when it was to be.
-    begun: Time,
-    until: Time,
+    begun: AtomicI64,
+    until: AtomicI64,
     /// How much later that was than what the one before was until, if not the same.
-    period: Duration,
+    period: AtomicI64,
     /// So much later was that, too, and the alarm has rung for it.
-    is_steady: bool,
-    has_rung: bool,
+    is_steady: AtomicBool,
+    has_rung: AtomicBool,
 }
 
 impl Sleeps {
+    fn new() -> Sleeps {
+        let (begun, until, period) = (AtomicI64::new(0), AtomicI64::new(Time::NEVER.0), AtomicI64::new(0));
+        Sleeps { begun, until, period, is_steady: AtomicBool::new(false), has_rung: AtomicBool::new(false) }
+    }
+
     /// One begins until then. Is it until the same time as the last one?
-    fn note(&mut self, until: Time) -> bool {
-        if is_about(until.0, self.until.0) {
-            return true;
+    #[inline]
+    fn note(&self, until: Time) -> bool {
+        let is_same = is_about(until.0, self.until.load(Ordering::Relaxed));
+        if !is_same {
+            self.note_other(until);
         }
-        let later = until.since(self.until);
-        self.is_steady = self.has_rung && later > SOON && is_about(later.0, self.period.0);
-        (self.until, self.period, self.has_rung) = (until, later, false);
-        false
+        is_same
+    }
+
+    fn note_other(&self, until: Time) {
+        let later = until.since(Time(self.until.swap(until.0, Ordering::Relaxed)));
+        let period = self.period.swap(later.0, Ordering::Relaxed);
+        let has_rung = self.has_rung.swap(false, Ordering::Relaxed);
+        let is_steady = has_rung && later > SOON && is_about(later.0, period);
+        self.is_steady.store(is_steady, Ordering::Relaxed);
+    }
+
+    /// How long after the time of this sleep the next one is to end, if that is known.
+    fn period(&self) -> Option<Duration> {
+        let period = Duration(self.period.load(Ordering::Relaxed));
+        self.is_steady.load(Ordering::Relaxed).then_some(period)
     }
 }
 
@@ -105,19 +122,12 @@ fn is_about(a: i64, b: i64) -> bool {
 /// The alarm of a participant. Only who has the role sets it and hears it.
 pub(crate) struct Alarm {
     timers: [Timer; 2],
-    sleeps: Mutex<Sleeps>,
+    sleeps: Sleeps,
 }
 
 impl Alarm {
     pub fn new() -> Result<Alarm, Errno> {
-        let sleeps = Sleeps {
-            begun: Time(0),
-            until: Time::NEVER,
-            period: Duration::ZERO,
-            is_steady: false,
-            has_rung: false,
-        };
-        Ok(Alarm { timers: [Timer::new()?, Timer::new()?], sleeps: Mutex::new(sleeps) })
+        Ok(Alarm { timers: [Timer::new()?, Timer::new()?], sleeps: Sleeps::new() })
     }
 
     /// The timers, and their numbers among the sources. One becomes readable once each time that it rings: nobody has to
@@ -132,26 +142,28 @@ impl Alarm {
         let rung = self.timers.iter().zip(SOURCES).find(|(_, number)| *number == source);
         if let Some((timer, _)) = rung {
             timer.at.store(Time::NEVER.0, Ordering::Relaxed);
-            self.sleeps.lock().has_rung = true;
+            self.sleeps.has_rung.store(true, Ordering::Relaxed);
         }
         rung.is_some()
     }
 
     /// For how long one may wait who is to be awake then: `None` for as long as it takes, as the alarm wakes it.
     pub fn limit(&self, now: Time, until: Time) -> Option<Duration> {
-        let mut sleeps = self.sleeps.lock();
-        let is_busy = now < std::mem::replace(&mut sleeps.begun, now) + BUSY;
+        let is_busy = now < Time(self.sleeps.begun.swap(now.0, Ordering::Relaxed)) + BUSY;
         if until == Time::NEVER {
             return None;
         }
-        let is_same = sleeps.note(until);
+        let is_same = self.sleeps.note(until);
         let [one, other] = &self.timers;
         let (first, second) = if one.at() <= other.at() { (one, other) } else { (other, one) };
         let is_moved = is_busy && first.at() + LATE < until && first.at() < now + NEAR;
         if first.at() <= until + LATE && !is_moved {
-            if is_same && sleeps.is_steady && second.at() == Time::NEVER {
+            if is_same
+                && second.at() == Time::NEVER
+                && let Some(period) = self.sleeps.period()
+            {
                 // Rather late than early: who wakes too early has to sleep again.
-                second.set(until + sleeps.period + Duration(LATE.0 / 2));
+                second.set(until + period + Duration(LATE.0 / 2));
             }
             return None;
         }
