@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use log::Level;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use taut_port_xdp::netd::{Layout, Message, Received, namespace, peer};
 use taut_xdp::{AttachMode, BindMode, Handover, Interface, Mode, Program};
 
@@ -19,8 +20,8 @@ use crate::tally::{Counts, Tally};
 use crate::undertaker::Undertaker;
 use crate::{Policy, Wanted};
 
-/// Clients at once. Each is up to three descriptors; lower and a large machine is refused, higher and the limit of open
-/// files is met first (`ulimit -n` is 1,024 for most).
+/// Clients at once. Each is up to three descriptors, beside those that wait to be closed; lower and a large machine is
+/// refused, higher and the limit of open files is met first where the system's is low (`ulimit -Hn`).
 const MAX_CLIENTS: usize = 256;
 /// Clients of one user at once, so that one user's do not take the places of all. Lower and a user with a queue for each
 /// of many processes is refused.
@@ -76,6 +77,7 @@ impl Server {
     /// # Ok::<(), String>(())
     /// ```
     pub fn open(policy: Policy, path: &Path) -> Result<Server, String> {
+        raise_file_limit();
         // Whoever may do this may do the rest, and is told before anybody waits. It is for no interface.
         drop(Program::load(Mode::L3, 0).map_err(|error| error.to_string())?);
         let namespace =
@@ -172,7 +174,7 @@ impl Server {
                 self.tally.tell(
                     now,
                     Level::Warn,
-                    &format!("accept: {errno}; raise the limit of open files (ulimit -n)"),
+                    &format!("accept: {errno}; raise the limit of open files (ulimit -Hn)"),
                 );
                 return false;
             }
@@ -450,4 +452,25 @@ fn name(message: &Message) -> &'static str {
     }
 }
 
+/// Allows this process as many open files as the system lets it have: the limit that programs start with is for those
+/// that use select(2). If it fails, participants beyond that are refused.
+fn raise_file_limit() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
 const _: () = assert!(TO_BIND.as_millis() > AGAIN.as_millis());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_files_are_open_as_may_be() {
+        let found = getrlimit(Resource::Nofile);
+        let lower = found.maximum.map_or(1_000, |maximum| maximum.min(1_000));
+        setrlimit(Resource::Nofile, Rlimit { current: Some(lower), maximum: found.maximum }).unwrap();
+        raise_file_limit();
+        assert_eq!(getrlimit(Resource::Nofile), Rlimit { current: found.maximum, maximum: found.maximum });
+    }
+}
