@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use taut_port_xdp::netd::{Connection, Granted, Layout, Message, Peer, UdpSocket, pass_rights, udp_socket};
-use taut_xdp::{Error, Handover, Link};
+use taut_xdp::{Error, Handover, Link, Program};
 
+use crate::ends::{Change, redirect};
 use crate::sockets::{Sockets, UdpEnd};
 
 /// How long who has connected may take to say what it wants: it says so at once. Longer and a program that does nothing
@@ -43,6 +44,8 @@ pub(crate) struct Share {
     pub proofs: Vec<Proof>,
     /// Where it receives.
     pub ends: Vec<SocketAddr>,
+    /// Where it was told that it receives: there and at the ends whose addresses have left the interface since then.
+    pub told: Vec<SocketAddr>,
 }
 
 impl Share {
@@ -51,6 +54,19 @@ impl Share {
     /// *Errors*: one sentence: one does not.
     pub fn holds(&self, sockets: &Sockets) -> Result<(), String> {
         self.proofs.iter().try_for_each(|proof| proof.holds(sockets))
+    }
+
+    /// Has it receive at these ends and at no others. Returns why not, where it could not be done.
+    pub fn redirect(&mut self, program: &Program, wanted: &[SocketAddr]) -> Option<String> {
+        let (ends, why) = redirect(&self.queues, &self.ends, wanted, |change, end, queue| {
+            let done = match change {
+                Change::Add => program.add(end, queue),
+                Change::Remove => program.remove(end, queue).map(drop),
+            };
+            done.map_err(|error| error.to_string())
+        });
+        self.ends = ends;
+        why
     }
 }
 

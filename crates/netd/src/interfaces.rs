@@ -47,13 +47,26 @@ impl Interfaces {
     }
 }
 
-/// The addresses that an interface has now.
-pub(crate) fn addresses(interface: &str) -> Result<Vec<IpAddr>, String> {
-    let all = getifaddrs().map_err(|errno| format!("the addresses of {interface}: {errno}"))?;
-    let own = all.filter(|own| own.interface_name == interface).filter_map(|own| own.address);
-    let ip = own.filter_map(|address| {
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip())))
-    });
-    Ok(ip.collect())
+/// The addresses that the interfaces have.
+pub(crate) struct Addresses(Vec<(String, IpAddr)>);
+
+impl Addresses {
+    /// Those of now.
+    ///
+    /// *Errors*: one sentence: the kernel cannot tell.
+    pub fn read() -> Result<Addresses, String> {
+        let all = getifaddrs().map_err(|errno| format!("the addresses of the interfaces: {errno}"))?;
+        let ip = all.filter_map(|own| {
+            let address = own.address?;
+            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
+            let ip = v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip())));
+            Some((own.interface_name, ip?))
+        });
+        Ok(Addresses(ip.collect()))
+    }
+
+    /// Does an interface have this address?
+    pub fn has(&self, interface: &str, ip: IpAddr) -> bool {
+        self.0.iter().any(|(of, own)| of == interface && *own == ip)
+    }
 }

@@ -12,7 +12,8 @@
 //!   whether another user's is there, too, the kernel's tables say (sock_diag), again whenever it counts: the socket
 //!   itself may be held by its owner for ever.
 //! * **What is received** is decided by the maps of the program, which netd alone changes: an address that the interface
-//!   has, a port that was shown, a queue that is the participant's. All else stays with the kernel.
+//!   has, a port that was shown, a queue that is the participant's. All else stays with the kernel. Ports and addresses are
+//!   looked at each second: what has gone is taken back.
 //! * **The end of a participant**, however it comes, is the end of its connection. Its destinations leave the map then;
 //!   its queue is free once the kernel has closed its socket. The end of netd ends the programs, as they are attached
 //!   by descriptors; participants go on by their sockets.

@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use log::Level;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use taut_port_xdp::netd::{Layout, Message, Received, namespace, peer};
 use taut_xdp::{AttachMode, BindMode, Handover, Interface, Mode, Program};
 
 use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND};
-use crate::ends::{Change, redirect};
-use crate::interfaces::{Interfaces, addresses};
+use crate::interfaces::{Addresses, Interfaces};
 use crate::listener::Listener;
 use crate::sockets::Sockets;
 use crate::tally::{Counts, Tally};
 use crate::undertaker::Undertaker;
 use crate::{Policy, Wanted};
 
-/// Clients at once. Each is up to three descriptors; lower and a large machine is refused, higher and the limit of open
-/// files is met first (`ulimit -n` is 1,024 for most).
+/// Clients at once. Each is up to three descriptors, beside those that wait to be closed; lower and a large machine is
+/// refused, higher and the limit of open files is met first where the system's is low (`ulimit -Hn`).
 const MAX_CLIENTS: usize = 256;
 /// Clients of one user at once, so that one user's do not take the places of all. Lower and a user with a queue for each
 /// of many processes is refused.
@@ -31,8 +31,8 @@ const ACCEPTED: usize = 16;
 /// How long until a queue that is taken is tried again. Lower and the tries take the processor from the kernel's
 /// clean-up, higher and the queue is had later.
 const AGAIN: Duration = Duration::from_millis(5);
-/// How often it is looked whether the sockets still show what they did. Lower costs a few calls more, higher leaves a
-/// port that was given up with who had it for longer.
+/// How often it is looked whether the sockets still show what they did, and whether the interfaces still have the
+/// addresses. Lower costs a few calls more, higher leaves a port that was given up with who had it for longer.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves participants.
@@ -45,6 +45,13 @@ pub struct Server {
     tally: Tally,
     undertaker: Undertaker,
     look_at: Instant,
+}
+
+/// What a look around has found, of what could be read.
+#[derive(Default)]
+struct Look {
+    sockets: Option<Sockets>,
+    addresses: Option<Addresses>,
 }
 
 /// What a participant wants.
@@ -70,6 +77,7 @@ impl Server {
     /// # Ok::<(), String>(())
     /// ```
     pub fn open(policy: Policy, path: &Path) -> Result<Server, String> {
+        raise_file_limit();
         // Whoever may do this may do the rest, and is told before anybody waits. It is for no interface.
         drop(Program::load(Mode::L3, 0).map_err(|error| error.to_string())?);
         let namespace =
@@ -98,15 +106,7 @@ impl Server {
     pub fn turn(&mut self, at_most: Duration) -> Result<(), String> {
         let (somebody, mut ready) = self.wait(at_most).map_err(|errno| format!("poll: {errno}"))?;
         let now = Instant::now();
-        let looks = now >= self.look_at;
-        let mut sockets = None;
-        if looks {
-            self.look_at = now + LOOK;
-            let has = |client: &Client| matches!(client.state, State::Has(_));
-            if self.clients.iter().any(has) {
-                sockets = self.told(now, Sockets::read());
-            }
-        }
+        let look = self.look(now);
         // What one who has gone had is free before another one asks for it. From the last, so that those before keep
         // their places when one goes.
         for at in
@@ -117,7 +117,7 @@ impl Server {
         }
         for at in (0..self.clients.len()).rev() {
             let served = if ready[at].is_empty() { Ok(()) } else { self.serve(at, now) };
-            if let Err(end) = served.and_then(|()| self.go_on(at, now, sockets.as_ref())) {
+            if let Err(end) = served.and_then(|()| self.go_on(at, now, &look)) {
                 self.drop_client(at, end, now);
             }
         }
@@ -127,6 +127,18 @@ impl Server {
         let used: Vec<u64> = self.shares().map(|share| share.interface).collect();
         self.interfaces.keep(|id| used.contains(&id));
         Ok(())
+    }
+
+    /// Looks around, if it is time to and somebody has a queue.
+    fn look(&mut self, now: Instant) -> Look {
+        if now < self.look_at {
+            return Look::default();
+        }
+        self.look_at = now + LOOK;
+        if !self.clients.iter().any(|client| matches!(client.state, State::Has(_))) {
+            return Look::default();
+        }
+        Look { sockets: self.told(now, Sockets::read()), addresses: self.told(now, Addresses::read()) }
     }
 
     /// Whether somebody connects, and what there is of each client.
@@ -162,7 +174,7 @@ impl Server {
                 self.tally.tell(
                     now,
                     Level::Warn,
-                    &format!("accept: {errno}; raise the limit of open files (ulimit -n)"),
+                    &format!("accept: {errno}; raise the limit of open files (ulimit -Hn)"),
                 );
                 return false;
             }
@@ -283,7 +295,14 @@ impl Server {
         let frames = (layout.chunks, layout.chunk_size);
         let open = |queue: &u32| Handover::new(link, &interface, *queue, frames, &layout.rings, take.bind);
         let handovers: Result<Vec<Handover>, _> = take.queues.iter().map(open).collect();
-        let share = Share { rule, interface: id, queues: take.queues.clone(), proofs, ends: Vec::new() };
+        let share = Share {
+            rule,
+            interface: id,
+            queues: take.queues.clone(),
+            proofs,
+            ends: Vec::new(),
+            told: Vec::new(),
+        };
         Ok((share, layout, handovers.map_err(|error| error.to_string())?))
     }
 
@@ -296,12 +315,9 @@ impl Server {
         // What was shown is looked at anew: since then it may be given up.
         let mut refused = Sockets::read().and_then(|sockets| share.holds(&sockets)).err();
         let holds = refused.is_none();
-        let known = addresses(name).unwrap_or_else(|why| {
-            refused = Some(why);
-            Vec::new()
-        });
+        let known = Addresses::read().map_err(|why| refused = Some(why)).ok();
         let mut check = |end: &SocketAddr| {
-            let why = if !known.contains(&end.ip()) {
+            let why = if !known.as_ref().is_some_and(|known| known.has(name, end.ip())) {
                 format!("{name} has no address {}: give it the address first", end.ip())
             } else if !share.proofs.iter().any(|proof| proof.covers(end, link.interface().index)) {
                 format!("{end} is not shown to be the participant's: pass the socket that is bound there")
@@ -312,27 +328,28 @@ impl Server {
             false
         };
         let allowed: Vec<SocketAddr> = ends.iter().filter(|end| holds && check(end)).copied().collect();
-        let program = link.program();
-        let (ends, why) = redirect(&share.queues, &share.ends, &allowed, |change, end, queue| {
-            let done = match change {
-                Change::Add => program.add(end, queue),
-                Change::Remove => program.remove(end, queue).map(drop),
-            };
-            done.map_err(|error| error.to_string())
-        });
-        (share.ends, refused) = (ends, why.or(refused));
+        refused = share.redirect(link.program(), &allowed).or(refused);
+        share.told = allowed.into_iter().filter(|end| share.ends.contains(end)).collect();
         let Some(why) = refused else { return client.tell(&Message::Receiving) };
         self.tally.counts.refused += 1;
         client.tell(&Message::Refused { why })
     }
 
     /// What is owed to a client without being asked.
-    fn go_on(&mut self, at: usize, now: Instant, sockets: Option<&Sockets>) -> Result<(), End> {
+    fn go_on(&mut self, at: usize, now: Instant, look: &Look) -> Result<(), End> {
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         match &client.state {
             State::New(since) if now >= *since + TO_ASK => Err(End::Stalled("does not say what it wants")),
             State::New(_) => Ok(()),
-            State::Has(share) => sockets.map_or(Ok(()), |sockets| share.holds(sockets)).map_err(End::Hostile),
+            State::Has(share) => {
+                if let Some(sockets) = &look.sockets {
+                    share.holds(sockets).map_err(End::Hostile)?;
+                }
+                if let Some(addresses) = &look.addresses {
+                    self.follow(at, addresses, now);
+                }
+                Ok(())
+            }
             State::Waits { share, .. } => {
                 let link = self.interfaces.link(share.interface);
                 if client.advance(link, now)? {
@@ -343,6 +360,29 @@ impl Server {
                 Ok(())
             }
         }
+    }
+
+    /// Takes what comes to addresses that have left the interface back to the kernel, which may have given them to
+    /// another interface, and to those that have come back to the client: it may not have noticed.
+    fn follow(&mut self, at: usize, addresses: &Addresses, now: Instant) {
+        let Some(client) = self.clients.get_mut(at) else { return };
+        let State::Has(share) = &mut client.state else { return };
+        let Some(link) = self.interfaces.link(share.interface) else { return };
+        let name = &link.interface().name;
+        let there: Vec<SocketAddr> =
+            share.told.iter().filter(|end| addresses.has(name, end.ip())).copied().collect();
+        if there == share.ends {
+            return;
+        }
+        let why = share.redirect(link.program(), &there);
+        let ends: Vec<String> = share.ends.iter().map(ToString::to_string).collect();
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        let line = format!(
+            "addresses of {name} have changed: {} receives at [{}] past the kernel{why}",
+            who(client),
+            ends.join(", ")
+        );
+        self.tally.tell(now, Level::Info, &line);
     }
 
     /// Takes back what a client had.
@@ -412,4 +452,25 @@ fn name(message: &Message) -> &'static str {
     }
 }
 
+/// Allows this process as many open files as the system lets it have: the limit that programs start with is for those
+/// that use select(2). If it fails, participants beyond that are refused.
+fn raise_file_limit() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
 const _: () = assert!(TO_BIND.as_millis() > AGAIN.as_millis());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_files_are_open_as_may_be() {
+        let found = getrlimit(Resource::Nofile);
+        let lower = found.maximum.map_or(1_000, |maximum| maximum.min(1_000));
+        setrlimit(Resource::Nofile, Rlimit { current: Some(lower), maximum: found.maximum }).unwrap();
+        raise_file_limit();
+        assert_eq!(getrlimit(Resource::Nofile), Rlimit { current: found.maximum, maximum: found.maximum });
+    }
+}

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, sendmsg};
 use taut_netd::{Counts, Policy, Server};
@@ -240,6 +241,47 @@ fn who_asks_for_what_is_not_its_own() {
         assert_eq!(receive("10.88.0.1:7411"), Message::Receiving);
         drop(client);
     });
+}
+
+/// Who says nothing when its address has moved to another interface gets nothing there past the kernel any more.
+#[test]
+fn who_keeps_an_address_that_has_moved() {
+    with_pair("who_keeps_an_address_that_has_moved", ["", ""], |pair| {
+        let netd = Running::start(pair, "moved");
+        let socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let client = netd.connect();
+        let (messages, _fds) = granted(&client, &socket, 0);
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        client.send(&Message::Receive { ends: vec![SocketAddr::from(([10, 88, 0, 1], PORT))] }, &[]).unwrap();
+        assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Receiving));
+        pair.enter(End::B);
+        let sender = UdpSocket::bind(("10.88.0.2", PORT)).unwrap();
+        pair.enter(End::A);
+        let comes_by_the_kernel = || {
+            sender.send_to(b"RTPS and what else a message has", ("10.88.0.1", PORT)).unwrap();
+            // What goes past the kernel has no frame to go to, and comes nowhere.
+            std::iter::from_fn(|| is_readable(&socket).then(|| socket.recv(&mut [0; 200]).unwrap())).count()
+                > 0
+        };
+        await_that("it goes past the kernel", || !comes_by_the_kernel());
+        ip("addr del 10.88.0.1/24 dev xa");
+        ip("addr add 10.88.0.1/32 dev lo");
+        ip("route add 10.88.0.0/24 dev xa");
+        await_that("it goes by the kernel", comes_by_the_kernel);
+        // When it is back nobody has anything new to say either.
+        ip("addr del 10.88.0.1/32 dev lo");
+        ip("addr add 10.88.0.1/24 dev xa");
+        await_that("it goes past the kernel again", || !comes_by_the_kernel());
+        assert!(matches!(client.receive(), Received::Empty), "it is served still");
+        assert_eq!(netd.end().hostile, 0);
+    });
+}
+
+/// Has anything come, or does it within a time in which it would have?
+fn is_readable(socket: &UdpSocket) -> bool {
+    let mut fds = [PollFd::new(socket, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 })).unwrap() > 0
 }
 
 /// A socket to which the kernel gave a port can give it up, and somebody else have it.

@@ -163,7 +163,7 @@ impl Receiver {
         let taken = counted(result, stats).unwrap_or(0);
         from.lone = if taken > 1 { 0 } else { from.lone.saturating_add(1) };
         from.weight = burst.heads().next_back().map_or(1, |head| weight(head.len));
-        if taken == BURST && from.joins.is_none() && are_fragments(&burst) {
+        if taken == BURST && from.joins.is_none() && are_fragments(burst.heads()) {
             // A kernel before 5.0 cannot, and is not asked again.
             let joins = setsockopt(&from.socket, sockopt::UdpGroSegment, &true).is_ok();
             from.joins = Some(joins);
@@ -300,10 +300,13 @@ impl Receiver {
     }
 }
 
-/// Are these datagrams, of a full burst, fragments of large samples?
-fn are_fragments(burst: &Burst) -> bool {
-    let mut heads = burst.heads();
-    let Some(first) = heads.next().filter(|first| first.len >= FRAGMENTS) else { return false };
+/// Are these datagrams, of a full burst, fragments of large samples that the kernel can join? Of those of more than half a
+/// buffer, as loopback has them, no two fit into one; to ask for it would only end the reads of single datagrams, and
+/// [`crate::Direct`]'s looks, for good.
+fn are_fragments(mut heads: impl Iterator<Item = Head>) -> bool {
+    let Some(first) = heads.next().filter(|first| (FRAGMENTS..SLOT / 2).contains(&first.len)) else {
+        return false;
+    };
     heads.filter(|head| head.len == first.len && head.source == first.source).count() >= BURST - 2
 }
 
@@ -343,5 +346,29 @@ impl Receive for UdpPort {
         let taken = self.receiver.drain_traffic(traffic, budget, &mut self.stats, sink);
         self.learn_links();
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_is_asked_to_join() {
+        let from = |port: u16| SocketAddr::from(([10, 0, 0, 1], port));
+        let full = |len| vec![Head::one(from(7_411), len); BURST];
+        let are_fragments = |heads: Vec<Head>| are_fragments(heads.into_iter());
+        assert!(!are_fragments(full(FRAGMENTS - 1)), "small samples");
+        assert!(are_fragments(full(FRAGMENTS)) && are_fragments(full(1_472)) && are_fragments(full(8_972)));
+        assert!(are_fragments(full(SLOT / 2 - 1)));
+        // Over loopback: of the longest datagrams no two fit into one.
+        assert!(!are_fragments(full(SLOT / 2)) && !are_fragments(full(65_507)));
+        let end = Head::one(from(7_411), 100);
+        assert!(
+            are_fragments(full(1_472).into_iter().skip(1).chain([end]).collect()),
+            "with the end of a sample"
+        );
+        let mixed = (0..BURST).map(|at| Head::one(from(7_411 + (at % 2) as u16), 1_472)).collect();
+        assert!(!are_fragments(mixed), "of several sources");
     }
 }
