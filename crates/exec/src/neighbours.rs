@@ -1,7 +1,7 @@
 //! The other participants of this host: who they are, and what is said to them over their sockets.
 //!
 //! Discovery finds a participant and its host's identity; the one of the lower prefix connects. Each side
-//! says hello, which brings the other's bell and eventfd, and from then on pairs are joined by the four
+//! looks who the other is and then takes descriptors, and says hello, which brings the other's bell and eventfd, and from then on pairs are joined by the four
 //! messages of [`Message`]. A hang-up or any doubt ends the connection, and with it all of its lanes:
 //! samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
 
@@ -17,8 +17,8 @@ use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{Bell, Feedback, Lane};
 use taut_port_shm::{
-    Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, Waker, host_id,
-    map,
+    Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, SendError, Waker,
+    host_id, map,
 };
 
 use crate::clock::monotonic_now;
@@ -57,6 +57,8 @@ pub(crate) struct Neighbour {
     pub expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
+    /// It could not be greeted yet: it had not looked who this is.
+    owed_hello: AtomicBool,
     /// What its readers hold of lanes of ours, for when its process has ended.
     feedbacks: Mutex<Vec<Weak<Feedback>>>,
     pub pairs: Pairs,
@@ -297,24 +299,39 @@ impl Inner {
             parted: AtomicBool::new(false),
             expected,
             greeted: OnceLock::new(),
+            owed_hello: AtomicBool::new(false),
             feedbacks: Mutex::default(),
             pairs: Pairs::default(),
         });
-        let hello = Message::Hello { host_id: own.host_id, prefix: self.prefix };
         let watched = self.watch_fd(neighbour.connection.fd(), FIRST_SOURCE + 2 * id)
             && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, FIRST_SOURCE + 2 * id + 1));
         fail::point(Point::BeforeHello);
         if !watched {
             return self.neighbours.doubt();
         }
-        // Who is not trusted rings by a message, and could take rings back by the waker: it gets one that nobody listens to.
-        let Ok(nobodys) = Waker::new() else { return self.neighbours.doubt() };
-        let waker = if neighbour.trusted { self.wake_fd() } else { nobodys.fd() };
-        // If it has ended already, it may still have said who it was.
-        neighbour.send(&hello, &[own.bell.fd(), waker]);
+        neighbour.connection.welcome();
+        if !self.greet(&neighbour) {
+            return self.neighbours.doubt();
+        }
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
         self.neighbours.count_strangers();
+    }
+
+    /// Says hello. Who has not looked yet who this is takes no descriptors: it is greeted when its own hello has come,
+    /// which it sends once it has. Its own is not refused, as it was welcome before this one was sent.
+    ///
+    /// `false`: there are no descriptors left.
+    fn greet(&self, neighbour: &Neighbour) -> bool {
+        let Some(own) = &self.neighbours.own else { return false };
+        // Who is not trusted rings by a message, and could take rings back by the waker: it gets one that nobody listens to.
+        let Ok(nobodys) = Waker::new() else { return false };
+        let waker = if neighbour.trusted { self.wake_fd() } else { nobodys.fd() };
+        let hello = Message::Hello { host_id: own.host_id, prefix: self.prefix };
+        // If it has ended already, it may still have said who it was.
+        let sent = neighbour.connection.send(&hello, &[own.bell.fd(), waker]);
+        neighbour.owed_hello.store(sent == Err(SendError::NotWelcome), Ordering::Relaxed);
+        true
     }
 
     fn watch_fd(&self, fd: BorrowedFd<'_>, source: u64) -> bool {
@@ -443,6 +460,9 @@ impl Inner {
             return false;
         }
         self.neighbours.count_strangers();
+        if from.owed_hello.load(Ordering::Relaxed) && !self.greet(from) {
+            return false;
+        }
         self.offer_wanted(from, prefix);
         true
     }

@@ -20,6 +20,7 @@ use taut_base::{Error, GuidPrefix, Result};
 use crate::message::MAX_LEN;
 use crate::refused::refused;
 use crate::rendezvous::{address, socket};
+use crate::sockopt::pass_rights;
 use crate::{Malformed, Message, Peer};
 
 /// Room for descriptors in one packet: more than any message has, so that one with too many is seen as
@@ -51,6 +52,8 @@ pub enum SendError {
     Full,
     /// There is no other end any more.
     Gone,
+    /// The peer has not yet looked who this is, and takes no descriptors: try again when it has said something.
+    NotWelcome,
     /// A message of this kind goes with another number of descriptors.
     Descriptors {
         /// As many as its kind has.
@@ -121,6 +124,13 @@ impl Connection {
         Peer::of(self.socket.as_fd())
     }
 
+    /// Has the peer pass descriptors from now on. Before that its messages that have some are refused
+    /// ([`SendError::NotWelcome`]), so that who is turned away leaves nothing behind whose close takes long. Both ends
+    /// begin so. Before Linux 6.16 everybody can pass them at any time.
+    pub fn welcome(&self) {
+        let _ = pass_rights(self.socket.as_fd(), true);
+    }
+
     /// Readable when something came in, hung up when the peer has ended.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -153,6 +163,7 @@ impl Connection {
             Ok(_) => Ok(()),
             Err(Errno::AGAIN | Errno::INTR) => Err(SendError::Full),
             Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => Err(SendError::Gone),
+            Err(Errno::PERM) if !fds.is_empty() => Err(SendError::NotWelcome),
             Err(errno) => Err(SendError::Os(refused("sendmsg AF_UNIX", errno))),
         }
     }
@@ -222,6 +233,9 @@ impl fmt::Display for SendError {
         match self {
             SendError::Full => f.write_str("the peer has not read what it was sent before: try again later"),
             SendError::Gone => f.write_str("the peer has gone"),
+            SendError::NotWelcome => f.write_str(
+                "the peer takes no descriptors before it has looked who this is: try again when it has said something",
+            ),
             SendError::Descriptors { expected, found } => {
                 write!(f, "the message goes with {expected} descriptors, not with {found}")
             }

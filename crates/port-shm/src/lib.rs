@@ -15,7 +15,8 @@
 //!   namespaces; a pidfd is the second source ([`Peer::pidfd`]), for a child that was forked keeps the
 //!   socket open.
 //! * **Both ends look who the other is** ([`Policy`]) before they look at anything it sends: an abstract
-//!   socket name can be taken by any user of the host.
+//!   socket name can be taken by any user of the host. Before that nobody can pass a descriptor
+//!   ([`Connection::welcome`]; Linux 6.16).
 //!   Whether it listens under the name that it greets by is for the caller to ask ([`Peer::is`]).
 //! * **Any doubt is a reason, never an error up the stack**: [`Refusal`], [`Hostile`], [`NotAdmitted`]. The
 //!   caller counts it and goes on by UDP.
@@ -32,6 +33,8 @@
 //! let mut listener = Listener::bind(prefix, None)?;
 //! let near = Connection::connect(prefix, None).expect("somebody listens");
 //! let far = listener.accept()?.expect("somebody connects");
+//! assert_eq!(far.peer()?.pid, Some(std::process::id()));
+//! far.welcome();
 //! near.send(&Message::Hello { host_id: host_id()?, prefix }, &[bell.fd(), waker.fd()]).expect("it is sent");
 //! if let taut_port_shm::Received::Message(Message::Hello { .. }, fds) = far.receive() {
 //!     let region = map(fds.into_iter().next().expect("the bell"), 4096).expect("it is sealed");

@@ -33,7 +33,7 @@ pub(crate) const MAX_LEN: usize = 2 + 16 + 16 + 8;
 /// One message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// The first in both directions: who speaks, the memory of its bell and the eventfd to ring it by.
+    /// The first in both directions, whoever is first: who speaks, the memory of its bell and the eventfd to ring it by.
     Hello {
         /// [`crate::host_id`].
         host_id: [u8; 16],

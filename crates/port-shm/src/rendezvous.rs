@@ -22,6 +22,7 @@ use taut_base::{GuidPrefix, Result};
 use crate::connection::Connection;
 use crate::host::host_id;
 use crate::refused::refused;
+use crate::sockopt::pass_rights;
 
 /// Connections that wait to be accepted. Lower and participants that start together find no place and
 /// come back later; higher and who does not accept costs the kernel more. It caps both by its somaxconn.
@@ -72,7 +73,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// The next peer, who may be anybody: look at [`Connection::peer`]. `None` if nobody waits.
+    /// The next peer, who may be anybody: look at [`Connection::peer`], and [`Connection::welcome`] it. `None` if nobody waits.
     ///
     /// *Errors*: there are no descriptors left; the peer was then turned away and may come again.
     pub fn accept(&mut self) -> Result<Option<Connection>> {
@@ -114,10 +115,14 @@ impl Drop for Listener {
     }
 }
 
-/// A socket of packets that are delivered in order, whole, or not at all.
+/// A socket of packets that are delivered in order, whole, or not at all, to which nobody can pass descriptors yet: neither
+/// to it nor to those that it accepts.
 pub(crate) fn socket() -> std::result::Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    // Before Linux 6.16 everybody can.
+    let _ = pass_rights(socket.as_fd(), false);
+    Ok(socket)
 }
 
 /// Where the participant listens.

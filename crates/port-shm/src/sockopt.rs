@@ -1,4 +1,4 @@
-//! What the kernel knows about the other end of a socket, by the calls that no library offers soundly.
+//! What the kernel knows about the other end of a socket, by the calls that no library offers soundly, and what may be sent from there.
 //!
 //! `SO_PEERCRED` is here because a peer whose process id this namespace cannot name has the id 0, which
 //! the type that `rustix` gives it cannot hold; `SO_PEERPIDFD` and `SO_PEERGROUPS` because nobody has them.
@@ -7,6 +7,9 @@
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
+
+/// asm-generic/socket.h.
+const SO_PASSRIGHTS: i32 = 83;
 
 /// Supplementary groups of a peer that are looked at. A process may have 65,536; one with more than this
 /// is known by its primary group alone.
@@ -36,6 +39,22 @@ pub(crate) fn pidfd(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     let fd = i32::try_from(found[0]).ok().filter(|_| count == 1)?;
     // SAFETY: the kernel has just opened it for us, close-on-exec, and nobody else knows it.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether descriptors may be sent to this end of a connection; who is accepted has what its listener has.
+///
+/// *Errors*: Linux before 6.16 has no such choice: they may.
+pub(crate) fn pass_rights(socket: BorrowedFd<'_>, may: bool) -> Result<(), Errno> {
+    let value = i32::from(may);
+    let len = libc::socklen_t::try_from(size_of_val(&value)).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the kernel reads the bytes of `value`, whose size is given.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_PASSRIGHTS, (&raw const value).cast(), len)
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
 }
 
 /// One option of the socket level; returns how many words the kernel wrote.

@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use common::{Role, descriptors, role, say, unused_prefix};
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
     SocketType, connect, sendmsg, socket_with,
@@ -41,10 +42,16 @@ fn noise_is_never_more_than_a_reason() {
 fn ends(listener: &mut Listener, name: &str) -> (Connection, OwnedFd) {
     let raw = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     connect(&raw, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
-    (listener.accept().unwrap().expect("it waits"), raw)
+    let connection = listener.accept().unwrap().expect("it waits");
+    connection.welcome();
+    (connection, raw)
 }
 
 fn send(raw: &OwnedFd, bytes: &[u8], count: usize) {
+    try_send(raw, bytes, count).unwrap();
+}
+
+fn try_send(raw: &OwnedFd, bytes: &[u8], count: usize) -> Result<(), Errno> {
     let waker = Waker::new().unwrap();
     let fds = vec![waker.fd(); count];
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
@@ -52,7 +59,33 @@ fn send(raw: &OwnedFd, bytes: &[u8], count: usize) {
     if count > 0 {
         assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
     }
-    sendmsg(raw, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
+    sendmsg(raw, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).map(drop)
+}
+
+/// What somebody has passed is closed by whoever accepts, which may take as long as the passed one likes.
+#[test]
+fn who_is_not_welcome_passes_nothing() {
+    if !can_refuse() {
+        return println!("LEFT OUT: Linux before 6.16 has no SO_PASSRIGHTS");
+    }
+    let prefix = unused_prefix();
+    let mut listener = Listener::bind(prefix, None).unwrap();
+    let raw = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    connect(&raw, &SocketAddrUnix::new_abstract_name(format!("taut-shm/{prefix}").as_bytes()).unwrap())
+        .unwrap();
+    assert_eq!(try_send(&raw, b"x", 1), Err(Errno::PERM), "in the queue of who listens");
+    let connection = listener.accept().unwrap().expect("it waits");
+    assert_eq!(try_send(&raw, b"x", 1), Err(Errno::PERM), "nobody has looked who it is");
+    assert!(matches!(connection.receive(), Received::Empty));
+    connection.welcome();
+    assert_eq!(try_send(&raw, b"x", 1), Ok(()));
+}
+
+/// Can it be chosen who passes descriptors? Linux 6.16.
+fn can_refuse() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    (numbers.next().unwrap(), numbers.next().unwrap()) >= (6, 16)
 }
 
 fn packets() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{
     LIMIT, Role, await_accept, await_events, await_message, await_that, hear, pair, parse_prefix, role, say,
-    unused_prefix,
+    send_welcome, unused_prefix,
 };
 use rustix::event::PollFlags;
 use taut_mem::Bytes;
@@ -26,13 +26,19 @@ fn child() {
     let Some(role) = role() else { return };
     let role: Vec<&str> = role.iter().map(String::as_str).collect();
     match role[..] {
-        ["read", prefix] => read(&Connection::connect(parse_prefix(prefix), None).unwrap()),
-        ["write", prefix] => write(&Connection::connect(parse_prefix(prefix), None).unwrap()),
+        ["read", prefix] => read(&connect(prefix)),
+        ["write", prefix] => write(&connect(prefix)),
         _ => panic!("no role {role:?}"),
     }
 }
 
 /// A writer whose lane is in memory that can be passed on.
+fn connect(prefix: &str) -> Connection {
+    let connection = Connection::connect(parse_prefix(prefix), None).unwrap();
+    connection.welcome();
+    connection
+}
+
 fn writer() -> (Memory, LaneWriter) {
     let memory = Memory::create("lane", Lane::size(CELLS, ARENA)).unwrap();
     memory.commit(0, Lane::size(CELLS, 0)).unwrap();
@@ -45,7 +51,7 @@ fn writer() -> (Memory, LaneWriter) {
 /// The writer's side: offers the lane, and waits for the reader's feedback.
 fn offer(connection: &Connection, memory: &Memory, writer: &mut LaneWriter) {
     let (of, to) = pair();
-    connection.send(&Message::Offer { writer: of, reader: to, number: 1 }, &[memory.fd()]).unwrap();
+    send_welcome(connection, &Message::Offer { writer: of, reader: to, number: 1 }, &[memory.fd()]);
     let (message, fds) = await_message(connection);
     assert_eq!(message, Message::Accept { writer: of, reader: to, number: 1 });
     let feedback = map(fds.into_iter().next().unwrap(), FEEDBACK_LEN as u64).unwrap();
@@ -63,7 +69,7 @@ fn attach(connection: &Connection) -> LaneReader {
     memory.commit(0, FEEDBACK_LEN).unwrap();
     let feedback = Arc::new(Feedback::new(memory.region()).unwrap());
     let attached = LaneReader::attach(lane, feedback, false);
-    connection.send(&Message::Accept { writer, reader, number }, &[memory.fd()]).unwrap();
+    send_welcome(connection, &Message::Accept { writer, reader, number }, &[memory.fd()]);
     attached
 }
 

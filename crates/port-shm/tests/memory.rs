@@ -5,7 +5,10 @@ mod common;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use common::{Role, await_accept, await_message, is_root, left_out, parse_prefix, role, say, unused_prefix};
+use common::{
+    Role, await_accept, await_message, is_root, left_out, parse_prefix, role, say, send_welcome,
+    unused_prefix,
+};
 use rustix::fs::{
     CWD, FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate,
     memfd_create, open, openat,
@@ -80,12 +83,13 @@ fn a_peer_can_only_read() {
     let connection = await_accept(&mut listener);
     let (memory, waker) = (Memory::create("seals", LEN).unwrap(), Waker::new().unwrap());
     let hello = Message::Hello { host_id: host_id().unwrap(), prefix };
-    connection.send(&hello, &[memory.fd(), waker.fd()]).unwrap();
+    send_welcome(&connection, &hello, &[memory.fd(), waker.fd()]);
     assert_eq!(child.hear(), "all refused");
 }
 
 fn attack(prefix: &str) {
     let connection = Connection::connect(parse_prefix(prefix), None).expect("the parent listens");
+    connection.welcome();
     let (_, fds) = await_message(&connection);
     assert_all_refused("the peer", &attempts(fds[0].as_fd()));
     say("all refused");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{
     LIMIT, Role, await_accept, await_events, await_message, await_ready, await_that, descriptors, hear,
-    is_root, pair, parse_prefix, role, say, unused_prefix,
+    is_root, pair, parse_prefix, role, say, send_welcome, unused_prefix,
 };
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{ForkResult, Gid, Uid, fork, setgroups, setresgid, setresuid};
@@ -53,7 +53,9 @@ fn hello(prefix: GuidPrefix) -> Message {
 }
 
 fn connect(prefix: GuidPrefix) -> Connection {
-    Connection::connect(prefix, None).expect("the parent listens")
+    let connection = Connection::connect(prefix, None).expect("the parent listens");
+    connection.welcome();
+    connection
 }
 
 #[test]
@@ -73,7 +75,7 @@ fn hello_there_and_back_with_memory_and_wakers() {
     let bell = Bell::new(map(memory, PAGE as u64).unwrap()).unwrap();
     assert_eq!(bell.armed(), Some(1), "as the child has armed it");
     let (own_memory, own_waker) = belongings();
-    connection.send(&hello(prefix), &[own_memory.fd(), own_waker.fd()]).unwrap();
+    send_welcome(&connection, &hello(prefix), &[own_memory.fd(), own_waker.fd()]);
     assert!(await_ready(own_waker.fd(), LIMIT) && own_waker.clear(), "the child has rung");
     assert!(matches!(connection.receive(), Received::Empty));
     Waker::from_fd(waker).unwrap().ring();
@@ -88,7 +90,7 @@ fn greet(prefix: &str) {
     let connection = connect(parse_prefix(prefix));
     let (memory, waker) = belongings();
     Bell::new(memory.region()).unwrap().arm();
-    connection.send(&hello(GuidPrefix([0xc; 12])), &[memory.fd(), waker.fd()]).unwrap();
+    send_welcome(&connection, &hello(GuidPrefix([0xc; 12])), &[memory.fd(), waker.fd()]);
     let (message, fds) = await_message(&connection);
     assert_eq!(message, hello(parse_prefix(prefix)));
     let [_, parents] = fds.try_into().expect("two descriptors");
@@ -194,6 +196,7 @@ fn cycles() {
     let mut cycle = || {
         let near = connect(prefix);
         let far = listener.accept().unwrap().expect("it waits");
+        far.welcome();
         assert_eq!(Policy::default().admit(&far.peer().unwrap()), Ok(Admitted::Trusted));
         for (from, to) in [(&near, &far), (&far, &near)] {
             let (memory, waker) = belongings();
@@ -361,7 +364,7 @@ fn names_end_at_the_network_namespace_and_paths_do_not() {
         assert!(text.contains("containers need a directory that both mount"), "{text}");
         let connection = Connection::connect(prefix, Some(&at)).expect("the path is shared");
         let (memory, waker) = belongings();
-        connection.send(&hello(prefix), &[memory.fd(), waker.fd()]).unwrap();
+        send_welcome(&connection, &hello(prefix), &[memory.fd(), waker.fd()]);
         Listener::bind(prefix, None).expect("here the name is free");
     });
     let connection = await_accept(&mut by_path);
@@ -398,6 +401,7 @@ fn exhausted() {
     fill.clear();
     let again = connect(prefix);
     let accepted = listener.accept().unwrap().expect("now there is room");
+    accepted.welcome();
     let message = hello(prefix);
     while let Ok(fd) = rustix::io::dup(listener.fd()) {
         fill.push(fd);
@@ -428,6 +432,7 @@ fn full() {
     };
     assert_eq!(busy, ConnectError::Busy);
     let far = listener.accept().unwrap().expect("many wait");
+    far.welcome();
     let near = &waiting[0];
     let (memory, waker) = belongings();
     let mut sent = 0;

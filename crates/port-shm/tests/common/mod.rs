@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use taut_base::{EntityId, Guid, GuidPrefix};
-use taut_port_shm::{Connection, Listener, Message, Received};
+use taut_port_shm::{Connection, Listener, Message, Received, SendError};
 
 /// No wait of a test is longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -151,7 +151,17 @@ pub fn await_events(fd: BorrowedFd<'_>, limit: Duration) -> PollFlags {
 
 pub fn await_accept(listener: &mut Listener) -> Connection {
     assert!(await_ready(listener.fd(), LIMIT), "nobody connects");
-    listener.accept().expect("accept").expect("somebody waits")
+    let connection = listener.accept().expect("accept").expect("somebody waits");
+    connection.welcome();
+    connection
+}
+
+/// Sends what has descriptors, as soon as the peer takes them.
+pub fn send_welcome(connection: &Connection, message: &Message, fds: &[BorrowedFd<'_>]) {
+    await_that("it is welcome", || match connection.send(message, fds) {
+        Err(SendError::NotWelcome) => false,
+        sent => sent.map(|()| true).expect("it is sent"),
+    });
 }
 
 /// The next message, with its descriptors.
