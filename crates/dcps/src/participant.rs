@@ -276,7 +276,8 @@ impl DomainParticipant {
     }
 
     /// Writes a change, whose payload it takes. *Errors*: [`Full`], with the change as it was, if KEEP_ALL has to wait
-    /// for readers, or KEEP_LAST can give up nothing for it; the writer has news of no kind ([`StatusMask::NONE`]) when it may try again.
+    /// for readers, or KEEP_LAST can give up nothing for it; the writer has news of no kind ([`StatusMask::NONE`])
+    /// when it may try again.
     pub fn write(
         &mut self,
         now: Time,

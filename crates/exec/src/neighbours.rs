@@ -1,9 +1,9 @@
 //! The other participants of this host: who they are, and what is said to them over their sockets.
 //!
 //! Discovery finds a participant and its host's identity; the one of the lower prefix connects. Each side
-//! looks who the other is and then takes descriptors, and says hello, which brings the other's bell and eventfd, and from then on pairs are joined by the four
-//! messages of [`Message`]. A hang-up or any doubt ends the connection, and with it all of its lanes:
-//! samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
+//! looks who the other is and then takes descriptors, and says hello, which brings the other's bell and
+//! eventfd, and from then on pairs are joined by the four messages of [`Message`]. A hang-up or any doubt
+//! ends the connection, and with it all of its lanes: samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -73,7 +73,8 @@ impl Listener {
         Ok(listener)
     }
 
-    /// The next peer, who may be anybody: look at [`Connection::peer`], and [`Connection::welcome`] it. `None` if nobody waits.
+    /// The next peer, who may be anybody: look at [`Connection::peer`], and [`Connection::welcome`] it. `None` if
+    /// nobody waits.
     ///
     /// *Errors*: there are no descriptors left; the peer was then turned away and may come again.
     pub fn accept(&mut self) -> Result<Option<Connection>> {

@@ -1,4 +1,5 @@
-//! What the kernel knows about the other end of a socket, by the calls that no library offers soundly, and what may be sent from there.
+//! What the kernel knows about the other end of a socket, by the calls that no library offers soundly, and what
+//! may be sent from there.
 //!
 //! `SO_PEERCRED` is here because a peer whose process id this namespace cannot name has the id 0, which
 //! the type that `rustix` gives it cannot hold; `SO_PEERPIDFD` and `SO_PEERGROUPS` because nobody has them.
