@@ -1,6 +1,6 @@
 //! How the owners of readers and writers wait at their ends: they look for a while, then sleep.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use taut_base::{Duration, Result, Time};
 
@@ -46,6 +46,12 @@ const STOP: Duration = Duration::from_micros(4);
 /// as on a single core, looks in vain more often; higher and it takes longer to see that things have changed.
 const LONGEST_PAUSE: u32 = 1_023;
 
+/// How many times `spin` a look lasts at most, where waits come so close upon each other: two that wait for each other
+/// asleep take a wake-up each for every exchange, 30 us between processors, and the first that looks must look for
+/// longer than the other one's takes to see that it is worth it. Lower and they stay asleep, until both look at once by
+/// chance; higher and a wait for what comes that often takes a processor.
+const LONGER: i64 = 3;
+
 /// How long a writer that waits for room leaves readers to those who take from them, before it has the readers'
 /// drivers make room. Lower and a reader that falls behind for a moment has its samples moved to its cache, which
 /// costs it more than to take them from the lane; higher and a writer of many samples to a reader that takes
@@ -58,13 +64,16 @@ const GRACE: Duration = Duration::from_micros(200);
 pub(crate) struct Spin {
     pause: AtomicU32,
     left: AtomicU32,
+    /// When the last wait began, of those that look and those before one that looks.
+    begun: AtomicI64,
 }
 
 impl Spin {
-    /// Looks with `ready` for so long, at most until `until`, if that is likely to help. Returns whether it did.
+    /// Looks with `ready` for `spin`, or longer if waits come close upon each other, at most until `until`, if that is
+    /// likely to help. Returns whether it did.
     pub fn look(
         &self,
-        longest: Duration,
+        spin: Duration,
         until: Option<Time>,
         pace: &Pace,
         mut ready: impl FnMut() -> bool,
@@ -72,10 +81,14 @@ impl Spin {
         let left = self.left.load(Ordering::Relaxed);
         if left > 0 {
             self.left.store(left - 1, Ordering::Relaxed);
+            if left == 1 {
+                self.begun.store(monotonic_now().0, Ordering::Relaxed);
+            }
             return false;
         }
         let mut now = monotonic_now();
-        let end = until.map_or(now + longest, |until| until.min(now + longest));
+        let latest = now + self.limit(spin, now);
+        let end = until.map_or(latest, |until| until.min(latest));
         if end <= now {
             return false;
         }
@@ -100,6 +113,13 @@ impl Spin {
         }
         self.note_vain();
         false
+    }
+
+    /// How long a look that begins now is: what the last wait and what came after it took, if that is close to `spin`.
+    fn limit(&self, spin: Duration, now: Time) -> Duration {
+        let last = now.since(Time(self.begun.swap(now.0, Ordering::Relaxed)));
+        let most = spin.times(LONGER);
+        if last > most.times(2) { spin } else { last.clamp(spin, most) }
     }
 
     /// A sleep would have been as good.
@@ -315,6 +335,48 @@ mod tests {
             "as long as it finds something it looks"
         );
         assert_eq!([false, false].map(|finds| waits_without_a_look(&spin, finds)), [0, 1]);
+    }
+
+    /// Waits for what comes `after` a wait begins, and sleeps if it is not to be seen before. Whether a look saw it.
+    fn sees(spin: &Spin, after: Duration) -> bool {
+        let comes = monotonic_now() + after;
+        let has_come = || monotonic_now() >= comes;
+        let found = spin.look(DEFAULT_SPIN, None, &AT_PORT, has_come);
+        while !has_come() {}
+        found
+    }
+
+    #[test]
+    fn who_waits_for_one_that_is_woken_each_time_looks_long_enough_to_see_it() {
+        let spin = Spin::default();
+        (0..13).for_each(|_| _ = waits_without_a_look(&spin, false));
+        let mut seen = 0;
+        for _ in 0..20_000 {
+            seen = if sees(&spin, DEFAULT_SPIN.times(2)) { seen + 1 } else { 0 };
+            if seen == 10 {
+                return;
+            }
+        }
+        panic!("it sleeps each time");
+    }
+
+    #[test]
+    fn what_comes_seldom_is_looked_for_no_longer() {
+        let spin = Spin::default();
+        let seen = (0..2_000).filter(|_| sees(&spin, DEFAULT_SPIN.times(2 * LONGER + 1))).count();
+        assert_eq!(seen, 0);
+        let look = || {
+            let begun = monotonic_now();
+            while spin.left.load(Ordering::Relaxed) > 0 {
+                sees(&spin, DEFAULT_SPIN.times(2 * LONGER + 1));
+            }
+            while monotonic_now() < begun + DEFAULT_SPIN.times(2 * LONGER + 1) {}
+            let looks_from = monotonic_now();
+            spin.look(DEFAULT_SPIN, None, &AT_PORT, || false);
+            monotonic_now().since(looks_from)
+        };
+        let shortest = (0..3).map(|_| look()).min().unwrap();
+        assert!(shortest < DEFAULT_SPIN.times(2), "{shortest}");
     }
 
     #[test]

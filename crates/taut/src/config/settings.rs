@@ -272,7 +272,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "spin",
         allowed: "a time, as `20us`; `0us` for never",
-        meaning: "How long a wait for samples, or for room for them, looks before it sleeps, as long as looks find something.",
+        meaning: "How long a wait for samples, or for room for them, looks before it sleeps, as long as looks find something; up to three times that where waits follow close upon each other.",
         set: Set::One(|config, text| {
             config.spin = span(text)?;
             Some(())
