@@ -436,7 +436,7 @@ impl Network {
         let Some(participant) = &mut place.participant else { return };
         if participant.next_timeout().is_some_and(|due| due <= local) {
             place.timeouts += 1;
-            participant.on_timeout(local);
+            participant.on_timeout(local, usize::MAX);
         }
         self.settle(node);
     }

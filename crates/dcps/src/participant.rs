@@ -101,11 +101,12 @@ impl DomainParticipant {
         self.handle_events(now);
     }
 
-    /// Handles the timers that are due.
-    pub fn on_timeout(&mut self, now: Time) {
-        self.core.on_timeout(now);
+    /// Handles timers that are due, at most so many. Returns how many: if that is all, there may be more.
+    pub fn on_timeout(&mut self, now: Time, budget: usize) -> usize {
+        let handled = self.core.on_timeout(now, budget);
         self.look_at_deadlines(now);
         self.handle_events(now);
+        handled
     }
 
     /// When [`DomainParticipant::on_timeout`] is to be called; ask again after any call.

@@ -11,7 +11,7 @@ use taut_rtps::TxClass;
 
 use crate::burst::Held;
 use crate::clock::monotonic_now;
-use crate::jobs::{Accounts, JobClass};
+use crate::jobs::{Accounts, Done, JobClass};
 use crate::ports::Ports;
 use crate::promises::Promises;
 use crate::recorder::{Activity, RecordCause, Recorder};
@@ -32,6 +32,8 @@ pub(crate) struct Core {
     pub held: Held,
     /// Since when what its holder does could have been done.
     pub ready: Time,
+    /// When the user's sources were last looked at.
+    pub heard_at: Time,
     /// When to look which interfaces there are now; `NEVER` while nothing has changed.
     pub follow_at: Time,
     /// The deadlines of its writers.
@@ -59,6 +61,7 @@ impl Core {
             now,
             held,
             ready,
+            heard_at: now,
             follow_at,
             promises,
             is_exact,
@@ -122,13 +125,13 @@ impl Core {
     /// accounts for it.
     ///
     /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
-    pub fn run(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> usize) {
+    pub fn run<D: Into<Done>>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> D) {
         let (start, ready) = (self.now, self.ready);
-        let done = step(self, class.budget());
+        let done: Done = step(self, self.accounts.budget(class)).into();
         self.read_clock();
         let (waited, ran) = (start.since(ready), self.now.since(start));
         self.accounts.note(class, (waited, ran), done);
-        if self.recorder.note(Activity::Step(class), start, waited, ran, done) {
+        if self.recorder.note(Activity::Step(class), start, waited, ran, done.count) {
             self.record(RecordCause::LongStep(Activity::Step(class)));
         }
     }

@@ -3,17 +3,18 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use taut_base::Time;
+use taut_base::{Duration, Time};
 use taut_dcps::DomainParticipant;
 use taut_lock::MutexGuard;
-use taut_port::Traffic;
+use taut_port::{Frame, Traffic};
+use taut_port_udp::weight;
 use taut_rtps::TxClass;
 
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::core::Core;
 use crate::driving::Driving;
 use crate::executor::Inner;
-use crate::jobs::JobClass;
+use crate::jobs::{Done, JobClass};
 use crate::neighbours::FIRST_SOURCE;
 use crate::network::{HOSTS, NETWORK};
 use crate::ports::{ASIDE, HAND};
@@ -24,6 +25,14 @@ use crate::watch::Readable;
 /// processor each. Lower than the time that a thread takes from one try to the next and it waits for one step more;
 /// higher and a thread that the system has stopped just then holds up the driver.
 const LOOKS: usize = 100;
+
+/// Steps in a round for what was put aside of discovery; the next round goes on. What comes for the user meanwhile may put more
+/// aside. Lower takes more rounds, higher has timers wait for longer.
+const ASIDE_STEPS: usize = 8;
+
+/// After so much of lower classes' steps the user's sources are looked at again. Lower makes more system calls, higher has
+/// samples wait behind so much more than one step. *Source*: what a wake-up on the same processor takes, ten times.
+pub(crate) const HEARS_AFTER: Duration = Duration::from_micros(20);
 
 impl Inner {
     /// Drives until `ready` gives a value. The caller has the role.
@@ -100,7 +109,8 @@ impl Inner {
         let wake_at =
             core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look(now));
         self.send(&mut core, TxClass::Discovery);
-        let mut busy = core.has_work(TxClass::Discovery) || core.participant.has_news();
+        let mut busy =
+            core.has_work(TxClass::Discovery) || core.participant.has_news() || core.port.has_aside();
         self.holding.fall_asleep(wake_at);
         self.give_back(core);
         let polls = self.polling.is_on();
@@ -166,39 +176,75 @@ impl Inner {
 
     /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the
     /// token in the end and gives it back, which tells the news. Who has read the clock just before says so.
-    fn step(&self, readable: &Readable, just_now: Option<Time>) -> MutexGuard<'_, Core> {
+    pub fn step(&self, readable: &Readable, just_now: Option<Time>) -> MutexGuard<'_, Core> {
         let mut core = match just_now {
             _ if readable.has_others() || self.neighbours.has_strangers() => self.hear_others(readable),
             Some(just_now) => self.enter_at(just_now),
             None => self.enter(),
         };
+        core.heard_at = core.now;
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Traffic::User);
         self.send(&mut core, TxClass::Data);
         self.give_way(&mut core);
-        let due = core.next_timeout();
-        if due <= core.now {
-            let ready = std::mem::replace(&mut core.ready, due);
-            self.run(&mut core, JobClass::Timers, |core, _| {
-                core.follow_network();
-                core.time_ports();
-                core.participant.on_timeout(core.now);
-                core.look_at_promises();
-                core.look_at_reports();
-                1
-            });
-            core.ready = ready;
-            self.send(&mut core, TxClass::Data);
-            self.give_way(&mut core);
-        }
+        self.run_timers(&mut core);
         self.receive(&mut core, readable, Traffic::Meta);
-        // No more than was put aside: nothing is received meanwhile.
-        while core.port.has_aside() {
+        for _ in 0..ASIDE_STEPS {
+            if !core.port.has_aside() {
+                break;
+            }
             self.take_from(&mut core, JobClass::ReceiveMeta, ASIDE);
+            self.hear_users(&mut core);
         }
         self.send(&mut core, TxClass::Discovery);
         core
+    }
+
+    /// Runs the timers that are due. They are many when a peer with a thousand endpoints falls silent: others come between
+    /// two steps of them.
+    fn run_timers(&self, core: &mut MutexGuard<'_, Core>) {
+        let mut more = true;
+        while more {
+            let due = core.next_timeout();
+            if due > core.now {
+                return;
+            }
+            let ready = std::mem::replace(&mut core.ready, due);
+            self.run(core, JobClass::Timers, |core, budget| {
+                core.follow_network();
+                core.time_ports();
+                let handled = core.participant.on_timeout(core.now, budget);
+                core.look_at_promises();
+                core.look_at_reports();
+                more = handled == budget;
+                handled.max(1)
+            });
+            core.ready = ready;
+            self.send(core, TxClass::Data);
+            self.give_way(core);
+            self.hear_users(core);
+        }
+    }
+
+    /// Between two steps of lower classes: what has come for the user meanwhile goes first, so that it waits for one of
+    /// them and no more. *Cost*: a system call for what has taken as long as [`HEARS_AFTER`].
+    fn hear_users(&self, core: &mut MutexGuard<'_, Core>) {
+        if core.now < core.heard_at + HEARS_AFTER {
+            return;
+        }
+        let mut readable = self.glance(core.now);
+        if readable.take_rung() {
+            // Whoever waits next is to find that.
+            self.watch.wake();
+        }
+        // It came since the last look, nobody knows when.
+        let (ready, last, now) = (core.ready, core.heard_at, core.now);
+        (core.ready, core.heard_at) = (last, now);
+        self.receive(core, &readable, Traffic::User);
+        core.ready = ready;
+        self.send(core, TxClass::Data);
+        self.give_way(core);
     }
 
     /// Handles what is not the port's. Returns the token.
@@ -253,6 +299,9 @@ impl Inner {
                 continue;
             }
             self.take_from(core, class, index);
+            if traffic == Traffic::Meta {
+                self.hear_users(core);
+            }
         }
     }
 
@@ -263,17 +312,20 @@ impl Inner {
         }
         self.run(core, class, |core, budget| {
             let Core { participant, port, panics, now, is_exact, .. } = core;
-            let mut handle = |frame| {
+            let mut cost = 0;
+            let mut handle = |frame: Frame| {
+                cost += weight(frame.bytes.len());
                 let now = if *is_exact { monotonic_now() } else { *now };
                 // Nothing that arrives may end the process. The core has no panic to catch: this is
                 // the backstop of rule R11, and its count is 0.
                 let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, &frame)));
                 *panics += u64::from(handled.is_err());
             };
-            match &self.hand {
+            let count = match &self.hand {
                 Some(hand) if source == HAND => hand.lock().give(port, budget, &mut handle),
                 _ => port.receive_from(source, budget, &mut handle),
-            }
+            };
+            Done { count, cost }
         });
         self.give_way(core);
     }

@@ -173,7 +173,7 @@ impl Executor {
             // Without it neighbours are met by their listeners only.
             let _ = inner.watch.add(fd, FIRST_SOURCE);
         });
-        inner.with(|participant, now| participant.on_timeout(now));
+        inner.with(|participant, now| participant.on_timeout(now, JobClass::Timers.budget()));
         if config.lock_process {
             inner.prefault();
         }

@@ -6,13 +6,16 @@ use std::sync::atomic::Ordering;
 use taut_base::{Duration, InstanceHandle, Time};
 use taut_dcps::{Endpoint, Entity, Selection, TypeSupport, Write};
 use taut_mem::Bytes;
+use taut_port::Traffic;
 use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now};
+use crate::drive::HEARS_AFTER;
 use crate::jobs::JobClass;
 use crate::role::Claim;
+use crate::watch::Readable;
 use crate::writes::QUEUE;
 use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
@@ -223,6 +226,27 @@ fn a_step_that_sends_is_of_the_class_of_what_it_sends() {
         participant.create_writer(now, endpoint::<_, PublisherQos>(DataWriterQos::default()))
     });
     assert_eq!(steps(), [user + 2, meta + 1], "user data, then discovery");
+}
+
+#[test]
+fn what_comes_for_the_user_waits_for_one_step_of_discovery() {
+    let Matched { out, inward, writer, reader, writes } = matched(97, History::KeepAll);
+    let mut outlet = out.outlet(writer, &writes).unwrap();
+    let inner = &inward.inner;
+    let meta = inner.peek(|core| (0..99).find(|of| core.port.traffic(*of) == Some(Traffic::Meta)).unwrap());
+    let mut readable = Readable::default();
+    readable.push(meta as u64);
+    assert_eq!(inner.role.claim(), Claim::Taken);
+    // A round that began a while ago, and found something of discovery only.
+    let begun = inner.peek(|core| core.now);
+    write(&out, &mut outlet, 7);
+    let until = begun + HEARS_AFTER;
+    while monotonic_now() <= until {
+        std::hint::spin_loop();
+    }
+    inner.give_back(inner.step(&readable, Some(begun)));
+    assert_eq!(take(&inward, reader), [7]);
+    inner.role.release(false);
 }
 
 #[test]

@@ -37,16 +37,16 @@ impl JobClass {
         JobClass::SendMeta,
     ];
 
-    /// The most one step of the class does. *Units*: writes, calls of the API, datagrams received, calls that send (of one datagram or of
-    /// a row of them, to one destination). Higher makes a class below
-    /// another wait longer; lower costs a round of the loop per burst.
+    /// The most one step of the class does; less if that would take too long. *Units*: writes, calls of the API, datagrams
+    /// received, calls that send (of one datagram or of a row of them, to one destination), timers. Higher makes a class
+    /// below another wait longer; lower costs a round of the loop per burst.
     pub const fn budget(self) -> usize {
         match self {
             JobClass::Writes => 64,
             JobClass::Calls => 1,
             JobClass::ReceiveUser => 32,
             JobClass::SendUser => 64,
-            JobClass::Timers => usize::MAX,
+            JobClass::Timers => 64,
             JobClass::ReceiveMeta => 16,
             JobClass::SendMeta => 32,
         }
@@ -269,11 +269,60 @@ impl Times {
     }
 }
 
+/// A step is to take no longer than this, if what it does can be parted at all. Lower and long samples take more rounds
+/// of the loop, of some microseconds each; higher and a critical writer waits for longer. *Units*: ns.
+const STEP_NS: u64 = 200_000;
+
+/// What a step of a class has done.
+#[derive(Clone, Copy)]
+pub(crate) struct Done {
+    /// *Units*: those of [`JobClass::budget`].
+    pub count: usize,
+    /// The same by what it costs, where one is not like another: a long datagram counts as several.
+    pub cost: usize,
+}
+
+impl From<usize> for Done {
+    fn from(count: usize) -> Done {
+        Done { count, cost: count }
+    }
+}
+
+/// How long one of what a class does takes.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    each_ns: u64,
+}
+
+impl Pace {
+    /// How much can be done in the time of a step, one at least.
+    #[inline]
+    fn within(self, most: usize) -> usize {
+        if self.each_ns.saturating_mul(most as u64) <= STEP_NS {
+            return most;
+        }
+        usize::try_from(STEP_NS / self.each_ns).unwrap_or(most).clamp(1, most)
+    }
+
+    /// So much has taken this long. A step that was stopped in the middle counts as one that was too long, and no more:
+    /// it says nothing of the next.
+    #[inline]
+    fn learn(&mut self, ns: u64, cost: usize) {
+        let each = match cost {
+            0 => return,
+            1 => ns,
+            cost => ns / cost as u64,
+        };
+        self.each_ns = self.each_ns - self.each_ns / 8 + each.min(STEP_NS) / 8;
+    }
+}
+
 /// The accounts of all classes.
 #[derive(Clone, Default)]
 pub(crate) struct Accounts {
     classes: [(Times, Times); JobClass::ALL.len()],
     most: [usize; JobClass::ALL.len()],
+    paces: [Pace; JobClass::ALL.len()],
     ahead: Ahead,
 }
 
@@ -295,19 +344,29 @@ impl Accounts {
         }
     }
 
+    /// What the next step of a class may do.
+    #[inline]
+    pub fn budget(&self, class: JobClass) -> usize {
+        self.paces.get(class as usize).map_or(1, |pace| pace.within(class.budget()))
+    }
+
     /// Accounts for one step of a class, which did so much. *Cost*: two counts.
     pub fn note(
         &mut self,
         class: JobClass,
         (waited, ran): (taut_base::Duration, taut_base::Duration),
-        done: usize,
+        done: Done,
     ) {
+        let ran = ran.0.max(0).unsigned_abs();
         if let Some((waiting, running)) = self.classes.get_mut(class as usize) {
             waiting.note(waited.0.max(0).unsigned_abs());
-            running.note(ran.0.max(0).unsigned_abs());
+            running.note(ran);
         }
         if let Some(most) = self.most.get_mut(class as usize) {
-            *most = done.max(*most);
+            *most = done.count.max(*most);
+        }
+        if let Some(pace) = self.paces.get_mut(class as usize) {
+            pace.learn(ran, done.cost);
         }
     }
 
@@ -355,11 +414,44 @@ mod tests {
         let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         for n in 1..=1_000 {
-            accounts.note(JobClass::ReceiveUser, (us(n), us(2 * n)), 1);
+            accounts.note(JobClass::ReceiveUser, (us(n), us(2 * n)), 1.into());
         }
-        accounts.note(JobClass::Timers, (us(1), us(5_000)), 1);
-        accounts.note(JobClass::ReceiveMeta, (us(20_000), us(1)), 7);
+        accounts.note(JobClass::Timers, (us(1), us(5_000)), 1.into());
+        accounts.note(JobClass::ReceiveMeta, (us(20_000), us(1)), 7.into());
         accounts.report()
+    }
+
+    #[test]
+    fn a_step_does_what_takes_as_long_as_a_step_may() {
+        let us = taut_base::Duration::from_micros;
+        let mut accounts = Accounts::default();
+        let mut budget_after = |times: usize, each_us: i64, count: usize| {
+            let ran = us(each_us * i64::try_from(count).unwrap());
+            (0..times).for_each(|_| accounts.note(JobClass::SendUser, (us(0), ran), count.into()));
+            accounts.budget(JobClass::SendUser)
+        };
+        let most = JobClass::SendUser.budget();
+        assert_eq!(budget_after(100, 2, 10), most, "short ones");
+        assert!(budget_after(1, 10_000, 1) >= 7, "one that was stopped");
+        assert_eq!(budget_after(100, 2, 1), most, "and is forgotten");
+        assert_eq!(budget_after(100, 20, 8), 10, "rows of 64 kB");
+        assert_eq!(budget_after(100, 900, 1), 1, "one at least");
+        assert_eq!(
+            accounts.budget(JobClass::ReceiveUser),
+            JobClass::ReceiveUser.budget(),
+            "each class by itself"
+        );
+    }
+
+    #[test]
+    fn what_costs_more_counts_as_several() {
+        let us = taut_base::Duration::from_micros;
+        let mut accounts = Accounts::default();
+        (0..100).for_each(|_| {
+            accounts.note(JobClass::ReceiveUser, (us(0), us(160)), Done { count: 1, cost: 8 });
+        });
+        let budget = accounts.budget(JobClass::ReceiveUser);
+        assert!((10..=11).contains(&budget), "{budget} of 20 us each");
     }
 
     #[test]
@@ -405,7 +497,7 @@ mod tests {
         let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         let mut recent = |times: &[i64]| {
-            times.iter().for_each(|n| accounts.note(JobClass::SendUser, (us(0), us(*n)), 1));
+            times.iter().for_each(|n| accounts.note(JobClass::SendUser, (us(0), us(*n)), 1.into()));
             let recent = accounts.take_recent()[JobClass::SendUser as usize];
             let JobReport { running, busy, .. } = accounts.report().classes[JobClass::SendUser as usize];
             (recent, running.longest, busy)

@@ -9,7 +9,7 @@ use taut_rtps::TxClass;
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::jobs::JobClass;
+use crate::jobs::{Done, JobClass};
 
 impl Inner {
     /// The token, and since when it was waited for if it was not free.
@@ -27,7 +27,12 @@ impl Inner {
     }
 
     /// Runs one step, and counts how many of them nobody could come between.
-    pub fn run(&self, core: &mut Core, class: JobClass, step: impl FnOnce(&mut Core, usize) -> usize) {
+    pub fn run<D: Into<Done>>(
+        &self,
+        core: &mut Core,
+        class: JobClass,
+        step: impl FnOnce(&mut Core, usize) -> D,
+    ) {
         core.run(class, step);
         if class.gives_way() {
             let wanted = self.asking.load(Ordering::SeqCst) > 0;

@@ -16,6 +16,9 @@ use crate::jobs::JobClass;
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
 pub(crate) const QUEUE: usize = 256;
+/// So many more steps a writer sends by itself of what it has written. Lower wakes the driver for the rest of a long sample,
+/// and both then share one processor's caches; higher keeps the writer for longer than its own sample takes.
+const STEPS: usize = 64;
 /// A payload up to this is encoded so quickly that the clock need not be read again after it. Lower reads it for more
 /// writes, higher and the time of encoding counts as part of the step that sends. *Units*: bytes.
 const SHORT: usize = 4_096;
@@ -102,6 +105,7 @@ impl Inner {
             self.release(&mut core);
         }
         self.send(&mut core, TxClass::Data);
+        self.send_on(&mut core);
         burst.end(core.now);
         if self.give_back(core) {
             burst.end(monotonic_now());
@@ -171,6 +175,18 @@ impl Inner {
             self.send_in_a_step(core, TxClass::Data);
         }
         self.send_in_a_step(core, lowest);
+    }
+
+    /// What one step of a long sample has left: its writer sends it all, and lets others come between two steps.
+    #[inline]
+    fn send_on(&self, core: &mut MutexGuard<'_, Core>) {
+        for _ in 0..STEPS {
+            if !core.has_work(TxClass::Data) {
+                return;
+            }
+            self.give_way(core);
+            self.send(core, TxClass::Data);
+        }
     }
 
     fn send_in_a_step(&self, core: &mut Core, lowest: TxClass) {

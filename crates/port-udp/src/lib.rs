@@ -52,4 +52,5 @@ pub use direct::Direct;
 pub use interface::{Interface, MAX_INTERFACES, interfaces};
 pub use mark::MARKS;
 pub use port::{Source, UdpPort};
+pub use receive::weight;
 pub use stats::{ErrnoCounts, Stats};

@@ -45,8 +45,9 @@ const WEIGHED: usize = 8 << 10;
 /// that for small samples, which share datagrams anyway; higher misses the fragments of narrow paths.
 const FRAGMENTS: usize = 512;
 
-/// What a datagram takes of the budget.
-fn weight(len: usize) -> usize {
+/// What a datagram of so many bytes takes of the budget of [`UdpPort::receive_from`].
+#[inline]
+pub fn weight(len: usize) -> usize {
     1 + len / WEIGHED
 }
 

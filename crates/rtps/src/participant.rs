@@ -221,9 +221,10 @@ impl Participant {
         self.timers.next()
     }
 
-    /// Handles all timers that are due. A call without one does nothing.
-    pub fn on_timeout(&mut self, now: Time) {
-        while let Some((at, timer)) = self.timers.pop_due(now) {
+    /// Handles timers that are due, at most so many. A call without one does nothing. Returns how many.
+    pub fn on_timeout(&mut self, now: Time, budget: usize) -> usize {
+        for handled in 0..budget {
+            let Some((at, timer)) = self.timers.pop_due(now) else { return handled };
             match timer {
                 Timer::Repeat(index) => self.on_repeat_timer(now, at, index),
                 Timer::Heartbeat(index) => self.on_heartbeat_timer(now, at, index),
@@ -237,6 +238,7 @@ impl Participant {
                 Timer::Lifespan(index) => self.on_lifespan_timer(now, at, index),
             }
         }
+        budget
     }
 
     fn on_repeat_timer(&mut self, now: Time, at: Time, index: ReaderIndex) {

@@ -530,7 +530,7 @@ fn a_greeting_that_never_comes_is_not_waited_for_for_ever() {
         "they may be from before the match"
     );
     let overdue = |participant: &mut Participant, now| {
-        participant.on_timeout(now);
+        participant.on_timeout(now, usize::MAX);
         std::iter::from_fn(|| participant.poll_event())
             .filter(|event| matches!(event, Event::GreetingOverdue { reader } if *reader == index))
             .count()
@@ -543,4 +543,27 @@ fn a_greeting_that_never_comes_is_not_waited_for_for_ever() {
     let next = change(EntityId::user(1, true, false), 3, &[0, 1, 0, 0]);
     participant.on_frame(limit, &next, &mut sink);
     assert_eq!(sink.0.len(), 3, "what follows is held no more");
+}
+
+#[test]
+fn no_more_timers_are_handled_than_the_budget_has() {
+    const PEERS: u8 = 12;
+    const BUDGET: usize = 5;
+    let (mut participant, mut sink) = (participant(), Strengths(Vec::new()));
+    for number in 0..PEERS {
+        let peer = GuidPrefix([10 + number; 12]);
+        let frame = announcement_at(peer, peer, &[ADDRESS], "", VendorId::UNKNOWN);
+        participant.on_frame(Time(0), &frame, &mut sink);
+    }
+    assert_eq!(participant.database().peers().count(), usize::from(PEERS));
+    // All leases end at the same time.
+    let after = Time(0) + ParticipantData::default().lease_duration.times(2);
+    let mut last = usize::from(PEERS);
+    while last > 0 {
+        let handled = participant.on_timeout(after, BUDGET);
+        let left = participant.database().peers().count();
+        assert!(handled <= BUDGET && last - left <= BUDGET, "{handled} timers: {last} peers, then {left}");
+        assert!(handled == BUDGET || left == 0, "{left} peers are left");
+        last = left;
+    }
 }

@@ -125,7 +125,7 @@ mod tests {
         let mut old = participant(200);
         for number in 1..=NEWCOMERS {
             let mut new = participant(number);
-            new.on_timeout(now);
+            new.on_timeout(now, usize::MAX);
             new.poll_transmit(now, &mut port, TxClass::Discovery, BUDGET);
             let (_, bytes) = port.take().expect("an announcement");
             let source = Locator::udp_v4(Ipv4Addr::LOCALHOST, 1_000 + u16::from(number));
