@@ -45,6 +45,9 @@ const FEW_PARTS: usize = 8;
 /// gained nothing by it.
 const COPIED: usize = 1_536;
 
+/// As many as may stand behind a payload: behind a short key.
+const PADDING: [u8; KEY_PAYLOAD_MIN + 3] = [0; KEY_PAYLOAD_MIN + 3];
+
 enum Part {
     Scratch(Range<usize>),
     Payload(Bytes),
@@ -201,19 +204,16 @@ impl Message {
         }
     }
 
-    fn append_payload(&mut self, payload: &Bytes) {
-        if payload.len() <= COPIED && !self.goes_from_its_place(payload) {
-            self.append(|out| out.extend_from_slice(payload));
-        } else {
-            self.append_part(payload.clone());
-        }
-    }
-
     /// May a port send a datagram from where this payload lies? It has its headers in front of it then, and no other
     /// payload.
     #[inline]
     fn goes_from_its_place(&self, payload: &Bytes) -> bool {
-        payload.is_lent() && self.parts.len() <= self.row.parts.saturating_add(1)
+        payload.is_lent()
+            && match self.parts.len().saturating_sub(self.row.parts) {
+                0 => true,
+                1 => matches!(self.parts.last(), Some(Part::Scratch(_))),
+                _ => false,
+            }
     }
 
     fn append_part(&mut self, payload: Bytes) {
@@ -262,20 +262,31 @@ impl Message {
 
     /// A DATA with its timestamp and, for a keyed topic, its key hash.
     pub fn data(&mut self, reader_id: EntityId, change: &CacheChange) {
-        self.dated(change.source_timestamp);
+        let timestamp = change.source_timestamp;
+        let is_dated = std::mem::replace(&mut self.timestamp, timestamp) == timestamp;
         self.encode_inline_qos(change);
         let inline = std::mem::take(&mut self.inline);
-        let padding = padding(change);
+        let (payload, padding) = (&change.payload, padding(change));
         let header =
             DataHeader { reader_id, writer_id: change.writer_guid.entity, writer_sn: change.sequence_number };
-        let length = change.payload.len().saturating_add(padding);
+        let length = payload.len().saturating_add(padding);
+        let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(payload);
         self.submessage(|out| {
+            if !is_dated {
+                taut_wire::write_info_ts(out, ENDIAN, timestamp);
+            }
             header.write(out, ENDIAN, &inline, payload_kind(change), length);
+            if is_copied {
+                out.extend_from_slice(payload);
+                out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[]));
+            }
         });
         self.inline = inline;
-        self.append_payload(&change.payload);
-        if padding > 0 {
-            self.append(|out| out.extend(std::iter::repeat_n(0, padding)));
+        if !is_copied {
+            self.append_part(payload.clone());
+            if padding > 0 {
+                self.append(|out| out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[])));
+            }
         }
     }
 
