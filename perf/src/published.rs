@@ -3,6 +3,8 @@
 //! A published figure is that of its authors on their machine; all others of a row are of this run, in the
 //! same setting. A row that the run does not have is left out, and so is a table without rows.
 
+mod gains;
+
 use std::fmt::Write;
 
 use crate::record::{Memory, Outcome, Record, Times};
@@ -27,6 +29,10 @@ const COLUMNS: [&str; 11] = [
 /// eProsima's sizes.
 const SIZES: [u64; 11] =
     [64, 512, 1_024, 4_096, 8_192, 16_384, 65_536, 1_048_576, 2_097_152, 4_194_304, 8_388_608];
+
+/// The ways over a link, and how they are called.
+const WAYS: [(&str, &str); 4] =
+    [("udp", "the kernel"), ("xdp", "XDP"), ("xdp-l2", "XDP without IP"), ("dpdk", "DPDK's memif")];
 
 /// A line of a table.
 struct Row<'a> {
@@ -77,7 +83,10 @@ pub fn section(records: &[Record]) -> String {
         ("eProsima's comparison of Fast DDS and Cyclone DDS", eprosima()),
         ("Starting, and what it takes", footprint()),
     ];
-    let all: String = tables.iter().filter_map(|(title, rows)| table(records, title, rows)).collect();
+    let all: String = gains::table(records)
+        .into_iter()
+        .chain(tables.iter().filter_map(|(title, rows)| table(records, title, rows)))
+        .collect();
     if all.is_empty() {
         return all;
     }
@@ -98,12 +107,16 @@ fn row<'a>(
 /// A closed loop with the defaults of the workload.
 fn closed(record: &Record, workload: &str, transport: &str, bytes: u64) -> bool {
     let plain = record.rate_hz == 0.0 && record.pin == "none" && record.wait != "spin";
-    let is_linked = record.case.split(' ').any(|word| word == "link");
     plain
-        && !is_linked
+        && !is_linked(record)
         && record.workload == workload
         && record.transport == transport
         && record.size_bytes == bytes
+}
+
+/// Is it between two networks?
+fn is_linked(record: &Record) -> bool {
+    record.case.split(' ').any(|word| word == "link")
 }
 
 /// A: the bound at 1,000 samples a second.
@@ -135,11 +148,8 @@ fn bound() -> Vec<Row<'static>> {
 /// A and C once more, over a link: by the kernel's sockets, and past its stack.
 fn bypass() -> Vec<Row<'static>> {
     let mut rows = Vec::new();
-    let ways =
-        [("udp", "the kernel"), ("xdp", "XDP"), ("xdp-l2", "XDP without IP"), ("dpdk", "DPDK's memif")];
-    for (transport, way) in ways {
-        let linked =
-            move |r: &Record| r.transport == transport && r.case.split(' ').any(|word| word == "link");
+    for (transport, way) in WAYS {
+        let linked = move |r: &Record| r.transport == transport && is_linked(r);
         for (spins, wait) in [(true, "polling"), (false, "asleep")] {
             let over = move |r: &Record| linked(r) && r.workload == "latency" && (r.wait == "spin") == spins;
             for bytes in [64, 512, 1_024] {
@@ -377,6 +387,12 @@ fn held_up_ns(record: &Record) -> f64 {
     record.behind_ns.map_or(0.0, |behind_ns| behind_ns - overslept_ns)
 }
 
+/// The mean from the write, as the study has it: without what the line's times count before it.
+fn mean_ns(record: &Record) -> Option<f64> {
+    let times = record.rtt_ns.as_ref().or(record.write_ns.as_ref());
+    times.map(|times| (times.mean as f64 - held_up_ns(record)).max(0.0))
+}
+
 /// By which of two lines of one peer the better is shown; times stand alone.
 fn merit(record: &Record) -> f64 {
     record.samples_per_s.unwrap_or(0.0)
@@ -391,8 +407,7 @@ impl Figure {
             Figure::P50P99 => Some(format!("{}, {}", ns(|t| t.p50)?, ns(|t| t.p99)?)),
             Figure::HalfMinMean => Some(format!("{}, {}", ns(|t| t.min / 2)?, ns(|t| t.mean / 2)?)),
             Figure::MeanJitter => Some(format!("{}, {}", ns(|t| t.mean)?, ns(|t| t.stddev)?)),
-            // From the write, as the study has it: without what the line's times count before it.
-            Figure::Mean => rtt.map(|t| time((t.mean as f64 - held_up_ns(record)).max(0.0))),
+            Figure::Mean => mean_ns(record).map(time),
             Figure::P999 => ns(|t| t.p999),
             Figure::Max => ns(|t| t.max),
             Figure::Variation => ns(|t| t.p999.saturating_sub(t.min)),

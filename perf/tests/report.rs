@@ -273,3 +273,74 @@ fn the_plain_floor_is_no_limit_of_rates() {
         page.contains("of times a limit, not a rival") && page.contains("the limit is the floor that hands")
     );
 }
+
+/// Workload, peer, transport and size of a line over a link, and what sets it apart.
+type Linked<'a> = (&'a str, &'a str, &'a str, u64, &'a dyn Fn(&mut Record));
+
+/// The synthetic run and these lines, each after one of its workload and size.
+fn with_linked(lines: &[Linked]) -> Vec<Record> {
+    let mut run = synthetic::run(SEED);
+    for (workload, peer, transport, size, change) in lines {
+        let like = |record: &&Record| {
+            record.workload == *workload
+                && record.peer == *peer
+                && record.transport == "udp"
+                && record.size_bytes == *size
+                && record.qos.starts_with("reliable")
+        };
+        let mut line = run.iter().find(like).expect("it is in the synthetic run").clone();
+        (line.transport, line.case) = (transport.to_string(), "link".into());
+        change(&mut line);
+        run.push(line);
+    }
+    run
+}
+
+#[test]
+fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
+    let periodic = |mean: u64, max: u64, pdv: u64, wait: &'static str| {
+        move |line: &mut Record| {
+            (line.case, line.wait, line.samples) = ("every 1 ms link".into(), wait.into(), 2_000);
+            line.rtt_ns = Some(Times { mean, max, pdv, ..Times::default() });
+        }
+    };
+    let rated = |per_s: f64| {
+        move |line: &mut Record| {
+            (line.samples_per_s, line.bytes_per_s) = (Some(per_s), Some(per_s * line.size_bytes as f64));
+        }
+    };
+    let run = with_linked(&[
+        ("latency", "cyclonedds", "udp", 32, &periodic(50_000, 4_000_000, 3_000_000, "spin")),
+        ("latency", "cyclonedds", "udp", 32, &periodic(36_000, 1_000_000, 800_000, "waitset")),
+        ("latency", "taut", "udp", 32, &periodic(10_000, 600_000, 300_000, "spin")),
+        ("latency", "taut", "xdp", 32, &periodic(7_500, 200_000, 0, "spin")),
+        ("latency", "taut", "xdp-l2", 32, &periodic(18_000, 500_000, 80_000, "waitset")),
+        ("throughput", "cyclonedds", "udp", 32, &rated(200_000.0)),
+        ("throughput", "taut", "udp", 32, &rated(4_000_000.0)),
+        ("throughput", "taut", "dpdk", 32, &rated(5_000_000.0)),
+        ("throughput", "cyclonedds", "udp", 1_024, &rated(200_000.0)),
+        ("throughput", "taut", "xdp", 1_024, &rated(150_000.0)),
+    ]);
+    let page = performance::markdown(&run);
+    let begin = page.find("### What going past the kernel gains").expect("the table");
+    let rows: Vec<&str> = page[begin..].lines().skip(1).take_while(|line| !line.starts_with('#')).collect();
+    let rows: Vec<&str> = rows.into_iter().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(
+        rows,
+        [
+            "| measured | published | Taut | against Cyclone DDS by the kernel | against Taut by the kernel |",
+            "| mean of 2,000 round trips of 32 B, 1,000/s, by the kernel, polling |  | 10 µs | -80.0 % of 50 µs | – |",
+            "| maximum of 2,000 round trips of 32 B, 1,000/s, by the kernel, polling |  | 600 µs | -85.0 % of 4 ms | – |",
+            "| delay variation of 2,000 round trips of 32 B, 1,000/s, by the kernel, polling |  | 300 µs | -90.0 % of 3 ms | – |",
+            "| rate of 32 B by the kernel, asleep |  | 4 M/s | +1900 % of 200 k/s | – |",
+            "| mean of 2,000 round trips of 32 B, 1,000/s, by XDP, polling | -18 % | 7.50 µs | -85.0 % of 50 µs | -25.0 % of 10 µs |",
+            "| maximum of 2,000 round trips of 32 B, 1,000/s, by XDP, polling | -95 % | 200 µs | -95.0 % of 4 ms | -66.7 % of 600 µs |",
+            "| bandwidth of 1 KiB by XDP, asleep | -24 % | 154 MB/s | -25.0 % of 205 MB/s | – |",
+            "| mean of 2,000 round trips of 32 B, 1,000/s, by XDP without IP, asleep | -18 % | 18 µs | -50.0 % of 36 µs | – |",
+            "| maximum of 2,000 round trips of 32 B, 1,000/s, by XDP without IP, asleep | -95 % | 500 µs | -50.0 % of 1 ms | – |",
+            "| delay variation of 2,000 round trips of 32 B, 1,000/s, by XDP without IP, asleep | halved | 80 µs | -90.0 % of 800 µs | – |",
+            "| rate of 32 B by DPDK's memif, asleep | +59 % | 5 M/s | +2400 % of 200 k/s | +25.0 % of 4 M/s |",
+        ]
+    );
+    assert!(!document(|_| {}).contains("### What going past"), "none of it was over a link");
+}
