@@ -4,6 +4,7 @@
 //! same setting. A row that the run does not have is left out, and so is a table without rows.
 
 mod gains;
+mod isolation;
 
 use std::fmt::Write;
 
@@ -54,7 +55,10 @@ enum Figure {
     /// Mean, and the standard deviation, which that study calls jitter.
     MeanJitter,
     Mean,
-    P999,
+    /// Median, 99th and 99.9th percentile, and maximum.
+    Tail,
+    /// Median, 99th percentile and maximum of the way there alone.
+    OneWay,
     Max,
     /// What the 99.9th percentile is above the least (RFC 5481, packet delay variation).
     Variation,
@@ -74,19 +78,22 @@ enum Figure {
 
 /// All tables that the run has rows for.
 pub fn section(records: &[Record]) -> String {
-    let tables = [
-        ("User-space networking for DDS (PerCom 2024)", bound()),
-        ("Past the kernel's stack and through it, over one link", bypass()),
-        ("HDDS, what it says of itself", hdds()),
-        ("Timing isolation for mixed-criticality traffic", isolation()),
-        ("DDS for real-time information management (Vanderbilt): types and fan-out", vanderbilt()),
-        ("eProsima's comparison of Fast DDS and Cyclone DDS", eprosima()),
-        ("Starting, and what it takes", footprint()),
+    let mut tables = vec![
+        ("User-space networking for DDS (PerCom 2024)".to_string(), bound()),
+        ("Past the kernel's stack and through it, over one link".into(), bypass()),
+        ("HDDS, what it says of itself".into(), hdds()),
+        ("Timing isolation for mixed-criticality traffic".into(), isolation::by_sockets()),
     ];
-    let all: String = gains::table(records)
-        .into_iter()
-        .chain(tables.iter().filter_map(|(title, rows)| table(records, title, rows)))
-        .collect();
+    tables.extend(WAYS.map(|(transport, way)| {
+        (format!("Timing isolation over one link, by {way}"), isolation::over_link(transport))
+    }));
+    tables.extend([
+        ("DDS for real-time information management (Vanderbilt): types and fan-out".into(), vanderbilt()),
+        ("eProsima's comparison of Fast DDS and Cyclone DDS".into(), eprosima()),
+        ("Starting, and what it takes".into(), footprint()),
+    ]);
+    let tables = tables.iter().filter_map(|(title, rows)| table(records, title, rows));
+    let all: String = gains::table(records).into_iter().chain(tables).collect();
     if all.is_empty() {
         return all;
     }
@@ -145,7 +152,7 @@ fn bound() -> Vec<Row<'static>> {
     rows
 }
 
-/// A and C once more, over a link: by the kernel's sockets, and past its stack.
+/// A once more, over a link: by the kernel's sockets, and past its stack.
 fn bypass() -> Vec<Row<'static>> {
     let mut rows = Vec::new();
     for (transport, way) in WAYS {
@@ -176,13 +183,6 @@ fn bypass() -> Vec<Row<'static>> {
         rows.push(row(format!("rate of 32 B by {way}"), says, Figure::Samples, stream(32)));
         let says = "Cyclone DDS 170 MB/s, DPDK 250 MB/s";
         rows.push(row(format!("bandwidth of 1 KiB by {way}"), says, Figure::Bytes, stream(1_024)));
-        for label in ["quiet fifo inline", "flood", "flood fifo inline", "flood all"] {
-            let is = move |r: &Record| {
-                linked(r) && r.workload == "interference" && r.case.trim_end_matches(" link") == label
-            };
-            rows.push(row(format!("{label} by {way}: p99.9"), "", Figure::P999, is));
-            rows.push(row(format!("{label} by {way}: maximum"), "", Figure::Max, is));
-        }
     }
     rows
 }
@@ -224,24 +224,6 @@ fn hdds() -> Vec<Row<'static>> {
     {
         let is = |r: &Record| r.workload == "memory";
         rows.push(row(format!("a {entity} takes"), published, Figure::Entity(entity), is));
-    }
-    rows
-}
-
-/// C.
-fn isolation() -> Vec<Row<'static>> {
-    let mut rows = Vec::new();
-    for (label, published) in [
-        ("quiet", "1,215 µs without, 449 µs with isolation"),
-        ("quiet fifo inline", ""),
-        ("flood", "3,285 µs"),
-        ("flood fifo", ""),
-        ("flood fifo inline", ""),
-        ("flood all", "197 µs"),
-    ] {
-        let is = move |r: &Record| r.workload == "interference" && r.case == label && r.size_bytes == 64;
-        rows.push(row(format!("{label}: p99.9"), "", Figure::P999, is));
-        rows.push(row(format!("{label}: maximum"), published, Figure::Max, is));
     }
     rows
 }
@@ -408,7 +390,8 @@ impl Figure {
             Figure::HalfMinMean => Some(format!("{}, {}", ns(|t| t.min / 2)?, ns(|t| t.mean / 2)?)),
             Figure::MeanJitter => Some(format!("{}, {}", ns(|t| t.mean)?, ns(|t| t.stddev)?)),
             Figure::Mean => mean_ns(record).map(time),
-            Figure::P999 => ns(|t| t.p999),
+            Figure::Tail => rtt.map(|t| list(&[t.p50, t.p99, t.p999, t.max])),
+            Figure::OneWay => record.one_way_ns.map(|t| list(&[t.p50, t.p99, t.max])),
             Figure::Max => ns(|t| t.max),
             Figure::Variation => ns(|t| t.p999.saturating_sub(t.min)),
             Figure::MaxToMean => rtt?.max_to_mean().map(times),
@@ -436,6 +419,11 @@ impl Figure {
             }
         }
     }
+}
+
+/// Times beside each other.
+fn list(all_ns: &[u64]) -> String {
+    all_ns.iter().map(|ns| time(*ns as f64)).collect::<Vec<_>>().join(", ")
 }
 
 /// What a rate leaves out: the samples that got lost. Of a reliable stream that is nothing.

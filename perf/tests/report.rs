@@ -344,3 +344,41 @@ fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
     );
     assert!(!document(|_| {}).contains("### What going past"), "none of it was over a link");
 }
+
+#[test]
+fn each_mitigation_is_shown_there_and_back_and_one_way_at_each_size() {
+    let timed = |case: &'static str, base: u64| {
+        move |line: &mut Record| {
+            let times = |p50| Times { p50, p99: 2 * p50, p999: 3 * p50, max: 4 * p50, ..Times::default() };
+            line.case = case.into();
+            line.round_values = vec![base as f64];
+            (line.rtt_ns, line.one_way_ns) = (Some(times(base)), Some(times(base / 2)));
+        }
+    };
+    let sizes = [64, 1_024];
+    let lines =
+        ["quiet", "flood", "flood pin", "flood qdisc", "flood dma_latency", "flood spin", "flood all"];
+    let cases: Vec<_> = lines.iter().map(|label| timed(format!("{label} link").leak(), 20_000)).collect();
+    let every = timed("every 500 us link", 8_000);
+    let mut linked: Vec<Linked> = vec![("latency", "taut", "xdp", 512, &every)];
+    for size in sizes {
+        linked.extend(cases.iter().map(|case| -> Linked { ("interference", "taut", "xdp", size, case) }));
+    }
+    let page = performance::markdown(&with_linked(&linked));
+    let table =
+        page.split("\n### ").find(|table| table.starts_with("Timing isolation over one link, by XDP\n"));
+    let rows: Vec<&str> = table.expect("the table").lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(
+        rows[1],
+        "| every 500 µs, asleep, 512 B: round trip p50, p99, p99.9, max |  | 8 µs, 16 µs, 24 µs, 32 µs |"
+    );
+    assert_eq!(rows[2], "| every 500 µs, asleep, 512 B: one way p50, p99, max |  | 4 µs, 8 µs, 16 µs |");
+    let has = |row: &str| assert!(rows.contains(&row), "{row} in {rows:#?}");
+    has("| flood, 1 KiB: round trip p50, p99, p99.9, max | max 3,285 µs | 20 µs, 40 µs, 60 µs, 80 µs |");
+    for label in lines {
+        for size in ["64 B", "1 KiB"] {
+            has(&format!("| {label}, {size}: one way p50, p99, max |  | 10 µs, 20 µs, 40 µs |"));
+        }
+    }
+    assert_eq!(rows.len(), 1 + 2 + 2 * 2 * lines.len());
+}

@@ -82,6 +82,11 @@ const ROWS: [(&str, bool, &[Against]); 10] = [
     ("flood all", true, &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency, Against::Inline]),
 ];
 
+/// The cases' names, in their order.
+pub fn labels() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|(label, ..)| *label)
+}
+
 /// Each row at each size.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
