@@ -48,8 +48,21 @@ pub struct Case {
     pub least_ms: u64,
     /// How often.
     pub rounds: u32,
+    /// What is left of it where time is short.
+    pub need: Need,
     /// What happens in a round.
     pub work: Box<dyn Work>,
+}
+
+/// What a plan that lacks time may leave of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// As many rounds as all.
+    Full,
+    /// One round.
+    Brief,
+    /// Nothing; the run says so.
+    Spare,
 }
 
 /// A round that has a count and no duration ends by this and so much for each sample: twice what the
@@ -120,6 +133,7 @@ impl Case {
             duration_ms: if size < LARGE { CLOSED_MS } else { CLOSED_LARGE_MS },
             least_ms: LEAST_MS,
             rounds: 3,
+            need: Need::Full,
             work,
         }
     }

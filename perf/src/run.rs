@@ -46,7 +46,12 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     let plan = plan::make(command, options, &entries);
     let bench = Bench::new(stop, catalog, scratch, options.domain_base)?;
     let mut out = Out::new(options, &entries)?;
-    let run = machine::describe(notes);
+    let left_out = (!plan.left_out.is_empty())
+        .then(|| format!("left out for lack of time: {}", plan.left_out.join(", ")));
+    if let Some(left_out) = &left_out {
+        eprintln!("taut perf: {left_out}; a larger --budget has it, --quick never");
+    }
+    let run = machine::describe(notes.into_iter().chain(left_out).collect());
     measure(&bench, &plan, &entries, &run, &mut out)?;
     out.finish()?;
     Ok(match () {

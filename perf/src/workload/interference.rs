@@ -2,12 +2,13 @@
 //!
 //! The link's two networks are those of the study of timing isolation, without its hardware. Spinning is
 //! no part of `flood all`: all of it runs on one CPU, where two processes that never sleep starve each
-//! other.
+//! other. `quiet all` is the same without the flood: what isolation itself costs, and what of `flood all` is the
+//! flood's.
 
 use std::fs::File;
 use std::io::Write as _;
 
-use crate::args::{Options, Pin, Wait};
+use crate::args::{Options, Pin, Transport, Wait};
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::{FLOOR, Peer};
@@ -68,18 +69,28 @@ enum Against {
     Inline,
 }
 
+/// All of them, but to spin.
+const ALL: &[Against] = &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency, Against::Inline];
+
+/// All but the priority, with which DPDK's own threads would not run: in its place over DPDK.
+const ALL_BUT_FIFO: &[Against] = &[Against::Pin, Against::Qdisc, Against::DmaLatency, Against::Inline];
+
 /// The cases of each size, in order.
-const ROWS: [(&str, bool, &[Against]); 10] = [
+const ROWS: [(&str, bool, &[Against]); 14] = [
     ("quiet", false, &[]),
     ("quiet fifo inline", false, &[Against::Fifo, Against::Inline]),
+    ("quiet all", false, ALL),
+    ("quiet all but fifo", false, ALL_BUT_FIFO),
     ("flood", true, &[]),
     ("flood pin", true, &[Against::Pin]),
     ("flood fifo", true, &[Against::Fifo]),
+    ("flood inline", true, &[Against::Inline]),
     ("flood fifo inline", true, &[Against::Fifo, Against::Inline]),
     ("flood qdisc", true, &[Against::Qdisc]),
     ("flood dma_latency", true, &[Against::DmaLatency]),
     ("flood spin", true, &[Against::Spin]),
-    ("flood all", true, &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency, Against::Inline]),
+    ("flood all", true, ALL),
+    ("flood all but fifo", true, ALL_BUT_FIFO),
 ];
 
 /// The cases' names, in their order.
@@ -92,7 +103,11 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for transport in transports(options) {
         for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
-            for (label, flood, against) in ROWS {
+            let is_asked = |against: &[Against]| match transport {
+                Transport::Dpdk => !against.contains(&Against::Fifo),
+                _ => against != ALL_BUT_FIFO,
+            };
+            for (label, flood, against) in ROWS.into_iter().filter(|(.., against)| is_asked(against)) {
                 let work = Box::new(Beside { flood, against });
                 let mut case = Case::new("interference", Some(transport), size, work)
                     .label(label)
@@ -227,6 +242,17 @@ impl Drop for Classes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dpdks_own_threads_are_never_kept_from_the_processor() {
+        let cases = cases(&crate::args::options("--transport dpdk,udp --sizes 64"), 1.0);
+        let of = |transport| cases.iter().filter(move |case| case.transport == Some(transport));
+        assert!(of(Transport::Dpdk).all(|case| case.fifo.is_none()));
+        let names = |transport| of(transport).map(|case| case.label.clone()).collect::<Vec<_>>();
+        let (dpdk, udp) = (names(Transport::Dpdk), names(Transport::Udp));
+        assert!(dpdk.contains(&"flood all but fifo".into()) && udp.contains(&"flood all".into()));
+        assert!(!udp.contains(&"flood all but fifo".into()));
+    }
 
     #[test]
     fn the_flood_is_as_many_datagrams_whatever_their_size() {
