@@ -304,6 +304,12 @@ fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
             line.rtt_ns = Some(Times { mean, max, pdv, ..Times::default() });
         }
     };
+    let soak = |max: u64, samples: u64| {
+        move |line: &mut Record| {
+            (line.wait, line.samples) = ("spin".into(), samples);
+            line.rtt_ns = Some(Times { max, mean: max / 4, ..Times::default() });
+        }
+    };
     let rated = |per_s: f64| {
         move |line: &mut Record| {
             (line.samples_per_s, line.bytes_per_s) = (Some(per_s), Some(per_s * line.size_bytes as f64));
@@ -315,6 +321,8 @@ fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
         ("latency", "taut", "udp", 32, &periodic(10_000, 600_000, 300_000, "spin")),
         ("latency", "taut", "xdp", 32, &periodic(7_500, 200_000, 0, "spin")),
         ("latency", "taut", "xdp-l2", 32, &periodic(18_000, 500_000, 80_000, "waitset")),
+        ("soak", "cyclonedds", "udp", 64, &soak(8_000_000, 110_000)),
+        ("soak", "taut", "xdp", 64, &soak(400_000, 110_000)),
         ("throughput", "cyclonedds", "udp", 32, &rated(200_000.0)),
         ("throughput", "taut", "udp", 32, &rated(4_000_000.0)),
         ("throughput", "taut", "dpdk", 32, &rated(5_000_000.0)),
@@ -335,6 +343,7 @@ fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
             "| rate of 32 B by the kernel, asleep |  | 4 M/s | +1900 % of 200 k/s | – |",
             "| mean of 2,000 round trips of 32 B, 1,000/s, by XDP, polling | -18 % | 7.50 µs | -85.0 % of 50 µs | -25.0 % of 10 µs |",
             "| maximum of 2,000 round trips of 32 B, 1,000/s, by XDP, polling | -95 % | 200 µs | -95.0 % of 4 ms | -66.7 % of 600 µs |",
+            "| maximum of 110,000 round trips of 64 B, 1,000/s, by XDP, polling | -95 % | 400 µs | -95.0 % of 8 ms | – |",
             "| bandwidth of 1 KiB by XDP, asleep | -24 % | 154 MB/s | -25.0 % of 205 MB/s | – |",
             "| mean of 2,000 round trips of 32 B, 1,000/s, by XDP without IP, asleep | -18 % | 18 µs | -50.0 % of 36 µs | – |",
             "| maximum of 2,000 round trips of 32 B, 1,000/s, by XDP without IP, asleep | -95 % | 500 µs | -50.0 % of 1 ms | – |",
@@ -342,6 +351,7 @@ fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
             "| rate of 32 B by DPDK's memif, asleep | +59 % | 5 M/s | +2400 % of 200 k/s | +25.0 % of 4 M/s |",
         ]
     );
+    assert!(page.contains("| maximum / mean of a hundred thousand of 64 B, 1,000/s by XDP, polling | 35× without, 2.6× with them | 4.00× |"));
     assert!(!document(|_| {}).contains("### What going past"), "none of it was over a link");
 }
 
@@ -381,4 +391,33 @@ fn each_mitigation_is_shown_there_and_back_and_one_way_at_each_size() {
         }
     }
     assert_eq!(rows.len(), 1 + 2 + 2 * 2 * lines.len());
+}
+
+#[test]
+fn what_a_flood_adds_is_told_of_enough_samples_only() {
+    let isolated = |case: &'static str, p9999: u64, samples: u64| {
+        move |line: &mut Record| {
+            (line.case, line.samples) = (case.into(), samples);
+            line.rtt_ns = Some(Times { p9999, max: 2 * p9999, ..Times::default() });
+        }
+    };
+    let (quiet, flood) = ("quiet all long link", "flood all long link");
+    let page = performance::markdown(&with_linked(&[
+        ("interference", "taut", "xdp", 64, &isolated(quiet, 50_000, 110_000)),
+        ("interference", "floor", "xdp", 64, &isolated(quiet, 40_000, 110_000)),
+        ("interference", "taut", "xdp", 64, &isolated(flood, 55_000, 109_990)),
+        ("interference", "floor", "xdp", 64, &isolated(flood, 30_000, 110_000)),
+        ("interference", "taut", "udp", 64, &isolated(quiet, 50_000, 110_000)),
+        ("interference", "taut", "udp", 64, &isolated(flood, 55_000, 9_000)),
+    ]));
+    let table = page.split("\n### ").find(|table| table.starts_with("What a flood adds to isolated"));
+    let rows: Vec<&str> =
+        table.expect("the table").lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert_eq!(
+        rows,
+        [
+            "| 109,990 of 64 B by XDP | Taut | 50 µs | 55 µs | 1.10× | 100 µs | 110 µs | 1.10× |",
+            "| 110,000 of 64 B by XDP | floor | 40 µs | 30 µs | 0.75× | 80 µs | 60 µs | 0.75× |",
+        ]
+    );
 }

@@ -15,7 +15,7 @@ use crate::catalog::{FLOOR, Peer};
 use crate::network::{Network, Side};
 use crate::session::{Session, Trouble};
 use crate::workload::latency::PRIORITY;
-use crate::workload::{Round, Work, pick, round_trip, traffic, transports};
+use crate::workload::{Round, Work, or, pick, round_trip, traffic, transports};
 
 /// The study's sizes and period.
 const SIZES: [u64; 3] = [64, 512, 1_024];
@@ -93,9 +93,15 @@ const ROWS: [(&str, bool, &[Against]); 14] = [
     ("flood all but fifo", true, ALL_BUT_FIFO),
 ];
 
+/// The same twice for as many samples as a rare percentile takes: what the flood adds to it.
+const PAIR: [(&str, bool, &[Against]); 2] = [(LONG[0], false, ALL), (LONG[1], true, ALL)];
+
+/// Without the flood and beside it.
+pub const LONG: [&str; 2] = ["quiet all long", "flood all long"];
+
 /// The cases' names, in their order.
 pub fn labels() -> impl Iterator<Item = &'static str> {
-    ROWS.iter().map(|(label, ..)| *label)
+    ROWS.iter().chain(&PAIR).map(|(label, ..)| *label)
 }
 
 /// Each row at each size.
@@ -107,31 +113,50 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
                 Transport::Dpdk => !against.contains(&Against::Fifo),
                 _ => against != ALL_BUT_FIFO,
             };
-            for (label, flood, against) in ROWS.into_iter().filter(|(.., against)| is_asked(against)) {
-                let work = Box::new(Beside { flood, against });
-                let mut case = Case::new("interference", Some(transport), size, work)
-                    .label(label)
-                    .amount(400, 4_000, 2_000);
-                // KEEP_ALL, as in every open loop: a replaced sample would hide the stall it waited for.
-                (case.link, case.period_ns, case.history) = (true, PERIOD_NS, "keep-all");
-                let mut case = case.with(options, scale);
-                if against.contains(&Against::Pin) {
-                    (case.pin, case.flood_cpu) = (Pin::Same, Some(1));
-                }
-                if against.contains(&Against::Fifo) {
-                    case.fifo = Some(PRIORITY);
-                }
-                if against.contains(&Against::Spin) {
-                    case.wait = Wait::Spin;
-                }
-                if against.contains(&Against::Inline) {
-                    case.wait = Wait::Inline;
-                }
-                cases.push(case);
-            }
+            let rows = ROWS.into_iter().filter(|(.., against)| is_asked(against));
+            cases.extend(rows.map(|row| case(transport, size, row, options, scale)));
         }
     }
     cases
+}
+
+/// The long pair of each way that may have the priority.
+pub fn pairs(options: &Options) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for transport in transports(options).into_iter().filter(|transport| *transport != Transport::Dpdk) {
+        for size in or(&options.sizes, &FEW_SIZES) {
+            cases.extend(PAIR.map(|row| case(transport, size, row, options, 1.0)));
+        }
+    }
+    cases
+}
+
+fn case(
+    transport: Transport,
+    size: u64,
+    (label, flood, against): (&'static str, bool, &'static [Against]),
+    options: &Options,
+    scale: f64,
+) -> Case {
+    let work = Box::new(Beside { flood, against });
+    let mut case =
+        Case::new("interference", Some(transport), size, work).label(label).amount(400, 4_000, 2_000);
+    // KEEP_ALL, as in every open loop: a replaced sample would hide the stall it waited for.
+    (case.link, case.period_ns, case.history) = (true, PERIOD_NS, "keep-all");
+    let mut case = case.with(options, scale);
+    if against.contains(&Against::Pin) {
+        (case.pin, case.flood_cpu) = (Pin::Same, Some(1));
+    }
+    if against.contains(&Against::Fifo) {
+        case.fifo = Some(PRIORITY);
+    }
+    if against.contains(&Against::Spin) {
+        case.wait = Wait::Spin;
+    }
+    if against.contains(&Against::Inline) {
+        case.wait = Wait::Inline;
+    }
+    case
 }
 
 struct Beside {
