@@ -48,8 +48,25 @@ pub struct Case {
     pub least_ms: u64,
     /// How often.
     pub rounds: u32,
+    /// Do its rounds take turns with those of the case before, so that a machine that drifts hits both alike?
+    pub in_turns: bool,
+    /// What is left of it where time is short.
+    pub need: Need,
     /// What happens in a round.
     pub work: Box<dyn Work>,
+}
+
+/// What a plan that lacks time may leave of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// As many rounds as all.
+    Full,
+    /// One round.
+    Brief,
+    /// Nothing; the run says so.
+    Spare,
+    /// The same, but if there is time for any of it, all of its rounds: its worth is the number of its samples.
+    Whole,
 }
 
 /// A round that has a count and no duration ends by this and so much for each sample: twice what the
@@ -120,6 +137,8 @@ impl Case {
             duration_ms: if size < LARGE { CLOSED_MS } else { CLOSED_LARGE_MS },
             least_ms: LEAST_MS,
             rounds: 3,
+            in_turns: false,
+            need: Need::Full,
             work,
         }
     }

@@ -4,7 +4,7 @@
 //! drifts hits all alike.
 
 use crate::args::{Options, Transport, Wait};
-use crate::case::Case;
+use crate::case::{Case, Need};
 use crate::catalog::Entry;
 use crate::contract::Info;
 use crate::workload;
@@ -34,6 +34,10 @@ const STEPS: [(f64, u32); 10] = [
     (0.2, 1),
 ];
 
+/// With fewer rounds than this of all else, what can be spared is: an interval of three rounds is the least that says
+/// something.
+const SPARE_ROUNDS: u32 = 3;
+
 /// What `--quick` leaves of an amount.
 const QUICK: f64 = 0.2;
 
@@ -41,6 +45,8 @@ const QUICK: f64 = 0.2;
 pub struct Plan {
     /// In their order.
     pub cases: Vec<Case>,
+    /// For what there is no time, as `soak 64 B (4 cases)`.
+    pub left_out: Vec<String>,
     /// The time that must suffice, if there is one.
     pub budget_s: Option<f64>,
 }
@@ -52,20 +58,43 @@ pub fn make(command: &str, options: &Options, entries: &[Entry]) -> Plan {
         "smoke" => Some(SMOKE_BUDGET_S),
         _ => None,
     });
-    let full = if options.quick || command == "smoke" { QUICK } else { 1.0 };
-    for (scale, rounds) in STEPS {
-        let mut cases = cases(command, options, full * scale, entries);
-        for case in &mut cases {
-            if options.rounds.is_none() {
-                case.rounds = case.rounds.min(rounds);
-            }
+    let is_quick = options.quick || command == "smoke";
+    let full = if is_quick { QUICK } else { 1.0 };
+    let with_spares = STEPS.iter().filter(|(_, rounds)| !is_quick && *rounds >= SPARE_ROUNDS);
+    let steps = with_spares.map(|step| (true, step)).chain(STEPS.iter().map(|step| (false, step)));
+    let mut plan = Plan { cases: Vec::new(), left_out: Vec::new(), budget_s };
+    for (has_spares, (scale, rounds)) in steps {
+        let all = cases(command, options, full * scale, entries);
+        let (kept, spared): (Vec<Case>, Vec<Case>) =
+            all.into_iter().partition(|case| has_spares || !matches!(case.need, Need::Spare | Need::Whole));
+        (plan.cases, plan.left_out) = (kept, counted(&spared));
+        for case in plan.cases.iter_mut().filter(|_| options.rounds.is_none()) {
+            let most = match case.need {
+                Need::Full => *rounds,
+                Need::Brief if full * scale < 1.0 => 1,
+                Need::Brief | Need::Spare => *rounds,
+                Need::Whole => case.rounds,
+            };
+            case.rounds = case.rounds.min(most);
         }
-        let time_s: f64 = cases.iter().map(|case| case_s(case, entries)).sum();
-        if budget_s.is_none_or(|budget_s| time_s <= budget_s) || (scale, rounds) == STEPS[STEPS.len() - 1] {
-            return Plan { cases, budget_s };
+        let time_s: f64 = plan.cases.iter().map(|case| case_s(case, entries)).sum();
+        if budget_s.is_none_or(|budget_s| time_s <= budget_s) {
+            break;
         }
     }
-    Plan { cases: Vec::new(), budget_s }
+    plan
+}
+
+/// How many cases there are of a workload and size.
+fn counted(cases: &[Case]) -> Vec<String> {
+    let is_like = |a: &Case, b: &Case| (a.workload, a.size) == (b.workload, b.size);
+    let first = cases.iter().enumerate().filter(|(at, case)| !cases[..*at].iter().any(|c| is_like(c, case)));
+    first
+        .map(|(_, case)| {
+            let count = cases.iter().filter(|other| is_like(other, case)).count();
+            format!("{} {} B ({count} cases)", case.workload, case.size)
+        })
+        .collect()
 }
 
 /// The time that all rounds of a case take, roughly.
@@ -162,6 +191,11 @@ fn all(options: &Options, scale: f64) -> Vec<Case> {
     cases
 }
 
+/// What the study of timing isolation has at each of its sizes; what each mitigation does alone is told by the first of
+/// them, if there is no time for more.
+const ISOLATED: [&str; 6] =
+    ["quiet", "quiet all", "quiet all but fifo", "flood", "flood all", "flood all but fifo"];
+
 /// The ways that `bypass` compares: by the kernel, and past it; DPDK beside them where a peer was built with it.
 const BYPASS: [Transport; 3] = [Transport::Udp, Transport::Xdp, Transport::XdpL2];
 
@@ -194,16 +228,42 @@ fn bypass(options: &Options, scale: f64, entries: &[Entry]) -> Vec<Case> {
         let closed = sized(&[64, 512, 1_024], Some(*wait));
         cases.extend(workload::latency::cases(&closed, scale));
         let open = workload::latency::open_loops(&Options { wait: closed.wait, ..own.clone() }, scale);
-        // One of them says by its name how it waits.
-        cases.extend(open.into_iter().filter(|case| !case.label.contains("inline")));
+        // One of them says by its name how it waits; asleep, a control loop is what is quiet of the interference.
+        let is_twice = |case: &Case| *wait == Wait::Block && case.label.starts_with("every 500 us");
+        cases.extend(open.into_iter().filter(|case| !case.label.contains("inline") && !is_twice(case)));
     }
     let inline = workload::latency::open_loops(&own, scale);
     cases.extend(inline.into_iter().filter(|case| case.label.contains("inline")));
     // The bursts are of another study.
     cases.extend(workload::throughput::cases(&Options { quick: true, ..sized(&[32, 1_024], None) }, scale));
-    cases.extend(workload::interference::cases(&sized(&[64], None), scale));
+    let mut beside = workload::interference::cases(&sized(&[64, 512, 1_024], None), scale);
+    for case in beside.iter_mut().filter(|case| options.sizes.is_empty() && case.size != 64) {
+        let is_isolated = ISOLATED.contains(&case.label.trim_end_matches(" link"));
+        case.need = if is_isolated { Need::Brief } else { Need::Spare };
+    }
+    cases.extend(beside);
     // Who polls for ever at such a priority keeps DPDK's own threads, which join the two ends, from the processor.
     cases.retain(|case| case.transport != Some(Transport::Dpdk) || case.fifo.is_none());
+    let soaks = workload::soak::cases(&sized(&[64], Some(Wait::Spin)), 1.0);
+    cases.extend(in_pieces(soaks, options));
+    cases.extend(in_pieces(workload::interference::pairs(&sized(&[64], None)), options));
+    cases
+}
+
+/// A hundred thousand samples of each case have ten beyond the percentile 99.99, and show its bound. They are
+/// measured in pieces by turns: in one piece, each case would have another moment of the machine. One piece more than
+/// that takes makes good a round that failed.
+const PIECES: u32 = 11;
+const PIECE: u64 = 10_000;
+
+fn in_pieces(mut cases: Vec<Case>, options: &Options) -> Vec<Case> {
+    for (at, case) in cases.iter_mut().enumerate() {
+        (case.in_turns, case.need) = (at > 0, Need::Whole);
+        case.rounds = options.rounds.unwrap_or(PIECES);
+        if options.count.is_none() && options.duration.is_none() {
+            (case.count, case.duration_ms) = (PIECE, PIECE * case.period_ns / 1_000_000);
+        }
+    }
     cases
 }
 
@@ -375,6 +435,93 @@ mod tests {
             peer.info.transports.push("dpdk".to_string());
         }
         assert!(by_dpdk(&entries) > 0);
+    }
+
+    /// Four as `make perf-bypass` has them: two with every way, two by the kernel.
+    fn of_bypass() -> Vec<Entry> {
+        let mut entries = peers(4);
+        for entry in &mut entries[..2] {
+            let Entry::Found(peer) = entry else { panic!("it is there") };
+            peer.info.transports.extend(["xdp", "xdp-l2", "dpdk"].map(String::from));
+        }
+        entries
+    }
+
+    #[test]
+    fn bypass_fits_eight_minutes_with_each_size_and_leaves_out_what_it_says() {
+        let entries = of_bypass();
+        let short = make("bypass", &options("--budget 480"), &entries);
+        assert!(time_s(&short, &entries) <= 480.0, "{} s", time_s(&short, &entries));
+        let of = |plan: &Plan, label: &str, size: u64| -> Vec<u32> {
+            let is =
+                |case: &&Case| case.workload == "interference" && case.size == size && case.label == label;
+            plan.cases.iter().filter(is).map(|case| case.rounds).collect()
+        };
+        // An interval where each mitigation is told; one round of what is at other sizes.
+        assert_eq!(of(&short, "flood pin link", 64), [2; 4]);
+        for size in [512, 1_024] {
+            assert_eq!(of(&short, "flood all link", size), [1; 3]);
+            assert_eq!(of(&short, "flood all but fifo link", size), [1]);
+            assert!(of(&short, "flood pin link", size).is_empty());
+        }
+        let told = |size: u64| format!("interference {size} B (29 cases)");
+        assert!(
+            short.left_out.contains(&told(512)) && short.left_out.contains(&told(1_024)),
+            "{:?}",
+            short.left_out
+        );
+        assert!(short.left_out.contains(&"soak 64 B (4 cases)".to_string()), "{:?}", short.left_out);
+        assert!(short.left_out.contains(&"interference 64 B (6 cases)".to_string()), "{:?}", short.left_out);
+        let long = make("bypass", &options(""), &entries);
+        assert_eq!((of(&long, "flood pin link", 512), &long.left_out), (vec![3; 4], &Vec::new()));
+        let chosen = make("bypass", &options("--budget 480 --sizes 512"), &entries);
+        assert!(!of(&chosen, "flood pin link", 512).is_empty(), "what a user chose stays");
+    }
+
+    #[test]
+    fn rare_times_are_of_a_hundred_thousand_samples_measured_by_turns() {
+        let entries = of_bypass();
+        for budget in ["", "--budget 3600"] {
+            let plan = make("bypass", &options(budget), &entries);
+            assert!(budget.is_empty() || time_s(&plan, &entries) <= 3_600.0, "{} s", time_s(&plan, &entries));
+            let groups: Vec<&[Case]> = plan.cases.chunk_by(|_, next| next.in_turns).collect();
+            let long: Vec<&&[Case]> = groups.iter().filter(|group| group.len() > 1).collect();
+            // Soaks by each way; quiet and flooded by each way but DPDK.
+            assert_eq!(long.iter().map(|group| group.len()).collect::<Vec<_>>(), [4, 6]);
+            for case in long.into_iter().flat_map(|group| group.iter()) {
+                assert!(case.count * u64::from(case.rounds) > 100_000, "{} {}", case.workload, case.label);
+                assert!(case.rounds > 1 && case.duration_ms * 1_000_000 >= case.count * case.period_ns);
+            }
+            let soaks = plan.cases.iter().filter(|case| case.workload == "soak");
+            assert!(soaks.map(|case| case.wait).eq([Wait::Spin; 4]));
+        }
+    }
+
+    #[test]
+    fn all_mitigations_have_a_pair_over_each_way_and_each_stands_alone() {
+        let plan = make("bypass", &options(""), &of_bypass());
+        for transport in [Transport::Udp, Transport::Xdp, Transport::XdpL2, Transport::Dpdk] {
+            let of = |label: &str| {
+                let is = |case: &&Case| {
+                    case.workload == "interference"
+                        && case.transport == Some(transport)
+                        && case.label == format!("{label} link")
+                        && case.size == 64
+                };
+                plan.cases.iter().find(is)
+            };
+            let all = if transport == Transport::Dpdk { "all but fifo" } else { "all" };
+            let [quiet, flood] = ["quiet", "flood"].map(|word| of(&format!("{word} {all}")).expect(all));
+            assert_eq!((quiet.pin, quiet.wait, quiet.fifo), (flood.pin, flood.wait, flood.fifo));
+            assert_eq!((flood.pin, flood.wait), (crate::args::Pin::Same, Wait::Inline));
+            assert_eq!(flood.fifo.is_none(), transport == Transport::Dpdk);
+            let inline = of("flood inline").expect("alone");
+            assert_eq!((inline.wait, inline.fifo, inline.pin), (Wait::Inline, None, crate::args::Pin::None));
+            for alone in ["pin", "qdisc", "dma_latency", "spin"] {
+                assert!(of(&format!("flood {alone}")).is_some(), "{alone}");
+            }
+            assert_eq!(of("flood fifo").is_none(), transport == Transport::Dpdk);
+        }
     }
 
     #[test]

@@ -46,7 +46,12 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     let plan = plan::make(command, options, &entries);
     let bench = Bench::new(stop, catalog, scratch, options.domain_base)?;
     let mut out = Out::new(options, &entries)?;
-    let run = machine::describe(notes);
+    let left_out = (!plan.left_out.is_empty())
+        .then(|| format!("left out for lack of time: {}", plan.left_out.join(", ")));
+    if let Some(left_out) = &left_out {
+        eprintln!("taut perf: {left_out}; a larger --budget has it, --quick never");
+    }
+    let run = machine::describe(notes.into_iter().chain(left_out).collect());
     measure(&bench, &plan, &entries, &run, &mut out)?;
     out.finish()?;
     Ok(match () {
@@ -68,12 +73,9 @@ fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut O
         humantime::format_duration(Duration::from_secs(planned_s.ceil() as u64))
     );
     let mut progress = Progress::new(planned_s);
-    for case in &plan.cases {
-        let rounds = affordable(plan, case, entries, &progress);
-        if let Err(trouble) = bench.step_aside(case) {
-            return Err(Wrong(trouble).into());
-        }
-        let records = run_case(bench, case, rounds, entries, run, &mut progress);
+    for cases in plan.cases.chunk_by(|_, next| next.in_turns) {
+        let rounds = affordable(plan, cases, entries, &progress);
+        let records = run_cases(bench, cases, rounds, entries, run, &mut progress)?;
         progress.suspend(|| out.add(records))?;
         if (bench.stop.requested)() {
             break;
@@ -82,70 +84,96 @@ fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut O
     Ok(())
 }
 
-/// How many rounds of a case the budget allows.
-fn affordable(plan: &Plan, case: &Case, entries: &[Entry], progress: &Progress) -> u32 {
-    let Some(budget_s) = plan.budget_s else { return case.rounds };
+/// How many rounds of cases that take turns the budget allows.
+fn affordable(plan: &Plan, cases: &[Case], entries: &[Entry], progress: &Progress) -> u32 {
+    let rounds = cases.iter().map(|case| case.rounds).max().unwrap_or(0);
+    let Some(budget_s) = plan.budget_s else { return rounds };
     let left_s = budget_s - progress.elapsed_s();
     let share = left_s / progress.left_s().max(1e-9);
     if share >= 1.0 {
-        return case.rounds;
+        return rounds;
     }
-    let round_s = plan::case_s(case, entries) / f64::from(case.rounds) * progress.pace();
+    let all_s: f64 = cases.iter().map(|case| plan::case_s(case, entries)).sum();
+    let round_s = all_s / f64::from(rounds.max(1)) * progress.pace();
     if left_s < TOO_LATE * round_s {
         return 0;
     }
-    ((f64::from(case.rounds) * share) as u32).max(1)
+    ((f64::from(rounds) * share) as u32).max(1)
 }
 
-/// All rounds of a case, the peers in turns.
-fn run_case(
+/// All rounds of cases that take turns; in each the peers do.
+fn run_cases(
     bench: &Bench,
-    case: &Case,
+    cases: &[Case],
     rounds: u32,
     entries: &[Entry],
     run: &Run,
     progress: &mut Progress,
-) -> Vec<Record> {
-    let mut gathered: Vec<Gathered> = entries.iter().map(|entry| Gathered::new(entry, case)).collect();
+) -> Result<Vec<Record>, Wrong> {
+    let of_case = |case| entries.iter().map(|entry| Gathered::new(entry, case)).collect();
+    let mut gathered: Vec<Vec<Gathered>> = cases.iter().map(of_case).collect();
     if rounds == 0 {
-        for peer in gathered.iter_mut().filter(|peer| peer.goes_on()) {
+        for peer in gathered.iter_mut().flatten().filter(|peer| peer.goes_on()) {
             peer.add(Err(Trouble::Absent("not run: the budget was over".to_string())));
         }
     }
     for round in 0..rounds {
-        // Another one begins each round: what one leaves behind does not always meet the same one.
-        for at in (0..entries.len()).map(|at| (at + round as usize) % entries.len()) {
-            let (Some(Entry::Found(found)), Some(peer)) = (entries.get(at), gathered.get_mut(at)) else {
-                continue;
-            };
-            let planned = case.obstacle(found).is_none();
-            if !peer.goes_on() {
-                if planned {
-                    peer.skip();
-                    progress.advance(case.estimate_s());
-                }
-                continue;
-            }
-            progress.show(&format!(
-                "{} {} {} B {}  {}  round {} of {rounds}",
-                case.workload,
-                case.transport_name(),
-                case.size,
-                case.label,
-                found.name,
-                round + 1
-            ));
-            let result = case.work.round(bench, found, case);
+        for (case, peers) in cases.iter().zip(&mut gathered) {
             if (bench.stop.requested)() {
-                return records(&gathered, case, run);
+                continue;
             }
-            peer.add(result);
-            progress.advance(case.estimate_s());
+            bench.step_aside(case).map_err(Wrong)?;
+            run_round(bench, case, (round, rounds), entries, peers, progress);
         }
     }
-    let left_out = case.rounds - rounds;
-    progress.advance(plan::case_s(case, entries) * f64::from(left_out) / f64::from(case.rounds));
-    records(&gathered, case, run)
+    if !(bench.stop.requested)() {
+        for case in cases {
+            let left_out = case.rounds.saturating_sub(rounds);
+            let round_s = plan::case_s(case, entries) / f64::from(case.rounds.max(1));
+            progress.advance(round_s * f64::from(left_out));
+        }
+    }
+    Ok(cases.iter().zip(&gathered).flat_map(|(case, peers)| records(peers, case, run)).collect())
+}
+
+/// A round of a case; what is under way when the user ends it counts as not begun.
+fn run_round(
+    bench: &Bench,
+    case: &Case,
+    (round, rounds): (u32, u32),
+    entries: &[Entry],
+    gathered: &mut [Gathered],
+    progress: &mut Progress,
+) {
+    // Another one begins each round: what one leaves behind does not always meet the same one.
+    for at in (0..entries.len()).map(|at| (at + round as usize) % entries.len()) {
+        let (Some(Entry::Found(found)), Some(peer)) = (entries.get(at), gathered.get_mut(at)) else {
+            continue;
+        };
+        let planned = case.obstacle(found).is_none();
+        if !peer.goes_on() {
+            if planned {
+                peer.skip();
+                progress.advance(case.estimate_s());
+            }
+            continue;
+        }
+        progress.show(&format!(
+            "{} {} {} B {}  {}  round {} of {rounds}",
+            case.workload,
+            case.transport_name(),
+            case.size,
+            case.label,
+            found.name,
+            round + 1
+        ));
+        let result = case.work.round(bench, found, case);
+        if (bench.stop.requested)() {
+            return;
+        }
+        peer.add(result);
+        progress.advance(case.estimate_s());
+    }
 }
 
 fn records(gathered: &[Gathered], case: &Case, run: &Run) -> Vec<Record> {
@@ -275,8 +303,58 @@ fn list(options: &Options, stop: Stop) -> Result<u8, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
     use super::*;
     use crate::args::options;
+    use crate::catalog::Peer;
+    use crate::workload::{Round, Work};
+
+    /// Notes each round that it runs.
+    struct Noted(&'static str, Rc<RefCell<Vec<String>>>);
+
+    impl Work for Noted {
+        fn roles(&self) -> &'static [&'static str] {
+            &[]
+        }
+
+        fn has_type(&self) -> bool {
+            false
+        }
+
+        fn round(&self, _: &Bench, peer: &Peer, _: &Case) -> Result<Round, Trouble> {
+            self.1.borrow_mut().push(format!("{} {}", self.0, peer.name));
+            Ok(Round { samples: 1, ..Round::default() })
+        }
+    }
+
+    #[test]
+    fn cases_in_turns_have_each_round_beside_each_other_and_their_lines_apart() {
+        let stop = Stop { requested: || false, request: || () };
+        let bench = Bench::new(stop, Catalog::search(&[], stop).unwrap(), std::env::temp_dir(), 1).unwrap();
+        let notes = Rc::default();
+        let case = |name, size| Case::new("soak", None, size, Box::new(Noted(name, Rc::clone(&notes))));
+        let mut cases = [case("first", 1), case("second", 2)];
+        cases[1].in_turns = true;
+        let peer = |name: &str| Peer {
+            name: name.into(),
+            variant: String::new(),
+            program: "/".into(),
+            info: crate::contract::Info::default(),
+        };
+        let entries = ["a", "b"].map(|name| Entry::Found(Box::new(peer(name))));
+        let mut progress = Progress::new(1.0);
+        let lines = run_cases(&bench, &cases, 2, &entries, &Run::default(), &mut progress).unwrap();
+        let took =
+            ["first a", "first b", "second a", "second b", "first b", "first a", "second b", "second a"];
+        assert_eq!(*notes.borrow(), took);
+        let of: Vec<(&str, u64, u32)> =
+            lines.iter().map(|line| (line.peer.as_str(), line.size_bytes, line.rounds)).collect();
+        assert_eq!(of, [("a", 1, 2), ("b", 1, 2), ("a", 2, 2), ("b", 2, 2)]);
+        let none = run_cases(&bench, &cases, 0, &entries, &Run::default(), &mut progress).unwrap();
+        assert!(none.iter().all(|line| matches!(line.outcome, Outcome::Absent(_))) && none.len() == 4);
+    }
 
     /// Is it a failure of the run that this peer has failed?
     fn fails(words: &str, peer: &str) -> bool {

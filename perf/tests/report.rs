@@ -273,3 +273,151 @@ fn the_plain_floor_is_no_limit_of_rates() {
         page.contains("of times a limit, not a rival") && page.contains("the limit is the floor that hands")
     );
 }
+
+/// Workload, peer, transport and size of a line over a link, and what sets it apart.
+type Linked<'a> = (&'a str, &'a str, &'a str, u64, &'a dyn Fn(&mut Record));
+
+/// The synthetic run and these lines, each after one of its workload and size.
+fn with_linked(lines: &[Linked]) -> Vec<Record> {
+    let mut run = synthetic::run(SEED);
+    for (workload, peer, transport, size, change) in lines {
+        let like = |record: &&Record| {
+            record.workload == *workload
+                && record.peer == *peer
+                && record.transport == "udp"
+                && record.size_bytes == *size
+                && record.qos.starts_with("reliable")
+        };
+        let mut line = run.iter().find(like).expect("it is in the synthetic run").clone();
+        (line.transport, line.case) = (transport.to_string(), "link".into());
+        change(&mut line);
+        run.push(line);
+    }
+    run
+}
+
+#[test]
+fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
+    let periodic = |mean: u64, max: u64, pdv: u64, wait: &'static str| {
+        move |line: &mut Record| {
+            (line.case, line.wait, line.samples) = ("every 1 ms link".into(), wait.into(), 2_000);
+            line.rtt_ns = Some(Times { mean, max, pdv, ..Times::default() });
+        }
+    };
+    let soak = |max: u64, samples: u64| {
+        move |line: &mut Record| {
+            (line.wait, line.samples) = ("spin".into(), samples);
+            line.rtt_ns = Some(Times { max, mean: max / 4, ..Times::default() });
+        }
+    };
+    let rated = |per_s: f64| {
+        move |line: &mut Record| {
+            (line.samples_per_s, line.bytes_per_s) = (Some(per_s), Some(per_s * line.size_bytes as f64));
+        }
+    };
+    let run = with_linked(&[
+        ("latency", "cyclonedds", "udp", 32, &periodic(50_000, 4_000_000, 3_000_000, "spin")),
+        ("latency", "cyclonedds", "udp", 32, &periodic(36_000, 1_000_000, 800_000, "waitset")),
+        ("latency", "taut", "udp", 32, &periodic(10_000, 600_000, 300_000, "spin")),
+        ("latency", "taut", "xdp", 32, &periodic(7_500, 200_000, 0, "spin")),
+        ("latency", "taut", "xdp-l2", 32, &periodic(18_000, 500_000, 80_000, "waitset")),
+        ("soak", "cyclonedds", "udp", 64, &soak(8_000_000, 110_000)),
+        ("soak", "taut", "xdp", 64, &soak(400_000, 110_000)),
+        ("throughput", "cyclonedds", "udp", 32, &rated(200_000.0)),
+        ("throughput", "taut", "udp", 32, &rated(4_000_000.0)),
+        ("throughput", "taut", "dpdk", 32, &rated(5_000_000.0)),
+        ("throughput", "cyclonedds", "udp", 1_024, &rated(200_000.0)),
+        ("throughput", "taut", "xdp", 1_024, &rated(150_000.0)),
+    ]);
+    let page = performance::markdown(&run);
+    let begin = page.find("### What going past the kernel gains").expect("the table");
+    let rows: Vec<&str> = page[begin..].lines().skip(1).take_while(|line| !line.starts_with('#')).collect();
+    let rows: Vec<&str> = rows.into_iter().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(
+        rows,
+        [
+            "| measured | published | Taut | against Cyclone DDS by the kernel | against Taut by the kernel |",
+            "| mean of 2,000 round trips of 32 B, 1,000/s, by the kernel, polling |  | 10 µs | -80.0 % of 50 µs | – |",
+            "| maximum of 2,000 round trips of 32 B, 1,000/s, by the kernel, polling |  | 600 µs | -85.0 % of 4 ms | – |",
+            "| delay variation of 2,000 round trips of 32 B, 1,000/s, by the kernel, polling |  | 300 µs | -90.0 % of 3 ms | – |",
+            "| rate of 32 B by the kernel, asleep |  | 4 M/s | +1900 % of 200 k/s | – |",
+            "| mean of 2,000 round trips of 32 B, 1,000/s, by XDP, polling | -18 % | 7.50 µs | -85.0 % of 50 µs | -25.0 % of 10 µs |",
+            "| maximum of 2,000 round trips of 32 B, 1,000/s, by XDP, polling | -95 % | 200 µs | -95.0 % of 4 ms | -66.7 % of 600 µs |",
+            "| maximum of 110,000 round trips of 64 B, 1,000/s, by XDP, polling | -95 % | 400 µs | -95.0 % of 8 ms | – |",
+            "| bandwidth of 1 KiB by XDP, asleep | -24 % | 154 MB/s | -25.0 % of 205 MB/s | – |",
+            "| mean of 2,000 round trips of 32 B, 1,000/s, by XDP without IP, asleep | -18 % | 18 µs | -50.0 % of 36 µs | – |",
+            "| maximum of 2,000 round trips of 32 B, 1,000/s, by XDP without IP, asleep | -95 % | 500 µs | -50.0 % of 1 ms | – |",
+            "| delay variation of 2,000 round trips of 32 B, 1,000/s, by XDP without IP, asleep | halved | 80 µs | -90.0 % of 800 µs | – |",
+            "| rate of 32 B by DPDK's memif, asleep | +59 % | 5 M/s | +2400 % of 200 k/s | +25.0 % of 4 M/s |",
+        ]
+    );
+    assert!(page.contains("| maximum / mean of a hundred thousand of 64 B, 1,000/s by XDP, polling | 35× without, 2.6× with them | 4.00× |"));
+    assert!(!document(|_| {}).contains("### What going past"), "none of it was over a link");
+}
+
+#[test]
+fn each_mitigation_is_shown_there_and_back_and_one_way_at_each_size() {
+    let timed = |case: &'static str, base: u64| {
+        move |line: &mut Record| {
+            let times = |p50| Times { p50, p99: 2 * p50, p999: 3 * p50, max: 4 * p50, ..Times::default() };
+            line.case = case.into();
+            line.round_values = vec![base as f64];
+            (line.rtt_ns, line.one_way_ns) = (Some(times(base)), Some(times(base / 2)));
+        }
+    };
+    let sizes = [64, 1_024];
+    let lines =
+        ["quiet", "flood", "flood pin", "flood qdisc", "flood dma_latency", "flood spin", "flood all"];
+    let cases: Vec<_> = lines.iter().map(|label| timed(format!("{label} link").leak(), 20_000)).collect();
+    let every = timed("every 500 us link", 8_000);
+    let mut linked: Vec<Linked> = vec![("latency", "taut", "xdp", 512, &every)];
+    for size in sizes {
+        linked.extend(cases.iter().map(|case| -> Linked { ("interference", "taut", "xdp", size, case) }));
+    }
+    let page = performance::markdown(&with_linked(&linked));
+    let table =
+        page.split("\n### ").find(|table| table.starts_with("Timing isolation over one link, by XDP\n"));
+    let rows: Vec<&str> = table.expect("the table").lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(
+        rows[1],
+        "| every 500 µs, asleep, 512 B: round trip p50, p99, p99.9, max |  | 8 µs, 16 µs, 24 µs, 32 µs |"
+    );
+    assert_eq!(rows[2], "| every 500 µs, asleep, 512 B: one way p50, p99, max |  | 4 µs, 8 µs, 16 µs |");
+    let has = |row: &str| assert!(rows.contains(&row), "{row} in {rows:#?}");
+    has("| flood, 1 KiB: round trip p50, p99, p99.9, max | max 3,285 µs | 20 µs, 40 µs, 60 µs, 80 µs |");
+    for label in lines {
+        for size in ["64 B", "1 KiB"] {
+            has(&format!("| {label}, {size}: one way p50, p99, max |  | 10 µs, 20 µs, 40 µs |"));
+        }
+    }
+    assert_eq!(rows.len(), 1 + 2 + 2 * 2 * lines.len());
+}
+
+#[test]
+fn what_a_flood_adds_is_told_of_enough_samples_only() {
+    let isolated = |case: &'static str, p9999: u64, samples: u64| {
+        move |line: &mut Record| {
+            (line.case, line.samples) = (case.into(), samples);
+            line.rtt_ns = Some(Times { p9999, max: 2 * p9999, ..Times::default() });
+        }
+    };
+    let (quiet, flood) = ("quiet all long link", "flood all long link");
+    let page = performance::markdown(&with_linked(&[
+        ("interference", "taut", "xdp", 64, &isolated(quiet, 50_000, 110_000)),
+        ("interference", "floor", "xdp", 64, &isolated(quiet, 40_000, 110_000)),
+        ("interference", "taut", "xdp", 64, &isolated(flood, 55_000, 109_990)),
+        ("interference", "floor", "xdp", 64, &isolated(flood, 30_000, 110_000)),
+        ("interference", "taut", "udp", 64, &isolated(quiet, 50_000, 110_000)),
+        ("interference", "taut", "udp", 64, &isolated(flood, 55_000, 9_000)),
+    ]));
+    let table = page.split("\n### ").find(|table| table.starts_with("What a flood adds to isolated"));
+    let rows: Vec<&str> =
+        table.expect("the table").lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert_eq!(
+        rows,
+        [
+            "| 109,990 of 64 B by XDP | Taut | 50 µs | 55 µs | 1.10× | 100 µs | 110 µs | 1.10× |",
+            "| 110,000 of 64 B by XDP | floor | 40 µs | 30 µs | 0.75× | 80 µs | 60 µs | 0.75× |",
+        ]
+    );
+}

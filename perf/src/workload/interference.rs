@@ -2,19 +2,20 @@
 //!
 //! The link's two networks are those of the study of timing isolation, without its hardware. Spinning is
 //! no part of `flood all`: all of it runs on one CPU, where two processes that never sleep starve each
-//! other.
+//! other. `quiet all` is the same without the flood: what isolation itself costs, and what of `flood all` is the
+//! flood's.
 
 use std::fs::File;
 use std::io::Write as _;
 
-use crate::args::{Options, Pin, Wait};
+use crate::args::{Options, Pin, Transport, Wait};
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::{FLOOR, Peer};
 use crate::network::{Network, Side};
 use crate::session::{Session, Trouble};
 use crate::workload::latency::PRIORITY;
-use crate::workload::{Round, Work, pick, round_trip, traffic, transports};
+use crate::workload::{Round, Work, or, pick, round_trip, traffic, transports};
 
 /// The study's sizes and period.
 const SIZES: [u64; 3] = [64, 512, 1_024];
@@ -68,50 +69,94 @@ enum Against {
     Inline,
 }
 
+/// All of them, but to spin.
+const ALL: &[Against] = &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency, Against::Inline];
+
+/// All but the priority, with which DPDK's own threads would not run: in its place over DPDK.
+const ALL_BUT_FIFO: &[Against] = &[Against::Pin, Against::Qdisc, Against::DmaLatency, Against::Inline];
+
 /// The cases of each size, in order.
-const ROWS: [(&str, bool, &[Against]); 10] = [
+const ROWS: [(&str, bool, &[Against]); 14] = [
     ("quiet", false, &[]),
     ("quiet fifo inline", false, &[Against::Fifo, Against::Inline]),
+    ("quiet all", false, ALL),
+    ("quiet all but fifo", false, ALL_BUT_FIFO),
     ("flood", true, &[]),
     ("flood pin", true, &[Against::Pin]),
     ("flood fifo", true, &[Against::Fifo]),
+    ("flood inline", true, &[Against::Inline]),
     ("flood fifo inline", true, &[Against::Fifo, Against::Inline]),
     ("flood qdisc", true, &[Against::Qdisc]),
     ("flood dma_latency", true, &[Against::DmaLatency]),
     ("flood spin", true, &[Against::Spin]),
-    ("flood all", true, &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency, Against::Inline]),
+    ("flood all", true, ALL),
+    ("flood all but fifo", true, ALL_BUT_FIFO),
 ];
+
+/// The same twice for as many samples as a rare percentile takes: what the flood adds to it.
+const PAIR: [(&str, bool, &[Against]); 2] = [(LONG[0], false, ALL), (LONG[1], true, ALL)];
+
+/// Without the flood and beside it.
+pub const LONG: [&str; 2] = ["quiet all long", "flood all long"];
+
+/// The cases' names, in their order.
+pub fn labels() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().chain(&PAIR).map(|(label, ..)| *label)
+}
 
 /// Each row at each size.
 pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for transport in transports(options) {
         for size in pick(options, &options.sizes, &SIZES, &FEW_SIZES) {
-            for (label, flood, against) in ROWS {
-                let work = Box::new(Beside { flood, against });
-                let mut case = Case::new("interference", Some(transport), size, work)
-                    .label(label)
-                    .amount(400, 4_000, 2_000);
-                // KEEP_ALL, as in every open loop: a replaced sample would hide the stall it waited for.
-                (case.link, case.period_ns, case.history) = (true, PERIOD_NS, "keep-all");
-                let mut case = case.with(options, scale);
-                if against.contains(&Against::Pin) {
-                    (case.pin, case.flood_cpu) = (Pin::Same, Some(1));
-                }
-                if against.contains(&Against::Fifo) {
-                    case.fifo = Some(PRIORITY);
-                }
-                if against.contains(&Against::Spin) {
-                    case.wait = Wait::Spin;
-                }
-                if against.contains(&Against::Inline) {
-                    case.wait = Wait::Inline;
-                }
-                cases.push(case);
-            }
+            let is_asked = |against: &[Against]| match transport {
+                Transport::Dpdk => !against.contains(&Against::Fifo),
+                _ => against != ALL_BUT_FIFO,
+            };
+            let rows = ROWS.into_iter().filter(|(.., against)| is_asked(against));
+            cases.extend(rows.map(|row| case(transport, size, row, options, scale)));
         }
     }
     cases
+}
+
+/// The long pair of each way that may have the priority.
+pub fn pairs(options: &Options) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for transport in transports(options).into_iter().filter(|transport| *transport != Transport::Dpdk) {
+        for size in or(&options.sizes, &FEW_SIZES) {
+            cases.extend(PAIR.map(|row| case(transport, size, row, options, 1.0)));
+        }
+    }
+    cases
+}
+
+fn case(
+    transport: Transport,
+    size: u64,
+    (label, flood, against): (&'static str, bool, &'static [Against]),
+    options: &Options,
+    scale: f64,
+) -> Case {
+    let work = Box::new(Beside { flood, against });
+    let mut case =
+        Case::new("interference", Some(transport), size, work).label(label).amount(400, 4_000, 2_000);
+    // KEEP_ALL, as in every open loop: a replaced sample would hide the stall it waited for.
+    (case.link, case.period_ns, case.history) = (true, PERIOD_NS, "keep-all");
+    let mut case = case.with(options, scale);
+    if against.contains(&Against::Pin) {
+        (case.pin, case.flood_cpu) = (Pin::Same, Some(1));
+    }
+    if against.contains(&Against::Fifo) {
+        case.fifo = Some(PRIORITY);
+    }
+    if against.contains(&Against::Spin) {
+        case.wait = Wait::Spin;
+    }
+    if against.contains(&Against::Inline) {
+        case.wait = Wait::Inline;
+    }
+    case
 }
 
 struct Beside {
@@ -222,6 +267,17 @@ impl Drop for Classes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dpdks_own_threads_are_never_kept_from_the_processor() {
+        let cases = cases(&crate::args::options("--transport dpdk,udp --sizes 64"), 1.0);
+        let of = |transport| cases.iter().filter(move |case| case.transport == Some(transport));
+        assert!(of(Transport::Dpdk).all(|case| case.fifo.is_none()));
+        let names = |transport| of(transport).map(|case| case.label.clone()).collect::<Vec<_>>();
+        let (dpdk, udp) = (names(Transport::Dpdk), names(Transport::Udp));
+        assert!(dpdk.contains(&"flood all but fifo".into()) && udp.contains(&"flood all".into()));
+        assert!(!udp.contains(&"flood all but fifo".into()));
+    }
 
     #[test]
     fn the_flood_is_as_many_datagrams_whatever_their_size() {

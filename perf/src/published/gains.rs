@@ -1,0 +1,158 @@
+//! What going past the kernel gains, in percent: the figure of relative gains of the study of user-space networking.
+//!
+//! Each line of Taut over the link stands beside that of Cyclone DDS by the kernel's sockets, to which the study relates
+//! all, and beside Taut's own by them. Both wait in the same way as the line: else a gain would be that of polling. What
+//! was not measured is left out.
+
+use std::fmt::Write;
+
+use super::{WAYS, commands, is_linked, mean_ns};
+use crate::record::{Outcome, Record};
+use crate::report::peers;
+use crate::report::units::{bytes, rate, size, thousands, time};
+
+/// What the study has of a way, for each of [`MEASURES`]. Its XDP has no IP, and is the nearest to both of ours.
+fn published(transport: &str) -> [&'static str; MEASURES.len()] {
+    match transport {
+        "xdp" | "xdp-l2" => ["-18 %", "-95 %", "-95 %", "halved", "below Cyclone DDS", "-24 %"],
+        "dpdk" => ["-31 %", "-95 %", "-95 %", "halved", "+59 %", "+47 %"],
+        _ => [""; MEASURES.len()],
+    }
+}
+
+/// To whom a gain relates: by the kernel, all of them.
+const BASES: [&str; 3] = ["cyclonedds", "cyclonedds11", "taut"];
+
+/// What is compared.
+struct Measure {
+    name: &'static str,
+    workload: &'static str,
+    size: u64,
+    figure: fn(&Record) -> Option<f64>,
+    shown: fn(f64) -> String,
+}
+
+/// The bound.
+fn max_ns(record: &Record) -> Option<f64> {
+    record.rtt_ns.map(|times| times.max as f64)
+}
+
+/// The study's axes; its bound twice, as the more samples there are the more it says.
+const MEASURES: [Measure; 6] = [
+    Measure { name: "mean", workload: "latency", size: 32, figure: mean_ns, shown: time },
+    Measure { name: "maximum", workload: "latency", size: 32, figure: max_ns, shown: time },
+    Measure { name: "maximum", workload: "soak", size: 64, figure: max_ns, shown: time },
+    Measure {
+        name: "delay variation",
+        workload: "latency",
+        size: 32,
+        figure: |r| r.rtt_ns.map(|times| times.pdv as f64),
+        shown: time,
+    },
+    Measure { name: "rate", workload: "throughput", size: 32, figure: |r| r.samples_per_s, shown: rate },
+    Measure {
+        name: "bandwidth",
+        workload: "throughput",
+        size: 1_024,
+        figure: |r| r.bytes_per_s,
+        shown: |per_s| bytes(per_s) + "/s",
+    },
+];
+
+impl Measure {
+    /// Is it a line of this way, and of this kind of waiting?
+    fn is_of(&self, record: &Record, transport: &str, spins: bool) -> bool {
+        let is_case = match self.workload {
+            "latency" => record.case == "every 1 ms link",
+            _ => record.case == "link" && record.qos.starts_with("reliable"),
+        };
+        is_case
+            && is_linked(record)
+            && record.outcome == Outcome::Ok
+            && record.workload == self.workload
+            && record.size_bytes == self.size
+            && record.transport == transport
+            && (record.wait == "spin") == spins
+    }
+
+    fn what(&self, of: &Record, way: &str, spins: bool) -> String {
+        let wait = if spins { "polling" } else { "asleep" };
+        if self.workload == "throughput" {
+            return format!("{} of {} by {way}, {wait}", self.name, size(self.size));
+        }
+        // A maximum is no more than that of its samples.
+        let samples = thousands(of.samples);
+        format!("{} of {samples} round trips of {}, 1,000/s, by {way}, {wait}", self.name, size(self.size))
+    }
+}
+
+/// How much more than the other one it is, in percent.
+fn change(own: f64, other: f64) -> String {
+    let percent = 100.0 * (own / other - 1.0);
+    let digits = usize::from(percent.abs() < 99.95);
+    format!("{percent:+.digits$} %")
+}
+
+/// The table, if Taut was measured over the link beside another one by the kernel.
+pub(super) fn table(records: &[Record]) -> Option<String> {
+    let mut used: Vec<&Record> = Vec::new();
+    let mut lines: Vec<(String, &str, String, [Option<String>; BASES.len()])> = Vec::new();
+    for (transport, way) in WAYS {
+        for spins in [true, false] {
+            for (measure, published) in MEASURES.iter().zip(published(transport)) {
+                // The later of two, as on the rest of the page.
+                let of = |peer: &str, transport: &str| {
+                    let found =
+                        records.iter().rfind(|r| r.peer == peer && measure.is_of(r, transport, spins))?;
+                    (measure.figure)(found).filter(|figure| *figure > 0.0).map(|figure| (found, figure))
+                };
+                let Some((record, own)) = of("taut", transport) else { continue };
+                let bases =
+                    BASES.map(|peer| of(peer, "udp").filter(|(base, _)| !std::ptr::eq(*base, record)));
+                if bases.iter().all(Option::is_none) {
+                    continue;
+                }
+                used.push(record);
+                used.extend(bases.iter().flatten().map(|(base, _)| *base));
+                let cell = |(_, other): (&Record, f64)| {
+                    format!("{} of {}", change(own, other), (measure.shown)(other))
+                };
+                let cells = bases.map(|base| base.map(cell));
+                lines.push((measure.what(record, way, spins), published, (measure.shown)(own), cells));
+            }
+        }
+    }
+    let kept: Vec<usize> =
+        (0..BASES.len()).filter(|at| lines.iter().any(|(.., cells)| cells[*at].is_some())).collect();
+    if kept.is_empty() {
+        return None;
+    }
+    let mut page = format!(
+        "### What going past the kernel gains\n\n{}\n\nIn percent of what others, and Taut itself, reach by the kernel's sockets over the same link, waiting in the same way. A minus is good of times, a plus of rates. Published is relative to Cyclone DDS.\n\n| measured | published | Taut |",
+        commands(&used)
+    );
+    for at in &kept {
+        let _ = write!(page, " against {} by the kernel |", peers::name(BASES[*at]));
+    }
+    let _ = writeln!(page, "\n|---|---|--:|{}", "--:|".repeat(kept.len()));
+    for (what, published, own, cells) in lines {
+        let _ = write!(page, "| {what} | {published} | {own} |");
+        for at in &kept {
+            let _ = write!(page, " {} |", cells[*at].as_deref().unwrap_or("–"));
+        }
+        page.push('\n');
+    }
+    page.push('\n');
+    Some(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_its_sign_and_no_more_digits_than_it_is_worth() {
+        assert_eq!([change(74.0, 107.0), change(250.0, 157.0)], ["-30.8 %", "+59.2 %"]);
+        assert_eq!([change(7.0, 7.0), change(4.27e6, 194e3)], ["+0.0 %", "+2101 %"]);
+    }
+}

@@ -1,0 +1,114 @@
+//! Rows of the study of timing isolation: there and back, and there alone, beside a flood and without, with each
+//! mitigation and with all of them, at the study's sizes; and how much a flood adds to the rarest times.
+
+use std::fmt::Write;
+
+use super::{Figure, Row, WAYS, commands, is_linked, row};
+use crate::record::{Outcome, Record, Times};
+use crate::report::peers;
+use crate::report::units::{size, thousands, time, times};
+use crate::workload::interference;
+
+/// The study's sizes.
+const SIZES: [u64; 3] = [64, 512, 1_024];
+
+/// Maxima of the study, there and back; that of its flood is of 1,024 B.
+fn published(label: &str) -> &'static str {
+    match label {
+        "quiet" => "max 1,215 µs",
+        "quiet all" => "max 449 µs",
+        "flood" => "max 3,285 µs",
+        "flood all" => "max 197 µs",
+        _ => "",
+    }
+}
+
+/// By the kernel's sockets, as `all` and `interference` measure it.
+pub(super) fn by_sockets() -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for label in interference::labels() {
+        let is = move |r: &Record| r.workload == "interference" && r.transport == "udp" && r.case == label;
+        add(&mut rows, label, published(label), is);
+    }
+    rows
+}
+
+/// By one of the ways of `bypass`; before the flood the same exchange, awake and asleep.
+pub(super) fn over_link(transport: &'static str) -> Vec<Row<'static>> {
+    let mut rows = Vec::new();
+    for (wait, spins) in [("polling", true), ("asleep", false)] {
+        let is = move |r: &Record| {
+            r.workload == "latency"
+                && r.transport == transport
+                && r.case == "every 500 us link"
+                && (r.wait == "spin") == spins
+        };
+        add(&mut rows, &format!("every 500 µs, {wait}"), "", is);
+    }
+    for label in interference::labels() {
+        let is = move |r: &Record| {
+            r.workload == "interference"
+                && r.transport == transport
+                && is_linked(r)
+                && r.case.trim_end_matches(" link") == label
+        };
+        add(&mut rows, label, published(label), is);
+    }
+    rows
+}
+
+/// What is of these lines at each size.
+fn add(
+    rows: &mut Vec<Row<'static>>,
+    what: &str,
+    published: &'static str,
+    is: impl Fn(&Record) -> bool + Copy + 'static,
+) {
+    for bytes in SIZES {
+        let is = move |r: &Record| r.size_bytes == bytes && is(r);
+        let of = |figures: &str| format!("{what}, {}: {figures}", size(bytes));
+        rows.push(row(of("round trip p50, p99, p99.9, max"), published, Figure::Tail, is));
+        rows.push(row(of("one way p50, p99, max"), "", Figure::OneWay, is));
+    }
+}
+
+/// Fewer samples than this have no percentile 99.99 that is not one of the largest ten.
+const RARE: u64 = 100_000;
+
+/// The long pair of each way: the rarest times with all mitigations, without a flood and beside one.
+pub(super) fn beside_flood(records: &[Record]) -> Option<String> {
+    let mut used: Vec<&Record> = Vec::new();
+    let mut lines = String::new();
+    for (transport, way) in WAYS {
+        let of = |label: &'static str| {
+            let is = move |r: &&Record| {
+                r.outcome == Outcome::Ok
+                    && r.transport == transport
+                    && r.case.trim_end_matches(" link") == label
+                    && r.workload == "interference"
+                    && r.samples >= RARE
+            };
+            records.iter().filter(is)
+        };
+        let [quiet, flood] = interference::LONG;
+        for quiet in of(quiet) {
+            let same = |r: &&Record| r.peer == quiet.peer && r.size_bytes == quiet.size_bytes;
+            let Some(flood) = of(flood).find(same) else { continue };
+            let Some((alone, beside)) = quiet.rtt_ns.zip(flood.rtt_ns) else { continue };
+            used.extend([quiet, flood]);
+            let samples = thousands(quiet.samples.min(flood.samples));
+            let what = format!("{} of {} by {way}", samples, size(quiet.size_bytes));
+            let figures = [|t: &Times| t.p9999, |t: &Times| t.max].map(|pick| {
+                let (alone_ns, beside_ns) = (pick(&alone) as f64, pick(&beside) as f64);
+                format!("{} | {} | {}", time(alone_ns), time(beside_ns), times(beside_ns / alone_ns.max(1.0)))
+            });
+            let _ = writeln!(lines, "| {what} | {} | {} |", peers::name(&quiet.peer), figures.join(" | "));
+        }
+    }
+    (!used.is_empty()).then(|| {
+        format!(
+            "### What a flood adds to isolated round trips\n\n{}\n\nEvery 500 µs with all mitigations, in pieces that take turns. Published: a maximum of 449 µs without a flood and of 197 µs beside it.\n\n| round trips | peer | p99.99 quiet | flood | ratio | max quiet | flood | ratio |\n|---|---|--:|--:|--:|--:|--:|--:|\n{lines}\n",
+            commands(&used)
+        )
+    })
+}
