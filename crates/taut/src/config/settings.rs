@@ -27,6 +27,8 @@ pub(super) enum Set {
     One(fn(&mut Config, &str) -> Option<()>),
     /// A list: an array or a text with commas.
     List(fn(&mut Config, Vec<String>) -> Option<()>),
+    /// A list of numbers: an array of numbers or of texts, or a text with commas.
+    Numbers(fn(&mut Config, Vec<String>) -> Option<()>),
 }
 
 /// The highest domain whose ports are below 65,536 (RTPS 2.5 §9.6.2.3).
@@ -132,7 +134,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "xdp_queues",
         allowed: "numbers of receive queues, as `0, 1`",
         meaning: "The queues of `xdp_interface` to use, 28 MiB each; none named: the first. What the network card puts into others comes by sockets.",
-        set: Set::List(|config, list| {
+        set: Set::Numbers(|config, list| {
             config.xdp_queues = numbers(&list)?;
             Some(())
         }),
@@ -263,7 +265,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "local_groups",
         allowed: "numbers of groups, as `20, 1000`",
         meaning: "Groups whose processes may share memory with this one, beside those of the same user. What they write is copied before it is looked at.",
-        set: Set::List(|config, list| {
+        set: Set::Numbers(|config, list| {
             config.local_groups = numbers(&list)?;
             Some(())
         }),
@@ -319,7 +321,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "driver_cpus",
         allowed: "numbers of processors, as `2, 3`",
         meaning: "The processors that the driver's thread runs on; none named: all that the process may use.",
-        set: Set::List(|config, list| {
+        set: Set::Numbers(|config, list| {
             config.driver_cpus = numbers(&list)?;
             Some(())
         }),
