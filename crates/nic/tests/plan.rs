@@ -6,7 +6,7 @@ use std::path::Path;
 
 use taut_nic::{Able, Change, Facts, Machine, NicConfig, Outcome, Record, Recorded, apply, plan, undo};
 
-const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\nvlan = 5\npcp = 6\n";
+const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
 
 fn facts(name: &str) -> Facts {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("facts").join(name);
