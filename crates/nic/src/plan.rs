@@ -75,7 +75,10 @@ struct Wanted<'a> {
 pub fn plan(config: &NicConfig, facts: &Facts) -> Result<Plan, String> {
     let wanted = wanted(config, facts)?;
     let mut steps = vec![wanted.channels(), wanted.ring(), wanted.coalescing()];
-    steps.extend(wanted.steering()?);
+    let steering = wanted.steering()?;
+    let spread = wanted.spread(&steering);
+    steps.extend(steering);
+    steps.push(spread);
     steps.extend(wanted.qdiscs());
     if !config.cpus.is_empty() {
         steps.extend(wanted.xps());

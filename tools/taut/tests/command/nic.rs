@@ -93,12 +93,16 @@ cat undone",
             "receive ring",
             "coalescing",
             "UDP ports 7401, 7411, VLAN tag with PCP 6",
+            "all others (RSS)",
             "interrupts",
             "time stamps"
         ]
     );
     let refused = "because netlink ETHTOOL_MSG_COALESCE_GET: the driver has no such setting\n";
     assert!(parts[1].contains(refused), "{}", parts[1]);
+    let no_table = "because ioctl ETHTOOL_GRXFHINDIR: the driver has no such setting\n            lost    others come to \
+                    the critical queue, too, and critical frames wait behind them\n";
+    assert!(parts[1].contains(no_table), "{}", parts[1]);
     let undone: Vec<&str> = parts[2].lines().collect();
     assert!(undone[0].starts_with("XPS of queue 1: processor 0 -> any processor"), "{undone:?}");
     assert_eq!(undone[2], "qdisc: mq with a pfifo for each of 2 queues -> the kernel's own");
