@@ -22,6 +22,14 @@ fn command(command: u32, entries: &[u32]) -> Vec<u32> {
     [&[command, entries.len() as u32], entries].concat()
 }
 
+/// The entries of an answer: as many as it says, which are fewer than there was room for if the table has changed.
+fn entries(mut words: Vec<u32>) -> Vec<u32> {
+    let count = words.get(SIZE).map_or(0, |count| *count as usize);
+    let mut entries = words.split_off(ENTRIES.min(words.len()));
+    entries.truncate(count);
+    entries
+}
+
 /// Makes the call. The words are as many as their number of entries says, as [`command`] makes them.
 fn call(interface: &str, words: &mut [u32]) -> io::Result<()> {
     let mut request = request(interface).ok_or(io::ErrorKind::InvalidInput)?;
@@ -37,13 +45,13 @@ pub fn spread(interface: &str) -> io::Result<Vec<u32>> {
     // Without room it tells how many there are.
     let mut count = command(GRXFHINDIR, &[]);
     call(interface, &mut count)?;
-    let entries = count[SIZE];
-    if entries == 0 || entries > MAX_ENTRIES {
+    let room = count[SIZE];
+    if room == 0 || room > MAX_ENTRIES {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
-    let mut all = command(GRXFHINDIR, &vec![0; entries as usize]);
+    let mut all = command(GRXFHINDIR, &vec![0; room as usize]);
     call(interface, &mut all)?;
-    Ok(all.split_off(ENTRIES))
+    Ok(entries(all))
 }
 
 /// Sets the queue of each entry; with no entries the kernel spreads over all queues, as it does by itself.
@@ -66,6 +74,14 @@ mod tests {
             bytes.iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect();
         assert_eq!((bytes.len(), set), (24, vec![(0, 0x39), (4, 4), (12, 1), (16, 2)]));
         assert_eq!(command(GRXFHINDIR, &[]), [0x38, 0], "a question for the number");
+    }
+
+    /// What the kernel writes where there was room for four.
+    #[test]
+    fn an_answer_is_read() {
+        assert_eq!(entries(vec![0x38, 4, 3, 0, 1, 2]), [3, 0, 1, 2]);
+        assert_eq!(entries(vec![0x38, 2, 3, 1, 0, 0]), [3, 1], "the table has become smaller");
+        assert!(entries(vec![0x38, 0]).is_empty());
     }
 
     #[test]
