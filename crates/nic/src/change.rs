@@ -1,9 +1,11 @@
 //! One change of a NIC: whether it is in force, and what takes it back.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::config::Slot;
-use crate::facts::{Channels, Coalescing, Facts, Frames, Qdiscs, counted};
+use crate::facts::{Channels, Coalescing, Facts, Frames, Qdiscs, counted, is_even};
 
 /// Handles of our queueing disciplines are from here on, 256 of them. The kernel gives handles from 0x8000 on, people
 /// low ones; so a discipline with such a handle is ours, and may be replaced and removed.
@@ -33,6 +35,8 @@ pub enum Change {
         /// What is there.
         rule: Option<(Frames, u64)>,
     },
+    /// The queue of each value of the hash; empty: all queues alike, as the kernel does it by itself.
+    Spread(Vec<u32>),
     /// The queueing disciplines.
     Qdisc(Qdisc),
     /// The processors that send by a transmit queue.
@@ -127,6 +131,12 @@ impl Change {
                 }
                 Ok(Change::Rule { location: *location, rule: rule.map(|rule| (rule.frames, rule.queue)) })
             }
+            Change::Spread(_) => {
+                let table = facts.spread.as_ref().map_err(String::clone)?;
+                // Written back as it is it would be ours still, and the kernel would refuse fewer queues than it names.
+                let even = facts.rx_queues().is_some_and(|queues| is_even(table, queues));
+                Ok(Change::Spread(if even { Vec::new() } else { table.clone() }))
+            }
             Change::Qdisc(_) => {
                 let found = facts.qdiscs.as_ref().map_err(String::clone)?;
                 if found.is_replaceable() {
@@ -159,11 +169,18 @@ impl Change {
             Change::Coalescing(coalescing) => shown_coalescing(coalescing),
             Change::Rule { rule: Some((_, queue)), location } => format!("queue {queue} by rule {location}"),
             Change::Rule { rule: None, .. } => "any queue".to_owned(),
+            Change::Spread(table) if table.is_empty() => "all queues".to_owned(),
+            Change::Spread(table) => counted("queue", &distinct(table)),
             Change::Qdisc(qdisc) => qdisc.shown(),
             Change::Xps { cpus, .. } if cpus.is_empty() => "any processor".to_owned(),
             Change::Xps { cpus, .. } | Change::Interrupt { cpus, .. } => counted("processor", cpus),
         }
     }
+}
+
+/// Each number once.
+fn distinct(numbers: &[u32]) -> Vec<u32> {
+    numbers.iter().copied().collect::<BTreeSet<u32>>().into_iter().collect()
 }
 
 impl Qdisc {
@@ -263,12 +280,27 @@ mod tests {
             Change::Ring(64),
             Change::Coalescing(Coalescing { rx_usecs: Some(7), adaptive_rx: None }),
             Change::Rule { location: 3, rule: Some((Frames::Pcp(1), 2)) },
+            Change::Spread(vec![0; 128]),
             Change::Xps { queue: 1, cpus: vec![0] },
             Change::Interrupt { number: 128, cpus: vec![2] },
         ] {
             let back = change.inverse(&facts).unwrap();
             assert!(!change.holds(&facts) && back.holds(&facts), "{change:?} {back:?}");
         }
+    }
+
+    /// An even spread is the kernel's own again, whatever its order; one that somebody has made comes back as it was.
+    #[test]
+    fn the_spread_that_was_before() {
+        let mut facts = facts();
+        let wanted = Change::Spread([0, 1, 2].into_iter().cycle().take(128).collect());
+        assert_eq!(wanted.inverse(&facts), Ok(Change::Spread(Vec::new())));
+        let uneven: Vec<u32> = (0..128).map(|at| if at < 100 { 0 } else { 3 }).collect();
+        for table in [uneven, [1, 2].repeat(64)] {
+            facts.spread = Ok(table.clone());
+            assert_eq!(wanted.inverse(&facts), Ok(Change::Spread(table)));
+        }
+        assert!(is_even(&[0, 1, 2, 0], 3) && !is_even(&[0, 1, 0, 0], 2) && !is_even(&[0, 4], 1));
     }
 
     #[test]

@@ -35,9 +35,7 @@ pub struct NicConfig {
     pub without_ip: bool,
     /// UDP ports that are critical besides.
     pub ports: Vec<u16>,
-    /// VLAN of the critical frames; `Some(0)` carries a priority and no VLAN.
-    pub vlan: Option<u16>,
-    /// The priority in their VLAN tag.
+    /// The priority in the VLAN tag of the critical frames, which is of no VLAN; `None`: they have none.
     pub pcp: Option<u8>,
     /// Values of SO_PRIORITY that are critical.
     pub priorities: Vec<u8>,
@@ -97,7 +95,6 @@ impl NicConfig {
             participants: PARTICIPANTS,
             without_ip: false,
             ports: Vec::new(),
-            vlan: None,
             pcp: None,
             priorities: vec![PRIORITY],
             ring: None,
@@ -123,7 +120,6 @@ impl NicConfig {
         check(&written, &place)?;
         let plain = |list: Vec<Spanned<u32>>| list.into_iter().map(Spanned::into_inner).collect();
         let schedule = written.schedule.iter().map(|slot| place.slot(slot)).collect::<Result<_, _>>()?;
-        let (vlan, pcp) = (written.vlan.map(Spanned::into_inner), written.pcp.map(Spanned::into_inner));
         let priorities = written.priorities.map(|list| list.into_iter().map(Spanned::into_inner).collect());
         Ok(NicConfig {
             interface: written.interface.into_inner(),
@@ -134,9 +130,8 @@ impl NicConfig {
             participants: written.participants.map_or(PARTICIPANTS, Spanned::into_inner),
             without_ip: written.layer.is_some_and(|layer| layer.into_inner() == 2),
             ports: written.ports.into_iter().map(Spanned::into_inner).collect(),
-            // A tag has both; a priority alone belongs to no VLAN, a VLAN alone to the lowest priority.
-            vlan: vlan.or(pcp.map(|_| 0)),
-            pcp: pcp.or(vlan.map(|_| 0)),
+            // A tag has both; one of VLAN 0 alone has the lowest priority.
+            pcp: written.pcp.map(Spanned::into_inner).or(written.vlan.map(|_| 0)),
             priorities: priorities.unwrap_or_else(|| vec![PRIORITY]),
             ring: written.ring.map(Spanned::into_inner),
             schedule,
@@ -145,8 +140,7 @@ impl NicConfig {
 
     /// The bytes of the VLAN tag behind its EtherType, TCI.
     pub fn tag(&self) -> Option<u16> {
-        let pcp = u16::from(self.pcp.unwrap_or(0));
-        self.vlan.map(|vlan| pcp << 13 | vlan)
+        self.pcp.map(|pcp| u16::from(pcp) << 13)
     }
 }
 
@@ -168,8 +162,13 @@ fn check(written: &Written, place: &Place) -> Result<(), String> {
     range(of(&written.participants), "participants", 1, MAX_PARTICIPANTS.into(), "number of participants")?;
     range(of(&written.layer), "layer", 2, 3, "layer of Taut's")?;
     range(of(&written.ring), "ring", 1, 65_536, "number of frames")?;
-    let vlan = written.vlan.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
-    range(vlan, "vlan", 0, 4_094, "VLAN")?;
+    if let Some(vlan) = written.vlan.as_ref().filter(|vlan| *vlan.get_ref() > 0) {
+        let what = format!(
+            "vlan = {}, and frames that Taut builds are of no VLAN: leave it out and set pcp, which is a tag of VLAN 0",
+            vlan.get_ref()
+        );
+        return Err(place.wrong(vlan.span().start, &what));
+    }
     let pcp = written.pcp.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
     range(pcp, "pcp", 0, 7, "priority of a VLAN tag")?;
     for domain in written.domains.iter().flatten() {
@@ -237,14 +236,14 @@ mod tests {
     #[test]
     fn everything_that_a_file_may_say() {
         let text = "interface = \"eth0\"\nqueues = 4\ncritical_queues = [2, 3]\ncpus = [1]\ndomains = [0, 7]\n\
-                    participants = 2\nlayer = 2\nports = [9000]\nvlan = 5\npcp = 6\npriorities = [6, 7]\nring = 512\n\
+                    participants = 2\nlayer = 2\nports = [9000]\nvlan = 0\npcp = 6\npriorities = [6, 7]\nring = 512\n\
                     schedule = [\"critical 300us\", \"others 2ms\"]\n";
         let config = NicConfig::parse(text, "a.toml").unwrap();
         assert_eq!((config.queues, config.critical_queues.as_slice()), (Some(4), [2, 3].as_slice()));
-        assert_eq!((config.tag(), config.ring, config.without_ip), (Some(0xc005), Some(512), true));
+        assert_eq!((config.tag(), config.ring, config.without_ip), (Some(0xc000), Some(512), true));
         assert_eq!(config.schedule[1], Slot { critical: false, length_ns: 2_000_000 });
         let tag = |line: &str| NicConfig::parse(&format!("interface = \"a\"\n{line}"), "a").unwrap().tag();
-        assert_eq!([tag("pcp = 7"), tag("vlan = 7"), tag("")], [Some(0xe000), Some(7), None]);
+        assert_eq!([tag("pcp = 7"), tag("vlan = 0"), tag("")], [Some(0xe000), Some(0), None]);
     }
 
     /// The kernel is asked.
@@ -261,7 +260,11 @@ mod tests {
         let told =
             |lines: &str| NicConfig::parse(&format!("interface = \"eth0\"\n{lines}"), "a.toml").unwrap_err();
         for (lines, wanted) in [
-            ("vlan = 4095", "a.toml line 2: vlan = 4095 is no VLAN: use 0 to 4094"),
+            (
+                "pcp = 6\nvlan = 5",
+                "a.toml line 3: vlan = 5, and frames that Taut builds are of no VLAN: leave it out and set pcp, which is \
+                 a tag of VLAN 0",
+            ),
             ("\ndomains = [0, 233]", "a.toml line 3: domains = 233 is no domain: use 0 to 232"),
             ("layer = 4", "a.toml line 2: layer = 4 is no layer of Taut's: use 2 to 3"),
             ("ports = [0]", "a.toml line 2: ports = 0 is no UDP port: use 1 to 65535"),

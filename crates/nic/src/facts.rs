@@ -22,6 +22,8 @@ pub struct Facts {
     pub coalescing: Seen<Coalescing>,
     /// Which frames go to which queue.
     pub rules: Seen<Rules>,
+    /// The queue of each value of the hash, which spreads what no rule steers (RSS).
+    pub spread: Seen<Vec<u32>>,
     /// Its interrupts.
     pub interrupts: Vec<Interrupt>,
     /// For each transmit queue the processors that send by it; empty lists: the kernel chooses by a hash.
@@ -127,6 +129,11 @@ pub struct Qdiscs {
 }
 
 impl Facts {
+    /// How many receive queues it has, where it says so.
+    pub fn rx_queues(&self) -> Option<u32> {
+        self.channels.as_ref().ok().map(|channels| channels.combined + channels.rx)
+    }
+
     /// How many transmit queues it has.
     pub fn tx_queues(&self) -> u32 {
         match &self.channels {
@@ -134,6 +141,15 @@ impl Facts {
             Err(_) => self.xps.as_ref().map_or(1, |queues| u32::try_from(queues.len()).unwrap_or(1)),
         }
     }
+}
+
+/// Does the table give each of so many queues as much as any other?
+pub(crate) fn is_even(table: &[u32], queues: u32) -> bool {
+    let count = |queue| table.iter().filter(|entry| **entry == queue).count();
+    let counts: Vec<usize> = (0..queues).map(count).collect();
+    let all: usize = counts.iter().sum();
+    let (least, most) = (counts.iter().min(), counts.iter().max());
+    all == table.len() && least.zip(most).is_some_and(|(least, most)| most - least <= 1)
 }
 
 /// Numbers as the kernel lists them: `0-2,5`.

@@ -75,13 +75,17 @@ struct Wanted<'a> {
 pub fn plan(config: &NicConfig, facts: &Facts) -> Result<Plan, String> {
     let wanted = wanted(config, facts)?;
     let mut steps = vec![wanted.channels(), wanted.ring(), wanted.coalescing()];
-    steps.extend(wanted.steering()?);
+    let steering = wanted.steering()?;
+    let spread = wanted.spread(&steering);
+    steps.extend(steering);
+    steps.push(spread);
     steps.extend(wanted.qdiscs());
     if !config.cpus.is_empty() {
         steps.extend(wanted.xps());
         steps.extend(wanted.interrupts());
     }
     steps.extend(wanted.tag());
+    steps.push(wanted.settings());
     steps.push(wanted.time_stamps());
     let driver = if facts.driver.is_empty() { "no device" } else { &facts.driver };
     let critical = counted("queue", &wanted.critical);
@@ -230,16 +234,37 @@ impl Wanted<'_> {
 
     fn tag(&self) -> Option<Step> {
         let tag = self.config.tag()?;
-        let (vlan, pcp) = (tag & 0xfff, tag >> 13);
+        let pcp = tag >> 13;
         Some(Step {
             item: "VLAN tag".to_owned(),
             now: String::new(),
-            then: format!("TCI {tag:#06x}: VLAN {vlan}, PCP {pcp}, in frames that Taut builds itself"),
+            then: format!("TCI {tag:#06x}: VLAN 0, PCP {pcp}, in frames that Taut builds itself"),
             gains: "switches on the way serve them first".to_owned(),
             able: Able::Told,
             lost: "what leaves by a UDP socket has none, but for a VLAN interface with an egress-qos-map"
                 .to_owned(),
         })
+    }
+
+    /// What a participant's configuration has to say so that it uses all this.
+    fn settings(&self) -> Step {
+        let mut settings = vec![format!("xdp_interface = {:?}", self.facts.interface)];
+        if self.config.without_ip {
+            settings.push("xdp_layer = 2".to_owned());
+        }
+        settings.push(format!("xdp_queues = {:?}", self.critical));
+        settings.extend(self.config.pcp.map(|pcp| format!("xdp_pcp = {pcp}")));
+        if !self.config.cpus.is_empty() {
+            settings.push(format!("driver_cpus = {:?}", self.config.cpus));
+        }
+        Step {
+            item: "settings of Taut".to_owned(),
+            now: String::new(),
+            then: settings.join("; "),
+            gains: "a participant has the critical queue, past the kernel's stack".to_owned(),
+            able: Able::Told,
+            lost: String::new(),
+        }
     }
 
     fn time_stamps(&self) -> Step {

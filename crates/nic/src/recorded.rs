@@ -26,6 +26,11 @@ impl Recorded {
         Recorded { facts, refuses_after: None }
     }
 
+    /// The spread that a driver begins with: as the source of igb and igc has it, a row for each queue.
+    fn even(entries: usize, queues: u32) -> Vec<u32> {
+        (0..entries).map(|at| (at * queues as usize / entries.max(1)) as u32).collect()
+    }
+
     /// The disciplines as they are after this one was set.
     fn qdiscs(qdisc: &Qdisc) -> Qdiscs {
         if *qdisc == Qdisc::Default {
@@ -52,6 +57,10 @@ impl Machine for Recorded {
             Change::Channels { combined, rx, tx } => {
                 let channels = self.facts.channels.as_mut().map_err(|why| why.clone())?;
                 (channels.combined, channels.rx, channels.tx) = (*combined, *rx, *tx);
+                // A driver spreads anew over other queues.
+                if let Ok(table) = &mut self.facts.spread {
+                    *table = Recorded::even(table.len(), combined + rx);
+                }
             }
             Change::Ring(frames) => self.facts.ring.as_mut().map_err(|why| why.clone())?.rx = *frames,
             Change::Coalescing(coalescing) => self.facts.coalescing = Ok(*coalescing),
@@ -59,6 +68,11 @@ impl Machine for Recorded {
                 let rules = &mut self.facts.rules.as_mut().map_err(|why| why.clone())?.rules;
                 rules.retain(|other| other.location != *location);
                 rules.extend(rule.map(|(frames, queue)| Rule { location: *location, queue, frames }));
+            }
+            Change::Spread(wanted) => {
+                let queues = self.facts.rx_queues().unwrap_or(1);
+                let table = self.facts.spread.as_mut().map_err(|why| why.clone())?;
+                *table = if wanted.is_empty() { Recorded::even(table.len(), queues) } else { wanted.clone() };
             }
             Change::Qdisc(qdisc) => self.facts.qdiscs = Ok(Recorded::qdiscs(qdisc)),
             Change::Xps { queue, cpus } => {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use taut_nic::{Able, Change, Facts, Machine, NicConfig, Outcome, Record, Recorded, apply, plan, undo};
 
-const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\nvlan = 5\npcp = 6\n";
+const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
 
 fn facts(name: &str) -> Facts {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("facts").join(name);
@@ -103,6 +103,58 @@ fn one_queue() {
         let step = plan.steps.into_iter().find(|step| step.item == "qdisc").unwrap();
         assert_eq!((step.able, step.lost.as_str()), (Able::AsPlanned, lost));
     }
+}
+
+/// Others are kept out of the critical queues, unless nothing would come to these then.
+#[test]
+fn what_no_rule_steers() {
+    let nic = facts("i226.json");
+    let spread = |facts: &Facts, lines: &str| {
+        let plan = plan(&config(facts, lines), facts).unwrap();
+        plan.steps.into_iter().find(|step| step.item == "all others (RSS)").unwrap()
+    };
+    let Able::Change(Change::Spread(table)) = spread(&nic, "critical_queues = [1]\npcp = 6").able else {
+        panic!("it can be done");
+    };
+    assert_eq!((table.len(), &table[..4]), (128, &[0, 2, 3, 0][..]));
+    let so = Facts { spread: Ok(table), ..nic.clone() };
+    assert_eq!(spread(&so, "critical_queues = [1]\npcp = 6").able, Able::AsPlanned);
+    for (lines, wanted) in [
+        ("domains = [0]", "no rule brings anything to the critical queue, which would be left empty"),
+        ("critical_queues = [0, 1, 2, 3]\npcp = 6", "no queue is left for all others: ask for more queues"),
+    ] {
+        let step = spread(&nic, lines);
+        assert_eq!(step.able, Able::Cannot(wanted.to_owned()));
+        assert!(step.lost.starts_with("others come to the critical queue, too"), "{step:?}");
+    }
+}
+
+#[test]
+fn a_spread_that_somebody_has_made_comes_back() {
+    let mut bench = Bench::new("i210.json");
+    let theirs: Vec<u32> = (0..128).map(|at| if at < 90 { 0 } else { 3 }).collect();
+    bench.machine.facts.spread = Ok(theirs.clone());
+    bench.apply();
+    let ours = bench.machine.facts.spread.clone().unwrap();
+    assert!(ours.iter().all(|queue| *queue < 3) && ours.contains(&2), "{ours:?}");
+    bench.undo();
+    assert_eq!(bench.machine.facts.spread, Ok(theirs));
+}
+
+/// The kernel refuses fewer queues than a table names, so undo has it spread as before first.
+#[test]
+fn other_queues_are_spread_over_anew() {
+    let mut bench = Bench::new("i226.json");
+    bench.machine.change(&Change::Channels { combined: 2, rx: 0, tx: 0 }).unwrap();
+    bench.apply();
+    let seen: Vec<u32> = bench.machine.facts.spread.clone().unwrap();
+    assert!([0, 1, 2].iter().all(|queue| seen.contains(queue)) && !seen.contains(&3), "{seen:?}");
+    let at = |item: &str| bench.records.iter().position(|record| record.item == item).unwrap();
+    let record = &bench.records[at("all others (RSS)")];
+    assert_eq!(record.before, Change::Spread(Vec::new()));
+    assert!(at("channels") < at("all others (RSS)"));
+    bench.undo();
+    assert_eq!(bench.machine.facts.spread.as_ref().unwrap()[63..65], [0, 1]);
 }
 
 #[test]

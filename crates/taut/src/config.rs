@@ -81,8 +81,8 @@ pub struct Config {
     pub priority_dscp: Vec<(i32, u8)>,
     /// The network interface whose samples go past the kernel's stack by XDP, both ways; empty: none. Discovery,
     /// multicast and what it does not reach go by sockets, so that peers need not do the same. Needs CAP_NET_ADMIN,
-    /// CAP_NET_RAW and CAP_BPF (or root), or `taut netd`, which has them; what is refused is said when the participant
-    /// is made. A queue of the interface has one participant, and so has an interface without `taut netd`.
+    /// CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK (or root), or `taut netd`, which has them; what is refused is said when the
+    /// participant is made. A queue of the interface has one participant, and so has an interface without `taut netd`.
     pub xdp_interface: String,
     /// What is spoken on that interface: UDP over IP, with peers that may use sockets, or frames without IP, with peers
     /// that do the same.

@@ -89,6 +89,8 @@ pub enum Error {
     LockedMemory {
         /// As many bytes as they are.
         bytes: usize,
+        /// As many as a user without CAP_IPC_LOCK may lock, all processes together.
+        limit: u64,
     },
     /// The limit of file sizes, which counts memory that has a descriptor, does not take the memory of the frames.
     FileLimit {
@@ -175,11 +177,7 @@ impl fmt::Display for Error {
                     "the program is on {interface} and the socket is not: add it to the link of its own"
                 )
             }
-            Error::LockedMemory { bytes } => write!(
-                f,
-                "{bytes} B of frames are above the limit of locked memory: raise it (`ulimit -l`), or take \
-                 fewer chunks"
-            ),
+            Error::LockedMemory { bytes, limit } => locked_memory(f, *bytes, *limit),
             Error::FileLimit { bytes, limit } => file_limit(f, *bytes, *limit),
             Error::TooManyDestinations => f.write_str(
                 "the program has room for no more addresses and ports: remove some, or use fewer participants",
@@ -211,6 +209,15 @@ fn no_queue(f: &mut fmt::Formatter<'_>, interface: &str, queue: u32, queues: Opt
         None => f.write_str("a lower one")?,
     }
     write!(f, ", or let it have more (`ethtool -L {interface}`)")
+}
+
+fn locked_memory(f: &mut fmt::Formatter<'_>, bytes: usize, limit: u64) -> fmt::Result {
+    write!(
+        f,
+        "{bytes} B of frames are above the limit of locked memory, {limit} B for all of this user's: give the process \
+         CAP_IPC_LOCK (`setcap`), raise the limit (`ulimit -l unlimited`, LimitMEMLOCK=infinity for a service), or \
+         have `taut netd` hold them"
+    )
 }
 
 fn file_limit(f: &mut fmt::Formatter<'_>, bytes: usize, limit: u64) -> fmt::Result {

@@ -50,6 +50,7 @@ mod mapping;
 mod program;
 mod ring;
 mod socket;
+mod spread;
 mod umem;
 
 pub use error::Error;
@@ -62,4 +63,5 @@ pub use link::{AttachMode, Link};
 pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};
 pub use ring::{Consumer, Descriptor, Entry, Glance, Peeked, Producer, Reserved};
 pub use socket::{BindMode, Rings, Socket, Statistics};
+pub use spread::{set_spread, spread};
 pub use umem::{ChunkSize, FreeFrames, Umem};

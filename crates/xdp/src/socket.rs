@@ -15,6 +15,7 @@ use rustix::net::xdp::{
     XDP_UMEM_PGOFF_FILL_RING, XdpOptionsFlags, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send, socket_with, sockopt};
+use rustix::process::{Resource, getrlimit};
 
 use crate::error::SOCKET_CAPABILITY;
 use crate::{AttachMode, Consumer, Descriptor, Error, Interface, Link, Producer, Umem};
@@ -279,7 +280,10 @@ fn register(fd: &OwnedFd, umem: &Umem) -> Result<(), Error> {
         tx_metadata_len: 0,
     };
     sockopt::set_xdp_umem_reg(fd, registration).map_err(|errno| match errno {
-        Errno::NOBUFS => Error::LockedMemory { bytes: umem.len() },
+        Errno::NOBUFS => {
+            let limit = getrlimit(Resource::Memlock).current.unwrap_or(u64::MAX);
+            Error::LockedMemory { bytes: umem.len(), limit }
+        }
         _ => Error::refused("XDP_UMEM_REG", errno),
     })
 }

@@ -4,11 +4,13 @@ mod common;
 
 use std::ffi::{c_int, c_long};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use common::interface;
 use common::station::{RINGS, Station, link, umem};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use taut_testbed::{End, Pair, await_that, ip, with_pair};
 use taut_xdp::{
     AttachMode, BindMode, ChunkSize, Descriptor, Error, Handover, Interface, Link, MAX_DESTINATIONS, Mode,
@@ -246,20 +248,40 @@ fn become_nobody() {
     assert_eq!(result, 0);
 }
 
-/// Takes some capabilities from this thread, and from no other.
-fn give_up(capabilities: &[c_int]) {
+/// Numbers of linux/capability.h.
+const CAP_NET_ADMIN: c_int = 12;
+const CAP_NET_RAW: c_int = 13;
+const CAP_IPC_LOCK: c_int = 14;
+const CAP_BPF: c_int = 39;
+
+/// Runs it in a thread that has these capabilities only, and so much memory that it may lock.
+fn restricted<T: Send>(capabilities: &[c_int], lockable: u64, run: impl FnOnce() -> T + Send) -> T {
+    // The limit is the process's, so one at a time. Tests that have CAP_IPC_LOCK do not meet it.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (soft, hard) = getrlimit(Resource::RLIMIT_MEMLOCK).unwrap();
+    setrlimit(Resource::RLIMIT_MEMLOCK, lockable, hard.max(lockable)).unwrap();
+    let restricted = || {
+        keep(capabilities);
+        run()
+    };
+    let result = thread::scope(|scope| scope.spawn(restricted).join());
+    setrlimit(Resource::RLIMIT_MEMLOCK, soft, hard).unwrap();
+    result.unwrap()
+}
+
+/// Leaves this thread these capabilities, and other threads theirs.
+fn keep(capabilities: &[c_int]) {
     // Version 3, this thread; then effective, permitted and inheritable capabilities, low and high half.
-    let mut header = [0x2008_0522_u32, 0];
+    let header = [0x2008_0522_u32, 0];
     let mut sets = [0_u32; 6];
-    // SAFETY: a header and room for the sets of its version.
-    let result = unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()) };
-    assert_eq!(result, 0);
     for capability in capabilities {
-        let (set, bit) = (capability / 32 * 3, capability % 32);
-        sets[set as usize] &= !(1 << bit);
+        let (half, bit) = (capability / 32 * 3, capability % 32);
+        sets[half as usize] |= 1 << bit;
+        sets[half as usize + 1] |= 1 << bit;
     }
     // SAFETY: a header and the sets of its version.
-    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_ptr()) };
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) };
     assert_eq!(result, 0);
 }
 
@@ -280,35 +302,48 @@ fn no_privilege() {
     });
 }
 
+/// What a participant has for a queue at an MTU of 1,500: frames to receive, to send and to lend.
+const CHUNKS: u32 = 8_192 + 2 * 1_024 + 4_096;
+/// As many bytes.
+const FRAMES: usize = 28 << 20;
+/// What may be locked where nobody has said otherwise (MLOCK_LIMIT of Linux).
+const USUAL: u64 = 8 << 20;
+
+/// Opens a queue as a participant does.
+fn open_as_participant(interface: &Interface, mode: Mode, chunks: u32) -> Result<(Link, Socket), Error> {
+    let link = Link::attach(Program::load(mode, interface.mtu)?, interface, None)?;
+    let rings = Rings { tx: 1_024, completion: 1_024, ..Rings::default() };
+    let frames = Arc::new(Umem::create(chunks, ChunkSize::B2048)?);
+    let socket = Socket::open(&link, 0, frames, &rings, None)?;
+    Ok((link, socket))
+}
+
 /// The verifier allows less to who has neither CAP_PERFMON nor CAP_SYS_ADMIN, which nobody is asked for.
 #[test]
 fn the_capabilities_that_are_named_are_enough() {
-    const CAP_SYS_ADMIN: c_int = 21;
-    const CAP_PERFMON: c_int = 38;
     with_pair("the_capabilities_that_are_named_are_enough", ["", ""], |pair| {
         let interface = interface(pair, End::A);
-        give_up(&[CAP_SYS_ADMIN, CAP_PERFMON]);
         for mode in [Mode::L2, Mode::L3] {
-            let link = Link::attach(Program::load(mode, interface.mtu).unwrap(), &interface, None).unwrap();
-            Socket::open(&link, 0, umem(), &RINGS, None).unwrap();
+            let named = [CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_IPC_LOCK];
+            let opened =
+                restricted(&named, USUAL, || open_as_participant(&interface, mode, CHUNKS).map(drop));
+            assert_eq!(opened, Ok(()), "{mode:?}");
         }
     });
 }
 
+/// Without CAP_IPC_LOCK the limit of locked memory counts, and where nobody has raised it a queue takes more.
 #[test]
 fn the_limit_of_locked_memory() {
-    const CAP_IPC_LOCK: c_int = 14;
     with_pair("the_limit_of_locked_memory", ["", ""], |pair| {
-        let link = attach(pair, End::A, None).unwrap();
-        give_up(&[CAP_IPC_LOCK]);
-        let (soft, hard) =
-            nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK).unwrap();
-        // The other tests have the capability and do not meet the limit.
-        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK, 65_536, hard).unwrap();
-        let opened = Socket::open(&link, 0, umem(), &RINGS, None);
-        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK, soft, hard).unwrap();
-        assert_eq!(opened.err(), Some(Error::LockedMemory { bytes: 2_048 * 2_048 }));
-        drop(link);
-        pair.await_no_program(End::A);
+        let interface = interface(pair, End::A);
+        let open = |chunks: u32| {
+            let others = [CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF];
+            restricted(&others, USUAL, || open_as_participant(&interface, Mode::L3, chunks).map(drop))
+        };
+        let error = refused(pair, End::A, open(CHUNKS), "CAP_IPC_LOCK");
+        assert_eq!(error, Error::LockedMemory { bytes: FRAMES, limit: USUAL });
+        assert!(error.to_string().contains("`ulimit -l unlimited`"), "{error}");
+        assert_eq!(open((USUAL / 2_048) as u32), Ok(()), "what the limit holds");
     });
 }

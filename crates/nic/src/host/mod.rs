@@ -9,7 +9,7 @@ use std::io;
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
-use taut_xdp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};
+use taut_xdp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule, set_spread, spread};
 
 use crate::apply::Machine;
 use crate::change::Change;
@@ -113,6 +113,7 @@ impl Machine for Host {
             ring,
             coalescing,
             rules: self.rules(),
+            spread: spread(&self.interface).map_err(|error| ioctl_refused("ETHTOOL_GRXFHINDIR", &error)),
             interrupts: if ours.is_ok() { files::interrupts(&self.interface) } else { Vec::new() },
             xps: ours.and_then(|()| files::xps(&self.interface)),
             qdiscs: qdisc::qdiscs(self.index),
@@ -129,6 +130,8 @@ impl Machine for Host {
             Change::Ring(frames) => Ethtool::open(self.index)?.set_ring(*frames),
             Change::Coalescing(wanted) => Ethtool::open(self.index)?.set_coalescing(wanted),
             Change::Rule { location, rule } => self.set_rule(*location, *rule),
+            Change::Spread(table) => set_spread(&self.interface, table)
+                .map_err(|error| ioctl_refused("ETHTOOL_SRXFHINDIR", &error)),
             Change::Qdisc(wanted) => self.keeping_xps(|| qdisc::set(self.index, wanted)),
             Change::Xps { queue, cpus } => {
                 files::is_ours()?;

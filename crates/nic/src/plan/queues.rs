@@ -182,7 +182,7 @@ impl Wanted<'_> {
 }
 
 /// A step about a queue that is not there yet.
-fn after_channels(item: String, change: &Change, gains: &str) -> Step {
+pub(super) fn after_channels(item: String, change: &Change, gains: &str) -> Step {
     Step {
         item,
         now: String::new(),

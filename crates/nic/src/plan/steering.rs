@@ -3,9 +3,10 @@
 use taut_ethernet::ETHERTYPE;
 use taut_port_udp::PortMapping;
 
+use super::queues::after_channels;
 use super::{Able, Step, Wanted};
 use crate::change::Change;
-use crate::facts::{Frames, Rules};
+use crate::facts::{Frames, Rules, counted};
 
 /// Drivers whose rules see the Ethernet header only: addresses, EtherType, the priority of the VLAN tag.
 /// igb_ethtool.c and igc_ethtool.c of Linux refuse every flow type but ETHER_FLOW.
@@ -48,6 +49,34 @@ impl Wanted<'_> {
             steps.push(self.rule(frames, at, table, &mut taken));
         }
         Ok(steps)
+    }
+
+    /// The step that keeps what no rule steers out of the critical queues; `steering` are the steps to rules.
+    pub(super) fn spread(&self, steering: &[Step]) -> Step {
+        let item = "all others (RSS)";
+        let gains = "what no rule steers stays out of the critical queue";
+        let lost = "others come to the critical queue, too, and critical frames wait behind them";
+        let others: Vec<u32> = (0..self.queues).filter(|queue| !self.critical.contains(queue)).collect();
+        let then = if others.is_empty() { "other queues".to_owned() } else { counted("queue", &others) };
+        let cannot = |why: &str| Step::cannot(item, then.clone(), gains, why, lost);
+        let table = match &self.facts.spread {
+            Ok(table) => table,
+            Err(why) => return cannot(why),
+        };
+        if others.is_empty() {
+            return cannot("no queue is left for all others: ask for more queues");
+        }
+        let steers = |step: &Step| matches!(step.able, Able::Change(_) | Able::AsPlanned);
+        if !steering.iter().any(steers) {
+            return cannot("no rule brings anything to the critical queue, which would be left empty");
+        }
+        let wanted: Vec<u32> = others.iter().copied().cycle().take(table.len()).collect();
+        let change = Change::Spread(wanted);
+        if self.facts.rx_queues().is_some_and(|now| now != self.queues) {
+            return after_channels(item.to_owned(), &change, gains);
+        }
+        let now = change.inverse(self.facts).map(|now| now.shown()).unwrap_or_default();
+        Step::to(item, now, change, self.facts, gains)
     }
 
     /// The ports of samples of the domains, as a participant computes them, and those of the file.

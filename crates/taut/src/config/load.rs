@@ -96,7 +96,9 @@ fn words(value: &toml::Value) -> Option<Value> {
     };
     match value {
         toml::Value::Array(array) => {
-            array.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>().map(Value::List)
+            let list = array.iter().map(scalar).collect::<Option<_>>()?;
+            let texts = array.iter().all(toml::Value::is_str);
+            Some(if texts { Value::List(list) } else { Value::Numbers(list) })
         }
         other => scalar(other).map(Value::One),
     }
@@ -106,6 +108,8 @@ fn words(value: &toml::Value) -> Option<Value> {
 enum Value {
     One(String),
     List(Vec<String>),
+    /// Not all of them are texts.
+    Numbers(Vec<String>),
 }
 
 fn apply_environment(config: &mut Config, environment: &[(OsString, OsString)]) -> Result<()> {
@@ -129,12 +133,13 @@ fn apply_environment(config: &mut Config, environment: &[(OsString, OsString)]) 
 fn apply(config: &mut Config, setting: &Row, value: &Value) -> Option<()> {
     match (&setting.set, value) {
         (Set::One(set), Value::One(text)) => set(config, text),
-        (Set::One(_), Value::List(_)) => None,
-        (Set::List(set), Value::One(text)) => {
+        (Set::One(_), Value::List(_) | Value::Numbers(_)) | (Set::List(_), Value::Numbers(_)) => None,
+        (Set::List(set) | Set::Numbers(set), Value::One(text)) => {
             let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
             set(config, words.map(str::to_owned).collect())
         }
-        (Set::List(set), Value::List(list)) => set(config, list.clone()),
+        (Set::List(set) | Set::Numbers(set), Value::List(list))
+        | (Set::Numbers(set), Value::Numbers(list)) => set(config, list.clone()),
     }
 }
 
@@ -204,6 +209,14 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_numbers() {
+        let file = File::new("numbers", "xdp_queues = [2, 3]\ndriver_cpus = [\"1\", 4]\nlocal_groups = []\n");
+        let config = load(Some(&file.0), &environment(&[("TAUT_LOCAL_GROUPS", "5, 6")])).unwrap();
+        assert_eq!((config.xdp_queues, config.driver_cpus), (vec![2, 3], vec![1, 4]));
+        assert_eq!(config.local_groups, [5, 6]);
+    }
+
+    #[test]
     fn the_file_that_the_environment_names() {
         let file = File::new("named", "domain = 9\n");
         let pairs = [(OsString::from(CONFIG), file.0.clone().into_os_string())];
@@ -232,6 +245,8 @@ mod tests {
             "domain = [\"1\"]",
             "interface = 1979-05-27",
             "peer = [1]",
+            "driver_cpus = [-1]",
+            "driver_cpus = [true]",
             "multicast = 1",
         ] {
             let text = refusal("values", line, &[]);

@@ -27,6 +27,8 @@ pub(super) enum Set {
     One(fn(&mut Config, &str) -> Option<()>),
     /// A list: an array or a text with commas.
     List(fn(&mut Config, Vec<String>) -> Option<()>),
+    /// A list of numbers: an array of numbers or of texts, or a text with commas.
+    Numbers(fn(&mut Config, Vec<String>) -> Option<()>),
 }
 
 /// The highest domain whose ports are below 65,536 (RTPS 2.5 §9.6.2.3).
@@ -108,7 +110,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_interface",
         allowed: "the name of a network interface; empty for none",
-        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, or `taut netd`.",
+        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd`.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.xdp_interface);
             Some(())
@@ -132,7 +134,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "xdp_queues",
         allowed: "numbers of receive queues, as `0, 1`",
         meaning: "The queues of `xdp_interface` to use, 28 MiB each; none named: the first. What the network card puts into others comes by sockets.",
-        set: Set::List(|config, list| {
+        set: Set::Numbers(|config, list| {
             config.xdp_queues = numbers(&list)?;
             Some(())
         }),
@@ -263,7 +265,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "local_groups",
         allowed: "numbers of groups, as `20, 1000`",
         meaning: "Groups whose processes may share memory with this one, beside those of the same user. What they write is copied before it is looked at.",
-        set: Set::List(|config, list| {
+        set: Set::Numbers(|config, list| {
             config.local_groups = numbers(&list)?;
             Some(())
         }),
@@ -319,7 +321,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "driver_cpus",
         allowed: "numbers of processors, as `2, 3`",
         meaning: "The processors that the driver's thread runs on; none named: all that the process may use.",
-        set: Set::List(|config, list| {
+        set: Set::Numbers(|config, list| {
             config.driver_cpus = numbers(&list)?;
             Some(())
         }),

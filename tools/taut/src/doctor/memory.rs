@@ -33,23 +33,13 @@ pub fn check(system: &System, locks: Locks, prefault: usize) -> Vec<Finding> {
 
 fn locked(system: &System, asked: Locks) -> Finding {
     let name = "locked memory";
-    let limits = match system.text("/proc/self/limits") {
-        Ok(limits) => limits,
-        Err(unseen) => return Finding::not_looked(name, unseen),
+    let limit = match lockable(system) {
+        Ok(Some(limit)) => limit,
+        Ok(None) => return Finding::good(name, "unlimited for this user"),
+        Err(why) => return Finding::not_looked(name, why),
     };
-    let Some(limit) = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")) else {
-        return Finding::not_looked(name, "/proc/self/limits has no line of locked memory");
-    };
-    // Not a number: unlimited.
-    let limit: Option<u64> = limit.split_whitespace().next().and_then(|word| word.parse().ok());
-    let allowed = if has(system, CAP_IPC_LOCK) { None } else { limit };
-    let Some(limit) = allowed else { return Finding::good(name, "unlimited for this user") };
     let seen = format!("mlock: at most {}", bytes(limit));
-    let mend = Mend::by_hand(
-        "echo \"$USER - memlock unlimited\" | sudo tee /etc/security/limits.d/taut-mem.conf",
-        Lasts::FromNextLogin,
-        "sudo rm /etc/security/limits.d/taut-mem.conf",
-    );
+    let mend = memlock();
     if asked.process {
         let cost = "lock_process wants it unlimited: no participant can be made, or large samples go by UDP";
         return Finding::harmful(name, seen, cost).mend(mend);
@@ -66,6 +56,25 @@ fn locked(system: &System, asked: Locks) -> Finding {
         bytes(LOCKED)
     );
     Finding::harmful(name, seen, cost).mend(mend)
+}
+
+/// What a user without CAP_IPC_LOCK may lock, in bytes; `None` if there is no limit for this one.
+pub fn lockable(system: &System) -> Result<Option<u64>, String> {
+    let limits = system.text("/proc/self/limits").map_err(|unseen| unseen.to_string())?;
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
+    let limit = limit.ok_or("/proc/self/limits has no line of locked memory")?;
+    // Not a number: unlimited.
+    let limit = limit.split_whitespace().next().and_then(|word| word.parse().ok());
+    Ok(if has(system, CAP_IPC_LOCK) { None } else { limit })
+}
+
+/// Raises that limit.
+pub fn memlock() -> Mend {
+    Mend::by_hand(
+        "echo \"$USER - memlock unlimited\" | sudo tee /etc/security/limits.d/taut-mem.conf",
+        Lasts::FromNextLogin,
+        "sudo rm /etc/security/limits.d/taut-mem.conf",
+    )
 }
 
 /// Does this process have a capability?

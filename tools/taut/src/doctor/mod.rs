@@ -4,6 +4,7 @@
 //! Looks at files of the kernel, at the rules of the firewall, and tries what can be tried. Each check is a function
 //! of what was read. Changes nothing unless asked to; then values in /proc/sys and /sys only.
 
+mod bypass;
 mod finding;
 mod firewall;
 mod fix;
@@ -120,6 +121,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("power", power::check(system, &measure::waking())),
         ("interrupts", interrupts::check(system, &names, cpus)),
         ("groups", groups::check(system)),
+        ("bypass", bypass::check(system, bypass::Asked::by(config, system).as_ref())),
         ("memory", memory::check(system, locks, config.prefault)),
     ];
     let findings = families.into_iter().flat_map(|(family, findings)| {

@@ -58,6 +58,11 @@ impl System {
         move |error| Unseen { path: path.to_owned(), error }
     }
 
+    /// Is there something of that name?
+    pub fn exists(&self, path: &str) -> bool {
+        self.place(path).exists()
+    }
+
     /// What is in a file, without white space at its ends.
     pub fn text(&self, path: &str) -> Result<String, Unseen> {
         let text = std::fs::read_to_string(self.place(path)).map_err(Self::unseen(path))?;

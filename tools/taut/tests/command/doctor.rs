@@ -258,3 +258,29 @@ ls /run/taut",
     assert!(ended.stdout.ends_with("code 1\ndoctor.lock\n"), "{}", ended.stdout);
     assert!(ended.stderr.contains("values could not be changed"), "{}", ended.stderr);
 }
+
+/// What is told of memory for frames is what a participant meets: at the usual limit it is refused without CAP_IPC_LOCK.
+#[test]
+fn what_it_takes_to_go_past_the_kernel() {
+    for (more, state, told) in [
+        ("", "harmful", "29360128 B of frames are above the limit of locked memory"),
+        (",+ipc_lock", "good", "published 1 sample"),
+    ] {
+        let Some(ended) = in_namespace(&format!(
+            "restricted=\"prlimit --memlock=8388608:8388608 \
+             setpriv --inh-caps=-all --bounding-set=-all,+net_admin,+net_raw,+bpf{more}\"
+export TAUT_XDP_INTERFACE=dds0
+$restricted $taut --interface dds0 doctor --json || true
+$restricted $taut --interface dds0 pub string --topic t --count 1 --no-wait || true"
+        )) else {
+            return;
+        };
+        assert_eq!(finding(&ended.stdout, "privileges of XDP")["state"], "good");
+        let memory = finding(&ended.stdout, "memory of frames");
+        assert_eq!(memory["state"], state, "{memory}");
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        if state == "harmful" {
+            assert_eq!(memory["seen"], "mlock: at most 8 MiB, frames take 28 MiB");
+        }
+    }
+}

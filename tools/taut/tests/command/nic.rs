@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Ended, objects};
+use crate::common::{Ended, bare, objects, run};
 
 /// The pair, a /run and a /sys of this network, and a file; `$taut` is the command. `now` tells what the kernel says
 /// of nic0, of XPS whether the first processor sends by queue 1. Ends with the first line that fails.
@@ -93,12 +93,16 @@ cat undone",
             "receive ring",
             "coalescing",
             "UDP ports 7401, 7411, VLAN tag with PCP 6",
+            "all others (RSS)",
             "interrupts",
             "time stamps"
         ]
     );
     let refused = "because netlink ETHTOOL_MSG_COALESCE_GET: the driver has no such setting\n";
     assert!(parts[1].contains(refused), "{}", parts[1]);
+    let no_table = "because ioctl ETHTOOL_GRXFHINDIR: the driver has no such setting\n            lost    others come to \
+                    the critical queue, too, and critical frames wait behind them\n";
+    assert!(parts[1].contains(no_table), "{}", parts[1]);
     let undone: Vec<&str> = parts[2].lines().collect();
     assert!(undone[0].starts_with("XPS of queue 1: processor 0 -> any processor"), "{undone:?}");
     assert_eq!(undone[2], "qdisc: mq with a pfifo for each of 2 queues -> the kernel's own");
@@ -212,4 +216,24 @@ fn a_foreign_sys() {
         return;
     };
     assert!(ended.stdout.contains("because /sys is that of another network namespace"), "{}", ended.stdout);
+}
+
+/// The settings that the plan tells are taken by a participant, and mean what the file says.
+#[test]
+fn the_settings_that_go_with_a_plan() {
+    let directory = tempfile::tempdir().unwrap();
+    let facts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/nic/facts/i226.json");
+    let file = directory.path().join("nic.toml");
+    let wanted = "interface = \"enp2s0\"\ncritical_queues = [2, 3]\ncpus = [1, 3]\nlayer = 2\npcp = 6\n";
+    std::fs::write(&file, wanted).unwrap();
+    let mut command = bare(&format!("nic plan {} --json --facts {facts}", file.display()));
+    command.current_dir("/");
+    let steps = objects(&run(command).stdout);
+    let step = steps.iter().find(|step| step["step"]["item"] == "settings of Taut").unwrap();
+    let settings = directory.path().join("taut.toml");
+    std::fs::write(&settings, step["step"]["then"].as_str().unwrap().replace("; ", "\n")).unwrap();
+    let config = taut::Config::load_from(&settings).unwrap();
+    let cpus: Vec<_> = config.driver_cpus.iter().map(|cpu| u32::try_from(*cpu).unwrap()).collect();
+    assert_eq!((config.xdp_interface.as_str(), config.xdp_queues.as_slice()), ("enp2s0", &[2, 3][..]));
+    assert_eq!((config.xdp_layer, config.xdp_pcp, cpus), (taut::XdpLayer::Bare, Some(6), vec![1, 3]));
 }

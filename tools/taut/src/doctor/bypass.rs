@@ -1,0 +1,167 @@
+//! What it takes to go past the kernel's stack by XDP: privileges, and memory that may be locked.
+
+use taut::{Config, XdpLayer, XdpNetd};
+
+use super::finding::{Finding, Lasts, Mend};
+use super::memory::{has, lockable, memlock};
+use super::system::{System, bytes};
+
+/// Bits in a set of capabilities (linux/capability.h).
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_NET_RAW: u32 = 13;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_BPF: u32 = 39;
+
+/// Frames of a queue: 14,336 chunks. A test of the command holds it against what a participant asks for.
+const FRAMES: u64 = 28 << 20;
+/// The largest MTU whose frames fit chunks of 2,048 bytes; above it they have twice as many.
+const SMALL_MTU: u64 = 1_768;
+
+/// What the configuration asks for.
+pub struct Asked {
+    interface: String,
+    queues: u64,
+    netd: Option<String>,
+}
+
+impl Asked {
+    /// `None` if nothing goes past the kernel by XDP.
+    pub fn by(config: &Config, system: &System) -> Option<Asked> {
+        /// Where netd listens if nobody says otherwise.
+        const SOCKET: &str = taut_netd::SOCKET;
+        let netd = match &config.xdp_netd {
+            // netd opens for IP only.
+            _ if config.xdp_layer == XdpLayer::Bare => None,
+            XdpNetd::At(path) => Some(path.display().to_string()),
+            XdpNetd::Auto => system.exists(SOCKET).then(|| SOCKET.to_owned()),
+            XdpNetd::Never => None,
+        };
+        let queues = config.xdp_queues.len().max(1) as u64;
+        let asked = Asked { interface: config.xdp_interface.clone(), queues, netd };
+        (!config.xdp_interface.is_empty()).then_some(asked)
+    }
+}
+
+/// All checks of this module.
+pub fn check(system: &System, asked: Option<&Asked>) -> Vec<Finding> {
+    let Some(asked) = asked else { return Vec::new() };
+    vec![privileges(system, asked), memory(system, asked)]
+}
+
+fn privileges(system: &System, asked: &Asked) -> Finding {
+    let name = "privileges of XDP";
+    if let Some(netd) = &asked.netd {
+        return Finding::good(name, format!("those of `taut netd` at {netd}"));
+    }
+    let known = [
+        ("CAP_NET_ADMIN", has(system, CAP_NET_ADMIN)),
+        ("CAP_NET_RAW", has(system, CAP_NET_RAW)),
+        ("CAP_BPF", has(system, CAP_BPF) || has(system, CAP_SYS_ADMIN)),
+    ];
+    let missing: Vec<&str> = known.iter().filter(|(_, has)| !has).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Finding::good(name, "this user has CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF");
+    }
+    let seen = format!("this user has no {}", missing.join(", no "));
+    let cost = format!(
+        "XDP on {} is refused to a program that `setcap` has given none: no participant can be made",
+        asked.interface
+    );
+    let mend = Mend::by_hand(
+        "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock=ep PROGRAM   # or run `taut netd`",
+        Lasts::ForGood,
+        "setcap -r PROGRAM",
+    );
+    Finding::harmful(name, seen, cost).mend(mend)
+}
+
+fn memory(system: &System, asked: &Asked) -> Finding {
+    let name = "memory of frames";
+    if asked.netd.is_some() {
+        return Finding::good(name, "counted for `taut netd`");
+    }
+    let limit = match lockable(system) {
+        Ok(Some(limit)) => limit,
+        Ok(None) => return Finding::good(name, "unlimited for this user"),
+        Err(why) => return Finding::not_looked(name, why),
+    };
+    let mtu: u64 = system.number(&format!("/sys/class/net/{}/mtu", asked.interface)).unwrap_or(0);
+    let of_queue = if mtu > SMALL_MTU { 2 * FRAMES } else { FRAMES };
+    let needed = of_queue * asked.queues;
+    let seen = format!("mlock: at most {}, frames take {}", bytes(limit), bytes(needed));
+    if limit >= needed {
+        return Finding::good(name, seen);
+    }
+    let cost = format!(
+        "XDP on {} is refused to a program without CAP_IPC_LOCK: no participant can be made",
+        asked.interface
+    );
+    Finding::harmful(name, seen, cost).mend(memlock())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::super::system::tests::tree;
+    use super::*;
+
+    const NONE: &str = "0";
+    const THREE: &str = "8000003000";
+    const FOUR: &str = "8000007000";
+
+    /// What is found with this set of capabilities and this limit.
+    fn found(config: &Config, files: &[(&str, &str)], capabilities: &str, limit: &str) -> Vec<Finding> {
+        let status = format!("Name:\ttaut\nCapEff:\t{capabilities}\n");
+        let limits = format!("Max locked memory   {limit}   {limit}   bytes\n");
+        let own = [("/proc/self/status", status.as_str()), ("/proc/self/limits", limits.as_str())];
+        let (_directory, system) = tree(&[files, &own].concat());
+        check(&system, Asked::by(config, &system).as_ref())
+    }
+
+    fn config() -> Config {
+        Config { xdp_interface: "eth0".to_owned(), ..Config::default() }
+    }
+
+    fn states(found: &[Finding]) -> Vec<State> {
+        found.iter().map(|finding| finding.state).collect()
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_not_looked_at() {
+        assert!(found(&Config::default(), &[], NONE, "65536").is_empty());
+    }
+
+    #[test]
+    fn who_has_what_it_takes() {
+        let of = |capabilities, limit| states(&found(&config(), &[], capabilities, limit));
+        assert_eq!(of(FOUR, "8388608"), [State::Good, State::Good]);
+        assert_eq!(of(THREE, "8388608"), [State::Good, State::Harmful]);
+        assert_eq!(of(THREE, "29360128"), [State::Good, State::Good]);
+        assert_eq!(of(NONE, "unlimited"), [State::Harmful, State::Good]);
+        let found = found(&config(), &[], "2000", "8388608");
+        assert_eq!(found[0].seen, "this user has no CAP_NET_ADMIN, no CAP_BPF");
+        assert_eq!(found[1].seen, "mlock: at most 8 MiB, frames take 28 MiB");
+    }
+
+    #[test]
+    fn queues_and_larger_frames_take_more() {
+        let config = Config { xdp_queues: vec![2, 3], ..config() };
+        let found = found(&config, &[("/sys/class/net/eth0/mtu", "3000")], THREE, "8388608");
+        assert_eq!(found[1].seen, "mlock: at most 8 MiB, frames take 112 MiB");
+    }
+
+    #[test]
+    fn netd_has_it_for_participants_over_ip() {
+        let listens = [("/run/taut/netd.sock", "")];
+        assert_eq!(states(&found(&config(), &listens, NONE, "65536")), [State::Good, State::Good]);
+        for without in [
+            Config { xdp_layer: XdpLayer::Bare, ..config() },
+            Config { xdp_netd: XdpNetd::Never, ..config() },
+        ] {
+            let found = found(&without, &listens, NONE, "65536");
+            assert_eq!(states(&found), [State::Harmful, State::Harmful]);
+        }
+        let elsewhere = Config { xdp_netd: XdpNetd::At("/tmp/netd".into()), ..config() };
+        assert_eq!(states(&found(&elsewhere, &[], NONE, "65536")), [State::Good, State::Good]);
+    }
+}
