@@ -76,6 +76,8 @@ pub(crate) struct Queue {
     idle: Vec<u32>,
     /// Were frames put that the kernel was not woken for?
     waits: bool,
+    /// Calls that woke the kernel.
+    kicks: u64,
 }
 
 impl Queue {
@@ -117,7 +119,7 @@ impl Queue {
         let chunks = Arc::new(chunks);
         // SAFETY: it is the only one, and this queue writes around payloads by it alone.
         let outbound = unsafe { Outbound::new(Arc::clone(&chunks)) };
-        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, waits: false };
+        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, waits: false, kicks: 0 };
         queue.refill();
         queue
     }
@@ -186,13 +188,14 @@ impl Queue {
         Some(Descriptor { address, len: written?, options: 0 })
     }
 
-    /// Has the kernel send what was put, and takes back what it has sent. Returns whether it had to be told.
-    pub(crate) fn flush(&mut self) -> Result<bool, Error> {
-        if !self.waits {
-            return Ok(false);
-        }
-        self.kick()?;
-        Ok(true)
+    /// Has the kernel send what was put, and takes back what it has sent.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        if self.waits { self.kick() } else { Ok(()) }
+    }
+
+    /// How often the kernel was woken: each is a system call.
+    pub(crate) fn kicks(&self) -> u64 {
+        self.kicks
     }
 
     fn kick(&mut self) -> Result<(), Error> {
@@ -200,6 +203,7 @@ impl Queue {
         let bound = self.bound();
         let mut woken = 0;
         while is_to_be_woken(bound, self.socket.tx.needs_wakeup(), self.socket.tx.pending(), woken) {
+            self.kicks += 1;
             self.socket.kick()?;
             woken += 1;
             self.reclaim();
@@ -268,6 +272,7 @@ impl Queue {
         }
         fill.submit();
         if self.socket.fill.needs_wakeup() {
+            self.kicks += 1;
             // It is looked for what has come all the same, so the answer is of no use here.
             let _ = self.socket.wait(std::time::Duration::ZERO);
         }

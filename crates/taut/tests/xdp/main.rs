@@ -2,6 +2,7 @@
 //!
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
+mod calls;
 mod inline;
 mod ipv6;
 mod killed;
