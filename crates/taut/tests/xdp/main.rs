@@ -6,6 +6,7 @@ mod calls;
 mod inline;
 mod ipv6;
 mod killed;
+mod probed;
 mod queues;
 
 use std::fs::File;
