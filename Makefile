@@ -41,9 +41,11 @@ test-bypass: ## All tests of what goes past the kernel, as root
 	@scripts/testbed.sh check
 	@CI=true scripts/test.sh bypass dpdk release testbed interop-build interop-xdp interop-dpdk
 
-perf-bypass: ## Past the kernel beside through it, with the peers that are built: some ten minutes
+perf-bypass: ## Past the kernel beside through it, with Cyclone DDS and Fast DDS: some ten minutes
 	@scripts/check-rust.sh
+	@scripts/setup.sh test
 	@scripts/testbed.sh check
+	@peers/build.sh --installed cyclonedds fastdds
 	cargo build --release --package taut-cli
 	cargo build --release --package taut-perf-peer-taut --package taut-perf-peer-floor \
 		$$(pkg-config --exists libdpdk && echo --features dpdk)

@@ -18,23 +18,37 @@ from pathlib import Path
 from runner import cells, dissect, netns, play, report
 
 JSON = cells.BUILD / "matrix.json"
-# Where the peers meet instead of one loopback, by the option that says so.
-PLACES = {"xdp": netns.PastKernel, "dpdk": netns.Dpdk, "ipv6": netns.IPv6}
+# Where the peers meet, by the options that say so, and which cells make sense there.
+PLACES = {
+    (): (netns.Loopback, ()),
+    ("xdp",): (netns.PastKernel, (cells.is_past_kernel,)),
+    ("ipv6",): (netns.IPv6, (cells.is_ipv6,)),
+    ("xdp", "ipv6"): (netns.PastKernelIPv6, (cells.is_past_kernel, cells.is_ipv6)),
+    ("dpdk",): (netns.Dpdk, (cells.is_past_kernel,)),
+}
 
 
 def parse(argv):
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--self-test", action="store_true", help="the other vendors with each other, without Taut")
+    parser.add_argument("--ipv6", action="store_true", help="by a cable without addresses of IPv4; not with --dpdk")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
-    where.add_argument("--ipv6", action="store_true", help="by a cable without addresses of IPv4")
     where.add_argument("--dpdk", action="store_true", help="Taut by DPDK, with an address of its own, at its end of a cable")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
     parser.add_argument("--jobs", type=int, default=4, help="cells at a time (default 4)")
     parser.add_argument("--keep-captures", action="store_true", help="keep build/captures also when all went well")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.dpdk and options.ipv6:
+        parser.error("--dpdk and --ipv6: a device of DPDK has addresses of IPv4 only")
+    return options
+
+
+def place_of(options):
+    """Where the peers meet, and which cells that takes."""
+    return PLACES[tuple(option for option in ("xdp", "dpdk", "ipv6") if getattr(options, option))]
 
 
 def missing(tasks):
@@ -114,7 +128,7 @@ def run_matrix(options, tasks, excused):
     for directory in (captures, scratch):
         directory.mkdir(parents=True, exist_ok=True)
     netns.remove_stale()
-    make = next((place for option, place in PLACES.items() if getattr(options, option)), netns.Loopback)
+    make, _ = place_of(options)
     places, running, stopped = [], [], threading.Event()
     try:
         for number in range(min(options.jobs, len(tasks))):
@@ -152,8 +166,8 @@ def run_matrix(options, tasks, excused):
 def main():
     """Checks that it can run at all, then runs."""
     options = parse(sys.argv[1:])
-    where = cells.is_past_kernel if options.xdp or options.dpdk else cells.is_ipv6 if options.ipv6 else lambda _: True
-    tasks, excused = cells.tasks(options.self_test, where, options.only)
+    _, takes = place_of(options)
+    tasks, excused = cells.tasks(options.self_test, lambda task: all(take(task) for take in takes), options.only)
     if options.list:
         print("\n".join(t.ident for t in tasks))
         return 0

@@ -34,11 +34,11 @@ interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
 interop-ipv6  | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --ipv6
 testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
-interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp
+interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp && python3 interop/run.py --xdp --ipv6
 interop-dpdk  | root,pkgs | 1500 | interop/run.py     | cargo build --quiet --release --package taut-interop-peer --features dpdk && python3 interop/run.py --dpdk --jobs 1 --only '*-keyed-volatile-*'
 STEPS
     # Part of `tests`, for who wants no other.
-    [ "${1:-}" != all ] || echo 'bypass | root | 600 | | cargo test --quiet -p taut-netlink -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd'
+    [ "${1:-}" != all ] || echo 'bypass | root | 900 | | cargo test --quiet -p taut-netlink -p taut-ethernet -p taut-xdp -p taut-port-xdp -p taut-nic -p taut-netd && cargo test --quiet -p taut --test xdp --test netd && cargo test --quiet -p taut-cli --test command nic:: && cargo test --quiet -p taut-perf-peer-floor --test xdp'
 }
 
 # Prints why a step cannot run here; nothing if it can.

@@ -272,3 +272,9 @@ class IPv6(Cable):
         # The address of the link is there at once, too.
         run(*end.enter("sysctl", "-q", "-w", f"net.ipv6.conf.mx{number}.accept_dad=0"))
         end.ip("link", "set", f"mx{number}", "up")
+
+
+class PastKernelIPv6(IPv6):
+    """The same, and Taut sends and receives past the kernel."""
+
+    taut = PastKernel.taut

@@ -34,6 +34,9 @@ const MOST_SPARE: u32 = 1 << 22;
 /// So long may a name with its arguments be: a path, and a few numbers.
 const MOST_DEVICE: usize = 1_024;
 
+/// The driver over AF_XDP. It tells the kernel that frames are the elements of a pool, one behind the other, and the bytes
+/// of ours are outside of theirs.
+const AF_XDP: &str = "net_af_xdp";
 /// The driver of memory that two processes share.
 const MEMIF: &str = "net_memif";
 /// How long a client of memif waits to be greeted, which takes the server's thread a millisecond or two. Less and it
@@ -185,6 +188,13 @@ impl Device {
                 "the name of a device of DPDK has 1 to {} bytes, and at most {MOST_DEVICE} with its arguments: \
                  change `{device:.80}`",
                 NAME - 1
+            );
+            return Err(Error::BadParameter(text));
+        }
+        if name.starts_with(AF_XDP) {
+            let text = format!(
+                "{name} cannot be used: this driver moves frames that lie in DPDK's own memory, and these lie where \
+                 samples are lent from: use AF_XDP without DPDK (`xdp_interface`), or `net_af_packet`"
             );
             return Err(Error::BadParameter(text));
         }

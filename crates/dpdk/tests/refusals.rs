@@ -40,6 +40,12 @@ fn what_no_name_can_be() {
 }
 
 #[test]
+fn a_driver_that_wants_frames_in_other_memory() {
+    let error = refused(open("net_af_xdp1,iface=lo"), "use AF_XDP without DPDK (`xdp_interface`)");
+    assert!(matches!(error, Error::BadParameter(_)), "{error:?}");
+}
+
+#[test]
 fn arguments_that_the_driver_does_not_take() {
     let directory = TempDir::new().unwrap();
     let good = memif(2, "server", &directory.path().join("socket"));

@@ -35,7 +35,7 @@ pub struct Stats {
     pub datagrams_out: u64,
     /// Bytes of their payloads.
     pub bytes_out: u64,
-    /// Times that the kernel was woken to send.
+    /// System calls that woke the kernel: to send, and to receive into frames that it had run out of.
     pub kicks: u64,
     /// Datagrams left to the kernel: no way was known, or they were too long for a frame.
     pub left_to_kernel: u64,

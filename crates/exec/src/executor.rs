@@ -96,6 +96,9 @@ pub struct Stats {
     pub port: taut_port_udp::Stats,
     /// Those of frames, by AF_XDP or by DPDK, if anything goes past the kernel's stack.
     pub frames: Option<taut_ethernet::Stats>,
+    /// How AF_XDP uses its interface, as it was found when the participant was made: in the driver or behind it, with
+    /// copies or without. `None` without AF_XDP, and once the `taut netd` that had opened the interface has ended.
+    pub xdp: Option<taut_port_xdp::Probed>,
     /// Datagrams whose handling panicked: 0, or there is a defect to report.
     pub panics: u64,
     /// What was refused, by reason.
@@ -329,9 +332,10 @@ impl Inner {
             ("local_doubts", self.neighbours.doubts.load(Ordering::Relaxed)),
             ("broken_lanes", self.doors.broken_lanes()),
         ];
-        let (mut refused, port, frames, panics) = self.peek(|core| {
+        let (mut refused, port, frames, xdp, panics) = self.peek(|core| {
             let Core { participant, port, panics, .. } = core;
-            (participant.core().counters().refused(), port.udp.stats(), port.frame_stats(), *panics)
+            let refused = participant.core().counters().refused();
+            (refused, port.udp.stats(), port.frame_stats(), port.xdp_probed(), *panics)
         });
         refused.extend(local.into_iter().filter(|(_, count)| *count > 0));
         Stats {
@@ -341,6 +345,7 @@ impl Inner {
             kicks: self.kicks.load(Ordering::Relaxed),
             port,
             frames,
+            xdp,
             panics,
             refused,
         }

@@ -21,7 +21,7 @@ use taut_port_dpdk::{DpdkConfig, DpdkPort, Incoming};
 #[cfg(feature = "dpdk")]
 use taut_port_udp::Ipv6;
 use taut_port_udp::{Multicast, UdpConfig, UdpPort};
-use taut_port_xdp::{Glance, XdpPort};
+use taut_port_xdp::{AttachMode, Glance, Probed, XdpPort};
 
 use crate::config::{DpdkChoice, FramesChoice, XdpChoice, XdpLayer};
 
@@ -215,6 +215,11 @@ impl Frames {
         }
     }
 
+    /// How AF_XDP uses the interface.
+    pub fn probed(&self) -> Option<Probed> {
+        self.xdp().and_then(XdpPort::probed)
+    }
+
     fn xdp(&self) -> Option<&XdpPort> {
         match self {
             Frames::Xdp(xdp) => Some(xdp),
@@ -231,7 +236,15 @@ fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Fra
         XdpLayer::Bare => Reached::Bare(bare_ends(udp, config)),
     };
     let xdp = XdpPort::open(&choice.port, reached, &sockets)?;
-    log::info!("XDP on {}", xdp.describe());
+    let is_slower = choice.port.attach.is_none()
+        && xdp.probed().is_some_and(|probed| probed.attached == AttachMode::Generic);
+    if is_slower {
+        let text =
+            "frames take longer behind the driver, and xdp_mode = \"generic\" takes that without a warning";
+        log::warn!("XDP on {}: {text}", xdp.describe());
+    } else {
+        log::info!("XDP on {}", xdp.describe());
+    }
     Ok(Frames::Xdp(Box::new(xdp)))
 }
 

@@ -125,6 +125,11 @@ impl Ports {
         self.frames.as_ref().map(Frames::stats)
     }
 
+    /// How AF_XDP uses its interface, if it does.
+    pub fn xdp_probed(&self) -> Option<taut_port_xdp::Probed> {
+        self.frames.as_ref().and_then(Frames::probed)
+    }
+
     /// When to call [`Ports::on_timeout`].
     #[inline]
     pub fn next_timeout(&self, now: Time) -> Time {

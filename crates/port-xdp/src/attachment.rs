@@ -83,14 +83,15 @@ impl Attachment {
         !matches!(self, Attachment::Gone(_))
     }
 
-    /// Where the program runs, for people, and why it is not in the driver.
-    pub(crate) fn describe(&self) -> (&'static str, Option<String>) {
-        let (attached, why) = match self {
-            Attachment::Own { link, .. } => (link.attached(), link.why_not_native().map(ToString::to_string)),
-            Attachment::Netd(client) => (client.attached(), client.why_not_native()),
-            Attachment::Gone(_) => return ("netd has ended", None),
-        };
-        (if attached == AttachMode::Native { "native" } else { "generic" }, why)
+    /// Where the program runs, and why it is not in the driver if that was tried; `None` if it runs no more.
+    pub(crate) fn attached(&self) -> Option<(AttachMode, Option<String>)> {
+        match self {
+            Attachment::Own { link, .. } => {
+                Some((link.attached(), link.why_not_native().map(ToString::to_string)))
+            }
+            Attachment::Netd(client) => Some((client.attached(), client.why_not_native())),
+            Attachment::Gone(_) => None,
+        }
     }
 
     /// Receives at the new ends from now on, and at none of the old ones besides. Returns how many changes failed.

@@ -22,5 +22,5 @@ mod port;
 mod queue;
 
 pub use netd::Netd;
-pub use port::{XdpConfig, XdpPort};
+pub use port::{Probed, XdpConfig, XdpPort};
 pub use taut_xdp::{AttachMode, BindMode, Glance};

@@ -35,6 +35,17 @@ pub struct XdpConfig {
     pub netd: Netd,
 }
 
+/// How an interface is used, where there was a choice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Probed {
+    /// Where the kernel runs the program.
+    pub attached: AttachMode,
+    /// Why that is not in the driver; `None` if it is, or nobody has tried.
+    pub why_not_native: Option<String>,
+    /// How frames are moved; without copies if that is so in each of the queues.
+    pub bound: BindMode,
+}
+
 /// Frames to and from the hosts of one interface. Dropping it gives the interface back to the kernel.
 pub struct XdpPort {
     // Ends first: frames go to the kernel again before their sockets are gone.
@@ -86,14 +97,22 @@ impl XdpPort {
         &mut self.carrier
     }
 
-    /// What was probed, for people: `eth0 queue 0, native, zero-copy`.
+    /// What was probed; `None` once the netd that had opened the interface has ended.
+    pub fn probed(&self) -> Option<Probed> {
+        let (attached, why_not_native) = self.attachment.attached()?;
+        let copies = self.queues.iter().any(|queue| queue.bound() == BindMode::Copy);
+        let bound = if copies { BindMode::Copy } else { BindMode::ZeroCopy };
+        Some(Probed { attached, why_not_native, bound })
+    }
+
+    /// The same for people: `eth0 queue 0, native, zero-copy`.
     pub fn describe(&self) -> String {
         let numbers: Vec<String> = self.queues.iter().map(|queue| queue.number().to_string()).collect();
-        let (attached, why) = self.attachment.describe();
-        let copies = self.queues.iter().any(|queue| queue.bound() == BindMode::Copy);
-        let bound = if copies { "copied by the kernel" } else { "zero-copy" };
         let name = &self.attachment.interface().name;
-        let why = why.map(|why| format!(" (not native: {why})")).unwrap_or_default();
+        let Some(probed) = self.probed() else { return format!("{name}: netd has ended") };
+        let attached = if probed.attached == AttachMode::Native { "native" } else { "generic" };
+        let bound = if probed.bound == BindMode::Copy { "copied by the kernel" } else { "zero-copy" };
+        let why = probed.why_not_native.map(|why| format!(" (not native: {why})")).unwrap_or_default();
         let layer = if self.carrier.layer().bare_ends().is_some() { ", without IP" } else { "" };
         format!("{name} queue {}, {attached}, {bound}{layer}{why}", numbers.join(" and "))
     }
@@ -158,9 +177,8 @@ impl XdpPort {
     /// or one where it wants to be woken.
     pub fn flush(&mut self) {
         let Some(queue) = self.queues.first_mut() else { return };
-        match queue.flush() {
-            Ok(kicked) => self.carrier.stats.kicks += u64::from(kicked),
-            Err(_) => self.carrier.stats.errors += 1,
+        if queue.flush().is_err() {
+            self.carrier.stats.errors += 1;
         }
     }
 
@@ -184,6 +202,7 @@ impl XdpPort {
         let chunks = || self.queues.iter().map(Queue::chunks);
         let copied: u64 = chunks().map(|chunks| chunks.copied()).sum();
         Stats {
+            kicks: self.queues.iter().map(Queue::kicks).sum(),
             receive_overflow: dropped.sum(),
             frames_free: chunks().map(|chunks| chunks.free() as u64).sum(),
             copied_out: self.carrier.stats.copied_out + copied,

@@ -21,9 +21,22 @@ use crate::netd::Granted;
 /// costs memory, fewer make more calls of a burst.
 const TX: u32 = 1_024;
 
-/// How often the kernel is woken in a row: it takes 32 frames with each call where it copies. What it does not take
-/// then it is woken for with the next frames. Higher holds up what else there is to do.
+/// How often the kernel is woken in a row where it copies: it takes 32 frames with each call. What it does not take then
+/// it is woken for with the next frames. Higher holds up what else there is to do, lower leaves frames of a burst waiting.
 const KICKS: u32 = 2 * TX / 32;
+
+/// Is the kernel to be woken to send, after it was so many times in a row?
+///
+/// Where it copies it sends within the call, some frames with each, and always wants to be woken. Where the driver reads
+/// the frames the call only has it begin, and another processor may go on: it tells by itself when it has come to an
+/// end and wants the next call, which then is that of the next frames. More calls in a row would find it at work.
+fn is_to_be_woken(bound: BindMode, needs_wakeup: bool, pending: u32, woken: u32) -> bool {
+    let at_most = match bound {
+        BindMode::ZeroCopy => 1,
+        BindMode::Copy => KICKS,
+    };
+    needs_wakeup && pending > 0 && woken < at_most
+}
 
 /// How a queue is laid out in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +76,8 @@ pub(crate) struct Queue {
     idle: Vec<u32>,
     /// Were frames put that the kernel was not woken for?
     waits: bool,
+    /// Calls that woke the kernel.
+    kicks: u64,
 }
 
 impl Queue {
@@ -104,7 +119,7 @@ impl Queue {
         let chunks = Arc::new(chunks);
         // SAFETY: it is the only one, and this queue writes around payloads by it alone.
         let outbound = unsafe { Outbound::new(Arc::clone(&chunks)) };
-        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, waits: false };
+        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, waits: false, kicks: 0 };
         queue.refill();
         queue
     }
@@ -173,30 +188,28 @@ impl Queue {
         Some(Descriptor { address, len: written?, options: 0 })
     }
 
-    /// Has the kernel send what was put, and takes back what it has sent. Returns whether it had to be told.
-    pub(crate) fn flush(&mut self) -> Result<bool, Error> {
-        if !self.waits {
-            return Ok(false);
-        }
-        self.kick()?;
-        Ok(true)
+    /// Has the kernel send what was put, and takes back what it has sent.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        if self.waits { self.kick() } else { Ok(()) }
+    }
+
+    /// How often the kernel was woken: each is a system call.
+    pub(crate) fn kicks(&self) -> u64 {
+        self.kicks
     }
 
     fn kick(&mut self) -> Result<(), Error> {
         self.reclaim();
-        if self.socket.tx.needs_wakeup() {
-            let mut taken = false;
-            for _ in 0..KICKS {
-                taken = self.socket.kick()?;
-                self.reclaim();
-                if taken {
-                    break;
-                }
-            }
-            self.waits = !taken;
-        } else {
-            self.waits = false;
+        let bound = self.bound();
+        let mut woken = 0;
+        while is_to_be_woken(bound, self.socket.tx.needs_wakeup(), self.socket.tx.pending(), woken) {
+            self.kicks += 1;
+            self.socket.kick()?;
+            woken += 1;
+            self.reclaim();
         }
+        // A driver at work takes them without a call; should it have come to its end just before, the next flush sees.
+        self.waits = self.socket.tx.pending() > 0;
         Ok(())
     }
 
@@ -259,6 +272,7 @@ impl Queue {
         }
         fill.submit();
         if self.socket.fill.needs_wakeup() {
+            self.kicks += 1;
             // It is looked for what has come all the same, so the answer is of no use here.
             let _ = self.socket.wait(std::time::Duration::ZERO);
         }
@@ -267,5 +281,43 @@ impl Queue {
     /// Looks whether something has come, from wherever: see [`taut_xdp::Glance`].
     pub(crate) fn glance(&self) -> taut_xdp::Glance {
         self.socket.rx.glance()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many calls are made for frames of which each call takes so many, if the kernel always wants to be woken.
+    fn calls(bound: BindMode, frames: u32, taken: u32) -> u32 {
+        let (mut pending, mut woken) = (frames, 0);
+        while is_to_be_woken(bound, true, pending, woken) {
+            pending = pending.saturating_sub(taken);
+            woken += 1;
+        }
+        woken
+    }
+
+    #[test]
+    fn a_kernel_that_copies_is_woken_until_it_has_taken_all() {
+        for (frames, wanted) in [(0, 0), (1, 1), (32, 1), (33, 2), (TX, TX / 32)] {
+            assert_eq!(calls(BindMode::Copy, frames, 32), wanted, "{frames} frames");
+        }
+        assert_eq!(calls(BindMode::Copy, 1, 0), KICKS, "nothing is taken: the queue of the device is full");
+    }
+
+    #[test]
+    fn a_driver_that_does_not_copy_is_woken_once() {
+        for taken in [0, 32, TX] {
+            assert_eq!(calls(BindMode::ZeroCopy, TX, taken), 1, "it takes {taken} before the call returns");
+        }
+        assert_eq!(calls(BindMode::ZeroCopy, 0, 0), 0, "there is nothing to send");
+    }
+
+    #[test]
+    fn who_does_not_ask_is_not_woken() {
+        for bound in [BindMode::ZeroCopy, BindMode::Copy] {
+            assert!(!is_to_be_woken(bound, false, 1, 0), "{bound:?}");
+        }
     }
 }

@@ -79,7 +79,9 @@ pub use taut_exec::{
     RecordedStep, SamplePath, SlowReader, Spread, Stats, wall_clock_now,
 };
 pub use taut_port_udp::Interface;
-pub use taut_port_xdp::Netd as XdpNetd;
+pub use taut_port_xdp::{
+    AttachMode as XdpAttachMode, BindMode as XdpBindMode, Netd as XdpNetd, Probed as XdpProbed,
+};
 pub use taut_qos as qos;
 pub use taut_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, DomainParticipantQos, DurabilityKind, History,

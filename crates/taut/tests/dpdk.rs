@@ -7,8 +7,8 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use taut::{Config, DataReader, DdsType, DomainParticipant, Driver, Qos};
-use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, with_pair};
+use taut::{Config, DataReader, DdsType, DomainParticipant, Driver, Qos, XdpLayer, XdpMode};
+use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, with_losses, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -18,7 +18,7 @@ struct Blob {
 }
 
 /// From nothing to what takes tens of thousands of frames, and around the length of one frame.
-const SIZES: [usize; 8] = [0, 1, 100, 1_380, 1_400, 1_420, 70_000, 4 << 20];
+const SIZES: [usize; 9] = [0, 1, 100, 1_380, 1_400, 1_420, 70_000, 4 << 20, 64 << 20];
 const SMALL: usize = 5_000;
 
 /// How the child below is told where the other end is, and what its address is.
@@ -176,7 +176,7 @@ fn send(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
     let reader = to.topic::<Blob>(topic).unwrap().reader(qos()).unwrap();
     writer.wait_matched(LIMIT).unwrap();
     reader.wait_matched(LIMIT).unwrap();
-    let blobs = [1, 1_024, 65_536, 1 << 20].into_iter().enumerate();
+    let blobs = [1, 1_024, 9_000, 65_536, 1 << 20].into_iter().enumerate();
     let sent: Vec<Blob> =
         blobs.map(|(number, len)| Blob { number: number as u32, bytes: vec![number as u8; len] }).collect();
     sent.iter().for_each(|blob| writer.write(blob).unwrap());
@@ -231,5 +231,59 @@ fn peers_on_the_same_host_are_met_by_sockets() {
         let text =
             DomainParticipant::with_config(&refused).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(text.contains("the kernel has 10.88.0.2, too"), "{text}");
+    });
+}
+
+/// One frame of twenty is lost, in both directions.
+#[test]
+fn losses_are_repaired() {
+    with_losses("dpdk: losses_are_repaired", 20, |pair| {
+        let [device, sockets] = device_and_sockets(pair, "net_af_packet14,iface=xa");
+        send(&device, &sockets, "There");
+        let (sent, come) = (device.stats().frames.unwrap().datagrams_out, sockets.stats().port.datagrams_in);
+        assert!(sent > come + 20, "some are lost: {sent} datagrams, {come} have come");
+        let before = device.stats().frames.unwrap().bytes_in;
+        send(&sockets, &device, "Back");
+        let frames = device.stats().frames.unwrap();
+        assert!(frames.bytes_in - before > 1 << 20, "{frames:?}");
+        assert_eq!([frames.damaged, frames.errors], [0; 2], "{frames:?}");
+    });
+}
+
+/// The layer without IP is one, whoever moves the frames.
+#[test]
+fn peers_without_ip_may_have_it_by_xdp() {
+    with_pair("peers_without_ip_may_have_it_by_xdp", ["", ""], |pair| {
+        for (number, xdp_mode) in [(15, XdpMode::Native), (16, XdpMode::Generic)] {
+            let base = || Config { local: false, report: false, ..Config::default() };
+            pair.enter(End::A);
+            ip("address flush dev xa");
+            let device = Config { dpdk_device: format!("net_af_packet{number},iface=xa"), ..base() };
+            let device = DomainParticipant::with_config(&device).unwrap();
+            pair.enter(End::B);
+            ip("address flush dev xb");
+            let xdp = Config { xdp_interface: "xb".into(), xdp_layer: XdpLayer::Bare, xdp_mode, ..base() };
+            let xdp = DomainParticipant::with_config(&xdp).unwrap();
+            send(&device, &xdp, "There");
+            send(&xdp, &device, "Back");
+            for of in [&device, &xdp] {
+                let frames = of.stats().frames.unwrap();
+                assert!(frames.bytes_in > 1 << 20 && frames.bytes_out > 1 << 20, "{frames:?}");
+                // What the kernels say to each other comes by a packet socket, too, and is not ours.
+                assert_eq!([frames.malformed, frames.damaged, frames.errors], [0; 3], "{frames:?}");
+            }
+        }
+    });
+}
+
+/// It could not move frames that samples are lent from, and AF_XDP is there without it.
+#[test]
+fn the_driver_of_dpdk_over_af_xdp_is_refused() {
+    with_pair("the_driver_of_dpdk_over_af_xdp_is_refused", ["", ""], |pair| {
+        pair.enter(End::A);
+        let config = Config { dpdk_device: "net_af_xdp17,iface=xa".into(), ..Config::default() };
+        let text = DomainParticipant::with_config(&config).map(drop).unwrap_err().to_string();
+        assert!(text.contains("use AF_XDP without DPDK (`xdp_interface`)") && !text.contains('\n'), "{text}");
+        pair.await_no_program(End::A);
     });
 }

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpNetd};
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpAttachMode, XdpBindMode, XdpNetd,
+};
 use taut_netd::{Policy, Server};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 
@@ -73,6 +75,8 @@ fn plays() {
         Ok(participant) => participant,
         Err(error) => return println!("\nrefused {error}"),
     };
+    let probed = participant.stats().xdp.expect("netd tells how it uses the interface");
+    assert_eq!((probed.attached, probed.bound), (XdpAttachMode::Native, XdpBindMode::Copy), "{probed:?}");
     let (reader, writer) = ends(&participant, &format!("There{queue}"), &format!("Back{queue}"));
     println!("\nready");
     loop {

@@ -2,14 +2,18 @@
 //!
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
+mod calls;
+mod inline;
+mod ipv6;
+mod killed;
+mod probed;
+mod queues;
+
 use std::fs::File;
-use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpLayer, XdpMode};
-use taut_testbed::{End, Held, LIMIT, Pair, await_that, ip, with_losses, with_pair};
+use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -52,9 +56,12 @@ struct Stream {
     next: u32,
 }
 
+fn qos() -> Qos {
+    Qos::default().reliable().keep_all().max_blocking_time(LIMIT)
+}
+
 impl Stream {
     fn new(participants: [DomainParticipant; 2]) -> Stream {
-        let qos = || Qos::default().reliable().keep_all().max_blocking_time(LIMIT);
         let topics = participants.each_ref().map(|of| of.topic::<Blob>("Blob").unwrap());
         let writer = topics[0].writer(qos()).unwrap();
         let reader = topics[1].reader(qos()).unwrap();
@@ -91,6 +98,14 @@ impl Stream {
             } else {
                 after.datagrams_in > before.datagrams_in
             }
+        });
+    }
+
+    /// Carries samples until the acknowledgments leave past the kernel, too: the reader's side has to find out as well.
+    fn answers_go_past_kernel(&mut self) {
+        await_that("answers go past the kernel", || {
+            self.carries(&[100]);
+            self.participants[1].stats().frames.unwrap().datagrams_out > 0
         });
     }
 }
@@ -374,52 +389,5 @@ fn what_is_refused_leaves_nothing() {
         // A process that another test starts has all files of this one until it runs its own program.
         pair.await_no_program(End::A);
         start(|_| ()).unwrap();
-    });
-}
-
-/// How the child below is told where it is.
-const CHILD: &str = "TAUT_XDP_CHILD";
-
-/// A child of the test below, which writes until it is killed; nothing when it is run alone.
-#[test]
-fn writes_past_the_kernel() {
-    if std::env::var(CHILD).is_err() {
-        return println!("LEFT OUT: it is a child of another test");
-    }
-    let participant = DomainParticipant::with_config(&config(End::A, Some(XdpMode::Auto))).unwrap();
-    let writer = participant.topic::<Blob>("Blob").unwrap().writer(Qos::default().reliable()).unwrap();
-    for number in 0.. {
-        writer.write(&Blob::new(number, 5_000)).unwrap();
-        std::thread::sleep(Duration::from_micros(100));
-    }
-}
-
-#[test]
-fn a_process_that_is_killed() {
-    with_pair("a_process_that_is_killed", ["", ""], |pair| {
-        let other = participant(pair, End::B, Some(XdpMode::Auto));
-        let reader = other.topic::<Blob>("Blob").unwrap().reader(Qos::default().reliable()).unwrap();
-        for _ in 0..3 {
-            pair.enter(End::A);
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["writes_past_the_kernel", "--exact"]).env(CHILD, "yes").stdout(Stdio::null());
-            let child = Held(command.spawn().unwrap());
-            let before = other.stats().frames.unwrap().datagrams_in;
-            await_that("its samples come past the kernel", || {
-                drop(reader.take().unwrap());
-                other.stats().frames.unwrap().datagrams_in > before + 100
-            });
-            assert!(pair.has_program(End::A));
-            drop(child);
-            pair.await_no_program(End::A);
-            // The kernel has the interface again.
-            pair.enter(End::A);
-            let near = UdpSocket::bind((std::net::Ipv4Addr::from(End::A.ipv4()), 9_000)).unwrap();
-            pair.enter(End::B);
-            let far = UdpSocket::bind((std::net::Ipv4Addr::from(End::B.ipv4()), 9_000)).unwrap();
-            far.send_to(b"RTPS and so on", near.local_addr().unwrap()).unwrap();
-            near.set_read_timeout(Some(LIMIT)).unwrap();
-            assert_eq!(near.recv(&mut [0; 100]).unwrap(), 14);
-        }
     });
 }

@@ -1,0 +1,161 @@
+//! Which system calls a round trip past the kernel makes for one who polls: those that the kernel needs to send, and a
+//! look at the kernel now and then.
+//!
+//! They are counted from outside: the test traces the thread that polls, which is in a process of its own, and sees
+//! each call that it makes, whoever in Taut makes it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use nix::libc;
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, raise};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, gettid};
+use taut::{Config, DataReader, DataWriter, DomainParticipant, Driver, Stats, XdpMode};
+use taut_testbed::{End, Held, LIMIT, with_pair};
+
+use crate::{Blob, config, participant, qos};
+
+/// How the child below is told that it is one.
+const CHILD: &str = "TAUT_XDP_CALLS";
+/// Of round trips that are not counted: by then samples go past the kernel, and it watches no more what is looked at.
+const WARM_UP: u32 = 2_000;
+const ROUNDS: u32 = 1_000;
+/// Marks the first of the rounds that count, and the last. It does nothing to who is not traced.
+const MARK: Signal = Signal::SIGURG;
+/// The system calls of the marks themselves, and of the statistics between them.
+const OF_MARKS: u64 = 12;
+
+struct Pings {
+    participant: DomainParticipant,
+    writer: DataWriter<Blob>,
+    reader: DataReader<Blob>,
+}
+
+impl Pings {
+    /// So many round trips, without a sleep.
+    fn play(&self, rounds: u32) {
+        let mut round = 0;
+        self.writer.write(&Blob::new(round, 64)).unwrap();
+        let goes_on = || {
+            while let Some(sample) = self.reader.take_next().unwrap() {
+                assert_eq!(sample.data.unwrap(), Blob::new(round, 64));
+                round += 1;
+                if round == rounds {
+                    return false;
+                }
+                self.writer.write(&Blob::new(round, 64)).unwrap();
+            }
+            true
+        };
+        self.participant.poll_while(goes_on).unwrap();
+    }
+}
+
+/// A child of the test below; nothing when it is run alone.
+#[test]
+fn polls() {
+    if std::env::var(CHILD).is_err() {
+        return println!("LEFT OUT: it is a child of another test");
+    }
+    let config = Config { driver: Driver::Inline, ..config(End::A, Some(XdpMode::Native)) };
+    let participant = DomainParticipant::with_config(&config).unwrap();
+    let writer = participant.topic::<Blob>("Ping").unwrap().writer(qos()).unwrap();
+    let reader = participant.topic::<Blob>("Pong").unwrap().reader(qos()).unwrap();
+    writer.wait_matched(LIMIT).unwrap();
+    reader.wait_matched(LIMIT).unwrap();
+    let pings = Pings { participant, writer, reader };
+    println!("\nready {}", gettid());
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    pings.play(WARM_UP);
+    raise(MARK).unwrap();
+    let before = pings.participant.stats();
+    let begun = Instant::now();
+    pings.play(ROUNDS);
+    let elapsed = begun.elapsed();
+    raise(MARK).unwrap();
+    let after = pings.participant.stats();
+    let since = |of: fn(&Stats) -> u64| of(&after) - of(&before);
+    let kicks = since(|stats| stats.frames.unwrap().kicks);
+    let by_sockets = since(|stats| stats.port.send_calls + stats.port.receive_calls);
+    let sent = since(|stats| stats.frames.unwrap().datagrams_out);
+    println!("\nrounds {kicks} {by_sockets} {sent} {}", elapsed.as_micros());
+}
+
+/// What the child says behind this word.
+fn says(lines: &mut impl Iterator<Item = String>, word: &str) -> Vec<u64> {
+    let line = lines.find_map(|line| line.strip_prefix(word).map(str::to_owned)).expect("it says so");
+    line.split_whitespace().map(|number| number.parse().unwrap()).collect()
+}
+
+/// The number of the system call that a thread, which is stopped, is in.
+fn call(thread: Pid) -> i64 {
+    let shown = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap();
+    shown.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// How often a thread makes each system call between two marks; it waits for a line before the first one.
+fn counted(child: &mut Child, thread: Pid) -> BTreeMap<i64, u64> {
+    ptrace::seize(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD).unwrap();
+    ptrace::interrupt(thread).unwrap();
+    let (mut marks, mut calls, mut is_in_call) = (0, BTreeMap::new(), false);
+    loop {
+        match waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap() {
+            // Each stops it when it begins and when it ends.
+            WaitStatus::PtraceSyscall(_) => {
+                is_in_call = !is_in_call;
+                if is_in_call && marks == 1 {
+                    *calls.entry(call(thread)).or_default() += 1;
+                }
+            }
+            WaitStatus::Stopped(_, MARK) => marks += 1,
+            WaitStatus::PtraceEvent(..) => child.stdin.as_mut().unwrap().write_all(b"\n").unwrap(),
+            other => panic!("{other:?}"),
+        }
+        if marks == 2 {
+            ptrace::detach(thread, None).unwrap();
+            return calls;
+        }
+        ptrace::syscall(thread, None).unwrap();
+    }
+}
+
+#[test]
+fn who_polls_calls_the_kernel_to_send_and_to_look_now_and_then() {
+    with_pair("who_polls_calls_the_kernel", ["", ""], |pair| {
+        pair.enter(End::A);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["calls::polls", "--exact", "--nocapture"]).env(CHILD, "yes");
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Held(child);
+        let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+
+        let echo = participant(pair, End::B, Some(XdpMode::Native));
+        let back = echo.topic::<Blob>("Pong").unwrap().writer(qos()).unwrap();
+        let reader = echo.topic::<Blob>("Ping").unwrap().reader(qos()).unwrap();
+        reader.on_data_available(move |sample| back.write(&sample.data.unwrap()).unwrap());
+
+        let [thread] = says(&mut lines, "ready ")[..] else { panic!("it says which thread polls") };
+        let calls = counted(&mut child.0, Pid::from_raw(thread as i32));
+        let [kicks, by_sockets, sent, elapsed_us] = says(&mut lines, "rounds ")[..] else {
+            panic!("four numbers")
+        };
+        println!("{calls:?}; {kicks} kicks, {by_sockets} by sockets, {sent} datagrams, {elapsed_us} us");
+        // Where the kernel copies, each flush needs a call; an acknowledgment may have one of its own.
+        assert!(sent >= ROUNDS.into() && kicks <= sent, "{kicks} kicks for {sent} datagrams");
+        // ASKS_KERNEL of the driver.
+        let looks = elapsed_us / 50 + 1;
+        let of = |call: i64| calls.get(&call).copied().unwrap_or_default();
+        let kicked = of(libc::SYS_sendto);
+        assert!((kicks..=kicks + by_sockets).contains(&kicked), "{kicked} calls that kick, {kicks} are told");
+        let looked = of(libc::SYS_epoll_pwait2);
+        assert!(looked > 0 && looked <= looks, "{looked} looks, {looks} are due");
+        // Discovery, its timers, and the marks.
+        let others = calls.values().sum::<u64>() - kicked - looked;
+        assert!(others <= by_sockets + OF_MARKS, "{others} others: {calls:?}");
+        assert!(child.0.wait().unwrap().success());
+    });
+}
