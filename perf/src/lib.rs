@@ -37,6 +37,7 @@ mod samples;
 mod session;
 pub mod statistics;
 mod table;
+mod why;
 mod workload;
 
 pub use args::Arguments;

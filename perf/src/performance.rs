@@ -14,7 +14,7 @@ use crate::report::sections::rows_not_ahead;
 use crate::report::svg::{Frame, standalone};
 use crate::report::units::{bytes, percent, rate, size, thousands, time, times};
 use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
-use crate::{published, rules, run_file};
+use crate::{published, rules, run_file, why};
 
 /// The picture of the README.
 pub const ROUND_TRIPS: &str = "round_trips.svg";
@@ -201,6 +201,7 @@ fn not_ahead(page: &mut String, model: &Model) {
         );
     }
     page.push('\n');
+    explain(page, &rows);
     for gap in gaps(model) {
         let lines: Vec<String> = gap.lines.iter().map(|(group, line)| tables::what(group, line)).collect();
         let _ = writeln!(
@@ -210,6 +211,28 @@ fn not_ahead(page: &mut String, model: &Model) {
             lines.join("; "),
             gap.others.join(", ")
         );
+    }
+    page.push('\n');
+}
+
+/// Why it is plainly behind where it is, each reason once.
+fn explain(page: &mut String, rows: &[(String, Gain)]) {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for (what, gain) in rows.iter().filter(|row| row.1.standing() == Standing::Behind) {
+        let (workload, case) = (gain.record.workload.as_str(), gain.record.case.as_str());
+        let why = why::of(workload, case, gain.to).unwrap_or("nobody has looked yet");
+        let row = format!("{} ({})", cell(what), peers::name(gain.to));
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, rows)) => rows.push(row),
+            None => reasons.push((why, vec![row])),
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    page.push_str("Why it is plainly behind:\n\n");
+    for (why, rows) in reasons {
+        let _ = writeln!(page, "- {}: {why}.", rows.join(", "));
     }
     page.push('\n');
 }
