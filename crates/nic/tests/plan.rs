@@ -82,9 +82,9 @@ fn each_class_has_a_row_of_queues() {
         let plan = plan(&config(&facts, &format!("critical_queues = {queues}")), &facts).unwrap();
         plan.steps.into_iter().find(|step| step.item == "qdisc").unwrap().then
     };
-    assert_eq!(qdisc("[0]"), "mqprio, priority 4 to queue 0, all others to queues 1-3");
-    assert_eq!(qdisc("[1]"), "mqprio, priority 4 to queue 1, all others to queues 2-3");
-    assert_eq!(qdisc("[3, 2]"), "mqprio, priority 4 to queues 2-3, all others to queues 0-1");
+    assert_eq!(qdisc("[0]"), "mqprio, priority 6 to queue 0, all others to queues 1-3");
+    assert_eq!(qdisc("[1]"), "mqprio, priority 6 to queue 1, all others to queues 2-3");
+    assert_eq!(qdisc("[3, 2]"), "mqprio, priority 6 to queues 2-3, all others to queues 0-1");
     for no_row in ["[0, 2]", "[0, 1, 2, 3]"] {
         assert_eq!(qdisc(no_row), "mq with a pfifo for each of 4 queues");
     }

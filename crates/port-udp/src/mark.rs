@@ -58,7 +58,7 @@ fn set(socket: &Socket, is_v4: bool, dscp: u8) {
 /// EF that of all others, and over IPv6 all get the same.
 ///
 /// *Source*: `TC_PRIO_*` of linux/pkt_sched.h; more than 6 takes CAP_NET_ADMIN.
-const fn queue_of(dscp: u8) -> i32 {
+pub const fn queue_of(dscp: u8) -> i32 {
     match dscp {
         0 => 0,
         // LE (RFC 8622) and CS1 (RFC 3662) are for what gives way to all else: TC_PRIO_BULK.
