@@ -68,6 +68,8 @@ enum Figure {
     Coding,
     Bytes,
     Samples,
+    /// Processor time of both sides for each sample.
+    Cpu,
     /// What each entity of this name adds.
     Entity(&'static str),
     /// Resident with one participant, 100 writers and 100 readers, and threads.
@@ -298,6 +300,11 @@ fn footprint() -> Vec<Row<'static>> {
         let is = move |r: &Record| r.workload == "discovery" && r.case == label;
         rows.push(row(label.replace('=', " "), "", Figure::Matched, is));
     }
+    for bytes in [32, 1_024, 65_536, 1_048_576] {
+        let is = move |r: &Record| closed(r, "throughput", "udp", bytes) && r.qos.starts_with("reliable");
+        let what = format!("processor time for each reliable sample of {}, both sides", size(bytes));
+        rows.push(row(what, "", Figure::Cpu, is));
+    }
     let is = |r: &Record| r.workload == "memory";
     rows.push(row("a participant, 100 writers and 100 readers: memory, threads", "", Figure::Whole, is));
     rows
@@ -410,6 +417,7 @@ impl Figure {
             }
             Figure::Bytes => record.bytes_per_s.map(|per_s| format!("{}/s{}", bytes(per_s), lost(record))),
             Figure::Samples => record.samples_per_s.map(|per_s| rate(per_s) + &lost(record)),
+            Figure::Cpu => record.cpu_ns_per_sample.map(time),
             Figure::Entity(name) => {
                 let step = record.memory.iter().find(|step| step.entity == name)?;
                 Some(bytes(step.bytes_each as f64))
