@@ -4,6 +4,7 @@ use taut_base::{Duration, SequenceNumber, SequenceNumberSet};
 use taut_mem::Bytes;
 use taut_port::{Frame, Traffic};
 use taut_qos::Qos;
+use taut_rtps::limits::{ACK_EVERY_DATAGRAMS, HEARTBEAT_IN_STREAM};
 use taut_sim::{
     Faults, Network, NodeOptions, Pair, SimReader, SimWriter, Taken, Tally, TopicSpec, user_locator,
 };
@@ -117,6 +118,30 @@ fn no_timer_comes_due_while_a_stream_goes_on() {
     }
     // The first asks for acknowledgements, as none was asked for in a while. One each 10 ms would be 45.
     assert!(soon <= 10, "{soon} times a timer was due within 500 us");
+}
+
+/// A stream is acknowledged in batches: each half window, here of datagrams, and each 100 ms if it is slower than that.
+/// A few more are for its end.
+#[test]
+fn a_stream_needs_few_acknowledgements() {
+    const SAMPLES: usize = 10_000;
+    for between in [Duration::from_micros(10), Duration::from_millis(1)] {
+        let slices = between.times(SAMPLES as i64).0 / HEARTBEAT_IN_STREAM.0;
+        let at_most = SAMPLES / ACK_EVERY_DATAGRAMS + slices as usize + 3;
+        let mut group = Group::new(1, NodeOptions::default());
+        let (before, mut taken) = (group.network.nodes[1].sent, 0);
+        for _ in 0..SAMPLES {
+            group.write(100);
+            group.network.run_for(between);
+            taken += group.numbers(0).len();
+        }
+        group.network.run_for(Duration::from_secs(1));
+        let said = group.network.nodes[1].sent.since(&before).acknack;
+        println!("{said} ACKNACKs for {SAMPLES} samples, one each {between}");
+        assert!(said as usize <= at_most, "{said} ACKNACKs, {between} apart");
+        assert_eq!(taken + group.numbers(0).len(), SAMPLES);
+        assert!(group.network.participant(0).unwrap().is_acknowledged(group.writer.index));
+    }
 }
 
 #[test]

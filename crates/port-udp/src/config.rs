@@ -64,7 +64,7 @@ pub struct UdpConfig {
     /// How port numbers follow from the domain and the participant index.
     pub ports: PortMapping,
     /// Bytes to ask the kernel for, for each receiving socket. Too little loses the bursts of
-    /// discovery; `net.core.rmem_max` caps it. See [`crate::UdpPort::receive_buffer`].
+    /// discovery; `net.core.rmem_max` caps it, unless the process has CAP_NET_ADMIN. See [`crate::UdpPort::receive_buffer`].
     pub receive_buffer: usize,
     /// Bytes to ask the kernel for, for each sending socket; `net.core.wmem_max` caps it.
     pub send_buffer: usize,

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use taut_base::{Error, Result};
 use taut_port::PortError;
@@ -151,9 +152,12 @@ fn socket(address: IpAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Best effort: the kernel caps both silently, and the port reports what came of it.
+/// Best effort: the kernel caps both silently, and the port reports what came of it. What is received is not capped where
+/// this process has CAP_NET_ADMIN.
 fn set_buffers(socket: &Socket, config: &UdpConfig) {
-    let _ = socket.set_recv_buffer_size(config.receive_buffer);
+    if setsockopt(socket, sockopt::RcvBufForce, &config.receive_buffer).is_err() {
+        let _ = socket.set_recv_buffer_size(config.receive_buffer);
+    }
     let _ = socket.set_send_buffer_size(config.send_buffer);
 }
 

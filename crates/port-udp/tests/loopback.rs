@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use common::{assert_silent, await_frames, await_readable, free_domain, on_loopback, open};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use socket2::SockRef;
 use taut_base::Locator;
 use taut_port::{Port, Receive, Traffic};
@@ -385,6 +385,40 @@ fn neither_socket_of_a_lane_starves_the_other() {
     assert!((4..=16).contains(&of_unicast), "{of_unicast} of 20");
     let rest = await_frames(&mut port, Traffic::User, 60);
     assert_eq!(rest.len(), 60);
+}
+
+/// The most that the kernel gives a process without a privilege, and whether this one is given more.
+fn receive_limit() -> (usize, bool) {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let granted = SockRef::from(&socket);
+    granted.set_recv_buffer_size(1 << 30).unwrap();
+    let limit = granted.recv_buffer_size().unwrap() / 2;
+    (limit, setsockopt(&socket, sockopt::RcvBufForce, &(1 << 20)).is_ok())
+}
+
+#[test]
+fn the_limit_of_the_kernel_holds_only_without_the_privilege() {
+    let (limit, is_privileged) = receive_limit();
+    let asked = limit + (1 << 20);
+    let domain = free_domain();
+    let port = open(&UdpConfig { receive_buffer: asked, ..on_loopback(&domain) });
+    assert_eq!(port.receive_buffer(), if is_privileged { asked } else { limit });
+    if !is_privileged {
+        return println!("refused");
+    }
+    // The same without it, by a process of its own.
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--bounding-set=-net_admin", "--inh-caps=-net_admin"])
+        .arg(std::env::current_exe().unwrap());
+    let name = "the_limit_of_the_kernel_holds_only_without_the_privilege";
+    let output = command.args(["--exact", name, "--nocapture", "--quiet"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && told.contains("refused"),
+        "{told}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]

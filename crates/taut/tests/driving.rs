@@ -1,7 +1,10 @@
 //! Who drives: listeners, waiting threads, streams; and what a program is told.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use futures_core::Stream;
@@ -237,21 +240,104 @@ fn a_local_write_wakes_a_waiting_thread_at_once() {
     assert!(start.elapsed() < std::time::Duration::from_secs(1), "no timer had to help");
 }
 
+/// Notes that a task is to be polled again.
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A pair whose reader's participant has nobody else to drive it.
+fn driven_pair(a: &DomainParticipant, b: &DomainParticipant) -> (DataWriter<Number>, DataReader<Number>) {
+    let writer = a.topic::<Number>("Driven").unwrap().writer(reliable()).unwrap();
+    let reader = b.topic::<Number>("Driven").unwrap().reader(reliable()).unwrap();
+    let (short, until) = (Duration::from_millis(1), Instant::now() + SOON.into());
+    while writer.wait_matched(short).is_err() || reader.wait_matched(short).is_err() {
+        assert!(Instant::now() < until, "they do not match");
+        b.run_once(short).unwrap();
+    }
+    (writer, reader)
+}
+
+/// Takes so many by a task on the thread that drives. It is polled when it was woken, and at no other time.
+fn by_a_task_that_drives(
+    participant: &DomainParticipant,
+    reader: &DataReader<Number>,
+    many: usize,
+) -> Vec<u32> {
+    let woken = Arc::new(Woken(AtomicBool::new(true)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut samples = pin!(reader.samples());
+    let (mut taken, until) = (Vec::new(), Instant::now() + SOON.into());
+    while taken.len() < many {
+        assert!(Instant::now() < until, "not woken after {}", taken.len());
+        participant.run_once(Duration::from_millis(1)).unwrap();
+        while taken.len() < many && woken.0.swap(false, Ordering::SeqCst) {
+            while let Poll::Ready(sample) = samples.as_mut().poll_next(&mut Context::from_waker(&waker)) {
+                taken.push(sample.unwrap().data.unwrap().value);
+            }
+        }
+    }
+    taken
+}
+
+/// Takes so many by a task on a thread of its own, which sleeps until it is woken.
+fn by_a_task_that_sleeps(reader: &DataReader<Number>, many: usize) -> Vec<u32> {
+    let mut samples = pin!(reader.samples());
+    let mut next = || futures_executor::block_on(poll_fn(|context| samples.as_mut().poll_next(context)));
+    (0..many).map(|_| next().unwrap().data.unwrap().value).collect()
+}
+
 #[test]
 fn samples_are_a_stream() {
-    let (a, b) = (participant(25), participant(25));
-    let (writer, reader) = pair(&a, &b, "Stream", &reliable());
-    let task = std::thread::spawn(move || {
-        let mut samples = std::pin::pin!(reader.samples());
-        let mut next = || {
-            futures_executor::block_on(std::future::poll_fn(|context| samples.as_mut().poll_next(context)))
-        };
-        (0..20).map(|_| next().unwrap().data.unwrap().value).collect::<Vec<_>>()
-    });
-    for value in 0..20 {
-        writer.write(&Number { value }).unwrap();
+    const MANY: u32 = 20;
+    for driver in [Driver::Threaded, Driver::Inline, Driver::Polling] {
+        for local in [true, false] {
+            let config = |driver| Config { local, driver, ..config(25) };
+            let a = DomainParticipant::with_config(&config(Driver::Threaded)).unwrap();
+            let b = DomainParticipant::with_config(&config(driver)).unwrap();
+            let (writer, reader) = match driver {
+                Driver::Inline => driven_pair(&a, &b),
+                Driver::Threaded | Driver::Polling => pair(&a, &b, "Stream", &reliable()),
+            };
+            let (send, done) = mpsc::channel();
+            std::thread::spawn(move || {
+                let taken = match driver {
+                    Driver::Inline => by_a_task_that_drives(&b, &reader, MANY as usize),
+                    Driver::Threaded | Driver::Polling => by_a_task_that_sleeps(&reader, MANY as usize),
+                };
+                let _ = send.send(taken);
+            });
+            for value in 0..MANY {
+                writer.write(&Number { value }).unwrap();
+            }
+            let taken = done.recv_timeout(SOON.into()).expect("the task is not woken");
+            assert_eq!(taken, (0..MANY).collect::<Vec<_>>(), "{driver:?}, local {local}");
+        }
     }
-    assert_eq!(task.join().unwrap(), (0..20).collect::<Vec<_>>());
+}
+
+/// A task sleeps while a thread of the program polls.
+#[test]
+fn samples_are_a_stream_while_a_program_polls() {
+    const MANY: u32 = 20;
+    let a = participant(25);
+    let b = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(25) }).unwrap();
+    let (writer, reader) = driven_pair(&a, &b);
+    let (send, done) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = send.send(by_a_task_that_sleeps(&reader, MANY as usize));
+    });
+    std::thread::spawn(move || (0..MANY).for_each(|value| writer.write(&Number { value }).unwrap()));
+    let (mut taken, until) = (None, Instant::now() + SOON.into());
+    b.poll_while(|| {
+        taken = done.try_recv().ok();
+        taken.is_none() && Instant::now() < until
+    })
+    .unwrap();
+    assert_eq!(taken, Some((0..MANY).collect()), "the task is not woken");
 }
 
 #[test]

@@ -19,7 +19,7 @@ struct Number {
 type Ends = (DomainParticipant, DataWriter<Number>, DataReader<Number>);
 
 const SOON: Duration = Duration::from_secs(10);
-const DRIVERS: [Driver; 2] = [Driver::Threaded, Driver::Inline];
+const DRIVERS: [Driver; 3] = [Driver::Threaded, Driver::Inline, Driver::Polling];
 
 fn participant(domain_id: u32, driver: Driver) -> DomainParticipant {
     let config = Config { domain_id, driver, interfaces: vec!["lo".into()], ..Config::default() };
@@ -51,7 +51,7 @@ fn within<R: Send + 'static>(what: &str, does: impl FnOnce() -> R + Send + 'stat
     }
 }
 
-/// Has an inline participant run what is due until something was heard; a threaded one does so itself.
+/// Has an inline participant run what is due until something was heard; one with a thread does so itself.
 fn hear<R>(driver: Driver, participant: &DomainParticipant, heard: &mpsc::Receiver<R>) -> R {
     let until = Instant::now() + SOON.into();
     while Instant::now() < until {
@@ -196,7 +196,7 @@ fn a_listener_may_end_its_reader_and_its_participant() {
             drop(writer);
             match (driver, all) {
                 // It is the last one.
-                (Driver::Threaded, true) => {
+                (Driver::Threaded | Driver::Polling, true) => {
                     drop(drives);
                     ends.recv_timeout(SOON.into()).expect("the listener does not end");
                 }

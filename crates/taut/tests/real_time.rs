@@ -1,7 +1,10 @@
 //! What the driver's thread asks of the scheduler, and where a participant's time goes.
 
 use std::fs::read_to_string;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 use std::sync::mpsc;
+use std::time::Instant;
 
 use taut::{
     Activity, Config, DdsType, DeadlineScheduling, DomainParticipant, Driver, Duration, Error, JobClass, Qos,
@@ -83,6 +86,55 @@ fn the_driver_gets_its_deadline_or_says_how_to_get_it() {
     }
 }
 
+/// Set in the process that this one starts without the privilege.
+const UNPRIVILEGED: &str = "TAUT_TEST_UNPRIVILEGED";
+
+/// Does nothing unless it was started as that process. It goes on without what it is refused.
+#[test]
+fn the_process_without_the_privilege() {
+    if std::env::var_os(UNPRIVILEGED).is_none() {
+        return;
+    }
+    let ms = Duration::from_millis(1);
+    let times = DeadlineScheduling { runtime: Duration::from_micros(200), deadline: ms, period: ms };
+    for (wanted, words) in [
+        (Config { driver_priority: 7, ..config() }, ["SCHED_FIFO 7", "ulimit -r 7", "CAP_SYS_NICE"]),
+        (Config { driver_deadline: Some(times), ..config() }, ["SCHED_DEADLINE", "200µs", "CAP_SYS_NICE"]),
+    ] {
+        match DomainParticipant::with_config(&wanted).err() {
+            Some(Error::Error(text)) => {
+                assert!(text.contains("EPERM") && words.iter().all(|word| text.contains(word)), "{text}");
+            }
+            other => panic!("{other:?}"),
+        }
+        let until = Instant::now() + LIMIT.into();
+        while !drivers("comm").is_empty() {
+            assert!(Instant::now() < until, "its thread does not end");
+        }
+    }
+    let _participant = DomainParticipant::with_config(&config()).unwrap();
+    println!("refused");
+}
+
+/// Also where the tests run as root, to whom nothing is refused.
+#[test]
+fn without_the_privilege_it_is_said_how_to_get_it() {
+    let limit = ["prlimit", "--rtprio=0:0"];
+    let without = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"];
+    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    let before = limit.into_iter().chain(without.into_iter().filter(|_| is_root));
+    let mut words = before.map(Into::into).chain([std::env::current_exe().unwrap().into_os_string()]);
+    let mut command = Command::new(words.next().unwrap());
+    let role = ["--exact", "the_process_without_the_privilege", "--nocapture", "--quiet"];
+    let output = command.args(words).args(role).env(UNPRIVILEGED, "1").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && told.contains("refused"),
+        "{told}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let refused = |config: Config| match DomainParticipant::with_config(&config).err() {
@@ -155,11 +207,11 @@ fn a_listener_that_takes_its_time_is_in_the_flight_record() {
     assert_eq!(participant.flight_record(), None, "no step takes so long");
     writer.write(&Count { n: 1 }).unwrap();
     assert_eq!(told.recv_timeout(LIMIT.into()), Ok(1));
-    let end = std::time::Instant::now() + LIMIT.into();
+    let end = Instant::now() + LIMIT.into();
     let record = loop {
         match participant.flight_record() {
             Some(record) => break record,
-            None => assert!(std::time::Instant::now() < end, "no record"),
+            None => assert!(Instant::now() < end, "no record"),
         }
     };
     assert_eq!(record.cause, RecordCause::LongStep(Activity::Listeners));
@@ -207,11 +259,11 @@ fn a_sample_that_took_longer_than_its_budget_makes_a_flight_record() {
         assert_eq!(entered.recv_timeout(LIMIT.into()), Ok(n + 100));
         leave.send(()).unwrap();
     }
-    let end = std::time::Instant::now() + LIMIT.into();
+    let end = Instant::now() + LIMIT.into();
     let record = loop {
         match inward.flight_record() {
             Some(record) => break record,
-            None => assert!(std::time::Instant::now() < end, "no record"),
+            None => assert!(Instant::now() < end, "no record"),
         }
     };
     let RecordCause::LatencyBudgetExceeded { topic, took, budget } = &record.cause else {

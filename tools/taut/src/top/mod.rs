@@ -2,10 +2,13 @@
 //!
 //! Makes a reader of the reports' topic, which has the participants report; leaves itself out.
 
+mod prometheus;
+mod scrape;
 mod table;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -19,6 +22,8 @@ use crate::list::{place, vendor};
 use crate::output;
 use crate::picture::Picture;
 use crate::stop::{self, Until};
+
+use scrape::Scrapes;
 
 /// The time between two pictures, which is that between two reports of a participant. *Units*: s.
 const PERIOD: f64 = 1.0;
@@ -40,6 +45,12 @@ pub struct TopArguments {
     /// Print a JSON object for each participant and second
     #[arg(long)]
     json: bool,
+    /// Print once, after a second, what Prometheus reads of all participants
+    #[arg(long, conflicts_with_all = ["json", "count"])]
+    prometheus: bool,
+    /// Answer HTTP requests for /metrics there instead of printing it; PORT alone is on this machine only
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = scrape::address, requires = "prometheus")]
+    listen: Option<SocketAddr>,
 }
 
 /// One participant.
@@ -164,27 +175,67 @@ pub fn run(network: &Network, arguments: &TopArguments) -> Result<End, Failure> 
     let participant = DomainParticipant::with_config(&config)?;
     let topic = participant.topic::<ParticipantReport>(REPORT_TOPIC)?;
     let reader = topic.reader(Qos::default().best_effort().keep_last(DEPTH))?;
+    let mut domain = Domain { domain_id: config.domain_id, ..Domain::default() };
+    let mut look = |domain: &mut Domain| domain.look(&participant, &reader);
+    match arguments.listen {
+        Some(at) => answer_scrapes(&Scrapes::new(at)?, &mut domain, arguments, &mut look)?,
+        None if arguments.prometheus => {
+            stop::sleep(Until::after(Some(PERIOD)));
+            look(&mut domain)?;
+            let text = prometheus::text(&domain, arguments.participant.as_deref());
+            output::line(text.trim_end())?;
+        }
+        None => draw_pictures(&mut domain, arguments, &mut look)?,
+    }
+    Ok(End::Done)
+}
+
+/// Learns what is new.
+type Look<'l> = &'l mut dyn FnMut(&mut Domain) -> taut::Result<()>;
+
+fn draw_pictures(domain: &mut Domain, arguments: &TopArguments, look: Look<'_>) -> Result<(), Failure> {
     let is_live = !arguments.json && std::io::stdout().is_terminal();
     let mut picture = is_live.then(|| Picture::new(table::HEADING));
-    let mut domain = Domain { domain_id: config.domain_id, ..Domain::default() };
     let mut drawn = 0;
     while !stop::requested() && arguments.count.is_none_or(|count| drawn < count) {
         stop::sleep(Until::after(Some(PERIOD)));
         if stop::requested() {
             break;
         }
-        domain.look(&participant, &reader)?;
+        look(domain)?;
         if arguments.json {
-            for line in table::objects(&domain, arguments.participant.as_deref()) {
+            for line in table::objects(domain, arguments.participant.as_deref()) {
                 output::json(&line)?;
             }
         } else {
-            show(&domain, arguments.participant.as_deref(), &mut picture)?;
+            show(domain, arguments.participant.as_deref(), &mut picture)?;
         }
         domain.start_anew();
         drawn += 1;
     }
-    Ok(End::Done)
+    Ok(())
+}
+
+fn answer_scrapes(
+    scrapes: &Scrapes,
+    domain: &mut Domain,
+    arguments: &TopArguments,
+    look: Look<'_>,
+) -> Result<(), Failure> {
+    output::line(&scrapes.url)?;
+    let mut looked = Instant::now();
+    while !stop::requested() {
+        scrapes.serve(|| {
+            look(domain)?;
+            Ok(prometheus::text(domain, arguments.participant.as_deref()))
+        })?;
+        // When a report was heard tells who is silent, also if nobody asks for long.
+        if looked.elapsed().as_secs_f64() >= PERIOD {
+            look(domain)?;
+            looked = Instant::now();
+        }
+    }
+    Ok(())
 }
 
 fn show(domain: &Domain, wanted: Option<&str>, picture: &mut Option<Picture>) -> Result<(), Failure> {

@@ -28,6 +28,10 @@ fn wrong_arguments() {
         ("sub shapes --reliability perfect", "reliable, best-effort"),
         ("--domain 233 ls", "0..=232"),
         ("ls --seconds nan", "use a number from 0"),
+        ("top --prometheus --listen here", "use PORT or ADDRESS:PORT"),
+        ("top --prometheus --listen 192.0.2.1:9469", "choose an address of this machine"),
+        ("top --listen 9469", "--prometheus"),
+        ("top --prometheus --json", "cannot be used with"),
         ("demo --seconds 0", "1..=86400"),
         ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, nic, netd, config"),
     ] {

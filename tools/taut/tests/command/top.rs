@@ -1,5 +1,9 @@
 //! `top`.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::common::{Running, run, taut};
@@ -88,4 +92,81 @@ fn an_empty_domain() {
     let ended = run(taut(188, "top --count 1"));
     assert_eq!(ended.code, Some(0));
     assert!(ended.stdout.starts_with("taut top  domain 188  0 participants of Taut\n"), "{}", ended.stdout);
+}
+
+/// The lines about one metric of a program.
+fn series<'t>(text: &'t str, metric: &str, name: &str) -> Vec<&'t str> {
+    let (metric, name) = (format!("{metric}{{participant=\""), format!("\",name=\"{name}\",host=\""));
+    text.lines().filter(|line| line.starts_with(&metric) && line.contains(&name)).collect()
+}
+
+fn value(lines: &[&str]) -> f64 {
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    lines[0].rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn prometheus_reads_all_participants_once() {
+    let domain = 202;
+    let _publisher = publisher(domain);
+    let mut silent = taut(domain, "sub shapes --reliability best-effort");
+    silent.env("TAUT_REPORT", "false");
+    let mut silent = Running::start(silent);
+    assert!(silent.line().starts_with("BLUE"));
+    let ended = run(taut(domain, "top --prometheus"));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let text = ended.stdout;
+    assert_eq!(value(&series(&text, "taut_reports", "taut pub")), 1.0, "{text}");
+    assert_eq!(value(&series(&text, "taut_reports", "taut sub")), 0.0, "{text}");
+    assert_eq!(series(&text, "taut_step_seconds_count", "taut pub").len(), 7, "{text}");
+    assert!(value(&series(&text, "taut_datagrams_sent_total", "taut pub")) > 0.0, "{text}");
+    assert!(series(&text, "taut_datagrams_sent_total", "taut sub").is_empty(), "{text}");
+    assert!(!text.contains("name=\"taut top\""), "{text}");
+}
+
+/// What one who asks like this gets, until the other side is done.
+fn ask(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    // A connection that is cut off with bytes of ours unread ends by a reset.
+    let _ = stream.read_to_string(&mut answer);
+    answer
+}
+
+#[test]
+fn prometheus_asks_by_http() {
+    let domain = 204;
+    let _publisher = publisher(domain);
+    let mut top = Running::start(taut(domain, "top --prometheus --listen 0"));
+    let url = top.line();
+    let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics")).unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{url}");
+    // It reports each second: what it has sent grows.
+    let mut sent = Vec::new();
+    for _ in 0..1_000 {
+        let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", text.len())), "{head}");
+        let lines = series(text, "taut_datagrams_sent_total", "taut pub");
+        if !lines.is_empty() {
+            sent.push(value(&lines));
+        }
+        sent.dedup();
+        if sent.len() > 2 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(sent.len() > 2 && sent.is_sorted(), "{sent:?}");
+    assert!(ask(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(ask(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(ask(address, &"x".repeat(9 << 10)).starts_with("HTTP/1.1 431 "));
+    // Who says nothing is let go of, and holds up the next for no longer.
+    let mut idle = TcpStream::connect(address).unwrap();
+    assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0);
+    top.signal("INT");
+    assert_eq!(top.end().code, Some(0));
 }

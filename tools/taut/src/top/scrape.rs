@@ -1,0 +1,109 @@
+//! `taut top --listen`: whoever asks by HTTP gets what [`super::prometheus`] tells.
+//!
+//! One connection at a time, each bounded in bytes and in time; those that come meanwhile wait in the system's queue.
+//! Nothing of HTTP but `GET /metrics`, which Prometheus asks for (RFC 9112).
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+use crate::failure::Failure;
+
+/// How long a wait for a connection goes on before the caller looks at other things. Ctrl-C is answered so much later.
+const LOOK: Duration = Duration::from_millis(100);
+/// What one who asks has for asking, and for taking the answer. Lower and a slow network is cut off, higher and one that
+/// does neither keeps others out for longer.
+const LONGEST: Duration = Duration::from_secs(1);
+/// The longest request: Prometheus sends some 300 bytes. What is longer is refused, and not kept.
+const MAX_REQUEST: usize = 8 << 10;
+
+/// Where it listens.
+pub struct Scrapes {
+    listener: TcpListener,
+    /// As the user asks for it.
+    pub url: String,
+}
+
+/// An address with a port, or a port on this machine only.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let alone = || text.parse().ok().map(|port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    text.parse().ok().or_else(alone).ok_or_else(|| "use PORT or ADDRESS:PORT, as 127.0.0.1:9469".into())
+}
+
+impl Scrapes {
+    pub fn new(at: SocketAddr) -> Result<Scrapes, Failure> {
+        let refused = |error| {
+            Failure::Wrong(format!(
+                "--listen {at}: {error}; choose an address of this machine and a free port"
+            ))
+        };
+        let listener = TcpListener::bind(at).map_err(refused)?;
+        SockRef::from(&listener).set_read_timeout(Some(LOOK)).map_err(refused)?;
+        let url = format!("http://{}/metrics", listener.local_addr().map_err(refused)?);
+        Ok(Scrapes { listener, url })
+    }
+
+    /// Answers the next who asks, if there is one within [`LOOK`].
+    pub fn serve(&self, metrics: impl FnOnce() -> Result<String, Failure>) -> Result<(), Failure> {
+        let mut stream = match self.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) => match error.kind() {
+                // None in that time, or it has gone before it was accepted.
+                ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {
+                    return Ok(());
+                }
+                _ => return Err(Failure::System(format!("accept at {}: {error}", self.url))),
+            },
+        };
+        let end = Instant::now() + LONGEST;
+        let Some(request) = request(&mut stream, end) else { return Ok(()) };
+        let answer = match request.split(' ').collect::<Vec<_>>()[..] {
+            ["GET", "/metrics", _] => answer("200 OK", &metrics()?),
+            ["GET", ..] => answer("404 Not Found", "there is /metrics only\n"),
+            [""] => answer("431 Request Header Fields Too Large", "8 KiB at most\n"),
+            _ => answer("405 Method Not Allowed", "GET is all that there is\n"),
+        };
+        // Who does not take it is no concern of ours.
+        let _ = send(&mut stream, answer.as_bytes(), Instant::now() + LONGEST);
+        Ok(())
+    }
+}
+
+/// The first line of a request that has come whole, empty if it is too long; `None` if it does not come in time.
+fn request(stream: &mut TcpStream, end: Instant) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut part = [0; 1 << 10];
+    while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
+        stream.set_read_timeout(Some(left(end)?)).ok()?;
+        let len = stream.read(&mut part).ok().filter(|len| *len > 0)?;
+        bytes.extend_from_slice(&part[..len]);
+        if bytes.len() > MAX_REQUEST {
+            return Some(String::new());
+        }
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    text.lines().next().map(str::to_owned)
+}
+
+fn answer(status: &str, body: &str) -> String {
+    let len = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {len}\r\n\
+         Connection: close\r\n\r\n{body}"
+    )
+}
+
+fn send(stream: &mut TcpStream, mut bytes: &[u8], end: Instant) -> Option<()> {
+    while !bytes.is_empty() {
+        stream.set_write_timeout(Some(left(end)?)).ok()?;
+        let len = stream.write(bytes).ok().filter(|len| *len > 0)?;
+        bytes = &bytes[len..];
+    }
+    Some(())
+}
+
+fn left(end: Instant) -> Option<Duration> {
+    Some(end.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+}
