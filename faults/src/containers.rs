@@ -1,7 +1,7 @@
 //! Two network namespaces with a cable between them, as two containers have.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::actor::Actor;
@@ -23,7 +23,7 @@ pub fn run() -> Result<(), String> {
         let wait = "read -r _ && exec \"$@\"";
         command.args(["--net", "sh", "-c", wait, "sh", &own_path()?, "play"]).args(part.split_whitespace());
         let mut reader = Actor::spawn(&mut command);
-        connect(reader.pid())?;
+        let cable = connect(reader.pid())?;
         reader.tell("go")?;
         let mut writer = Actor::start(&format!("--writer 1 --reliable --interface {HERE} {option}"));
         let arrives = |report: &crate::actor::Reply| report.number("received") > 1_000;
@@ -36,8 +36,9 @@ pub fn run() -> Result<(), String> {
         }
         writer.ask("report")?;
         writer.end()?;
-        // Its end of the cable goes with its namespace, and this end with that.
         reader.end()?;
+        // It goes with the namespace of its other end, but some time later, and has the address that the next one gets.
+        let _ = Command::new("ip").args(["link", "del", &cable]).stderr(Stdio::null()).status();
     }
     Ok(())
 }
@@ -48,8 +49,8 @@ fn own_path() -> Result<String, String> {
     path.to_str().map(str::to_owned).ok_or_else(|| "the path of this program is no text".to_owned())
 }
 
-/// Lays a cable from this namespace to that of a process.
-fn connect(pid: u32) -> Result<(), String> {
+/// Lays a cable from this namespace to that of a process. Returns the name of this end.
+fn connect(pid: u32) -> Result<String, String> {
     let until = std::time::Instant::now() + SOON;
     let own = std::fs::read_link("/proc/self/ns/net").ok();
     // It has started when its namespace is another.
@@ -75,7 +76,7 @@ fn connect(pid: u32) -> Result<(), String> {
             return Err(format!("`{line}` failed: it takes root and iproute2"));
         }
     }
-    Ok(())
+    Ok(name)
 }
 
 /// A directory that goes with this value.
