@@ -14,10 +14,10 @@ pub struct Reason {
     text: &'static str,
 }
 
-const REASONS: [Reason; 6] = [
+const REASONS: [Reason; 5] = [
     Reason {
         workload: "write",
-        against: &["rustdds", "zenoh", "zeromq", "mqtt", "grpc", "hdds", "dust"],
+        against: &["rustdds", "zenoh", "zeromq", "mqtt", "grpc"],
         words: &[],
         text: "their write leaves the sample to another thread, which sends it later; Taut's returns when the kernel has it. \
                By profile 70 % of the time of its two processes is the kernel's, in sendto and receiving; \
@@ -51,14 +51,6 @@ const REASONS: [Reason; 6] = [
         words: &["complex"],
         text: "ZeroMQ's adapter sends the structures packed, as they lie in memory. By profile most of Taut's own time is the \
                thousand strings: their lengths are written and read, and each is allocated and freed",
-    },
-    Reason {
-        workload: "latency",
-        against: &["cyclonedds"],
-        words: &[],
-        text: "with both on one core a round trip is three system calls of each side where bare sockets make two: the wait is on \
-               several sockets and on what wakes the thread. 64 KiB are one copy more than Cyclone DDS makes with messages \
-               of 65,500 B",
     },
 ];
 

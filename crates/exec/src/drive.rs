@@ -31,7 +31,7 @@ const LOOKS: usize = 100;
 const ASIDE_STEPS: usize = 8;
 
 /// After so much of lower classes' steps the user's sources are looked at again. Lower makes more system calls, higher has
-/// samples wait behind so much more than one step. *Source*: what a wake-up on the same processor takes, ten times.
+/// samples wait behind so much more than one step. *Range*: well above what the call takes.
 pub(crate) const HEARS_AFTER: Duration = Duration::from_micros(20);
 
 impl Inner {
