@@ -84,10 +84,16 @@ pub(crate) struct Inner {
 /// What an executor has done.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// How often the token was taken: the only lock of the data path.
+    /// How often the token was taken: the lock of all paths that leave the machine.
     pub tokens: u64,
     /// How often it had to be waited for.
     pub contended: u64,
+    /// How often a thread had to wait for any lock of an executor, the token among them. Of all participants of this
+    /// process together.
+    pub lock_waits: u64,
+    /// How often whoever drives asked the kernel what is ready, or slept until something is. Beside those of `port`
+    /// and `frames` these are the system calls of a sample.
+    pub waits: u64,
     /// Writes that were left to the holder of the token.
     pub queued_writes: u64,
     /// How often a sleeping driver was woken.
@@ -341,6 +347,8 @@ impl Inner {
         Stats {
             tokens: self.tokens.load(Ordering::Relaxed),
             contended: self.contended.load(Ordering::Relaxed),
+            lock_waits: taut_lock::waits(),
+            waits: self.watch.calls(),
             queued_writes: self.queued.load(Ordering::Relaxed),
             kicks: self.kicks.load(Ordering::Relaxed),
             port,

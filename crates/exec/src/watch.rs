@@ -5,7 +5,7 @@
 //! sender, some 0.3 us. So it ends after many looks without a sleep, and begins again with the next sleep.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -90,6 +90,8 @@ pub(crate) struct Watch {
     looked_at: Vec<(OwnedFd, u64)>,
     /// Looks in a row; from [`ALONE`] on the kernel does not watch them.
     looks: AtomicU32,
+    /// How often the kernel was asked.
+    calls: AtomicU64,
 }
 
 impl Watch {
@@ -106,7 +108,14 @@ impl Watch {
         for (fd, source) in alarm.fds().chain([(wake.as_fd(), WAKE)]) {
             epoll.add(fd, EpollEvent::new(edge, source)).map_err(refused("epoll_ctl"))?;
         }
-        let mut watch = Watch { epoll, wake, alarm, looked_at: Vec::new(), looks: AtomicU32::new(0) };
+        let mut watch = Watch {
+            epoll,
+            wake,
+            alarm,
+            looked_at: Vec::new(),
+            looks: AtomicU32::new(0),
+            calls: AtomicU64::new(0),
+        };
         let sockets = port.udp.fds().map(|of| (of.fd, of.index as u64));
         let (direct, others): (Vec<_>, Vec<_>) =
             sockets.partition(|(_, source)| has_direct && *source == Direct::SOURCE as u64);
@@ -201,7 +210,14 @@ impl Watch {
         self.wait(Some(Duration::ZERO), ready);
     }
 
+    /// How often the kernel was asked what is ready, or to wait for it.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
     fn wait(&self, limit: Option<Duration>, ready: &mut Readable) {
+        // One thread at a time has the role, so nobody else counts.
+        self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let mut note = |source| {
             if !self.alarm.hear(source) {
                 ready.push(source);

@@ -16,10 +16,12 @@ mod kernel;
 mod raw;
 mod sync;
 mod thread;
+mod waits;
 mod word;
 
 pub use raw::RawMutex;
 pub use thread::is_real_time;
+pub use waits::waits;
 
 /// A lock with priority inheritance around a value.
 ///

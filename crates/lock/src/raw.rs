@@ -4,6 +4,7 @@ use lock_api::GuardNoSend;
 
 use crate::sync::AtomicU32;
 use crate::thread;
+use crate::waits;
 use crate::word::{FREE, Word};
 
 /// The lock without its value.
@@ -19,7 +20,11 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     fn lock(&self) {
-        self.0.lock(thread::id());
+        let me = thread::id();
+        if !self.0.try_lock(me) {
+            waits::note();
+            self.0.lock(me);
+        }
     }
 
     #[inline]
@@ -86,9 +91,12 @@ mod tests {
         let order = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             let mut held = order.lock();
+            let waits = crate::waits();
             scope.spawn(|| order.lock().push("who waits"));
             await_waiter(&order);
             assert!(order.try_lock().is_none());
+            // Other tests of this process wait, too.
+            assert!(crate::waits() > waits, "it is counted");
             MutexGuard::bump(&mut held);
             held.push("who gives way");
         });

@@ -1,4 +1,4 @@
-//! What a sample costs on each path once all is warm: allocations, datagrams, tokens. One test in a binary
+//! What a sample costs on each path once all is warm: allocations, system calls, tokens, locks. One test in a binary
 //! of its own, since it counts the allocations of the whole process. `docs/write-to-take.md` shows the table.
 
 use std::cell::RefCell;
@@ -58,6 +58,10 @@ struct Cost {
     sends: f64,
     receives: f64,
     tokens: f64,
+    /// System calls to wait, or to look for what is there.
+    waits: f64,
+    /// Locks of this process that were found taken.
+    contended: f64,
 }
 
 impl Side {
@@ -160,6 +164,8 @@ fn measure(path: Path) -> Cost {
         sends: per_round(after.port.send_calls, before.port.send_calls),
         receives: per_round(after.port.receive_calls, before.port.receive_calls),
         tokens: per_round(after.tokens, before.tokens),
+        waits: per_round(after.waits, before.waits),
+        contended: per_round(after.lock_waits, before.lock_waits),
     }
 }
 
@@ -173,14 +179,16 @@ fn a_warm_round_trip_allocates_nothing_and_goes_no_further_than_it_must() {
         println!("{path:?}, per round trip: {cost:?}");
         // An announcement every few seconds may fall into the rounds; a sample causes none.
         assert!(cost.allocations < 0.02, "{path:?}: {cost:?}");
-        let (datagrams, tokens) = match path {
-            Path::Thread | Path::Process => (0.1, 0.1),
+        // Nor is a lock found taken, unless the system stops its holder at the wrong moment.
+        assert!(cost.contended < 0.02, "{path:?}: {cost:?}");
+        let (datagrams, tokens, waits) = match path {
+            Path::Thread | Path::Process => (0.1, 0.1, 0.1),
             // A wait at the port: look and sleep, look again.
-            Path::OtherProcess => (0.1, 2.5),
+            Path::OtherProcess => (0.1, 2.5, 2.1),
             // The write; a wait at the port.
-            Path::Udp => (1.1, 3.5),
+            Path::Udp => (1.1, 3.5, 2.1),
         };
         assert!(cost.sends < datagrams && cost.receives < datagrams, "{path:?}: {cost:?}");
-        assert!(cost.tokens < tokens, "{path:?}: {cost:?}");
+        assert!(cost.tokens < tokens && cost.waits < waits, "{path:?}: {cost:?}");
     }
 }

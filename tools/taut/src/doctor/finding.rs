@@ -73,7 +73,7 @@ pub enum Lasts {
 /// A file of the kernel and its value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Write {
-    /// Below /proc/sys or /sys.
+    /// Below /proc/sys, /proc/irq or /sys.
     pub path: String,
     pub value: String,
     /// Does the value belong to the network namespace, and not to the machine?

@@ -1,7 +1,7 @@
 //! `--fix` and `--undo`: values that are written, and what they were before.
 //!
 //! Before a value is written it is recorded in a file that a reboot takes away, as it does the value. Writes below
-//! /proc/sys and /sys only; whatever the file says, nothing else is touched. One process at a time holds the file.
+//! [`PLACES`] only; whatever the file says, nothing else is touched. One process at a time holds the file.
 
 use std::io;
 use std::path::PathBuf;
@@ -63,12 +63,7 @@ impl Ledger {
             Err(unseen) => return Change::refused(&write.path, "", &write.value, unseen.to_string()),
         };
         if !is_allowed(&write.path) {
-            return Change::refused(
-                &write.path,
-                &from,
-                &write.value,
-                "it is not below /proc/sys or /sys".to_owned(),
-            );
+            return Change::refused(&write.path, &from, &write.value, not_allowed());
         }
         let old = self.records.clone();
         let earlier = old.iter().find(|record| self.is_of(record, &write.path) && record.written == from);
@@ -122,7 +117,7 @@ impl Ledger {
             return left(format!("it belongs to the network namespace {namespace}: undo it there"));
         }
         if !is_allowed(&record.path) {
-            return left("it is not below /proc/sys or /sys".to_owned());
+            return left(not_allowed());
         }
         match system.value(&record.path) {
             Ok(value) if value == record.written => {}
@@ -152,10 +147,17 @@ impl Change {
     }
 }
 
+/// Where settings are: sysctls, interrupts, devices.
+const PLACES: [&str; 3] = ["/proc/sys/", "/proc/irq/", "/sys/"];
+
 /// Files of settings only, without a way out of their directories.
 fn is_allowed(path: &str) -> bool {
-    let below = path.starts_with("/proc/sys/") || path.starts_with("/sys/");
+    let below = PLACES.iter().any(|place| path.starts_with(place));
     below && !path.split('/').any(|part| part == "..")
+}
+
+fn not_allowed() -> String {
+    format!("it is not below {}", PLACES.join(" or "))
 }
 
 /// The call, why it was refused, and what to do.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::finding::{Finding, Lasts, Mend};
-use super::system::{System, cpu_list};
+use super::finding::{Finding, Lasts, Mend, Write};
+use super::system::{System, cpu_list, cpu_ranges};
 
 /// All checks of this module; `cpus` are the driver's by the configuration, `interfaces` those in use.
 pub fn check(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Vec<Finding> {
@@ -30,14 +30,22 @@ fn interrupts_of(system: &System, interface: &str) -> Vec<String> {
     table.lines().filter(named).filter_map(number).collect()
 }
 
+/// The processors on which the next interrupt of this number is handled. It is moved when it comes: until then the kernel
+/// tells of the one before.
+fn handled_on(system: &System, interrupt: &str) -> Option<String> {
+    let of = |name: &str| system.text(&format!("/proc/irq/{interrupt}/{name}")).ok();
+    let (handled, asked) = (of("effective_affinity_list")?, of("smp_affinity_list"));
+    let may = |asked: &String| cpu_list(&handled).iter().any(|cpu| cpu_list(asked).contains(cpu));
+    Some(asked.filter(|asked| !may(asked)).unwrap_or(handled))
+}
+
 fn affinity(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Finding {
     let name = "interrupts";
     let mut seen = Vec::new();
     let mut disturbing = Vec::new();
     for interface in interfaces {
         for interrupt in interrupts_of(system, interface) {
-            let path = format!("/proc/irq/{interrupt}/effective_affinity_list");
-            let Ok(handled) = system.text(&path) else { continue };
+            let Some(handled) = handled_on(system, &interrupt) else { continue };
             if cpu_list(&handled).iter().any(|cpu| cpus.contains(cpu)) {
                 disturbing.push(interrupt.clone());
             }
@@ -52,13 +60,11 @@ fn affinity(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Fin
         return Finding::good(name, seen);
     }
     let others = elsewhere(system, cpus);
-    let files: Vec<String> =
-        disturbing.iter().map(|interrupt| format!("/proc/irq/{interrupt}/smp_affinity_list")).collect();
-    let mend = Mend::by_hand(
-        format!("echo {others} | tee {}", files.join(" ")),
-        Lasts::UntilReboot,
-        "the same with the processors that are shown here",
-    );
+    let files = disturbing.iter().map(|interrupt| format!("/proc/irq/{interrupt}/smp_affinity_list"));
+    let files: Vec<String> = files.collect();
+    let command = format!("echo {others} | tee {}", files.join(" "));
+    let to_others = |path| Write { path, value: others.clone(), of_namespace: false };
+    let mend = Mend::writes(command, files.into_iter().map(to_others).collect());
     let cost = format!(
         "they are handled on processors of driver_cpus ({cpus:?}), and the driver waits for as long as a burst of \
          them takes"
@@ -66,12 +72,11 @@ fn affinity(system: &System, interfaces: &BTreeSet<&str>, cpus: &[usize]) -> Fin
     Finding::worth_changing(name, seen, cost).mend(mend)
 }
 
-/// The processors that are not the driver's.
+/// The processors that are not the driver's, as the kernel writes them.
 fn elsewhere(system: &System, cpus: &[usize]) -> String {
     let online = system.text("/sys/devices/system/cpu/online").unwrap_or_default();
-    let others: Vec<String> =
-        cpu_list(&online).iter().filter(|cpu| !cpus.contains(cpu)).map(usize::to_string).collect();
-    if others.is_empty() { "0".to_owned() } else { others.join(",") }
+    let others: Vec<usize> = cpu_list(&online).into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
+    if others.is_empty() { "0".to_owned() } else { cpu_ranges(&others) }
 }
 
 fn balancer(system: &System, cpus: &[usize]) -> Finding {
@@ -118,9 +123,26 @@ mod tests {
         ]);
         let of = |cpus: &[usize]| affinity(&system, &BTreeSet::from(["eth0"]), cpus);
         assert_eq!((of(&[0]).state, of(&[0]).seen), (State::Good, "eth0 24 on 1".to_owned()));
-        let found = of(&[1, 2]);
-        assert_eq!(found.mend.unwrap().command, "echo 0,3 | tee /proc/irq/24/smp_affinity_list");
+        let mend = of(&[1, 2]).mend.unwrap();
+        assert_eq!(mend.command, "echo 0,3 | tee /proc/irq/24/smp_affinity_list");
+        let writes: Vec<_> =
+            mend.writes.iter().map(|write| (write.path.as_str(), write.value.as_str())).collect();
+        assert_eq!(writes, [("/proc/irq/24/smp_affinity_list", "0,3")]);
         assert_eq!(affinity(&system, &BTreeSet::from(["lo"]), &[1]).state, State::Good);
+    }
+
+    #[test]
+    fn one_that_moves_with_the_next() {
+        let (_directory, system) = tree(&[
+            ("/proc/interrupts", TABLE),
+            ("/proc/irq/24/effective_affinity_list", "1\n"),
+            ("/proc/irq/24/smp_affinity_list", "0-1\n"),
+            ("/sys/devices/system/cpu/online", "0-1\n"),
+        ]);
+        let found = || affinity(&system, &BTreeSet::from(["eth0"]), &[1]);
+        let write = found().mend.unwrap().writes.remove(0);
+        system.write(&write.path, &write.value).unwrap();
+        assert_eq!((found().state, found().seen), (State::Good, "eth0 24 on 0".to_owned()));
     }
 
     #[test]

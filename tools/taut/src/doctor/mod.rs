@@ -2,7 +2,7 @@
 //! that.
 //!
 //! Looks at files of the kernel, at the rules of the firewall, and tries what can be tried. Each check is a function
-//! of what was read. Changes nothing unless asked to; then values in /proc/sys and /sys only.
+//! of what was read. Changes nothing unless asked to; then values in /proc/sys, /proc/irq and /sys only.
 
 mod bypass;
 mod finding;

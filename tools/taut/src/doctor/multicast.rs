@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::finding::{Finding, Lasts, Mend, sysctl_path};
+use super::finding::{Finding, Lasts, Mend, Write, sysctl_path};
 use super::system::System;
 
 /// The group of discovery (RTPS 2.5 §9.6.1.4.1).
@@ -48,7 +48,7 @@ pub fn check(system: &System, links: &[Link], multicast: bool, peers: &[String])
     // Over IPv6 each interface has its route to groups, there is no such bound and no such filter.
     let v4 = self::once(links.iter().filter(|link| link.address.is_ipv4()));
     if multicast {
-        findings.extend(once.iter().map(|link| flag(link)));
+        findings.extend(once.iter().map(|link| flag(system, link)));
         if !v4.is_empty() {
             findings.push(memberships(system, v4.len()));
             findings.push(route(system, &v4));
@@ -83,16 +83,18 @@ fn without(peers: &[String]) -> Finding {
     ))
 }
 
-fn flag(link: &Link) -> Finding {
+fn flag(system: &System, link: &Link) -> Finding {
     let name = format!("multicast on {}", link.name);
     if link.flagged {
         return Finding::good(&name, "on");
     }
-    let mend = Mend::by_hand(
-        format!("ip link set {} multicast on", link.name),
-        Lasts::UntilReboot,
-        format!("ip link set {} multicast off", link.name),
-    );
+    let command = format!("ip link set {} multicast on", link.name);
+    let mend = match switch_on(system, link) {
+        Some(write) => Mend::writes(command, vec![write]),
+        None => {
+            Mend::by_hand(command, Lasts::UntilReboot, format!("ip link set {} multicast off", link.name))
+        }
+    };
     if link.loopback {
         let cost =
             "Taut uses it all the same; other vendors' participants of this host may not be found on it";
@@ -100,6 +102,20 @@ fn flag(link: &Link) -> Finding {
     }
     let cost = "nobody is found there, and nobody finds this machine, except by peer";
     Finding::harmful(&name, "off", cost).mend(mend)
+}
+
+/// The flags of an interface with that of multicast. `None` if /sys does not show this interface: it may be that of
+/// another network namespace, with interfaces of the same names.
+fn switch_on(system: &System, link: &Link) -> Option<Write> {
+    /// IFF_MULTICAST (linux/if.h).
+    const MULTICAST: u32 = 0x1000;
+    let directory = format!("/sys/class/net/{}", link.name);
+    let index: u32 = system.number(&format!("{directory}/ifindex")).ok()?;
+    let path = format!("{directory}/flags");
+    let flags = system.text(&path).ok()?;
+    let flags = u32::from_str_radix(flags.strip_prefix("0x")?, 16).ok()?;
+    let ours = index == link.index && flags & MULTICAST == 0;
+    ours.then(|| Write { path, value: format!("{:#x}", flags | MULTICAST), of_namespace: true })
 }
 
 /// A socket joins the group once on each interface.
@@ -227,11 +243,27 @@ pub mod tests {
 
     #[test]
     fn the_flag_of_an_interface() {
-        assert_eq!(flag(&link("eth0")).state, State::Good);
-        let found = flag(&Link { flagged: false, ..link("eth0") });
+        let (_directory, none) = tree(&[]);
+        assert_eq!(flag(&none, &link("eth0")).state, State::Good);
+        let off = |name| Link { flagged: false, ..link(name) };
+        let found = flag(&none, &off("eth0"));
         assert_eq!(found.state, State::Harmful);
-        assert_eq!(found.mend.unwrap().command, "ip link set eth0 multicast on");
-        assert_eq!(flag(&Link { flagged: false, ..link("lo") }).state, State::WorthChanging);
+        let mend = found.mend.unwrap();
+        assert_eq!((mend.command.as_str(), mend.writes.len()), ("ip link set eth0 multicast on", 0));
+        assert_eq!(flag(&none, &off("lo")).state, State::WorthChanging);
+        let writes = |index: &str, flags: &str| {
+            let file = |name: &str| format!("/sys/class/net/eth0/{name}");
+            let (_directory, system) = tree(&[(&file("ifindex"), index), (&file("flags"), flags)]);
+            flag(&system, &off("eth0")).mend.unwrap().writes
+        };
+        let on = Write {
+            path: "/sys/class/net/eth0/flags".to_owned(),
+            value: "0x1043".to_owned(),
+            of_namespace: true,
+        };
+        assert_eq!(writes("2\n", "0x43\n"), [on]);
+        assert_eq!(writes("3\n", "0x43\n"), [], "another network's");
+        assert_eq!(writes("2\n", "0x1043\n"), [], "another network's");
     }
 
     #[test]

@@ -123,6 +123,17 @@ pub fn cpu_list(text: &str) -> Vec<usize> {
     cpus
 }
 
+/// The other way round: ascending processors in the form in which the kernel tells them, so that a list that was
+/// written is the one that is read.
+pub fn cpu_ranges(cpus: &[usize]) -> String {
+    let runs = cpus.chunk_by(|one, next| one + 1 == *next);
+    let range = |run: &[usize]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        one => one.iter().map(usize::to_string).collect(),
+    };
+    runs.map(range).collect::<Vec<_>>().join(",")
+}
+
 /// A number of bytes with its unit, for people.
 pub fn bytes(count: u64) -> String {
     const STEPS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -179,6 +190,9 @@ pub mod tests {
         assert_eq!(system.cpus().unwrap(), ["cpu2", "cpu10"]);
         assert_eq!(cpu_list("0-2,8"), [0, 1, 2, 8]);
         assert!(cpu_list("").is_empty());
+        for text in ["0", "0-1", "0-2,8", "1,3,5-6"] {
+            assert_eq!(cpu_ranges(&cpu_list(text)), text);
+        }
     }
 
     #[test]

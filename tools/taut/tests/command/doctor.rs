@@ -158,6 +158,30 @@ value",
     assert_eq!((ended.stdout, ended.stderr.as_str()), (wanted, ""));
 }
 
+/// The interfaces of the namespace can be written, the rest of /sys cannot.
+#[test]
+fn the_flag_of_multicast_is_set_and_taken_back() {
+    let Some(ended) = in_namespace(
+        "mount -t sysfs sysfs /sys
+mount -o bind /sys/devices/virtual/net /sys/devices/virtual/net
+mount -o remount,bind,ro /sys
+shown() { ip -o link show dds0 | grep -o MULTICAST || echo off; }
+shown
+ip link set dds0 multicast off
+shown
+$taut --interface dds0 doctor --fix > /run/page || true
+grep /flags: /run/page
+shown
+$taut doctor --undo
+shown",
+    ) else {
+        return;
+    };
+    let path = "/sys/class/net/dds0/flags";
+    let wanted = format!("MULTICAST\noff\n{path}: 0x3 -> 0x1003\nMULTICAST\n{path}: 0x1003 -> 0x3\noff\n");
+    assert_eq!((ended.stdout, ended.stderr.as_str()), (wanted, ""));
+}
+
 #[test]
 fn another_network_keeps_its_value() {
     let Some(ended) = in_namespace(
