@@ -437,7 +437,7 @@ impl DomainParticipant {
     /// A participant has ended without saying so: it is forgotten now, not when its lease runs out.
     pub fn forget_participant(&mut self, now: Time, prefix: GuidPrefix) {
         self.readers.now = now;
-        self.core.forget_participant(prefix);
+        self.core.forget_participant(now, prefix);
         self.handle_events(now);
     }
 
