@@ -135,3 +135,43 @@ fn samples_of_1_mib_in_large_datagrams_do_not_wait_for_a_slow_reader() {
 fn samples_of_4_mib_do_not_wait_for_a_slow_reader() {
     compare(&WAYS[1..], 4 << 20, 1_472, Duration::from_millis(25), 20);
 }
+
+/// What a reader gets that has all its time for it, of a writer that is five times as quick, and how many datagrams it
+/// has handled for that.
+fn progress(multicast: MulticastChoice, depth: u32, size: u32, receive_buffer: usize) -> (u64, u64) {
+    let options = NodeOptions { multicast, path_size: 1_472, ..NodeOptions::default() };
+    let mut network = Network::new(1);
+    for options in [options, NodeOptions { service: SLOW, receive_buffer, ..options }] {
+        let node = network.add(options);
+        network.start(node);
+    }
+    let topic = TopicSpec::new("Square", true);
+    let qos = Qos::default().reliable().keep_last(depth);
+    let mut writer = network.create_writer(0, 1, &topic, &qos);
+    let reader = network.create_reader(1, &topic, &qos);
+    network.run_for(Duration::from_secs(10));
+    assert_eq!(network.is_matched(&writer, &reader), (true, true));
+    let (handled, mut taken) = (network.nodes[1].received, 0);
+    for _ in 0..5_000 {
+        network.write(&mut writer, 1, size).unwrap();
+        network.run_for(Duration::from_micros(200));
+        taken += network.take(&reader, usize::MAX).len() as u64;
+    }
+    (taken, network.nodes[1].received - handled)
+}
+
+/// It asks for what it misses. What is gone by the time that the question is handled is answered with a GAP: if each datagram
+/// led to such an answer, the answers would fill its buffer, and no sample would find room.
+#[test]
+fn a_slow_reader_gets_what_it_can_take_whatever_is_kept() {
+    for multicast in [MulticastChoice::Never, MulticastChoice::Always] {
+        for depth in [1, 2, 16, 64, 256, 1_000] {
+            for (size, receive_buffer) in [(100, 8), (100, 64), (1_300, 8), (1_300, 64)] {
+                let (taken, handled) = progress(multicast, depth, size, receive_buffer);
+                let what = format!("KEEP_LAST {depth} of {size} B, room for {receive_buffer}");
+                println!("{what}: {taken} samples of {handled} datagrams");
+                assert!(taken * 5 >= handled * 3, "{what}: {taken} samples of {handled} datagrams");
+            }
+        }
+    }
+}

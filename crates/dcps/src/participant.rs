@@ -17,7 +17,7 @@ use taut_rtps::{
 use crate::doors::Doors;
 use crate::entities::{DataReader, DataWriter, Entity, Readers};
 use crate::lag::Late;
-use crate::reader_side::ReaderSide;
+use crate::reader_side::{Pulled, ReaderSide};
 use crate::sample_info::{Sample, Selection};
 use crate::status::{InconsistentTopicStatus, StatusMask};
 use crate::type_support::TypeSupport;
@@ -378,14 +378,14 @@ impl DomainParticipant {
         result
     }
 
-    /// Empties the lanes of a reader and tells of what is new. Returns whether a writer waits to hear it.
-    pub fn pull(&mut self, now: Time, index: ReaderIndex) -> bool {
+    /// Empties the lanes of a reader, of at most so many samples, and tells of what is new.
+    pub fn pull(&mut self, now: Time, index: ReaderIndex, most: usize) -> Pulled {
         self.readers.now = now;
         let pulled = self.readers.change_side(index, |side| {
-            let pulled = side.pull(now);
-            (pulled.awaited, pulled.news)
+            let pulled = side.pull_at_most(now, most);
+            (pulled, pulled.news)
         });
-        pulled.unwrap_or(false)
+        pulled.unwrap_or_default()
     }
 
     /// A local reader reads the lane of a writer that it is matched with. Returns the first change that it
@@ -437,7 +437,7 @@ impl DomainParticipant {
     /// A participant has ended without saying so: it is forgotten now, not when its lease runs out.
     pub fn forget_participant(&mut self, now: Time, prefix: GuidPrefix) {
         self.readers.now = now;
-        self.core.forget_participant(prefix);
+        self.core.forget_participant(now, prefix);
         self.handle_events(now);
     }
 

@@ -111,7 +111,7 @@ fn an_announcement_of_another_strength_counts_at_once_and_in_a_lane() {
     let mut heard = |participant: &mut DomainParticipant, by_lane: bool, number: u64| {
         if by_lane {
             lane_writer.push(&[number, u64::MAX, 0, 0, 0], &[0, 1, 0, 0]).unwrap();
-            participant.pull(Time(0), reader);
+            participant.pull(Time(0), reader, usize::MAX);
         } else {
             participant.on_frame(Time(0), &frame(writer_id(2), number as i64, &[0, 1, 0, 0]));
         }

@@ -88,6 +88,8 @@ pub struct Pulled {
     pub news: StatusMask,
     /// A writer waits to hear that there is room.
     pub awaited: bool,
+    /// Samples that were read.
+    pub read: usize,
 }
 
 impl Pulled {
@@ -95,6 +97,7 @@ impl Pulled {
     pub fn add(&mut self, other: Pulled) {
         self.news = self.news | other.news;
         self.awaited |= other.awaited;
+        self.read = self.read.saturating_add(other.read);
     }
 }
 
@@ -366,21 +369,36 @@ impl ReaderSide {
 
     /// Takes what is in the lanes as far as there is room.
     pub fn pull(&mut self, now: Time) -> Pulled {
+        self.pull_at_most(now, usize::MAX)
+    }
+
+    /// The same for at most so many samples. What is left is found by [`ReaderSide::is_ready`], and those of other lanes
+    /// come first then.
+    pub fn pull_at_most(&mut self, now: Time, most: usize) -> Pulled {
         let mut pulled = Pulled::default();
         let mut sources = std::mem::take(&mut self.sources);
-        for source in &mut sources {
-            self.pull_source(now, source, &mut pulled);
+        let first = if self.turn < sources.len() { self.turn } else { 0 };
+        let (before, after) = sources.split_at_mut(first);
+        let places = (first..).take(after.len()).chain(0..first);
+        for (source, at) in after.iter_mut().chain(before).zip(places) {
+            self.pull_source(now, source, &mut pulled, most);
+            if pulled.read >= most {
+                self.turn = at.saturating_add(1);
+                break;
+            }
         }
         self.sources = sources;
         pulled
     }
 
-    fn pull_source(&mut self, now: Time, source: &mut Source, pulled: &mut Pulled) {
+    /// Takes what is in a lane, until `pulled` has at most so many samples.
+    fn pull_source(&mut self, now: Time, source: &mut Source, pulled: &mut Pulled, most: usize) {
         source.stalled = false;
         if !source.is_ready() {
             return;
         }
-        for _ in 0..source.lane.lane().cells() {
+        let cells = usize::try_from(source.lane.lane().cells()).unwrap_or(usize::MAX);
+        for _ in 0..cells.min(most.saturating_sub(pulled.read)) {
             match source.lane.poll(&mut self.entry) {
                 Next::Empty => break,
                 Next::Broken => {
@@ -390,6 +408,7 @@ impl ReaderSide {
                     break;
                 }
                 Next::Sample { lost } => {
+                    pulled.read = pulled.read.saturating_add(1);
                     let payload = std::mem::take(&mut self.entry.payload).keep(&mut self.short);
                     let change = cell::change(source.writer, now, &self.entry.meta, payload);
                     let number = change.sequence_number;
@@ -441,7 +460,7 @@ impl ReaderSide {
         };
         let (mut pulled, mut news) = (Pulled::default(), StatusMask::NONE);
         let mut source = self.sources.swap_remove(at);
-        self.pull_source(now, &mut source, &mut pulled);
+        self.pull_source(now, &mut source, &mut pulled, usize::MAX);
         if number < source.next {
             *change = None;
         } else if source.reliable && source.first().is_some_and(|first| first < number) {
@@ -452,7 +471,7 @@ impl ReaderSide {
         }
         if change.is_none() {
             source.next = source.next.max(number.next());
-            self.pull_source(now, &mut source, &mut pulled);
+            self.pull_source(now, &mut source, &mut pulled, usize::MAX);
         }
         self.sources.push(source);
         self.note_awaited(pulled);
@@ -509,7 +528,7 @@ impl ReaderSide {
         // What the lane still holds has not come, whatever the protocol knows of it.
         let known = source.first().map_or(expected, |first| first.min(expected));
         source.next = source.next.max(known);
-        self.pull_source(now, &mut source, &mut pulled);
+        self.pull_source(now, &mut source, &mut pulled, usize::MAX);
         let next = source.next;
         self.sources.push(source);
         self.note_awaited(pulled);

@@ -113,6 +113,26 @@ fn who_waits_for_room_hears_of_what_the_protocol_has_emptied() {
 }
 
 #[test]
+fn lanes_are_emptied_in_parts_and_by_turns() {
+    let (mut side, mut lanes) = side(2);
+    for number in 1..=CELLS as u64 {
+        lanes.iter_mut().for_each(|lane| _ = lane.push(&meta(number), b"sample").unwrap());
+    }
+    let mut parts = Vec::new();
+    while side.is_ready() {
+        let pulled = side.pull_at_most(Time(1), 3);
+        assert!(pulled.awaited && pulled.news == StatusMask::DATA_AVAILABLE);
+        parts.push(pulled.read);
+    }
+    assert_eq!(parts, [3, 3, 2]);
+    let taken = std::iter::from_fn(|| side.take_next(Time(1)));
+    let taken: Vec<_> = taken.map(|sample| sample.info.publication_handle).collect();
+    let [first, second] = [1, 2].map(|n| writer(n).into());
+    assert_eq!(taken[..6], [first, first, first, second, second, second], "the other lane comes first then");
+    assert_eq!(taken.len(), 2 * CELLS);
+}
+
+#[test]
 fn what_a_lane_overtakes_is_lost_to_who_is_not_reliable() {
     for passes in [false, true] {
         let (mut side, mut lanes) = side_of(1, ReliabilityKind::BestEffort);

@@ -54,6 +54,10 @@ struct Offer {
 /// ([`crate::pairs::PAIRS`]). Lower and who matches late stays with UDP, higher takes more memory.
 const OFFERS: usize = 4_096;
 
+/// Steps of a round in which the lanes of one reader are emptied; the next round goes on. Lower takes more rounds, higher lets
+/// a quick writer hold up other readers and the network for longer.
+const LANE_STEPS: usize = 64;
+
 /// Why an offer is refused, for counters: there is no memory for a feedback, or the neighbour has too many pairs.
 const NO_MEMORY: u8 = 1;
 const NO_ROOM: u8 = 2;
@@ -398,7 +402,8 @@ impl Inner {
         Some(from)
     }
 
-    /// Empties the lanes that somebody waits for: who watches a reader, or a writer that wants room.
+    /// Empties the lanes that somebody waits for: who watches a reader, or a writer that wants room. Others come first between
+    /// two steps of that.
     pub fn pull_lanes(&self, core: &mut MutexGuard<'_, Core>) {
         if !self.doors.has_lanes() {
             return;
@@ -406,18 +411,27 @@ impl Inner {
         let mut last = None;
         while let Some(door) = self.doors.after(last) {
             last = Some(door.index);
-            let wanted = {
-                let side = door.side();
-                side.is_awaited() || (self.doors.watches(&door) && side.is_ready())
-            };
-            if wanted {
-                self.run(core, JobClass::ReceiveUser, |core, _| {
-                    if core.participant.pull(core.now, door.index) {
+            for _ in 0..LANE_STEPS {
+                let is_wanted = {
+                    let side = door.side();
+                    side.is_awaited() || (self.doors.watches(&door) && side.is_ready())
+                };
+                if !is_wanted {
+                    break;
+                }
+                let mut more = false;
+                self.run(core, JobClass::ReceiveUser, |core, budget| {
+                    let pulled = core.participant.pull(core.now, door.index, budget);
+                    if pulled.awaited {
                         door.ring_writers();
                     }
-                    1
+                    more = pulled.read >= budget;
+                    pulled.read.max(1)
                 });
                 self.give_way(core);
+                if !more {
+                    break;
+                }
             }
         }
     }

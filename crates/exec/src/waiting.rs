@@ -155,7 +155,7 @@ impl Executor {
             if door.side().shows_unread(monotonic_now) {
                 return Some(());
             }
-            if participant.pull(now, door.index) {
+            if participant.pull(now, door.index, usize::MAX).awaited {
                 door.ring_writers();
             }
             participant

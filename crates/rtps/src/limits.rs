@@ -125,6 +125,9 @@ pub const PEERS: usize = 4_096;
 pub const ENDPOINTS_PER_PEER: usize = 16_384;
 /// Locators of one entity that are used (R8).
 pub const LOCATORS: usize = 16;
+/// Matches or endpoints of a peer that is forgotten which go in one step of that. Lower costs a timer for each, higher makes
+/// a step longer, of which a driver does as many in a row as it does timers.
+pub const FORGET_STEP: usize = 2;
 /// All matches with a peer are gone through at most this often for what the peer says: that it is reached elsewhere, or
 /// that it has forgotten this side. Lower lets a peer, or who takes its name, keep this side busy with a few bytes,
 /// higher delays one that moves twice in a row.

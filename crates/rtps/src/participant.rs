@@ -13,7 +13,7 @@ use taut_wire::Header;
 
 use crate::anatomy::{Anatomy, Passage};
 use crate::counters::{Counters, bump};
-use crate::discovery::{Database, Local, LocalKind, Outbound, Spdp};
+use crate::discovery::{Database, Local, LocalKind, Outbound, Spdp, Topics};
 use crate::event::Event;
 use crate::history_cache::CacheChange;
 use crate::limits;
@@ -129,6 +129,8 @@ pub struct Participant {
     /// Local readers by the remote writer that they are matched with.
     pub(crate) sources: BTreeMap<Guid, Vec<ReaderIndex>>,
     pub(crate) locals: BTreeMap<EntityId, Local>,
+    /// The user's endpoints by topic.
+    pub(crate) topics: Topics,
     pub(crate) database: Database,
     pub(crate) spdp: Spdp,
     pub(crate) liveliness: Liveliness,
@@ -169,6 +171,7 @@ impl Participant {
             readers: Table::default(),
             sources: BTreeMap::new(),
             locals: BTreeMap::new(),
+            topics: Topics::default(),
             database: Database::default(),
             liveliness: Liveliness::default(),
             builtin: crate::discovery::Builtin::default(),
@@ -230,6 +233,7 @@ impl Participant {
                 Timer::Heartbeat(index) => self.on_heartbeat_timer(now, at, index),
                 Timer::Announce => self.on_announce_timer(now, at),
                 Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
+                Timer::Forget(prefix) => self.forget_more(now, prefix),
                 Timer::Peer(prefix) => self.on_peer_timer(now, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
                 Timer::AssertManual => self.say_manual(now),

@@ -136,7 +136,7 @@ impl Participant {
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
             Submessage::Heartbeat(heartbeat) => self.on_heartbeat(now, source, &heartbeat, sink),
             Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(source, &heartbeat),
-            Submessage::Gap(gap) => self.on_gap(source, &gap, sink),
+            Submessage::Gap(gap) => self.on_gap(now, source, &gap, sink),
             Submessage::AckNack(acknack) => self.on_acknack(now, source, &acknack),
             Submessage::NackFrag(nack_frag) => self.on_nack_frag(now, source, &nack_frag),
         }
@@ -313,12 +313,12 @@ impl Participant {
         self.wake_readers();
     }
 
-    fn on_gap(&mut self, source: &Source, gap: &Gap, sink: &mut dyn Sink) {
+    fn on_gap(&mut self, now: Time, source: &Source, gap: &Gap, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, gap.writer_id);
         self.for_each_reader(writer, gap.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             pass_lane(reader.index, proxy, sink);
-            rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| proxy.on_gap(gap, deliver));
+            rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| proxy.on_gap(now, gap, deliver));
             pass_lane(reader.index, proxy, sink);
         });
     }

@@ -18,6 +18,8 @@ pub enum Timer {
     Announce,
     /// A peer's lease.
     Lease(GuidPrefix),
+    /// The rest of a peer that is being forgotten.
+    Forget(GuidPrefix),
     /// What a peer has said that takes a look at all matches with it.
     Peer(GuidPrefix),
     /// Our own liveliness messages.

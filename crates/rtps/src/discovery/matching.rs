@@ -43,11 +43,10 @@ impl Participant {
         let Some(data) = self.locals.get(&local).map(|local| Arc::clone(&local.data)) else { return };
         let writer = local.is_writer();
         let remote = self.database.by_topic.get(&data.topic_name).into_iter().flatten().copied();
-        let same_participant = self.locals.values().filter(|other| other.data.topic_name == data.topic_name);
-        let candidates: Vec<Guid> = remote
-            .chain(same_participant.map(|other| other.data.guid))
-            .filter(|guid| guid.entity.is_writer() != writer && !guid.entity.is_builtin())
-            .collect();
+        let own = self.config.guid_prefix;
+        let same_participant = self.topics.of(&data.topic_name).map(|entity| Guid::new(own, entity));
+        let candidates: Vec<Guid> =
+            remote.chain(same_participant).filter(|guid| guid.entity.is_writer() != writer).collect();
         for guid in candidates {
             if guid.prefix == self.config.guid_prefix {
                 let (writer, reader) = if writer { (local, guid.entity) } else { (guid.entity, local) };
@@ -62,17 +61,19 @@ impl Participant {
     pub(crate) fn match_remote_endpoint(&mut self, now: Time, remote: Guid) {
         let Some(data) = self.database.endpoint(remote).map(Arc::clone) else { return };
         let writer = remote.entity.is_writer();
-        let candidates = self.locals.iter().filter(|(entity, local)| {
-            entity.is_writer() != writer && local.data.topic_name == data.topic_name && !entity.is_builtin()
-        });
-        let candidates: Vec<EntityId> = candidates.map(|(entity, _)| *entity).collect();
+        let of_topic = self.topics.of(&data.topic_name);
+        let candidates: Vec<EntityId> = of_topic.filter(|entity| entity.is_writer() != writer).collect();
         for local in candidates {
             self.try_match(now, local, remote);
         }
     }
 
     fn try_match(&mut self, now: Time, local: EntityId, remote: Guid) {
-        let Some(ours) = self.locals.get(&local) else { return };
+        // What is being forgotten is matched with nothing new.
+        let Some(ours) = self.locals.get(&local).filter(|_| self.database.peer(remote.prefix).is_some())
+        else {
+            return;
+        };
         let Some(theirs) = self.database.endpoint(remote).map(Arc::clone) else { return };
         let (kind, data) = (ours.kind, Arc::clone(&ours.data));
         let verdict = match kind {

@@ -1,11 +1,12 @@
 //! Who is there and what matches. RTPS 2.5 §8.5.
 //!
-//! `spdp` finds participants and forgets them, `sedp` exchanges endpoints, `matching` brings local and
+//! `spdp` finds participants, `forgetting` forgets them, `sedp` exchanges endpoints, `matching` brings local and
 //! remote ones together, `transmit` sends what comes of it. Everything a peer says is checked against who said it (rule R7) and every
 //! table has a cap (rule R5).
 
 mod addresses;
 mod endpoint_data;
+mod forgetting;
 mod locators;
 mod matches;
 mod matching;
@@ -14,6 +15,7 @@ mod participant_data;
 mod qos_parameters;
 mod sedp;
 mod spdp;
+mod topics;
 mod transmit;
 
 #[cfg(test)]
@@ -27,11 +29,13 @@ use taut_qos::Incompatibility;
 
 use crate::{ReaderIndex, WriterIndex};
 
+use forgetting::Leaving;
 use matches::Matches;
 
 pub use endpoint_data::EndpointData;
 pub use participant_data::{ParticipantData, builtin_endpoint};
 pub(crate) use spdp::Spdp;
+pub(crate) use topics::Topics;
 pub(crate) use transmit::Outbound;
 
 /// A known participant.
@@ -123,6 +127,8 @@ impl std::fmt::Display for Refusal {
 #[derive(Default)]
 pub struct Database {
     peers: BTreeMap<GuidPrefix, Peer>,
+    /// Those that are being forgotten.
+    leaving: BTreeMap<GuidPrefix, Leaving>,
     /// Those that have answered nothing, the oldest first.
     silent: BTreeSet<(Time, GuidPrefix)>,
     endpoints: BTreeMap<Guid, Arc<EndpointData>>,

@@ -131,6 +131,7 @@ impl Participant {
         // Fast DDS 2.9 has an address of its own to write to only then: two readers that leave it to their
         // participants' defaults, multicast among them, end its process.
         data.unicast_locators.clone_from(&self.config.addresses.default_unicast);
+        self.topics.insert(&topic_name, guid.entity);
         self.locals
             .insert(guid.entity, Local { data: Arc::new(data), kind, announced: SequenceNumber::ZERO });
         self.announce_local(now, guid.entity, sink);
@@ -163,7 +164,11 @@ impl Participant {
         let mut key = Vec::new();
         EndpointData::write_key(guid, &mut key);
         self.publish(now, guid, ChangeKind::NotAliveDisposedUnregistered, Bytes::from(key), sink);
-        match self.locals.remove(&entity).map(|local| local.kind) {
+        let local = self.locals.remove(&entity);
+        if let Some(local) = &local {
+            self.topics.remove(&local.data.topic_name, entity);
+        }
+        match local.map(|local| local.kind) {
             Some(LocalKind::Writer(index)) => drop(self.writers.remove(index.0)),
             Some(LocalKind::Reader(index)) => drop(self.readers.remove(index.0)),
             None => {}

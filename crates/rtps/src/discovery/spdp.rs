@@ -22,7 +22,8 @@ pub(crate) struct Spdp {
     change: CacheChange,
     /// Everybody: multicast and the initial peers.
     everybody: Vec<Locator>,
-    to_everybody: bool,
+    /// So many of them, from the end, are still to be told.
+    untold: usize,
     /// Participants that are told directly, most of them just found.
     pub(super) newcomers: VecDeque<GuidPrefix>,
     next_at: Time,
@@ -43,7 +44,7 @@ impl Spdp {
                 payload: announcement(config),
             },
             everybody: everybody(config),
-            to_everybody: false,
+            untold: 0,
             newcomers: VecDeque::new(),
             next_at: Time(i64::MIN),
             initial_left: limits::INITIAL_ANNOUNCEMENTS,
@@ -58,6 +59,7 @@ impl Spdp {
         self.change.sequence_number = self.change.sequence_number.next();
         self.change.payload = announcement(config);
         self.everybody = everybody(config);
+        self.untold = 0;
         // The first ones after a change of the network are as likely to be lost as the very first.
         self.initial_left = limits::INITIAL_ANNOUNCEMENTS;
         self.next_at = now;
@@ -77,12 +79,26 @@ impl Spdp {
         at.is_some_and(|at| self.newcomers.remove(at).is_some())
     }
 
-    /// Tells everybody, if that is due: one datagram for each destination.
-    pub(super) fn send_to_everybody(&mut self, tx: &mut Tx<'_>) {
-        if std::mem::take(&mut self.to_everybody) {
+    /// All are to be told.
+    fn tell_everybody(&mut self) {
+        self.untold = self.everybody.len();
+    }
+
+    /// Tells everybody, if that is due: one datagram for each destination, and no more of them than the budget. Returns
+    /// whether all are told.
+    pub(super) fn send_to_everybody(&mut self, tx: &mut Tx<'_>) -> bool {
+        while self.untold > 0 {
+            if tx.budget == 0 {
+                return false;
+            }
+            let first = self.everybody.len().saturating_sub(self.untold);
+            let rest = self.everybody.get(first..).unwrap_or_default();
+            let next = rest.get(..tx.budget).unwrap_or(rest);
+            self.untold = rest.len().saturating_sub(next.len());
             self.write(tx);
-            tx.flush(&self.everybody);
+            tx.flush(next);
         }
+        true
     }
 
     /// Puts the announcement into the message.
@@ -129,7 +145,7 @@ impl Participant {
         if at < self.spdp.next_at {
             return;
         }
-        self.spdp.to_everybody = true;
+        self.spdp.tell_everybody();
         let period = if self.spdp.initial_left > 0 {
             self.spdp.initial_left = self.spdp.initial_left.saturating_sub(1);
             limits::INITIAL_ANNOUNCEMENT_PERIOD
@@ -149,9 +165,9 @@ impl Participant {
         change.kind = ChangeKind::NotAliveDisposedUnregistered;
         change.sequence_number = change.sequence_number.next();
         change.payload = Bytes::from(key);
-        self.spdp.to_everybody = true;
         self.spdp.next_at = Time::NEVER;
         self.spdp.everybody.extend(self.database.peers.values().flat_map(|peer| &peer.metatraffic));
+        self.spdp.tell_everybody();
         self.spdp.newcomers.clear();
         self.queue_discovery();
     }
@@ -169,7 +185,7 @@ impl Participant {
             let named = key_hash.map(|InstanceHandle(bytes)| Guid::from_bytes(bytes));
             let named = named.or_else(|| ParticipantData::parse_key(payload).ok());
             if named.is_some_and(|guid| guid.prefix == source.prefix) {
-                self.remove_peer(source.prefix, true);
+                self.remove_peer(now, source.prefix, true);
             } else {
                 bump(&mut self.counters.foreign_guid);
             }
@@ -191,7 +207,8 @@ impl Participant {
         self.note_peer(now, data, &source.locator);
     }
 
-    fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator) {
+    pub(super) fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator) {
+        let Some(data) = self.unless_leaving(data, source) else { return };
         let prefix = data.guid_prefix;
         let lease_until = now + data.lease_duration;
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
@@ -220,7 +237,7 @@ impl Participant {
             bump(&mut self.counters.too_many_participants);
             // Rule R5: who has only announced itself may not exist, however long its lease is.
             let Some((_, silent)) = self.database.silent.first().copied() else { return };
-            self.remove_peer(silent, false);
+            self.remove_peer(now, silent, false);
         }
         self.spdp.tell(prefix);
         self.queue_discovery();
@@ -278,39 +295,22 @@ impl Participant {
     pub(crate) fn on_lease_timer(&mut self, now: Time, at: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peers.get(&prefix) else { return };
         if peer.lease_until <= now {
-            self.remove_peer(prefix, false);
+            self.remove_peer(now, prefix, false);
         } else if peer.lease_until > at {
             self.timers.set(peer.lease_until, Timer::Lease(prefix));
         }
     }
 
     /// A participant is known to have ended, though its lease has not.
-    pub fn forget_participant(&mut self, prefix: GuidPrefix) {
-        self.remove_peer(prefix, false);
+    pub fn forget_participant(&mut self, now: Time, prefix: GuidPrefix) {
+        self.remove_peer(now, prefix, false);
     }
 
     /// A participant has started again under its old name: what is known of it is of another one.
     pub(crate) fn begin_life(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(Peer { data, source, .. }) = self.database.peers.get(&prefix).cloned() else { return };
-        self.remove_peer(prefix, false);
+        self.remove_peer(now, prefix, false);
         self.note_peer(now, data, &source);
-    }
-
-    /// Forgets a participant with all that it has.
-    fn remove_peer(&mut self, prefix: GuidPrefix, left: bool) {
-        let Some(peer) = self.database.peers.remove(&prefix) else { return };
-        if let Some(since) = peer.silent_since {
-            self.database.silent.remove(&(since, prefix));
-        }
-        self.spdp.take_newcomer(prefix);
-        self.timers.set(Time::NEVER, Timer::Lease(prefix));
-        self.timers.set(Time::NEVER, Timer::Peer(prefix));
-        let first = Guid::new(prefix, EntityId::UNKNOWN);
-        let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
-        let gone: Vec<Guid> = self.database.endpoints.range(first..=last).map(|(guid, _)| *guid).collect();
-        gone.into_iter().for_each(|guid| self.remove_endpoint(guid));
-        self.unmatch_builtin_endpoints(prefix);
-        self.push_event(Event::ParticipantLost { prefix, left });
     }
 }
 

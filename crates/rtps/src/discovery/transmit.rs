@@ -28,7 +28,9 @@ pub(crate) struct Outbound<'a> {
 impl Outbound<'_> {
     /// Sends what is due, at most about a turn of it and no more than the budget. Returns whether all is out.
     pub fn send(&mut self, tx: &mut Tx<'_>) -> bool {
-        self.spdp.send_to_everybody(tx);
+        if !self.spdp.send_to_everybody(tx) {
+            return false;
+        }
         let mut turn = limits::REPAIR_TURN;
         while let Some(prefix) = self.next_peer() {
             if tx.budget == 0 || turn == 0 {

@@ -327,14 +327,83 @@ mod tests {
         }
     }
 
+    /// The first question is answered at once or too late, as `gone`. Returns how many datagrams it takes to ask for `news`
+    /// then, after half of an answer's time, and after all of it.
+    fn asked_after(gone: bool, news: i64) -> [usize; 3] {
+        let mut reader = reader();
+        assert_eq!(send(&mut reader, Time(0)), 1);
+        let took = Duration::from_millis(8);
+        let now = Time(0) + took;
+        if gone {
+            proxy(&mut reader).on_gap(now, &gap(1..4), &mut |_| {});
+        } else {
+            [1, 2, 3].into_iter().for_each(|number| arrives(&mut reader, now, number));
+        }
+        assert_eq!(proxy(&mut reader).next_expected(), SequenceNumber(4));
+        let mut count = 1;
+        let mut ask = |reader: &mut Reader, now, last| {
+            count += 1;
+            let heartbeat = Heartbeat {
+                reader_id: EntityId::UNKNOWN,
+                writer_id: WRITER.entity,
+                first_sn: SequenceNumber(1),
+                last_sn: SequenceNumber(last),
+                count,
+                final_flag: true,
+                liveliness_flag: false,
+                group_info: None,
+            };
+            proxy(reader).on_heartbeat(now, &heartbeat, &mut |_| {});
+            if proxy(reader).ack_due {
+                reader.queue_ack(WRITER);
+            }
+            send(reader, now)
+        };
+        let late = [Duration::ZERO, Duration(took.0 / 2), took].map(|wait| now + wait);
+        let asked = late.map(|at| ask(&mut reader, at, 3 + news));
+        // What is new besides waits for the answer, if it is late, and for no longer than an answer may take.
+        assert_eq!(ask(&mut reader, late[2], 4 + news), usize::from(!gone));
+        assert!(
+            reader.repeat_at <= late[2] + took.times(2).max(limits::NACK_REPEAT),
+            "{:?}",
+            reader.repeat_at
+        );
+        asked
+    }
+
+    #[test]
+    fn who_asks_too_late_asks_one_question_at_a_time() {
+        assert_eq!(asked_after(false, 1), [1, 0, 0]);
+        assert_eq!(asked_after(true, 1), [0, 0, 1]);
+    }
+
+    #[test]
+    fn what_is_not_asked_for_at_once_is_asked_for_when_nothing_comes() {
+        let mut reader = reader();
+        send(&mut reader, Time(0));
+        let now = Time(0) + Duration::from_millis(30);
+        proxy(&mut reader).on_gap(now, &gap(1..3), &mut |_| {});
+        // The question behind the answer says what has come, and asks for nothing.
+        proxy(&mut reader).ack_due = true;
+        reader.queue_ack(WRITER);
+        assert_eq!(send(&mut reader, now), 1);
+        let asked = std::iter::from_fn(|| {
+            let at = reader.repeat_at;
+            reader.on_repeat_timer(at);
+            Some((at, send(&mut reader, at)))
+        });
+        let asked = asked.take(4).find(|(_, sent)| *sent > 0);
+        assert_eq!(asked, Some((now + Duration::from_millis(30), 1)));
+    }
+
     #[test]
     fn what_has_arrived_is_delivered_though_the_writer_has_it_no_longer() {
         let mut reader = reader();
         [2, 5, 6].into_iter().for_each(|number| arrives(&mut reader, Time(0), number));
         let mut delivered = Vec::new();
         let mut deliver = |offer: &mut Offer| delivered.extend(offer.take().map(|c| c.sequence_number.0));
-        proxy(&mut reader).on_gap(&gap(4..9), &mut deliver);
-        proxy(&mut reader).on_gap(&gap(1..4), &mut deliver);
+        proxy(&mut reader).on_gap(Time(0), &gap(4..9), &mut deliver);
+        proxy(&mut reader).on_gap(Time(0), &gap(1..4), &mut deliver);
         assert_eq!(delivered, [2, 5, 6]);
         assert_eq!(proxy(&mut reader).next_expected(), SequenceNumber(9));
     }

@@ -70,6 +70,9 @@ pub struct WriterProxy {
     asked_at: Option<Time>,
     /// When the question was asked whose answer is to be timed.
     timed_from: Option<Time>,
+    /// What was asked for last was gone when the question came: nothing is asked for before then, and one question at a
+    /// time from then on.
+    rests_until: Option<Time>,
     /// How long answers take.
     answers: Answers,
     /// How long they may take even so, as is known from elsewhere.
@@ -112,6 +115,7 @@ impl WriterProxy {
             asked: 0,
             asked_at: None,
             timed_from: None,
+            rests_until: None,
             answers: Answers::taking(Duration::ZERO),
             least_patience: Duration::ZERO,
             moved_at: Time(i64::MIN),
@@ -231,8 +235,22 @@ impl WriterProxy {
     /// A change that was asked for has arrived.
     fn note_answer(&mut self, now: Time) {
         self.asked = self.asked.saturating_sub(1);
+        self.rests_until = None;
         if let Some(from) = self.timed_from.take() {
             self.answers.note(now.since(from));
+        }
+    }
+
+    /// What was asked for is gone, and nothing of it has come. What is asked for now would be gone as well when the question
+    /// comes, if that takes as long, while each answer takes the place of a fresh change in a receive buffer that is full.
+    /// For as long nothing is asked for, so that there is one question under way after that, not one for each datagram
+    /// that is in the buffer. Who has its answers at once does not notice.
+    #[cold]
+    fn rest(&mut self, now: Time) {
+        if let Some(from) = self.timed_from.take() {
+            let took = now.since(from).min(limits::NACK_REPEAT_MAX);
+            self.answers.note(took);
+            self.rests_until = Some(now + took);
         }
     }
 
@@ -363,11 +381,14 @@ impl WriterProxy {
     }
 
     /// A GAP has arrived: its numbers will not come.
-    pub fn on_gap(&mut self, gap: &Gap, deliver: Deliver<'_>) {
+    pub fn on_gap(&mut self, now: Time, gap: &Gap, deliver: Deliver<'_>) {
         if !self.reliable {
             return;
         }
         let base = gap.gap_list.base();
+        if gap.gap_start <= self.asked_until && base > self.next {
+            self.rest(now);
+        }
         self.irrelevant.insert(gap.gap_start.max(self.next), base);
         for number in gap.gap_list.iter() {
             self.irrelevant.insert(number, number.next());
@@ -413,9 +434,9 @@ impl WriterProxy {
 
     /// May what is missing be asked for now, or is a request under way?
     fn may_ask(&self, now: Time) -> bool {
-        let news = self.last_available > self.asked_until;
+        let news = self.last_available > self.asked_until && self.rests_until.is_none();
         let may = news || self.asked == 0 || self.is_overdue(now);
-        self.next <= self.last_available && !self.is_blocked() && may
+        self.next <= self.last_available && !self.is_blocked() && may && self.rests_until <= Some(now)
     }
 
     /// The state for the ACKNACK that is due: acknowledges all below the base and asks for the
@@ -425,6 +446,9 @@ impl WriterProxy {
         let mut set = SequenceNumberSet::new(self.next);
         // Before its first heartbeat the writer must not take it for one that has heard it.
         if !self.has_heard() || !self.may_ask(now) {
+            if let Some(until) = self.rests_until.filter(|until| *until > now) {
+                self.repeat_at = until;
+            }
             return set;
         }
         // What was asked for is under way: only what is new is asked for then.
@@ -491,7 +515,7 @@ impl WriterProxy {
             self.repeat_at = Time::NEVER;
             return false;
         }
-        let quiet_at = self.moved_at + limits::NACK_REPEAT;
+        let quiet_at = (self.moved_at + limits::NACK_REPEAT).max(self.rests_until.unwrap_or(now));
         if quiet_at > now {
             self.repeat_at = quiet_at;
             return false;

@@ -1,0 +1,85 @@
+//! Forgetting a participant with all that it has: match by match, so that no step of it takes long. RTPS 2.5 §8.5.3.
+//!
+//! From the first step on it is no known peer any more: nothing of it is believed, nothing new is matched with its
+//! endpoints. Owns those that are not forgotten altogether yet. Called when a lease runs out, when a participant leaves
+//! or starts again, and by [`Timer::Forget`] until all is done.
+
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
+
+use super::ParticipantData;
+use crate::event::Event;
+use crate::limits;
+use crate::participant::Participant;
+use crate::timers::Timer;
+
+/// A participant that is being forgotten.
+pub(super) struct Leaving {
+    /// It has said so itself.
+    left: bool,
+    /// What it has announced since, and from where: another life of it, to be found once this one is forgotten.
+    again: Option<(ParticipantData, Locator)>,
+}
+
+impl Participant {
+    /// Forgets a participant: at once if it has little, else in steps that follow at once.
+    pub(super) fn remove_peer(&mut self, now: Time, prefix: GuidPrefix, left: bool) {
+        let Some(peer) = self.database.peers.remove(&prefix) else { return };
+        if let Some(since) = peer.silent_since {
+            self.database.silent.remove(&(since, prefix));
+        }
+        self.spdp.take_newcomer(prefix);
+        self.timers.set(Time::NEVER, Timer::Lease(prefix));
+        self.timers.set(Time::NEVER, Timer::Peer(prefix));
+        self.unmatch_builtin_endpoints(prefix);
+        self.database.leaving.insert(prefix, Leaving { left, again: None });
+        self.forget_more(now, prefix);
+    }
+
+    /// The next step of it. *Cost*: [`limits::FORGET_STEP`] matches or endpoints, each O(log n), and O(readers of the
+    /// writer) where one of those is.
+    pub(crate) fn forget_more(&mut self, now: Time, prefix: GuidPrefix) {
+        for _ in 0..limits::FORGET_STEP {
+            if !self.forget_one(prefix) {
+                return self.end_forgetting(now, prefix);
+            }
+        }
+        self.timers.set(Time(i64::MIN), Timer::Forget(prefix));
+    }
+
+    /// Ends a match with an endpoint of it, or forgets one that has none left. `false`: there is none.
+    fn forget_one(&mut self, prefix: GuidPrefix) -> bool {
+        let first = Guid::new(prefix, EntityId::UNKNOWN);
+        let last = Guid::new(prefix, EntityId([u8::MAX; 4]));
+        let Some((guid, _)) = self.database.endpoints.range(first..=last).next() else { return false };
+        let guid = *guid;
+        let matched = self.database.matches.of_remote(guid).next();
+        match matched {
+            Some(local) => self.unmatch(local, guid),
+            None => self.remove_endpoint(guid),
+        }
+        true
+    }
+
+    fn end_forgetting(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(Leaving { left, again }) = self.database.leaving.remove(&prefix) else { return };
+        self.push_event(Event::ParticipantLost { prefix, left });
+        if let Some((data, source)) = again {
+            self.note_peer(now, data, &source);
+        }
+    }
+
+    /// One that is being forgotten announces itself, and is found when that is done. `None`: this was such a one.
+    pub(super) fn unless_leaving(
+        &mut self,
+        data: ParticipantData,
+        source: &Locator,
+    ) -> Option<ParticipantData> {
+        match self.database.leaving.get_mut(&data.guid_prefix) {
+            Some(leaving) => {
+                leaving.again = Some((data, *source));
+                None
+            }
+            None => Some(data),
+        }
+    }
+}

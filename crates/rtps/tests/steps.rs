@@ -1,0 +1,208 @@
+//! What a participant does in one step is bounded, however much there is of it.
+
+use std::net::Ipv4Addr;
+use std::time::Instant;
+
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
+use taut_mem::Bytes;
+use taut_port::{Frame, Loopback, Traffic};
+use taut_qos::{EndpointQos, History};
+use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
+use taut_rtps::{
+    Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex, Sink,
+    TxClass, limits,
+};
+use taut_wire::{DataHeader, Endian, PayloadKind, write_message_header};
+
+const OTHER: GuidPrefix = GuidPrefix([2; 12]);
+const ADDRESS: Locator = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410);
+const GROUP: Locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400);
+const ENDPOINTS: u32 = 1_000;
+
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
+}
+
+fn participant(initial_peers: Vec<Locator>) -> Participant {
+    Participant::new(Config {
+        guid_prefix: GuidPrefix([1; 12]),
+        domain_id: 0,
+        entity_name: String::new(),
+        user_data: Vec::new(),
+        properties: Vec::new(),
+        lease_duration: Duration::from_secs(10),
+        announcement_period: Duration::from_secs(3),
+        addresses: Addresses {
+            metatraffic_unicast: vec![ADDRESS],
+            metatraffic_multicast: vec![GROUP],
+            default_unicast: vec![ADDRESS],
+            ..Addresses::default()
+        },
+        initial_peers,
+        multicast: MulticastChoice::Never,
+        anatomy: None,
+    })
+}
+
+/// A change of a built-in writer of the other participant.
+fn change(writer_id: EntityId, number: i64, payload: &[u8]) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn: SequenceNumber(number) };
+    header.write(&mut message, Endian::Little, &[], PayloadKind::Data, payload.len());
+    message.extend_from_slice(payload);
+    Frame { source: ADDRESS, traffic: Traffic::Meta, bytes: Bytes::from(message) }
+}
+
+fn announcement() -> Frame {
+    let mut payload = Vec::new();
+    let data = ParticipantData {
+        guid_prefix: OTHER,
+        vendor_id: VendorId([1, 127]),
+        metatraffic_unicast: vec![ADDRESS],
+        default_unicast: vec![ADDRESS],
+        builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER,
+        lease_duration: Duration::from_secs(10),
+        ..ParticipantData::default()
+    };
+    data.write(&mut payload);
+    change(EntityId::SPDP_WRITER, 1, &payload)
+}
+
+fn topic(key: u32) -> String {
+    format!("Topic{key}")
+}
+
+/// The other participant tells of one of its writers.
+fn publication(key: u32) -> Frame {
+    let guid = Guid::new(OTHER, EntityId::user(key, true, false));
+    let mut payload = Vec::new();
+    EndpointData::of(guid, &topic(key), "Type", EndpointQos::default_writer()).write(&mut payload);
+    change(EntityId::SEDP_PUBLICATIONS_WRITER, key.into(), &payload)
+}
+
+/// One that has as many readers as the other one writers, each of a topic of its own.
+fn matched() -> Participant {
+    let mut participant = participant(Vec::new());
+    for key in 1..=ENDPOINTS {
+        let endpoint = EndpointConfig {
+            topic_name: topic(key),
+            type_name: "Type".into(),
+            keyed: false,
+            qos: EndpointQos::default_reader(),
+            history: History::KeepLast(1),
+            max_samples: None,
+        };
+        participant.create_reader(Time(0), endpoint, &mut Nowhere);
+    }
+    participant.on_timeout(Time(0), usize::MAX);
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    (1..=ENDPOINTS).for_each(|key| participant.on_frame(Time(0), &publication(key), &mut Nowhere));
+    assert_eq!(ended(&mut participant), (0, false));
+    participant
+}
+
+/// How many matches have ended since the last look, and is the other participant lost?
+fn ended(participant: &mut Participant) -> (usize, bool) {
+    let mut ended = (0, false);
+    while let Some(event) = participant.poll_event() {
+        match event {
+            Event::SubscriptionMatched { matched: false, .. } => ended.0 += 1,
+            Event::ParticipantLost { .. } => ended.1 = true,
+            _ => {}
+        }
+    }
+    ended
+}
+
+/// Runs timers one by one until none is due. Returns how many steps there were in which matches ended.
+fn run_timers(
+    participant: &mut Participant,
+    now: Time,
+    mut between: impl FnMut(&mut Participant, usize),
+) -> usize {
+    let (mut steps, mut matches, mut times) = (0, 0, Vec::new());
+    loop {
+        let start = Instant::now();
+        if participant.on_timeout(now, 1) == 0 {
+            break;
+        }
+        times.push(start.elapsed());
+        let (ended, _) = ended(participant);
+        assert!(ended <= limits::FORGET_STEP, "{ended} matches ended in one step");
+        matches += ended;
+        steps += usize::from(ended > 0);
+        between(participant, steps);
+    }
+    assert_eq!(matches, ENDPOINTS as usize);
+    times.sort();
+    let all: std::time::Duration = times.iter().sum();
+    let [half, most, longest] =
+        [times.len() / 2, times.len() * 99 / 100, times.len() - 1].map(|at| times[at]);
+    println!(
+        "{} steps of {half:?}, 99 % of them up to {most:?}, the longest {longest:?}, in all {all:?}",
+        times.len()
+    );
+    steps
+}
+
+#[test]
+fn a_peer_with_a_thousand_endpoints_is_forgotten_in_many_steps() {
+    let mut participant = matched();
+    let late = Time(0) + Duration::from_secs(11);
+    let steps = run_timers(&mut participant, late, |participant, steps| {
+        assert!(steps == 0 || participant.database().peers().count() == 0, "from the first step on");
+    });
+    assert!(steps >= ENDPOINTS as usize / limits::FORGET_STEP, "{steps}");
+    assert_eq!(participant.database().endpoints().count(), 0);
+    assert!(participant.next_timeout().is_some_and(|next| next > late));
+}
+
+#[test]
+fn who_comes_back_while_it_is_forgotten_is_found_anew() {
+    let mut participant = matched();
+    let late = Time(0) + Duration::from_secs(11);
+    run_timers(&mut participant, late, |participant, steps| {
+        if steps == 3 {
+            participant.on_frame(late, &announcement(), &mut Nowhere);
+            // Nothing is believed of one that is not known, and what is left of it matches nothing new.
+            participant.on_frame(late, &publication(ENDPOINTS + 1), &mut Nowhere);
+            assert_eq!(participant.database().peers().count(), 0);
+        }
+    });
+    assert_eq!(participant.database().peers().count(), 1);
+    assert_eq!(participant.database().endpoints().count(), 0);
+    participant.on_frame(late, &publication(1), &mut Nowhere);
+    assert_eq!(participant.database().endpoints().count(), 1);
+}
+
+#[test]
+fn announcements_to_many_go_out_within_the_budget() {
+    const PEERS: u16 = 100;
+    const BUDGET: usize = 8;
+    let peers: Vec<Locator> = (1..=PEERS).map(|port| Locator::udp_v4(Ipv4Addr::LOCALHOST, port)).collect();
+    let mut participant = participant(peers.clone());
+    let mut told: Vec<Locator> = Vec::new();
+    let mut announce = |participant: &mut Participant, now| {
+        let mut port = Loopback::new();
+        loop {
+            let progress = participant.poll_transmit(now, &mut port, TxClass::Discovery, BUDGET);
+            assert!(progress.calls <= BUDGET, "{progress:?}");
+            told.extend(std::iter::from_fn(|| port.take()).map(|(to, _)| to));
+            if !progress.more {
+                break std::mem::take(&mut told);
+            }
+        }
+    };
+    let everybody: Vec<Locator> = std::iter::once(GROUP).chain(peers).collect();
+    participant.on_timeout(Time(0), usize::MAX);
+    assert_eq!(announce(&mut participant, Time(0)), everybody);
+    // The same when it leaves in the midst of an announcement.
+    let next = Time(0) + limits::INITIAL_ANNOUNCEMENT_PERIOD;
+    participant.on_timeout(next, usize::MAX);
+    participant.poll_transmit(next, &mut Loopback::new(), TxClass::Discovery, BUDGET);
+    participant.leave();
+    assert_eq!(announce(&mut participant, next), everybody);
+}
