@@ -1,17 +1,18 @@
 //! GUIDs and their parts, and the instance handle. RTPS 2.5 §8.2.4, §9.3.1.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 /// The 12 bytes that name a participant. *Source*: RTPS 2.5 §9.3.1.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GuidPrefix(pub [u8; 12]);
 
 /// The 4 bytes that name an entity inside its participant, in wire order. *Source*: RTPS 2.5 §9.3.1.2.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct EntityId(pub [u8; 4]);
 
 /// A globally unique name of an entity. *Shape*: 16 bytes, prefix then entity.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Guid {
     /// The participant.
     pub prefix: GuidPrefix,
@@ -36,6 +37,26 @@ pub struct ProtocolVersion {
     pub minor: u8,
 }
 
+/// The order of the bytes, compared as one number: tables are searched by it for each submessage.
+macro_rules! ordered_as_number {
+    ($($name:ident)*) => {$(
+        impl Ord for $name {
+            #[inline]
+            fn cmp(&self, other: &$name) -> Ordering {
+                self.number().cmp(&other.number())
+            }
+        }
+
+        impl PartialOrd for $name {
+            #[inline]
+            fn partial_cmp(&self, other: &$name) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+    )*};
+}
+ordered_as_number! { GuidPrefix EntityId Guid }
+
 impl ProtocolVersion {
     /// What Taut speaks.
     pub const RTPS_2_5: ProtocolVersion = ProtocolVersion { major: 2, minor: 5 };
@@ -44,6 +65,11 @@ impl ProtocolVersion {
 impl GuidPrefix {
     /// GUIDPREFIX_UNKNOWN.
     pub const UNKNOWN: GuidPrefix = GuidPrefix([0; 12]);
+
+    #[inline]
+    fn number(self) -> u128 {
+        Guid::new(self, EntityId::UNKNOWN).number()
+    }
 }
 
 macro_rules! entity_ids {
@@ -93,6 +119,11 @@ impl EntityId {
         EntityId([a, b, c, kind])
     }
 
+    #[inline]
+    fn number(self) -> u32 {
+        u32::from_be_bytes(self.0)
+    }
+
     /// The kind octet.
     pub fn kind(self) -> u8 {
         self.0[3]
@@ -128,7 +159,13 @@ impl Guid {
         Guid { prefix, entity }
     }
 
+    #[inline]
+    fn number(self) -> u128 {
+        u128::from_be_bytes(self.to_bytes())
+    }
+
     /// The 16 bytes as on the wire.
+    #[inline]
     pub fn to_bytes(self) -> [u8; 16] {
         let mut out = [0; 16];
         out[..12].copy_from_slice(&self.prefix.0);

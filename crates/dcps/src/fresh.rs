@@ -12,7 +12,7 @@ use taut_mem::Bytes;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
 use crate::cell::Head;
-use crate::reader_cache::{MAX_PAYLOAD_BYTES, ReaderCache};
+use crate::reader_cache::{Insert, MAX_PAYLOAD_BYTES, ReaderCache};
 use crate::sample_info::SampleInfo;
 use crate::states::InstanceState;
 
@@ -42,25 +42,51 @@ impl Fresh {
 
 impl ReaderCache {
     /// Takes a change that only waits to be taken, if it is one and there is room for it without a look at what
-    /// its instance holds. Else it stays in the offer, for [`ReaderCache::insert`].
+    /// its instance holds. Else it stays in the offer, for [`ReaderCache::insert`], and there is no answer.
     ///
     /// *Cost*: O(1) for the instance of the last sample; allocates nothing once there have been as many.
-    pub(crate) fn insert_fresh(&mut self, offer: &mut Option<CacheChange>) -> bool {
+    pub(crate) fn insert_fresh(&mut self, offer: &mut Option<CacheChange>) -> Option<Insert> {
+        let is_full = self.fresh.len() >= self.most_fresh;
         let may = |change: &CacheChange| {
             change.kind == ChangeKind::Alive
                 && self.passes
-                && self.samples.len() == 0
-                && self.fresh.len() < self.most_fresh
+                && (self.samples.len() == 0 || self.replaces_all())
+                && (!is_full || self.replaces_fresh())
                 && self.fresh.bytes < MAX_PAYLOAD_BYTES
                 && self.is_alive(change)
         };
         if !offer.as_ref().is_some_and(may) {
-            return false;
+            return None;
+        }
+        let replaces = is_full || self.samples.len() > 0;
+        if is_full {
+            self.drop_oldest_fresh();
+        } else if replaces {
+            let index = self.remove(self.all.head);
+            self.instances.settle(index);
         }
         if let Some(change) = offer.take() {
             self.fresh.push(change);
         }
-        true
+        Some(if replaces { Insert::Replaced } else { Insert::Stored })
+    }
+
+    /// Does the cache hold one sample, in whose place the next one comes?
+    fn replaces_all(&self) -> bool {
+        self.samples.len() == 1 && self.most_fresh == 1 && self.replaces_fresh()
+    }
+
+    /// Is it KEEP_LAST alone that bounds what waits? Without a key all is of one instance: the oldest makes room.
+    fn replaces_fresh(&self) -> bool {
+        !self.keyed && self.depth == Some(self.most_fresh)
+    }
+
+    /// Its writer has written the instance all the same.
+    fn drop_oldest_fresh(&mut self) {
+        let Some(oldest) = self.fresh.pop() else { return };
+        if let Some(index) = self.instances.find(self.handle(&oldest)) {
+            self.instances.at_mut(index).register(oldest.writer_guid);
+        }
     }
 
     fn is_alive(&self, change: &CacheChange) -> bool {

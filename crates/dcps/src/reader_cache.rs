@@ -283,8 +283,10 @@ impl ReaderCache {
     /// `strength` is its writer's OWNERSHIP_STRENGTH, `expires` the end of its LIFESPAN if it has one.
     pub fn insert(&mut self, now: Time, change: CacheChange, strength: i32, expires: Option<Time>) -> Insert {
         let mut offer = Some(change);
-        if expires.is_none() && self.insert_fresh(&mut offer) {
-            return Insert::Stored;
+        if expires.is_none()
+            && let Some(done) = self.insert_fresh(&mut offer)
+        {
+            return done;
         }
         self.settle_fresh();
         if self.separation.is_on() {

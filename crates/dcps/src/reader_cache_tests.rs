@@ -283,6 +283,49 @@ fn a_topic_without_key_has_one_instance_and_only_data() {
 }
 
 #[test]
+fn without_a_key_the_newest_take_the_place_of_those_that_wait() {
+    for depth in 1..=3 {
+        let mut cache = ReaderCache::new(&DataReaderQos::default().keep_last(depth), false);
+        let mut clock = 0;
+        let mut write = |cache: &mut ReaderCache, w| {
+            clock += 1;
+            cache.insert(Time(clock), change(ChangeKind::Alive, w, 0, clock), 0, None)
+        };
+        for _ in 0..2 {
+            let outcomes: Vec<_> = (0..6).map(|_| write(&mut cache, 1)).collect();
+            let depth = depth as usize;
+            let (stored, replaced) = outcomes.split_at(depth);
+            assert!(stored.iter().all(|one| *one == Insert::Stored), "{outcomes:?}");
+            assert!(replaced.iter().all(|one| *one == Insert::Replaced), "{outcomes:?}");
+            assert_eq!((cache.len(), cache.unread_count()), (depth, depth));
+            let mut taken = std::iter::from_fn(|| cache.take_next());
+            let first = taken.next().unwrap().info.sequence_number.0;
+            assert_eq!((first % 6, taken.count()), ((7 - depth as i64) % 6, depth - 1));
+        }
+    }
+}
+
+#[test]
+fn the_writer_of_a_sample_that_was_replaced_has_written_all_the_same() {
+    let mut cache = ReaderCache::new(&DataReaderQos::default(), false);
+    let write = |cache: &mut ReaderCache, w, n| {
+        cache.insert(Time(n), change(ChangeKind::Alive, w, 0, n), 0, None);
+    };
+    write(&mut cache, 1, 1);
+    cache.take_next().unwrap();
+    write(&mut cache, 2, 2);
+    write(&mut cache, 1, 3);
+    cache.writer_gone(Time(4), writer(1));
+    let sample = cache.take_next().unwrap();
+    assert_eq!(sample.info.instance_state, InstanceState::Alive, "the other one is still there");
+    write(&mut cache, 1, 5);
+    cache.read(&Selection::ANY, |_| ());
+    write(&mut cache, 1, 6);
+    assert_eq!(cache.take_next().unwrap().info.sequence_number.0, 6, "also in place of one that was read");
+    assert!(cache.is_empty());
+}
+
+#[test]
 fn masks_select() {
     let mut rig = Rig::new(keep_all());
     rig.write(1, 1);

@@ -565,7 +565,7 @@ impl ReaderSide {
             return StatusMask::NONE;
         }
         self.expire(|| now);
-        if expires.is_none() && self.cache.insert_fresh(offered) {
+        if expires.is_none() && self.cache.insert_fresh(offered).is_some() {
             return StatusMask::DATA_AVAILABLE;
         }
         if self.reliable && self.cache.has_to_wait(instance) {

@@ -149,7 +149,7 @@ fn run(inner: &Inner) {
     if inner.polling.has_thread() {
         let _polls = inner.begin_polling();
         while !inner.closing.load(Ordering::SeqCst) {
-            inner.drive_once(None);
+            inner.drive_once(None, None);
         }
         return;
     }
@@ -158,7 +158,7 @@ fn run(inner: &Inner) {
             let role = Driving::new(inner);
             role.note_driven();
             while !inner.closing.load(Ordering::SeqCst) && !inner.role.is_wanted() {
-                inner.drive_once(None);
+                inner.drive_once(None, None);
             }
             drop(role);
         }

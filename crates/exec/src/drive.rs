@@ -51,8 +51,9 @@ impl Inner {
                 return self.stop_driving(core, found);
             }
             role.note_driven();
-            let readable = self.sleep(core, now, until);
+            let (readable, mut just_now) = self.sleep(core, until);
             if !readable.is_any() {
+                just_now = None;
                 // Rung, most likely by the writer whose sample is waited for: that comes before all else.
                 core = self.enter();
                 self.give_way(&mut core);
@@ -61,7 +62,7 @@ impl Inner {
                 }
                 self.give_back(core);
             }
-            core = self.step(&readable, None);
+            core = self.step(&readable, just_now);
         }
     }
 
@@ -82,17 +83,19 @@ impl Inner {
         found
     }
 
-    /// One wait and the jobs that follow from it, whoever has the role.
-    pub fn drive_once(&self, until: Option<Time>) {
+    /// One wait and the jobs that follow from it, whoever has the role. Who has read the clock just before says so.
+    pub fn drive_once(&self, until: Option<Time>, just_now: Option<Time>) {
         // That has passed, whatever time it is.
         if until.is_some_and(|until| until <= Time(0)) {
             return self.look_once(monotonic_now());
         }
-        let mut core = self.enter();
+        let mut core = match just_now {
+            Some(just_now) => self.enter_at(just_now),
+            None => self.enter(),
+        };
         self.give_way(&mut core);
-        let now = core.now;
-        let readable = self.sleep(core, now, until);
-        self.give_back(self.step(&readable, None));
+        let (readable, just_now) = self.sleep(core, until);
+        self.give_back(self.step(&readable, just_now));
     }
 
     /// The same without a wait. Most looks find nothing: those do without the token.
@@ -104,15 +107,19 @@ impl Inner {
         }
     }
 
-    /// Gives the token back and waits for the port, a timer or a kick.
-    fn sleep(&self, mut core: MutexGuard<'_, Core>, now: Time, until: Option<Time>) -> Readable {
+    /// Gives the token back and waits for the port, a timer or a kick. Returns what it was, and what time it is then if
+    /// that is known.
+    fn sleep(&self, mut core: MutexGuard<'_, Core>, until: Option<Time>) -> (Readable, Option<Time>) {
+        let now = core.now;
         let wake_at =
             core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look(now));
         self.send(&mut core, TxClass::Discovery);
         let mut busy =
             core.has_work(TxClass::Discovery) || core.participant.has_news() || core.port.has_aside();
         self.holding.fall_asleep(wake_at);
-        self.give_back(core);
+        let now = core.now;
+        // What was told may have taken its time.
+        let now = if self.give_back(core) { monotonic_now() } else { now };
         let polls = self.polling.is_on();
         // Who polls looks at lanes itself.
         let watched = !polls && self.doors.is_watched();
@@ -127,16 +134,16 @@ impl Inner {
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
-        let ready = match busy {
-            true => self.glance(now),
+        let (ready, just_now) = match busy {
+            true => (self.glance(now), None),
             false if polls => self.poll(now, wake_at),
-            false => self.look_and_wait(now, wake_at),
+            false => (self.look_and_wait(now, wake_at), None),
         };
         self.holding.wake();
         if watched {
             self.bell.disarm();
         }
-        self.sort(ready)
+        (self.sort(ready), just_now)
     }
 
     /// What a wait has found, without what was meant for the driver itself.
@@ -157,12 +164,14 @@ impl Inner {
             self.watch.find(&mut ready);
             ready.is_any()
         };
-        if wake_at > now && self.port_spin.look(self.spin, Some(wake_at), &AT_PORT, look) {
+        let looks = wake_at > now && !self.port_spin.does_without();
+        if looks && self.port_spin.look_now(self.spin, Some(wake_at), &AT_PORT, look) {
             return ready;
         }
+        let mut just_now = (!looks).then_some(now);
         loop {
             // A look in vain has taken some of the time, and so has a sleep that ends without a reason.
-            let now = monotonic_now();
+            let now = just_now.take().unwrap_or_else(monotonic_now);
             let Some(next) = self.holding.next_look(now, wake_at) else {
                 self.watch.find(&mut ready);
                 return ready;
@@ -275,16 +284,22 @@ impl Inner {
     }
 
     /// Whoever waits for the token gets it; what others did meanwhile is no part of our next step.
+    #[inline]
     pub fn let_others(&self, core: &mut MutexGuard<'_, Core>) {
         let asking = self.asking.load(Ordering::SeqCst);
         if asking > 0 {
-            // Who sleeps for it is handed it. Who does not yet, or is about to try, finds it free.
-            let took_it = || self.asking.load(Ordering::SeqCst) < asking;
-            let wait = || (0..LOOKS).take_while(|_| !took_it()).for_each(|_| std::hint::spin_loop());
-            MutexGuard::unlocked_fair(core, wait);
-            core.read_clock();
+            self.hand_on(core, asking);
         }
         core.accounts.note_offered();
+    }
+
+    #[cold]
+    fn hand_on(&self, core: &mut MutexGuard<'_, Core>, asking: usize) {
+        // Who sleeps for it is handed it. Who does not yet, or is about to try, finds it free.
+        let took_it = || self.asking.load(Ordering::SeqCst) < asking;
+        let wait = || (0..LOOKS).take_while(|_| !took_it()).for_each(|_| std::hint::spin_loop());
+        MutexGuard::unlocked_fair(core, wait);
+        core.read_clock();
     }
 
     /// Each source is a step, and others come first between two of them.

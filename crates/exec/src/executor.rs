@@ -216,6 +216,16 @@ impl Executor {
     ///
     /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
     pub fn run_once(&self, until: Option<Time>) -> Result<()> {
+        self.run(until, None)
+    }
+
+    /// The same, for so long at most.
+    pub fn run_once_for(&self, timeout: Duration) -> Result<()> {
+        let now = monotonic_now();
+        self.run(Some(now + timeout), Some(now))
+    }
+
+    fn run(&self, until: Option<Time>, just_now: Option<Time>) -> Result<()> {
         self.may_wait()?;
         let refused = |text: &str| Err(Error::PreconditionNotMet(text.into()));
         if self.is_threaded() {
@@ -226,7 +236,7 @@ impl Executor {
         }
         let role = Driving::new(&self.inner);
         role.note_driven();
-        self.inner.drive_once(until);
+        self.inner.drive_once(until, just_now);
         Ok(())
     }
 

@@ -133,7 +133,7 @@ impl Holding {
                 return None;
             }
             // Most often a writer has sent what waited, and goes on: others wait now, or will at once.
-            let streams = self.streams.swap(false, Ordering::SeqCst);
+            let streams = self.streams.load(Ordering::SeqCst) && self.streams.swap(false, Ordering::SeqCst);
             let next = wake_at.min(if streams { due.min(now + burst::LONGEST) } else { due });
             self.looks_at.store(next.0, Ordering::SeqCst);
             // Who began to hold something before the store has woken nobody.

@@ -148,8 +148,9 @@ impl Inner {
         Polls(&self.polling)
     }
 
-    /// Looks until there is something to do, at most until `wake_at`. Whoever drives has said that it sleeps.
-    pub fn poll(&self, mut now: Time, wake_at: Time) -> Readable {
+    /// Looks until there is something to do, at most until `wake_at`. Whoever drives has said that it sleeps. Returns what
+    /// there is, and what time it is then if that is known.
+    pub fn poll(&self, mut now: Time, wake_at: Time) -> (Readable, Option<Time>) {
         self.holding.look_always();
         let mut gives_way_at = now + GIVES_WAY;
         loop {
@@ -157,8 +158,8 @@ impl Inner {
             now = monotonic_now();
             let is_due = now >= wake_at || now >= burst::due(self.holding.until());
             if ready.is_any() || is_due || self.is_roused() {
-                self.catch_up(now);
-                return ready;
+                let has_rested = self.catch_up(now);
+                return (ready, (!has_rested).then_some(now));
             }
             if self.polling.is_shared() && now >= gives_way_at {
                 std::thread::yield_now();
@@ -169,7 +170,7 @@ impl Inner {
                 let ready = self.rest(now, wake_at.min(now + owed));
                 self.holding.look_always();
                 if ready.is_any() {
-                    return ready;
+                    return (ready, None);
                 }
             }
         }
@@ -229,14 +230,16 @@ impl Inner {
         ready
     }
 
-    /// Rests although there is something to do, if it has put off too much.
-    fn catch_up(&self, now: Time) {
+    /// Rests although there is something to do, if it has put off too much. Returns whether it has.
+    fn catch_up(&self, now: Time) -> bool {
         let mut rest = self.polling.rest.lock();
-        let Some(rest) = rest.as_mut() else { return };
-        if rest.owes(now).is_some_and(|owed| owed >= PUT_OFF) {
+        let Some(rest) = rest.as_mut() else { return false };
+        let puts_off = rest.owes(now).is_some_and(|owed| owed >= PUT_OFF);
+        if puts_off {
             std::thread::sleep(StdDuration::from(SHORTEST_REST.times(10)));
             rest.rested(monotonic_now());
         }
+        puts_off
     }
 }
 
@@ -260,7 +263,8 @@ impl Executor {
         role.note_driven();
         let _polls = self.inner.begin_polling();
         while goes_on() {
-            self.inner.drive_once(Some(monotonic_now() + LOOKS_WHETHER));
+            let now = monotonic_now();
+            self.inner.drive_once(Some(now + LOOKS_WHETHER), Some(now));
         }
         Ok(())
     }

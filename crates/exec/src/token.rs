@@ -72,9 +72,13 @@ impl Inner {
     /// Gives the token back and tells of the news; then looks once more for what others have left. Returns
     /// whether that took its time, as somebody was woken or told.
     pub fn give_back(&self, core: MutexGuard<'_, Core>) -> bool {
-        let busy = self.finish(core);
+        if !core.participant.is_quiet() {
+            // Who tells looks itself for what others have left.
+            return self.finish(core);
+        }
+        let woke = self.let_go(core, false);
         self.help();
-        busy
+        woke
     }
 
     pub fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> bool {

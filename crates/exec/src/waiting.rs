@@ -76,16 +76,32 @@ impl Spin {
         spin: Duration,
         until: Option<Time>,
         pace: &Pace,
-        mut ready: impl FnMut() -> bool,
+        ready: impl FnMut() -> bool,
     ) -> bool {
+        !self.does_without() && self.look_now(spin, until, pace, ready)
+    }
+
+    /// Is this one of the waits that a look does not help?
+    #[inline]
+    pub fn does_without(&self) -> bool {
         let left = self.left.load(Ordering::Relaxed);
         if left > 0 {
             self.left.store(left - 1, Ordering::Relaxed);
             if left == 1 {
                 self.begun.store(monotonic_now().0, Ordering::Relaxed);
             }
-            return false;
         }
+        left > 0
+    }
+
+    /// The look of [`Spin::look`], after [`Spin::does_without`] has denied.
+    pub fn look_now(
+        &self,
+        spin: Duration,
+        until: Option<Time>,
+        pace: &Pace,
+        mut ready: impl FnMut() -> bool,
+    ) -> bool {
         let mut now = monotonic_now();
         let latest = now + self.limit(spin, now);
         let end = until.map_or(latest, |until| until.min(latest));

@@ -135,7 +135,15 @@ impl Inner {
     }
 
     /// Runs what others have left for the holder of the token. Whoever waits for it gets it between two shares.
+    #[inline]
     pub fn run_writes(&self, core: &mut MutexGuard<'_, Core>) {
+        if self.writes.is_any() {
+            self.run_left(core);
+        }
+        core.accounts.note_run();
+    }
+
+    fn run_left(&self, core: &mut MutexGuard<'_, Core>) {
         let mut begun = false;
         self.writes.run(JobClass::Writes.budget(), |writes| {
             if std::mem::replace(&mut begun, true) {
@@ -154,7 +162,6 @@ impl Inner {
                 count
             });
         });
-        core.accounts.note_run();
     }
 
     /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
@@ -169,7 +176,14 @@ impl Inner {
     }
 
     /// Sends what is to be sent now of class `lowest` and above: user data first, in a step of their own.
+    #[inline]
     pub fn send(&self, core: &mut Core, lowest: TxClass) {
+        if core.participant.has_work(lowest) {
+            self.send_all(core, lowest);
+        }
+    }
+
+    fn send_all(&self, core: &mut Core, lowest: TxClass) {
         let lowest = core.lowest_now(lowest);
         if lowest > TxClass::Data {
             self.send_in_a_step(core, TxClass::Data);

@@ -64,6 +64,23 @@ impl Bytes {
         matches!(self.0, Kind::Lent(_))
     }
 
+    /// How many bytes it shows.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Kind::Empty => 0,
+            Kind::Short { len, .. } => usize::from(*len),
+            Kind::Heap { start, end, .. } => end.saturating_sub(*start),
+            Kind::Held(_) | Kind::Lent(_) => self.deref().len(),
+        }
+    }
+
+    /// Does it show none?
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// A copy of `bytes` in a buffer of its own. *Cost*: two allocations and a copy; no allocation for what is
     /// short.
     pub fn copy_from(bytes: &[u8]) -> Bytes {

@@ -25,6 +25,8 @@ pub struct Pool {
 }
 
 /// A buffer with one owner. Derefs to `Vec<u8>`: it may grow.
+///
+/// Invariant: it is made of an `Arc` that is unique, which is cloned only as the slot ends.
 pub struct Slot(Arc<Vec<u8>>);
 
 impl Pool {
@@ -152,8 +154,10 @@ impl Deref for Slot {
 
 impl DerefMut for Slot {
     fn deref_mut(&mut self) -> &mut Vec<u8> {
-        // A slot is made of an Arc that is unique, and is never cloned before it is shared.
-        Arc::get_mut(&mut self.0).expect("a slot has one owner")
+        let buffer = Arc::as_ptr(&self.0).cast_mut();
+        // SAFETY: the invariant of the type: this is the only owner. To ask for that again takes a locked instruction for each
+        // access.
+        unsafe { &mut *buffer }
     }
 }
 

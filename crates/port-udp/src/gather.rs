@@ -60,7 +60,9 @@ impl UdpPort {
     fn send_parts(&mut self, to: &[Locator], parts: &[&[u8]], segment: Option<&SegmentSize>) {
         let stats = &mut self.stats;
         let few = parts.len() <= FEW_PARTS;
-        if few && parts.iter().map(|part| part.len()).sum::<usize>() <= SMALL {
+        if let [whole] = parts {
+            self.sender.send(to, &[IoSlice::new(whole)], segment, stats);
+        } else if few && parts.iter().map(|part| part.len()).sum::<usize>() <= SMALL {
             let mut joined = [0; SMALL];
             self.sender.send(to, &[IoSlice::new(join(parts, &mut joined))], segment, stats);
         } else if few {

@@ -205,7 +205,11 @@ impl HistoryCache {
 
     /// Held changes with numbers from `from` on, rising.
     pub fn from(&self, from: SequenceNumber) -> impl Iterator<Item = &CacheChange> {
-        let start = self.entries.partition_point(|entry| entry.number < from);
+        // Most often what was just written is asked for.
+        let start = match self.entries.back() {
+            Some(newest) if newest.number == from => self.entries.len().saturating_sub(1),
+            _ => self.entries.partition_point(|entry| entry.number < from),
+        };
         self.entries.range(start..).filter_map(|entry| entry.change.as_ref())
     }
 

@@ -16,6 +16,11 @@ impl IntervalSet {
         IntervalSet { intervals: Vec::new(), cap }
     }
 
+    /// Is there no number in it?
+    pub fn is_empty(&self) -> bool {
+        self.intervals.is_empty()
+    }
+
     /// Adds `[start, end)`. `false` if that would need more than the cap: nothing is added then.
     pub fn insert(&mut self, start: SequenceNumber, end: SequenceNumber) -> bool {
         let (mut start, mut end) = (start.0, end.0);

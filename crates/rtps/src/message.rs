@@ -266,24 +266,27 @@ impl Message {
         let is_dated = std::mem::replace(&mut self.timestamp, timestamp) == timestamp;
         self.encode_inline_qos(change);
         let inline = std::mem::take(&mut self.inline);
-        let (payload, padding) = (&change.payload, padding(change));
+        let (kind, padding) = (payload_kind(change), padding(change));
+        let payload: &[u8] = &change.payload;
         let header =
             DataHeader { reader_id, writer_id: change.writer_guid.entity, writer_sn: change.sequence_number };
         let length = payload.len().saturating_add(padding);
-        let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(payload);
+        let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(&change.payload);
         self.submessage(|out| {
             if !is_dated {
                 taut_wire::write_info_ts(out, ENDIAN, timestamp);
             }
-            header.write(out, ENDIAN, &inline, payload_kind(change), length);
+            header.write(out, ENDIAN, &inline, kind, length);
             if is_copied {
                 out.extend_from_slice(payload);
-                out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[]));
+                if padding > 0 {
+                    out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[]));
+                }
             }
         });
         self.inline = inline;
         if !is_copied {
-            self.append_part(payload.clone());
+            self.append_part(change.payload.clone());
             if padding > 0 {
                 self.append(|out| out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[])));
             }

@@ -12,8 +12,8 @@ use taut_mem::{Bytes, Pool};
 use taut_port::Frame;
 use taut_qos::LivelinessKind;
 use taut_wire::{
-    AckNack, Data, DataFrag, Framed, Gap, HEADER_LEN, Header, HeaderExtension, Heartbeat, HeartbeatFrag,
-    InlineQos, NackFrag, ParameterList, Payload, Submessage, SubmessageKind, Submessages, WireError,
+    AckNack, Data, DataFrag, Framed, Gap, Header, HeaderExtension, Heartbeat, HeartbeatFrag, InlineQos,
+    NackFrag, ParameterList, Payload, Submessage, SubmessageKind, Submessages, WireError,
 };
 
 use crate::anatomy::read_stamps;
@@ -45,7 +45,8 @@ impl Participant {
     /// Handles one datagram. Changes for the user's readers go to `sink`.
     pub fn on_frame(&mut self, now: Time, frame: &Frame, sink: &mut dyn Sink) {
         bump(&mut self.counters.messages);
-        let (header, rest) = match Header::parse(&frame.bytes) {
+        let bytes: &[u8] = &frame.bytes;
+        let (header, rest) = match Header::parse(bytes) {
             Ok(parsed) => parsed,
             Err(reason) => return self.counters.malformed(reason),
         };
@@ -53,8 +54,8 @@ impl Participant {
             return bump(&mut self.counters.reflected);
         }
         // RTPS 2.5 §8.3.7: one of another length or checksum is not the message that was sent.
-        let has_extension = frame.bytes.get(HEADER_LEN) == Some(&SubmessageKind::HEADER_EXTENSION.0);
-        if has_extension && let Err(reason) = HeaderExtension::verify(&frame.bytes) {
+        let has_extension = rest.first() == Some(&SubmessageKind::HEADER_EXTENSION.0);
+        if has_extension && let Err(reason) = HeaderExtension::verify(bytes) {
             return self.counters.malformed(reason);
         }
         // A busy link on which announcements get lost is no reason to forget a peer.

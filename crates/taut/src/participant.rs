@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, Result, Time};
 use taut_cdr::DdsType;
-use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, ends, monotonic_now};
+use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, ends};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 
 use crate::config::Config;
@@ -87,8 +87,10 @@ impl DomainParticipant {
     /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
     pub fn run_once(&self, timeout: Duration) -> Result<()> {
         // Who does not want to wait need not know the time.
-        let until = if timeout == Duration::ZERO { Time(0) } else { monotonic_now() + timeout };
-        self.executor.run_once(Some(until))
+        if timeout == Duration::ZERO {
+            return self.executor.run_once(Some(Time(0)));
+        }
+        self.executor.run_once_for(timeout)
     }
 
     /// With [`crate::Driver::Inline`]: drives without a sleep as long as `goes_on` says so, which is asked at least

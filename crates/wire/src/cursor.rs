@@ -9,6 +9,7 @@ use taut_base::{
 };
 
 use crate::WireError;
+use crate::fields::Fields;
 
 /// A byte order. *Source*: RTPS 2.5 §9.4.5.1.2, the E flag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -107,12 +108,12 @@ impl<'a> Cursor<'a> {
         Ok(*head)
     }
 
-    /// A reader of the next `N` bytes. *Cost*: one check for all that is read of them, where the compiler sees both.
+    /// The next `N` bytes, whose fields are then read without a check of each.
     #[inline]
-    pub fn fixed<const N: usize>(&mut self) -> Result<Cursor<'a>, WireError> {
+    pub(crate) fn fixed<const N: usize>(&mut self) -> Result<Fields<'a, N>, WireError> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
         self.rest = rest;
-        Ok(Cursor { rest: head, length: N, endian: self.endian })
+        Ok(Fields::new(head, self.endian))
     }
 
     /// Steps to the next multiple of `n` bytes from the start. *Range*: a power of two.

@@ -58,12 +58,14 @@ impl<'a> Data<'a> {
     #[inline]
     pub(crate) fn read(flags: u8, cursor: Cursor<'a>) -> Result<Data<'a>, WireError> {
         let mut rest = cursor;
-        let mut fixed = rest.fixed::<DATA_FIXED>()?;
-        let _extra_flags = fixed.u16()?;
-        let to_inline_qos = fixed.u16()?;
-        let reader_id = fixed.entity_id()?;
-        let writer_id = fixed.entity_id()?;
-        let writer_sn = fixed.valid_sequence_number()?;
+        // Behind two bytes of extraFlags.
+        let fixed = rest.fixed::<DATA_FIXED>()?;
+        let to_inline_qos = fixed.u16::<2>();
+        let (reader_id, writer_id) = (fixed.entity_id::<4>(), fixed.entity_id::<8>());
+        let writer_sn = fixed.sequence_number::<12>();
+        if writer_sn < SequenceNumber::FIRST {
+            return Err(WireError::BadSequenceNumber);
+        }
         let (inline_qos, cursor) = if flags & FLAG_INLINE_QOS == 0 && to_inline_qos == OCTETS_TO_INLINE_QOS {
             (None, rest)
         } else {

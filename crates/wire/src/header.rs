@@ -26,17 +26,20 @@ impl Header {
     ///
     /// *Errors*: [`WireError::Truncated`], [`WireError::BadMagic`]; [`WireError::BadVersion`] for a
     /// major version other than 2 (RTPS 2.5 §8.3.6.3 refuses larger ones; 1.x has other submessages).
+    #[inline]
     pub fn parse(message: &[u8]) -> Result<(Header, &[u8]), WireError> {
         let mut message = Cursor::new(message, Endian::Big);
-        let mut cursor = message.fixed::<HEADER_LEN>()?;
-        if cursor.array()? != MAGIC {
+        let fixed = message.fixed::<HEADER_LEN>()?;
+        if fixed.array::<0, 4>() != MAGIC {
             return Err(WireError::BadMagic);
         }
-        let version = cursor.protocol_version()?;
+        let [major, minor] = fixed.array::<4, 2>();
+        let version = ProtocolVersion { major, minor };
         if version.major != ProtocolVersion::RTPS_2_5.major {
             return Err(WireError::BadVersion);
         }
-        let header = Header { version, vendor: cursor.vendor_id()?, prefix: cursor.guid_prefix()? };
+        let header =
+            Header { version, vendor: VendorId(fixed.array::<6, 2>()), prefix: fixed.guid_prefix::<8>() };
         Ok((header, message.rest()))
     }
 

@@ -64,13 +64,13 @@ fn check_range(first: SequenceNumber, last: SequenceNumber) -> Result<(), WireEr
 impl Heartbeat {
     #[inline]
     pub(crate) fn read(flags: u8, mut cursor: Cursor<'_>) -> Result<Heartbeat, WireError> {
-        let mut fixed = cursor.fixed::<HEARTBEAT_FIXED>()?;
+        let fixed = cursor.fixed::<HEARTBEAT_FIXED>()?;
         let heartbeat = Heartbeat {
-            reader_id: fixed.entity_id()?,
-            writer_id: fixed.entity_id()?,
-            first_sn: fixed.sequence_number()?,
-            last_sn: fixed.sequence_number()?,
-            count: fixed.i32()?,
+            reader_id: fixed.entity_id::<0>(),
+            writer_id: fixed.entity_id::<4>(),
+            first_sn: fixed.sequence_number::<8>(),
+            last_sn: fixed.sequence_number::<16>(),
+            count: fixed.u32::<24>().cast_signed(),
             final_flag: flags & FLAG_FINAL != 0,
             liveliness_flag: flags & FLAG_LIVELINESS != 0,
             group_info: match flags & FLAG_GROUP_INFO {

@@ -13,11 +13,14 @@ const FLAG_MULTICAST: u8 = 0x02;
 /// The length of a locator on the wire. *Units*: bytes.
 const LOCATOR_LEN: usize = 24;
 
+#[inline]
 pub(crate) fn read_info_ts(flags: u8, mut cursor: Cursor<'_>) -> Result<Option<Timestamp>, WireError> {
     if flags & FLAG_INVALIDATE != 0 {
         return Ok(None);
     }
-    cursor.timestamp().map(|time| Some(time).filter(|time| *time != Timestamp::INVALID))
+    let fixed = cursor.fixed::<8>()?;
+    let time = Timestamp { seconds: fixed.u32::<0>(), fraction: fixed.u32::<4>() };
+    Ok(Some(time).filter(|time| *time != Timestamp::INVALID))
 }
 
 /// Appends INFO_TS: the source timestamp of what follows; `None` takes it away.

@@ -63,6 +63,7 @@ mod data;
 mod data_frag;
 mod encapsulation;
 mod error;
+mod fields;
 mod gap;
 mod header;
 mod header_extension;

@@ -196,24 +196,26 @@ impl<'a> Framed<'a> {
     }
 
     /// Its body as what its kind says.
+    #[inline]
     pub fn read(self) -> Result<Submessage<'a>, WireError> {
-        read_body(self.id, self.flags, self.body)
+        // What most messages consist of, without a way through memory.
+        Ok(match self.id {
+            SubmessageKind::DATA => Submessage::Data(self.data()?),
+            SubmessageKind::INFO_TS => Submessage::InfoTimestamp(self.info_timestamp()?),
+            SubmessageKind::HEARTBEAT => Submessage::Heartbeat(self.heartbeat()?),
+            _ => return read_other(self.id, self.flags, self.body),
+        })
     }
 }
 
-fn read_body(id: SubmessageKind, flags: u8, body: Cursor<'_>) -> Result<Submessage<'_>, WireError> {
+fn read_other(id: SubmessageKind, flags: u8, body: Cursor<'_>) -> Result<Submessage<'_>, WireError> {
     let mut cursor = body;
     Ok(match id {
-        SubmessageKind::DATA => Submessage::Data(Data::read(flags, cursor)?),
         SubmessageKind::DATA_FRAG => Submessage::DataFrag(DataFrag::read(flags, cursor)?),
-        SubmessageKind::HEARTBEAT => Submessage::Heartbeat(Heartbeat::read(flags, cursor)?),
         SubmessageKind::HEARTBEAT_FRAG => Submessage::HeartbeatFrag(HeartbeatFrag::read(cursor)?),
         SubmessageKind::ACKNACK => Submessage::AckNack(AckNack::read(flags, cursor)?),
         SubmessageKind::NACK_FRAG => Submessage::NackFrag(NackFrag::read(cursor)?),
         SubmessageKind::GAP => Submessage::Gap(Gap::read(flags, cursor)?),
-        SubmessageKind::INFO_TS => {
-            Submessage::InfoTimestamp(crate::interpreter::read_info_ts(flags, cursor)?)
-        }
         SubmessageKind::INFO_DST => Submessage::InfoDestination(cursor.guid_prefix()?),
         SubmessageKind::INFO_SRC => Submessage::InfoSource(InfoSource::read(cursor)?),
         SubmessageKind::INFO_REPLY => Submessage::InfoReply(InfoReply::read(flags, cursor)?),
@@ -229,6 +231,7 @@ fn read_body(id: SubmessageKind, flags: u8, body: Cursor<'_>) -> Result<Submessa
 impl<'a> Iterator for Submessages<'a> {
     type Item = Result<Submessage<'a>, WireError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let result = self.next_framed()?.and_then(Framed::read);
         if result.is_err() {

@@ -279,7 +279,15 @@ impl WriterProxy {
     }
 
     /// Delivers all that is next in order, until something is missing or refused.
+    #[inline]
     pub fn deliver_pending(&mut self, deliver: Deliver<'_>) {
+        // Most often nothing is missing.
+        if !self.pending.is_empty() || !self.irrelevant.is_empty() {
+            self.deliver_waiting(deliver);
+        }
+    }
+
+    fn deliver_waiting(&mut self, deliver: Deliver<'_>) {
         loop {
             self.pass_irrelevant();
             if self.pending.is_empty() || self.held {
@@ -375,7 +383,9 @@ impl WriterProxy {
                 break;
             }
         }
-        self.assemblies.retain(|number, _| *number >= first);
+        if !self.assemblies.is_empty() {
+            self.assemblies.retain(|number, _| *number >= first);
+        }
         self.deliver_pending(deliver);
         lost
     }

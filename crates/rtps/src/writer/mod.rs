@@ -570,6 +570,10 @@ impl Writer {
         {
             return None;
         }
+        // None was wanted before, so it is for what is about to be sent, which comes back here.
+        if self.heartbeat_at == Time::NEVER && self.push_queued && !self.blocked {
+            return None;
+        }
         let sent = self.sent;
         if !self.blocked && !self.proxies.values().any(|proxy| proxy.reliable && proxy.acked < sent) {
             return None;
