@@ -190,6 +190,12 @@ impl Carrier {
         std::mem::replace(&mut self.longest, longest) != longest
     }
 
+    /// Takes the place of one whose device has gone: its counts go on, what it has put aside is here, and what is sent has
+    /// the same differentiated services code point.
+    pub fn succeed(&mut self, old: Carrier) {
+        (self.stats, self.aside, self.mark) = (old.stats, old.aside, old.mark);
+    }
+
     /// What is sent from now on has this differentiated services code point.
     pub fn set_mark(&mut self, mark: u8) {
         self.mark = mark;

@@ -18,7 +18,6 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 use crate::clock::{Moment, monotonic_now, wall_clock_now};
 use crate::door::Door;
 use crate::executor::Executor;
-use crate::frames::Frames;
 use crate::outlet::Outlet;
 use crate::payload::Payload;
 use crate::promises::Promise;
@@ -344,9 +343,9 @@ impl Executor {
         }
     }
 
-    /// The chunks that a port sends payloads from as they are, if one does.
-    pub fn chunks(&self) -> Option<Arc<Chunks>> {
-        self.inner.peek(|core| core.port.frames.as_ref().and_then(Frames::chunks).cloned())
+    /// The chunks that a port sends payloads from as they are, of a writer with this TRANSPORT_PRIORITY, if one does.
+    pub fn chunks(&self, priority: i32) -> Option<Arc<Chunks>> {
+        self.inner.peek(|core| core.port.chunks(priority).cloned())
     }
 
     /// Gives a change to the protocol.

@@ -230,6 +230,7 @@ impl Inner {
                 handled.max(1)
             });
             core.ready = ready;
+            self.come_back(core);
             self.send(core, TxClass::Data);
             self.give_way(core);
             self.hear_users(core);

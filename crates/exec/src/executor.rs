@@ -15,7 +15,6 @@ use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::core::Core;
 use crate::door::{Table, TableDoors};
 use crate::driving::Driving;
-use crate::frames::Frames;
 use crate::hand::Hand;
 use crate::holding::Holding;
 use crate::hooks::{Hooks, Listener, Waits};
@@ -58,8 +57,6 @@ pub(crate) struct Inner {
     lanes: LaneMemory,
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
-    /// What has come past the kernel, for one who polls.
-    pub looks: Vec<taut_port_xdp::Glance>,
     pub neighbours: Neighbours,
     pub prefix: GuidPrefix,
     pub writes: Left<LeftWrite>,
@@ -102,8 +99,9 @@ pub struct Stats {
     pub port: taut_port_udp::Stats,
     /// Those of frames, by AF_XDP or by DPDK, if anything goes past the kernel's stack.
     pub frames: Option<taut_ethernet::Stats>,
-    /// How AF_XDP uses its interface, as it was found when the participant was made: in the driver or behind it, with
-    /// copies or without. `None` without AF_XDP, and once the `taut netd` that had opened the interface has ended.
+    /// How AF_XDP uses its interface, as it was found when that was opened: in the driver or behind it, with copies or
+    /// without; and what each of its queues has done since then. `None` without AF_XDP, and while the interface is lost:
+    /// removed, without the program, or the `taut netd` that had opened it has ended.
     pub xdp: Option<taut_port_xdp::Probed>,
     /// Datagrams whose handling panicked: 0, or there is a defect to report.
     pub panics: u64,
@@ -142,7 +140,6 @@ impl Executor {
         participant.set_wall_clock(monotonic_now(), wall_clock_now());
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
         let bell = Bell::new(region).expect("invariant: a page is enough for a word");
-        let looks = port.frames.as_ref().map(Frames::looks).unwrap_or_default();
         let hand = Hand::open(config.driver, &mut port);
         let watch = Watch::new(&port, hand.as_ref())?;
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
@@ -151,7 +148,6 @@ impl Executor {
             doors,
             joins: Joins::default(),
             bell: Arc::new(bell),
-            looks,
             neighbours,
             prefix,
             local: config.local,

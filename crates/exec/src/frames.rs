@@ -34,7 +34,7 @@ pub(crate) struct Heard {
     /// Paths take another length than before.
     pub is_other_length: bool,
     /// To be logged without the token.
-    pub warning: Option<&'static str>,
+    pub warning: Option<String>,
 }
 
 /// A port of frames.
@@ -87,14 +87,11 @@ impl Frames {
     }
 
     /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does.
-    pub fn hear(&mut self) -> Heard {
+    pub fn hear(&mut self, now: Time) -> Heard {
         match self {
             Frames::Xdp(xdp) => {
-                let is_by_netd = xdp.watch_netd().is_some();
-                let is_other_length = xdp.hear();
-                let has_ended = is_by_netd && xdp.watch_netd().is_none();
-                let text = "XDP: netd has ended: samples go by sockets until the participant is made again";
-                Heard { is_other_length, warning: has_ended.then_some(text) }
+                let (is_other_length, warning) = xdp.hear(now);
+                Heard { is_other_length, warning }
             }
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(_) => Heard::default(),
@@ -102,11 +99,11 @@ impl Frames {
     }
 
     /// Uses the addresses that the interface has now.
-    pub fn follow(&mut self, udp: &UdpPort) {
+    pub fn follow(&mut self, now: Time, udp: &UdpPort) {
         match self {
             Frames::Xdp(xdp) => {
-                let index = xdp.interface();
-                xdp.follow(&ends(udp, |own| own.index == index));
+                let ends = ends(udp, |own| own.name == xdp.interface());
+                xdp.follow(now, &ends);
             }
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(dpdk) => {
@@ -136,10 +133,7 @@ impl Frames {
     /// Looks for the ways to hosts, if it is time. Returns what to warn of.
     pub fn on_timeout(&mut self, now: Time) -> Option<String> {
         match self {
-            Frames::Xdp(xdp) => {
-                xdp.carrier_mut().layer_mut().on_timeout(now);
-                None
-            }
+            Frames::Xdp(xdp) => xdp.on_timeout(now),
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(dpdk) => {
                 dpdk.on_timeout(now);
@@ -150,6 +144,35 @@ impl Frames {
                     "DPDK: the station {mac} has our address {own}, too: give one of us another (dpdk_address)"
                 ))
             }
+        }
+    }
+
+    /// When to call [`Frames::on_timeout`], and the same for what [`Frames::lost`] is.
+    #[inline]
+    pub fn next_timeout(&self) -> Time {
+        match self {
+            Frames::Xdp(xdp) => xdp.next_timeout(),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.carrier().layer().next_timeout(),
+        }
+    }
+
+    /// A port that has lost its interface, if it is time to do something about it.
+    pub fn lost(&mut self, now: Time) -> Option<&mut XdpPort> {
+        match self {
+            Frames::Xdp(xdp) => Some(&mut **xdp).filter(|xdp| xdp.is_to_try(now)),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(_) => None,
+        }
+    }
+
+    /// What is sent from now on has this differentiated services code point, and this priority in the interface's queues.
+    #[inline]
+    pub fn set_mark(&mut self, mark: u8, priority: i32) {
+        match self {
+            Frames::Xdp(xdp) => xdp.set_mark(mark, priority),
+            #[cfg(feature = "dpdk")]
+            Frames::Dpdk(dpdk) => dpdk.carrier_mut().set_mark(mark),
         }
     }
 
@@ -198,10 +221,10 @@ impl Frames {
         }
     }
 
-    /// The chunks that payloads are sent from as they are.
-    pub fn chunks(&self) -> Option<&Arc<Chunks>> {
+    /// The chunks that payloads with this priority in the interface's queues are sent from as they are.
+    pub fn chunks(&self, priority: i32) -> Option<&Arc<Chunks>> {
         match self {
-            Frames::Xdp(xdp) => xdp.chunks(),
+            Frames::Xdp(xdp) => xdp.chunks(priority),
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(dpdk) => dpdk.chunks(),
         }
@@ -213,6 +236,11 @@ impl Frames {
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(dpdk) => dpdk.stats(),
         }
+    }
+
+    /// The same for people, where it is AF_XDP.
+    pub fn describe(&self) -> Option<String> {
+        self.xdp().map(XdpPort::describe)
     }
 
     /// How AF_XDP uses the interface.
@@ -230,7 +258,7 @@ impl Frames {
 }
 
 fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
-    let sockets: Vec<_> = udp.fds().filter(|of| of.traffic == Traffic::User).map(|of| of.fd).collect();
+    let sockets = of_users(udp);
     let reached = match choice.layer {
         XdpLayer::Ip => Reached::Ip(ends(udp, |own| own.name == choice.port.interface)),
         XdpLayer::Bare => Reached::Bare(bare_ends(udp, config)),
@@ -273,8 +301,13 @@ fn open_dpdk(choice: &DpdkChoice, _: &UdpPort, _: &UdpConfig) -> Result<Frames> 
     )))
 }
 
+/// The sockets that samples are received at.
+pub(crate) fn of_users(udp: &UdpPort) -> Vec<BorrowedFd<'_>> {
+    udp.fds().filter(|of| of.traffic == Traffic::User).map(|of| of.fd).collect()
+}
+
 /// Where samples are received by these interfaces.
-fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec<SocketAddr> {
+pub(crate) fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec<SocketAddr> {
     let own = udp.user_unicast().iter().filter_map(Locator::socket_addr);
     own.filter(|end| udp.interfaces().iter().any(|own| own.address == end.ip() && is_of(own))).collect()
 }

@@ -9,9 +9,10 @@ use taut_port::{Frame, Traffic};
 #[cfg(feature = "dpdk")]
 use taut_port_dpdk::Incoming;
 use taut_port_udp::Direct;
+use taut_port_xdp::Glance;
 
 use crate::config::Driver;
-use crate::ports::{HAND, Ports};
+use crate::ports::{HAND, Ports, QUEUES};
 use crate::watch::Readable;
 
 /// For how long the kernel is asked at each look after samples have come by another socket. Lower has the first sample
@@ -21,18 +22,23 @@ const ASKS: Duration = Duration::from_millis(10);
 /// What is looked at.
 pub(crate) enum Hand {
     Socket(Socket),
+    /// The queues of AF_XDP; none while its interface is lost.
+    Queues(Vec<Glance>),
     #[cfg(feature = "dpdk")]
     Device(Box<Incoming>),
 }
 
 impl Hand {
-    /// The device's, or a socket's for drivers that poll where no frames come past the kernel.
+    /// The device's or the queues', or a socket's for drivers that poll where no frames come past the kernel.
     pub fn open(driver: Driver, port: &mut Ports) -> Option<Hand> {
         #[cfg(feature = "dpdk")]
         if let Some(incoming) = port.frames.as_mut().and_then(|frames| frames.incoming()) {
             return Some(Hand::Device(Box::new(incoming)));
         }
-        if driver == Driver::Threaded || port.frames.is_some() {
+        if let Some(frames) = &port.frames {
+            return Some(Hand::Queues(frames.looks()));
+        }
+        if driver == Driver::Threaded {
             return None;
         }
         let users = port.udp.fds().filter(|of| of.traffic == Traffic::User).count() as u64;
@@ -42,16 +48,32 @@ impl Hand {
 
     /// Can nobody sleep until something comes?
     pub fn is_sleepless(&self) -> bool {
-        !matches!(self, Hand::Socket(_))
+        match self {
+            Hand::Socket(_) | Hand::Queues(_) => false,
+            #[cfg(feature = "dpdk")]
+            Hand::Device(_) => true,
+        }
+    }
+
+    /// Looks at these queues from now on. The others are to be free: whoever looks at one keeps it.
+    pub fn look_at(&mut self, queues: Vec<Glance>) {
+        if let Hand::Queues(looks) = self {
+            *looks = queues;
+        }
     }
 
     /// Looks, and adds what is to be received then. `false` if the kernel is to be asked instead.
     ///
-    /// *Cost*: a system call for a socket; for a device a look of its driver's.
+    /// *Cost*: a system call for a socket; two loads for each queue; for a device a look of its driver's.
     #[inline]
     pub fn look(&mut self, now: Time, ready: &mut Readable) -> bool {
         match self {
             Hand::Socket(socket) => socket.look(now, ready),
+            Hand::Queues(looks) => {
+                let queues = looks.iter().zip(QUEUES as u64..);
+                queues.filter(|(glance, _)| glance.is_any()).for_each(|(_, source)| ready.push(source));
+                !looks.is_empty()
+            }
             #[cfg(feature = "dpdk")]
             Hand::Device(incoming) => {
                 if incoming.look() {
@@ -66,6 +88,7 @@ impl Hand {
     pub fn note_found(&mut self, now: Time, ready: &Readable) {
         match self {
             Hand::Socket(socket) => socket.note_found(now, ready),
+            Hand::Queues(_) => {}
             #[cfg(feature = "dpdk")]
             Hand::Device(_) => {}
         }
@@ -76,6 +99,8 @@ impl Hand {
     pub fn give(&mut self, port: &mut Ports, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
         match self {
             Hand::Socket(socket) => port.udp.receive_direct(&mut socket.direct, sink),
+            // Nothing is in hand: they are sources of the port.
+            Hand::Queues(_) => 0,
             #[cfg(feature = "dpdk")]
             Hand::Device(incoming) => {
                 port.frames.as_mut().map_or(0, |frames| frames.receive(incoming, budget, sink))

@@ -13,6 +13,7 @@ mod background;
 mod burst;
 mod calls;
 mod clock;
+mod comeback;
 mod config;
 mod core;
 mod door;

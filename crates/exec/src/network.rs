@@ -51,8 +51,8 @@ impl Core {
 
     /// Hosts, or the interface, have changed.
     pub fn hear_hosts(&mut self) {
-        if let Some(line) = self.port.hear_hosts() {
-            self.log(Level::Warn, line.into());
+        if let Some(line) = self.port.hear_hosts(self.now) {
+            self.log(Level::Warn, line);
         }
     }
 
@@ -69,7 +69,7 @@ impl Core {
             return;
         }
         self.follow_at = Time::NEVER;
-        match self.port.follow() {
+        match self.port.follow(self.now) {
             Ok(true) => {
                 let now_at: Vec<String> =
                     self.port.udp.user_unicast().iter().map(ToString::to_string).collect();

@@ -15,7 +15,6 @@ use crate::clock::monotonic_now;
 use crate::driving::Driving;
 use crate::executor::{Executor, Inner};
 use crate::hand::Hand;
-use crate::ports::QUEUES;
 use crate::role::Claim;
 use crate::throttle::Throttle;
 use crate::watch::Readable;
@@ -193,10 +192,7 @@ impl Inner {
 
     /// Looks where samples come. `false` if the kernel is to be asked for them.
     fn look_at_sources(&self, now: Time, ready: &mut Readable) -> bool {
-        if !self.looks.is_empty() {
-            let queues = self.looks.iter().zip(QUEUES as u64..);
-            queues.filter(|(glance, _)| glance.is_any()).for_each(|(_, source)| ready.push(source));
-        } else if !self.hand.as_ref().is_some_and(|hand| hand.lock().look(now, ready)) {
+        if !self.hand.as_ref().is_some_and(|hand| hand.lock().look(now, ready)) {
             self.watch.attend(ready);
             return false;
         }

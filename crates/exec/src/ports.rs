@@ -2,10 +2,13 @@
 //!
 //! Sockets have all that is received but what comes as frames, and send what those do not reach.
 
+use std::sync::Arc;
+
 use taut_base::{Locator, Result, Time};
 use taut_ethernet::{Carrier, OwnIp};
+use taut_mem::Chunks;
 use taut_port::{Frame, Port, Traffic, split};
-use taut_port_udp::UdpPort;
+use taut_port_udp::{UdpPort, queue_of};
 use taut_rtps::{Addresses, Interface};
 
 use crate::config::ExecutorConfig;
@@ -33,7 +36,9 @@ impl Ports {
         let udp = UdpPort::open(&config.udp)?;
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
         let frames = config.frames.as_ref().map(|choice| Frames::open(choice, &udp, &config.udp));
-        Ok(Ports { frames: frames.transpose()?, udp, left: Vec::new() })
+        let mut ports = Ports { frames: frames.transpose()?, udp, left: Vec::new() };
+        ports.set_priority(0);
+        Ok(ports)
     }
 
     /// What arrives at a source.
@@ -102,17 +107,17 @@ impl Ports {
     }
 
     /// Uses the interfaces that there are now; see [`UdpPort::follow`].
-    pub fn follow(&mut self) -> Result<bool> {
+    pub fn follow(&mut self, now: Time) -> Result<bool> {
         let changed = self.udp.follow()?;
         if let Some(frames) = self.frames.as_mut().filter(|_| changed) {
-            frames.follow(&self.udp);
+            frames.follow(now, &self.udp);
         }
         Ok(changed)
     }
 
     /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does. Returns what to warn of.
-    pub fn hear_hosts(&mut self) -> Option<&'static str> {
-        let heard = self.frames.as_mut().map(Frames::hear)?;
+    pub fn hear_hosts(&mut self, now: Time) -> Option<String> {
+        let heard = self.frames.as_mut().map(|frames| frames.hear(now))?;
         if heard.is_other_length {
             // No socket refuses what goes by frames.
             self.udp.forget_paths();
@@ -130,11 +135,17 @@ impl Ports {
         self.frames.as_ref().and_then(Frames::probed)
     }
 
+    /// The chunks that a writer of this TRANSPORT_PRIORITY has its payloads sent from as they are.
+    pub fn chunks(&self, priority: i32) -> Option<&Arc<Chunks>> {
+        let mark = self.udp.mark_of(priority);
+        self.frames.as_ref().and_then(|frames| frames.chunks(queue_of(mark)))
+    }
+
     /// When to call [`Ports::on_timeout`].
     #[inline]
     pub fn next_timeout(&self, now: Time) -> Time {
         // A host that is new is to be asked for at once.
-        self.carrier().map_or(Time::NEVER, |carrier| carrier.layer().next_timeout().max(now))
+        self.frames.as_ref().map_or(Time::NEVER, |frames| frames.next_timeout().max(now))
     }
 
     /// Looks for the ways to hosts, if it is time. Returns what to warn of.
@@ -194,7 +205,8 @@ impl Port for Ports {
     fn set_priority(&mut self, priority: i32) {
         self.udp.set_priority(priority);
         if let Some(frames) = &mut self.frames {
-            frames.carrier_mut().set_mark(self.udp.mark());
+            let mark = self.udp.mark();
+            frames.set_mark(mark, queue_of(mark));
         }
     }
 

@@ -12,10 +12,12 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use taut_base::{Duration, Error, Result, Time};
+use taut_lock::Mutex;
 use taut_port_udp::Direct;
 
 use crate::alarm::Alarm;
 use crate::clock::NS_PER_S;
+use crate::frames::Frames;
 use crate::hand::Hand;
 use crate::network::{HOSTS, NETWORK};
 use crate::ports::{Ports, QUEUES};
@@ -87,7 +89,7 @@ pub(crate) struct Watch {
     wake: EventFd,
     alarm: Alarm,
     /// The sources of samples that a driver can look at itself.
-    looked_at: Vec<(OwnedFd, u64)>,
+    looked_at: Mutex<Vec<(OwnedFd, u64)>>,
     /// Looks in a row; from [`ALONE`] on the kernel does not watch them.
     looks: AtomicU32,
     /// How often the kernel was asked.
@@ -108,11 +110,11 @@ impl Watch {
         for (fd, source) in alarm.fds().chain([(wake.as_fd(), WAKE)]) {
             epoll.add(fd, EpollEvent::new(edge, source)).map_err(refused("epoll_ctl"))?;
         }
-        let mut watch = Watch {
+        let watch = Watch {
             epoll,
             wake,
             alarm,
-            looked_at: Vec::new(),
+            looked_at: Mutex::default(),
             looks: AtomicU32::new(0),
             calls: AtomicU64::new(0),
         };
@@ -122,10 +124,7 @@ impl Watch {
         let frames = port.frames.iter();
         let queues = frames.clone().flat_map(|of| of.fds().zip(QUEUES as u64..));
         for (fd, source) in queues.chain(direct) {
-            // By a descriptor of its own, so that it can be left out and put in again without the port.
-            let own = fd.try_clone_to_owned().map_err(io_error).map_err(refused("dup"))?;
-            watch.add(own.as_fd(), source).map_err(refused("epoll_ctl"))?;
-            watch.looked_at.push((own, source));
+            watch.look_at(fd, source)?;
         }
         let network = port.udp.watch().map(|fd| (fd, NETWORK));
         let hosts = frames.flat_map(|of| of.watched().map(|fd| (fd, HOSTS)));
@@ -133,6 +132,29 @@ impl Watch {
             watch.add(fd, source).map_err(refused("epoll_ctl"))?;
         }
         Ok(watch)
+    }
+
+    /// Finds this descriptor by this number from now on, as one that the driver can look at itself.
+    fn look_at(&self, fd: BorrowedFd<'_>, source: u64) -> Result<()> {
+        // By a descriptor of its own, so that it can be left out and put in again without the port.
+        let own = fd.try_clone_to_owned().map_err(io_error).map_err(refused("dup"))?;
+        self.add(own.as_fd(), source).map_err(refused("epoll_ctl"))?;
+        self.looked_at.lock().push((own, source));
+        Ok(())
+    }
+
+    /// The queues of a port have gone: who keeps a descriptor keeps a queue.
+    pub fn forget_queues(&self) {
+        // Those of sockets are not there together with queues.
+        let gone = std::mem::take(&mut *self.looked_at.lock());
+        gone.iter().for_each(|(fd, _)| self.remove(fd.as_fd()));
+    }
+
+    /// Frames come by these descriptors from now on, after [`Watch::forget_queues`].
+    pub fn watch_frames(&self, frames: &Frames) -> Result<()> {
+        self.looks.store(0, Ordering::Relaxed);
+        frames.fds().zip(QUEUES as u64..).try_for_each(|(fd, source)| self.look_at(fd, source))?;
+        frames.watched().try_for_each(|fd| self.add(fd, HOSTS)).map_err(refused("epoll_ctl"))
     }
 
     /// Finds this descriptor by this number from now on, while it is readable.
@@ -166,7 +188,7 @@ impl Watch {
         }
         self.looks.store(looks + 1, Ordering::Relaxed);
         if looks + 1 == ALONE {
-            self.looked_at.iter().for_each(|(fd, _)| self.remove(fd.as_fd()));
+            self.looked_at.lock().iter().for_each(|(fd, _)| self.remove(fd.as_fd()));
         }
     }
 
@@ -182,7 +204,7 @@ impl Watch {
     #[cold]
     fn watch_again(&self, ready: &mut Readable) {
         self.looks.store(0, Ordering::Relaxed);
-        for (fd, source) in &self.looked_at {
+        for (fd, source) in &*self.looked_at.lock() {
             let added = self.add(fd.as_fd(), *source);
             if !matches!(added, Ok(()) | Err(nix::Error::EEXIST)) {
                 // The next one tries again.

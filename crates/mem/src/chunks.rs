@@ -11,13 +11,14 @@
 //! around that range has one writer, the port, and no readers but the port and the driver.
 
 use std::any::Any;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, Range};
-use std::ptr::NonNull;
-use std::sync::Arc;
+use std::ptr::{NonNull, null_mut};
+use std::sync::{Arc, Weak};
 
 use crate::Bytes;
 use crate::lane::LEAD;
-use crate::sync::{AtomicU32, AtomicU64, Numbers, Ordering};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Numbers, Ordering};
 
 /// Bytes in front of a value that is written into a chunk, those of its encapsulation header included: a multiple of 64,
 /// to which values are aligned, that the longest headers fit in. *Source*: Ethernet 14, tag 4, IPv6 40, UDP 8; RTPS
@@ -38,6 +39,10 @@ pub struct Chunks {
     size: usize,
     cells: Box<[Cell]>,
     free: Numbers,
+    /// One more than the bytes of the longest payload that is lent a chunk, or 0 if none is any more.
+    limit: AtomicU32,
+    /// Those that took their place: null, or a `Weak` that this owns, set once.
+    next: AtomicPtr<Chunks>,
     copied: AtomicU64,
     _keep: Box<dyn Any + Send + Sync>,
     /// One word for the payload of each: loom fails when two threads access it at the same time and one of them writes.
@@ -77,6 +82,8 @@ impl Chunks {
             size,
             cells,
             free,
+            limit: AtomicU32::new(room_of(size).saturating_add(1) as u32),
+            next: AtomicPtr::default(),
             copied: AtomicU64::new(0),
             _keep: keep,
             #[cfg(loom)]
@@ -86,7 +93,31 @@ impl Chunks {
 
     /// Bytes of the longest payload that can be written into one.
     pub fn room(&self) -> usize {
-        self.size.saturating_sub(START + TAILROOM)
+        room_of(self.size)
+    }
+
+    /// Nothing is sent from them any more: from now on none is lent to write into. Those that are held are held on.
+    pub fn end(&self) {
+        // Who looks before it has seen that writes into a chunk once more, which is copied then.
+        self.limit.store(0, Ordering::Relaxed);
+    }
+
+    /// These have ended, and others have taken their place: who was lent chunks of these is lent those. The first ones
+    /// that are named stay.
+    pub fn go_on_with(&self, next: &Arc<Chunks>) {
+        let next = Arc::downgrade(next).into_raw().cast_mut();
+        // Partner: the load of who asks.
+        if self.next.compare_exchange(null_mut(), next, Ordering::Release, Ordering::Relaxed).is_err() {
+            // SAFETY: it was made a pointer just now, and nobody else has it.
+            drop(unsafe { Weak::from_raw(next) });
+        }
+    }
+
+    /// Those that are lent now, if these have ended and that was told. Who has not asked between two ends may find none.
+    pub(crate) fn next(&self) -> Option<Arc<Chunks>> {
+        let next = NonNull::new(self.next.load(Ordering::Acquire))?;
+        // SAFETY: a pointer of a `Weak` that this owns and does not give up before it is dropped: so it is not dropped here.
+        unsafe { ManuallyDrop::new(Weak::from_raw(next.as_ptr())) }.upgrade()
     }
 
     /// How many there are.
@@ -123,7 +154,8 @@ impl Chunks {
     /// A chunk to write a payload of so many bytes into; `None` if none is free, or it is too long for one.
     #[inline]
     pub fn claim(self: &Arc<Chunks>, len: usize) -> Option<Chunk> {
-        let number = if len <= self.room() { self.take()? } else { return None };
+        let is_lent = len < self.limit.load(Ordering::Relaxed) as usize;
+        let number = if is_lent { self.take()? } else { return None };
         let (chunks, end) = (Arc::clone(self), (START + self.room()) as u32);
         Some(Chunk(Lent { chunks, number, start: START as u32, end }))
     }
@@ -225,6 +257,20 @@ impl Chunks {
     fn start_of(&self, number: u32) -> usize {
         number as usize * self.size
     }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        if let Some(next) = NonNull::new(*self.next.get_mut()) {
+            // SAFETY: a pointer of a `Weak` that this owns.
+            drop(unsafe { Weak::from_raw(next.as_ptr()) });
+        }
+    }
+}
+
+/// Bytes of the longest payload in a chunk of so many.
+fn room_of(size: usize) -> usize {
+    size.saturating_sub(START + TAILROOM)
 }
 
 /// A chunk to write one payload into. Derefs to the bytes that there is room for; what an earlier use left is in them.
@@ -379,6 +425,30 @@ pub(crate) mod tests {
         assert_eq!(*view, [9; 500]);
         drop(view);
         assert!(memory.upgrade().is_none());
+    }
+
+    #[test]
+    fn what_has_ended_lends_none_and_names_those_that_follow() {
+        let (first, second, third) = (chunks(4), chunks(4), chunks(4));
+        let mut pool = crate::Pool::new(16, 4).over(Some(Arc::clone(&first)));
+        let held = pool.written(100, |bytes| bytes.fill(1));
+        assert!(first.has(&held));
+        first.end();
+        let view = pool.written(100, |bytes| bytes.fill(2));
+        assert!(!first.has(&view), "it is a copy");
+        first.go_on_with(&second);
+        let view = pool.written(100, |bytes| bytes.fill(3));
+        assert!(second.has(&view));
+        assert_eq!((&held[..], first.free()), (&[1; 100][..], 3), "what is held is held on");
+        assert!(pool.chunk(SIZE).is_none() && pool.chunk(1).is_some(), "too long for one");
+        drop((held, view));
+        let memory = Arc::downgrade(&first);
+        drop(first);
+        assert!(memory.upgrade().is_none(), "nobody has it");
+        second.end();
+        second.go_on_with(&third);
+        drop(third);
+        assert!(pool.chunk(1).is_none(), "those have gone, too");
     }
 
     #[test]

@@ -54,6 +54,13 @@ impl Pool {
     /// A chunk for a payload of so many bytes, if the pool has one to spare. *Cost*: one atomic exchange.
     #[inline]
     pub fn chunk(&mut self, len: usize) -> Option<Chunk> {
+        self.chunks.as_ref()?.claim(len).or_else(|| self.chunk_of_next(len))
+    }
+
+    /// The same of those chunks that have taken the place of the pool's.
+    #[cold]
+    fn chunk_of_next(&mut self, len: usize) -> Option<Chunk> {
+        self.chunks = Some(self.chunks.as_ref()?.next()?);
         self.chunks.as_ref()?.claim(len)
     }
 

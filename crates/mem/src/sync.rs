@@ -1,5 +1,8 @@
 //! The atomics of this crate, in one place so that loom can put its own there.
 
+/// No model of loom has it change.
+pub(crate) use std::sync::atomic::AtomicPtr;
+
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]

@@ -93,6 +93,8 @@ pub(crate) enum End {
     Hostile(String),
     /// It is late, or does not read.
     Stalled(&'static str),
+    /// What it had of the interface is no more: it may ask for it again.
+    Lost,
 }
 
 impl Client {

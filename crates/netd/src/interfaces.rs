@@ -18,7 +18,9 @@ impl Interfaces {
     pub fn open(&mut self, interface: &Interface, wanted: Option<AttachMode>) -> Result<u64, String> {
         let is_same = |link: &Link| {
             let of = link.interface();
+            // Whoever has one that was detached is about to be told.
             (of.index, &of.name, of.mac) == (interface.index, &interface.name, interface.mac)
+                && link.is_attached()
         };
         if let Some((id, link)) = self.opened.iter().find(|(_, link)| is_same(link)) {
             if wanted.is_some_and(|mode| mode != link.attached()) {

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use taut_port_xdp::netd::{Layout, Message, Received, namespace, peer};
-use taut_xdp::{AttachMode, BindMode, Handover, Interface, Mode, Program};
+use taut_xdp::{AttachMode, BindMode, Handover, Interface, Link, Mode, Program};
 
 use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND};
 use crate::interfaces::{Addresses, Interfaces};
@@ -32,7 +32,7 @@ const ACCEPTED: usize = 16;
 /// clean-up, higher and the queue is had later.
 const AGAIN: Duration = Duration::from_millis(5);
 /// How often it is looked whether the sockets still show what they did, and whether the interfaces still have the
-/// addresses. Lower costs a few calls more, higher leaves a port that was given up with who had it for longer.
+/// addresses and the program. Lower costs a few calls more, higher leaves a port that was given up with who had it for longer.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves participants.
@@ -50,6 +50,7 @@ pub struct Server {
 /// What a look around has found, of what could be read.
 #[derive(Default)]
 struct Look {
+    is_any: bool,
     sockets: Option<Sockets>,
     addresses: Option<Addresses>,
 }
@@ -138,7 +139,8 @@ impl Server {
         if !self.clients.iter().any(|client| matches!(client.state, State::Has(_))) {
             return Look::default();
         }
-        Look { sockets: self.told(now, Sockets::read()), addresses: self.told(now, Addresses::read()) }
+        let (sockets, addresses) = (self.told(now, Sockets::read()), self.told(now, Addresses::read()));
+        Look { is_any: true, sockets, addresses }
     }
 
     /// Whether somebody connects, and what there is of each client.
@@ -342,6 +344,9 @@ impl Server {
             State::New(since) if now >= *since + TO_ASK => Err(End::Stalled("does not say what it wants")),
             State::New(_) => Ok(()),
             State::Has(share) => {
+                if look.is_any && !self.interfaces.link(share.interface).is_some_and(Link::is_attached) {
+                    return Err(End::Lost);
+                }
                 if let Some(sockets) = &look.sockets {
                     share.holds(sockets).map_err(End::Hostile)?;
                 }
@@ -414,6 +419,10 @@ impl Server {
             }
             End::Hostile(what) => {
                 (Some(&mut self.tally.counts.hostile), Level::Warn, format!("is dropped: {what}"))
+            }
+            End::Lost => {
+                let what = "is told to ask again: its interface was removed, or our program detached from it";
+                (None, Level::Warn, what.to_owned())
             }
             End::Stalled(what) => {
                 (Some(&mut self.tally.counts.stalled), Level::Warn, format!("is dropped: it {what}"))

@@ -9,6 +9,7 @@ use taut_port::Traffic;
 
 use crate::config::{DEFAULT_GROUP_V6, OTHER_GROUP_V6};
 use crate::ends::{Ends, Opening};
+use crate::mark;
 use crate::netlink::Watch;
 use crate::receive::Receiver;
 use crate::send::Sender;
@@ -167,6 +168,11 @@ impl UdpPort {
     /// The differentiated services code point of what is sent now; see [`taut_port::Port::set_priority`].
     pub fn mark(&self) -> u8 {
         self.sender.mark
+    }
+
+    /// The same of what has this priority.
+    pub fn mark_of(&self, priority: i32) -> u8 {
+        mark::mark_of(&self.sender.marks, self.sender.first_mark, priority)
     }
 
     /// Takes the memory that it receives into, so that no datagram waits for it. *Cost*: 1 MiB.

@@ -6,49 +6,65 @@
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use taut_base::{Error, Locator, Result};
+use taut_base::Locator;
 use taut_ethernet::{BARE_SHIFT, Layer, UDP_SHIFT};
 use taut_xdp::{AttachMode, Interface, Link, Membership, Mode, Program};
 
 use crate::XdpConfig;
-use crate::netd::{self, Client};
+use crate::netd::{Asking, Client, connect};
 use crate::queue::Queue;
 
+/// Who has opened it.
 pub(crate) enum Attachment {
     /// By the process itself, which has the privileges, with the groups of a layer without IP.
     Own { link: Link, _groups: Option<Membership> },
     /// By netd.
     Netd(Client),
-    /// By a netd that has ended.
-    Gone(Interface),
 }
 
 /// Has the interface opened, with the queues and what is received at. `sockets` are those of the participant. netd opens
 /// for IP only: what else is received nobody could prove to be one's own.
+///
+/// *Errors*: one sentence.
 pub(crate) fn open(
-    config: &XdpConfig,
-    interface: Interface,
-    layer: &Layer,
-    sockets: &[BorrowedFd<'_>],
-) -> Result<(Attachment, Vec<Queue>)> {
-    let refused = |why: String| Error::Error(format!("XDP on {}: {why}", config.interface));
-    let own = || own(config, &interface, layer).map_err(|error| refused(error.to_string()));
-    if layer.bare_ends().is_some() {
-        return own();
-    }
-    let Some(connection) = netd::connect(&config.netd).map_err(refused)? else { return own() };
-    let ends = layer.ends();
-    let (client, queues) = Client::take(connection, config, interface, ends, sockets).map_err(refused)?;
-    client.receive_first(ends).map_err(refused)?;
-    Ok((Attachment::Netd(client), queues))
-}
-
-fn own(
     config: &XdpConfig,
     interface: &Interface,
     layer: &Layer,
-) -> std::result::Result<(Attachment, Vec<Queue>), taut_xdp::Error> {
-    let numbers = if config.queues.is_empty() { &[0][..] } else { &config.queues };
+    sockets: &[BorrowedFd<'_>],
+) -> Result<(Attachment, Vec<Queue>), String> {
+    let connection = if layer.bare_ends().is_some() { None } else { connect(&config.netd)? };
+    let Some(connection) = connection else { return own(config, interface, layer) };
+    let ends = layer.ends();
+    let asking = Asking::new(connection, config, interface.clone(), ends, sockets)?;
+    let (client, queues) = Client::take(asking)?;
+    client.receive_first(ends)?;
+    Ok((Attachment::Netd(client), queues))
+}
+
+/// What netd has passed, which has said all there is to say; that it lets it receive is heard later.
+pub(crate) fn adopt(asking: Asking, ends: &[SocketAddr]) -> Result<(Attachment, Vec<Queue>), String> {
+    let (client, queues) = asking.finish()?;
+    if !client.receive(ends) {
+        return Err("netd does not read what it is told: start it again".into());
+    }
+    Ok((Attachment::Netd(client), queues))
+}
+
+/// By this process.
+pub(crate) fn own(
+    config: &XdpConfig,
+    interface: &Interface,
+    layer: &Layer,
+) -> Result<(Attachment, Vec<Queue>), String> {
+    opened(config, interface, layer).map_err(|error| error.to_string())
+}
+
+fn opened(
+    config: &XdpConfig,
+    interface: &Interface,
+    layer: &Layer,
+) -> Result<(Attachment, Vec<Queue>), taut_xdp::Error> {
+    let numbers = config.numbers();
     let (mode, groups) = match layer.bare_ends() {
         None => (Mode::L3, None),
         Some(bare) => {
@@ -64,42 +80,32 @@ fn own(
     let link = Link::attach(program, interface, config.attach)?;
     let headroom = u32::from(if mode == Mode::L2 { BARE_SHIFT } else { UDP_SHIFT });
     let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind, headroom));
-    let queues = queues.collect::<std::result::Result<_, _>>()?;
+    let queues = queues.collect::<Result<_, _>>()?;
     Ok((Attachment::Own { link, _groups: groups }, queues))
 }
 
 impl Attachment {
-    pub(crate) fn interface(&self) -> &Interface {
+    /// Where the program runs, and why it is not in the driver if that was tried.
+    pub fn attached(&self) -> (AttachMode, Option<String>) {
         match self {
-            Attachment::Own { link, .. } => link.interface(),
-            Attachment::Netd(client) => client.interface(),
-            Attachment::Gone(interface) => interface,
+            Attachment::Own { link, .. } => (link.attached(), link.why_not_native().map(ToString::to_string)),
+            Attachment::Netd(client) => (client.attached(), client.why_not_native()),
         }
     }
 
-    /// Does the program of the interface know of this port?
-    #[inline]
-    pub(crate) fn is_there(&self) -> bool {
-        !matches!(self, Attachment::Gone(_))
-    }
-
-    /// Where the program runs, and why it is not in the driver if that was tried; `None` if it runs no more.
-    pub(crate) fn attached(&self) -> Option<(AttachMode, Option<String>)> {
+    /// Is our program still there, as far as this process can tell? netd looks itself. *Cost*: two system calls, or none.
+    pub fn is_attached(&self) -> bool {
         match self {
-            Attachment::Own { link, .. } => {
-                Some((link.attached(), link.why_not_native().map(ToString::to_string)))
-            }
-            Attachment::Netd(client) => Some((client.attached(), client.why_not_native())),
-            Attachment::Gone(_) => None,
+            Attachment::Own { link, .. } => link.is_attached(),
+            Attachment::Netd(_) => true,
         }
     }
 
     /// Receives at the new ends from now on, and at none of the old ones besides. Returns how many changes failed.
-    pub(crate) fn follow(&mut self, queues: &[Queue], old: &[SocketAddr], new: &[SocketAddr]) -> u64 {
+    pub fn follow(&self, queues: &[Queue], old: &[SocketAddr], new: &[SocketAddr]) -> u64 {
         let link = match self {
             Attachment::Own { link, .. } => link,
             Attachment::Netd(client) => return u64::from(!client.receive(new)),
-            Attachment::Gone(_) => return 0,
         };
         let (program, mut failed) = (link.program(), 0);
         for queue in queues.iter().map(Queue::number) {
@@ -113,20 +119,21 @@ impl Attachment {
     }
 
     /// Readable when netd has something to say: then call [`Attachment::hear`].
-    pub(crate) fn watch(&self) -> Option<BorrowedFd<'_>> {
+    pub fn watch(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Attachment::Netd(client) => Some(client.fd()),
-            Attachment::Own { .. } | Attachment::Gone(_) => None,
+            Attachment::Own { .. } => None,
         }
     }
 
-    /// Takes what netd says. Returns how many requests it has refused.
-    pub(crate) fn hear(&mut self) -> u64 {
-        let Attachment::Netd(client) = self else { return 0 };
+    /// Takes what netd says. Returns how many requests it has refused; `None` once it has ended.
+    pub fn hear(&self) -> Option<u64> {
+        let Attachment::Netd(client) = self else { return Some(0) };
         let heard = client.hear();
-        if heard.is_gone {
-            *self = Attachment::Gone(client.interface().clone());
-        }
-        heard.refused
+        (!heard.is_gone).then_some(heard.refused)
+    }
+
+    pub fn is_by_netd(&self) -> bool {
+        matches!(self, Attachment::Netd(_))
     }
 }

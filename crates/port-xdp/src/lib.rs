@@ -7,6 +7,9 @@
 //! their own kernels. What is sent goes past the kernel where the kernel knows the host's address of Ethernet and our
 //! interface is the way to it; where not, [`XdpPort::send`] says so and a socket sends it.
 //!
+//! An interface, a program or a netd that goes is found again when it comes back: what goes by frames goes by sockets
+//! meanwhile.
+//!
 //! Who may not load programs has `taut netd` do it: [`netd`] has what the two say to each other.
 //!
 //! Without IP all is ours that has our type: samples, groups and discovery, between participants that all do the same.
@@ -16,11 +19,14 @@
 //! *Source*: linux/if_xdp.h; [`taut_xdp`] has the rings.
 
 mod attachment;
-mod mtu;
+mod comeback;
+mod link;
 pub mod netd;
 mod port;
 mod queue;
 
+pub use comeback::{Left, Resumed, Tried, Try};
 pub use netd::Netd;
 pub use port::{Probed, XdpConfig, XdpPort};
+pub use queue::QueueCounts;
 pub use taut_xdp::{AttachMode, BindMode, Glance};

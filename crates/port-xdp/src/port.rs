@@ -4,16 +4,17 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use taut_base::{Error, Locator, Result};
+use taut_base::{Error, Locator, Result, Time};
 use taut_ethernet::{Carrier, Layer, Put, Reached, Station, Stats};
 use taut_mem::Chunks;
 use taut_port::Frame;
 use taut_xdp::{AttachMode, BindMode, Glance, Interface};
 
 use crate::attachment::{self, Attachment};
-use crate::mtu::MtuWatch;
+use crate::comeback::Comeback;
+use crate::link::LinkWatch;
 use crate::netd::Netd;
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueCounts};
 
 const _: () = assert!(taut_ethernet::ETHERTYPE == taut_xdp::ETHERTYPE, "what is sent is what is let through");
 
@@ -22,7 +23,8 @@ const _: () = assert!(taut_ethernet::ETHERTYPE == taut_xdp::ETHERTYPE, "what is 
 pub struct XdpConfig {
     /// The interface, by its name.
     pub interface: String,
-    /// The queues, by their numbers: what comes by others is the kernel's. The first one sends. None named: the first.
+    /// The queues, by their numbers: what comes by others is the kernel's. Which of them sends is said by
+    /// [`XdpPort::set_mark`]. None named: the first.
     pub queues: Vec<u32>,
     /// The priority that frames carry in a tag (IEEE 802.1Q, PCP), for switches and network cards that let some go
     /// first; `None`: they carry no tag. *Range*: 0 to 7.
@@ -44,15 +46,64 @@ pub struct Probed {
     pub why_not_native: Option<String>,
     /// How frames are moved; without copies if that is so in each of the queues.
     pub bound: BindMode,
+    /// What each of the queues has done, in their order.
+    pub queues: Vec<QueueCounts>,
+}
+
+impl XdpConfig {
+    /// The numbers of the queues.
+    pub(crate) fn numbers(&self) -> &[u32] {
+        if self.queues.is_empty() { &[0] } else { &self.queues }
+    }
+}
+
+/// From this priority on (SO_PRIORITY) nothing is to wait behind anything else: that of DSCP 46.
+const FIRST_OF_ALL: i32 = 6;
+/// From this one on not behind what has none.
+const SOONER: i32 = 4;
+
+/// The place of the queue that sends what has a priority, of so many: the last one what is not to wait, a second of three
+/// or more what is to go sooner, and the first one all else.
+fn sends_by(priority: i32, queues: usize) -> usize {
+    match priority {
+        FIRST_OF_ALL.. => queues.saturating_sub(1),
+        SOONER.. if queues > 2 => 1,
+        _ => 0,
+    }
 }
 
 /// Frames to and from the hosts of one interface. Dropping it gives the interface back to the kernel.
 pub struct XdpPort {
     // Ends first: frames go to the kernel again before their sockets are gone.
-    attachment: Attachment,
-    queues: Vec<Queue>,
-    carrier: Carrier,
-    mtu: MtuWatch,
+    /// `None` as long as the interface is lost; then there are no queues, either.
+    pub(crate) attachment: Option<Attachment>,
+    pub(crate) queues: Vec<Queue>,
+    /// The place of the one that sends.
+    pub(crate) sends_by: usize,
+    /// The chunks of each queue, or of those that there were.
+    pub(crate) chunks: Vec<Arc<Chunks>>,
+    pub(crate) carrier: Carrier,
+    pub(crate) interface: Interface,
+    link: LinkWatch,
+    pub(crate) comeback: Comeback,
+}
+
+/// What is known of an interface before it is opened.
+pub(crate) struct Ground {
+    pub interface: Interface,
+    pub layer: Layer,
+    link: LinkWatch,
+}
+
+impl Ground {
+    pub fn lay(config: &XdpConfig, reached: Reached) -> Result<Ground> {
+        let interface =
+            Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
+        // What changes from now on is heard.
+        let link = LinkWatch::open(interface.index, &interface.name)?;
+        let layer = Layer::open(&interface.name, interface.index, interface.mac, reached)?;
+        Ok(Ground { interface, layer, link })
+    }
 }
 
 impl XdpPort {
@@ -63,25 +114,37 @@ impl XdpPort {
     /// tens of system calls, 28 MiB for each queue; a driver may set up its queues anew, and the network be down for
     /// seconds.
     pub fn open(config: &XdpConfig, reached: Reached, sockets: &[BorrowedFd<'_>]) -> Result<XdpPort> {
-        let interface =
-            Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
+        let refused = |why: String| Error::Error(format!("XDP on {}: {why}", config.interface));
+        let ground = Ground::lay(config, reached.clone())?;
+        let (attachment, queues) =
+            attachment::open(config, &ground.interface, &ground.layer, sockets).map_err(refused)?;
+        Ok(XdpPort::with(config, &reached, ground, attachment, queues))
+    }
+
+    /// With what was opened.
+    pub(crate) fn with(
+        config: &XdpConfig,
+        reached: &Reached,
+        ground: Ground,
+        attachment: Attachment,
+        queues: Vec<Queue>,
+    ) -> XdpPort {
+        let Ground { interface, layer, link } = ground;
+        let comeback = Comeback::new(config, reached, attachment.is_by_netd());
         let station = Station { mac: interface.mac, priority: config.priority };
-        // What changes from now on is heard.
-        let watch = MtuWatch::open(interface.index)?;
-        let layer = Layer::open(&interface.name, interface.index, interface.mac, reached)?;
-        let mtu = interface.mtu as usize;
-        let (attachment, queues) = attachment::open(config, interface, &layer, sockets)?;
         let room = queues.first().map_or(0, Queue::room);
-        let carrier = Carrier::new(station, layer, room, mtu);
-        Ok(XdpPort { attachment, queues, carrier, mtu: watch })
+        let carrier = Carrier::new(station, layer, room, interface.mtu as usize);
+        let chunks = queues.iter().map(Queue::chunks).cloned().collect();
+        let attachment = Some(attachment);
+        XdpPort { attachment, queues, sends_by: 0, chunks, carrier, interface, link, comeback }
     }
 
     /// Receives at these addresses from now on: the interface's have changed. Without IP there are none.
-    pub fn follow(&mut self, ends: &[SocketAddr]) {
+    pub fn follow(&mut self, now: Time, ends: &[SocketAddr]) {
         let old = self.carrier.layer().ends().to_vec();
         self.carrier.layer_mut().follow(ends);
-        let new = self.carrier.layer().ends();
-        let failed = self.attachment.follow(&self.queues, &old, new);
+        let Some(attachment) = &self.attachment else { return self.comeback.bring_forward(now) };
+        let failed = attachment.follow(&self.queues, &old, self.carrier.layer().ends());
         self.carrier.stats.errors += failed;
     }
 
@@ -97,19 +160,20 @@ impl XdpPort {
         &mut self.carrier
     }
 
-    /// What was probed; `None` once the netd that had opened the interface has ended.
+    /// What was probed; `None` while the interface is lost.
     pub fn probed(&self) -> Option<Probed> {
-        let (attached, why_not_native) = self.attachment.attached()?;
+        let (attached, why_not_native) = self.attachment.as_ref()?.attached();
         let copies = self.queues.iter().any(|queue| queue.bound() == BindMode::Copy);
         let bound = if copies { BindMode::Copy } else { BindMode::ZeroCopy };
-        Some(Probed { attached, why_not_native, bound })
+        let queues = self.queues.iter().map(Queue::counts).collect();
+        Some(Probed { attached, why_not_native, bound, queues })
     }
 
     /// The same for people: `eth0 queue 0, native, zero-copy`.
     pub fn describe(&self) -> String {
         let numbers: Vec<String> = self.queues.iter().map(|queue| queue.number().to_string()).collect();
-        let name = &self.attachment.interface().name;
-        let Some(probed) = self.probed() else { return format!("{name}: netd has ended") };
+        let name = &self.interface.name;
+        let Some(probed) = self.probed() else { return format!("{name}: lost") };
         let attached = if probed.attached == AttachMode::Native { "native" } else { "generic" };
         let bound = if probed.bound == BindMode::Copy { "copied by the kernel" } else { "zero-copy" };
         let why = probed.why_not_native.map(|why| format!(" (not native: {why})")).unwrap_or_default();
@@ -117,9 +181,9 @@ impl XdpPort {
         format!("{name} queue {}, {attached}, {bound}{layer}{why}", numbers.join(" and "))
     }
 
-    /// The index of the interface.
-    pub fn interface(&self) -> u32 {
-        self.attachment.interface().index
+    /// The interface's name.
+    pub fn interface(&self) -> &str {
+        &self.interface.name
     }
 
     /// The descriptors to wait on for frames, in the order of [`XdpPort::receive_from`].
@@ -127,33 +191,75 @@ impl XdpPort {
         self.queues.iter().map(Queue::fd)
     }
 
-    /// What tells whether frames have come, without a system call and without the port, in the same order.
+    /// What tells whether frames have come, without a system call and without the port, in the same order. Each keeps its
+    /// queue: those of a port that has lost its interface are to be dropped.
     pub fn glances(&self) -> impl Iterator<Item = Glance> + '_ {
         self.queues.iter().map(Queue::glance)
     }
 
     /// Readable when somebody tells something of hosts or of the interface: then call [`XdpPort::hear`].
     pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let netd = self.watch_netd();
-        self.carrier.layer().watch().into_iter().chain(netd).chain([self.mtu.fd()])
+        self.carrier.layer().watch().into_iter().chain(self.watch_netd()).chain([self.link.fd()])
     }
 
-    /// Readable when netd has something to say, if it has opened the interface.
+    /// Readable when netd has something to say, if it has opened the interface or is asked to.
     pub fn watch_netd(&self) -> Option<BorrowedFd<'_>> {
-        self.attachment.watch()
+        self.attachment.as_ref().map_or_else(|| self.comeback.watch(), Attachment::watch)
     }
 
     /// Takes what the kernel tells, and netd. Returns whether frames may have another length than before, up to that of
-    /// the MTU that the port was opened with. *Cost*: one system call for each read.
-    pub fn hear(&mut self) -> bool {
+    /// the MTU that the port was opened with, and what to warn of. *Cost*: one system call for each read.
+    pub fn hear(&mut self, now: Time) -> (bool, Option<String>) {
         self.carrier.layer_mut().hear();
-        self.carrier.stats.errors += self.attachment.hear();
-        self.mtu.hear().is_some_and(|mtu| self.carrier.set_mtu(mtu as usize))
+        let told = self.link.hear();
+        let is_other_length = told.mtu.is_some_and(|mtu| self.carrier.set_mtu(mtu as usize));
+        let Some(attachment) = &self.attachment else {
+            if told.is_any {
+                self.comeback.bring_forward(now);
+            }
+            return (is_other_length, self.comeback.hear(now));
+        };
+        let lost = match attachment.hear() {
+            None => Some("netd has ended"),
+            Some(_) if told.is_removed => Some("the interface was removed"),
+            Some(_) if told.is_any && !attachment.is_attached() => Some("the program was detached"),
+            Some(refused) => {
+                self.carrier.stats.errors += refused;
+                None
+            }
+        };
+        (is_other_length, lost.and_then(|why| self.lose(now, why)))
+    }
+
+    /// When to call [`XdpPort::on_timeout`], or [`XdpPort::next_try`].
+    #[inline]
+    pub fn next_timeout(&self) -> Time {
+        self.carrier.layer().next_timeout().min(self.comeback.due())
+    }
+
+    /// Looks for the ways to hosts, and whether the program is still there, if it is time. Returns what to warn of.
+    pub fn on_timeout(&mut self, now: Time) -> Option<String> {
+        self.carrier.layer_mut().on_timeout(now);
+        let attachment = self.attachment.as_ref().filter(|_| self.comeback.due() <= now)?;
+        if attachment.is_attached() {
+            self.comeback.look_later(now);
+            return None;
+        }
+        self.lose(now, "the program was detached")
     }
 
     /// Is there a way to a destination that is known, and past the kernel? If it is not known yet the kernel is asked soon.
     pub fn reaches(&mut self, to: &Locator) -> bool {
-        self.attachment.is_there() && self.carrier.layer_mut().route(to).is_ok()
+        !self.queues.is_empty() && self.carrier.layer_mut().route(to).is_ok()
+    }
+
+    /// What is sent from now on has this differentiated services code point, and this priority (SO_PRIORITY): by that it
+    /// goes by the last of the queues, and waits behind nothing that others carry, from 6 on; by the second of three or
+    /// more from 4 on; and else by the first.
+    #[inline]
+    pub fn set_mark(&mut self, mark: u8, priority: i32) {
+        self.carrier.set_mark(mark);
+        self.sends_by = sends_by(priority, self.queues.len());
     }
 
     /// Puts a datagram, to be sent with the next [`XdpPort::flush`]. `false` if it is to go by the kernel.
@@ -161,24 +267,23 @@ impl XdpPort {
     /// *Cost*: a copy, of the headers alone if the payload lies in a chunk; a system call if the ring is full.
     #[inline]
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]]) -> bool {
-        // Who has opened the queues has gone: they are to be free again, not used on.
-        let queue = self.queues.first_mut().filter(|_| self.attachment.is_there());
-        let Some(queue) = queue else { return false };
+        let Some(queue) = self.queues.get_mut(self.sends_by) else { return false };
         self.carrier.send(to, parts, |datagram| queue.put(datagram).unwrap_or(Put::Failed))
     }
 
-    /// The chunks of frames to send: a payload that was written into one of them is sent from there. They are there for as
-    /// long as somebody has them, if the port has gone, too.
-    pub fn chunks(&self) -> Option<&Arc<Chunks>> {
-        self.queues.first().map(Queue::chunks)
+    /// The chunks of frames to send with this priority: a payload that was written into one of them is sent from there. They
+    /// are there for as long as somebody has them, if the port has gone, too.
+    pub fn chunks(&self, priority: i32) -> Option<&Arc<Chunks>> {
+        self.chunks.get(sends_by(priority, self.chunks.len()))
     }
 
-    /// Sends what was put. *Cost*: none if nothing was; else a system call for each 32 frames where the kernel copies,
-    /// or one where it wants to be woken.
+    /// Sends what was put, what is not to wait first. *Cost*: none if nothing was; else a system call for each 32 frames
+    /// where the kernel copies, or one where it wants to be woken.
     pub fn flush(&mut self) {
-        let Some(queue) = self.queues.first_mut() else { return };
-        if queue.flush().is_err() {
-            self.carrier.stats.errors += 1;
+        for queue in self.queues.iter_mut().rev() {
+            if queue.flush().is_err() {
+                self.carrier.stats.errors += 1;
+            }
         }
     }
 
@@ -195,18 +300,25 @@ impl XdpPort {
 
     /// The counters. *Cost*: one system call for each queue.
     pub fn stats(&self) -> Stats {
-        let dropped = self.queues.iter().map(|queue| {
+        let mut stats = self.carrier.stats;
+        for queue in &self.queues {
             let of = queue.statistics();
-            of.rx_dropped + of.rx_ring_full + of.fill_ring_empty
-        });
-        let chunks = || self.queues.iter().map(Queue::chunks);
-        let copied: u64 = chunks().map(|chunks| chunks.copied()).sum();
-        Stats {
-            kicks: self.queues.iter().map(Queue::kicks).sum(),
-            receive_overflow: dropped.sum(),
-            frames_free: chunks().map(|chunks| chunks.free() as u64).sum(),
-            copied_out: self.carrier.stats.copied_out + copied,
-            ..self.carrier.stats
+            stats.receive_overflow += of.rx_dropped + of.rx_ring_full + of.fill_ring_empty;
+            stats.kicks += queue.kicks();
+            stats.frames_free += queue.chunks().free() as u64;
+            stats.copied_out += queue.chunks().copied();
         }
+        stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_of_a_priority() {
+        let of = |queues| [0, 2, 4, 6].map(|priority| sends_by(priority, queues));
+        assert_eq!([0, 1, 2, 3, 4].map(of), [[0; 4], [0; 4], [0, 0, 0, 1], [0, 0, 1, 2], [0, 0, 1, 3]]);
     }
 }

@@ -64,6 +64,17 @@ fn kept_to_send(rings: &Rings) -> u32 {
     2 * rings.tx
 }
 
+/// What a queue has done since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct QueueCounts {
+    /// Its number.
+    pub queue: u32,
+    /// Frames that it has received.
+    pub frames_in: u64,
+    /// Frames that were put into it to be sent.
+    pub frames_out: u64,
+}
+
 pub(crate) struct Queue {
     socket: Socket,
     umem: Arc<Umem>,
@@ -78,6 +89,7 @@ pub(crate) struct Queue {
     waits: bool,
     /// Calls that woke the kernel.
     kicks: u64,
+    counts: QueueCounts,
 }
 
 impl Queue {
@@ -119,7 +131,8 @@ impl Queue {
         let chunks = Arc::new(chunks);
         // SAFETY: it is the only one, and this queue writes around payloads by it alone.
         let outbound = unsafe { Outbound::new(Arc::clone(&chunks)) };
-        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, waits: false, kicks: 0 };
+        let counts = QueueCounts { queue: socket.queue(), ..QueueCounts::default() };
+        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, waits: false, kicks: 0, counts };
         queue.refill();
         queue
     }
@@ -139,6 +152,10 @@ impl Queue {
 
     pub(crate) fn number(&self) -> u32 {
         self.socket.queue()
+    }
+
+    pub(crate) fn counts(&self) -> QueueCounts {
+        self.counts
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
@@ -171,6 +188,7 @@ impl Queue {
         debug_assert!(put, "there is room");
         tx.submit();
         self.waits = true;
+        self.counts.frames_out += 1;
         Ok(Put::sent(is_lent, around.is_some()))
     }
 
@@ -257,6 +275,7 @@ impl Queue {
         }
         let taken = received.release() as usize;
         if taken > 0 {
+            self.counts.frames_in += taken as u64;
             self.refill();
         }
         taken

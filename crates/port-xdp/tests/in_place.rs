@@ -45,14 +45,14 @@ fn way(pair: &Pair, near: &mut XdpPort, over_ip: bool) -> Locator {
         // The kernel looks for whom it sends to.
         socket.send_to(b"where are you?", address(End::B)).unwrap();
         near.carrier_mut().layer_mut().on_timeout(taut_base::Time(i64::MAX - 1));
-        near.hear();
+        near.hear(taut_base::Time(0));
         near.reaches(&to)
     });
     to
 }
 
 fn written(port: &XdpPort, len: usize) -> Bytes {
-    let mut chunk = port.chunks().unwrap().claim(len).unwrap();
+    let mut chunk = port.chunks(0).unwrap().claim(len).unwrap();
     chunk[..len].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
     chunk.share(len)
 }
@@ -107,7 +107,7 @@ fn goes_from_its_place(pair: &Pair, over_ip: bool) {
             assert_eq!((&*received(&mut far), counts(&near)), (&*[&long, &*payload].concat(), [2, 4]));
         }
         // Whoever writes into chunks that are free does not write into this one.
-        let chunks = near.chunks().unwrap();
+        let chunks = near.chunks(0).unwrap();
         let mut others: Vec<_> = std::iter::from_fn(|| chunks.claim(len)).collect();
         others.iter_mut().for_each(|chunk| chunk.fill(0xee));
         drop(others);
@@ -137,7 +137,7 @@ fn what_is_looked_at_outlives_its_port() {
         assert!(near.send(&to, &[HEAD, &payload]));
         near.flush();
         let got = received(&mut far);
-        let chunks = near.chunks().cloned().unwrap();
+        let chunks = near.chunks(0).cloned().unwrap();
         drop((near, far));
         assert_eq!(*got, [HEAD, &payload].concat());
         drop(payload);

@@ -81,6 +81,7 @@ pub use taut_exec::{
 pub use taut_port_udp::Interface;
 pub use taut_port_xdp::{
     AttachMode as XdpAttachMode, BindMode as XdpBindMode, Netd as XdpNetd, Probed as XdpProbed,
+    QueueCounts as XdpQueueCounts,
 };
 pub use taut_qos as qos;
 pub use taut_qos::{

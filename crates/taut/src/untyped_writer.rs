@@ -63,7 +63,7 @@ impl UntypedWriter {
         });
         let outlet = executor.outlet(index, &qos);
         let outlet = outlet.expect("invariant: the writer was just created");
-        let pool = Pool::new(BUFFER_SIZE, BUFFERS).over(executor.chunks());
+        let pool = Pool::new(BUFFER_SIZE, BUFFERS).over(executor.chunks(qos.transport_priority));
         let instances = Instances::new(&qos);
         let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet, instances });
         let is_within = guid.entity.is_keyed()

@@ -26,6 +26,8 @@ struct Ball {
     number: u32,
     datagrams_in: u64,
     datagrams_out: u64,
+    /// Those of the queue that it has now; 0 without one.
+    frames: u64,
     changes: u64,
     bytes: Vec<u8>,
 }
@@ -92,6 +94,8 @@ fn plays() {
                 "frames that another process has made are lent, too: {frames:?}"
             );
             (ball.datagrams_in, ball.datagrams_out) = (frames.datagrams_in, frames.datagrams_out);
+            let queues = stats.xdp.map(|probed| probed.queues).unwrap_or_default();
+            ball.frames = queues.iter().map(|of| of.frames_in + of.frames_out).sum();
             ball.changes = stats.port.changes_followed;
             writer.write(&ball).unwrap();
         }
@@ -215,7 +219,8 @@ impl Game {
     fn ball(&mut self, len: usize) -> Ball {
         self.number += 1;
         let bytes: Vec<u8> = (0..len).map(|at| (at as u32 ^ self.number) as u8).collect();
-        let ball = Ball { number: self.number, datagrams_in: 0, datagrams_out: 0, changes: 0, bytes };
+        let (datagrams_in, datagrams_out, frames, changes) = (0, 0, 0, 0);
+        let ball = Ball { number: self.number, datagrams_in, datagrams_out, frames, changes, bytes };
         self.writer.write(&ball).unwrap();
         loop {
             self.reader.wait(LIMIT).expect("it comes back");
@@ -309,18 +314,75 @@ fn netd_is_killed() {
         assert_eq!(player.says(), "ready");
         let mut game = Game::new(pair, 0);
         game.is_past_kernel();
-        netd.held.take().unwrap().kill();
-        pair.await_no_program(End::A);
-        // The hang-up was there before the next sample is.
-        let before = (0..10).map(|_| game.play(100)).last().unwrap();
-        (0..100).for_each(|_| assert_eq!(game.play(5_000), before));
-        // The name that it left behind is no obstacle to the next one, nor the participant that it has lost.
-        netd.again(pair);
-        assert_eq!(game.play(100), before);
+        for _ in 0..3 {
+            netd.held.take().unwrap().kill();
+            pair.await_no_program(End::A);
+            // The hang-up was there before the next sample is.
+            let before = (0..10).map(|_| game.play(100)).last().unwrap();
+            (0..100).for_each(|_| assert_eq!(game.play(5_000), before));
+            assert_eq!(game.ball(100).frames, 0);
+            // The name that it left behind is no obstacle to the next one, which the participant finds.
+            netd.again(pair);
+            game.is_past_kernel();
+            for len in [0, 1, 1_400, 9_000, 70_000, 1 << 20].into_iter().chain([64; 500]) {
+                game.play(len);
+            }
+            assert!(game.ball(100).frames > 1_000);
+        }
         player.kill();
-        let mut next = netd.player(pair, USER, "xa", 0, 0);
-        assert_eq!(next.says(), "ready");
-        Game::new(pair, 0).is_past_kernel();
+        pair.await_no_program(End::A);
+    });
+}
+
+/// It is refused, and tried again.
+#[test]
+fn the_next_netd_has_other_rules() {
+    with_pair("the_next_netd_has_other_rules", ["", ""], |pair| {
+        let mut netd = Netd::start(pair, "other-rules", &rule(USER, "[0]", ""));
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        for (rules, is_allowed) in [(rule(OTHER, "[0]", ""), false), (rule(USER, "[0]", ""), true)] {
+            netd.held.take().unwrap().kill();
+            pair.await_no_program(End::A);
+            std::fs::write(netd.path.with_extension("toml"), rules).unwrap();
+            netd.again(pair);
+            if is_allowed {
+                game.is_past_kernel();
+                continue;
+            }
+            let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
+            while std::time::Instant::now() < end {
+                assert_eq!(game.ball(100).frames, 0);
+            }
+            assert!(!pair.has_program(End::A));
+        }
+    });
+}
+
+/// netd has none of the old one, and the participant asks for a queue of the new one.
+#[test]
+fn the_interface_is_made_anew() {
+    with_pair("the_interface_is_made_anew", ["", ""], |pair| {
+        let netd = Netd::start(pair, "anew", &rule(USER, "[0]", ""));
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        pair.enter(End::B);
+        let far = std::fs::File::open("/proc/thread-self/ns/net").unwrap();
+        pair.enter(End::A);
+        ip("link del xa");
+        let far = format!("/proc/{}/fd/{}", std::process::id(), std::os::fd::AsRawFd::as_raw_fd(&far));
+        ip(&format!("link add xa type veth peer name xb netns {far}"));
+        for end in End::BOTH {
+            pair.enter(end);
+            ip(&format!("addr add 10.88.0.{}/24 dev {}", end.ipv4()[3], end.name()));
+            ip(&format!("link set {} up", end.name()));
+        }
+        game.is_past_kernel();
+        assert!(game.ball(100).frames > 0 && pair.has_program(End::A));
     });
 }
 

@@ -109,6 +109,18 @@ struct ProgInfo {
     tag: [u8; 8],
 }
 
+/// The beginning of struct bpf_link_info of a link of XDP.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    link_type: u32,
+    id: u32,
+    prog_id: u32,
+    padding: u32,
+    ifindex: u32,
+    padding_end: u32,
+}
+
 /// # Safety
 ///
 /// `attributes` are those of the command, as linux/bpf.h has them, and the addresses in them are valid for
@@ -219,15 +231,38 @@ pub(crate) fn load(instructions: &[Instruction], name: &str) -> Result<OwnedFd, 
 
 /// The tag by which the kernel knows a program: the first bytes of a digest of its instructions.
 pub(crate) fn tag(program: BorrowedFd<'_>) -> Result<[u8; 8], Errno> {
-    let mut info = ProgInfo::default();
+    // SAFETY: it begins as the kernel's does.
+    unsafe { info::<ProgInfo>(program) }.map(|info| info.tag)
+}
+
+/// The number of a program, which no other one has while it is loaded.
+pub(crate) fn program_id(program: BorrowedFd<'_>) -> Result<u32, Errno> {
+    // SAFETY: it begins as the kernel's does.
+    unsafe { info::<ProgInfo>(program) }.map(|info| info.id)
+}
+
+/// The number of the program that a link has now, and the index of the interface that it is attached to; 0: to none
+/// any more.
+pub(crate) fn attached(link: BorrowedFd<'_>) -> Result<(u32, u32), Errno> {
+    // SAFETY: it begins as the kernel's does.
+    unsafe { info::<LinkInfo>(link) }.map(|info| (info.prog_id, info.ifindex))
+}
+
+/// What the kernel says of a program or a link.
+///
+/// # Safety
+///
+/// `I` is made of numbers, and is the beginning of what the kernel has for a descriptor of this kind.
+unsafe fn info<I: Default>(of: BorrowedFd<'_>) -> Result<I, Errno> {
+    let mut info = I::default();
     let mut attributes = ObjGetInfo {
-        bpf_fd: program.as_raw_fd() as u32,
-        info_len: size_of::<ProgInfo>() as u32,
+        bpf_fd: of.as_raw_fd() as u32,
+        info_len: size_of::<I>() as u32,
         info: &raw mut info as u64,
     };
     // SAFETY: the attributes of the command; there is so much room, alive until it is done.
     unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attributes) }?;
-    Ok(info.tag)
+    Ok(info)
 }
 
 /// Runs a program on a frame without an interface: its result, and the mean time of a run in nanoseconds.

@@ -80,6 +80,25 @@ impl Interface {
     }
 }
 
+/// Is the interface of that name there, and up? *Cost*: three system calls.
+///
+/// *Errors*: [`Error::NoInterface`], [`Error::InterfaceDown`].
+pub fn is_up(name: &str) -> Result<(), Error> {
+    let no_interface = || Error::NoInterface { interface: name.to_string() };
+    let mut request = request(name).ok_or_else(no_interface)?;
+    let socket = asked().map_err(|errno| Error::refused("socket AF_INET", errno))?;
+    ioctl(&socket, libc::SIOCGIFFLAGS, &mut request).map_err(|errno| match errno {
+        Errno::NODEV => no_interface(),
+        _ => Error::refused(format!("SIOCGIFFLAGS {name}"), errno),
+    })?;
+    // SAFETY: the call has written this member.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    match i32::from(flags) & libc::IFF_UP {
+        0 => Err(Error::InterfaceDown { interface: name.to_string() }),
+        _ => Ok(()),
+    }
+}
+
 /// What is asked about interfaces.
 pub(crate) fn asked() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
@@ -146,6 +165,7 @@ mod tests {
             let error = Interface::named(name).unwrap_err();
             assert_eq!(error, Error::NoInterface { interface: name.to_string() });
             assert!(error.to_string().contains("ip link"), "{error}");
+            assert_eq!(is_up(name), Err(error));
         }
     }
 }

@@ -58,7 +58,7 @@ pub use filter::{ETHERTYPE, Mode};
 pub use flow::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule};
 pub use group::Membership;
 pub use handover::Handover;
-pub use interface::Interface;
+pub use interface::{Interface, is_up};
 pub use link::{AttachMode, Link};
 pub use program::{MAX_DESTINATIONS, MAX_QUEUES, Program, Run, Verdict};
 pub use ring::{Consumer, Descriptor, Entry, Glance, Peeked, Producer, Reserved};

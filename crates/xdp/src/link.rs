@@ -28,7 +28,7 @@ pub struct Link {
     interface: Interface,
     attached: AttachMode,
     why_not_native: Option<Error>,
-    _fd: OwnedFd,
+    fd: OwnedFd,
 }
 
 impl Link {
@@ -50,7 +50,7 @@ impl Link {
                 Err(error) => (attach(AttachMode::Generic)?, AttachMode::Generic, Some(error)),
             },
         };
-        Ok(Link { program, interface: interface.clone(), attached, why_not_native, _fd: fd })
+        Ok(Link { program, interface: interface.clone(), attached, why_not_native, fd })
     }
 
     /// The program, whose destinations may change at any time.
@@ -66,6 +66,16 @@ impl Link {
     /// Where the program runs.
     pub fn attached(&self) -> AttachMode {
         self.attached
+    }
+
+    /// Is our program still attached there? Not if the interface has been removed, or who may do so has detached the
+    /// link or given it another program. *Cost*: two system calls.
+    pub fn is_attached(&self) -> bool {
+        let own = bpf::program_id(self.program.as_fd());
+        let has = bpf::attached(self.fd.as_fd());
+        // A kernel that does not tell has not detached it.
+        let Ok((own, (program, interface))) = own.and_then(|own| Ok((own, has?))) else { return true };
+        (program, interface) == (own, self.interface.index)
     }
 
     /// Why it does not run in the driver, if that was tried.

@@ -61,6 +61,16 @@ impl Connection {
         Ok(Connection { socket })
     }
 
+    /// The same without a wait.
+    ///
+    /// *Errors*: `AGAIN` if who listens there has no room.
+    pub fn connect_at_once(path: &Path) -> Result<Connection, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(Connection { socket })
+    }
+
     /// One that was accepted.
     pub fn of(socket: OwnedFd) -> Connection {
         Connection { socket }

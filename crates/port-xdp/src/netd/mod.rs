@@ -9,6 +9,7 @@
 //! Receiving or Refused, and again whenever its addresses change. The end of the connection, however it comes, ends it
 //! all: for netd what the participant had, for the participant what goes past the kernel.
 
+mod asking;
 mod client;
 mod connection;
 mod kernel;
@@ -17,7 +18,8 @@ mod message;
 use std::path::PathBuf;
 
 pub use crate::queue::Layout;
-pub(crate) use client::{Client, connect};
+pub(crate) use asking::{Asking, connect, connect_at_once};
+pub(crate) use client::Client;
 pub use connection::{Connection, MAX_DESCRIPTORS, Received};
 pub(crate) use kernel::udp_address;
 pub use kernel::{Peer, UdpSocket, namespace, pass_rights, peer, udp_socket};

@@ -6,11 +6,9 @@ mod calls;
 mod inline;
 mod ipv6;
 mod killed;
+mod lost;
 mod probed;
 mod queues;
-
-use std::fs::File;
-use std::os::fd::AsRawFd;
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpLayer, XdpMode};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};
@@ -300,28 +298,6 @@ fn the_interface_goes_down_and_comes_up_without_ip() {
             pulls_the_cable(pair, &mut bare(pair, mode));
         });
     }
-}
-
-/// Another one of the same name takes its place: samples go by sockets then.
-#[test]
-fn the_interface_is_removed() {
-    with_pair("the_interface_is_removed", ["", ""], |pair| {
-        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto))));
-        stream.is_past_kernel(0);
-        pair.enter(End::B);
-        let far = File::open("/proc/thread-self/ns/net").unwrap();
-        pair.enter(End::A);
-        ip("link del xa");
-        let far = format!("/proc/{}/fd/{}", std::process::id(), far.as_raw_fd());
-        ip(&format!("link add xa type veth peer name xb netns {far}"));
-        for end in End::BOTH {
-            pair.enter(end);
-            ip(&format!("addr add 10.88.0.{}/24 dev {}", end.ipv4()[3], end.name()));
-            ip(&format!("link set {} up", end.name()));
-        }
-        stream.carries(&SIZES);
-        stream.carries(&[64; 5_000]);
-    });
 }
 
 fn set_mtu(pair: &Pair, mtu: usize) {

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use taut::{XdpAttachMode, XdpBindMode, XdpMode, XdpProbed};
+use taut::{XdpAttachMode, XdpBindMode, XdpMode, XdpProbed, XdpQueueCounts};
 use taut_testbed::{End, with_pair};
 
 use crate::{participant, set_mtu};
@@ -33,7 +33,13 @@ fn the_mode_is_told_and_a_slower_one_that_nobody_chose_is_warned_of() {
         let _ = log::set_logger(&WARNINGS);
         log::set_max_level(log::LevelFilter::Warn);
         // veth moves no frames without a copy.
-        let probed = |attached| XdpProbed { attached, why_not_native: None, bound: XdpBindMode::Copy };
+        let queues = vec![XdpQueueCounts::default()];
+        let probed = |attached| XdpProbed {
+            attached,
+            why_not_native: None,
+            bound: XdpBindMode::Copy,
+            queues: queues.clone(),
+        };
         let of = |mode| participant(pair, End::A, mode).stats().xdp;
         assert_eq!(of(None), None);
         for mode in [XdpMode::Auto, XdpMode::Native] {

@@ -1,9 +1,9 @@
 //! Several queues of one interface.
 
-use taut::{Config, DomainParticipant, XdpMode};
-use taut_testbed::{End, LIMIT, Pair, with_pair};
+use taut::{Config, DdsType, DomainParticipant, Qos, XdpMode};
+use taut_testbed::{End, LIMIT, Pair, await_that, with_pair};
 
-use crate::{SIZES, Stream, config};
+use crate::{SIZES, Stream, config, participant};
 
 fn with_queues(pair: &Pair, end: End, queues: &[u32]) -> DomainParticipant {
     pair.enter(end);
@@ -34,4 +34,70 @@ fn frames_come_by_all_of_them_and_go_by_the_first() {
             End::BOTH.into_iter().for_each(|end| pair.await_no_program(end));
         }
     });
+}
+
+/// A sample of a plain type, which is written into the frame that is sent.
+#[derive(DdsType, Clone, Copy, taut::cdr::bytemuck::Pod, taut::cdr::bytemuck::Zeroable)]
+#[bytemuck(crate = "taut::cdr::bytemuck")]
+#[dds(final, plain)]
+#[repr(C)]
+struct Block {
+    numbers: [u64; 128],
+}
+
+/// Samples of each writer. A few may take the kernel's way, for which the kernel looks after a neighbour.
+const SAMPLES: u64 = 1_000;
+const BY_KERNEL: u64 = 10;
+
+/// Frames that each queue has sent.
+fn sent(of: &DomainParticipant) -> Vec<(u32, u64)> {
+    of.stats().xdp.unwrap().queues.iter().map(|of| (of.queue, of.frames_out)).collect()
+}
+
+/// A writer of each priority sends by the queue at the place that is given for it, and by no other.
+fn goes_by(queues: &'static [u32], places: &'static [(i32, usize)]) {
+    let words = "numrxqueues 3 numtxqueues 3";
+    with_pair("what_is_urgent_goes_by_a_queue_of_its_own", [words, words], move |pair| {
+        let near = with_queues(pair, End::A, queues);
+        let far = participant(pair, End::B, None);
+        for (priority, place) in places {
+            let qos = || Qos::default().best_effort().keep_all().transport_priority(*priority);
+            let name = format!("Block{priority}");
+            let writer = near.topic::<Block>(&name).unwrap().writer(qos()).unwrap();
+            let reader = far.topic::<Block>(&name).unwrap().reader(qos()).unwrap();
+            writer.wait_matched(LIMIT).unwrap();
+            let write = || {
+                let mut loan = writer.loan().unwrap();
+                loan.numbers = [7; 128];
+                loan.write().unwrap();
+            };
+            await_that("its samples go past the kernel", || {
+                let before = near.stats().frames.unwrap().datagrams_out;
+                write();
+                near.stats().frames.unwrap().datagrams_out > before
+            });
+            let (before, frames_before) = (sent(&near), near.stats().frames.unwrap());
+            for _ in 0..SAMPLES {
+                write();
+                drop(reader.take_view());
+            }
+            let went = || -> Vec<u64> {
+                before.iter().zip(&sent(&near)).map(|(before, after)| after.1 - before.1).collect()
+            };
+            await_that("all have left", || went().iter().sum::<u64>() >= SAMPLES - BY_KERNEL);
+            let (went, frames) = (went(), near.stats().frames.unwrap());
+            let told = format!("priority {priority}: {went:?}, {frames:?}");
+            assert_eq!(went.iter().sum::<u64>(), went[*place], "{told}");
+            // It lies in a frame of that queue.
+            assert!(frames.in_place_out - frames_before.in_place_out >= SAMPLES - BY_KERNEL, "{told}");
+        }
+        assert!(sent(&near).iter().map(|(queue, _)| queue).eq(queues));
+    });
+}
+
+#[test]
+fn what_is_urgent_goes_by_a_queue_of_its_own() {
+    goes_by(&[0, 2], &[(0, 0), (99, 0), (100, 1), (i32::MAX, 1), (-1, 0)]);
+    goes_by(&[2, 0, 1], &[(0, 0), (1, 1), (99, 1), (100, 2)]);
+    goes_by(&[1], &[(100, 0), (0, 0)]);
 }

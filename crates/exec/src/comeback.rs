@@ -1,0 +1,93 @@
+//! A port of frames that has lost its interface: who drives opens it anew.
+//!
+//! What may take long is done without the token: writers and readers go on by sockets. Only what comes waits meanwhile,
+//! as it does for any step of the driver.
+
+use log::Level;
+use taut_lock::MutexGuard;
+use taut_rtps::Addresses;
+
+use crate::core::Core;
+use crate::executor::Inner;
+use crate::frames::{Frames, ends, of_users};
+use crate::network::HOSTS;
+
+impl Inner {
+    /// Does what is to be done about an interface that is lost, if it is time. The caller has the role.
+    pub fn come_back(&self, core: &mut MutexGuard<'_, Core>) {
+        let now = core.now;
+        if core.port.frames.as_mut().is_some_and(|frames| frames.lost(now).is_some()) {
+            self.open_again(core);
+        }
+    }
+
+    #[cold]
+    fn open_again(&self, core: &mut MutexGuard<'_, Core>) {
+        let now = core.now;
+        let Core { port, .. } = &mut **core;
+        let Some(lost) = port.frames.as_mut().and_then(|frames| frames.lost(now)) else { return };
+        let left = lost.take_left();
+        if left.is_some() {
+            // All that keeps a queue has to go before it can be had again.
+            self.watch.forget_queues();
+            self.look_at_queues(Vec::new());
+        }
+        let ends = ends(&port.udp, |own| own.name == lost.interface());
+        let next = lost.next_try(now, ends, &of_users(&port.udp));
+        let tried = MutexGuard::unlocked_fair(core, || {
+            drop(left);
+            next.map(taut_port_xdp::Try::run)
+        });
+        core.read_clock();
+        if let Some(tried) = tried {
+            self.go_on_after(core, tried);
+        }
+    }
+
+    fn go_on_after(&self, core: &mut MutexGuard<'_, Core>, tried: taut_port_xdp::Tried) {
+        let (now, before) = (core.now, core.port.addresses());
+        let Some(Frames::Xdp(xdp)) = core.port.frames.as_mut() else { return };
+        let resumed = xdp.resume(now, tried);
+        if resumed.is_asked
+            && let Some(fd) = xdp.watch_netd()
+        {
+            // Without it the try ends when its time is over.
+            let _ = self.watch.add(fd, HOSTS);
+        }
+        if let Some(line) = resumed.warning {
+            core.log(Level::Warn, line);
+        }
+        if resumed.is_back {
+            self.use_frames(core, &before);
+        }
+    }
+
+    /// Frames come and go again, which they did at these addresses before.
+    fn use_frames(&self, core: &mut MutexGuard<'_, Core>, before: &Addresses) {
+        let now = core.now;
+        let Core { port, participant, .. } = &mut **core;
+        let Some(frames) = &mut port.frames else { return };
+        // Addresses may have changed meanwhile.
+        frames.follow(now, &port.udp);
+        self.look_at_queues(frames.looks());
+        let watched = self.watch.watch_frames(frames);
+        let described = frames.describe().unwrap_or_default();
+        port.udp.forget_paths();
+        let addresses = port.addresses();
+        if addresses != *before {
+            // Without IP those are of the station, and that is another one.
+            participant.set_addresses(now, addresses);
+        }
+        match watched {
+            Ok(()) => core.log(Level::Info, format!("XDP on {described}: again")),
+            // Who polls finds what comes all the same.
+            Err(error) => core.log(Level::Warn, format!("XDP on {described}: {error}")),
+        }
+    }
+
+    fn look_at_queues(&self, queues: Vec<taut_port_xdp::Glance>) {
+        if let Some(hand) = &self.hand {
+            hand.lock().look_at(queues);
+        }
+    }
+}

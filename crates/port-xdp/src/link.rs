@@ -1,0 +1,121 @@
+//! What the kernel tells of the interface: its MTU, as frames that are longer the other end drops without a word; that it
+//! has been removed; and that it has changed in another way, or that there is one of its name again.
+
+use std::os::fd::BorrowedFd;
+
+use taut_base::{Error, Result};
+use taut_netlink::{Heard, LINKS, Socket, Watch, attribute, word};
+
+// linux/rtnetlink.h and linux/if_link.h
+const NEW_LINK: u16 = 16;
+const DELETE_LINK: u16 = 17;
+const GET_LINK: u16 = 18;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+/// Before the attributes: `ifinfomsg`, with the number of the interface within.
+const FIXED: usize = 16;
+const INDEX_AT: usize = 4;
+
+/// What has been heard of it since the last call.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Told {
+    /// Its MTU in bytes, if that was told.
+    pub mtu: Option<u32>,
+    /// It has been removed from this network.
+    pub is_removed: bool,
+    /// Something was told of it, or of another one that has its name.
+    pub is_any: bool,
+}
+
+pub(crate) struct LinkWatch {
+    interface: u32,
+    name: String,
+    watch: Watch,
+    /// It is made with the port: whoever asks later may be a thread in another network.
+    socket: Socket,
+}
+
+impl LinkWatch {
+    /// Of the interface with this number and name.
+    pub fn open(interface: u32, name: &str) -> Result<LinkWatch> {
+        let refused = |errno| Error::Error(format!("netlink: {errno}; use UDP where that is not allowed"));
+        let watch = Watch::open(LINKS).map_err(refused)?;
+        Ok(LinkWatch { interface, name: name.into(), watch, socket: Socket::of_routes().map_err(refused)? })
+    }
+
+    /// Readable when the kernel tells something: then call [`LinkWatch::hear`].
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.watch.fd()
+    }
+
+    /// What the kernel has told since the last call. *Cost*: one system call for each read; only if it had more to tell
+    /// than the socket holds it is asked, which may wait.
+    pub fn hear(&mut self) -> Told {
+        let (mut told, mut missed) = (Told::default(), false);
+        let LinkWatch { interface, name, watch, .. } = self;
+        watch.hear(|heard| match heard {
+            Heard::Message(NEW_LINK, body) => {
+                told.mtu = mtu(body, *interface).or(told.mtu);
+                told.is_any |= word(body, INDEX_AT) == Some(*interface) || has_name(body, name);
+            }
+            Heard::Message(DELETE_LINK, body) => {
+                told.is_removed |= word(body, INDEX_AT) == Some(*interface) && is_of_links(body);
+            }
+            Heard::Message(..) => {}
+            Heard::TooMuch => missed = true,
+        });
+        if missed {
+            told.is_any = true;
+            told.mtu = self.ask().or(told.mtu);
+        }
+        told
+    }
+
+    fn ask(&mut self) -> Option<u32> {
+        let mut body = [0; FIXED];
+        body.get_mut(INDEX_AT..INDEX_AT + 4)?.copy_from_slice(&self.interface.to_ne_bytes());
+        let answers = self.socket.request(GET_LINK, 0, &body).ok()?;
+        mtu(answers.first()?, self.interface)
+    }
+}
+
+/// Has the interface that a message is about this name?
+fn has_name(body: &[u8], name: &str) -> bool {
+    let found = body.get(FIXED..).and_then(|attributes| attribute(attributes, IFLA_IFNAME));
+    found.and_then(|text| text.strip_suffix(&[0])) == Some(name.as_bytes())
+}
+
+/// Is a message about the interface itself, and not about what another part of the kernel has with it, such as a bridge?
+fn is_of_links(body: &[u8]) -> bool {
+    body.first() == Some(&0)
+}
+
+/// What a message says of this interface.
+fn mtu(body: &[u8], interface: u32) -> Option<u32> {
+    let is_ours = word(body, INDEX_AT) == Some(interface);
+    attribute(body.get(FIXED..)?, IFLA_MTU).filter(|_| is_ours).and_then(|value| word(value, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_netlink::Attributes;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_of_loopback() {
+        let mut watch = LinkWatch::open(1, "lo").unwrap();
+        assert_eq!(watch.hear(), Told::default(), "it has not changed");
+        assert!(watch.ask().is_some_and(|mtu| mtu >= 1_500));
+        let none = LinkWatch::open(1 << 30, "none").unwrap().ask();
+        assert_eq!(none, None, "there is no such interface");
+    }
+
+    #[test]
+    fn one_of_the_same_name_is_known() {
+        let named =
+            |name: &str| [&[0; FIXED], &*Attributes::default().with_text(IFLA_IFNAME, name).0].concat();
+        assert!(has_name(&named("xa"), "xa"));
+        assert!(!has_name(&named("xab"), "xa") && !has_name(&named("x"), "xa") && !has_name(&[], ""));
+    }
+}

@@ -1,0 +1,110 @@
+//! Somebody detaches the program, and another one takes its place: the port has its interface again after that.
+//!
+//! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use taut_base::{Duration, Time};
+use taut_ethernet::Reached;
+use taut_mem::Pool;
+use taut_port_xdp::{Netd, Resumed, XdpConfig, XdpPort};
+use taut_testbed::{End, Pair, with_pair};
+use taut_xdp::{Interface, Link, Mode, Program};
+
+const START: Time = Time(1_000_000_000_000);
+
+fn address() -> SocketAddr {
+    (End::A.ipv4(), 7_411).into()
+}
+
+fn open(pair: &Pair) -> XdpPort {
+    pair.enter(End::A);
+    let config = XdpConfig { interface: "xa".into(), netd: Netd::Never, ..XdpConfig::default() };
+    XdpPort::open(&config, Reached::Ip(vec![address()]), &[]).unwrap()
+}
+
+/// Detaches the program of the interface as others may who have the rights (`bpftool link detach`).
+fn detach(pair: &Pair) {
+    pair.enter(End::A);
+    let index = Interface::named("xa").unwrap().index;
+    // A link of this process, by a descriptor of it. Other tests have such, too, in other namespaces.
+    let shown = std::process::Command::new("ip").args(["-o", "link", "show", "xa"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let program: u32 =
+        shown.split_once("prog/xdp id ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+    let is_ours = |fd: &i32| {
+        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
+        let has = |line: String| text.lines().any(|found| found == line);
+        has(format!("prog_id:\t{program}")) && has(format!("ifindex:\t{index}"))
+    };
+    let all = std::fs::read_dir("/proc/self/fd").unwrap();
+    let fds = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let link =
+        fds.collect::<Vec<_>>().into_iter().find(is_ours).expect("the link is a descriptor of this process");
+    // BPF_LINK_DETACH of linux/bpf.h.
+    let attributes = link as u32;
+    // SAFETY: the attributes of the command are one number, which the kernel reads.
+    let done = unsafe { libc::syscall(libc::SYS_bpf, 34, &raw const attributes, size_of_val(&attributes)) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    assert!(!pair.has_program(End::A));
+}
+
+/// What comes of a try, if it is time for one.
+fn tries(port: &mut XdpPort, now: Time) -> Option<Resumed> {
+    if !port.is_to_try(now) {
+        return None;
+    }
+    drop(port.take_left());
+    let next = port.next_try(now, vec![address()], &[]).unwrap();
+    Some(port.resume(now, next.run()))
+}
+
+#[test]
+fn another_program_takes_the_place_of_ours() {
+    with_pair("another_program_takes_the_place_of_ours", ["", ""], |pair| {
+        let mut port = open(pair);
+        let chunks = Arc::clone(port.chunks(0).unwrap());
+        let mut pool = Pool::new(16, 4).over(Some(Arc::clone(&chunks)));
+        assert_eq!(port.on_timeout(START), None);
+        assert!(port.next_timeout() > START && !port.is_to_try(START));
+        detach(pair);
+        let other =
+            Link::attach(Program::load(Mode::L3, 1_500).unwrap(), &Interface::named("xa").unwrap(), None);
+        let other = other.unwrap();
+        // Nobody tells of it.
+        let mut now = port.next_timeout();
+        assert!(now <= START + Duration::from_secs(1));
+        let warning = port.on_timeout(now).unwrap();
+        assert!(
+            warning.starts_with("XDP on xa: the program was detached: samples go by sockets"),
+            "{warning}"
+        );
+        assert_eq!(port.probed(), None);
+        assert!(!chunks.has(&pool.written(100, |bytes| bytes.fill(1))), "it would be copied again");
+
+        let warning = tries(&mut port, now).unwrap().warning.unwrap();
+        assert!(warning.contains("another XDP program is attached to xa"), "{warning}");
+        assert!(tries(&mut port, now).is_none(), "not at once");
+        for _ in 0..10 {
+            now = port.next_timeout();
+            let resumed = tries(&mut port, now).unwrap();
+            assert!(!resumed.is_back && resumed.warning.is_none(), "it was said");
+        }
+        assert!(pair.has_program(End::A));
+        assert!(other.is_attached(), "nobody has touched it");
+        drop(other);
+        now = port.next_timeout();
+        assert!(tries(&mut port, now).unwrap().is_back);
+        assert!(pair.has_program(End::A));
+        assert_eq!(port.on_timeout(now + Duration::from_secs(1)), None);
+        assert!(port.probed().is_some());
+        let written = pool.written(100, |bytes| bytes.fill(1));
+        assert!(
+            !chunks.has(&written) && port.chunks(0).unwrap().has(&written),
+            "written where it is sent from"
+        );
+        drop(port);
+        pair.await_no_program(End::A);
+    });
+}

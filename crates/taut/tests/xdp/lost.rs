@@ -1,0 +1,103 @@
+//! An interface that is removed, and made anew: samples go by sockets meanwhile, and past the kernel then.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use taut::{Config, DomainParticipant, Driver, XdpMode};
+use taut_testbed::{End, Pair, await_that, ip, with_pair};
+
+use crate::{Blob, SIZES, Stream, bare, config, participant};
+
+/// The cable, and with it both ends of it.
+fn remove(pair: &Pair) {
+    pair.enter(End::A);
+    ip("link del xa");
+}
+
+/// Another one with the same names.
+fn make_anew(pair: &Pair, over_ip: bool) {
+    pair.enter(End::B);
+    let far = File::open("/proc/thread-self/ns/net").unwrap();
+    pair.enter(End::A);
+    let far = format!("/proc/{}/fd/{}", std::process::id(), far.as_raw_fd());
+    ip(&format!("link add xa type veth peer name xb netns {far}"));
+    for end in End::BOTH {
+        pair.enter(end);
+        if over_ip {
+            ip(&format!("addr add 10.88.0.{}/24 dev {}", end.ipv4()[3], end.name()));
+        }
+        ip(&format!("link set {} up", end.name()));
+    }
+}
+
+fn is_lost(stream: &Stream) {
+    let is_lost = |of: &DomainParticipant| of.stats().xdp.is_none();
+    await_that("it is noticed", || stream.participants.iter().all(is_lost));
+}
+
+/// Frames, by the queues that there are now.
+fn frames(of: &DomainParticipant) -> Option<[u64; 2]> {
+    let queues = of.stats().xdp?.queues;
+    Some([queues.iter().map(|of| of.frames_in).sum(), queues.iter().map(|of| of.frames_out).sum()])
+}
+
+fn is_made_anew(pair: &Pair, mut stream: Stream) {
+    stream.is_past_kernel(0);
+    for _ in 0..2 {
+        let counts = stream.participants.each_ref().map(|of| of.stats().frames.unwrap().datagrams_out);
+        remove(pair);
+        is_lost(&stream);
+        make_anew(pair, true);
+        stream.carries(&SIZES);
+        stream.carries(&[64; 5_000]);
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+        stream.answers_go_past_kernel();
+        stream.carries(&SIZES);
+        let after = stream.participants.each_ref().map(|of| of.stats().frames.unwrap().datagrams_out);
+        assert!(counts.iter().zip(after).all(|(before, after)| *before < after), "the counts go on");
+        let told = stream.participants.each_ref().map(|of| frames(of).unwrap());
+        assert!(told.iter().flatten().all(|frames| *frames > 0), "{told:?}");
+    }
+}
+
+#[test]
+fn the_interface_is_made_anew() {
+    with_pair("the_interface_is_made_anew", ["", ""], |pair| {
+        is_made_anew(pair, Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Auto)))));
+        End::BOTH.into_iter().for_each(|end| pair.await_no_program(end));
+    });
+}
+
+/// Who polls looks at queues, which have to go for that.
+#[test]
+fn the_interface_is_made_anew_for_who_polls() {
+    with_pair("the_interface_is_made_anew_for_who_polls", ["", ""], |pair| {
+        let participants = End::BOTH.map(|end| {
+            pair.enter(end);
+            let config = Config { driver: Driver::Polling, ..config(end, Some(XdpMode::Auto)) };
+            DomainParticipant::with_config(&config).unwrap()
+        });
+        is_made_anew(pair, Stream::new(participants));
+    });
+}
+
+/// Stations are others then, which all are told.
+#[test]
+fn the_interface_is_made_anew_without_ip() {
+    with_pair("the_interface_is_made_anew_without_ip", ["", ""], |pair| {
+        let mut stream = bare(pair, XdpMode::Auto);
+        stream.carries(&SIZES);
+        remove(pair);
+        is_lost(&stream);
+        stream.writer.write(&Blob::new(stream.next, 1_000)).unwrap();
+        make_anew(pair, false);
+        await_that("they are back", || stream.participants.iter().all(|of| of.stats().xdp.is_some()));
+        await_that("what was written meanwhile arrives", || {
+            let taken = stream.reader.take().unwrap();
+            taken.iter().any(|sample| sample.data == Some(Blob::new(stream.next, 1_000)))
+        });
+        stream.next += 1;
+        stream.carries(&SIZES);
+    });
+}
