@@ -1,7 +1,7 @@
 //! A case: one line of the result for each peer, and what its processes are told.
 
 use crate::args::{Options, Pin, Reliability, Transport, Wait, name};
-use crate::catalog::Peer;
+use crate::catalog::{NEAR, Peer, not_asked};
 use crate::workload::Work;
 
 /// What a trial is, the same for each peer.
@@ -50,6 +50,8 @@ pub struct Case {
     pub rounds: u32,
     /// Do its rounds take turns with those of the case before, so that a machine that drifts hits both alike?
     pub in_turns: bool,
+    /// Are only [`NEAR`] asked?
+    pub is_near: bool,
     /// What is left of it where time is short.
     pub need: Need,
     /// What happens in a round.
@@ -138,6 +140,7 @@ impl Case {
             least_ms: LEAST_MS,
             rounds: 3,
             in_turns: false,
+            is_near: false,
             need: Need::Full,
             work,
         }
@@ -296,6 +299,9 @@ impl Case {
     pub fn obstacle(&self, peer: &Peer) -> Option<String> {
         let info = &peer.info;
         let lacks = |list: &[String], wanted: &str| !list.iter().any(|item| item == wanted);
+        if self.is_near && !NEAR.contains(&peer.name.as_str()) {
+            return Some(not_asked());
+        }
         if let Some(transport) = self.transport.map(|transport| name(&transport))
             && lacks(&info.transports, &transport)
         {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::contract::Info;
 use crate::process::{Output, Process};
+use crate::report::peers;
 use crate::{Stop, Wrong};
 
 /// The environment variable that names directories with adapters.
@@ -35,6 +36,15 @@ pub const KNOWN: [&str; 16] = [
 
 /// Who is measured if nobody is named.
 const DEFAULT: [&str; 4] = ["taut", "floor", "cyclonedds", "fastdds"];
+
+/// Who is asked for each line of each study where the others are asked for a few: those whom the studies compare, and
+/// the floor.
+pub const NEAR: [&str; 5] = ["taut", FLOOR, "cyclonedds", "cyclonedds11", "fastdds"];
+
+/// Why the others have no such line.
+pub fn not_asked() -> String {
+    format!("`taut perf all` asks only {} for it", NEAR.map(peers::name).join(", "))
+}
 
 /// Who is compared with by default in the table: of times the physical limit.
 pub const FLOOR: &str = "floor";

@@ -4,7 +4,7 @@ use crate::accounting::Sent;
 use crate::args::name;
 use crate::case::Case;
 use crate::catalog::Entry;
-use crate::record::{Memory, Outcome, Record, Run};
+use crate::record::{Memory, Outcome, Pace, Record, Run};
 use crate::session::Trouble;
 use crate::statistics::{Distribution, median, ratio};
 use crate::workload::{Figure, Round};
@@ -33,6 +33,8 @@ pub struct Gathered {
     sum: Round,
     /// What entities took, in each round.
     memories: Vec<Vec<Memory>>,
+    /// What each pace brought, in each round.
+    paces: Vec<Vec<Pace>>,
     sent: Vec<Sent>,
 }
 
@@ -63,6 +65,7 @@ impl Gathered {
             also: None,
             sum: Round { wait: name(&case.wait), ..Round::default() },
             memories: Vec::new(),
+            paces: Vec::new(),
             sent: Vec::new(),
         }
     }
@@ -131,6 +134,7 @@ impl Gathered {
         sum.rate = round.rate;
         sum.wait = round.wait;
         self.memories.extend(Some(round.memory).filter(|memory| !memory.is_empty()));
+        self.paces.extend(Some(round.paces).filter(|paces| !paces.is_empty()));
         self.sent.extend(round.sent);
         if round.flaw.is_some() {
             self.failed += 1;
@@ -224,6 +228,7 @@ impl Gathered {
             network_bytes: self.sent_median(|sent| sent.bytes),
             network_packets: self.sent_median(|sent| sent.packets),
             memory: typical_memory(&self.memories),
+            paces: typical_paces(&self.paces),
             ratio: Vec::new(),
             round_values: match compared {
                 _ if is_rate => self.rates.clone(),
@@ -273,6 +278,24 @@ fn typical_memory(rounds: &[Vec<Memory>]) -> Vec<Memory> {
         Memory { bytes_each: median(&all) as i64, ..entity.clone() }
     };
     last.iter().map(typical).collect()
+}
+
+/// Of each pace the median rate of the rounds in which it ran, and the samples of all of them. A round that was given up
+/// has not all paces.
+fn typical_paces(rounds: &[Vec<Pace>]) -> Vec<Pace> {
+    let Some(longest) = rounds.iter().max_by_key(|paces| paces.len()) else { return Vec::new() };
+    let typical = |pace: &Pace| {
+        let is_same = |other: &&Pace| (other.demand, other.interval_ms) == (pace.demand, pace.interval_ms);
+        let same = || rounds.iter().flatten().filter(is_same);
+        let rates: Vec<f64> = same().map(|other| other.samples_per_s).collect();
+        Pace {
+            samples_per_s: median(&rates),
+            expected: same().map(|other| other.expected).sum(),
+            lost: same().map(|other| other.lost).sum(),
+            ..*pace
+        }
+    };
+    longest.iter().map(typical).collect()
 }
 
 /// Sets each line of one case against the same of every other peer.
@@ -336,6 +359,24 @@ mod tests {
         assert_eq!((record.outcome.clone(), record.rounds, record.failed_rounds), (Outcome::Ok, 2, 1));
         assert_eq!((record.round_values, record.samples_per_s), (vec![10.0, 0.0, 30.0], Some(20.0)));
         assert_eq!((record.failure.as_deref(), record.expected, goes_on), (Some("it broke"), Some(30), true));
+    }
+
+    #[test]
+    fn a_cell_of_the_table_of_bursts_is_of_all_rounds_in_which_it_ran() {
+        let pace = |interval_ms: u64, samples_per_s: f64, lost: u64| Pace {
+            demand: 100,
+            interval_ms,
+            samples_per_s,
+            expected: if samples_per_s > 0.0 { 50 } else { 0 },
+            lost,
+        };
+        let with = |paces: Vec<Pace>| good(1.0).map(|round| Round { paces, ..round });
+        let given_up = vec![pace(0, 0.0, 0)];
+        let rounds =
+            [vec![pace(0, 10.0, 0), pace(10, 4.0, 5)], given_up, vec![pace(0, 30.0, 1), pace(10, 0.0, 0)]];
+        let (record, _) = after(rounds.map(with).into());
+        assert_eq!(record.paces, [Pace { expected: 100, ..pace(0, 20.0, 1) }, pace(10, 4.0, 5)]);
+        assert_eq!((record.paces[1].asked_per_s(), record.paces[1].loss()), (Some(10_000.0), 0.1));
     }
 
     #[test]

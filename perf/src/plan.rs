@@ -124,8 +124,9 @@ fn cases(command: &str, options: &Options, scale: f64, entries: &[Entry]) -> Vec
 
 /// Sizes and transports of each workload in `all`: what tells peers apart, at three rounds of some twenty
 /// peers in an hour. An empty list of sizes is the workload's own.
-const ALL: [(&str, Option<Transport>, &[u64]); 17] = [
+const ALL: [(&str, Option<Transport>, &[u64]); 18] = [
     ("latency", None, &[64, 1_024, 8_192, 65_536, 1_048_576]),
+    ("latency", Some(Transport::Intra), &[64]),
     ("latency", Some(Transport::Shm), &[64, 65_536, 1_048_576]),
     ("latency", Some(Transport::Xdp), &[64, 1_024]),
     ("latency", Some(Transport::XdpL2), &[64, 1_024]),
@@ -134,8 +135,8 @@ const ALL: [(&str, Option<Transport>, &[u64]); 17] = [
     ("local", Some(Transport::Thread), &[16, 64, 1_024]),
     ("local", Some(Transport::Intra), &[64, 1_024]),
     ("local", Some(Transport::Shm), &[64, 1_048_576, 8_388_608]),
-    ("write", None, &[64, 1_024]),
-    ("cdr", None, &[64, 1_024, 4_096]),
+    ("write", None, &[64, 256, 1_024]),
+    ("cdr", None, &[64, 256, 1_024, 4_096]),
     ("memory", None, &[]),
     ("discovery", None, &[]),
     ("types", None, &[64, 1_024, 16_384]),
@@ -144,27 +145,35 @@ const ALL: [(&str, Option<Transport>, &[u64]); 17] = [
     ("soak", None, &[64]),
 ];
 
+/// What the studies have besides: the sizes at which only [`crate::catalog::NEAR`] are asked, for all peers at all sizes take three
+/// hours.
+const ALL_NEAR: [(&str, Option<Transport>, &[u64]); 6] = [
+    ("latency", None, &[512, 4_096, 16_384, 2_097_152, 4_194_304, 8_388_608]),
+    (
+        "latency",
+        Some(Transport::Intra),
+        &[512, 1_024, 4_096, 8_192, 16_384, 65_536, 1_048_576, 2_097_152, 4_194_304, 8_388_608],
+    ),
+    ("latency", Some(Transport::Shm), &[512, 1_024, 4_096, 8_192, 16_384, 2_097_152, 4_194_304, 8_388_608]),
+    ("throughput", None, &[64, 512, 4_096, 8_192, 16_384, 2_097_152, 4_194_304, 8_388_608]),
+    (
+        "throughput",
+        Some(Transport::Shm),
+        &[512, 1_024, 4_096, 8_192, 16_384, 65_536, 2_097_152, 4_194_304, 8_388_608],
+    ),
+    ("types", None, &[4, 8, 16, 32, 128, 256, 512, 2_048, 4_096, 8_192]),
+];
+
 /// The numbers of subscribers at which `all` also asks for waitsets, by unicast, and the sizes at which it sends
 /// bursts: one of each shows the difference.
 const ALL_WAITSETS: &str = "subscribers=8 ";
 const ALL_BURSTS: u64 = 1_024;
 
-/// Every workload; round trips at the open loops' rates and on one core too.
+/// Every workload; round trips at the open loops' rates and on one core too; the other sizes of the studies last.
 fn all(options: &Options, scale: f64) -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, transport, sizes) in ALL {
-        let mut own = options.clone();
-        if own.transport.is_empty() {
-            own.transport.extend(transport);
-        } else if transport.is_some_and(|transport| !options.transport.contains(&transport)) {
-            continue;
-        }
-        if own.sizes.is_empty() {
-            own.sizes.extend(sizes);
-        }
-        if name == "soak" {
-            own.duration = own.duration.or(Some(10.0));
-        }
+        let Some(own) = of_all(options, name, transport, sizes) else { continue };
         let mut of_name = workload::cases(name, &own, scale);
         if name == "latency" && transport.is_none() {
             of_name.extend(workload::latency::open_loops(options, scale).into_iter().take(3));
@@ -182,11 +191,61 @@ fn all(options: &Options, scale: f64) -> Vec<Case> {
             "throughput" => case.label.is_empty() || case.loan || case.size == ALL_BURSTS,
             _ => true,
         });
-        cases.extend(of_name);
+        cases.extend(of_name.into_iter().map(|case| Case { is_near: is_costly(&case), ..case }));
     }
+    if options.sizes.is_empty() {
+        cases.extend(all_near(options, scale));
+    }
+    // Whoever is named is asked for everything.
+    let is_everyone = options.peers.is_empty() || options.peers.iter().any(|name| name == "all");
+    cases.iter_mut().for_each(|case| case.is_near &= is_everyone);
     // What a process holds in memory does not change from round to round.
     for case in cases.iter_mut().filter(|case| options.rounds.is_none() && case.rounds > 1) {
         case.rounds = ALL_ROUNDS;
+    }
+    cases
+}
+
+/// Takes it so long that with all peers in it there would be no time for three rounds of all else? Of each kind a line
+/// is left to everyone.
+fn is_costly(case: &Case) -> bool {
+    let label = case.label.as_str();
+    match case.workload {
+        "interference" => !["quiet", "flood", "flood all"].contains(&label),
+        "discovery" => ["participants=10 ", "participants=20 "].iter().any(|begin| label.starts_with(begin)),
+        "fanout" => label.starts_with("subscribers=32 "),
+        "throughput" => label.starts_with("best of"),
+        "soak" => true,
+        _ => false,
+    }
+}
+
+/// The options of a workload of `all`; nothing if the user wants other transports.
+fn of_all(options: &Options, name: &str, transport: Option<Transport>, sizes: &[u64]) -> Option<Options> {
+    let mut own = options.clone();
+    if own.transport.is_empty() {
+        own.transport.extend(transport);
+    } else if transport.is_some_and(|transport| !options.transport.contains(&transport)) {
+        return None;
+    }
+    if own.sizes.is_empty() {
+        own.sizes.extend(sizes);
+    }
+    if name == "soak" {
+        own.duration = own.duration.or(Some(10.0));
+    }
+    Some(own)
+}
+
+/// The sizes of the studies at which few are asked.
+fn all_near(options: &Options, scale: f64) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (name, transport, sizes) in ALL_NEAR {
+        let Some(own) = of_all(options, name, transport, sizes) else { continue };
+        let of_name = workload::cases(name, &own, scale).into_iter();
+        // Bursts at each size are a run of their own.
+        let kept = of_name.filter(|case| name != "throughput" || case.label.is_empty() || case.loan);
+        cases.extend(kept.map(|case| Case { is_near: true, ..case }));
     }
     cases
 }
@@ -301,7 +360,7 @@ fn few(name: &'static str, options: &Options, scale: f64) -> Vec<Case> {
 mod tests {
     use super::*;
     use crate::args::{Wait, options};
-    use crate::catalog::Peer;
+    use crate::catalog::{NEAR, Peer, not_asked};
 
     /// A peer that has everything.
     fn peers(count: usize) -> Vec<Entry> {
@@ -315,8 +374,8 @@ mod tests {
             loan: true,
             ..Info::default()
         };
-        let peer = |n| Peer {
-            name: format!("{n}"),
+        let peer = |n: usize| Peer {
+            name: NEAR.get(n).map_or_else(|| n.to_string(), ToString::to_string),
             variant: String::new(),
             program: "/".into(),
             info: info.clone(),
@@ -338,6 +397,61 @@ mod tests {
                 assert!(plan.cases.iter().any(|case| case.workload == name), "{command} has no {name}");
             }
         }
+    }
+
+    #[test]
+    fn all_has_every_size_of_the_studies_and_says_who_is_asked() {
+        let entries = peers(17);
+        let sizes =
+            |plan: &Plan, workload: &str, transport: Transport, label: &str, asked: usize| -> Vec<u64> {
+                let is = |case: &&Case| {
+                    (case.workload, case.transport) == (workload, Some(transport))
+                        && (case.label.as_str(), case.period_ns, case.reliable) == (label, 0, true)
+                        && case.pin == crate::args::Pin::None
+                        && runnable(case, &entries) >= asked
+                };
+                let mut all: Vec<u64> = plan.cases.iter().filter(is).map(|case| case.size).collect();
+                all.sort_unstable();
+                all
+            };
+        let eprosima = [64, 512, 1_024, 4_096, 8_192, 16_384, 65_536, 1 << 20, 2 << 20, 4 << 20, 8 << 20];
+        let simple: Vec<u64> = (2..=14).map(|power| 1 << power).collect();
+        let plan = make("all", &options("--peers all"), &entries);
+        for transport in [Transport::Udp, Transport::Intra, Transport::Shm] {
+            assert_eq!(sizes(&plan, "latency", transport, "", NEAR.len()), eprosima, "{transport:?}");
+        }
+        assert_eq!(sizes(&plan, "throughput", Transport::Udp, "", NEAR.len())[1..], eprosima, "and A's 32 B");
+        assert_eq!(sizes(&plan, "throughput", Transport::Shm, "", NEAR.len()), eprosima);
+        assert_eq!(sizes(&plan, "throughput", Transport::Shm, "loan", NEAR.len()), eprosima);
+        assert_eq!(sizes(&plan, "types", Transport::Udp, "simple", NEAR.len()), simple);
+        assert_eq!(sizes(&plan, "types", Transport::Udp, "complex", NEAR.len()), simple[2..]);
+        // Everyone at a few of them; who was not asked is told.
+        assert_eq!(sizes(&plan, "types", Transport::Udp, "simple", 17), [64, 1_024, 16_384]);
+        let Entry::Found(last) = &entries[16] else { panic!("it is there") };
+        let told = plan.cases.iter().filter_map(|case| case.obstacle(last)).filter(|why| *why == not_asked());
+        assert_eq!(
+            not_asked(),
+            "`taut perf all` asks only Taut, floor, Cyclone DDS, Cyclone DDS 11, Fast DDS for it"
+        );
+        assert_eq!(told.count(), plan.cases.iter().filter(|case| case.is_near).count());
+        // But whom the user names.
+        let named = make("all", &options("--peers taut,16"), &entries);
+        assert_eq!(sizes(&named, "types", Transport::Udp, "simple", 17), simple);
+        assert!(named.cases.iter().all(|case| case.obstacle(last) != Some(not_asked())));
+    }
+
+    /// As many as there are adapters and variants, with the transports that most of them have.
+    #[test]
+    fn all_has_three_rounds_of_everyone_within_the_hour() {
+        let mut entries = peers(25);
+        for entry in &mut entries[9..] {
+            let Entry::Found(peer) = entry else { panic!("it is there") };
+            peer.info.transports = vec!["udp".to_string()];
+        }
+        let plan = make("all", &options("--peers all"), &entries);
+        let rounds =
+            plan.cases.iter().filter(|case| case.workload == "latency").map(|case| case.rounds).min();
+        assert_eq!(rounds, Some(3), "{} s", time_s(&plan, &entries));
     }
 
     #[test]
@@ -412,6 +526,14 @@ mod tests {
         let plan = make("throughput", &options("--sizes 64 --full --duration 1"), &peers(1));
         let case = plan.cases.iter().find(|case| case.label == "best of all bursts").expect("--full");
         assert!(case.estimate_s() > 66.0, "6 demands, 11 intervals: {} s", case.estimate_s());
+        // By itself a table of a peer is through within a minute, and its longest interval has five bursts.
+        let plan = make("throughput", &options("--sizes 64 --full"), &peers(1));
+        let case = plan.cases.iter().find(|case| case.label == "best of all bursts").expect("--full");
+        assert!(
+            case.estimate_s() < 60.0 && (case.rounds, case.duration_ms) == (1, 500),
+            "{} s",
+            case.estimate_s()
+        );
         let plan = make("all", &options(""), &peers(1));
         let loans: Vec<u64> = plan
             .cases
@@ -419,7 +541,7 @@ mod tests {
             .filter(|c| c.label == "loan" && c.workload == "throughput")
             .map(|c| c.size)
             .collect();
-        assert_eq!(loans, [64, 1 << 20]);
+        assert_eq!(loans.len(), 11);
     }
 
     #[test]

@@ -3,14 +3,16 @@
 //! A published figure is that of its authors on their machine; all others of a row are of this run, in the
 //! same setting. A row that the run does not have is left out, and so is a table without rows.
 
+mod bursts;
 mod gains;
 mod isolation;
+mod table;
 
-use std::fmt::Write;
-
+use crate::catalog::not_asked;
 use crate::record::{Memory, Outcome, Record, Times};
 use crate::report::peers;
 use crate::report::units::{bytes, percent, rate, size, time, times};
+pub(crate) use table::Table;
 
 /// Who has a column, if there is a figure for it.
 const COLUMNS: [&str; 11] = [
@@ -59,6 +61,10 @@ enum Figure {
     Tail,
     /// Median, 99th percentile and maximum of the way there alone.
     OneWay,
+    /// The percentile 99.99.
+    Rare,
+    /// What all but one in a million take at most.
+    OneInMillion,
     Max,
     /// What the 99.9th percentile is above the least (RFC 5481, packet delay variation).
     Variation,
@@ -68,41 +74,62 @@ enum Figure {
     Coding,
     Bytes,
     Samples,
-    /// Processor time of both sides for each sample.
+    /// Processor time of both sides for a million samples.
     Cpu,
+    /// Heap allocations of the writer's side for each sample.
+    Allocations,
+    /// Context switches of both sides for a thousand samples.
+    Switches,
     /// What each entity of this name adds.
     Entity(&'static str),
-    /// Resident with one participant, 100 writers and 100 readers, and threads.
+    /// Memory of a process with one participant.
+    One,
+    /// The same with 100 writers and 100 readers, too, and threads.
     Whole,
     /// Time until matched, and datagrams.
     Matched,
 }
 
 /// All tables that the run has rows for.
-pub fn section(records: &[Record]) -> String {
-    let mut tables = vec![
+pub(crate) fn tables(records: &[Record]) -> Vec<Table> {
+    let mut plain = vec![
         ("User-space networking for DDS (PerCom 2024)".to_string(), bound()),
         ("Past the kernel's stack and through it, over one link".into(), bypass()),
         ("HDDS, what it says of itself".into(), hdds()),
         ("Timing isolation for mixed-criticality traffic".into(), isolation::by_sockets()),
     ];
-    tables.extend(WAYS.map(|(transport, way)| {
+    plain.extend(WAYS.map(|(transport, way)| {
         (format!("Timing isolation over one link, by {way}"), isolation::over_link(transport))
     }));
-    tables.extend([
+    plain.extend([
         ("DDS for real-time information management (Vanderbilt): types and fan-out".into(), vanderbilt()),
         ("eProsima's comparison of Fast DDS and Cyclone DDS".into(), eprosima()),
-        ("Starting, and what it takes".into(), footprint()),
     ]);
-    let tables = tables.iter().filter_map(|(title, rows)| table(records, title, rows));
-    let summaries = [gains::table(records), isolation::beside_flood(records)];
-    let all: String = summaries.into_iter().flatten().chain(tables).collect();
+    let mut all: Vec<Table> =
+        [gains::table(records), isolation::beside_flood(records)].into_iter().flatten().collect();
+    all.extend(plain.iter().filter_map(|(title, rows)| table(records, title, rows)));
+    all.extend(bursts::tables(records));
+    all.extend(table(records, "Starting, and what it takes", &footprint()));
+    all
+}
+
+/// What a reader must know of all of them.
+pub(crate) fn explained(records: &[Record]) -> String {
+    let mut text = "In the column *published* are its authors' figures, of their machine; all others are of this run, in the same setting. A dash: no such line.".to_string();
+    let few = not_asked();
+    if records.iter().any(|record| matches!(&record.outcome, Outcome::Absent(why) if *why == few)) {
+        text += &format!(" So it is, too, where {few}.");
+    }
+    text
+}
+
+/// The section of the documentation; empty without a table.
+pub fn section(records: &[Record]) -> String {
+    let all: String = tables(records).iter().map(Table::markdown).collect();
     if all.is_empty() {
         return all;
     }
-    format!(
-        "## Beside what others have published\n\nIn the column *published* are its authors' figures, of their machine; all others are of this run, in the same setting. A dash: no such line.\n\n{all}"
-    )
+    format!("## Beside what others have published\n\n{}\n\n{all}", explained(records))
 }
 
 fn row<'a>(
@@ -129,6 +156,9 @@ fn is_linked(record: &Record) -> bool {
     record.case.split(' ').any(|word| word == "link")
 }
 
+/// As many samples as the study has, sent.
+const MILLION: u64 = 1_000_000;
+
 /// A: the bound at 1,000 samples a second.
 fn bound() -> Vec<Row<'static>> {
     let mut rows = Vec::new();
@@ -142,9 +172,18 @@ fn bound() -> Vec<Row<'static>> {
         rows.push(row(of("maximum"), "XDP 211 µs, DPDK 194 µs", Figure::Max, is));
         rows.push(row(of("maximum / mean"), "35× without, 2.6× with them", Figure::MaxToMean, is));
     }
-    let long = |r: &Record| r.workload == "soak" && r.samples >= 1_000_000;
-    rows.push(row("maximum of a million, 1,000/s", "XDP 211 µs, DPDK 194 µs", Figure::Max, long));
-    rows.push(row("maximum / mean of a million", "2.6×", Figure::MaxToMean, long));
+    for (label, says) in [("", ""), ("fifo inline", ", SCHED_FIFO, inline where there is such a mode")] {
+        let is = move |r: &Record| {
+            let is_long = r.samples + r.lost >= MILLION;
+            r.workload == "soak" && is_long && r.transport == "udp" && r.size_bytes == 32 && r.case == label
+        };
+        let of = |figure: &str| format!("{figure} of a million of 32 B, 1,000/s{says}");
+        rows.push(row(of("mean"), "Cyclone DDS 107 µs, XDP 87 µs, DPDK 74 µs", Figure::Mean, is));
+        rows.push(row(of("p99.99"), "", Figure::Rare, is));
+        rows.push(row(of("all but one"), "", Figure::OneInMillion, is));
+        rows.push(row(of("maximum"), "XDP 211 µs, DPDK 194 µs", Figure::Max, is));
+        rows.push(row(of("maximum / mean"), "35× without, 2.6× with them", Figure::MaxToMean, is));
+    }
     let rate =
         |r: &Record| closed(r, "throughput", "udp", 32) && r.qos.starts_with("reliable") && r.case.is_empty();
     rows.push(row("rate of 32 B", "Cyclone DDS 167 k/s, DPDK 250 k/s", Figure::Samples, rate));
@@ -302,16 +341,23 @@ fn footprint() -> Vec<Row<'static>> {
     }
     for bytes in [32, 1_024, 65_536, 1_048_576] {
         let is = move |r: &Record| closed(r, "throughput", "udp", bytes) && r.qos.starts_with("reliable");
-        let what = format!("processor time for each reliable sample of {}, both sides", size(bytes));
-        rows.push(row(what, "", Figure::Cpu, is));
+        let of = |what: &str| format!("{what} of {}, reliable, as fast as it goes", size(bytes));
+        rows.push(row(of("processor time of both sides for a million"), "", Figure::Cpu, is));
+        rows.push(row(of("heap allocations of the writer's side for each"), "", Figure::Allocations, is));
+        rows.push(row(of("context switches of both sides for a thousand"), "", Figure::Switches, is));
     }
+    let paced = |r: &Record| r.workload == "latency" && r.transport == "udp" && r.case == "every 1 ms";
+    let of = |what: &str| format!("{what} round trips of 32 B, 1,000/s");
+    rows.push(row(of("processor time of both sides for a million"), "", Figure::Cpu, paced));
+    rows.push(row(of("heap allocations of one side for each of the"), "", Figure::Allocations, paced));
     let is = |r: &Record| r.workload == "memory";
+    rows.push(row("a process with a participant: memory", "", Figure::One, is));
     rows.push(row("a participant, 100 writers and 100 readers: memory, threads", "", Figure::Whole, is));
     rows
 }
 
 /// A table, if there is a row in it.
-fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<String> {
+fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
     let mut lines: Vec<(&Row, Vec<Option<String>>)> = Vec::new();
     for row in rows {
@@ -332,37 +378,16 @@ fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<String> {
     let kept: Vec<usize> =
         (0..COLUMNS.len()).filter(|at| lines.iter().any(|(_, cells)| cells[*at].is_some())).collect();
     let has_published = lines.iter().any(|(row, _)| !row.published.is_empty());
-    let mut page = format!("### {title}\n\n{}\n\n| measured |", commands(&used));
-    let mut rule = "|---|".to_string();
-    if has_published {
-        page.push_str(" published |");
-        rule.push_str("---|");
-    }
-    for at in &kept {
-        let _ = write!(page, " {} |", peers::name(COLUMNS[*at]));
-        rule.push_str("--:|");
-    }
-    let _ = writeln!(page, "\n{rule}");
+    let words = ["measured", "published"].map(String::from).into_iter().take(1 + usize::from(has_published));
+    let names = kept.iter().map(|at| peers::name(COLUMNS[*at]));
+    let mut table = Table::new(title, &used, "").with_heads(words, names);
     for (row, cells) in lines {
-        let _ = write!(page, "| {} |", row.what);
-        if has_published {
-            let _ = write!(page, " {} |", row.published);
-        }
-        for at in &kept {
-            let _ = write!(page, " {} |", cells[*at].as_deref().unwrap_or("–"));
-        }
-        page.push('\n');
+        let mut line = vec![row.what.clone()];
+        line.extend(has_published.then(|| row.published.to_string()));
+        line.extend(kept.iter().map(|at| cells[*at].clone().unwrap_or_else(|| "–".into())));
+        table.rows.push(line);
     }
-    page.push('\n');
-    Some(page)
-}
-
-/// The commands that made these lines.
-fn commands(used: &[&Record]) -> String {
-    let mut all: Vec<&str> = used.iter().map(|record| record.run.command.as_str()).collect();
-    all.sort_unstable();
-    all.dedup();
-    all.iter().map(|command| format!("`{command}`")).collect::<Vec<_>>().join(", ")
+    Some(table)
 }
 
 /// The best line of a peer, and its figure: several settings may count as one row.
@@ -408,6 +433,8 @@ impl Figure {
             Figure::Mean => mean_ns(record).map(time),
             Figure::Tail => rtt.map(|t| list(&[t.p50, t.p99, t.p999, t.max])),
             Figure::OneWay => record.one_way_ns.map(|t| list(&[t.p50, t.p99, t.max])),
+            Figure::OneInMillion => ns(|t| t.p999999),
+            Figure::Rare => ns(|t| t.p9999),
             Figure::Max => ns(|t| t.max),
             Figure::Variation => ns(|t| t.p999.saturating_sub(t.min)),
             Figure::MaxToMean => rtt?.max_to_mean().map(times),
@@ -417,10 +444,20 @@ impl Figure {
             }
             Figure::Bytes => record.bytes_per_s.map(|per_s| format!("{}/s{}", bytes(per_s), lost(record))),
             Figure::Samples => record.samples_per_s.map(|per_s| rate(per_s) + &lost(record)),
-            Figure::Cpu => record.cpu_ns_per_sample.map(time),
+            Figure::Cpu => record.cpu_ns_per_sample.map(|ns| time(1e6 * ns)),
+            Figure::Allocations => record.allocations_per_sample.map(|count| format!("{count:.4}")),
+            Figure::Switches => {
+                let each = record.context_switches? as f64 / record.samples.max(1) as f64;
+                Some(format!("{:.1}", 1e3 * each))
+            }
             Figure::Entity(name) => {
                 let step = record.memory.iter().find(|step| step.entity == name)?;
                 Some(bytes(step.bytes_each as f64))
+            }
+            Figure::One => {
+                let is_first = |step: &&Memory| ["process", "participant"].contains(&step.entity.as_str());
+                let sum: i64 = record.memory.iter().filter(is_first).map(held).sum();
+                (sum > 0).then(|| bytes(sum as f64))
             }
             Figure::Whole => {
                 let sum: i64 = record.memory.iter().map(held).sum();
@@ -507,6 +544,64 @@ mod tests {
         };
         let page = section(&[burst("", 1e6), burst("best of all bursts", 2e6), burst("best of bursts", 5e5)]);
         assert!(page.contains("| most of any burst, UDP, 64 B | 128 MB/s |"), "{page}");
+    }
+
+    #[test]
+    fn a_table_of_bursts_has_each_cell_of_each_peer() {
+        let pace = |demand: u64, interval_ms: u64, per_s: f64, lost: u64| serde_json::json!({"demand": demand, "interval_ms": interval_ms, "samples_per_s": per_s, "expected": 1_000, "lost": lost});
+        let line = |peer: &str, paces: &[serde_json::Value]| {
+            record(serde_json::json!({"workload": "throughput", "peer": peer, "case": "best of all bursts",
+                "samples_per_s": 2e6, "bytes_per_s": 128e6, "qos": "reliable keep-all volatile", "paces": paces}))
+        };
+        let own = line("taut", &[pace(1_000, 10, 1e5, 0), pace(100, 0, 2e6, 0), pace(1_000, 0, 1e6, 0)]);
+        let other = line("hdds", &[pace(100, 0, 5e4, 25), pace(1_000, 0, 0.0, 0)]);
+        let all = tables(&[own, other]);
+        let table = all.iter().find(|table| table.title.starts_with("Demand")).expect("the table");
+        assert_eq!(table.title, "Demand and interval: 64 B by UDP, best of all bursts");
+        assert_eq!(
+            table.rows,
+            [
+                ["100", "0 ms", "no limit", "2 M/s", "50 k/s, 2.50 % lost"],
+                ["1,000", "0 ms", "no limit", "1 M/s", "failed"],
+                ["1,000", "10 ms", "100 k/s", "100 k/s", "–"],
+            ]
+        );
+        assert!(
+            table
+                .markdown()
+                .contains("| demand | interval | asked for | Taut | HDDS |\n|---|---|---|--:|--:|\n")
+        );
+    }
+
+    #[test]
+    fn the_bound_of_a_million_is_that_of_a_million() {
+        let soak = |peer: &str, samples: u64, lost: u64, case: &str| Record {
+            workload: "soak".into(),
+            case: case.into(),
+            size_bytes: 32,
+            rate_hz: 1_000.0,
+            samples,
+            lost,
+            ..trip(peer, 20_000)
+        };
+        let page =
+            section(&[soak("taut", 999_990, 10, "fifo inline"), soak("floor", 999_990, 0, "fifo inline")]);
+        let row = "| mean of a million of 32 B, 1,000/s, SCHED_FIFO, inline where there is such a mode | Cyclone DDS 107 µs, XDP 87 µs, DPDK 74 µs | 20 µs |\n";
+        assert!(page.contains(row), "the floor has fewer: {page}");
+        assert!(!page.contains("of a million of 32 B, 1,000/s |"), "{page}");
+    }
+
+    #[test]
+    fn who_was_not_asked_is_told() {
+        let absent = |why: String| Record { outcome: Outcome::Absent(why), ..trip("hdds", 1) };
+        let page = section(&[trip("taut", 10_000), absent(not_asked())]);
+        assert!(
+            page.contains(
+                "A dash: no such line. So it is, too, where `taut perf all` asks only Taut, floor, "
+            ),
+            "{page}"
+        );
+        assert!(!section(&[trip("taut", 10_000), absent("no role cdr".into())]).contains("So it is"));
     }
 
     #[test]

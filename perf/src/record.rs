@@ -111,6 +111,10 @@ pub struct Record {
     /// Memory of entities (`memory`) or of a process over time (`soak`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<Memory>,
+    /// Of a stream in bursts what each pace brought: its table of demands and intervals. The line's rate is the best
+    /// of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paces: Vec<Pace>,
     /// This line against the same one of every other peer.
     #[serde(default)]
     pub ratio: Vec<Ratio>,
@@ -249,6 +253,33 @@ pub struct Memory {
     pub threads: u64,
     /// Open file descriptors afterwards.
     pub descriptors: u64,
+}
+
+/// A cell of the table of demands and intervals: so many samples without a pause, then the rest of the interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Samples of a burst.
+    pub demand: u64,
+    /// From the beginning of a burst to that of the next, in milliseconds; 0 is no pause at all.
+    pub interval_ms: u64,
+    /// Received by the slowest subscriber, the median of the rounds; 0 if none of them ran.
+    pub samples_per_s: f64,
+    /// Samples that were to arrive, of all rounds.
+    pub expected: u64,
+    /// Those of them that did not.
+    pub lost: u64,
+}
+
+impl Pace {
+    /// Samples a second that were asked for; nothing where there is no pause.
+    pub fn asked_per_s(&self) -> Option<f64> {
+        (self.interval_ms > 0).then(|| self.demand as f64 * 1e3 / self.interval_ms as f64)
+    }
+
+    /// Which share of the samples did not arrive.
+    pub fn loss(&self) -> f64 {
+        if self.expected == 0 { 0.0 } else { self.lost as f64 / self.expected as f64 }
+    }
 }
 
 /// The machine and the command.

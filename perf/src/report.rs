@@ -3,6 +3,7 @@
 //! The page needs nothing else: no network, no file, no script. Charts are drawn twice where a phone needs
 //! another shape; media queries choose. Pure: records in, text out.
 
+mod beside;
 mod charts;
 mod choice;
 pub(crate) mod current;

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::record::{Outcome, Record, Times};
+use crate::record::{Outcome, Pace, Record, Times};
 use crate::report::model::{failed_rounds, remark};
 use crate::workload::soak::growth_per_s;
 
@@ -127,6 +127,9 @@ fn render_within(records: &[Record], base: Option<&str>, width: usize) -> String
             rows = self::rows(&ran, &columns, base);
         }
         write_rows(&mut out, &rows);
+        for record in ran.iter().filter(|record| !record.paces.is_empty()) {
+            write_paces(&mut out, record);
+        }
     }
     for record in records {
         if let Outcome::Failed(reason) = &record.outcome {
@@ -189,6 +192,44 @@ fn write_rows(out: &mut String, rows: &[Vec<String>]) {
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
+}
+
+/// A line's table of bursts: their samples across, their intervals down.
+fn write_paces(out: &mut String, record: &Record) {
+    let mut demands: Vec<u64> = record.paces.iter().map(|pace| pace.demand).collect();
+    let mut intervals: Vec<u64> = record.paces.iter().map(|pace| pace.interval_ms).collect();
+    for list in [&mut demands, &mut intervals] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let mut header = vec![String::new(), "bursts of".to_string()];
+    header.extend(demands.iter().map(u64::to_string));
+    let mut rows = vec![header];
+    for interval_ms in intervals {
+        let mut row = vec![String::new(), format!("each {interval_ms} ms")];
+        row.extend(demands.iter().map(|demand| {
+            let is = |pace: &&Pace| (pace.demand, pace.interval_ms) == (*demand, interval_ms);
+            record.paces.iter().find(is).map_or(String::new(), pace)
+        }));
+        rows.push(row);
+    }
+    let _ = writeln!(out, "\n{} {}: samples/s, of those asked for, lost", record.peer, place(record));
+    write_rows(out, &rows);
+}
+
+/// The rate of a burst, how much of what was asked for that is, and what got lost.
+fn pace(pace: &Pace) -> String {
+    if pace.samples_per_s == 0.0 {
+        return "failed".to_string();
+    }
+    let mut text = scaled(pace.samples_per_s, "");
+    if let Some(asked_per_s) = pace.asked_per_s() {
+        let _ = write!(text, " {:.0}%", 100.0 * pace.samples_per_s / asked_per_s);
+    }
+    if pace.lost > 0 {
+        let _ = write!(text, " lost {:.2}%", 100.0 * pace.loss());
+    }
+    text
 }
 
 /// One line for each reason, with everyone it is true of.
@@ -373,6 +414,37 @@ mod tests {
         let text = render_within(&[record(serde_json::json!({}))], None, 50);
         assert!(text.lines().all(|line| line.chars().count() <= 50), "{text}");
         assert!(text.contains("p99") && !text.contains("CPU"), "{text}");
+    }
+
+    #[test]
+    fn every_burst_has_its_cell() {
+        let pace = |demand: u64, interval_ms: u64, samples_per_s: f64, lost: u64| Pace {
+            demand,
+            interval_ms,
+            samples_per_s,
+            expected: 1_000,
+            lost,
+        };
+        let paces = vec![
+            pace(100, 0, 2e6, 0),
+            pace(100, 10, 10_000.0, 0),
+            pace(1_000, 0, 0.0, 0),
+            pace(1_000, 10, 5e4, 25),
+        ];
+        let line =
+            Record { paces, ..record(serde_json::json!({"workload": "throughput", "samples_per_s": 2e6})) };
+        let text = render_within(&[line], None, 100);
+        let rows: Vec<String> =
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            rows[5..],
+            [
+                "taut udp 1 KiB: samples/s, of those asked for, lost",
+                "bursts of 100 1000",
+                "each 0 ms 2.00 M failed",
+                "each 10 ms 10.0 k 100% 50.0 k 50% lost 2.50%"
+            ]
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use taut_perf::record::{Outcome, Record};
+use taut_perf::record::{Outcome, Pace, Record};
 
 /// Beside the test programs, where `cargo test` puts the examples of the package.
 fn examples() -> PathBuf {
@@ -243,6 +243,18 @@ fn every_workload_has_its_figures() {
         ran[0].clone()
     };
     assert!(one("throughput --sizes 64 --quick").samples_per_s.unwrap() > 100.0);
+    let lines = records(&run_within(60, "throughput --sizes 64 --duration 0.05 --peers fake --json"));
+    let table = lines.iter().find(|line| line.case == "best of 12 bursts").expect("the table");
+    // What it does not pause for is no rate of its own: none is above what was asked for.
+    let within = |pace: &Pace| pace.asked_per_s().is_none_or(|asked| pace.samples_per_s <= 1.001 * asked);
+    assert!(table.paces.len() == 12 && table.paces.iter().all(within), "{:?}", table.paces);
+    assert!(
+        table.paces.iter().all(|pace| pace.samples_per_s > 0.0 && pace.expected > 0),
+        "{:?}",
+        table.paces
+    );
+    let best = table.paces.iter().map(|pace| pace.samples_per_s).fold(0.0, f64::max);
+    assert_eq!(table.samples_per_s, Some(best));
     assert!(one("fanout --nodes 4 --wait waitset").bytes_per_s.unwrap() > 1e5);
     assert_eq!(one("types --sizes 64 --count 100").case, "simple");
     assert!(one("local --sizes 64 --count 100").rtt_ns.is_some());
@@ -262,6 +274,19 @@ fn every_workload_has_its_figures() {
     // It is there when its socket is: the publisher writes every 100 us.
     assert!((100_000..500_000_000).contains(&late.matched_ns.unwrap().p50), "{:?}", late.outcome);
     assert!(one("soak --duration 2.5").memory.len() >= 2);
+}
+
+#[test]
+fn who_fails_at_the_first_bursts_is_not_asked_for_the_others() {
+    if !has_namespaces() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let words = "throughput --peers fake:failed --sizes 64 --duration 0.05 --json";
+    let (records, _, starts) = with_starts(&mut driver(words), directory.path());
+    assert!(records.iter().all(|record| matches!(record.outcome, Outcome::Failed(_))), "{records:?}");
+    // Once without a limit, and three of twelve bursts.
+    assert_eq!(starts.iter().filter(|[role, ..]| role == "sub").count(), 1 + 3, "{starts:?}");
 }
 
 #[test]

@@ -27,7 +27,9 @@ fn the_page_needs_nothing_else_and_is_small() {
     for fetched in ["http://", "https://", "src=", "@import", "url(", "<script", "<link"] {
         assert!(!without_names.contains(fetched), "{fetched} in {}", path.display());
     }
-    assert!(!page.contains("NaN") && !page.contains("inf"), "a place is no number");
+    // A study's title has the letters, too.
+    let without_titles = page.replace("real-time information management", "");
+    assert!(!page.contains("NaN") && !without_titles.contains("inf"), "a place is no number");
 }
 
 #[test]
@@ -46,6 +48,7 @@ fn the_page_has_every_section_and_names_what_failed() {
     let page = report::page(&synthetic::run(SEED));
     for id in [
         "behind",
+        "published",
         "latency",
         "tails",
         "time",
@@ -71,6 +74,29 @@ fn the_page_has_every_section_and_names_what_failed() {
     let behind = page.find("id=\"behind\"").unwrap();
     assert!(behind < page.find("id=\"latency\"").unwrap(), "where it is not ahead comes first");
     assert!(page[behind..].find("iceoryx2").unwrap() < 2_000, "and names who is ahead");
+}
+
+#[test]
+fn the_page_has_each_table_of_the_documentation() {
+    let run = synthetic::run(SEED);
+    let titles = |text: &str, begin: &str, end: &str| -> Vec<String> {
+        text.split(begin).skip(1).filter_map(|rest| rest.split(end).next()).map(str::to_string).collect()
+    };
+    let document = performance::markdown(&run);
+    let begin = document.find("## Beside what others have published").expect("the section");
+    let document = &document[begin..document.find("## Every line").expect("the next one")];
+    let page = report::page(&run).replace("&#39;", "'");
+    let section =
+        page.split("<section id=\"published\">").nth(1).and_then(|rest| rest.split("</section>").next());
+    let section = section.expect("the section");
+    let of_document = titles(document, "\n### ", "\n");
+    assert_eq!(titles(section, "<summary>", "</summary>"), of_document);
+    assert!(of_document.len() > 4, "{of_document:?}");
+    assert_eq!(
+        section.matches("<tr>").count(),
+        document.lines().filter(|line| line.starts_with("| ")).count()
+    );
+    assert!(section.contains("<th>half a round trip, UDP, 64 B: least, mean</th>") && !section.contains('`'));
 }
 
 #[test]

@@ -4,9 +4,7 @@
 //! all, and beside Taut's own by them. Both wait in the same way as the line: else a gain would be that of polling. What
 //! was not measured is left out.
 
-use std::fmt::Write;
-
-use super::{WAYS, commands, is_linked, mean_ns};
+use super::{Table, WAYS, is_linked, mean_ns};
 use crate::record::{Outcome, Record};
 use crate::report::peers;
 use crate::report::units::{bytes, rate, size, thousands, time};
@@ -94,7 +92,7 @@ fn change(own: f64, other: f64) -> String {
 }
 
 /// The table, if Taut was measured over the link beside another one by the kernel.
-pub(super) fn table(records: &[Record]) -> Option<String> {
+pub(super) fn table(records: &[Record]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
     let mut lines: Vec<(String, &str, String, [Option<String>; BASES.len()])> = Vec::new();
     for (transport, way) in WAYS {
@@ -127,23 +125,15 @@ pub(super) fn table(records: &[Record]) -> Option<String> {
     if kept.is_empty() {
         return None;
     }
-    let mut page = format!(
-        "### What going past the kernel gains\n\n{}\n\nIn percent of what others, and Taut itself, reach by the kernel's sockets over the same link, waiting in the same way. A minus is good of times, a plus of rates. Published is relative to Cyclone DDS.\n\n| measured | published | Taut |",
-        commands(&used)
-    );
-    for at in &kept {
-        let _ = write!(page, " against {} by the kernel |", peers::name(BASES[*at]));
-    }
-    let _ = writeln!(page, "\n|---|---|--:|{}", "--:|".repeat(kept.len()));
+    let says = "In percent of what others, and Taut itself, reach by the kernel's sockets over the same link, waiting in the same way. A minus is good of times, a plus of rates. Published is relative to Cyclone DDS.";
+    let bases = kept.iter().map(|at| format!("against {} by the kernel", peers::name(BASES[*at])));
+    let mut table = Table::new("What going past the kernel gains", &used, says)
+        .with_heads(["measured", "published"].map(String::from), std::iter::once("Taut".into()).chain(bases));
     for (what, published, own, cells) in lines {
-        let _ = write!(page, "| {what} | {published} | {own} |");
-        for at in &kept {
-            let _ = write!(page, " {} |", cells[*at].as_deref().unwrap_or("–"));
-        }
-        page.push('\n');
+        let gains = kept.iter().map(|at| cells[*at].clone().unwrap_or_else(|| "–".into()));
+        table.rows.push([what, published.into(), own].into_iter().chain(gains).collect());
     }
-    page.push('\n');
-    Some(page)
+    Some(table)
 }
 
 #[cfg(test)]

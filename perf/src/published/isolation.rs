@@ -1,9 +1,7 @@
 //! Rows of the study of timing isolation: there and back, and there alone, beside a flood and without, with each
 //! mitigation and with all of them, at the study's sizes; and how much a flood adds to the rarest times.
 
-use std::fmt::Write;
-
-use super::{Figure, Row, WAYS, commands, is_linked, row};
+use super::{Figure, Row, Table, WAYS, is_linked, row};
 use crate::record::{Outcome, Record, Times};
 use crate::report::peers;
 use crate::report::units::{size, thousands, time, times};
@@ -76,9 +74,9 @@ fn add(
 const RARE: u64 = 100_000;
 
 /// The long pair of each way: the rarest times with all mitigations, without a flood and beside one.
-pub(super) fn beside_flood(records: &[Record]) -> Option<String> {
+pub(super) fn beside_flood(records: &[Record]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
-    let mut lines = String::new();
+    let mut lines: Vec<Vec<String>> = Vec::new();
     for (transport, way) in WAYS {
         let of = |label: &'static str| {
             let is = move |r: &&Record| {
@@ -98,17 +96,19 @@ pub(super) fn beside_flood(records: &[Record]) -> Option<String> {
             used.extend([quiet, flood]);
             let samples = thousands(quiet.samples.min(flood.samples));
             let what = format!("{} of {} by {way}", samples, size(quiet.size_bytes));
-            let figures = [|t: &Times| t.p9999, |t: &Times| t.max].map(|pick| {
+            let mut line = vec![what, peers::name(&quiet.peer)];
+            for pick in [|t: &Times| t.p9999, |t: &Times| t.max] {
                 let (alone_ns, beside_ns) = (pick(&alone) as f64, pick(&beside) as f64);
-                format!("{} | {} | {}", time(alone_ns), time(beside_ns), times(beside_ns / alone_ns.max(1.0)))
-            });
-            let _ = writeln!(lines, "| {what} | {} | {} |", peers::name(&quiet.peer), figures.join(" | "));
+                line.extend([time(alone_ns), time(beside_ns), times(beside_ns / alone_ns.max(1.0))]);
+            }
+            lines.push(line);
         }
     }
-    (!used.is_empty()).then(|| {
-        format!(
-            "### What a flood adds to isolated round trips\n\n{}\n\nEvery 500 µs with all mitigations, in pieces that take turns. Published: a maximum of 449 µs without a flood and of 197 µs beside it.\n\n| round trips | peer | p99.99 quiet | flood | ratio | max quiet | flood | ratio |\n|---|---|--:|--:|--:|--:|--:|--:|\n{lines}\n",
-            commands(&used)
-        )
-    })
+    let says = "Every 500 µs with all mitigations, in pieces that take turns. Published: a maximum of 449 µs without a flood and of 197 µs beside it.";
+    let mut table = Table::new("What a flood adds to isolated round trips", &used, says).with_heads(
+        ["round trips", "peer"],
+        ["p99.99 quiet", "flood", "ratio", "max quiet", "flood", "ratio"],
+    );
+    table.rows = lines;
+    (!used.is_empty()).then_some(table)
 }

@@ -76,6 +76,8 @@ impl Key {
 
 /// All lines.
 pub(crate) struct Model<'a> {
+    /// As they were given.
+    pub(crate) records: &'a [Record],
     pub(crate) groups: Vec<Group<'a>>,
     pub(crate) subject: String,
     /// Lines that are not shown, as another run has measured the same.
@@ -107,7 +109,7 @@ impl<'a> Model<'a> {
             group.lines.sort_by_key(|line| (peers::order(&line.peer), line.size_bytes));
         }
         let subject = subject(records);
-        let mut model = Model { groups, subject, left_out: 0, series_most: SERIES_MOST };
+        let mut model = Model { records, groups, subject, left_out: 0, series_most: SERIES_MOST };
         model.name_groups();
         model
     }

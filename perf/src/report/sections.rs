@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::record::{Outcome, Record, Run};
+use crate::report::beside;
 use crate::report::charts;
 use crate::report::choice::{Panel, choice};
 use crate::report::model::{Gain, Group, Model, Standing, gains, main_times};
@@ -31,7 +32,7 @@ pub(crate) struct Section {
 /// Id, title, what to know of it, and its content if there is any.
 type Plan = (&'static str, &'static str, &'static str, fn(&Model) -> Option<Markup>);
 
-const PLAN: [Plan; 19] = [
+const PLAN: [Plan; 20] = [
     (
         "behind",
         "Not ahead",
@@ -39,6 +40,7 @@ const PLAN: [Plan; 19] = [
          median but not by p99. Worst first.",
         not_ahead,
     ),
+    ("published", "Beside what others have published", "", beside::draw),
     (
         "latency",
         "Latency",

@@ -21,7 +21,7 @@ use crate::args::{Options, Transport};
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::Peer;
-use crate::record::Memory;
+use crate::record::{Memory, Pace};
 use crate::session::Trouble;
 
 /// All workloads, in the order in which `all` runs them: what matters most first, should the time not
@@ -117,6 +117,8 @@ pub struct Round {
     pub sent: Option<Sent>,
     /// Of entities, or over time.
     pub memory: Vec<Memory>,
+    /// Of a stream in bursts, what each pace brought.
+    pub paces: Vec<Pace>,
     /// What went wrong after the figures were complete.
     pub flaw: Option<String>,
 }

@@ -7,7 +7,7 @@ use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::Peer;
 use crate::contract::figure;
-use crate::record::MEDIAN_SUBSCRIBER;
+use crate::record::{self, MEDIAN_SUBSCRIBER};
 use crate::session::{Session, Start, Trouble};
 use crate::workload::traffic::{self, exchange};
 use crate::workload::{Round, Work};
@@ -24,7 +24,19 @@ pub struct Burst {
 impl Burst {
     /// As fast as possible.
     pub const NONE: Burst = Burst { samples: 0, interval: Duration::ZERO };
+
+    /// The least time that so many samples take by this pace. The last burst has its interval, too: without it, five
+    /// bursts of a second would be received in four fifths of it, and the rate would be above what was asked for.
+    fn least_ns(&self, samples: u64) -> u64 {
+        let bursts = samples as f64 / self.samples.max(1) as f64;
+        (bursts * self.interval.as_nanos() as f64) as u64
+    }
 }
+
+/// A round of many paces ends when so many more of them have failed than have run: each failure may take as long as ten
+/// that run. Lower, who cannot do the first demands would not be asked for the others; higher, a broken peer would take
+/// the time of a whole run.
+const FAILED_MORE: usize = 3;
 
 /// A publisher and its subscribers; of several paces the best counts.
 pub struct Stream {
@@ -62,13 +74,29 @@ impl Work for Stream {
     fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
         let mut round = Round::default();
         let mut trouble = None;
+        let (mut ran, mut failed) = (0, 0);
         for burst in &self.bursts {
+            let mut cell = record::Pace {
+                demand: burst.samples,
+                interval_ms: burst.interval.as_millis() as u64,
+                ..record::Pace::default()
+            };
             match self.pace(bench, peer, case, *burst) {
-                Ok(pace) => add(&mut round, pace, case.warmup),
+                Ok(pace) => {
+                    cell.samples_per_s = pace.rates[0];
+                    (cell.expected, cell.lost) = (pace.expected, pace.lost);
+                    add(&mut round, pace, case.warmup);
+                    ran += 1;
+                }
                 Err(Trouble::Failed(reason)) => {
                     trouble = Some(format!("burst of {} each {:?}: {reason}", burst.samples, burst.interval));
+                    failed += 1;
                 }
                 Err(other) => return Err(other),
+            }
+            round.paces.extend(Some(cell).filter(|_| self.bursts.len() > 1));
+            if failed >= ran + FAILED_MORE {
+                break;
             }
         }
         match trouble {
@@ -104,6 +132,7 @@ impl Stream {
                 let reason = format!("subscriber {index} received {received} of {sent} samples");
                 return Err(Trouble::Failed(reason));
             }
+            let span_ns = span_ns.max(burst.least_ns(sent));
             rates.push((received as f64 * 1e9 / span_ns as f64, index));
         }
         rates.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -142,4 +171,21 @@ fn add(round: &mut Round, pace: Pace, warmup: u64) {
     round.usage.add(pace.usage);
     round.wait = pace.wait;
     round.flaw = round.flaw.take().or(pace.flaw);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_burst_has_its_interval_too() {
+        let burst = Burst { samples: 100, interval: Duration::from_millis(10) };
+        assert_eq!(
+            [0, 50, 100, 500].map(|samples| burst.least_ns(samples)),
+            [0, 5_000_000, 10_000_000, 50_000_000]
+        );
+        assert_eq!(Burst::NONE.least_ns(1_000_000), 0);
+        let endless = Burst { interval: Duration::ZERO, ..burst };
+        assert_eq!(endless.least_ns(1_000), 0);
+    }
 }

@@ -18,8 +18,17 @@ const BEST_EFFORT_SIZES: [u64; 2] = [32, 1_024];
 const DEMANDS: [u64; 6] = [100, 1_000, 10_000, 30_000, 40_000, 50_000];
 const INTERVALS_MS: [u64; 11] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
-/// A few of these combinations: without a pause, and where a peer's queues just hold the burst.
-const FEW: [(u64, u64); 3] = [(1_000, 0), (1_000, 10), (10_000, 50)];
+/// A few of them: the ends of the table, and where a peer's queues just hold the burst.
+const FEW_DEMANDS: [u64; 3] = [100, 10_000, 50_000];
+const FEW_INTERVALS_MS: [u64; 4] = [0, 10, 50, 100];
+
+/// Each cell of the table is measured once for so long: five of the longest intervals. All 66 of a peer take 48 s.
+/// Longer, a table of five peers and all sizes takes more than an hour; shorter, the longest interval has bursts in
+/// number only.
+const CELL_MS: u64 = 500;
+
+/// No plan makes a cell shorter than this: three of the longest intervals.
+const CELL_LEAST_MS: u64 = 300;
 
 /// What is sent before measuring: 16 MiB fill the caches and the queues, and are soon over.
 const WARMUP_BYTES: u64 = 16 << 20;
@@ -46,9 +55,7 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
                 cases.push(finish(best_effort, options, scale));
             }
             if !options.quick {
-                let bursts = streaming("throughput", transport, size, bursts(options.full), 1);
-                let label = if options.full { "best of all bursts" } else { "best of bursts" };
-                cases.push(finish(bursts.label(label), options, scale));
+                cases.push(table(options, scale, transport, size));
             }
             if transport == Transport::Shm {
                 let mut loans = streaming("throughput", transport, size, vec![Burst::NONE], 1).label("loan");
@@ -58,6 +65,20 @@ pub fn cases(options: &Options, scale: f64) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// The best of the table of demands and intervals, which its line keeps.
+fn table(options: &Options, scale: f64, transport: Transport, size: u64) -> Case {
+    let bursts =
+        if options.full { bursts(&DEMANDS, &INTERVALS_MS) } else { bursts(&FEW_DEMANDS, &FEW_INTERVALS_MS) };
+    let label = if options.full {
+        "best of all bursts".to_string()
+    } else {
+        format!("best of {} bursts", bursts.len())
+    };
+    let mut case = streaming("throughput", transport, size, bursts, 1).label(label);
+    (case.duration_ms, case.least_ms, case.rounds) = (CELL_MS, CELL_LEAST_MS, 1);
+    finish(case, options, scale)
 }
 
 /// A stream of KEEP_ALL.
@@ -84,11 +105,7 @@ pub fn finish(case: Case, options: &Options, scale: f64) -> Case {
     case
 }
 
-fn bursts(full: bool) -> Vec<Burst> {
-    let burst = |(samples, ms): (u64, u64)| Burst { samples, interval: Duration::from_millis(ms) };
-    if !full {
-        return FEW.into_iter().map(burst).collect();
-    }
-    let all = DEMANDS.into_iter().flat_map(|demand| INTERVALS_MS.into_iter().map(move |ms| (demand, ms)));
-    all.map(burst).collect()
+fn bursts(demands: &[u64], intervals_ms: &[u64]) -> Vec<Burst> {
+    let burst = |samples: u64, ms: u64| Burst { samples, interval: Duration::from_millis(ms) };
+    demands.iter().flat_map(|demand| intervals_ms.iter().map(|ms| burst(*demand, *ms))).collect()
 }

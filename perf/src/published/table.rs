@@ -1,0 +1,63 @@
+//! A table beside what others have published, whoever draws it: the page of the documentation and that of a run.
+
+use std::fmt::Write;
+
+use crate::record::Record;
+
+/// A column.
+pub(crate) struct Head {
+    pub(crate) text: String,
+    /// Is it of figures, which stand to the right.
+    pub(crate) is_figure: bool,
+}
+
+/// Its title, where it comes from, what to know of it, and its rows; each has a cell for each head.
+pub(crate) struct Table {
+    pub(crate) title: String,
+    /// The commands that made its lines.
+    pub(crate) commands: Vec<String>,
+    /// Empty if it goes without saying.
+    pub(crate) says: String,
+    pub(crate) heads: Vec<Head>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Without columns and rows.
+    pub(super) fn new(title: impl Into<String>, used: &[&Record], says: impl Into<String>) -> Table {
+        let mut commands: Vec<String> = used.iter().map(|record| record.run.command.clone()).collect();
+        commands.sort_unstable();
+        commands.dedup();
+        Table { title: title.into(), commands, says: says.into(), heads: Vec::new(), rows: Vec::new() }
+    }
+
+    /// With columns of words, then columns of figures.
+    pub(super) fn with_heads<T: Into<String>>(
+        mut self,
+        words: impl IntoIterator<Item = T>,
+        figures: impl IntoIterator<Item = T>,
+    ) -> Table {
+        let head = |text: T, is_figure| Head { text: text.into(), is_figure };
+        self.heads = words.into_iter().map(|text| head(text, false)).collect();
+        self.heads.extend(figures.into_iter().map(|text| head(text, true)));
+        self
+    }
+
+    /// For the documentation.
+    pub(super) fn markdown(&self) -> String {
+        let commands: Vec<String> = self.commands.iter().map(|command| format!("`{command}`")).collect();
+        let mut page = format!("### {}\n\n{}\n\n", self.title, commands.join(", "));
+        if !self.says.is_empty() {
+            let _ = write!(page, "{}\n\n", self.says);
+        }
+        let heads: Vec<&str> = self.heads.iter().map(|head| head.text.as_str()).collect();
+        let rules: String =
+            self.heads.iter().map(|head| if head.is_figure { "--:|" } else { "---|" }).collect();
+        let _ = writeln!(page, "| {} |\n|{rules}", heads.join(" | "));
+        for row in &self.rows {
+            let _ = writeln!(page, "| {} |", row.join(" | "));
+        }
+        page.push('\n');
+        page
+    }
+}
