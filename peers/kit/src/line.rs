@@ -61,6 +61,12 @@ pub trait Line {
     /// The next sample, waited for at most so long; zero only looks.
     fn receive(&mut self, at_most: Duration) -> Result<Option<Self::In>, Stop>;
 
+    /// What was received and is not needed any more: its memory may serve the next one.
+    fn give_back(&mut self, _: Self::In) {}
+
+    /// The same of an answer that was sent, which may be the sample that it answers.
+    fn give_back_answer(&mut self, _: Self::Out) {}
+
     /// Sends what was held back to go with more; called before a pause and after the last sample.
     fn push(&mut self) -> Result<(), Stop> {
         Ok(())

@@ -23,7 +23,9 @@ pub fn thread<L: Line>(line: &mut L, options: &Options, control: &Control) -> Re
         loop {
             if let Some(taken) = line.receive(Duration::ZERO)? {
                 let stamp = Stamp { seen_ns: written_ns, ..taken.stamp() };
-                if pinger.answer(stamp, taken.intact(options.size)) {
+                let is_last = pinger.answer(stamp, taken.intact(options.size));
+                line.give_back(taken);
+                if is_last {
                     break;
                 }
             }
@@ -43,7 +45,10 @@ pub fn answer<L: Line>(line: &mut L, options: &Options, answer: impl Fn(L::In) -
         let sent = match line.receive(at_most) {
             Ok(Some(mut sample)) => {
                 sample.set_stamp(Stamp { seen_ns: now_ns(), ..sample.stamp() });
-                line.send(&answer(sample))
+                let answer = answer(sample);
+                let sent = line.send(&answer);
+                line.give_back_answer(answer);
+                sent
             }
             Ok(None) => Ok(()),
             Err(stop) => Err(stop),

@@ -64,8 +64,10 @@ fn take_answer<L: Line>(
     options: &Options,
     at_most: Duration,
 ) -> Result<Option<bool>, Stop> {
-    let answer = line.receive(at_most)?;
-    Ok(answer.map(|answer| pinger.answer(answer.stamp(), answer.intact(options.size))))
+    let Some(answer) = line.receive(at_most)? else { return Ok(None) };
+    let is_last = pinger.answer(answer.stamp(), answer.intact(options.size));
+    line.give_back(answer);
+    Ok(Some(is_last))
 }
 
 /// The role `pong`: sends what `answer` makes of each sample, whose `seen_ns` is set. That is the sample
@@ -85,7 +87,9 @@ pub fn pong<L: Line>(
         received += 1;
         corrupt += u64::from(!sample.intact(options.size));
         sample.set_stamp(stamp);
-        line.send(&answer(sample))?;
+        let answer = answer(sample);
+        line.send(&answer)?;
+        line.give_back_answer(answer);
     }
     Ok(json!({"received": received, "corrupt": corrupt}))
 }
@@ -210,6 +214,7 @@ pub fn subscribe<L: Line>(line: &mut L, options: &Options, control: &Control) ->
         {
             *record = [stamp.sent_ns, 0, last_ns];
         }
+        line.give_back(sample);
     }
     table.write(&options.samples, tally.received())?;
     Ok(tally.done(options.size))

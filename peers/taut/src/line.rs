@@ -1,5 +1,6 @@
 //! A writer and a reader of Taut as a [`Line`]: values, and plain memory of any size.
 
+use std::any::Any;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -178,6 +179,14 @@ impl<Out: Payload, In: Payload> Line for AnyLine<Out, In> {
     fn receive(&mut self, at_most: Duration) -> Result<Option<In>, Stop> {
         (**self).receive(at_most)
     }
+
+    fn give_back(&mut self, taken: In) {
+        (**self).give_back(taken);
+    }
+
+    fn give_back_answer(&mut self, answer: Out) {
+        (**self).give_back_answer(answer);
+    }
 }
 
 /// Opens a line with the ends that a role has: what it writes and what it reads.
@@ -228,7 +237,11 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
 }
 
 /// Samples as values.
-pub struct ValueLine<Out: DdsType, In: DdsType>(Ends<Out, In>);
+pub struct ValueLine<Out: DdsType, In: DdsType> {
+    ends: Ends<Out, In>,
+    /// What the next one is decoded into: its strings and sequences keep their memory.
+    into: Option<In>,
+}
 
 impl<Out, In> ValueLine<Out, In>
 where
@@ -241,21 +254,21 @@ where
         writes: Option<&str>,
         reads: Option<&str>,
     ) -> Result<AnyLine<Out, In>, Stop> {
-        Ok(Box::new(ValueLine(Ends::open(participant, options, writes, reads)?)))
+        Ok(Box::new(ValueLine { ends: Ends::open(participant, options, writes, reads)?, into: None }))
     }
 }
 
-impl<Out: DdsType + Payload, In: DdsType + Payload> Opened for ValueLine<Out, In> {
+impl<Out: DdsType + Payload + 'static, In: DdsType + Payload + 'static> Opened for ValueLine<Out, In> {
     fn wait_matched(&self, remotes: usize) -> Result<(), Stop> {
-        self.0.wait_matched(remotes)
+        self.ends.wait_matched(remotes)
     }
 
     fn flush(&mut self) -> Result<(), Stop> {
-        self.0.flush()
+        self.ends.flush()
     }
 }
 
-impl<Out: DdsType + Payload, In: DdsType + Payload> Line for ValueLine<Out, In> {
+impl<Out: DdsType + Payload + 'static, In: DdsType + Payload + 'static> Line for ValueLine<Out, In> {
     type Out = Out;
     type In = In;
 
@@ -264,11 +277,27 @@ impl<Out: DdsType + Payload, In: DdsType + Payload> Line for ValueLine<Out, In> 
     }
 
     fn send(&mut self, sample: &Out) -> Result<(), Stop> {
-        Ok(self.0.writer()?.write(sample)?)
+        Ok(self.ends.writer()?.write(sample)?)
     }
 
     fn receive(&mut self, at_most: Duration) -> Result<Option<In>, Stop> {
-        self.0.next(at_most, |reader| Ok(reader.take_next()?.and_then(|sample| sample.data)))
+        let ValueLine { ends, into } = self;
+        let into = into.get_or_insert_with(|| In::sized(0));
+        let found =
+            ends.next(at_most, |reader| Ok(reader.take_into(into)?.filter(|info| info.valid_data)))?;
+        Ok(found.and_then(|_| self.into.take()))
+    }
+
+    fn give_back(&mut self, taken: In) {
+        self.into = Some(taken);
+    }
+
+    fn give_back_answer(&mut self, answer: Out) {
+        // What answers itself is of the type that is received.
+        let answer: &mut dyn Any = &mut Some(answer);
+        if let Some(taken) = answer.downcast_mut::<Option<In>>() {
+            self.into = taken.take();
+        }
     }
 }
 
@@ -355,6 +384,9 @@ impl<T: DdsType + Plain + Payload> Line for PlainLine<T> {
             return ends
                 .next(at_most, |reader| Ok(reader.take_view()?.and_then(|view| view.data().map(mark))));
         }
-        ends.next(at_most, |reader| Ok(reader.take_into(into)?.map(|_| mark(into))))
+        ends.next(at_most, |reader| {
+            let info = reader.take_into(into)?;
+            Ok(info.filter(|info| info.valid_data).map(|_| mark(into)))
+        })
     }
 }

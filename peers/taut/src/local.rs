@@ -40,7 +40,9 @@ pub fn local<T: Payload + 'static, A: Payload + 'static>(
             if let Ok(Some(mut sample)) = back.receive(GIVE_UP) {
                 sample.set_stamp(Stamp { seen_ns: now_ns(), ..sample.stamp() });
                 // An answer that is not written is lost: the other thread counts it.
-                let _ = back.send(&answer(sample));
+                let answer = answer(sample);
+                let _ = back.send(&answer);
+                back.give_back_answer(answer);
             }
         }
     });
@@ -74,6 +76,7 @@ fn exchange<L: Line>(
             let stamp = answer.stamp();
             let seen_ns = if one_thread { written_ns } else { stamp.seen_ns };
             pinger.answer(Stamp { seen_ns, ..stamp }, answer.intact(options.size));
+            line.give_back(answer);
         }
     }
     control.stop();
