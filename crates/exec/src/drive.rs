@@ -89,19 +89,30 @@ impl Inner {
         if until.is_some_and(|until| until <= Time(0)) {
             return self.look_once(monotonic_now());
         }
-        let mut core = match just_now {
-            Some(just_now) => self.enter_at(just_now),
-            None => self.enter(),
-        };
-        self.give_way(&mut core);
-        let (readable, just_now) = self.sleep(core, until);
+        let now = just_now.unwrap_or_else(monotonic_now);
+        let (readable, just_now) = self.doze(now, until).unwrap_or_else(|| {
+            let mut core = self.enter_at(now);
+            self.give_way(&mut core);
+            self.sleep(core, until)
+        });
         self.give_back(self.step(&readable, just_now));
+    }
+
+    /// Sleeps without a look at what there is to do, as the token's last holder has left nothing, and has said when
+    /// something is due. `None` if there may be something.
+    fn doze(&self, now: Time, until: Option<Time>) -> Option<(Readable, Option<Time>)> {
+        if self.writes.is_any() {
+            return None;
+        }
+        let until = until.unwrap_or(Time::NEVER).min(self.neighbours.next_look(now));
+        let (wake_at, busy) = self.holding.doze(now, until)?;
+        Some(self.wait_at_port(now, wake_at, busy))
     }
 
     /// The same without a wait. Most looks find nothing: those do without the token.
     fn look_once(&self, now: Time) {
         let readable = self.sort(self.glance(now));
-        let due = self.polling.due().min(self.promises.next());
+        let due = self.holding.due().min(self.promises.next());
         if readable.is_any() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
             self.give_back(self.step(&readable, Some(now)));
         }
@@ -114,12 +125,16 @@ impl Inner {
         let wake_at =
             core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look(now));
         self.send(&mut core, TxClass::Discovery);
-        let mut busy =
-            core.has_work(TxClass::Discovery) || core.participant.has_news() || core.port.has_aside();
+        let busy = core.has_work(TxClass::Discovery) || core.participant.has_news() || core.port.has_aside();
         self.holding.fall_asleep(wake_at);
         let now = core.now;
         // What was told may have taken its time.
         let now = if self.give_back(core) { monotonic_now() } else { now };
+        self.wait_at_port(now, wake_at, busy)
+    }
+
+    /// The wait of who has said that it sleeps. `busy`: there is something to do, and it only looks.
+    fn wait_at_port(&self, now: Time, wake_at: Time, mut busy: bool) -> (Readable, Option<Time>) {
         let polls = self.polling.is_on();
         // Who polls looks at lanes itself.
         let watched = !polls && self.doors.is_watched();

@@ -9,7 +9,7 @@ use taut_base::Time;
 
 use crate::burst::{self, Held};
 use crate::role::Role;
-use crate::sync::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
 
 /// The driver does not sleep.
 const AWAKE: i64 = i64::MIN;
@@ -20,6 +20,9 @@ pub(crate) struct Holding {
     until: AtomicI64,
     /// Some did since the driver looked last.
     streams: AtomicBool,
+    /// When something is due for whoever drives, as the token's last holder has it; in the past if something is to be done
+    /// already.
+    due: AtomicI64,
     /// Until when the driver sleeps, as far as it knows of timers; [`AWAKE`] while it does not sleep.
     sleeps_until: AtomicI64,
     /// When it looks next, asleep or not, whether samples have waited long enough.
@@ -33,7 +36,7 @@ impl Default for Holding {
         let at = |time: i64| AtomicI64::new(time);
         let (streams, telling) = (AtomicBool::new(false), AtomicUsize::new(0));
         let (until, looks_at) = (at(Time::NEVER.0), at(Time::NEVER.0));
-        Holding { until, streams, sleeps_until: at(AWAKE), looks_at, telling }
+        Holding { until, streams, due: at(0), sleeps_until: at(AWAKE), looks_at, telling }
     }
 }
 
@@ -88,10 +91,17 @@ impl Holding {
         self.telling.load(Ordering::SeqCst) > 0
     }
 
+    /// With the token, before it is given back: when something is due for whoever drives.
+    #[inline]
+    pub fn note_due(&self, at: Time) {
+        self.due.store(at.0, Ordering::Relaxed);
+    }
+
     /// After the token was given back: does the driver sleep, and for too long for a timer that is due `next` or
     /// for what is held until then? With `urgent` any sleep is.
     pub fn oversleeps(&self, urgent: bool, next: Time, held_until: Time) -> bool {
-        // Pairs with the driver's store: it looks for work and news after it has said that it sleeps.
+        // Pairs with the driver's store: it looks for what is due after it has said that it sleeps.
+        fence(Ordering::SeqCst);
         let sleeps_until = self.sleeps_until.load(Ordering::SeqCst);
         let looks_at = || self.looks_at.load(Ordering::SeqCst);
         sleeps_until != AWAKE && (urgent || next.0 < sleeps_until || burst::due(held_until).0 < looks_at())
@@ -105,6 +115,24 @@ impl Holding {
 
 /// The driver's side.
 impl Holding {
+    /// When something is due, or in the past if something is to be done already.
+    pub fn due(&self) -> Time {
+        Time(self.due.load(Ordering::SeqCst))
+    }
+
+    /// Without the token: it sleeps from now on until then, or until something is due. Returns until when, and whether it
+    /// only looks, as something has become due meanwhile; `None` if there is something to do.
+    pub fn doze(&self, now: Time, until: Time) -> Option<(Time, bool)> {
+        let due = self.due();
+        if due <= now || self.until() != Time::NEVER {
+            return None;
+        }
+        let wake_at = due.min(until);
+        self.fall_asleep(wake_at);
+        // Who gave the token back before that has woken nobody, and has said what is due.
+        Some((wake_at, self.due() < wake_at))
+    }
+
     /// With the token: it sleeps from now on, and knows of nothing to do until then.
     pub fn fall_asleep(&self, until: Time) {
         self.sleeps_until.store(until.0, Ordering::SeqCst);

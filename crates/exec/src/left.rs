@@ -52,15 +52,19 @@ impl<W> Left<W> {
     /// After a write was left, and after the token was given back: whoever has the token runs what is left, or
     /// this thread does, by `serve`, with what `take` gets.
     pub fn help<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T)) {
-        loop {
-            // Pairs with itself: of one who leaves a write and one who lets go, be it of what it took here, either
-            // the first gets the token or the second sees the write.
-            fence(Ordering::SeqCst);
-            if !self.is_any() {
-                return;
-            }
+        // Pairs with itself: of one who leaves a write and one who lets go, be it of what it took here, either
+        // the first gets the token or the second sees the write.
+        fence(Ordering::SeqCst);
+        self.help_on(take, serve);
+    }
+
+    /// The same for one who has made that fence after it gave the token back.
+    #[inline]
+    pub fn help_on<T>(&self, take: impl Fn() -> Option<T>, serve: impl Fn(T)) {
+        while self.is_any() {
             let Some(token) = take() else { return };
             serve(token);
+            fence(Ordering::SeqCst);
         }
     }
 

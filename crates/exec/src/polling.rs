@@ -48,8 +48,6 @@ pub(crate) struct Polling {
     is_always: bool,
     /// Somebody does now, or would if there were something to do, and looks at the word by which a driver is woken.
     is_on: AtomicBool,
-    /// When something is due for whoever looks, as the token's last holder has it.
-    due: AtomicI64,
     /// When whoever looks at sources itself asks the kernel next.
     ask_kernel_at: AtomicI64,
     /// Of whoever polls.
@@ -70,17 +68,6 @@ impl Polling {
     /// Does whoever drives poll without being asked to, and so perhaps without a processor of its own?
     fn is_shared(&self) -> bool {
         self.is_always && !self.has_thread
-    }
-
-    /// When something is due, or in the past if something is to be done already.
-    pub fn due(&self) -> Time {
-        Time(self.due.load(Ordering::Relaxed))
-    }
-
-    /// With the token, before it is given back.
-    #[inline]
-    pub fn note_due(&self, at: Time) {
-        self.due.store(at.0, Ordering::Relaxed);
     }
 
     /// The kernel is asked for all sources just now.

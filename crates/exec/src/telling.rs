@@ -105,7 +105,7 @@ impl Inner {
             has_news.set(has_news.get() || news);
             self.let_go(core, news);
         };
-        self.writes.help(|| self.try_token(), serve);
+        self.writes.help_on(|| self.try_token(), serve);
         has_news.get()
     }
 

@@ -77,7 +77,7 @@ impl Inner {
             return self.finish(core);
         }
         let woke = self.let_go(core, false);
-        self.help();
+        self.help_on();
         woke
     }
 
@@ -92,11 +92,12 @@ impl Inner {
         true
     }
 
-    /// Unlocks, and wakes the driver if there is something for it. Returns whether it did.
+    /// Unlocks, and wakes the driver if there is something for it. Returns whether it did. There is a fence between the two,
+    /// in [`crate::holding::Holding::oversleeps`].
     pub fn let_go(&self, core: MutexGuard<'_, Core>, news: bool) -> bool {
-        let more_work = core.has_work(TxClass::Discovery);
+        let more_work = core.has_work(TxClass::Discovery) || core.port.has_aside();
         let (next, held_until) = (core.next_timeout(), core.held.until);
-        self.polling.note_due(if news || more_work { Time(0) } else { next.min(held_until) });
+        self.holding.note_due(if news || more_work { Time(0) } else { next.min(held_until) });
         MutexGuard::unlock_fair(core);
         let kicked = self.holding.oversleeps(news || more_work, next, held_until) && self.kick();
         self.leave_broken();

@@ -166,13 +166,20 @@ impl Inner {
 
     /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
     pub fn help(&self) {
-        let serve = |mut core: MutexGuard<'_, Core>| {
-            core.enter(None);
-            self.run_writes(&mut core);
-            self.send(&mut core, TxClass::Data);
-            self.finish(core);
-        };
-        self.writes.help(|| self.try_token(), serve);
+        self.writes.help(|| self.try_token(), |core| self.serve(core));
+    }
+
+    /// The same after [`Inner::let_go`], in which there is a fence.
+    #[inline]
+    pub fn help_on(&self) {
+        self.writes.help_on(|| self.try_token(), |core| self.serve(core));
+    }
+
+    fn serve(&self, mut core: MutexGuard<'_, Core>) {
+        core.enter(None);
+        self.run_writes(&mut core);
+        self.send(&mut core, TxClass::Data);
+        self.finish(core);
     }
 
     /// Sends what is to be sent now of class `lowest` and above: user data first, in a step of their own.

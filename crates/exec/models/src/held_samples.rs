@@ -20,6 +20,8 @@ const WAIT: Duration = Duration::from_micros(50);
 /// What the token protects: as much of a participant as there is to hold.
 struct Core {
     held: Held,
+    /// When a timer is due.
+    timer: Time,
     /// When samples that are not sent were written.
     unsent: Vec<Time>,
 }
@@ -38,7 +40,7 @@ struct Model {
 impl Model {
     fn new() -> Arc<Model> {
         Arc::new(Model {
-            core: Mutex::new(Core { held: Held::NOTHING, unsent: Vec::new() }),
+            core: Mutex::new(Core { held: Held::NOTHING, timer: Time::NEVER, unsent: Vec::new() }),
             holding: Holding::default(),
             role: Role::default(),
             rung: Mutex::new(false),
@@ -52,11 +54,12 @@ impl Model {
         core.unsent.clear();
     }
 
-    /// Gives the token back. As `Inner::let_go` has it; no timer is due.
+    /// Gives the token back. As `Inner::let_go` has it.
     fn let_go(&self, core: loom::sync::MutexGuard<'_, Core>) {
-        let held_until = core.held.until;
+        let (next, held_until) = (core.timer, core.held.until);
+        self.holding.note_due(next.min(held_until));
         drop(core);
-        if self.holding.oversleeps(false, Time::NEVER, held_until) && self.holding.rouse() {
+        if self.holding.oversleeps(false, next, held_until) && self.holding.rouse() {
             self.woken.fetch_add(1, Ordering::Relaxed);
             *self.rung.lock().unwrap() = true;
         }
@@ -84,6 +87,14 @@ impl Model {
         self.slept.fetch_add(1, Ordering::Relaxed);
         self.let_go(core);
         self.holding.next_look(now, Time::NEVER)
+    }
+
+    /// The begin of a sleep without the token, of a driver that has let another do what there was. As `Inner::doze` has it.
+    fn doze(&self, now: Time) -> Option<Time> {
+        let Some((wake_at, busy)) = self.holding.doze(now, Time::NEVER) else { return self.step(now) };
+        self.slept.fetch_add(1, Ordering::Relaxed);
+        let looks = || self.holding.next_look(now, wake_at);
+        (!busy).then(looks).flatten()
     }
 
     /// Was the driver woken?
@@ -144,6 +155,41 @@ fn no_sample_waits_for_a_driver_that_sleeps_on() {
 fn none_of_a_stream_does() {
     // The first has waited long enough when the second comes, which sends it and goes on; then a third waits.
     writes_and_sleeps(&[0, 60, 61], 2);
+}
+
+/// Another thread does this while a driver falls asleep without the token. What is then until when it sleeps is checked.
+fn beside_one_who_dozes(other: fn(&Model), check: fn(&Model, Option<Time>)) {
+    explore(move || {
+        let model = Model::new();
+        assert_eq!(model.role.claim(), Claim::Taken);
+        // There is nothing to do, and that has been said.
+        model.let_go(model.core.lock().unwrap());
+        let driver = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || model.doze(START))
+        };
+        other(&model);
+        let asleep = driver.join().unwrap();
+        check(&model, asleep);
+    });
+}
+
+#[test]
+fn who_dozes_hears_of_a_timer() {
+    const DUE: Time = Time(START.0 + 7);
+    beside_one_who_dozes(
+        |model| {
+            let mut core = model.core.lock().unwrap();
+            core.timer = DUE;
+            model.let_go(core);
+        },
+        |model, asleep| assert!(asleep.is_none_or(|until| until <= DUE) || model.hears(), "{asleep:?}"),
+    );
+}
+
+#[test]
+fn no_sample_waits_for_one_who_dozes_on() {
+    beside_one_who_dozes(|model| model.write(START), |model, asleep| model.finish(START, asleep));
 }
 
 #[test]
