@@ -34,7 +34,7 @@ fn what_a_lane_has_brought_is_not_taken_again_when_the_lane_is_left() {
     there.push(&[1, u64::MAX, 0, 0, 0], &first.encode()).unwrap();
     pair.write(1, 8).unwrap();
     pair.network.on(reader.node, |participant, now| {
-        participant.pull(now, reader.index);
+        participant.pull(now, reader.index, usize::MAX);
         participant.remove_lane(now, reader.index, writer);
     });
     pair.write(1, 8).unwrap();
@@ -75,10 +75,9 @@ fn a_writer_that_writes_into_its_lane_is_alive() {
             };
             pair.network.on(0, |participant, now| participant.write(now, index, &mut change).unwrap());
             pair.run_for(Duration::from_millis(100));
-            assert_eq!(
-                pair.network.on(1, |participant, now| participant.pull(now, reader.index)),
-                Some(false)
-            );
+            let pulled =
+                pair.network.on(1, |participant, now| participant.pull(now, reader.index, usize::MAX));
+            assert!(pulled.is_some_and(|pulled| !pulled.awaited));
             assert_eq!(pair.take_numbers(), [number], "{kind}");
         }
         let status = pair.network.on(1, |participant, _| {
@@ -114,7 +113,7 @@ fn a_writer_that_fell_silent_leaves_what_is_in_its_lane_without_writers() {
     let content = Content { key: 1, tag: pair.writers[0].tag, number: 1, filler: 8 };
     there.push(&[1, u64::MAX, 0, 0, 0], &content.encode()).unwrap();
     pair.run_for(Duration::from_secs(2));
-    pair.network.on(1, |participant, now| participant.pull(now, reader.index));
+    pair.network.on(1, |participant, now| participant.pull(now, reader.index, usize::MAX));
     let taken: Vec<_> = pair.take().iter().map(|one| (one.info.valid_data, one.state())).collect();
     let silent = InstanceState::NotAliveNoWriters;
     assert_eq!(taken, [(true, silent), (false, silent)]);

@@ -5,7 +5,7 @@
 
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time};
 use taut_mem::Pool;
-use taut_mem::lane::{Entry, INLINE, LaneReader, Next, Payload};
+use taut_mem::lane::{Entry, INLINE, LaneReader, Next, Payload, Peephole};
 use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 use taut_rtps::{Offer, Passage};
@@ -323,6 +323,11 @@ impl ReaderSide {
         self.expire(now);
         let passes = || self.key_hash.is_none() && self.filter.is_none() && self.cache.may_pass();
         self.cache.unread_count() > 0 || (passes() && self.sources.iter().any(Source::shows_next))
+    }
+
+    /// Where it looks next in the lane of a writer; `None` if it reads none of it.
+    pub fn peephole(&self, writer: Guid) -> Option<Peephole> {
+        self.sources.iter().find(|source| source.writer == writer).map(|source| source.lane.peephole())
     }
 
     /// Does the writer of a lane wait for room?

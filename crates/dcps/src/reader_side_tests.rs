@@ -116,7 +116,7 @@ fn who_waits_for_room_hears_of_what_the_protocol_has_emptied() {
 fn lanes_are_emptied_in_parts_and_by_turns() {
     let (mut side, mut lanes) = side(2);
     for number in 1..=CELLS as u64 {
-        lanes.iter_mut().for_each(|lane| _ = lane.push(&meta(number), b"sample").unwrap());
+        lanes.iter_mut().for_each(|lane| lane.push(&meta(number), b"sample").unwrap());
     }
     let mut parts = Vec::new();
     while side.is_ready() {

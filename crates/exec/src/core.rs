@@ -11,6 +11,7 @@ use taut_rtps::TxClass;
 
 use crate::burst::Held;
 use crate::clock::monotonic_now;
+use crate::drive::HEARS_AFTER;
 use crate::jobs::{Accounts, Done, JobClass};
 use crate::ports::Ports;
 use crate::promises::Promises;
@@ -75,6 +76,12 @@ impl Core {
         if self.is_exact { monotonic_now() } else { self.now }
     }
 
+    /// The user's sources are looked at now.
+    pub fn hear(&mut self) {
+        self.heard_at = self.now;
+        self.accounts.note_heard();
+    }
+
     /// Reads the clock: what follows happens now.
     pub fn read_clock(&mut self) {
         self.now = monotonic_now();
@@ -127,6 +134,9 @@ impl Core {
     /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
     pub fn run<D: Into<Done>>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> D) {
         let (start, ready) = (self.now, self.ready);
+        if class.is_lower() && start >= self.heard_at + HEARS_AFTER {
+            self.accounts.note_unheard();
+        }
         let done: Done = step(self, self.accounts.budget(class)).into();
         self.read_clock();
         let (waited, ran) = (start.since(ready), self.now.since(start));

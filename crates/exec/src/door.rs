@@ -10,7 +10,7 @@ use std::thread::Thread;
 use taut_base::Guid;
 use taut_dcps::{Doors, Entity, ReaderSide};
 use taut_lock::{Mutex, MutexGuard};
-use taut_mem::lane::Bell;
+use taut_mem::lane::{Bell, Peephole};
 use taut_rtps::ReaderIndex;
 
 use crate::clock::monotonic_now;
@@ -74,10 +74,33 @@ impl Door {
     }
 }
 
+/// A look at one lane without its door.
+struct Peep {
+    hole: Option<Peephole>,
+    writer: Guid,
+    door: Arc<Door>,
+}
+
+impl Peep {
+    /// May there be something in the lane? *Cost*: a load of the lane's memory, as the next.
+    #[inline]
+    fn may_show(&self) -> bool {
+        self.hole.as_ref().is_none_or(Peephole::shows)
+    }
+
+    /// May its writer wait for room?
+    #[inline]
+    fn may_be_awaited(&self) -> bool {
+        self.hole.as_ref().is_none_or(Peephole::is_awaited)
+    }
+}
+
 /// The doors of a participant, by their place in the protocol's table.
 #[derive(Default)]
 pub(crate) struct Table {
     doors: Mutex<Vec<Option<Arc<Door>>>>,
+    /// One for each lane, in the order of the doors: a look for what lanes bring passes all other doors over.
+    peepholes: Mutex<Vec<Peep>>,
     /// How many lanes lead to them, so that a participant without any pays one load.
     lanes: AtomicUsize,
     /// How many threads wait at a door.
@@ -171,8 +194,13 @@ impl Table {
         self.lanes.load(Ordering::SeqCst) > 0
     }
 
-    pub fn add_writer(&self, door: &Door, writer: Guid, ringer: Ringer) {
+    pub fn add_writer(&self, door: &Arc<Door>, writer: Guid, ringer: Ringer) {
         self.remove_writer(door, writer);
+        let peep = Peep { hole: door.side().peephole(writer), writer, door: Arc::clone(door) };
+        let mut peepholes = self.peepholes.lock();
+        let at = behind(&peepholes, door.index);
+        peepholes.insert(at, peep);
+        drop(peepholes);
         door.writers.lock().push((writer, ringer));
         self.lanes.fetch_add(1, Ordering::SeqCst);
     }
@@ -183,6 +211,8 @@ impl Table {
             writers.remove(at);
             self.lanes.fetch_sub(1, Ordering::SeqCst);
         }
+        drop(writers);
+        self.peepholes.lock().retain(|peep| peep.door.index != door.index || peep.writer != writer);
     }
 
     /// Lanes of its readers whose writers broke their rules.
@@ -191,17 +221,52 @@ impl Table {
         doors.iter().flatten().map(|door| door.side().broken_lanes).sum()
     }
 
-    /// The door after `index`, or the first one.
-    pub fn after(&self, index: Option<ReaderIndex>) -> Option<Arc<Door>> {
-        let start = index.map_or(0, |index| index.0 as usize + 1);
-        self.doors.lock().get(start..)?.iter().flatten().next().cloned()
+    /// The first door after `last`, or of all, whose lanes are to be emptied for somebody. *Cost*: two loads for each lane up to
+    /// that, and the lock of each door that may have something.
+    pub fn next_wanted(&self, last: Option<ReaderIndex>) -> Option<Arc<Door>> {
+        let mut peepholes = self.peepholes.lock();
+        let start = last.map_or(0, |last| behind(&peepholes, last));
+        let mut rest = peepholes.get_mut(start..)?.iter_mut();
+        rest.find_map(|peep| (self.may_want(peep) && self.looks_in(peep)).then(|| Arc::clone(&peep.door)))
+    }
+
+    #[inline]
+    fn may_want(&self, peep: &Peep) -> bool {
+        peep.may_be_awaited() || (peep.may_show() && self.watches(&peep.door))
+    }
+
+    /// Looks behind the door. If there is nothing, though it looked so, the reader has read on.
+    fn looks_in(&self, peep: &mut Peep) -> bool {
+        let side = peep.door.side();
+        let is_wanted = self.is_wanted_side(&peep.door, &side);
+        if !is_wanted {
+            peep.hole = side.peephole(peep.writer);
+        }
+        is_wanted
+    }
+
+    /// Does somebody wait for what is in a lane to this door, or for room in one?
+    pub fn is_wanted(&self, door: &Door) -> bool {
+        self.is_wanted_side(door, &door.side())
+    }
+
+    fn is_wanted_side(&self, door: &Door, side: &ReaderSide) -> bool {
+        side.is_awaited() || (self.watches(door) && side.is_ready())
     }
 
     /// Is there something in a lane that somebody waits for?
     pub fn is_ready(&self) -> bool {
-        let doors = self.doors.lock();
-        doors.iter().flatten().any(|door| self.watches(door) && door.side().is_ready())
+        let mut peepholes = self.peepholes.lock();
+        peepholes.iter_mut().any(|peep| {
+            let may_be = peep.may_show() && self.watches(&peep.door);
+            may_be && self.looks_in(peep) && peep.door.side().is_ready()
+        })
     }
+}
+
+/// The place behind the peepholes of a door and all before it.
+fn behind(peepholes: &[Peep], door: ReaderIndex) -> usize {
+    peepholes.partition_point(|peep| peep.door.index.0 <= door.0)
 }
 
 /// The table as the participant sees it. Only it changes the table, so it may remember a door.
@@ -243,6 +308,7 @@ impl Doors for TableDoors {
             doors.resize(at + 1, None);
         }
         if let Some(old) = std::mem::replace(&mut doors[at], door) {
+            self.table.peepholes.lock().retain(|peep| peep.door.index != index);
             self.table.lanes.fetch_sub(old.writers.lock().len(), Ordering::SeqCst);
             self.table.watchers.fetch_sub(old.watchers.load(Ordering::SeqCst), Ordering::SeqCst);
         }
@@ -267,5 +333,78 @@ impl Doors for TableDoors {
                 door.ring_writers();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use taut_base::Time;
+    use taut_dcps::{Endpoint, TypeSupport};
+    use taut_port_udp::UdpConfig;
+    use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+
+    use super::*;
+    use crate::executor_tests::write;
+    use crate::{Driver, Executor, ExecutorConfig, Outlet};
+
+    fn endpoint<Qos: Default, Group: Default>(topic: usize) -> Endpoint<Qos, Group> {
+        let type_support =
+            TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
+        let (topic_qos, group, qos) = (TopicQos::default(), Group::default(), Qos::default());
+        Endpoint { topic_name: format!("Numbers{topic}"), topic_qos, type_support, qos, group }
+    }
+
+    /// Readers and what writes to each by a lane, and nothing in any of these. Whoever drives watches all.
+    fn fed(count: usize) -> (Executor, Vec<Arc<Door>>, Vec<Outlet>) {
+        let udp = UdpConfig { domain_id: 194, interfaces: vec!["lo".into()], ..UdpConfig::default() };
+        let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
+        let executor = Executor::start(&config).unwrap();
+        let ends = (0..count).map(|topic| {
+            let (writer, reader) = executor.with(|participant, now| {
+                let reader = participant.create_reader(now, endpoint::<DataReaderQos, SubscriberQos>(topic));
+                (participant.create_writer(now, endpoint::<DataWriterQos, PublisherQos>(topic)), reader)
+            });
+            (executor.door(reader).unwrap(), executor.outlet(writer, &DataWriterQos::default()).unwrap())
+        });
+        let (doors, outlets) = ends.collect();
+        executor.run_once(Some(Time(0))).unwrap();
+        assert!(executor.inner.doors.next_wanted(None).is_none());
+        (executor, doors, outlets)
+    }
+
+    #[test]
+    fn who_looks_for_what_lanes_bring_leaves_other_doors_alone() {
+        let (executor, doors, mut outlets) = fed(3);
+        let table = &executor.inner.doors;
+        for turn in 0..3 {
+            write(&executor, &mut outlets[1], turn);
+            // A look behind these would wait.
+            let held = [doors[0].side(), doors[2].side()];
+            let (tell, told) = mpsc::channel();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let next = |last| table.next_wanted(last).map(|door| door.index);
+                    tell.send((next(None), next(Some(doors[1].index)), table.is_ready())).unwrap();
+                });
+                let found = told.recv_timeout(std::time::Duration::from_secs(20));
+                drop(held);
+                assert_eq!(found, Ok((Some(doors[1].index), None, true)));
+            });
+            executor.run_once(Some(Time(0))).unwrap();
+            assert!(table.next_wanted(None).is_none() && !table.is_ready(), "it is in the reader's cache");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_looked_at_no_more() {
+        let (executor, doors, mut outlets) = fed(2);
+        outlets.iter_mut().for_each(|outlet| write(&executor, outlet, 1));
+        let table = &executor.inner.doors;
+        assert_eq!(table.next_wanted(None).map(|door| door.index), Some(doors[0].index));
+        executor.with(|participant, now| participant.delete_reader(now, doors[0].index));
+        assert_eq!(table.next_wanted(None).map(|door| door.index), Some(doors[1].index));
+        assert_eq!(table.peepholes.lock().len(), 1);
     }
 }

@@ -78,6 +78,7 @@ impl Inner {
     }
 
     fn stop_driving<R>(&self, mut core: MutexGuard<'_, Core>, found: Option<R>) -> Option<R> {
+        core.accounts.end_round();
         self.send(&mut core, TxClass::Discovery);
         self.give_back(core);
         found
@@ -124,7 +125,9 @@ impl Inner {
         let now = core.now;
         let wake_at =
             core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look(now));
-        self.send(&mut core, TxClass::Discovery);
+        // What discovery has to send waits for a look for samples: a step of it may have been the last that ran.
+        self.send(&mut core, TxClass::Data);
+        core.accounts.end_round();
         let busy = core.has_work(TxClass::Discovery) || core.participant.has_news() || core.port.has_aside();
         self.holding.fall_asleep(wake_at);
         let now = core.now;
@@ -206,7 +209,7 @@ impl Inner {
             Some(just_now) => self.enter_at(just_now),
             None => self.enter(),
         };
-        core.heard_at = core.now;
+        core.hear();
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
         self.receive(&mut core, readable, Traffic::User);
@@ -264,8 +267,9 @@ impl Inner {
             self.watch.wake();
         }
         // It came since the last look, nobody knows when.
-        let (ready, last, now) = (core.ready, core.heard_at, core.now);
-        (core.ready, core.heard_at) = (last, now);
+        let (ready, last) = (core.ready, core.heard_at);
+        core.ready = last;
+        core.hear();
         self.receive(core, &readable, Traffic::User);
         core.ready = ready;
         self.send(core, TxClass::Data);

@@ -95,6 +95,9 @@ pub struct Stats {
     pub queued_writes: u64,
     /// How often a sleeping driver was woken.
     pub kicks: u64,
+    /// The most steps of timers or discovery that began, one after another, when whoever drives had looked for samples last
+    /// more than 20 us before: 1 is the one that a sample waits for which comes while it runs.
+    pub steps_ahead_of_samples: u64,
     /// The counts of the sockets.
     pub port: taut_port_udp::Stats,
     /// Those of frames, by AF_XDP or by DPDK, if anything goes past the kernel's stack.
@@ -344,10 +347,11 @@ impl Inner {
             ("local_doubts", self.neighbours.doubts.load(Ordering::Relaxed)),
             ("broken_lanes", self.doors.broken_lanes()),
         ];
-        let (mut refused, port, frames, xdp, panics) = self.peek(|core| {
-            let Core { participant, port, panics, .. } = core;
+        let (mut refused, port, frames, xdp, panics, steps_ahead_of_samples) = self.peek(|core| {
+            let Core { participant, port, panics, accounts, .. } = core;
             let refused = participant.core().counters().refused();
-            (refused, port.udp.stats(), port.frame_stats(), port.xdp_probed(), *panics)
+            let (ahead, panics) = (accounts.steps_ahead_of_samples(), *panics);
+            (refused, port.udp.stats(), port.frame_stats(), port.xdp_probed(), panics, ahead)
         });
         refused.extend(local.into_iter().filter(|(_, count)| *count > 0));
         Stats {
@@ -357,6 +361,7 @@ impl Inner {
             waits: self.watch.calls(),
             queued_writes: self.queued.load(Ordering::Relaxed),
             kicks: self.kicks.load(Ordering::Relaxed),
+            steps_ahead_of_samples,
             port,
             frames,
             xdp,

@@ -52,6 +52,11 @@ impl JobClass {
         }
     }
 
+    /// Is it below what comes for the user and goes out for him?
+    pub(crate) const fn is_lower(self) -> bool {
+        matches!(self, JobClass::Timers | JobClass::ReceiveMeta | JobClass::SendMeta)
+    }
+
     /// Does it let a write come first that is made while it runs?
     pub(crate) const fn gives_way(self) -> bool {
         !matches!(self, JobClass::Writes | JobClass::SendUser)
@@ -353,6 +358,9 @@ struct Ahead {
     /// While writes were left to its holder.
     of_writes: u64,
     most: u64,
+    /// Of lower classes, while samples may have come; `None` while nobody drives who would look for them.
+    of_samples: Option<u64>,
+    most_of_samples: u64,
 }
 
 impl Accounts {
@@ -386,7 +394,7 @@ impl Accounts {
 
     /// At the end of a step that gives way: does a thread want the token, is a write left to its holder?
     pub fn note_ahead(&mut self, wanted: bool, left: bool) {
-        let Ahead { of_threads, of_writes, most } = &mut self.ahead;
+        let Ahead { of_threads, of_writes, most, .. } = &mut self.ahead;
         *of_threads = if wanted { *of_threads + 1 } else { 0 };
         *of_writes = if left { *of_writes + 1 } else { 0 };
         *most = (*of_threads).max(*of_writes).max(*most);
@@ -395,6 +403,30 @@ impl Accounts {
     /// Threads could have the token.
     pub fn note_offered(&mut self) {
         self.ahead.of_threads = 0;
+    }
+
+    /// Whoever drives has looked for samples.
+    pub fn note_heard(&mut self) {
+        self.ahead.of_samples = Some(0);
+    }
+
+    /// It looks for nothing before it has slept, or drives no more.
+    pub fn end_round(&mut self) {
+        self.ahead.of_samples = None;
+    }
+
+    /// A step of a lower class begins, and the last look for samples is long ago.
+    pub fn note_unheard(&mut self) {
+        let Ahead { of_samples, most_of_samples, .. } = &mut self.ahead;
+        if let Some(count) = of_samples {
+            *count += 1;
+            *most_of_samples = (*count).max(*most_of_samples);
+        }
+    }
+
+    /// The most of these steps between two looks.
+    pub fn steps_ahead_of_samples(&self) -> u64 {
+        self.ahead.most_of_samples
     }
 
     /// What was left has been run.
@@ -505,6 +537,20 @@ mod tests {
             [most(false, true, |_| {}), most(false, true, |_| {}), most(false, true, |_| {})],
             [3, 3, 4]
         );
+    }
+
+    #[test]
+    fn lower_steps_are_ahead_of_samples_while_somebody_drives() {
+        let mut accounts = Accounts::default();
+        let mut most = |steps: usize, then: fn(&mut Accounts)| {
+            (0..steps).for_each(|_| accounts.note_unheard());
+            then(&mut accounts);
+            accounts.steps_ahead_of_samples()
+        };
+        assert_eq!(most(3, Accounts::note_heard), 0, "nobody drives");
+        assert_eq!([most(1, Accounts::note_heard), most(1, Accounts::end_round)], [1, 1]);
+        assert_eq!(most(2, Accounts::note_heard), 1);
+        assert_eq!(most(2, Accounts::note_heard), 2);
     }
 
     #[test]

@@ -409,16 +409,9 @@ impl Inner {
             return;
         }
         let mut last = None;
-        while let Some(door) = self.doors.after(last) {
+        while let Some(door) = self.doors.next_wanted(last) {
             last = Some(door.index);
             for _ in 0..LANE_STEPS {
-                let is_wanted = {
-                    let side = door.side();
-                    side.is_awaited() || (self.doors.watches(&door) && side.is_ready())
-                };
-                if !is_wanted {
-                    break;
-                }
                 let mut more = false;
                 self.run(core, JobClass::ReceiveUser, |core, budget| {
                     let pulled = core.participant.pull(core.now, door.index, budget);
@@ -429,7 +422,7 @@ impl Inner {
                     pulled.read.max(1)
                 });
                 self.give_way(core);
-                if !more {
+                if !(more && self.doors.is_wanted(&door)) {
                     break;
                 }
             }

@@ -6,10 +6,11 @@ use taut_base::{EntityId, SequenceNumber, SequenceNumberSet};
 use taut_dcps::SampleInfo;
 use taut_mem::Bytes;
 use taut_port::Frame;
+use taut_rtps::ReaderIndex;
 use taut_wire::{AckNack, Endian, Heartbeat, write_info_dst, write_message_header};
 
 use crate::Path;
-use crate::pair::{Matched, Outgoing, Payloads, Side};
+use crate::pair::{Crowd, Matched, Outgoing, Payloads, Side, told_of_writers};
 use crate::rounds::{WARM_UP, counted_rounds, warm_and_count};
 
 /// The large sample, encapsulation header included. *Units*: bytes.
@@ -23,8 +24,16 @@ const COUNT: i32 = 1_000_000;
 
 pub fn paths() -> Vec<Path> {
     vec![
-        Path::new("core/write-transmit/64", write),
-        Path::new("core/on-frame/data/64", receive),
+        Path::new("core/write-transmit/64", |rounds| write(rounds, Crowd::NONE)),
+        Path::new("core/write-transmit/64-beside-1000-topics", |rounds| write(rounds, Crowd::TOPICS)),
+        Path::new("core/write-transmit/64-beside-100-peers", |rounds| write(rounds, Crowd::PEERS)),
+        Path::new("core/on-frame/data/64", |rounds| receive(rounds, Crowd::NONE)),
+        Path::new("core/on-frame/data/64-beside-1000-topics", |rounds| receive(rounds, Crowd::TOPICS)),
+        Path::new("core/on-frame/data/64-beside-100-peers", |rounds| receive(rounds, Crowd::PEERS)),
+        Path::new("core/on-frame/publication", |rounds| publication(rounds, Crowd::NONE)),
+        Path::new("core/on-frame/publication-beside-1000-topics", |rounds| {
+            publication(rounds, Crowd::TOPICS)
+        }),
         Path::new("core/on-frame/heartbeat", heartbeat),
         Path::new("core/on-frame/acknack", acknack),
         Path { rounds: LARGE_ROUNDS, ..Path::new("core/transmit/fragment-of-1MiB", write_fragments) },
@@ -34,8 +43,8 @@ pub fn paths() -> Vec<Path> {
 }
 
 /// A sample of a reliable writer with one matched reader, from the call to the port.
-fn write(rounds: u64) -> u64 {
-    let mut writer = Matched::new(|qos| qos).writer;
+fn write(rounds: u64, crowd: Crowd) -> u64 {
+    let mut writer = Matched::beside(crowd, |qos| qos).writer;
     let (mut port, mut payloads) = (Outgoing::counting(), Payloads::new());
     warm_and_count(rounds, |n| writer.write(n, payloads.next(n), &mut port));
     assert_eq!(port.datagrams, rounds + WARM_UP, "each left in a datagram of its own");
@@ -44,13 +53,25 @@ fn write(rounds: u64) -> u64 {
 }
 
 /// The same sample, from the datagram to the reader's cache.
-fn receive(rounds: u64) -> u64 {
-    let Matched { mut writer, mut reader } = Matched::new(|qos| qos);
+fn receive(rounds: u64, crowd: Crowd) -> u64 {
+    let Matched { mut writer, mut reader } = Matched::beside(crowd, |qos| qos);
     let frames = writer.frames(rounds + WARM_UP);
     let mut port = Outgoing::counting();
     warm_and_count(rounds, |n| reader.receive(&frames[n as usize], &mut port));
     let newest = reader.participant.take_next(reader.now, reader.index).expect("a sample is there");
     assert_eq!(number(&newest.info), rounds + WARM_UP, "KEEP_LAST 1 has the newest");
+    rounds
+}
+
+/// A datagram that tells of a writer of a topic which has no reader here, and its answer.
+fn publication(rounds: u64, crowd: Crowd) -> u64 {
+    let count = rounds + WARM_UP;
+    let (mut reader, frames) = told_of_writers(crowd, count);
+    assert_eq!(frames.len() as u64, count, "each is told in a datagram of its own");
+    let known = |reader: &Side<ReaderIndex>| reader.participant.core().database().endpoints().count() as u64;
+    let (before, mut port) = (known(&reader), Outgoing::counting());
+    warm_and_count(rounds, |n| reader.receive(&frames[n as usize], &mut port));
+    assert_eq!(known(&reader), before + count, "each is known now");
     rounds
 }
 

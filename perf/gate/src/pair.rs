@@ -7,11 +7,60 @@ use taut_mem::{Bytes, Pool};
 use taut_port::{Frame, Port, Traffic};
 use taut_qos::Qos;
 use taut_rtps::{ChangeKind, ReaderIndex, TxClass, WriterIndex};
+use taut_sim::{NodeOptions, TopicSpec};
 
 /// Long enough for greetings, first acknowledgements and the announcements in quick succession.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Datagrams of one transmission, as the executor has it.
 const BUDGET: usize = 64;
+
+/// What the two participants have to do with besides, none of which concerns the pair. A sample is to cost the same beside it
+/// as alone, but for the tables being deeper.
+#[derive(Clone, Copy, Default)]
+pub struct Crowd {
+    /// Other topics, each with a writer and a reader on both sides, which are all matched.
+    topics: u32,
+    /// Other participants, with an endpoint of a topic of their own each.
+    peers: u32,
+}
+
+impl Crowd {
+    /// Nobody else.
+    pub const NONE: Crowd = Crowd { topics: 0, peers: 0 };
+    /// Many topics.
+    pub const TOPICS: Crowd = Crowd { topics: 1_000, peers: 0 };
+    /// Many participants.
+    pub const PEERS: Crowd = Crowd { topics: 0, peers: 100 };
+
+    fn join(self, pair: &mut taut_sim::Pair) {
+        let (network, qos) = (&mut pair.network, Qos::default().reliable());
+        for n in 0..self.topics {
+            let topic = TopicSpec::new(&format!("Other{n}"), false);
+            for node in [taut_sim::Pair::WRITER, taut_sim::Pair::READER] {
+                network.create_writer(node, 0, &topic, &qos);
+                network.create_reader(node, &topic, &qos);
+            }
+        }
+        for n in 0..self.peers {
+            let node = network.add(NodeOptions::default());
+            // What they have to do with each other is of no interest, and takes time.
+            for other in 2..node {
+                network.cut(node, other);
+                network.cut(other, node);
+            }
+            network.start(node);
+            network.create_reader(node, &TopicSpec::new(&format!("Of{n}"), false), &Qos::default());
+        }
+    }
+
+    /// Does a participant know them all?
+    fn is_known(self, participant: &DomainParticipant) -> bool {
+        let database = participant.core().database();
+        let (peers, endpoints) = (database.peers().count() as u32, database.endpoints().count() as u32);
+        // The other side of the pair, with its endpoint.
+        peers == 1 + self.peers && endpoints == 1 + 2 * self.topics + self.peers
+    }
+}
 
 /// One side.
 pub struct Side<Index> {
@@ -32,11 +81,12 @@ pub struct Matched {
 impl Matched {
     /// A writer and a reader of a topic without a key that are matched and have nothing left to say.
     pub fn new(qos: impl Fn(Qos) -> Qos) -> Matched {
-        let mut pair = taut_sim::Pair::new(1).without_key();
-        pair.reader(qos(Qos::default().reliable()));
-        pair.writer(qos(Qos::default().reliable()));
-        pair.run_until_matched();
-        pair.run_for(SETTLE);
+        Matched::beside(Crowd::NONE, qos)
+    }
+
+    /// The same beside others.
+    pub fn beside(crowd: Crowd, qos: impl Fn(Qos) -> Qos) -> Matched {
+        let mut pair = settled(crowd, qos);
         let (writer, reader) = (&pair.writers[0], &pair.readers[0]);
         let (writer_index, reader_index) = (writer.index, reader.index);
         let (writer_guid, reader_guid) = (writer.guid, reader.guid);
@@ -45,6 +95,37 @@ impl Matched {
             reader: Side::take(&mut pair, taut_sim::Pair::READER, reader_index, reader_guid),
         }
     }
+}
+
+/// Both in their network.
+fn settled(crowd: Crowd, qos: impl Fn(Qos) -> Qos) -> taut_sim::Pair {
+    let mut pair = taut_sim::Pair::new(1).without_key();
+    pair.reader(qos(Qos::default().reliable()));
+    pair.writer(qos(Qos::default().reliable()));
+    crowd.join(&mut pair);
+    pair.run_until_matched();
+    pair.run_for(SETTLE);
+    for node in [taut_sim::Pair::WRITER, taut_sim::Pair::READER] {
+        assert!(pair.network.participant(node).is_some_and(|participant| crowd.is_known(participant)));
+    }
+    pair
+}
+
+/// The side of the reader, and datagrams of the other that tell of so many writers more, of other topics.
+pub fn told_of_writers(crowd: Crowd, count: u64) -> (Side<ReaderIndex>, Vec<Frame>) {
+    let mut pair = settled(crowd, |qos| qos);
+    let (index, guid) = (pair.readers[0].index, pair.readers[0].guid);
+    let reader = Side::take(&mut pair, taut_sim::Pair::READER, index, guid);
+    let network = &mut pair.network;
+    network.capturing = usize::MAX;
+    for n in 0..count {
+        let topic = TopicSpec::new(&format!("New{n}"), false);
+        network.create_writer(taut_sim::Pair::WRITER, n, &topic, &Qos::default());
+    }
+    let source = taut_sim::meta_locator(taut_sim::Pair::WRITER);
+    let frames =
+        network.captured.drain(..).map(|sent| Frame { source, traffic: Traffic::Meta, bytes: sent.bytes });
+    (reader, frames.collect())
 }
 
 impl<Index> Side<Index> {

@@ -27,7 +27,8 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub fn paths() -> Vec<Path> {
     vec![
-        Path::new("taut/write-take/64", write_take),
+        Path::new("taut/write-take/64", |rounds| write_take(rounds, 0)),
+        Path::new("taut/write-take/64-beside-1000-topics", |rounds| write_take(rounds, 1_000)),
         Path { rounds: PAUSED_ROUNDS, ..Path::new("taut/round-trip/64", round_trip) },
     ]
 }
@@ -66,10 +67,19 @@ fn drive(participants: &[&DomainParticipant], span: std::time::Duration) {
     }
 }
 
-/// A sample between a writer and a reader of one participant.
-fn write_take(rounds: u64) -> u64 {
+/// One of so many other topics has both ends, and so a lane; a lane's memory is much to ask of Valgrind.
+const LANES: usize = 20;
+
+/// A sample between a writer and a reader of one participant, beside so many other topics with endpoints there.
+fn write_take(rounds: u64, topics: usize) -> u64 {
     let participant = participant(true);
-    let (writer, reader) = (writer(&participant, "Local"), reader(&participant, "Local"));
+    let (writes, reads) =
+        (|topic: &str| writer(&participant, topic), |topic: &str| reader(&participant, topic));
+    let (writer, reader) = (writes("Local"), reads("Local"));
+    let name = |n| format!("Other{n}");
+    let _writers: Vec<_> = (0..topics).filter(|n| n % 2 == 0).map(|n| writes(&name(n))).collect();
+    let _readers: Vec<_> =
+        (0..topics).filter(|n| n % 2 == 1 || n % LANES == 0).map(|n| reads(&name(n))).collect();
     drive(&[&participant], SETTLE);
     let sent = participant.stats().port.send_calls;
     warm_and_count(rounds, |n| {

@@ -39,7 +39,7 @@ pub use bell::Bell;
 pub use feedback::{FEEDBACK_LEN, Feedback, LOANS};
 pub use payload::{Entry, Payload, Short};
 pub(crate) use reader::Hold;
-pub use reader::{LaneReader, Next};
+pub use reader::{LaneReader, Next, Peephole};
 pub use writer::{LaneWriter, NoRoom, Peer};
 
 // Under loom all that is counted in words is as short as it can be: each load of a word that is written at

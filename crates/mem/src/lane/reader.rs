@@ -40,6 +40,27 @@ pub struct LaneReader {
     hint: usize,
 }
 
+/// Where a reader looked last: who does not have the reader looks there whether it can find something. *Shape*: of its own,
+/// so that many are looked at in a row of memory.
+pub struct Peephole {
+    lane: Arc<Lane>,
+    position: u64,
+}
+
+impl Peephole {
+    /// Was something written where the reader looked? It may have been read meanwhile; if not, there is nothing.
+    #[inline]
+    pub fn shows(&self) -> bool {
+        self.lane.stamp(self.position).load(Ordering::Acquire) >= ready(self.position)
+    }
+
+    /// Does the writer wait for room?
+    #[inline]
+    pub fn is_awaited(&self) -> bool {
+        self.lane.is_awaited()
+    }
+}
+
 /// What the views of a reader's samples keep alive.
 struct Attachment {
     lane: Arc<Lane>,
@@ -81,6 +102,11 @@ impl LaneReader {
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.shared.lane.stamp(self.position).load(Ordering::Acquire) >= ready(self.position)
+    }
+
+    /// Where it looks next.
+    pub fn peephole(&self) -> Peephole {
+        Peephole { lane: Arc::clone(&self.shared.lane), position: self.position }
     }
 
     /// The next sample's words, if there is one.
