@@ -289,7 +289,8 @@ impl Server {
         if let Some(queue) = take.queues.iter().find(|queue| taken(queue)) {
             let name = &take.interface;
             return Err(format!(
-                "another participant has queue {queue} of {name}: end it, or choose another queue (xdp_queues)"
+                "another participant has queue {queue} of {name}: end it, choose another queue (xdp_queues), or stay \
+                 with UDP (no xdp_interface)"
             ));
         }
         let link = self.interfaces.link(id).ok_or("the interface has gone: try again")?;

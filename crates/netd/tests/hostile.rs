@@ -439,3 +439,24 @@ fn who_keeps_a_queue_holds_up_nobody_else() {
         netd.serves(0);
     });
 }
+
+/// Who had a queue of it is told by the end of the connection, and may ask for one of the next interface of that name.
+#[test]
+fn an_interface_that_is_removed_is_nobodys() {
+    with_pair("an_interface_that_is_removed_is_nobodys", ["", ""], |pair| {
+        let running = Running::start(pair, "removed");
+        let socket = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let client = running.connect();
+        let (messages, _fds) = granted(&client, &socket, 0);
+        assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
+        ip("link del xa");
+        assert_eq!(next(&client).map(|(message, _)| message), None, "netd hangs up");
+        drop(socket);
+        ip("link add xa type veth peer name xb");
+        ip("addr add 10.88.0.1/24 dev xa");
+        ip("link set xa up");
+        running.serves(0);
+        let counts = running.end();
+        assert_eq!((counts.granted, counts.refused, counts.hostile, counts.stalled), (2, 0, 0, 0));
+    });
+}

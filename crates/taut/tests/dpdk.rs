@@ -24,13 +24,25 @@ const SMALL: usize = 5_000;
 /// How the child below is told where the other end is, and what its address is.
 const CHILD: &str = "TAUT_DPDK_CHILD";
 const CHILD_ADDRESS: &str = "TAUT_DPDK_CHILD_ADDRESS";
+/// It polls on the first processor, under SCHED_FIFO.
+const CHILD_IS_FIRST: &str = "TAUT_DPDK_CHILD_IS_FIRST";
 
-fn participant(role: &str, socket: &str, address: &str) -> DomainParticipant {
+/// One that polls on a processor, before all threads without a priority.
+fn real_time(config: &mut Config, cpu: usize) {
+    config.driver = Driver::Polling;
+    config.driver_priority = 50;
+    config.driver_cpus = vec![cpu];
+}
+
+fn participant(role: &str, socket: &str, address: &str, cpu: Option<usize>) -> DomainParticipant {
     // Devices of a process have numbers of their own.
     let number = u8::from(!address.is_empty());
     let dpdk_device = format!("net_memif{number},role={role},socket={socket},socket-abstract=no");
     let dpdk_address = address.to_owned();
-    let config = Config { dpdk_device, dpdk_address, report: false, ..Config::default() };
+    let mut config = Config { dpdk_device, dpdk_address, report: false, ..Config::default() };
+    if let Some(cpu) = cpu {
+        real_time(&mut config, cpu);
+    }
     DomainParticipant::with_config(&config).unwrap()
 }
 
@@ -47,8 +59,10 @@ fn take(reader: &DataReader<Blob>, count: usize) -> Vec<Blob> {
     got
 }
 
-fn all() -> Vec<Blob> {
-    let sizes = SIZES.into_iter().chain([64; SMALL]);
+/// Fewer and shorter ones where the threads that write them have what those leave that poll before all others.
+fn all(is_real_time: bool) -> Vec<Blob> {
+    let (longest, small) = if is_real_time { (70_000, 100) } else { (usize::MAX, SMALL) };
+    let sizes = SIZES.into_iter().filter(|len| *len <= longest).chain([64; SMALL].into_iter().take(small));
     let blob = |(number, len): (usize, usize)| Blob {
         number: number as u32,
         bytes: (0..len).map(|at| (at ^ number) as u8).collect(),
@@ -62,18 +76,19 @@ fn echoes() {
     let Ok(socket) = std::env::var(CHILD) else {
         return println!("LEFT OUT: it is a child of another test");
     };
-    let participant = participant("server", &socket, &std::env::var(CHILD_ADDRESS).unwrap());
+    let cpu = std::env::var(CHILD_IS_FIRST).is_ok().then_some(0);
+    let participant = participant("server", &socket, &std::env::var(CHILD_ADDRESS).unwrap(), cpu);
     let back = participant.topic::<Blob>("Back").unwrap().writer(qos()).unwrap();
     let reader = participant.topic::<Blob>("There").unwrap().reader(qos()).unwrap();
     println!("\nready");
-    for blob in take(&reader, all().len()) {
+    for blob in take(&reader, all(cpu.is_some()).len()) {
         back.write(&blob).unwrap();
     }
     back.wait_for_acknowledgments(LIMIT).unwrap();
 }
 
 /// Between participants with these addresses on the two ends of a memif.
-fn there_and_back(name: &str, addresses: [&'static str; 2]) {
+fn there_and_back(name: &str, addresses: [&'static str; 2], is_real_time: bool) {
     with_pair(name, ["", ""], move |pair| {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("memif.sock").to_string_lossy().into_owned();
@@ -84,21 +99,25 @@ fn there_and_back(name: &str, addresses: [&'static str; 2]) {
             .env(CHILD, &socket)
             .env(CHILD_ADDRESS, addresses[0])
             .stdout(Stdio::piped());
+        if is_real_time {
+            command.env(CHILD_IS_FIRST, "yes");
+        }
         let mut child = Held(command.spawn().unwrap());
         let mut said = BufReader::new(child.0.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(said.any(|line| line == "ready"), "it ended before");
 
         pair.enter(End::B);
-        let participant = participant("client", &socket, addresses[1]);
+        let participant = participant("client", &socket, addresses[1], is_real_time.then_some(1));
         let there = participant.topic::<Blob>("There").unwrap().writer(qos()).unwrap();
         let back = participant.topic::<Blob>("Back").unwrap().reader(qos()).unwrap();
         there.wait_matched(LIMIT).unwrap();
         back.wait_matched(LIMIT).unwrap();
-        let sent = all();
+        let sent = all(is_real_time);
         sent.iter().for_each(|blob| there.write(blob).unwrap());
         assert!(take(&back, sent.len()) == sent, "in order and whole");
         let frames = participant.stats().frames.unwrap();
-        assert!(frames.bytes_in as usize >= SIZES.iter().sum::<usize>(), "{frames:?}");
+        let bytes: usize = sent.iter().map(|blob| blob.bytes.len()).sum();
+        assert!(frames.bytes_in as usize >= bytes, "{frames:?}");
         assert_eq!([frames.malformed, frames.damaged, frames.errors, frames.conflicts], [0; 4], "{frames:?}");
         // The other side says twice who it is and which group it is in.
         assert!(frames.not_ours <= if addresses[0].is_empty() { 0 } else { 4 }, "{frames:?}");
@@ -141,12 +160,25 @@ fn a_look_in_vain_takes_no_token() {
 
 #[test]
 fn there_and_back_without_ip() {
-    there_and_back("there_and_back_without_ip", ["", ""]);
+    there_and_back("there_and_back_without_ip", ["", ""], false);
+}
+
+/// A thread of DPDK's that has no priority joins the two, and whoever polls before all others rests often enough for it.
+#[test]
+fn there_and_back_before_all_others() {
+    let config = |driver_priority| Config { driver_priority, report: false, ..Config::default() };
+    if std::thread::available_parallelism().map_or(1, |count| count.get()) < 2 {
+        return println!("LEFT OUT: it needs two processors");
+    }
+    if let Err(error) = DomainParticipant::with_config(&config(50)) {
+        return println!("LEFT OUT: {error}");
+    }
+    there_and_back("there_and_back_before_all_others", ["", ""], true);
 }
 
 #[test]
 fn there_and_back_over_ip() {
-    there_and_back("there_and_back_over_ip", ["10.99.0.1/24", "10.99.0.2/24"]);
+    there_and_back("there_and_back_over_ip", ["10.99.0.1/24", "10.99.0.2/24"], false);
 }
 
 /// Has one end of the cable be a device of DPDK with an address that its kernel does not have, and the other one that of

@@ -9,7 +9,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpAttachMode, XdpBindMode, XdpNetd,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Qos, XdpAttachMode, XdpBindMode,
+    XdpNetd,
 };
 use taut_netd::{Policy, Server};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
@@ -53,7 +54,8 @@ fn serves() {
 #[test]
 fn plays() {
     let Ok(told) = std::env::var(PLAYS) else { return println!("LEFT OUT: it is a child of other tests") };
-    let [path, user, interface, queue, domain] = told.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    let [path, user, interface, queue, domain, driver] =
+        told.split(' ').collect::<Vec<_>>().try_into().unwrap();
     let user: u32 = user.parse().unwrap();
     setgroups(&[]).unwrap();
     setresgid(Gid::from_raw(user), Gid::from_raw(user), Gid::from_raw(user)).unwrap();
@@ -71,6 +73,7 @@ fn plays() {
         xdp_interface: interface.to_owned(),
         xdp_queues: vec![queue.parse().unwrap()],
         xdp_netd: XdpNetd::At(path.into()),
+        driver: if driver == "polls" { Driver::Polling } else { Driver::Threaded },
         ..Config::default()
     };
     let participant = match DomainParticipant::with_config(&config) {
@@ -168,9 +171,22 @@ impl Netd {
 
     /// A participant of a user, there.
     fn player(&self, pair: &Pair, user: u32, interface: &str, queue: u32, domain: u32) -> Held {
+        self.player_that(pair, user, interface, queue, domain, "sleeps")
+    }
+
+    /// The same whose driver polls or sleeps.
+    fn player_that(
+        &self,
+        pair: &Pair,
+        user: u32,
+        interface: &str,
+        queue: u32,
+        domain: u32,
+        driver: &str,
+    ) -> Held {
         pair.enter(End::A);
         let path = self.path.display();
-        Held::start("plays", PLAYS, &format!("{path} {user} {interface} {queue} {domain}"))
+        Held::start("plays", PLAYS, &format!("{path} {user} {interface} {queue} {domain} {driver}"))
     }
 }
 
@@ -308,9 +324,19 @@ fn a_participant_is_killed() {
 
 #[test]
 fn netd_is_killed() {
-    with_pair("netd_is_killed", ["", ""], |pair| {
-        let mut netd = Netd::start(pair, "gone", &rule(USER, "[0]", ""));
-        let mut player = netd.player(pair, USER, "xa", 0, 0);
+    netd_goes_while_one("sleeps");
+}
+
+/// Who polls looks at the queue, which keeps it from the next netd as long as it does.
+#[test]
+fn netd_is_killed_while_one_polls() {
+    netd_goes_while_one("polls");
+}
+
+fn netd_goes_while_one(driver: &'static str) {
+    with_pair("netd_is_killed", ["", ""], move |pair| {
+        let mut netd = Netd::start(pair, &format!("gone-{driver}"), &rule(USER, "[0]", ""));
+        let mut player = netd.player_that(pair, USER, "xa", 0, 0, driver);
         assert_eq!(player.says(), "ready");
         let mut game = Game::new(pair, 0);
         game.is_past_kernel();

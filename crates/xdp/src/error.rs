@@ -165,11 +165,12 @@ impl fmt::Display for Error {
             Error::ProgramAttached { interface } => write!(
                 f,
                 "another XDP program is attached to {interface}: end its owner (`bpftool net` names it), or \
-                 `ip link set {interface} xdp off` if nobody owns it"
+                 `ip link set {interface} xdp off` if nobody owns it; several programs of Taut share it by \
+                 `taut netd`, each with a queue of its own, or stay with UDP"
             ),
             Error::QueueTaken { interface, queue } => write!(
                 f,
-                "another socket has queue {queue} of {interface}: end its owner, or choose another queue"
+                "another socket has queue {queue} of {interface}: end its owner, choose another queue, or stay with UDP"
             ),
             Error::OtherInterface { interface } => {
                 write!(

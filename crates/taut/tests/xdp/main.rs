@@ -3,12 +3,14 @@
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
 mod calls;
+mod crowd;
 mod inline;
 mod ipv6;
 mod killed;
 mod lost;
 mod probed;
 mod queues;
+mod router;
 
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpLayer, XdpMode};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};

@@ -122,6 +122,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("interrupts", interrupts::check(system, &names, cpus)),
         ("groups", groups::check(system)),
         ("bypass", bypass::check(system, bypass::Asked::by(config, system).as_ref())),
+        ("bypass", bypass::check_dpdk(system, config).into_iter().collect()),
         ("memory", memory::check(system, locks, config.prefault)),
     ];
     let findings = families.into_iter().flat_map(|(family, findings)| {
