@@ -9,9 +9,10 @@ mod isolation;
 mod table;
 
 use crate::catalog::not_asked;
-use crate::record::{Memory, Outcome, Record, Times};
+use crate::record::{Calls, Memory, Outcome, Record, Times};
 use crate::report::peers;
-use crate::report::units::{bytes, percent, rate, size, time, times};
+use crate::report::units::{bytes, count, percent, rate, size, time, times};
+use crate::workload::calls;
 pub(crate) use table::Table;
 
 /// Who has a column, if there is a figure for it.
@@ -82,6 +83,8 @@ enum Figure {
     Switches,
     /// What each entity of this name adds.
     Entity(&'static str),
+    /// System calls of a side for each burst, and those of some kinds.
+    Calls(&'static str),
     /// Memory of a process with one participant.
     One,
     /// The same with 100 writers and 100 readers, too, and threads.
@@ -350,6 +353,18 @@ fn footprint() -> Vec<Row<'static>> {
     let of = |what: &str| format!("{what} round trips of 32 B, 1,000/s");
     rows.push(row(of("processor time of both sides for a million"), "", Figure::Cpu, paced));
     rows.push(row(of("heap allocations of one side for each of the"), "", Figure::Allocations, paced));
+    for (demand, interval_ms) in calls::BURSTS {
+        for side in calls::SIDES {
+            let label = calls::label(demand, interval_ms);
+            let what = format!(
+                "system calls of the {side}'s side, {label}, for each burst: all, to send, to receive, futex"
+            );
+            let is = move |r: &Record| {
+                r.workload == "calls" && r.transport == "udp" && r.size_bytes == 64 && r.case == label
+            };
+            rows.push(row(what, "", Figure::Calls(side), is));
+        }
+    }
     let is = |r: &Record| r.workload == "memory";
     rows.push(row("a process with a participant: memory", "", Figure::One, is));
     rows.push(row("a participant, 100 writers and 100 readers: memory, threads", "", Figure::Whole, is));
@@ -453,6 +468,12 @@ impl Figure {
             Figure::Entity(name) => {
                 let step = record.memory.iter().find(|step| step.entity == name)?;
                 Some(bytes(step.bytes_each as f64))
+            }
+            Figure::Calls(side) => {
+                let of = |pick: fn(&Calls) -> u64| record.calls_per_burst(side, pick).map(count);
+                let (all, send, receive) =
+                    (of(|calls| calls.all)?, of(|calls| calls.send)?, of(|calls| calls.receive)?);
+                Some(format!("{all}, {send}, {receive}, {}", of(|calls| calls.futex)?))
             }
             Figure::One => {
                 let is_first = |step: &&Memory| ["process", "participant"].contains(&step.entity.as_str());
