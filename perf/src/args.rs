@@ -70,6 +70,8 @@ pub enum Workload {
     Cdr(Options),
     /// What each entity takes
     Memory(Options),
+    /// What a burst asks of the kernel: the system calls of each side
+    Calls(Options),
     /// The time and the bytes until all participants know each other
     Discovery(Options),
     /// Round trips for a long time, with memory, threads and descriptors of each second
@@ -97,6 +99,7 @@ impl Workload {
             Workload::Write(options) => ("write", options),
             Workload::Cdr(options) => ("cdr", options),
             Workload::Memory(options) => ("memory", options),
+            Workload::Calls(options) => ("calls", options),
             Workload::Discovery(options) => ("discovery", options),
             Workload::Soak(options) => ("soak", options),
             Workload::Bypass(options) => ("bypass", options),

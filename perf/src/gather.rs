@@ -4,7 +4,7 @@ use crate::accounting::Sent;
 use crate::args::name;
 use crate::case::Case;
 use crate::catalog::Entry;
-use crate::record::{Memory, Outcome, Pace, Record, Run};
+use crate::record::{Calls, Memory, Outcome, Pace, Record, Run};
 use crate::session::Trouble;
 use crate::statistics::{Distribution, median, ratio};
 use crate::workload::{Figure, Round};
@@ -134,6 +134,7 @@ impl Gathered {
         sum.rate = round.rate;
         sum.wait = round.wait;
         self.memories.extend(Some(round.memory).filter(|memory| !memory.is_empty()));
+        add_calls(&mut sum.calls, round.calls);
         self.paces.extend(Some(round.paces).filter(|paces| !paces.is_empty()));
         self.sent.extend(round.sent);
         if round.flaw.is_some() {
@@ -228,6 +229,7 @@ impl Gathered {
             network_bytes: self.sent_median(|sent| sent.bytes),
             network_packets: self.sent_median(|sent| sent.packets),
             memory: typical_memory(&self.memories),
+            calls: self.sum.calls.clone(),
             paces: typical_paces(&self.paces),
             ratio: Vec::new(),
             round_values: match compared {
@@ -278,6 +280,22 @@ fn typical_memory(rounds: &[Vec<Memory>]) -> Vec<Memory> {
         Memory { bytes_each: median(&all) as i64, ..entity.clone() }
     };
     last.iter().map(typical).collect()
+}
+
+/// Adds those of another round to those of the same side.
+fn add_calls(sum: &mut Vec<Calls>, round: Vec<Calls>) {
+    for calls in round {
+        match sum.iter_mut().find(|known| known.side == calls.side) {
+            Some(known) => {
+                known.all += calls.all;
+                known.send += calls.send;
+                known.receive += calls.receive;
+                known.wait += calls.wait;
+                known.futex += calls.futex;
+            }
+            None => sum.push(calls),
+        }
+    }
 }
 
 /// Of each pace the median rate of the rounds in which it ran, and the samples of all of them. A round that was given up

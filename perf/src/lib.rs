@@ -18,6 +18,7 @@ mod case;
 mod catalog;
 pub mod compare;
 mod contract;
+mod counter;
 mod gather;
 mod machine;
 mod namespace;

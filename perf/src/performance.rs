@@ -5,14 +5,14 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::record::{Outcome, Record};
+use crate::record::{Calls, Outcome, Record};
 use crate::report::current::current;
 use crate::report::model::{
     Gain, Group, Model, Standing, failed_rounds, gains, gaps, main_times, remark, subject,
 };
 use crate::report::sections::rows_not_ahead;
 use crate::report::svg::{Frame, standalone};
-use crate::report::units::{bytes, percent, rate, size, thousands, time, times};
+use crate::report::units::{bytes, count, percent, rate, size, thousands, time, times};
 use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
 use crate::{published, rules, run_file, why};
 
@@ -262,6 +262,7 @@ fn group_table(page: &mut String, model: &Model, group: &Group) {
     match group.key.workload.as_str() {
         "memory" => memory_rows(page, group),
         "cdr" => coding_rows(page, group),
+        "calls" => call_rows(page, group),
         _ => rows(page, model, group),
     }
     page.push('\n');
@@ -362,6 +363,37 @@ fn memory_rows(page: &mut String, group: &Group) {
         let last = line.memory.last().map_or((0, 0), |step| (step.threads, step.descriptors));
         let _ =
             writeln!(page, "| {} | {} | {} | {} |", peers::name(&line.peer), each.join(", "), last.0, last.1);
+    }
+}
+
+fn call_rows(page: &mut String, group: &Group) {
+    page.push_str("For each burst; the writer's own pause is a call, too.\n\n");
+    page.push_str(
+        "| size | peer | writer: calls | send | futex | reader: calls | receive | wait | futex |\n|--:|---|",
+    );
+    page.push_str(&"--:|".repeat(7));
+    page.push('\n');
+    for line in group.lines.iter().filter(|line| line.outcome == Outcome::Ok) {
+        type Pick = fn(&Calls) -> u64;
+        let picks: [(&str, Pick); 7] = [
+            ("writer", |calls| calls.all),
+            ("writer", |calls| calls.send),
+            ("writer", |calls| calls.futex),
+            ("reader", |calls| calls.all),
+            ("reader", |calls| calls.receive),
+            ("reader", |calls| calls.wait),
+            ("reader", |calls| calls.futex),
+        ];
+        let figures =
+            picks.map(|(side, pick)| line.calls_per_burst(side, pick).map(count).unwrap_or_default());
+        let _ = writeln!(
+            page,
+            "| {} | {}{} | {} |",
+            size(line.size_bytes),
+            peers::name(&line.peer),
+            cell(&remark(line)),
+            figures.join(" | ")
+        );
     }
 }
 

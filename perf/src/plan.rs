@@ -124,7 +124,7 @@ fn cases(command: &str, options: &Options, scale: f64, entries: &[Entry]) -> Vec
 
 /// Sizes and transports of each workload in `all`: what tells peers apart, at three rounds of some twenty
 /// peers in an hour. An empty list of sizes is the workload's own.
-const ALL: [(&str, Option<Transport>, &[u64]); 18] = [
+const ALL: [(&str, Option<Transport>, &[u64]); 19] = [
     ("latency", None, &[64, 1_024, 8_192, 65_536, 1_048_576]),
     ("latency", Some(Transport::Intra), &[64]),
     ("latency", Some(Transport::Shm), &[64, 65_536, 1_048_576]),
@@ -138,6 +138,7 @@ const ALL: [(&str, Option<Transport>, &[u64]); 18] = [
     ("write", None, &[64, 256, 1_024]),
     ("cdr", None, &[64, 256, 1_024, 4_096]),
     ("memory", None, &[]),
+    ("calls", None, &[64]),
     ("discovery", None, &[]),
     ("types", None, &[64, 1_024, 16_384]),
     ("fanout", None, &[1_024]),
@@ -215,7 +216,7 @@ fn is_costly(case: &Case) -> bool {
         "discovery" => ["participants=10 ", "participants=20 "].iter().any(|begin| label.starts_with(begin)),
         "fanout" => label.starts_with("subscribers=32 "),
         "throughput" => label.starts_with("best of"),
-        "soak" => true,
+        "soak" | "calls" => true,
         _ => false,
     }
 }
@@ -330,7 +331,7 @@ fn in_pieces(mut cases: Vec<Case>, options: &Options) -> Vec<Case> {
 fn few(name: &'static str, options: &Options, scale: f64) -> Vec<Case> {
     let mut options = options.clone();
     let sizes: &[u64] = match name {
-        "latency" | "types" | "write" | "interference" | "soak" => &[64],
+        "latency" | "types" | "write" | "calls" | "interference" | "soak" => &[64],
         "throughput" | "cdr" => &[1_024],
         _ => &[],
     };

@@ -4,14 +4,17 @@
 //! same setting. A row that the run does not have is left out, and so is a table without rows.
 
 mod bursts;
+mod figure;
 mod gains;
 mod isolation;
 mod table;
 
 use crate::catalog::not_asked;
-use crate::record::{Memory, Outcome, Record, Times};
+use crate::record::{Outcome, Record};
 use crate::report::peers;
-use crate::report::units::{bytes, percent, rate, size, time, times};
+use crate::report::units::size;
+use crate::workload::calls;
+use figure::Figure;
 pub(crate) use table::Table;
 
 /// Who has a column, if there is a figure for it.
@@ -44,50 +47,6 @@ struct Row<'a> {
     /// Is this its line? Of several of a peer the figure that is best counts.
     is: Box<dyn Fn(&Record) -> bool + 'a>,
     figure: Figure,
-}
-
-/// What is shown of a line.
-#[derive(Clone, Copy)]
-enum Figure {
-    /// Median, and the 99th percentile.
-    P50P99,
-    P50,
-    /// Least and mean of one way: half of the round trip.
-    HalfMinMean,
-    /// Mean, and the standard deviation, which that study calls jitter.
-    MeanJitter,
-    Mean,
-    /// Median, 99th and 99.9th percentile, and maximum.
-    Tail,
-    /// Median, 99th percentile and maximum of the way there alone.
-    OneWay,
-    /// The percentile 99.99.
-    Rare,
-    /// What all but one in a million take at most.
-    OneInMillion,
-    Max,
-    /// What the 99.9th percentile is above the least (RFC 5481, packet delay variation).
-    Variation,
-    /// How many times the mean the maximum is.
-    MaxToMean,
-    /// Median of an encode and of a decode.
-    Coding,
-    Bytes,
-    Samples,
-    /// Processor time of both sides for a million samples.
-    Cpu,
-    /// Heap allocations of the writer's side for each sample.
-    Allocations,
-    /// Context switches of both sides for a thousand samples.
-    Switches,
-    /// What each entity of this name adds.
-    Entity(&'static str),
-    /// Memory of a process with one participant.
-    One,
-    /// The same with 100 writers and 100 readers, too, and threads.
-    Whole,
-    /// Time until matched, and datagrams.
-    Matched,
 }
 
 /// All tables that the run has rows for.
@@ -350,6 +309,18 @@ fn footprint() -> Vec<Row<'static>> {
     let of = |what: &str| format!("{what} round trips of 32 B, 1,000/s");
     rows.push(row(of("processor time of both sides for a million"), "", Figure::Cpu, paced));
     rows.push(row(of("heap allocations of one side for each of the"), "", Figure::Allocations, paced));
+    for (demand, interval_ms) in calls::BURSTS {
+        for side in calls::SIDES {
+            let label = calls::label(demand, interval_ms);
+            let what = format!(
+                "system calls of the {side}'s side, {label}, for each burst: all, to send, to receive, futex"
+            );
+            let is = move |r: &Record| {
+                r.workload == "calls" && r.transport == "udp" && r.size_bytes == 64 && r.case == label
+            };
+            rows.push(row(what, "", Figure::Calls(side), is));
+        }
+    }
     let is = |r: &Record| r.workload == "memory";
     rows.push(row("a process with a participant: memory", "", Figure::One, is));
     rows.push(row("a participant, 100 writers and 100 readers: memory, threads", "", Figure::Whole, is));
@@ -404,93 +375,14 @@ fn failed(records: &[Record], row: &Row, peer: &str) -> Option<String> {
     records.iter().find(failed).map(|_| "failed".to_string())
 }
 
-/// How long before their write samples of an open loop count from, on average.
-fn held_up_ns(record: &Record) -> f64 {
-    let overslept_ns = record.overslept_ns.as_ref().map_or(0.0, |times| times.mean as f64);
-    record.behind_ns.map_or(0.0, |behind_ns| behind_ns - overslept_ns)
-}
-
-/// The mean from the write, as the study has it: without what the line's times count before it.
-fn mean_ns(record: &Record) -> Option<f64> {
-    let times = record.rtt_ns.as_ref().or(record.write_ns.as_ref());
-    times.map(|times| (times.mean as f64 - held_up_ns(record)).max(0.0))
-}
-
 /// By which of two lines of one peer the better is shown; times stand alone.
 fn merit(record: &Record) -> f64 {
     record.samples_per_s.unwrap_or(0.0)
 }
 
-impl Figure {
-    fn of(self, record: &Record) -> Option<String> {
-        let rtt = record.rtt_ns.as_ref().or(record.write_ns.as_ref());
-        let ns = |pick: fn(&Times) -> u64| rtt.map(|times| time(pick(times) as f64));
-        match self {
-            Figure::P50 => ns(|t| t.p50),
-            Figure::P50P99 => Some(format!("{}, {}", ns(|t| t.p50)?, ns(|t| t.p99)?)),
-            Figure::HalfMinMean => Some(format!("{}, {}", ns(|t| t.min / 2)?, ns(|t| t.mean / 2)?)),
-            Figure::MeanJitter => Some(format!("{}, {}", ns(|t| t.mean)?, ns(|t| t.stddev)?)),
-            Figure::Mean => mean_ns(record).map(time),
-            Figure::Tail => rtt.map(|t| list(&[t.p50, t.p99, t.p999, t.max])),
-            Figure::OneWay => record.one_way_ns.map(|t| list(&[t.p50, t.p99, t.max])),
-            Figure::OneInMillion => ns(|t| t.p999999),
-            Figure::Rare => ns(|t| t.p9999),
-            Figure::Max => ns(|t| t.max),
-            Figure::Variation => ns(|t| t.p999.saturating_sub(t.min)),
-            Figure::MaxToMean => rtt?.max_to_mean().map(times),
-            Figure::Coding => {
-                let half = |of: &Option<Times>| of.as_ref().map(|t| time(t.p50 as f64));
-                Some(format!("{}, {}", half(&record.encode_ns)?, half(&record.decode_ns)?))
-            }
-            Figure::Bytes => record.bytes_per_s.map(|per_s| format!("{}/s{}", bytes(per_s), lost(record))),
-            Figure::Samples => record.samples_per_s.map(|per_s| rate(per_s) + &lost(record)),
-            Figure::Cpu => record.cpu_ns_per_sample.map(|ns| time(1e6 * ns)),
-            Figure::Allocations => record.allocations_per_sample.map(|count| format!("{count:.4}")),
-            Figure::Switches => {
-                let each = record.context_switches? as f64 / record.samples.max(1) as f64;
-                Some(format!("{:.1}", 1e3 * each))
-            }
-            Figure::Entity(name) => {
-                let step = record.memory.iter().find(|step| step.entity == name)?;
-                Some(bytes(step.bytes_each as f64))
-            }
-            Figure::One => {
-                let is_first = |step: &&Memory| ["process", "participant"].contains(&step.entity.as_str());
-                let sum: i64 = record.memory.iter().filter(is_first).map(held).sum();
-                (sum > 0).then(|| bytes(sum as f64))
-            }
-            Figure::Whole => {
-                let sum: i64 = record.memory.iter().map(held).sum();
-                let threads = record.memory.last()?.threads;
-                Some(format!("{}, {threads}", bytes(sum as f64)))
-            }
-            Figure::Matched => {
-                let took = time(record.matched_ns.as_ref()?.p50 as f64);
-                Some(match record.network_packets {
-                    Some(count) => format!("{took}, {count} datagrams"),
-                    None => took,
-                })
-            }
-        }
-    }
-}
-
-/// Times beside each other.
-fn list(all_ns: &[u64]) -> String {
-    all_ns.iter().map(|ns| time(*ns as f64)).collect::<Vec<_>>().join(", ")
-}
-
-/// What a rate leaves out: the samples that got lost. Of a reliable stream that is nothing.
-fn lost(record: &Record) -> String {
-    if record.lost == 0 { String::new() } else { format!(", {} lost", percent(record.loss())) }
-}
-
-fn held(step: &Memory) -> i64 {
-    step.bytes_each * step.count as i64
-}
-
 #[cfg(test)]
 mod tests {
+    use super::figure::held_up_ns;
     use super::*;
 
     fn record(fields: serde_json::Value) -> Record {

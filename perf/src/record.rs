@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// `latency`, `throughput`, `fanout`, `types`, `interference`, `local`, `write`, `cdr`, `memory`,
-    /// `discovery` or `soak`.
+    /// `calls`, `discovery` or `soak`.
     pub workload: String,
     /// The adapter's name, with `:variant` if it ran as one.
     pub peer: String,
@@ -111,6 +111,9 @@ pub struct Record {
     /// Memory of entities (`memory`) or of a process over time (`soak`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<Memory>,
+    /// System calls of each side, of all rounds (`calls`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Calls>,
     /// Of a stream in bursts what each pace brought: its table of demands and intervals. The line's rate is the best
     /// of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -143,6 +146,13 @@ impl Record {
     pub fn subscribers(&self) -> Option<u64> {
         let mut words = self.case.split_whitespace().filter_map(|word| word.split_once('='));
         words.find(|(name, _)| *name == SUBSCRIBERS).and_then(|(_, value)| value.parse().ok())
+    }
+
+    /// How many system calls a side has made for each burst.
+    pub fn calls_per_burst(&self, side: &str, pick: fn(&Calls) -> u64) -> Option<f64> {
+        let calls = self.calls.iter().find(|calls| calls.side == side)?;
+        let pace = self.paces.first().filter(|pace| pace.expected > 0)?;
+        Some(pick(calls) as f64 * pace.demand as f64 / pace.expected as f64)
     }
 
     /// Which share of the samples that were to arrive did not.
@@ -253,6 +263,23 @@ pub struct Memory {
     pub threads: u64,
     /// Open file descriptors afterwards.
     pub descriptors: u64,
+}
+
+/// System calls of one side, and how many of them are of a kind that says something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    /// `writer` or `reader`.
+    pub side: String,
+    /// All of them.
+    pub all: u64,
+    /// That send or write.
+    pub send: u64,
+    /// That receive or read.
+    pub receive: u64,
+    /// That wait for descriptors.
+    pub wait: u64,
+    /// That wait for another thread, or wake it: a lock that is contended, a condition.
+    pub futex: u64,
 }
 
 /// A cell of the table of demands and intervals: so many samples without a pause, then the rest of the interval.

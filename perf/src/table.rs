@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::record::{Outcome, Pace, Record, Times};
+use crate::record::{Calls, Outcome, Pace, Record, Times};
 use crate::report::model::{failed_rounds, remark};
 use crate::workload::soak::growth_per_s;
 
@@ -81,6 +81,17 @@ fn columns(workload: &str) -> Vec<Column> {
             column("threads", true, |r| r.memory.last().map_or(String::new(), |m| m.threads.to_string())),
             column("fds", false, |r| r.memory.last().map_or(String::new(), |m| m.descriptors.to_string())),
         ],
+        "calls" => vec![
+            column("writer", true, |r| per_burst(r, "writer", |calls| calls.all)),
+            column("send", true, |r| per_burst(r, "writer", |calls| calls.send)),
+            column("futex", false, |r| per_burst(r, "writer", |calls| calls.futex)),
+            column("reader", true, |r| per_burst(r, "reader", |calls| calls.all)),
+            column("receive", true, |r| per_burst(r, "reader", |calls| calls.receive)),
+            column("wait", false, |r| per_burst(r, "reader", |calls| calls.wait)),
+            column("futex", false, |r| per_burst(r, "reader", |calls| calls.futex)),
+            column("lost", false, errors),
+            column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
+        ],
         "soak" => {
             let mut columns = bound_columns();
             columns.push(column("growth", true, |r| {
@@ -127,7 +138,7 @@ fn render_within(records: &[Record], base: Option<&str>, width: usize) -> String
             rows = self::rows(&ran, &columns, base);
         }
         write_rows(&mut out, &rows);
-        for record in ran.iter().filter(|record| !record.paces.is_empty()) {
+        for record in ran.iter().filter(|record| record.paces.len() > 1) {
             write_paces(&mut out, record);
         }
     }
@@ -305,6 +316,11 @@ fn ratio(record: &Record, base: &str) -> String {
         (Some(low), Some(high)) => format!("{:.2} [{low:.2} {high:.2}]", ratio.p50),
         _ => format!("{:.2}", ratio.p50),
     }
+}
+
+/// Calls of a side for each burst.
+fn per_burst(record: &Record, side: &str, pick: fn(&Calls) -> u64) -> String {
+    record.calls_per_burst(side, pick).map_or(String::new(), digits)
 }
 
 fn entity(record: &Record, name: &str) -> String {

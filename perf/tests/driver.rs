@@ -256,6 +256,18 @@ fn every_workload_has_its_figures() {
     let best = table.paces.iter().map(|pace| pace.samples_per_s).fold(0.0, f64::max);
     assert_eq!(table.samples_per_s, Some(best));
     assert!(one("fanout --nodes 4 --wait waitset").bytes_per_s.unwrap() > 1e5);
+    let calls = records(&run_within(60, "calls --peers fake --rounds 2 --json")).remove(0);
+    let has_perf = Command::new("perf").arg("version").stdout(Stdio::null()).status().is_ok();
+    if has_perf && nix::unistd::geteuid().is_root() {
+        // A datagram is a call of each side, and so is the writer's sleep after it.
+        let per_burst = |side: &str, pick| calls.calls_per_burst(side, pick).expect("counted");
+        let sends = per_burst("writer", |calls| calls.send);
+        let receives = per_burst("reader", |calls| calls.receive);
+        assert!((1.0..1.1).contains(&sends) && receives >= 1.0, "{:?} of {}", calls.calls, calls.samples);
+        assert!(per_burst("writer", |calls| calls.all) >= sends + 1.0, "{:?}", calls.calls);
+    } else {
+        assert!(matches!(calls.outcome, Outcome::Absent(_)), "{:?}", calls.outcome);
+    }
     assert_eq!(one("types --sizes 64 --count 100").case, "simple");
     assert!(one("local --sizes 64 --count 100").rtt_ns.is_some());
     assert!(one("write --sizes 64").write_ns.is_some());

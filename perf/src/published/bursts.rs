@@ -7,7 +7,7 @@ use crate::report::units::{percent, rate, size, thousands};
 
 /// A table for each way and size, of those whose lines keep their cells.
 pub(super) fn tables(records: &[Record]) -> Vec<Table> {
-    let kept = |r: &&Record| r.outcome == Outcome::Ok && !r.paces.is_empty();
+    let kept = |r: &&Record| r.outcome == Outcome::Ok && r.paces.len() > 1;
     let mut settings: Vec<(&str, u64, &str)> = Vec::new();
     for record in records.iter().filter(kept) {
         let setting = (record.transport.as_str(), record.size_bytes, record.case.as_str());

@@ -4,7 +4,8 @@
 //! all, and beside Taut's own by them. Both wait in the same way as the line: else a gain would be that of polling. What
 //! was not measured is left out.
 
-use super::{Table, WAYS, is_linked, mean_ns};
+use super::figure::mean_ns;
+use super::{Table, WAYS, is_linked};
 use crate::record::{Outcome, Record};
 use crate::report::peers;
 use crate::report::units::{bytes, rate, size, thousands, time};

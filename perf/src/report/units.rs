@@ -58,6 +58,11 @@ pub(crate) fn times(factor: f64) -> String {
     }
 }
 
+/// A number of things on average.
+pub(crate) fn count(average: f64) -> String {
+    if average < 0.005 { format!("{average:.0}") } else { digits(average) }
+}
+
 /// A share; what is not nothing does not look so.
 pub(crate) fn percent(share: f64) -> String {
     match 100.0 * share {

@@ -1,5 +1,6 @@
 //! The workloads: each file makes the cases of one and runs a round of a case.
 
+pub mod calls;
 pub mod cdr;
 pub mod discovery;
 pub mod fanout;
@@ -21,18 +22,19 @@ use crate::args::{Options, Transport};
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::catalog::Peer;
-use crate::record::{Memory, Pace};
+use crate::record::{Calls, Memory, Pace};
 use crate::session::Trouble;
 
 /// All workloads, in the order in which `all` runs them: what matters most first, should the time not
 /// suffice.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "latency",
     "throughput",
     "local",
     "write",
     "cdr",
     "memory",
+    "calls",
     "discovery",
     "types",
     "fanout",
@@ -117,6 +119,8 @@ pub struct Round {
     pub sent: Option<Sent>,
     /// Of entities, or over time.
     pub memory: Vec<Memory>,
+    /// System calls of each side.
+    pub calls: Vec<Calls>,
     /// Of a stream in bursts, what each pace brought.
     pub paces: Vec<Pace>,
     /// What went wrong after the figures were complete.
@@ -135,6 +139,7 @@ pub fn cases(workload: &str, options: &Options, scale: f64) -> Vec<Case> {
         "write" => write::cases(options, scale),
         "cdr" => cdr::cases(options, scale),
         "memory" => memory::cases(options, scale),
+        "calls" => calls::cases(options, scale),
         "discovery" => discovery::cases(options, scale),
         "soak" => soak::cases(options, scale),
         _ => Vec::new(),

@@ -91,9 +91,14 @@ pub fn streaming(
 ) -> Case {
     let work = Box::new(Stream { bursts, subscribers });
     let warmup = (WARMUP_BYTES / size.max(1)).clamp(2, 1_000);
-    let mut case = Case::new(workload, Some(transport), size, work).amount(warmup, COUNT, DURATION_MS);
+    let mut case = timed(Case::new(workload, Some(transport), size, work), warmup, DURATION_MS);
     case.history = "keep-all";
     case
+}
+
+/// With rounds that end by their time, however many samples that are.
+pub fn timed(case: Case, warmup: u64, duration_ms: u64) -> Case {
+    case.amount(warmup, COUNT, duration_ms)
 }
 
 /// What the user wants, with a count that no table limits.

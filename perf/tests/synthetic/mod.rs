@@ -108,6 +108,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
         network_bytes: None,
         network_packets: None,
         memory: Vec::new(),
+        calls: Vec::new(),
         paces: Vec::new(),
         ratio: Vec::new(),
         round_values: Vec::new(),
