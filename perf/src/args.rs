@@ -163,7 +163,7 @@ pub struct Options {
     /// About a tenth of the time
     #[arg(long)]
     pub quick: bool,
-    /// Every demand and every burst interval of the throughput method instead of a few
+    /// Every demand at every burst interval of the throughput method instead of a few: 50 s a peer and size
     #[arg(long)]
     pub full: bool,
     /// Fit the run into this time by fewer and shorter rounds

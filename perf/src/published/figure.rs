@@ -76,7 +76,7 @@ impl Figure {
             Figure::Allocations => record.allocations_per_sample.map(|count| format!("{count:.4}")),
             Figure::Switches => {
                 let each = record.context_switches? as f64 / record.samples.max(1) as f64;
-                Some(format!("{:.1}", 1e3 * each))
+                Some(count(1e3 * each))
             }
             Figure::Entity(name) => {
                 let step = record.memory.iter().find(|step| step.entity == name)?;
