@@ -8,6 +8,7 @@ use taut_dcps::{DomainParticipant, Entity};
 use taut_lock::Mutex;
 use taut_mem::Region;
 use taut_mem::lane::Bell;
+use taut_rtps::TxClass;
 
 use crate::background::{self, Background};
 use crate::clock::{monotonic_now, wall_clock_now};
@@ -77,6 +78,10 @@ pub(crate) struct Inner {
     pub queued: AtomicU64,
     pub kicks: AtomicU64,
 }
+
+/// Steps in which all are told that a participant leaves. Lower and some of the 4,096 that it may know believe in it until its
+/// lease is over, higher and its end waits for longer where others keep it busy.
+const LEAVE_STEPS: usize = 256;
 
 /// What an executor has done.
 #[derive(Clone, Debug)]
@@ -309,6 +314,9 @@ impl Executor {
         self.inner.reports.close();
         local::unregister(self.inner.prefix);
         self.inner.with(|participant, _| participant.leave());
+        // Each of these sends what one step may.
+        let is_told = || !self.inner.with(|participant, _| participant.has_work(TxClass::Discovery));
+        (0..LEAVE_STEPS).any(|_| is_told());
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();
         if let Some(background) = self.background.take() {

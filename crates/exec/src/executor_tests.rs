@@ -68,6 +68,27 @@ pub(crate) fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
 }
 
 #[test]
+fn all_are_told_that_a_participant_leaves() {
+    let bind = |_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sockets: Vec<_> = (0..3 * JobClass::SendMeta.budget()).map(bind).collect();
+    let udp = taut_port_udp::UdpConfig { domain_id: 93, interfaces: vec!["lo".into()], ..Default::default() };
+    let initial_peers = sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();
+    let config = ExecutorConfig { udp, initial_peers, driver: Driver::Inline, ..ExecutorConfig::default() };
+    drop(Executor::start(&config).unwrap());
+    // A DATA, behind the header, of which there is only the key.
+    let is_end = |bytes: &[u8]| bytes.len() > 21 && bytes[20] == 0x15 && bytes[21] & 0x08 != 0;
+    for (n, socket) in sockets.iter().enumerate() {
+        socket.set_read_timeout(Some(LIMIT.into())).unwrap();
+        let mut bytes = [0; 2_000];
+        let mut heard = std::iter::from_fn(|| {
+            let len = socket.recv(&mut bytes).ok()?;
+            Some(is_end(&bytes[..len]))
+        });
+        assert!(heard.any(|end| end), "{n} is not told");
+    }
+}
+
+#[test]
 fn what_a_writer_has_left_comes_before_what_it_writes_next() {
     let (executor, writer, reader) = executor();
     let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
