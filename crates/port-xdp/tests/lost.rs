@@ -95,7 +95,9 @@ fn another_program_takes_the_place_of_ours() {
         assert!(other.is_attached(), "nobody has touched it");
         drop(other);
         now = port.next_timeout();
+        let begun = std::time::Instant::now();
         assert!(tries(&mut port, now).unwrap().is_back);
+        println!("opened anew in {:?}", begun.elapsed());
         assert!(pair.has_program(End::A));
         assert_eq!(port.on_timeout(now + Duration::from_secs(1)), None);
         assert!(port.probed().is_some());

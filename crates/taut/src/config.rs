@@ -87,7 +87,8 @@ pub struct Config {
     /// What is spoken on that interface: UDP over IP, with peers that may use sockets, or frames without IP, with peers
     /// that do the same.
     pub xdp_layer: XdpLayer,
-    /// The receive queues of that interface to use; none named: the first. What comes by others comes by sockets.
+    /// The queues of that interface to use; none named: the first. What comes by others comes by sockets. Writers send by
+    /// the first one, from TRANSPORT_PRIORITY 100 on by the last, so that these wait behind nothing else's frames.
     pub xdp_queues: Vec<u32>,
     /// Where the kernel runs the program that tells what is Taut's.
     pub xdp_mode: XdpMode,

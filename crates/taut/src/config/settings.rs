@@ -133,7 +133,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_queues",
         allowed: "numbers of receive queues, as `0, 1`",
-        meaning: "The queues of `xdp_interface` to use, 28 MiB each; none named: the first. What the network card puts into others comes by sockets.",
+        meaning: "The queues of `xdp_interface` to use, 28 MiB each; none named: the first. Writers send by the first one, from TRANSPORT_PRIORITY 100 on by the last. What the network card puts into others comes by sockets.",
         set: Set::Numbers(|config, list| {
             config.xdp_queues = numbers(&list)?;
             Some(())

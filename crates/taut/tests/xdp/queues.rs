@@ -55,10 +55,13 @@ fn sent(of: &DomainParticipant) -> Vec<(u32, u64)> {
 }
 
 /// A writer of each priority sends by the queue at the place that is given for it, and by no other.
-fn goes_by(queues: &'static [u32], places: &'static [(i32, usize)]) {
+fn goes_by(queues: &'static [u32], dscp: u8, places: &'static [(i32, usize)]) {
     let words = "numrxqueues 3 numtxqueues 3";
     with_pair("what_is_urgent_goes_by_a_queue_of_its_own", [words, words], move |pair| {
-        let near = with_queues(pair, End::A, queues);
+        pair.enter(End::A);
+        let xdp_queues = queues.to_vec();
+        let config = Config { xdp_queues, dscp, ..config(End::A, Some(XdpMode::Native)) };
+        let near = DomainParticipant::with_config(&config).unwrap();
         let far = participant(pair, End::B, None);
         for (priority, place) in places {
             let qos = || Qos::default().best_effort().keep_all().transport_priority(*priority);
@@ -97,7 +100,9 @@ fn goes_by(queues: &'static [u32], places: &'static [(i32, usize)]) {
 
 #[test]
 fn what_is_urgent_goes_by_a_queue_of_its_own() {
-    goes_by(&[0, 2], &[(0, 0), (99, 0), (100, 1), (i32::MAX, 1), (-1, 0)]);
-    goes_by(&[2, 0, 1], &[(0, 0), (1, 1), (99, 1), (100, 2)]);
-    goes_by(&[1], &[(100, 0), (0, 0)]);
+    goes_by(&[0, 2], 0, &[(0, 0), (99, 0), (100, 1), (i32::MAX, 1), (-1, 0)]);
+    goes_by(&[2, 0, 1], 0, &[(0, 0), (1, 1), (99, 1), (100, 2)]);
+    goes_by(&[1], 0, &[(100, 0), (0, 0)]);
+    // All that such a participant sends is so, from the first on.
+    goes_by(&[0, 1], 46, &[(0, 1), (100, 1), (10, 0)]);
 }
