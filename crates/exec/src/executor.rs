@@ -132,6 +132,9 @@ impl Executor {
         let neighbours = Neighbours::open(config, prefix);
         about.properties.extend(neighbours.own.iter().map(Own::property));
         let mut participant = DomainParticipant::with_doors(about, held);
+        if let Some(max) = config.max_rate {
+            participant.set_max_rate(max);
+        }
         // What is local may expire before anything has come.
         participant.set_wall_clock(monotonic_now(), wall_clock_now());
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
