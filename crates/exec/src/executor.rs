@@ -51,6 +51,8 @@ pub(crate) struct Inner {
     pub bell: Arc<Bell>,
     /// May it use lanes?
     pub local: bool,
+    /// Is it driven by calls alone?
+    pub is_inline: bool,
     /// How long a wait looks before it sleeps.
     pub spin: Duration,
     /// Its samples say where their latency goes.
@@ -152,6 +154,7 @@ impl Executor {
             neighbours,
             prefix,
             local: config.local,
+            is_inline: config.driver == Driver::Inline,
             spin: config.spin,
             tells_anatomy: config.anatomy > 0,
             lanes: config.lanes,
