@@ -12,7 +12,7 @@ use taut_base::{Duration, GuidPrefix, Locator, Rng, Time};
 use taut_dcps::{DomainParticipant, Entity, StatusMask};
 use taut_mem::Bytes;
 use taut_port::{Frame, Port, Traffic};
-use taut_rtps::{Addresses, Anatomy, Config, Interface, MulticastChoice, TxClass};
+use taut_rtps::{Addresses, Anatomy, Config, Interface, MaxRate, MulticastChoice, TxClass};
 
 use crate::endpoint::stamp;
 use crate::faults::Faults;
@@ -47,6 +47,8 @@ pub struct NodeOptions {
     pub receive_buffer: usize,
     /// The largest datagram that its network takes in one piece. *Units*: bytes.
     pub path_size: usize,
+    /// The most that it sends to each destination.
+    pub max_rate: Option<MaxRate>,
     /// It wants to know where the latency of samples goes, and has a clock of this name.
     pub anatomy: Option<&'static str>,
 }
@@ -62,6 +64,7 @@ impl Default for NodeOptions {
             service: Duration::ZERO,
             receive_buffer: usize::MAX,
             path_size: usize::MAX,
+            max_rate: None,
             anatomy: None,
         }
     }
@@ -119,6 +122,8 @@ impl Ord for Queued {
 /// A datagram that went over the network, for those who listen.
 #[derive(Clone, Debug)]
 pub struct Captured {
+    /// When, by the network's clock.
+    pub at: Time,
     /// Who sent it.
     pub from: usize,
     /// Where it went.
@@ -288,7 +293,11 @@ impl Network {
         };
         self.say(node, "starts");
         let place = &mut self.nodes[node];
-        place.participant = Some(DomainParticipant::new(config));
+        let mut participant = DomainParticipant::new(config);
+        if let Some(max) = place.options.max_rate {
+            participant.set_max_rate(max);
+        }
+        place.participant = Some(participant);
         place.incarnation += 1;
         place.prefix = guid_prefix;
         place.wake_at = Time::NEVER;
@@ -487,7 +496,7 @@ impl Network {
     fn send(&mut self, from: usize, to: Locator, bytes: Bytes) {
         self.nodes[from].sent.count(&bytes);
         if self.captured.len() < self.capturing {
-            self.captured.push(Captured { from, to, bytes: bytes.clone() });
+            self.captured.push(Captured { at: self.now, from, to, bytes: bytes.clone() });
         }
         if to.is_multicast() {
             let traffic = if to == META_GROUP { Traffic::Meta } else { Traffic::User };

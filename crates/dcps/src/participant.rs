@@ -10,8 +10,8 @@ use taut_qos::{
     TopicQos,
 };
 use taut_rtps::{
-    Addresses, Clock, Config, EndpointConfig, Full, NewChange, Participant, Progress, ReaderIndex, TxClass,
-    WriterIndex,
+    Addresses, Clock, Config, EndpointConfig, Full, MaxRate, NewChange, Participant, Progress, ReaderIndex,
+    TxClass, WriterIndex,
 };
 
 use crate::doors::Doors;
@@ -75,6 +75,11 @@ impl DomainParticipant {
     /// [`DomainParticipant::poll_match`].
     pub fn with_doors(config: Config, doors: Box<dyn Doors>) -> DomainParticipant {
         DomainParticipant::make(config, doors, Some(VecDeque::new()))
+    }
+
+    /// Before any writer is made: no more goes to each destination than this; see [`Participant::set_max_rate`].
+    pub fn set_max_rate(&mut self, max: MaxRate) {
+        self.core.set_max_rate(max);
     }
 
     fn make(config: Config, doors: Box<dyn Doors>, matches: Option<VecDeque<Match>>) -> DomainParticipant {

@@ -82,6 +82,11 @@ impl Burst {
         now + earned.max(self.budget)
     }
 
+    /// May each sample wait, whether or not others follow?
+    pub fn has_budget(&self) -> bool {
+        self.budget > Duration::ZERO
+    }
+
     /// Is it one, by now?
     pub fn goes_on(&self) -> bool {
         self.run > FIRST
@@ -102,11 +107,22 @@ pub(crate) fn due(until: Time) -> Time {
 pub(crate) struct Held {
     /// Until when; `NEVER` if none does.
     pub until: Time,
+    /// Until when those that were left to the token's holder may wait for what it writes itself.
+    pub left_until: Time,
+    /// All of them may wait for the next call of whoever drives by calls.
+    pub is_patient: bool,
     bytes: usize,
 }
 
 impl Held {
-    pub const NOTHING: Held = Held { until: Time::NEVER, bytes: 0 };
+    pub const NOTHING: Held =
+        Held { until: Time::NEVER, left_until: Time::NEVER, is_patient: false, bytes: 0 };
+
+    /// One more, of which it is said whether it may wait for a call.
+    pub fn note_patience(&mut self, is_patient: bool) {
+        let others = self.until == Time::NEVER || self.is_patient;
+        self.is_patient = is_patient && others && self.left_until == Time::NEVER;
+    }
 
     /// One more. Returns whether there is room for others beside it.
     pub fn add(&mut self, len: usize) -> bool {

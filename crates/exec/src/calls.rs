@@ -16,6 +16,11 @@ impl Inner {
     pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
         let mut core = self.enter();
         self.run_writes(&mut core);
+        if core.held.until != Time::NEVER {
+            // What was written before comes before: the call may delete its writer.
+            self.release(&mut core);
+            self.send(&mut core, TxClass::Data);
+        }
         let result = self.call(&mut core, |core| call(&mut core.participant, core.now));
         self.give_way(&mut core);
         self.release(&mut core);

@@ -6,7 +6,7 @@ use taut_base::{Duration, Error, GuidPrefix, Result};
 use taut_ethernet::OwnAddress;
 use taut_port_udp::UdpConfig;
 use taut_port_xdp::XdpConfig;
-use taut_rtps::{Anatomy, Config, MulticastChoice};
+use taut_rtps::{Anatomy, Config, MaxRate, MulticastChoice};
 
 use crate::neighbours::hex;
 use crate::peers;
@@ -93,6 +93,8 @@ pub struct ExecutorConfig {
     pub lease_duration: Duration,
     /// The time between announcements.
     pub announcement_period: Duration,
+    /// The most that goes to each destination, if there is a bound.
+    pub max_rate: Option<MaxRate>,
     /// Who drives.
     pub driver: Driver,
     /// What the driver's thread asks of the scheduler.
@@ -137,6 +139,7 @@ impl Default for ExecutorConfig {
             user_data: Vec::new(),
             lease_duration: DEFAULT_LEASE_DURATION,
             announcement_period: DEFAULT_ANNOUNCEMENT_PERIOD,
+            max_rate: None,
             driver: Driver::Threaded,
             scheduling: Scheduling::default(),
             local: true,

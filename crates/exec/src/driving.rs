@@ -37,9 +37,11 @@ impl Inner {
             self.unpark_background();
         }
         if self.holding.until() != Time::NEVER {
-            // Nobody may drive now who would send it.
+            // Nobody may drive now who would send it, unless that is for the next call.
             let mut core = self.enter();
-            self.release(&mut core);
+            if !core.held.is_patient {
+                self.release(&mut core);
+            }
             self.send(&mut core, TxClass::Data);
             self.give_back(core);
         }

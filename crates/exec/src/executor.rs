@@ -51,6 +51,8 @@ pub(crate) struct Inner {
     pub bell: Arc<Bell>,
     /// May it use lanes?
     pub local: bool,
+    /// Is it driven by calls alone?
+    pub is_inline: bool,
     /// How long a wait looks before it sleeps.
     pub spin: Duration,
     /// Its samples say where their latency goes.
@@ -144,6 +146,9 @@ impl Executor {
         let neighbours = Neighbours::open(config, prefix);
         about.properties.extend(neighbours.own.iter().map(Own::property));
         let mut participant = DomainParticipant::with_doors(about, held);
+        if let Some(max) = config.max_rate {
+            participant.set_max_rate(max);
+        }
         // What is local may expire before anything has come.
         participant.set_wall_clock(monotonic_now(), wall_clock_now());
         let region = neighbours.own.as_ref().map_or_else(|| Region::heap(PAGE), Own::bell);
@@ -159,6 +164,7 @@ impl Executor {
             neighbours,
             prefix,
             local: config.local,
+            is_inline: config.driver == Driver::Inline,
             spin: config.spin,
             tells_anatomy: config.anatomy > 0,
             lanes: config.lanes,

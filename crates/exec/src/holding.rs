@@ -51,13 +51,13 @@ impl Drop for Telling<'_> {
 
 /// The side of who has the token and something to send.
 impl Holding {
-    /// A sample waits until then, or as long as those before it. `false` if nobody drives who would send it: what
-    /// waits is to be sent now.
+    /// A sample waits until then, or as long as those before it if that is less. `false` if nobody drives who would send
+    /// it: what waits is to be sent now, unless it is patient.
     pub fn hold(&self, held: &mut Held, until: Time, role: &Role) -> bool {
-        if held.until == Time::NEVER {
+        if until < held.until {
             self.until.store(until.0, Ordering::SeqCst);
             // Who gives the role back looks after that for what is held.
-            if !role.is_taken() {
+            if !held.is_patient && !role.is_taken() {
                 return false;
             }
             held.until = until;

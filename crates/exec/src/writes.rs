@@ -120,6 +120,9 @@ impl Inner {
         if nobody_sends || !fresh || !core.held.add(len) {
             return false;
         }
+        // Who drives by calls of its own sends what may wait in the first that finds it due.
+        core.held.note_patience(self.is_inline && burst.has_budget());
+        let until = until.min(core.held.left_until);
         if !self.holding.hold(&mut core.held, until, &self.role) {
             if burst.goes_on() {
                 self.call_background();
@@ -154,6 +157,8 @@ impl Inner {
                 for LeftWrite { writer, mut write, until } in writes {
                     if until <= core.now || !core.held.add(write.payload.len()) {
                         self.release(core);
+                    } else {
+                        core.held.left_until = core.held.left_until.min(until);
                     }
                     // Only writers that always have room leave their changes.
                     let _ = core.participant.write(core.now, writer, &mut write);

@@ -192,6 +192,26 @@ impl HistoryCache {
         }
     }
 
+    /// Drops what KEEP_LAST does not keep, sent or not, but for one change.
+    #[cold]
+    pub(crate) fn overwrite(&mut self, but: SequenceNumber) {
+        let Some(depth) = self.depth else { return };
+        if self.keyed {
+            let over = std::mem::take(&mut self.over);
+            let (kept, gone): (VecDeque<_>, VecDeque<_>) =
+                over.into_iter().partition(|number| *number == but);
+            self.over = kept;
+            return gone.into_iter().for_each(|number| _ = self.remove_entry(number));
+        }
+        let is_held = self.get(but).is_some();
+        while self.live > depth.saturating_add(usize::from(is_held)) {
+            let numbers =
+                self.entries.iter().filter(|entry| entry.change.is_some()).map(|entry| entry.number);
+            let Some(oldest) = numbers.take(2).find(|number| *number != but) else { return };
+            self.remove_entry(oldest);
+        }
+    }
+
     /// The change of that number, if it is still held.
     pub fn get(&self, number: SequenceNumber) -> Option<&CacheChange> {
         self.entries.get(self.position(number)?)?.change.as_ref()

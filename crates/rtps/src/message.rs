@@ -14,8 +14,10 @@ use taut_wire::{
     InlineQos, NackFrag, PayloadKind, Stamps, StatusInfo,
 };
 
+use crate::flow::Flow;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
+use crate::schedule::Work;
 
 /// Taut writes little-endian, whatever the machine: one order to test.
 const ENDIAN: Endian = Endian::Little;
@@ -118,6 +120,11 @@ impl Message {
         self.substance = false;
         self.destination = None;
         self.timestamp = None;
+    }
+
+    /// Bytes of all that is in it.
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// From now on, whoever sends, a datagram gets no larger than this, unless one submessage is.
@@ -414,9 +421,69 @@ pub struct Tx<'a> {
     pub sent: usize,
     /// Calls of the port, one for each destination.
     pub calls: usize,
+    /// Another writer's changes for the same destinations follow in the same message.
+    pub is_followed: bool,
+    /// How much may go to each destination in a second, if that is bounded.
+    pub flow: Option<&'a mut Flow>,
+    /// What is sent now counts there.
+    pub pays: bool,
+    /// What was to be sent waits for that, and is called.
+    pub waits: bool,
+    /// How much more may leave of what is paced. *Units*: bytes; below 0 nothing more does.
+    pub room: i64,
 }
 
-impl Tx<'_> {
+impl<'a> Tx<'a> {
+    /// A step that may make so many calls.
+    pub fn new(now: Time, port: &'a mut dyn Port, message: &'a mut Message, budget: usize) -> Tx<'a> {
+        Tx {
+            now,
+            port,
+            message,
+            budget,
+            sent: 0,
+            calls: 0,
+            is_followed: false,
+            flow: None,
+            pays: false,
+            waits: false,
+            room: i64::MAX,
+        }
+    }
+
+    /// A piece of work that is paced has had its turn. Returns whether what it has left waits for another, and is called.
+    #[cold]
+    pub(crate) fn end_turn(&mut self, work: Work) -> bool {
+        let waits = std::mem::take(&mut self.waits);
+        if let Some(flow) = self.flow.as_mut().filter(|_| !waits) {
+            flow.leave(self.now, work);
+        }
+        waits
+    }
+
+    /// May one more of so many bytes leave, as far as pacing goes? It counts then.
+    pub fn spend(&mut self, bytes: usize) -> bool {
+        let may = self.room >= 0;
+        if may {
+            self.room = self.room.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
+        may
+    }
+
+    /// Charges what is about to leave.
+    #[cold]
+    fn pay(&mut self, to: &[Locator], datagrams: usize) {
+        let (now, bytes) = (self.now, self.message.size);
+        if let Some(flow) = &mut self.flow {
+            to.iter().for_each(|to| flow.charge(now, to, datagrams, bytes));
+        }
+    }
+
+    /// Datagrams that have left or stand whole in the message, for so many destinations.
+    pub fn ended(&self, destinations: usize) -> usize {
+        self.sent.saturating_add(self.message.row.datagrams.saturating_mul(destinations))
+    }
+
     /// Sends what the message holds, if anything.
     pub fn flush(&mut self, to: &[Locator]) {
         let mut datagrams = self.message.row.datagrams;
@@ -426,6 +493,9 @@ impl Tx<'_> {
             self.message.drop_introduction();
         }
         if datagrams > 0 && !to.is_empty() {
+            if self.pays {
+                self.pay(to, datagrams);
+            }
             self.message.send(self.port, to);
             self.sent = self.sent.saturating_add(to.len().saturating_mul(datagrams));
             self.calls = self.calls.saturating_add(to.len());
@@ -563,8 +633,7 @@ mod tests {
         let (mut port, mut message) = (Rows::default(), Message::new(header));
         let to = [Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)];
         message.set_limit(1_472);
-        let mut tx =
-            Tx { now: Time(0), port: &mut port, message: &mut message, budget: 99, sent: 0, calls: 0 };
+        let mut tx = Tx::new(Time(0), &mut port, &mut message, 99);
         tx.message.directed(prefix);
         for (number, size) in (1..).zip(sizes) {
             tx.data(EntityId::UNKNOWN, &change(number, *size), &to);

@@ -15,6 +15,7 @@ use crate::anatomy::{Anatomy, Passage};
 use crate::counters::{Counters, bump};
 use crate::discovery::{Database, Local, LocalKind, Outbound, Spdp, Topics};
 use crate::event::Event;
+use crate::flow::{Flow, MaxRate};
 use crate::history_cache::CacheChange;
 use crate::limits;
 use crate::liveliness::Liveliness;
@@ -23,6 +24,7 @@ use crate::reader::{Offer, Reader};
 use crate::schedule::{Schedule, TxClass, Work};
 use crate::table::Table;
 use crate::timers::{Timer, Timers};
+use crate::together::Together;
 use crate::writer::{Full, MulticastChoice, NewChange, Writer};
 use crate::{ReaderIndex, WriterIndex};
 
@@ -151,6 +153,7 @@ pub struct Participant {
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
     pub(crate) schedule: Schedule,
+    pub(crate) flow: Option<Box<Flow>>,
     message: Message,
     next_entity_key: u32,
 }
@@ -185,6 +188,7 @@ impl Participant {
             events: VecDeque::new(),
             counters: Counters::default(),
             schedule: Schedule::default(),
+            flow: None,
             message: Message::new(header),
             next_entity_key: 1,
         };
@@ -240,6 +244,7 @@ impl Participant {
                 Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),
                 Timer::WriterLiveliness(index) => self.on_writer_liveliness_timer(now, index),
                 Timer::Lifespan(index) => self.on_lifespan_timer(now, at, index),
+                Timer::Flow => self.on_flow_timer(now),
             }
         }
         budget
@@ -275,6 +280,25 @@ impl Participant {
         self.wake_writer(now, index);
     }
 
+    /// Before any writer is made: no more goes to each destination than this, of what writers send of changes.
+    pub fn set_max_rate(&mut self, max: MaxRate) {
+        self.flow = Some(Box::new(Flow::new(max)));
+    }
+
+    /// Queues what may be sent now as far as pacing goes.
+    fn on_flow_timer(&mut self, now: Time) {
+        let Participant { flow: Some(flow), schedule, timers, .. } = self else { return };
+        flow.wake(now, |work, priority| {
+            let class = match work {
+                Work::Push(_) if priority > 0 => TxClass::Critical,
+                Work::Push(_) => TxClass::Data,
+                _ => TxClass::Repair,
+            };
+            schedule.push(class, priority, work);
+        });
+        timers.set(flow.next(), Timer::Flow);
+    }
+
     /// Is there something to send of class `lowest` or above?
     pub fn has_work(&self, lowest: TxClass) -> bool {
         self.schedule.has_work(lowest)
@@ -289,11 +313,15 @@ impl Participant {
         lowest: TxClass,
         budget: usize,
     ) -> Progress {
-        let Participant { message, schedule, writers, readers, spdp, timers, builtin, database, .. } = self;
-        let mut tx = Tx { now, port, message, budget, sent: 0, calls: 0 };
+        let Participant {
+            message, schedule, writers, readers, spdp, timers, builtin, database, flow, ..
+        } = self;
+        let mut tx = Tx::new(now, port, message, budget);
+        tx.flow = flow.as_deref_mut();
+        let paced = tx.flow.is_some();
         let mut marked = 0;
         while tx.budget > 0 {
-            let Some((class, priority, work)) = schedule.pop(lowest) else { break };
+            let Some((class, priority, mut work)) = schedule.pop(lowest) else { break };
             if priority != marked {
                 // Each piece of work ends its message, so that no datagram holds samples of two priorities.
                 tx.port.set_priority(priority);
@@ -305,28 +333,29 @@ impl Participant {
                         !Outbound { spdp, builtin, database, writers, readers, timers }.send(&mut tx);
                     !builtin.queued
                 }
-                Work::Acks(index) => readers.get_mut(index.0).is_none_or(|reader| {
-                    let repeat_at = reader.repeat_at;
-                    reader.acks_queued = !reader.send_acks(&mut tx);
-                    if reader.repeat_at != repeat_at {
-                        timers.set(reader.repeat_at, Timer::Repeat(index));
-                    }
-                    !reader.acks_queued
-                }),
+                Work::Acks(index) => acknowledge(&mut tx, readers, timers, index),
                 Work::Repair(index) => writers.get_mut(index.0).is_none_or(|writer| {
                     writer.repair_queued = !writer.repair(&mut tx);
                     !writer.repair_queued
                 }),
-                Work::Push(index) => writers.get_mut(index.0).is_none_or(|writer| {
-                    writer.push_queued = !writer.push(&mut tx);
-                    arm_timers(timers, now, writer);
-                    !writer.push_queued
-                }),
+                // Who is alone in its class, as most are, need not look for others.
+                Work::Push(index) if class > TxClass::Data || !paced && !schedule.has(class) => {
+                    push_alone(&mut tx, writers, timers, index)
+                }
+                Work::Push(index) => {
+                    let mut together = Together { schedule, writers, timers };
+                    let (last, done) = together.push(&mut tx, class, priority, index);
+                    work = Work::Push(last);
+                    done
+                }
                 Work::Liveliness(index) => writers.get_mut(index.0).is_none_or(|writer| {
                     writer.send_liveliness(&mut tx);
                     true
                 }),
             };
+            if paced && tx.end_turn(work) {
+                continue;
+            }
             if !done {
                 // What has had its turn is behind what waits for one.
                 let has_had_its_turn = class == TxClass::Repair && matches!(work, Work::Repair(_));
@@ -337,6 +366,9 @@ impl Participant {
             tx.port.set_priority(0);
         }
         let calls = tx.calls;
+        if let Some(flow) = &tx.flow {
+            timers.set(flow.next(), Timer::Flow);
+        }
         if calls > 0 {
             port.flush();
         }
@@ -639,8 +671,36 @@ impl Participant {
     }
 }
 
+/// Sends what a reader owes its writers. Returns whether all is out.
+#[inline(always)]
+fn acknowledge(
+    tx: &mut Tx<'_>,
+    readers: &mut Table<Reader>,
+    timers: &mut Timers,
+    index: ReaderIndex,
+) -> bool {
+    readers.get_mut(index.0).is_none_or(|reader| {
+        let repeat_at = reader.repeat_at;
+        reader.acks_queued = !reader.send_acks(tx);
+        if reader.repeat_at != repeat_at {
+            timers.set(reader.repeat_at, Timer::Repeat(index));
+        }
+        !reader.acks_queued
+    })
+}
+
+/// Sends a writer's fresh changes. Returns whether all are out.
+#[inline(always)]
+fn push_alone(tx: &mut Tx<'_>, writers: &mut Table<Writer>, timers: &mut Timers, index: WriterIndex) -> bool {
+    writers.get_mut(index.0).is_none_or(|writer| {
+        writer.push_queued = !writer.push(tx);
+        arm_timers(timers, tx.now, writer);
+        !writer.push_queued
+    })
+}
+
 /// Sees to it that a heartbeat follows what is not acknowledged, and that what is too old goes.
-fn arm_timers(timers: &mut Timers, now: Time, writer: &mut Writer) {
+pub(crate) fn arm_timers(timers: &mut Timers, now: Time, writer: &mut Writer) {
     if let Some(at) = writer.want_heartbeat(now) {
         timers.set(at, Timer::Heartbeat(writer.index));
     }

@@ -28,7 +28,7 @@ impl TxClass {
 }
 
 /// A piece of sending work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Work {
     /// What discovery owes: announcements, and all that built-in endpoints owe single participants.
     Discovery,
@@ -41,6 +41,10 @@ pub(crate) enum Work {
     /// A heartbeat that only says that the writer is alive.
     Liveliness(WriterIndex),
 }
+
+/// How many pieces of one priority are looked through for one that goes along. Lower leaves samples of writers for many
+/// destinations in datagrams of their own, higher looks longer for each piece.
+const BESIDE: usize = 64;
 
 /// Queues of work. Each piece is in at most one, its entity keeps the mark.
 #[derive(Default)]
@@ -78,6 +82,33 @@ impl Schedule {
         Some((class, priority, work))
     }
 
+    /// Is there work of this class?
+    #[inline]
+    pub fn has(&self, class: TxClass) -> bool {
+        self.any & bit(class) != 0
+    }
+
+    /// Where a piece stands that goes along with the one of this class and priority that was popped last.
+    pub fn find_beside(
+        &self,
+        class: TxClass,
+        priority: i32,
+        mut goes_along: impl FnMut(Work) -> bool,
+    ) -> Option<usize> {
+        let equals = self.queues.get(class as usize)?.iter().take_while(|(other, _)| *other == priority);
+        equals.take(BESIDE).position(|(_, work)| goes_along(*work))
+    }
+
+    /// Takes the piece that stands there.
+    pub fn take(&mut self, class: TxClass, at: usize) -> Option<Work> {
+        let queue = self.queues.get_mut(class as usize)?;
+        let taken = queue.remove(at);
+        if queue.is_empty() {
+            self.any &= !bit(class);
+        }
+        taken.map(|(_, work)| work)
+    }
+
     /// Is there work of class `lowest` or above?
     #[inline]
     pub fn has_work(&self, lowest: TxClass) -> bool {
@@ -106,6 +137,21 @@ mod tests {
             })
             .collect();
         assert_eq!(order, [(9, 2), (9, 6), (5, 0), (5, 3), (1, 1), (0, 5), (i32::MIN, 4)]);
+    }
+
+    #[test]
+    fn only_equals_go_along_and_not_from_far_behind() {
+        let mut schedule = Schedule::default();
+        let last = WriterIndex(BESIDE as u32);
+        (0..=last.0).for_each(|n| schedule.push(TxClass::Data, 0, Work::Push(WriterIndex(n))));
+        let is = |index| move |work| work == Work::Push(index);
+        assert_eq!(schedule.find_beside(TxClass::Data, 0, is(last)), None);
+        assert_eq!(schedule.find_beside(TxClass::Data, 1, is(WriterIndex(7))), None);
+        assert_eq!(schedule.find_beside(TxClass::Critical, 0, is(WriterIndex(7))), None);
+        let at = schedule.find_beside(TxClass::Data, 0, is(WriterIndex(7))).unwrap();
+        assert_eq!(schedule.take(TxClass::Data, at), Some(Work::Push(WriterIndex(7))));
+        while schedule.take(TxClass::Data, 0).is_some() {}
+        assert!(!schedule.has_work(TxClass::Data));
     }
 
     #[test]

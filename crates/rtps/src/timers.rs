@@ -32,6 +32,8 @@ pub enum Timer {
     WriterLiveliness(WriterIndex),
     /// The end of the LIFESPAN of a writer's oldest change.
     Lifespan(WriterIndex),
+    /// What waits for a destination's bucket.
+    Flow,
 }
 
 /// Pending timers by time. *Cost*: O(log n); no allocation once warm.

@@ -12,7 +12,7 @@ use taut_exec::{
 };
 use taut_port_udp::{Interface, Multicast, UdpConfig};
 use taut_port_xdp::{AttachMode, Netd, XdpConfig};
-use taut_rtps::MulticastChoice;
+use taut_rtps::{MaxRate, MulticastChoice};
 
 pub use taut_exec::Driver;
 pub use taut_port_udp::Ipv6;
@@ -79,6 +79,12 @@ pub struct Config {
     /// The code points of writers with a TRANSPORT_PRIORITY above 0, instead: from which value on, and which. Empty:
     /// `dscp` for all.
     pub priority_dscp: Vec<(i32, u8)>,
+    /// The most that goes to one destination in a second, of what writers send it, once and again; 0: no bound. *Units*:
+    /// bytes, with the headers of Ethernet, IP and UDP. *Range*: from 1,000 on.
+    pub max_rate: u64,
+    /// How much of that may go at once, after a pause. *Units*: bytes. *Range*: from 1 on; twice the largest datagram, 64 kB
+    /// on this host and 1.5 kB in most networks, leaves room for writers with a TRANSPORT_PRIORITY.
+    pub max_burst: u64,
     /// The network interface whose samples go past the kernel's stack by XDP, both ways; empty: none. Discovery,
     /// multicast and what it does not reach go by sockets, so that peers need not do the same. Needs CAP_NET_ADMIN,
     /// CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK (or root), or `taut netd`, which has them; what is refused is said when the
@@ -170,6 +176,8 @@ impl Default for Config {
             receive_buffer: udp.receive_buffer,
             dscp: udp.dscp,
             priority_dscp: udp.priority_marks,
+            max_rate: 0,
+            max_burst: 131_072,
             xdp_interface: String::new(),
             xdp_layer: XdpLayer::Ip,
             xdp_queues: Vec::new(),
@@ -309,6 +317,8 @@ impl Config {
             user_data: self.user_data.clone(),
             lease_duration: self.lease_duration,
             announcement_period: self.announcement_period,
+            max_rate: (self.max_rate > 0)
+                .then_some(MaxRate { bytes_per_second: self.max_rate, burst: self.max_burst }),
             driver: self.driver,
             local: self.local,
             local_directory: self.local_directory.clone(),

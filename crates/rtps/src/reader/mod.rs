@@ -276,7 +276,7 @@ mod tests {
             prefix: reader.guid.prefix,
         };
         let (mut port, mut message) = (Loopback::new(), Message::new(header));
-        let mut tx = Tx { now, port: &mut port, message: &mut message, budget: 9, sent: 0, calls: 0 };
+        let mut tx = Tx::new(now, &mut port, &mut message, 9);
         assert!(reader.send_acks(&mut tx));
         tx.sent
     }

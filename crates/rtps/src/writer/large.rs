@@ -46,7 +46,7 @@ impl Writer {
     ) -> Sent {
         let number = change.sequence_number;
         tx.flush(&self.route);
-        self.note_under_way(tx, out);
+        self.note_under_way(tx.sent, out);
         // KEEP_LAST may have dropped the change that was under way.
         let next = if self.fragment.0 == number { self.fragment.1 } else { 1 };
         let mut job = FragmentJob { number, next, only: None };
@@ -71,11 +71,11 @@ impl Writer {
                 return Sent::Whole;
             }
             tx.flush(&self.route);
-            self.note_under_way(tx, out);
+            self.note_under_way(tx.sent, out);
             if self.room(number) <= self.window.limit / 2 {
                 self.ask_for_fragments(tx, change, size, job.next);
             }
-            if tx.budget == 0 {
+            if tx.budget == 0 || tx.room < 0 {
                 return Sent::Part;
             }
         }

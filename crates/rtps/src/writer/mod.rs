@@ -12,6 +12,7 @@ mod large;
 mod late_joiner;
 mod lifespan;
 mod link;
+mod pacing;
 mod path;
 mod reader_proxy;
 mod repair;
@@ -133,6 +134,8 @@ pub struct Writer {
     paths: PathSizes,
     multicast: MulticastChoice,
     recent: Recent,
+    /// Fresh changes wait for their destination's bucket: what is written meanwhile must not be without bounds.
+    pub(crate) waits: bool,
     /// When its changes were written, if they are to say so.
     pub(crate) calls: Option<Calls>,
     last: SequenceNumber,
@@ -217,6 +220,7 @@ impl Writer {
             paths: PathSizes::new(!guid.entity.is_builtin()),
             multicast,
             recent: Recent::default(),
+            waits: false,
             calls: None,
             last: SequenceNumber::ZERO,
             sent: SequenceNumber::ZERO,
@@ -284,6 +288,9 @@ impl Writer {
     pub fn write(&mut self, now: Time, new: &mut NewChange) -> Result<SequenceNumber, Full> {
         self.catch_up();
         self.expire(now);
+        if self.waits {
+            self.overwrite_acknowledged(new.payload.len());
+        }
         if !self.has_room() || !self.has_room_of(new) {
             self.hurry = true;
             return Err(Full);
@@ -319,6 +326,9 @@ impl Writer {
             self.sent = self.last;
         }
         self.history.evict(self.sent);
+        if self.waits {
+            self.history.overwrite(self.under_way());
+        }
         if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
             self.gone.push_back((self.last, now));
             self.forget_gone(now);
@@ -721,7 +731,7 @@ impl Writer {
 
     /// How large datagrams and fragments to the readers may be.
     #[inline]
-    fn learn_paths(&mut self, tx: &mut Tx<'_>) {
+    pub(crate) fn learn_paths(&mut self, tx: &mut Tx<'_>) {
         if !self.paths.are_known(tx.port.path_generation()) {
             self.ask_for_paths(tx);
         }

@@ -67,12 +67,25 @@ impl Writer {
         self.expire(tx.now);
         self.learn_paths(tx);
         let mut turn = limits::REPAIR_TURN;
+        let mut refused = 0_usize;
         let begun = self.begun();
         while let Some(guid) = self.owed.front().copied() {
             if tx.budget == 0 || turn == 0 {
                 return false;
             }
             let group = self.repair_group(guid);
+            let mut part = turn;
+            if tx.flow.is_some() && !self.may_repair(tx, guid, group.map(|(group, _)| group), &mut part) {
+                // The others get theirs.
+                self.owed.rotate_left(1);
+                refused = refused.saturating_add(1);
+                tx.waits = refused >= self.owed.len();
+                if tx.waits {
+                    return false;
+                }
+                continue;
+            }
+            let before = part;
             let Writer {
                 guid: own,
                 history,
@@ -95,7 +108,7 @@ impl Writer {
                 if let (true, Owed::Replay(_, to)) = (catches_up, &mut proxy.owed) {
                     *to = begun;
                 }
-                let done = contents.repair(tx, proxy, &mut turn, &mut shared);
+                let done = contents.repair(tx, proxy, &mut part, &mut shared);
                 tx.flush(&proxy.unicast);
                 joins = catches_up && !proxy.catches_up;
                 done
@@ -103,6 +116,8 @@ impl Writer {
             if let Some(shared) = shared {
                 contents.repair_group(tx, shared);
             }
+            turn = turn.saturating_sub(before.saturating_sub(part));
+            (tx.pays, tx.room) = (false, i64::MAX);
             if joins {
                 self.update_route();
             }
@@ -116,6 +131,20 @@ impl Writer {
         }
         self.update_link();
         true
+    }
+
+    /// Sends one reader a heartbeat that is due, and nothing else.
+    #[cold]
+    pub(super) fn tell_one(&mut self, tx: &mut Tx<'_>, reader: Guid) {
+        let Writer { guid, history, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
+        let (writer_id, calls, sent, off_lane) = (guid.entity, None, *sent, *off_lane);
+        let mut contents =
+            Contents { writer_id, history, paths, calls, sent, off_lane, count: heartbeat_count };
+        if let Some(proxy) = proxies.get_mut(&reader).filter(|proxy| proxy.heartbeat_due) {
+            tx.message.directed(proxy.guid.prefix);
+            contents.tell(tx, proxy);
+            tx.flush(&proxy.unicast);
+        }
     }
 
     /// Puts what one reader of a built-in writer is owed into the message, at most about `turn` bytes. What is more
@@ -188,7 +217,6 @@ impl Contents<'_> {
         turn: &mut usize,
         shared: &mut Option<Shared<'_>>,
     ) -> bool {
-        let reader_id = proxy.guid.entity;
         tx.message.directed(proxy.guid.prefix);
         let paused = proxy.is_paused();
         let owed = if paused { Owed::Nothing } else { std::mem::take(&mut proxy.owed) };
@@ -207,23 +235,28 @@ impl Contents<'_> {
             done = true;
         }
         if done && proxy.reliable && (repaired || proxy.heartbeat_due) {
-            proxy.heartbeat_due = false;
-            let mut heartbeat = self.heartbeat(reader_id, false, proxy.first_relevant);
-            if !proxy.greeted {
-                (heartbeat.first_sn, heartbeat.last_sn) = (proxy.first_relevant, proxy.first_relevant.prev());
-            }
-            // What the lane brings is not to be had here.
-            if let Some(from) = proxy.lane_from {
-                heartbeat.last_sn = heartbeat.last_sn.min(from.prev().max(self.off_lane));
-                heartbeat.first_sn = heartbeat.first_sn.min(heartbeat.last_sn.next());
-            }
-            tx.make_room(HEARTBEAT, &proxy.unicast);
-            tx.message.heartbeat(&heartbeat);
+            self.tell(tx, proxy);
         }
         if done && proxy.catches_up {
             self.end_catching_up(tx, proxy);
         }
         done
+    }
+
+    /// Tells one reader what there is for it.
+    fn tell(&mut self, tx: &mut Tx<'_>, proxy: &mut ReaderProxy) {
+        proxy.heartbeat_due = false;
+        let mut heartbeat = self.heartbeat(proxy.guid.entity, false, proxy.first_relevant);
+        if !proxy.greeted {
+            (heartbeat.first_sn, heartbeat.last_sn) = (proxy.first_relevant, proxy.first_relevant.prev());
+        }
+        // What the lane brings is not to be had here.
+        if let Some(from) = proxy.lane_from {
+            heartbeat.last_sn = heartbeat.last_sn.min(from.prev().max(self.off_lane));
+            heartbeat.first_sn = heartbeat.first_sn.min(heartbeat.last_sn.next());
+        }
+        tx.make_room(HEARTBEAT, &proxy.unicast);
+        tx.message.heartbeat(&heartbeat);
     }
 
     /// Sends history, and where it has holes, to a reader that has just matched.
@@ -449,8 +482,7 @@ mod tests {
         let (version, vendor) = (ProtocolVersion::RTPS_2_5, VendorId::UNKNOWN);
         let mut message = Message::new(Header { version, vendor, prefix: writer.guid.prefix });
         let mut port = Loopback::new();
-        let mut tx =
-            Tx { now: Time(0), port: &mut port, message: &mut message, budget: 9, sent: 0, calls: 0 };
+        let mut tx = Tx::new(Time(0), &mut port, &mut message, 9);
         assert!(step(writer, &mut tx));
         let mut found = Vec::new();
         while let Some((_, datagram)) = port.take() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taut_base::Locator;
 
-use super::ReaderProxy;
+use super::{ReaderProxy, Writer};
 
 /// When a writer uses the multicast addresses of its readers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,6 +49,18 @@ pub fn cover<'a>(
         }
     }
     route.list
+}
+
+impl Writer {
+    /// Where fresh changes go, and how large datagrams are there.
+    pub(crate) fn route(&self) -> (&[Locator], usize) {
+        (&self.route, self.paths.datagram())
+    }
+
+    /// Do fresh changes of both go to the same readers' addresses, in datagrams of the same size?
+    pub(crate) fn shares_route(&self, other: &Writer) -> bool {
+        self.route == other.route && self.paths.datagram() == other.paths.datagram()
+    }
 }
 
 /// Locators in the order in which they came, each once.

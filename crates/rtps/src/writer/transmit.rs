@@ -15,7 +15,21 @@ use crate::message::{HEARTBEAT, Tx};
 impl Writer {
     /// Sends fresh changes to all readers. Returns whether all are out; `false` when the budget
     /// is used up.
+    #[inline]
     pub fn push(&mut self, tx: &mut Tx<'_>) -> bool {
+        self.push_with::<false>(tx)
+    }
+
+    /// The same behind what the message holds of others for them, and no more than pacing allows. If another writer's follow
+    /// the message may stay open.
+    #[inline(never)]
+    pub(crate) fn push_together(&mut self, tx: &mut Tx<'_>) -> bool {
+        self.push_with::<true>(tx)
+    }
+
+    /// Who is alone, as most are, pays nothing for others: the two are compiled apart.
+    #[inline(always)]
+    fn push_with<const TOGETHER: bool>(&mut self, tx: &mut Tx<'_>) -> bool {
         self.catch_up();
         self.expire(tx.now);
         self.learn_paths(tx);
@@ -23,25 +37,56 @@ impl Writer {
             self.sent = self.last;
         }
         if self.blocked && self.is_still_blocked(tx) {
+            if TOGETHER {
+                self.close(tx);
+            }
             return true;
         }
         let mut out = Outgoing { from: self.sent.next(), noted: tx.sent, bytes: 0 };
-        let done = self.push_fresh(tx, &mut out);
+        if TOGETHER {
+            out.noted = tx.ended(self.route.len());
+        }
+        let done = self.push_fresh::<TOGETHER>(tx, &mut out);
         // All that there is waits in the datagram that a heartbeat would ride in.
-        let is_one = tx.sent == out.noted;
+        let is_one = tx.sent <= out.noted;
         self.piggyback_heartbeat(tx, is_one);
-        tx.flush(&self.route);
-        self.note_under_way(tx, &mut out);
+        if TOGETHER {
+            self.end_together(tx, &mut out, done);
+        } else {
+            tx.flush(&self.route);
+            self.note_under_way(tx.sent, &mut out);
+        }
         self.history.evict(self.sent);
         self.forget_acknowledged();
         self.update_link();
         done
     }
 
+    /// Sends what the message holds, which nobody is to follow.
+    #[cold]
+    pub(crate) fn close(&self, tx: &mut Tx<'_>) {
+        tx.is_followed = false;
+        tx.flush(&self.route);
+    }
+
+    /// Leaves the message to the next writer, if there may be one.
+    #[cold]
+    fn end_together(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing, done: bool) {
+        if !tx.is_followed || !done || tx.budget == 0 {
+            self.close(tx);
+            return self.note_under_way(tx.sent, out);
+        }
+        // The datagram that is shared counts for each of those that share it.
+        let shared = if self.sent >= out.from { self.route.len() } else { 0 };
+        self.note_under_way(tx.ended(self.route.len()).saturating_add(shared), out);
+    }
+
     /// The fresh changes themselves; the last message stays open. Returns `false` when the budget is used up.
-    fn push_fresh(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> bool {
+    #[inline(always)]
+    fn push_fresh<const TOGETHER: bool>(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> bool {
         loop {
-            let (change, size) = match self.push_small(tx, out) {
+            let next = self.push_small::<TOGETHER>(tx, out);
+            let (change, size) = match next {
                 Next::Large(change, size) => (change, size),
                 Next::Nothing => break,
                 Next::Later => return false,
@@ -57,8 +102,8 @@ impl Writer {
         true
     }
 
-    /// Fresh changes that go in one piece each, up to one that does not.
-    fn push_small(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> Next {
+    /// Fresh changes that go in one piece each, up to one that does not, or as far as pacing allows.
+    fn push_small<const TOGETHER: bool>(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> Next {
         let Writer { history, sent, route, paths, calls, .. } = self;
         for change in history.from(sent.next()) {
             if tx.budget == 0 {
@@ -66,6 +111,9 @@ impl Writer {
             }
             if let Some(size) = paths.fragment_size(change) {
                 return Next::Large(change.clone(), size);
+            }
+            if TOGETHER && !tx.spend(change.payload.len().saturating_add(CHANGE_AROUND)) {
+                return Next::Later;
             }
             stamp(calls.as_ref(), change, tx);
             tx.data(EntityId::UNKNOWN, change, route);
@@ -75,11 +123,13 @@ impl Writer {
         Next::Nothing
     }
 
-    /// Takes note of what has left since the last time. KEEP_LAST only waits within a change.
-    pub(super) fn note_under_way(&mut self, tx: &Tx<'_>, out: &mut Outgoing) {
-        let datagrams = tx.sent.saturating_sub(out.noted);
+    /// Takes note of what has left since the last time, with which the step has sent so many datagrams. KEEP_LAST only
+    /// waits within a change.
+    #[inline]
+    pub(super) fn note_under_way(&mut self, sent: usize, out: &mut Outgoing) {
+        let datagrams = sent.saturating_sub(out.noted);
         let bytes = std::mem::take(&mut out.bytes);
-        out.noted = tx.sent;
+        out.noted = sent;
         if datagrams > 0 && (self.keep_all || self.fragment.0 > self.sent) {
             self.unasked_datagrams = self.unasked_datagrams.saturating_add(datagrams);
             let each = datagrams.div_ceil(self.route.len().max(1));
@@ -134,6 +184,10 @@ impl Writer {
     }
 }
 
+/// More than a change takes of the wire besides its payload, if it goes alone: Ethernet, IP and UDP 62 bytes, headers of RTPS up
+/// to 140, a heartbeat 32. Lower sends more than the rate now and pays for it later, higher sends less at a time.
+const CHANGE_AROUND: usize = 240;
+
 /// What a step has sent of fresh changes and not taken note of.
 pub(super) struct Outgoing {
     /// The first change of it.
@@ -177,6 +231,9 @@ pub(super) fn send_fragments(
     loop {
         if tx.budget == 0 || *room == 0 {
             return job.is_done(total);
+        }
+        if tx.pays && !job.is_done(total) && !tx.spend(size.saturating_add(CHANGE_AROUND)) {
+            return false;
         }
         let Some(number) = job.take_next(total) else { return true };
         *room = room.saturating_sub(size);

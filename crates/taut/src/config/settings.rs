@@ -460,6 +460,26 @@ pub(super) const TABLE: &[Row] = &[
             shown(&marks.collect::<Vec<_>>())
         },
     },
+    Row {
+        name: "max_rate",
+        allowed: "a number of bytes from 1000 on; `0` for no bound",
+        meaning: "The most that goes to one destination in a second of what writers send it, repairs included, with the headers of Ethernet, IP and UDP. What is more waits.",
+        set: Set::One(|config, text| {
+            config.max_rate = text.parse().ok().filter(|rate| *rate == 0 || *rate >= 1_000)?;
+            Some(())
+        }),
+        get: |config| config.max_rate.to_string(),
+    },
+    Row {
+        name: "max_burst",
+        allowed: "a number of bytes from 1 to 1073741824",
+        meaning: "How much of `max_rate` may go at once, after a pause. A quarter is for writers with a TRANSPORT_PRIORITY above 0.",
+        set: Set::One(|config, text| {
+            config.max_burst = text.parse().ok().filter(|bytes| (1..=1 << 30).contains(bytes))?;
+            Some(())
+        }),
+        get: |config| config.max_burst.to_string(),
+    },
 ];
 
 /// A list of numbers.
