@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use taut::{Config, DomainParticipant, Driver, XdpMode};
+use taut::{Config, DomainParticipant, Driver, Duration, XdpLayer, XdpMode};
 use taut_testbed::{End, Pair, await_that, ip, with_pair};
 
-use crate::{Blob, SIZES, Stream, bare, config, participant};
+use crate::{Blob, SIZES, Stream, config, participant};
 
 /// The cable, and with it both ends of it.
 fn remove(pair: &Pair) {
@@ -82,11 +82,21 @@ fn the_interface_is_made_anew_for_who_polls() {
     });
 }
 
-/// Stations are others then, which all are told.
+/// Stations are others then, which all are told; who was not back yet hears it with the next announcement.
 #[test]
 fn the_interface_is_made_anew_without_ip() {
     with_pair("the_interface_is_made_anew_without_ip", ["", ""], |pair| {
-        let mut stream = bare(pair, XdpMode::Auto);
+        let mut stream = Stream::new(End::BOTH.map(|end| {
+            pair.enter(end);
+            ip(&format!("addr flush dev {}", end.name()));
+            let config = Config {
+                interfaces: Vec::new(),
+                xdp_layer: XdpLayer::Bare,
+                announcement_period: Duration::from_secs(1),
+                ..config(end, Some(XdpMode::Auto))
+            };
+            DomainParticipant::with_config(&config).unwrap()
+        }));
         stream.carries(&SIZES);
         remove(pair);
         is_lost(&stream);

@@ -1,9 +1,9 @@
 //! Several queues of one interface.
 
-use taut::{Config, DdsType, DomainParticipant, Qos, XdpMode};
+use taut::{Config, DdsType, DomainParticipant, XdpMode};
 use taut_testbed::{End, LIMIT, Pair, await_that, with_pair};
 
-use crate::{SIZES, Stream, config, participant};
+use crate::{SIZES, Stream, config, participant, qos};
 
 fn with_queues(pair: &Pair, end: End, queues: &[u32]) -> DomainParticipant {
     pair.enter(end);
@@ -49,6 +49,9 @@ struct Block {
 const SAMPLES: u64 = 1_000;
 const BY_KERNEL: u64 = 10;
 
+/// Frames of other writers.
+const STRAYS: u64 = 10;
+
 /// Frames that each queue has sent.
 fn sent(of: &DomainParticipant) -> Vec<(u32, u64)> {
     of.stats().xdp.unwrap().queues.iter().map(|of| (of.queue, of.frames_out)).collect()
@@ -64,7 +67,7 @@ fn goes_by(queues: &'static [u32], dscp: u8, places: &'static [(i32, usize)]) {
         let near = DomainParticipant::with_config(&config).unwrap();
         let far = participant(pair, End::B, None);
         for (priority, place) in places {
-            let qos = || Qos::default().best_effort().keep_all().transport_priority(*priority);
+            let qos = || qos().transport_priority(*priority);
             let name = format!("Block{priority}");
             let writer = near.topic::<Block>(&name).unwrap().writer(qos()).unwrap();
             let reader = far.topic::<Block>(&name).unwrap().reader(qos()).unwrap();
@@ -87,10 +90,12 @@ fn goes_by(queues: &'static [u32], dscp: u8, places: &'static [(i32, usize)]) {
             let went = || -> Vec<u64> {
                 before.iter().zip(&sent(&near)).map(|(before, after)| after.1 - before.1).collect()
             };
-            await_that("all have left", || went().iter().sum::<u64>() >= SAMPLES - BY_KERNEL);
+            // What of the writer before comes after its acknowledgements is not of the samples.
+            writer.wait_for_acknowledgments(LIMIT).unwrap();
             let (went, frames) = (went(), near.stats().frames.unwrap());
             let told = format!("priority {priority}: {went:?}, {frames:?}");
-            assert_eq!(went.iter().sum::<u64>(), went[*place], "{told}");
+            assert!(went[*place] >= SAMPLES - BY_KERNEL, "{told}");
+            assert!(went.iter().sum::<u64>() - went[*place] <= STRAYS, "{told}");
             // It lies in a frame of that queue.
             assert!(frames.in_place_out - frames_before.in_place_out >= SAMPLES - BY_KERNEL, "{told}");
         }
