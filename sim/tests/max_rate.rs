@@ -160,7 +160,12 @@ fn a_critical_writer_does_not_wait_behind_bulk() {
 /// Two of bulk and many small ones always have something to send, five times as much as may leave.
 #[test]
 fn nobody_starves() {
+    [true, false].into_iter().for_each(nobody_starves_with);
+}
+
+fn nobody_starves_with(key: bool) {
     let mut pair = pair(4, 1_472);
+    pair.topic.keyed = key;
     let qos = Qos::default().best_effort().keep_last(1);
     let writers: Vec<usize> = (0..12).map(|_| topic(&mut pair, Pair::READER, &qos, 0)).collect();
     let mut got = vec![0_usize; writers.len()];

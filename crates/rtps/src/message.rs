@@ -18,6 +18,7 @@ use crate::flow::Flow;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
 use crate::schedule::Work;
+use crate::timers::{Timer, Timers};
 
 /// Taut writes little-endian, whatever the machine: one order to test.
 const ENDIAN: Endian = Endian::Little;
@@ -459,6 +460,14 @@ impl<'a> Tx<'a> {
             flow.leave(self.now, work);
         }
         waits
+    }
+
+    /// Who waits is called when it is time.
+    #[cold]
+    pub(crate) fn arm(&self, timers: &mut Timers) {
+        if let Some(flow) = &self.flow {
+            timers.set(flow.next(), Timer::Flow);
+        }
     }
 
     /// May one more of so many bytes leave, as far as pacing goes? It counts then.

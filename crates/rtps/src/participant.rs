@@ -366,8 +366,8 @@ impl Participant {
             tx.port.set_priority(0);
         }
         let calls = tx.calls;
-        if let Some(flow) = &tx.flow {
-            timers.set(flow.next(), Timer::Flow);
+        if paced {
+            tx.arm(timers);
         }
         if calls > 0 {
             port.flush();

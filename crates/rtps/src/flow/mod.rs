@@ -144,11 +144,15 @@ impl Flow {
         if !self.waiters.contains_key(&work) {
             self.next_ticket = self.next_ticket.max(place.1).saturating_add(1);
             for to in route {
-                self.line(now, *to).places.insert(place, work);
+                if let Some(line) = self.line(now, *to) {
+                    line.places.insert(place, work);
+                }
             }
         }
         self.waiters.insert(work, Waiter { place, route: route.to_vec(), datagram });
-        self.line(now, at).asleep.insert(place);
+        if let Some(line) = self.line(now, at) {
+            line.asleep.insert(place);
+        }
         for to in route {
             self.arm(now, *to);
         }
@@ -166,17 +170,16 @@ impl Flow {
         }
     }
 
-    /// The line of a destination. At the bound those go that nobody would miss; if there are none the destination has no
-    /// bucket until there are.
-    fn line(&mut self, now: Time, to: Locator) -> &mut Line {
+    /// The line of a destination. At the bound those go that nobody would miss; a destination beyond it is not paced until
+    /// another one has been silent for a while.
+    fn line(&mut self, now: Time, to: Locator) -> Option<&mut Line> {
         if self.lines.len() >= limits::PEERS && !self.lines.contains_key(&to) {
             self.lines.retain(|_, line| !line.places.is_empty() || !line.bucket.is_full(now));
             if self.lines.len() >= limits::PEERS {
-                // As if all that are beyond the bound were one.
-                return self.lines.entry(Locator::INVALID).or_insert(Line::EMPTY);
+                return None;
             }
         }
-        self.lines.entry(to).or_insert(Line::EMPTY)
+        Some(self.lines.entry(to).or_insert(Line::EMPTY))
     }
 
     /// Sets when a destination is due.
@@ -214,7 +217,9 @@ impl Flow {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let bytes = bytes.saturating_add(datagrams.saturating_mul(headers(to)));
         let max = self.max;
-        self.line(now, *to).bucket.take(now, bytes, &max);
+        if let Some(line) = self.line(now, *to) {
+            line.bucket.take(now, bytes, &max);
+        }
         self.arm(now, *to);
     }
 
@@ -243,5 +248,89 @@ fn headers(to: &Locator) -> i64 {
     match to.socket_addr() {
         Some(address) if address.is_ipv6() => HEADERS_V6,
         _ => HEADERS_V4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WriterIndex;
+    use std::net::Ipv4Addr;
+
+    const MAX: MaxRate = MaxRate { bytes_per_second: 1_000_000, burst: 10_000 };
+    const DATAGRAM: usize = 1_000;
+
+    fn to(port: u16) -> Locator {
+        Locator::udp_v4(Ipv4Addr::LOCALHOST, port)
+    }
+
+    fn writer(index: u32) -> Work {
+        Work::Push(WriterIndex(index))
+    }
+
+    fn ask(flow: &mut Flow, at: Time, index: u32, priority: i32, route: &[Locator]) -> bool {
+        flow.admit(at, writer(index), priority, (route, DATAGRAM), 0).is_some()
+    }
+
+    fn called(flow: &mut Flow, at: Time) -> Vec<Work> {
+        let mut called = Vec::new();
+        flow.wake(at, |work, _| called.push(work));
+        called
+    }
+
+    /// Takes all but what is kept for priorities.
+    fn drain(flow: &mut Flow, at: Time, port: u16) {
+        flow.charge(at, &to(port), 1, 7_500 - 42);
+    }
+
+    #[test]
+    fn nobody_sends_past_who_waits_and_the_highest_is_the_first() {
+        let (mut flow, start) = (Flow::new(MAX), Time(1_000_000_000));
+        drain(&mut flow, start, 1);
+        assert!(!ask(&mut flow, start, 1, 0, &[to(1)]));
+        let later = Time(start.0 + 1_500_000);
+        assert!(!ask(&mut flow, later, 2, 0, &[to(1)]), "there are tokens, for another one");
+        assert!(ask(&mut flow, later, 3, 1, &[to(1)]), "not before a higher one");
+        assert_eq!(flow.next(), Time(start.0 + 1_042_000).max(later));
+        assert_eq!(called(&mut flow, later), [writer(1), writer(2)]);
+        assert_eq!(called(&mut flow, later), []);
+        assert!(ask(&mut flow, later, 1, 0, &[to(1)]) && !ask(&mut flow, later, 2, 0, &[to(1)]));
+        flow.charge(later, &to(1), 1, DATAGRAM);
+        flow.leave(later, writer(1));
+        // After its turn it is behind the other one.
+        assert!(!ask(&mut flow, later, 1, 0, &[to(1)]) && !ask(&mut flow, later, 2, 0, &[to(1)]));
+        let at = flow.next();
+        assert_eq!(called(&mut flow, at), [writer(2), writer(1)]);
+        [1, 2].into_iter().for_each(|index| flow.leave(at, writer(index)));
+        assert_eq!(flow.next(), Time::NEVER);
+    }
+
+    /// One for two destinations waits at one of them, and keeps its place at the other.
+    #[test]
+    fn who_has_several_destinations_is_not_passed_at_any() {
+        let (mut flow, start) = (Flow::new(MAX), Time(1_000_000_000));
+        drain(&mut flow, start, 1);
+        assert!(!ask(&mut flow, start, 1, 0, &[to(1), to(2)]));
+        assert!(!ask(&mut flow, start, 2, 0, &[to(2)]), "it is full, and another one is in front");
+        let at = flow.next();
+        assert!(at > start, "nobody is called for what only another one's turn can give");
+        assert_eq!(called(&mut flow, at), [writer(1)]);
+        assert!(ask(&mut flow, at, 1, 0, &[to(1), to(2)]));
+        flow.leave(at, writer(1));
+        assert_eq!(called(&mut flow, at), [writer(2)]);
+        assert!(ask(&mut flow, at, 2, 0, &[to(2)]));
+        assert!(!flow.waiters.contains_key(&writer(1)));
+    }
+
+    #[test]
+    fn destinations_are_forgotten_when_they_would_not_be_missed() {
+        let mut flow = Flow::new(MAX);
+        for port in 0..=u16::MAX {
+            flow.charge(Time(i64::from(port) * 10_000_000), &to(port), 1, 500);
+        }
+        assert!(flow.lines.len() <= limits::PEERS);
+        let mut crowd = Flow::new(MAX);
+        (0..=u16::MAX).for_each(|port| crowd.charge(Time(0), &to(port), 1, 500));
+        assert_eq!(crowd.lines.len(), limits::PEERS);
     }
 }

@@ -15,7 +15,7 @@ use crate::message::{HEARTBEAT, Tx};
 impl Writer {
     /// Sends fresh changes to all readers. Returns whether all are out; `false` when the budget
     /// is used up.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, tx: &mut Tx<'_>) -> bool {
         self.push_with::<false>(tx)
     }
@@ -103,6 +103,7 @@ impl Writer {
     }
 
     /// Fresh changes that go in one piece each, up to one that does not, or as far as pacing allows.
+    #[inline(always)]
     fn push_small<const TOGETHER: bool>(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> Next {
         let Writer { history, sent, route, paths, calls, .. } = self;
         for change in history.from(sent.next()) {
@@ -125,7 +126,7 @@ impl Writer {
 
     /// Takes note of what has left since the last time, with which the step has sent so many datagrams. KEEP_LAST only
     /// waits within a change.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note_under_way(&mut self, sent: usize, out: &mut Outgoing) {
         let datagrams = sent.saturating_sub(out.noted);
         let bytes = std::mem::take(&mut out.bytes);
@@ -141,6 +142,7 @@ impl Writer {
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
     /// answer but from a reader that misses something; every so often it asks for acknowledgement. In a long row of
     /// single datagrams that follow each other soon most do without: the next one that rides says the same.
+    #[inline(always)]
     fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>, is_one: bool) {
         let mut reliable =
             self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()).peekable();
