@@ -142,6 +142,12 @@ def special_cells():
         yield Cell(f"loss-{size}", both, loss_percent=5, timeout_s=30.0)
 
 
+def taut_cells():
+    """What Taut alone does and others have to understand: samples of several writers in one datagram."""
+    both = {**keyed(), "count": 2000, "history": "keep-last:2000"}
+    yield Cell("together", both, pub={"writers": 4})
+
+
 def ros_cells():
     """std_msgs/String; the listener takes part of what is said, for talkers do not wait."""
     for reliability in ("reliable", "best-effort"):
@@ -170,6 +176,8 @@ def tasks(self_test, where, only):
         pairs = [pair for vendor in OTHERS for pair in ((TAUT, vendor), (vendor, TAUT))]
         ros = [(ROS, TAUT), (TAUT, ROS)]
     every = [Task(cell, *pair) for pair in pairs for cell in cells]
+    if not self_test:
+        every += [Task(cell, TAUT, vendor) for vendor in OTHERS for cell in taut_cells()]
     # `taut sub string` asks for reliable delivery, so only a listener can ask for less.
     every += [Task(cell, *pair) for pair in ros for cell in ros_cells()
               if pair[1] != TAUT or cell.name == "string-reliable"]

@@ -1,4 +1,4 @@
-//! Taut's peer of the interoperability matrix: one writer or one reader.
+//! Taut's peer of the interoperability matrix: one writer, or several that share datagrams, or one reader.
 //!
 //! Command line and output are those of every peer; `../README.md` is the contract, `../types.idl` the
 //! types. Uses the public API only.
@@ -62,7 +62,10 @@ fn run<T: Sample>(options: &Options) -> Result<u8> {
     let participant = DomainParticipant::with_config(&config)?;
     let topic = participant.topic::<T>(&options.topic)?;
     match options.role {
-        Role::Pub => publish::publish(options, &topic.writer(qos(options))?),
+        Role::Pub => {
+            let writers = (0..options.writers).map(|_| topic.writer(qos(options)));
+            publish::publish(options, &mut writers.collect::<Result<Vec<_>>>()?)
+        }
         Role::Sub => subscribe::subscribe(options, &topic.reader(qos(options))?),
     }
 }

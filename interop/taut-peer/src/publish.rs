@@ -10,13 +10,14 @@ use crate::tally::{Matched, emit_acknowledged, emit_count};
 use crate::types::Sample;
 use crate::{COMPLETE, TIMED_OUT};
 
-pub fn publish<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<u8> {
+pub fn publish<T: Sample>(options: &Options, writers: &mut [DataWriter<T>]) -> Result<u8> {
     let end = after(options.timeout);
     let bell = Bell::new();
-    writer.set_listener(bell.listener());
+    writers.iter().for_each(|writer| writer.set_listener(bell.listener()));
     let mut matched = Matched::default();
-    let mut wait_matched = |end: Instant, enough: &dyn Fn(usize) -> bool| loop {
-        matched.update(writer.publication_matched_status().current_count);
+    let mut wait_matched = |writers: &[DataWriter<T>], end: Instant, enough: &dyn Fn(usize) -> bool| loop {
+        let counts = writers.iter().map(|writer| writer.publication_matched_status().current_count);
+        matched.update(counts.min().unwrap_or_default());
         if enough(matched.count) {
             return true;
         }
@@ -26,7 +27,7 @@ pub fn publish<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<u
         bell.wait_until(end);
     };
 
-    if !wait_matched(end, &|count| count >= options.wait_matched) {
+    if !wait_matched(writers, end, &|count| count >= options.wait_matched) {
         return Ok(TIMED_OUT);
     }
     if options.hold {
@@ -35,25 +36,43 @@ pub fn publish<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<u
             .read_line(&mut line)
             .map_err(|error| Error::Error(format!("stdin: {error}; --hold reads a line from it")))?;
     }
-    write_all(options, writer)?;
-    if options.wait_matched == 0 && !wait_matched(end, &|count| count >= 1) {
+    write_all(options, writers)?;
+    if options.wait_matched == 0 && !wait_matched(writers, end, &|count| count >= 1) {
         return Ok(TIMED_OUT);
     }
     let mut all = true;
     if options.is_reliable() {
-        all = match writer.wait_for_acknowledgments(end.saturating_duration_since(Instant::now())) {
-            Err(Error::Timeout(_)) => false,
-            outcome => outcome.map(|()| true)?,
-        };
+        for writer in &*writers {
+            all &= match writer.wait_for_acknowledgments(end.saturating_duration_since(Instant::now())) {
+                Err(Error::Timeout(_)) => false,
+                outcome => outcome.map(|()| true)?,
+            };
+        }
         emit_acknowledged(all);
     }
-    wait_matched(after(options.linger), &|count| count == 0);
+    wait_matched(writers, after(options.linger), &|count| count == 0);
     Ok(if all { COMPLETE } else { TIMED_OUT })
 }
 
-fn write_all<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<()> {
+/// Each writer writes its part, all at the same time.
+fn write_all<T: Sample>(options: &Options, writers: &mut [DataWriter<T>]) -> Result<()> {
+    std::thread::scope(|scope| {
+        let threads = (0..).zip(writers).map(|(number, writer)| {
+            // A writer is written by one thread at a time.
+            let writer: &mut DataWriter<T> = writer;
+            scope.spawn(move || write_part(options, number, writer))
+        });
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("a writer's thread does not panic"))
+    })?;
+    emit_count("sent", u64::from(options.count));
+    Ok(())
+}
+
+fn write_part<T: Sample>(options: &Options, number: u32, writer: &mut DataWriter<T>) -> Result<()> {
     let start = Instant::now();
-    for seq in 0..options.count {
+    let is_ours = |id: u32| options.writer_of(id) == number;
+    for seq in (0..options.count).filter(|seq| is_ours(options.id(*seq))) {
         if options.rate > 0.0 {
             // The next write is due at a time that does not depend on how long the last one took.
             let due = start + Duration::from_secs_f64(f64::from(seq) / options.rate);
@@ -61,7 +80,7 @@ fn write_all<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<()>
         }
         writer.write(&T::make(options, seq))?;
     }
-    for id in 0..options.instances {
+    for id in (0..options.instances).filter(|id| is_ours(*id)) {
         let sample = T::make(options, id);
         match options.r#final {
             Final::None => break,
@@ -69,6 +88,5 @@ fn write_all<T: Sample>(options: &Options, writer: &DataWriter<T>) -> Result<()>
             Final::Unregister => writer.unregister_instance(&sample)?,
         }
     }
-    emit_count("sent", u64::from(options.count));
     Ok(())
 }
