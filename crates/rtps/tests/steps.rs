@@ -134,6 +134,8 @@ fn run_timers(
         assert!(ended <= limits::FORGET_STEP, "{ended} matches ended in one step");
         matches += ended;
         steps += usize::from(ended > 0);
+        // How long a step has waited is counted from the time that it was due.
+        assert!(participant.next_timeout().is_none_or(|next| next >= Time(0)), "due before the clock began");
         between(participant, steps);
     }
     assert_eq!(matches, ENDPOINTS as usize);

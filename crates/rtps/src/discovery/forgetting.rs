@@ -43,7 +43,7 @@ impl Participant {
                 return self.end_forgetting(now, prefix);
             }
         }
-        self.timers.set(Time(i64::MIN), Timer::Forget(prefix));
+        self.timers.set(now, Timer::Forget(prefix));
     }
 
     /// Ends a match with an endpoint of it, or forgets one that has none left. `false`: there is none.
