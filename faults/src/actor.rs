@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 /// Longest wait for an answer. Lower and a machine that is busy fails a run, higher and one that hangs takes
@@ -114,6 +115,20 @@ impl Actor {
 
     pub fn signal(&self, signal: Signal) {
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
+    }
+
+    /// Has it stand still, all of its threads: on a busy machine some go on after the signal.
+    pub fn stop(&self) -> Result<(), String> {
+        self.signal(Signal::SIGSTOP);
+        let child = Pid::from_raw(self.child.id() as i32);
+        let until = Instant::now() + ANSWER;
+        while Instant::now() < until {
+            match waitid(Id::Pid(child), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG) {
+                Ok(WaitStatus::Stopped(..)) => return Ok(()),
+                _ => std::thread::sleep(Duration::from_micros(200)),
+            }
+        }
+        Err(format!("it does not stand still: {}", self.log()))
     }
 
     /// Waits for its end. `None` if it does not come.

@@ -52,7 +52,7 @@ fn best_effort(seconds: u64, rounds: usize, percent: u64) -> Result<(), String> 
     let (mut free, mut during) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         free.extend(windows(&mut writer, seconds)?);
-        stopped.signal(Signal::SIGSTOP);
+        stopped.stop()?;
         during.extend(windows(&mut writer, seconds)?);
         stopped.signal(Signal::SIGCONT);
     }
@@ -113,7 +113,7 @@ fn reliable(seconds: u64) -> Result<(), String> {
     std::thread::sleep(WINDOW);
     let before = writer.ask("report")?.number("sent");
     reader.await_report("all have arrived", SOON, |report| report.number("last") == before)?;
-    reader.signal(Signal::SIGSTOP);
+    reader.stop()?;
     let stopped = Instant::now();
     writer.ask("fill")?;
     let report = writer.await_report("a write is refused", SOON, |report| report.number("writing") == 1)?;
