@@ -26,17 +26,22 @@ const RETRY: Duration = Duration::from_micros(50);
 
 /// How long to look before a thread waits in the kernel.
 #[derive(Default)]
-pub(crate) struct Patience(u32);
+pub(crate) struct Patience {
+    looks: u32,
+    /// May the thread give more turns to others? Asked once: each answer is a system call.
+    has_more: Option<bool>,
+}
 
 impl Patience {
     /// Lets some time pass; `false` when that is enough.
     pub fn pause(&mut self) -> bool {
-        self.0 += 1;
-        if self.0 <= PAUSES {
-            (0..1 << self.0).for_each(|_| std::hint::spin_loop());
+        self.looks += 1;
+        if self.looks <= PAUSES {
+            (0..1 << self.looks).for_each(|_| std::hint::spin_loop());
             return true;
         }
-        let goes_on = self.0 <= TURNS || (self.0 <= MORE_TURNS && !is_real_time());
+        let goes_on = self.looks <= TURNS
+            || (self.looks <= MORE_TURNS && *self.has_more.get_or_insert_with(|| !is_real_time()));
         if goes_on {
             sched_yield();
         }
