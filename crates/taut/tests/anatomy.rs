@@ -118,29 +118,35 @@ fn to_a_listener() {
     assert_eq!(stages(&reader.anatomy_of(&info).unwrap()), NETWORK);
 }
 
-#[test]
-fn from_one_participant_to_another_of_the_process() {
-    let (a, b) = (participant(66, true, REMEMBERED), participant(66, true, REMEMBERED));
-    let reader = reader(&b);
-    let writer = writer(&a);
+/// The lane is joined at some time after the match, by whichever thread has the news of it; what is written before
+/// comes by the protocol.
+fn await_lane(writer: &DataWriter<Text>, reader: &DataReader<Text>) {
     reader.wait_matched(SOON).unwrap();
-    // The lane is joined at some time after the match; what is written before comes by the network.
     let by_lane = || {
-        write(&writer, 0, 8);
-        stages(&take(&reader, 1)) == [Stage::Lane, Stage::Take]
+        write(writer, 0, 8);
+        stages(&take(reader, 1)) == [Stage::Lane, Stage::Take]
     };
     let start = std::time::Instant::now();
     while !by_lane() {
         assert!(start.elapsed() < SOON.into(), "no lane");
     }
+}
+
+#[test]
+fn from_one_participant_to_another_of_the_process() {
+    let (a, b) = (participant(66, true, REMEMBERED), participant(66, true, REMEMBERED));
+    let reader = reader(&b);
+    let writer = writer(&a);
+    await_lane(&writer, &reader);
     exchange(&writer, &reader, &[Stage::Lane, Stage::Take]);
 }
 
 #[test]
 fn within_one_participant() {
     let one = participant(67, true, REMEMBERED);
-    let reader = reader(&one);
-    exchange(&writer(&one), &reader, &[Stage::Lane, Stage::Take]);
+    let (reader, writer_of_one) = (reader(&one), writer(&one));
+    await_lane(&writer_of_one, &reader);
+    exchange(&writer_of_one, &reader, &[Stage::Lane, Stage::Take]);
     let without_lanes = participant(68, false, REMEMBERED);
     let reader = self::reader(&without_lanes);
     exchange(&writer(&without_lanes), &reader, &[Stage::Write, Stage::Deliver, Stage::Take]);
