@@ -227,7 +227,10 @@ impl Table {
         let mut peepholes = self.peepholes.lock();
         let start = last.map_or(0, |last| behind(&peepholes, last));
         let mut rest = peepholes.get_mut(start..)?.iter_mut();
-        rest.find_map(|peep| (self.may_want(peep) && self.looks_in(peep)).then(|| Arc::clone(&peep.door)))
+        rest.find_map(|peep| {
+            let is_wanted = |door: &Door, side: &ReaderSide| self.is_wanted_side(door, side);
+            (self.may_want(peep) && Table::looks_in(peep, is_wanted)).then(|| Arc::clone(&peep.door))
+        })
     }
 
     #[inline]
@@ -236,13 +239,13 @@ impl Table {
     }
 
     /// Looks behind the door. If there is nothing, though it looked so, the reader has read on.
-    fn looks_in(&self, peep: &mut Peep) -> bool {
+    fn looks_in(peep: &mut Peep, is_there: impl FnOnce(&Door, &ReaderSide) -> bool) -> bool {
         let side = peep.door.side();
-        let is_wanted = self.is_wanted_side(&peep.door, &side);
-        if !is_wanted {
+        let found = is_there(&peep.door, &side);
+        if !found {
             peep.hole = side.peephole(peep.writer);
         }
-        is_wanted
+        found
     }
 
     /// Does somebody wait for what is in a lane to this door, or for room in one?
@@ -259,7 +262,7 @@ impl Table {
         let mut peepholes = self.peepholes.lock();
         peepholes.iter_mut().any(|peep| {
             let may_be = peep.may_show() && self.watches(&peep.door);
-            may_be && self.looks_in(peep) && peep.door.side().is_ready()
+            may_be && Table::looks_in(peep, |_, side| side.is_ready())
         })
     }
 }
