@@ -16,12 +16,12 @@ use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::{Moment, monotonic_now, wall_clock_now};
-use crate::door::Door;
+use crate::driver::waiting::ends;
 use crate::executor::Executor;
-use crate::outlet::Outlet;
-use crate::payload::Payload;
-use crate::promises::Promise;
-use crate::waiting::ends;
+use crate::lanes::door::Door;
+use crate::write::outlet::Outlet;
+use crate::write::payload::Payload;
+use crate::write::promises::Promise;
 
 /// A write that may not wait found no room. Who tries again and again is not to pay for the names each time.
 #[cold]

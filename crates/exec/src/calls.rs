@@ -6,10 +6,10 @@ use taut_base::Time;
 use taut_dcps::DomainParticipant;
 use taut_rtps::TxClass;
 
+use crate::account::jobs::JobClass;
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::jobs::JobClass;
 
 impl Inner {
     /// Runs `call`, and sends what came of it.

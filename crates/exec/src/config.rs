@@ -8,11 +8,11 @@ use taut_port_udp::UdpConfig;
 use taut_port_xdp::XdpConfig;
 use taut_rtps::{Anatomy, Config, MaxRate, MulticastChoice};
 
-use crate::neighbours::hex;
-use crate::peers;
-use crate::ports::Ports;
+use crate::driver::waiting::DEFAULT_SPIN;
+use crate::lanes::neighbours::hex;
+use crate::lanes::peers;
+use crate::net::ports::Ports;
 use crate::scheduling::Scheduling;
-use crate::waiting::DEFAULT_SPIN;
 
 /// How long peers remember a silent participant. Lower forgets one that is only slow, higher keeps
 /// the dead; Cyclone DDS has the same.

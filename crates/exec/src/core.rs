@@ -9,14 +9,14 @@ use taut_base::Time;
 use taut_dcps::{DomainParticipant, Entity, Late, StatusMask};
 use taut_rtps::TxClass;
 
-use crate::burst::Held;
+use crate::account::jobs::{Accounts, Done, JobClass};
+use crate::account::recorder::{Activity, RecordCause, Recorder};
+use crate::account::reports::Schedule;
 use crate::clock::monotonic_now;
-use crate::drive::HEARS_AFTER;
-use crate::jobs::{Accounts, Done, JobClass};
-use crate::ports::Ports;
-use crate::promises::Promises;
-use crate::recorder::{Activity, RecordCause, Recorder};
-use crate::reports::Schedule;
+use crate::driver::drive::HEARS_AFTER;
+use crate::net::ports::Ports;
+use crate::write::burst::Held;
+use crate::write::promises::Promises;
 
 /// What the token protects.
 pub(crate) struct Core {

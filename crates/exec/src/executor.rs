@@ -10,28 +10,28 @@ use taut_mem::Region;
 use taut_mem::lane::Bell;
 use taut_rtps::TxClass;
 
-use crate::background::{self, Background};
+use crate::account::jobs::{JobClass, LatencyReport};
+use crate::account::recorder::{FlightRecord, Recorder};
+use crate::account::reports::Reports;
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
 use crate::core::Core;
-use crate::door::{Table, TableDoors};
-use crate::driving::Driving;
-use crate::hand::Hand;
-use crate::holding::Holding;
+use crate::driver::background::{self, Background};
+use crate::driver::driving::Driving;
+use crate::driver::hand::Hand;
+use crate::driver::holding::Holding;
+use crate::driver::polling::Polling;
+use crate::driver::role::{Claim, Role};
+use crate::driver::waiting::Spin;
+use crate::driver::watch::Watch;
 use crate::hooks::{Hooks, Listener, Waits};
-use crate::jobs::{JobClass, LatencyReport};
-use crate::left::Left;
-use crate::local::{self, Joins};
-use crate::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
-use crate::polling::Polling;
-use crate::ports::Ports;
-use crate::promises::Promises;
-use crate::recorder::{FlightRecord, Recorder};
-use crate::reports::Reports;
-use crate::role::{Claim, Role};
-use crate::waiting::Spin;
-use crate::watch::Watch;
-use crate::writes::{LeftWrite, QUEUE};
+use crate::lanes::door::{Table, TableDoors};
+use crate::lanes::local::{self, Joins};
+use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
+use crate::net::ports::Ports;
+use crate::write::left::Left;
+use crate::write::promises::Promises;
+use crate::write::writes::{LeftWrite, QUEUE};
 
 /// Drives one participant.
 pub struct Executor {

@@ -11,12 +11,12 @@ use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQo
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
+use crate::account::jobs::JobClass;
 use crate::clock::{Moment, monotonic_now};
-use crate::drive::HEARS_AFTER;
-use crate::jobs::JobClass;
-use crate::role::Claim;
-use crate::watch::Readable;
-use crate::writes::QUEUE;
+use crate::driver::drive::HEARS_AFTER;
+use crate::driver::role::Claim;
+use crate::driver::watch::Readable;
+use crate::write::writes::QUEUE;
 use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
 const LIMIT: Duration = Duration::from_secs(20);

@@ -8,74 +8,42 @@
 #![forbid(unsafe_code)]
 
 mod access;
-mod alarm;
-mod background;
-mod burst;
+mod account;
 mod calls;
 mod clock;
-mod comeback;
 mod config;
 mod core;
-mod door;
-mod drive;
-mod driving;
+mod driver;
 mod executor;
 #[cfg(test)]
 mod executor_tests;
-mod frames;
-mod greeting;
-mod hand;
-mod holding;
 mod hooks;
 #[cfg(test)]
 mod inheritance_tests;
-mod jobs;
-mod left;
-mod local;
-mod memory;
-mod neighbours;
-#[cfg(test)]
-mod neighbours_tests;
-mod network;
-mod news;
-mod outlet;
-mod pairs;
-mod path;
-mod payload;
-mod peers;
-mod polling;
-mod ports;
-mod promises;
-mod recorder;
-mod reports;
-mod ringer;
-mod role;
+mod lanes;
+mod net;
 mod scheduling;
-mod slow;
 mod sync;
 mod telling;
-mod throttle;
 mod token;
-mod waiting;
-mod watch;
-mod writes;
+mod write;
 
 pub use access::{Call, Patience};
+pub use account::jobs::{JobClass, JobReport, LatencyReport, Spread};
+pub use account::recorder::{Activity, FlightRecord, RecordCause, RecordedStep};
+pub use account::reports::{MakeReporter, Reporter};
 pub use clock::{Moment, monotonic_now, wall_clock_now};
 pub use config::{
     DEFAULT_ANNOUNCEMENT_PERIOD, DEFAULT_LEASE_DURATION, DpdkChoice, Driver, ExecutorConfig, FramesChoice,
     LaneMemory, XdpChoice, XdpLayer,
 };
-pub use door::Door;
+pub use driver::waiting::{DEFAULT_SPIN, ends};
 pub use executor::{Executor, Stats};
 pub use hooks::{Listener, Waits};
-pub use jobs::{JobClass, JobReport, LatencyReport, Spread};
-pub use memory::Memory;
-pub use outlet::Outlet;
-pub use path::SamplePath;
-pub use payload::Payload;
-pub use recorder::{Activity, FlightRecord, RecordCause, RecordedStep};
-pub use reports::{MakeReporter, Reporter};
+pub use lanes::door::Door;
+pub use lanes::path::SamplePath;
 pub use scheduling::{DeadlineScheduling, Scheduling};
-pub use slow::SlowReader;
-pub use waiting::{DEFAULT_SPIN, ends};
+pub use write::memory::Memory;
+pub use write::outlet::Outlet;
+pub use write::payload::Payload;
+pub use write::slow::SlowReader;

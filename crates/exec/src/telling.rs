@@ -11,11 +11,11 @@ use taut_dcps::{Entity, StatusMask};
 use taut_lock::MutexGuard;
 use taut_rtps::TxClass;
 
+use crate::account::recorder::{self, Activity, FlightRecord, RecordCause};
+use crate::account::reports::Task;
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::recorder::{self, Activity, FlightRecord, RecordCause};
-use crate::reports::Task;
 
 /// News handed out in one go, on the stack.
 const NEWS: usize = 8;

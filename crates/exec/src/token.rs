@@ -6,10 +6,10 @@ use taut_base::Time;
 use taut_lock::MutexGuard;
 use taut_rtps::TxClass;
 
+use crate::account::jobs::{Done, JobClass};
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::jobs::{Done, JobClass};
 
 impl Inner {
     /// The token, and since when it was waited for if it was not free.
@@ -93,7 +93,7 @@ impl Inner {
     }
 
     /// Unlocks, and wakes the driver if there is something for it. Returns whether it did. There is a fence between the two,
-    /// in [`crate::holding::Holding::oversleeps`].
+    /// in [`crate::driver::holding::Holding::oversleeps`].
     pub fn let_go(&self, core: MutexGuard<'_, Core>, news: bool) -> bool {
         let more_work = core.has_work(TxClass::Discovery) || core.port.has_aside();
         let (next, held_until) = (core.next_timeout(), core.held.until);

@@ -3,7 +3,7 @@
 //! What is left must be run in its order, once, in shares of at most the budget, and a write must be refused exactly when
 //! the plain queue is full. `LEFT_SEED=n` repeats one seed. crates/exec/models tries short programs in every order.
 
-#[path = "../src/left.rs"]
+#[path = "../src/write/left.rs"]
 mod left;
 
 /// What that file takes from the executor.

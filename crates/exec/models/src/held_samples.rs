@@ -8,10 +8,10 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use taut_base::{Duration, Time};
 
-use crate::burst::{Held, due};
+use crate::driver::holding::Holding;
+use crate::driver::role::{Claim, Role};
 use crate::explore;
-use crate::holding::Holding;
-use crate::role::{Claim, Role};
+use crate::write::burst::{Held, due};
 
 const START: Time = Time(1_000_000);
 /// How long samples may wait.

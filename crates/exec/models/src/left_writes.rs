@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 use crate::explore;
-use crate::left::Left;
+use crate::write::left::Left;
 
 /// Of each of the two; one finds no room.
 const WRITES: usize = 2;

@@ -9,19 +9,20 @@
 // The files have more to them than the models use.
 #![allow(unused)]
 
-#[path = "../../src/burst.rs"]
-mod burst;
-#[path = "../../src/holding.rs"]
-mod holding;
-#[path = "../../src/left.rs"]
-mod left;
-#[path = "../../src/news.rs"]
-mod news;
-#[path = "../../src/role.rs"]
-mod role;
+#[path = "../../src/driver"]
+mod driver {
+    pub(crate) mod holding;
+    pub(crate) mod news;
+    pub(crate) mod role;
+}
 mod sync;
 #[path = "../../../lock/src/word.rs"]
 mod word;
+#[path = "../../src/write"]
+mod write {
+    pub(crate) mod burst;
+    pub(crate) mod left;
+}
 
 mod held_samples;
 mod inheriting_lock;

@@ -1,11 +1,11 @@
-//! The thread that stands by while a user drives: [`crate::role::Role`].
+//! The thread that stands by while a user drives: [`crate::driver::role::Role`].
 
 use std::sync::Arc;
 
 use loom::thread;
 
+use crate::driver::role::{Claim, Role};
 use crate::explore;
-use crate::role::{Claim, Role};
 
 /// It goes to sleep while the user gives the role back: it is woken, or it does not sleep.
 #[test]

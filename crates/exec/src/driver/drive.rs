@@ -10,16 +10,16 @@ use taut_port::{Frame, Traffic};
 use taut_port_udp::weight;
 use taut_rtps::TxClass;
 
+use crate::account::jobs::{Done, JobClass};
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::core::Core;
-use crate::driving::Driving;
+use crate::driver::driving::Driving;
+use crate::driver::waiting::AT_PORT;
+use crate::driver::watch::Readable;
 use crate::executor::Inner;
-use crate::jobs::{Done, JobClass};
-use crate::neighbours::FIRST_SOURCE;
-use crate::network::{HOSTS, NETWORK};
-use crate::ports::{ASIDE, HAND};
-use crate::waiting::AT_PORT;
-use crate::watch::Readable;
+use crate::lanes::neighbours::FIRST_SOURCE;
+use crate::net::network::{HOSTS, NETWORK};
+use crate::net::ports::{ASIDE, HAND};
 
 /// How often the token's holder looks whether a thread that does not sleep yet has taken it, in one pause of the
 /// processor each. Lower than the time that a thread takes from one try to the next and it waits for one step more;

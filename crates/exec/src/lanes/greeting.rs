@@ -13,7 +13,7 @@ use taut_port_shm::{Connection, Peer};
 
 use crate::clock::monotonic_now;
 use crate::executor::Inner;
-use crate::neighbours::{Neighbour, Neighbours};
+use crate::lanes::neighbours::{Neighbour, Neighbours};
 
 /// How long a connection may go without a greeting. Three leases of the default: discovery has forgotten by then who is
 /// not driven. Lower ends those of participants that are only slow, higher keeps the descriptors of who never greets.
@@ -131,8 +131,8 @@ mod tests {
     use taut_port_shm::{Memory, Message, Received, Waker, host_id};
 
     use super::*;
-    use crate::neighbours::{FIRST_SOURCE, PAGE};
-    use crate::neighbours_tests::participant;
+    use crate::lanes::neighbours::{FIRST_SOURCE, PAGE};
+    use crate::lanes::neighbours_tests::participant;
 
     /// Below the prefixes of all participants, which begin with their vendor.
     const LOW: GuidPrefix = GuidPrefix([0; 12]);

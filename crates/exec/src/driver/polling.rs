@@ -10,14 +10,14 @@ use std::time::Duration as StdDuration;
 use taut_base::{Duration, Error, Result, Time};
 use taut_lock::Mutex;
 
-use crate::burst;
 use crate::clock::monotonic_now;
-use crate::driving::Driving;
+use crate::driver::driving::Driving;
+use crate::driver::hand::Hand;
+use crate::driver::role::Claim;
+use crate::driver::throttle::Throttle;
+use crate::driver::watch::Readable;
 use crate::executor::{Executor, Inner};
-use crate::hand::Hand;
-use crate::role::Claim;
-use crate::throttle::Throttle;
-use crate::watch::Readable;
+use crate::write::burst;
 
 /// Whoever polls by a call of the user's looks so often whether to go on. Lower takes the token more often, higher
 /// ends later.

@@ -10,7 +10,7 @@ use taut_base::{Duration, Time};
 use taut_port_udp::UdpConfig;
 
 use crate::core::Core;
-use crate::neighbours::FIRST_SOURCE;
+use crate::lanes::neighbours::FIRST_SOURCE;
 
 /// The number of the port's watch among the sources.
 pub(crate) const NETWORK: u64 = FIRST_SOURCE - 1;

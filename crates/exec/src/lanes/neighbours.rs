@@ -24,10 +24,10 @@ use taut_port_shm::{
 use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
-use crate::greeting::Complaints;
-use crate::outlet::MAX_LANE;
-use crate::pairs::{PAIRS, Pair, Pairs, Stage};
-use crate::path::{Reasons, Who};
+use crate::lanes::greeting::Complaints;
+use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
+use crate::lanes::path::{Reasons, Who};
+use crate::write::outlet::MAX_LANE;
 
 /// The name of the property that announces the identity of the host.
 pub(crate) const HOST_PROPERTY: &str = "taut.local";

@@ -9,8 +9,8 @@ use taut_rtps::Addresses;
 
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::frames::{Frames, ends, of_users};
-use crate::network::HOSTS;
+use crate::net::frames::{Frames, ends, of_users};
+use crate::net::network::HOSTS;
 
 impl Inner {
     /// Does what is to be done about an interface that is lost, if it is time. The caller has the role.

@@ -12,8 +12,8 @@ use taut_port_udp::{UdpPort, queue_of};
 use taut_rtps::{Addresses, Interface};
 
 use crate::config::ExecutorConfig;
-use crate::frames::Frames;
-use crate::network::tell_of_buffers;
+use crate::net::frames::Frames;
+use crate::net::network::tell_of_buffers;
 
 /// The number of the first queue among the sources; sockets have small ones.
 pub(crate) const QUEUES: usize = 1 << 16;

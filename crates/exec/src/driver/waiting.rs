@@ -6,9 +6,9 @@ use taut_base::{Duration, Result, Time};
 
 use crate::access::{tell_wall_clock, would_wait};
 use crate::clock::monotonic_now;
-use crate::door::Door;
 use crate::executor::Executor;
-use crate::outlet::Outlet;
+use crate::lanes::door::Door;
+use crate::write::outlet::Outlet;
 
 /// How long a wait looks before it sleeps, unless the user says otherwise. Lower and peers that answer at
 /// once are slept for, which costs each side a system call and the machine a change of threads; higher and

@@ -16,13 +16,13 @@ use taut_port_shm::Memory;
 use taut_qos::{DataWriterQos, DestinationOrderKind, History};
 use taut_rtps::{Link, WriterIndex};
 
-use crate::burst::Burst;
 use crate::config::LaneMemory;
-use crate::payload::{Payload, Place};
-use crate::promises::Promise;
-use crate::ringer::Ringer;
-use crate::slow::Blame;
-use crate::waiting::Spin;
+use crate::driver::waiting::Spin;
+use crate::lanes::ringer::Ringer;
+use crate::write::burst::Burst;
+use crate::write::payload::{Payload, Place};
+use crate::write::promises::Promise;
+use crate::write::slow::Blame;
 
 /// Samples that a lane holds. Lower and a writer that is faster than its readers for a moment leaves the
 /// lane, higher and what it writes is no longer in the cache when they come: 64 kB.

@@ -20,7 +20,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use taut_base::{Duration, Time};
 
 use crate::clock::NS_PER_S;
-use crate::neighbours::FIRST_SOURCE;
+use crate::lanes::neighbours::FIRST_SOURCE;
 
 /// What is due sooner is a limit of the wait: it is over before the alarm would be of use again. Lower sets the alarm
 /// for each burst's end; higher, and who waits for an answer until its next sample is due, each millisecond, has a limit

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use taut_base::{Duration, Time};
 use taut_dcps::StatusMask;
 
-use crate::jobs::JobClass;
+use crate::account::jobs::JobClass;
 
 /// Steps that are kept. Lower and what has held up the others is gone from the ring when a deadline is missed,
 /// higher takes more memory (32 B each) and a longer copy. Places are counted in a `u8`.

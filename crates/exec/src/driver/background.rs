@@ -9,10 +9,10 @@ use nix::sys::prctl;
 use taut_base::{Error, Result};
 
 use crate::config::{Driver, ExecutorConfig};
-use crate::driving::Driving;
+use crate::driver::driving::Driving;
+use crate::driver::role::GRACE;
 use crate::executor::{Executor, Inner};
 use crate::hooks;
-use crate::role::GRACE;
 
 /// How long the end of a participant waits for a listener that runs. Lower and more of them are still running when
 /// it is gone, higher and a listener that waits for the thread that ends the participant holds it up for longer.

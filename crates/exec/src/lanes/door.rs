@@ -14,8 +14,8 @@ use taut_mem::lane::{Bell, Peephole};
 use taut_rtps::ReaderIndex;
 
 use crate::clock::monotonic_now;
-use crate::ringer::Ringer;
-use crate::waiting::Spin;
+use crate::driver::waiting::Spin;
+use crate::lanes::ringer::Ringer;
 
 /// One reader's side and who is interested in it.
 pub struct Door {

@@ -4,7 +4,7 @@
 //! wait to the next without a system call: the background thread looks from time to time, [`GRACE`],
 //! whether the role is still in use, and sleeps for good while a user's wait goes on.
 
-use crate::news::News;
+use crate::driver::news::News;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// How often the background thread looks whether a user who has stopped waiting comes back: at first,

@@ -8,11 +8,11 @@ use taut_lock::MutexGuard;
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
-use crate::burst::Burst;
+use crate::account::jobs::JobClass;
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::jobs::JobClass;
+use crate::write::burst::Burst;
 
 /// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
 pub(crate) const QUEUE: usize = 256;

@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 
 use taut_mem::lane::Bell;
 
-use crate::door::Door;
 use crate::executor::Inner;
-use crate::neighbours::Neighbour;
+use crate::lanes::door::Door;
+use crate::lanes::neighbours::Neighbour;
 
 /// Wakes a participant's driver, or a thread of this process.
 #[derive(Clone)]

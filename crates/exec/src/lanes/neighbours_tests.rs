@@ -14,8 +14,9 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::monotonic_now;
 use crate::executor_tests::{call, take};
-use crate::pairs::Stage;
-use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, local};
+use crate::lanes::local;
+use crate::lanes::pairs::Stage;
+use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
 /// No wait is longer.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -7,9 +7,9 @@
 
 use taut_base::Time;
 
-use crate::burst::{self, Held};
-use crate::role::Role;
+use crate::driver::role::Role;
 use crate::sync::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
+use crate::write::burst::{self, Held};
 
 /// The driver does not sleep.
 const AWAKE: i64 = i64::MIN;

@@ -10,8 +10,8 @@ use taut_base::{Guid, GuidPrefix};
 use taut_lock::Mutex;
 
 use crate::executor::{Executor, Inner};
-use crate::local;
-use crate::neighbours::HOST_PROPERTY;
+use crate::lanes::local;
+use crate::lanes::neighbours::HOST_PROPERTY;
 
 /// Reasons that are kept. Lower and among many participants that refuse each other some are told less of
 /// why; higher and one that is met again and again under new names takes more memory.

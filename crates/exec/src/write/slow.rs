@@ -10,7 +10,7 @@ use taut_rtps::{Lag, Lagging, Participant};
 
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::executor::Executor;
-use crate::outlet::{LaneLag, Outlet};
+use crate::write::outlet::{LaneLag, Outlet};
 
 /// A reliable reader that does not have all that a writer has written.
 ///

@@ -15,12 +15,12 @@ use taut_base::{Duration, Error, Result, Time};
 use taut_lock::Mutex;
 use taut_port_udp::Direct;
 
-use crate::alarm::Alarm;
 use crate::clock::NS_PER_S;
-use crate::frames::Frames;
-use crate::hand::Hand;
-use crate::network::{HOSTS, NETWORK};
-use crate::ports::{Ports, QUEUES};
+use crate::driver::alarm::Alarm;
+use crate::driver::hand::Hand;
+use crate::net::frames::Frames;
+use crate::net::network::{HOSTS, NETWORK};
+use crate::net::ports::{Ports, QUEUES};
 
 /// The number of what wakes the driver among the sources; sockets have their small indices.
 pub(crate) const WAKE: u64 = u64::MAX;
@@ -289,7 +289,7 @@ mod tests {
     use crate::clock::monotonic_now;
     use crate::executor::Inner;
     use crate::executor_tests::executor;
-    use crate::ports::HAND;
+    use crate::net::ports::HAND;
 
     const SOURCE: u64 = Direct::SOURCE as u64;
 

@@ -12,8 +12,8 @@ use taut_port_udp::Direct;
 use taut_port_xdp::Glance;
 
 use crate::config::Driver;
-use crate::ports::{HAND, Ports, QUEUES};
-use crate::watch::Readable;
+use crate::driver::watch::Readable;
+use crate::net::ports::{HAND, Ports, QUEUES};
 
 /// For how long the kernel is asked at each look after samples have come by another socket. Lower has the first sample
 /// after a pause there wait for up to 50 us more often, higher asks for longer when none comes any more.

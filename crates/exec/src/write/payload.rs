@@ -3,8 +3,8 @@
 use taut_mem::lane::{HEAD, INLINE, LaneWriter, Meta, Short, Slot};
 use taut_mem::{Bytes, Chunk, Pool};
 
-use crate::memory::Memory;
-use crate::outlet::Outlet;
+use crate::write::memory::Memory;
+use crate::write::outlet::Outlet;
 
 /// A payload that is to be written.
 pub struct Payload<'a> {

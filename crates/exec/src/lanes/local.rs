@@ -18,13 +18,13 @@ use taut_port_shm::{Memory, Message};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
+use crate::account::jobs::JobClass;
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::jobs::JobClass;
-use crate::neighbours::{HOST_PROPERTY, Neighbour};
-use crate::outlet::Route;
-use crate::pairs::{Pair, Stage};
-use crate::ringer::Ringer;
+use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
+use crate::lanes::pairs::{Pair, Stage};
+use crate::lanes::ringer::Ringer;
+use crate::write::outlet::Route;
 
 /// The participants of this process.
 static PARTICIPANTS: Mutex<BTreeMap<GuidPrefix, Weak<Inner>>> = Mutex::new(BTreeMap::new());
@@ -51,7 +51,7 @@ struct Offer {
 }
 
 /// Offers of this process that wait for their match; those of neighbours have a bound of their own
-/// ([`crate::pairs::PAIRS`]). Lower and who matches late stays with UDP, higher takes more memory.
+/// ([`crate::lanes::pairs::PAIRS`]). Lower and who matches late stays with UDP, higher takes more memory.
 const OFFERS: usize = 4_096;
 
 /// Steps of a round in which the lanes of one reader are emptied; the next round goes on. Lower takes more rounds, higher lets

@@ -7,8 +7,8 @@ use taut_mem::lane::{INLINE, Short, Slot};
 use taut_mem::{Chunk, Pool};
 
 use crate::executor::Executor;
-use crate::outlet::Outlet;
-use crate::payload::Payload;
+use crate::write::outlet::Outlet;
+use crate::write::payload::Payload;
 
 /// Where a payload is written.
 pub enum Memory {

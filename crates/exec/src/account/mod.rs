@@ -1,0 +1,5 @@
+//! The account of where time went: how long steps waited and ran, the last of them, and reports of it.
+
+pub(crate) mod jobs;
+pub(crate) mod recorder;
+pub(crate) mod reports;

@@ -1,0 +1,12 @@
+//! Samples that stay on this machine: who shares lanes with whom, and the doors of readers.
+
+pub(crate) mod door;
+pub(crate) mod greeting;
+pub(crate) mod local;
+pub(crate) mod neighbours;
+#[cfg(test)]
+mod neighbours_tests;
+pub(crate) mod pairs;
+pub(crate) mod path;
+pub(crate) mod peers;
+pub(crate) mod ringer;

@@ -1,0 +1,10 @@
+//! From a `write` to the protocol: what it writes, when it is sent, who sends it, and whom it waits for.
+
+pub(crate) mod burst;
+pub(crate) mod left;
+pub(crate) mod memory;
+pub(crate) mod outlet;
+pub(crate) mod payload;
+pub(crate) mod promises;
+pub(crate) mod slow;
+pub(crate) mod writes;
