@@ -150,15 +150,18 @@ impl HistoryCache {
     }
 
     /// Adds the newest change. What KEEP_LAST then no longer keeps goes with [`HistoryCache::evict`].
+    #[inline]
     pub fn insert(&mut self, change: CacheChange) {
-        let (number, kind) = (change.sequence_number, change.kind);
-        let instance = change.instance.unwrap_or_default();
         self.live = self.live.saturating_add(1);
         self.live_bytes = self.live_bytes.saturating_add(change.payload.len());
-        self.entries.push_back(Entry { number, change: Some(change) });
-        if !self.counted {
-            return;
+        if self.counted {
+            self.count(change.sequence_number, change.kind, change.instance.unwrap_or_default());
         }
+        self.entries.push_back(Entry { number: change.sequence_number, change: Some(change) });
+    }
+
+    /// An instance has this newest change.
+    fn count(&mut self, number: SequenceNumber, kind: ChangeKind, instance: InstanceHandle) {
         let numbers = self.instances.entry(instance).or_default();
         let before = numbers.back().copied();
         numbers.push_back(number);
@@ -173,17 +176,26 @@ impl HistoryCache {
 
     /// Drops what KEEP_LAST does not keep, as far as it has been sent: changes that were written faster than
     /// they could be sent are sent once all the same, up to [`limits::UNSENT_CHANGES`] of them.
+    #[inline]
     pub fn evict(&mut self, sent: SequenceNumber) {
         let Some(depth) = self.depth else { return };
         if self.keyed {
-            while let Some(first) = self.over.front().copied()
-                && (first <= sent || self.over.len() > limits::UNSENT_CHANGES)
-            {
-                self.over.pop_front();
-                self.remove_entry(first);
-            }
-            return;
+            self.evict_of_instances(sent);
+        } else if self.live > depth {
+            self.evict_above(depth, sent);
         }
+    }
+
+    fn evict_of_instances(&mut self, sent: SequenceNumber) {
+        while let Some(first) = self.over.front().copied()
+            && (first <= sent || self.over.len() > limits::UNSENT_CHANGES)
+        {
+            self.over.pop_front();
+            self.remove_entry(first);
+        }
+    }
+
+    fn evict_above(&mut self, depth: usize, sent: SequenceNumber) {
         while self.live > depth
             && let Some(first) = self.first()
             && (first <= sent || self.live > depth.saturating_add(limits::UNSENT_CHANGES))
@@ -225,12 +237,35 @@ impl HistoryCache {
 
     /// Held changes with numbers from `from` on, rising.
     pub fn from(&self, from: SequenceNumber) -> impl Iterator<Item = &CacheChange> {
-        // Most often what was just written is asked for.
-        let start = match self.entries.back() {
-            Some(newest) if newest.number == from => self.entries.len().saturating_sub(1),
-            _ => self.entries.partition_point(|entry| entry.number < from),
-        };
-        self.entries.range(start..).filter_map(|entry| entry.change.as_ref())
+        self.entries.range(self.place(from)..).filter_map(|entry| entry.change.as_ref())
+    }
+
+    /// The first of them. *Cost*: O(1) where no numbers are left out.
+    #[inline]
+    pub fn first_from(&self, from: SequenceNumber) -> Option<&CacheChange> {
+        if self.entries.back()?.number < from {
+            return None;
+        }
+        match self.entries.get(self.likely_place(from)) {
+            Some(Entry { number, change: Some(change) }) if *number == from => Some(change),
+            _ => self.from(from).next(),
+        }
+    }
+
+    /// Where a number stands if none is left out.
+    #[inline]
+    fn likely_place(&self, number: SequenceNumber) -> usize {
+        let first = self.entries.front().map_or(number, |entry| entry.number);
+        usize::try_from(number.0.wrapping_sub(first.0)).unwrap_or(usize::MAX)
+    }
+
+    /// Where the first entry stands whose number is no lower.
+    fn place(&self, number: SequenceNumber) -> usize {
+        let likely = self.likely_place(number);
+        match self.entries.get(likely) {
+            Some(entry) if entry.number == number => likely,
+            _ => self.entries.partition_point(|entry| entry.number < number),
+        }
     }
 
     /// The number of the last of the `count` oldest changes held, of fewer if there are no more.
@@ -299,7 +334,8 @@ impl HistoryCache {
     }
 
     fn position(&self, number: SequenceNumber) -> Option<usize> {
-        self.entries.binary_search_by_key(&number, |entry| entry.number).ok()
+        let place = self.place(number);
+        self.entries.get(place).filter(|entry| entry.number == number).map(|_| place)
     }
 
     fn remove_entry(&mut self, number: SequenceNumber) -> Option<CacheChange> {

@@ -4,8 +4,6 @@
 //! Owns the order of submessages: INFO_DST before what is directed, INFO_TS before the change it
 //! dates. Knows no writer and no reader.
 
-use std::ops::Range;
-
 use taut_base::{EntityId, FragmentNumber, GuidPrefix, Locator, Time, Timestamp};
 use taut_mem::Bytes;
 use taut_port::Port;
@@ -51,9 +49,10 @@ const COPIED: usize = 1_536;
 /// As many as may stand behind a payload: behind a short key.
 const PADDING: [u8; KEY_PAYLOAD_MIN + 3] = [0; KEY_PAYLOAD_MIN + 3];
 
-enum Part {
-    Scratch(Range<usize>),
-    Payload(Bytes),
+/// A payload that is gathered from where it lies, and where it goes between the bytes of the scratch buffer.
+struct Gathered {
+    at: usize,
+    payload: Bytes,
 }
 
 /// A message under construction, behind those that leave in the same row of datagrams.
@@ -61,10 +60,10 @@ enum Part {
 pub struct Message {
     header: Header,
     scratch: Vec<u8>,
-    parts: Vec<Part>,
+    gathered: Vec<Gathered>,
+    /// Bytes of those.
+    gathered_size: usize,
     inline: Vec<u8>,
-    /// Bytes of all of it.
-    size: usize,
     /// Bytes that a datagram may have.
     limit: usize,
     row: Row,
@@ -82,10 +81,10 @@ struct Row {
     datagrams: usize,
     /// Bytes of each.
     each: usize,
-    /// Bytes of all, and where they end in the scratch buffer and among the parts.
+    /// Bytes of all, and where they end in the scratch buffer and among the payloads that are gathered.
     size: usize,
     scratch: usize,
-    parts: usize,
+    gathered: usize,
 }
 
 impl Message {
@@ -94,9 +93,9 @@ impl Message {
         Message {
             header,
             scratch: Vec::with_capacity(limits::MESSAGE_SIZE),
-            parts: Vec::with_capacity(limits::MESSAGE_PARTS),
+            gathered: Vec::with_capacity(limits::MESSAGE_PARTS / 2),
+            gathered_size: 0,
             inline: Vec::with_capacity(64),
-            size: 0,
             limit: limits::MESSAGE_SIZE,
             row: Row::default(),
             substance: false,
@@ -108,8 +107,10 @@ impl Message {
 
     fn clear(&mut self) {
         self.scratch.clear();
-        self.parts.clear();
-        self.size = 0;
+        if !self.gathered.is_empty() {
+            self.gathered.clear();
+            self.gathered_size = 0;
+        }
         if self.row.datagrams > 0 {
             self.row = Row::default();
         }
@@ -124,8 +125,15 @@ impl Message {
     }
 
     /// Bytes of all that is in it.
+    #[inline]
     pub fn size(&self) -> usize {
-        self.size
+        self.scratch.len().saturating_add(self.gathered_size)
+    }
+
+    /// In how many parts a port gets it at most.
+    #[inline]
+    fn parts(&self) -> usize {
+        self.gathered.len().saturating_mul(2).saturating_add(1)
     }
 
     /// From now on, whoever sends, a datagram gets no larger than this, unless one submessage is.
@@ -136,19 +144,19 @@ impl Message {
     /// Is there plenty of room for a payload and its headers? Most often; then its size need not be counted.
     #[inline]
     fn is_roomy(&self, payload: usize) -> bool {
-        let size = self.size.saturating_add(payload).saturating_add(HEADROOM);
+        let size = self.size().saturating_add(payload).saturating_add(HEADROOM);
         self.row.datagrams == 0
             && size <= self.limit
-            && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
+            && self.parts().saturating_add(2) <= limits::MESSAGE_PARTS
     }
 
     /// Is there room for `bytes` more?
     fn fits(&self, bytes: usize) -> bool {
         let limit = if self.row.datagrams > 0 { self.row.each } else { self.limit };
-        let before = self.size.saturating_sub(self.row.size);
+        let before = self.size().saturating_sub(self.row.size);
         let header = if before == 0 { HEADER_LEN } else { 0 };
         let size = before.saturating_add(header).saturating_add(bytes);
-        size <= limit && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
+        size <= limit && self.parts().saturating_add(2) <= limits::MESSAGE_PARTS
     }
 
     /// Bytes that a DATA takes in this place.
@@ -162,13 +170,13 @@ impl Message {
 
     /// Ends the message as a datagram of a row, in which the next one follows. `false` if it cannot.
     fn end_in_row(&mut self) -> bool {
-        let bytes = self.size.saturating_sub(self.row.size);
+        let bytes = self.size().saturating_sub(self.row.size);
         let each = if self.row.datagrams > 0 { self.row.each } else { bytes };
         // What is much shorter than those before it is not worth its padding.
         let fits = |missing: &usize| missing.is_multiple_of(4) && *missing <= each / 4;
         let Some(missing) = each.checked_sub(bytes).filter(fits) else { return false };
-        let has_room = self.size.saturating_add(missing).saturating_add(each) <= limits::MESSAGE_SIZE
-            && self.parts.len().saturating_add(4) <= limits::MESSAGE_PARTS
+        let has_room = self.size().saturating_add(missing).saturating_add(each) <= limits::MESSAGE_SIZE
+            && self.parts().saturating_add(2) <= limits::MESSAGE_PARTS
             && self.row.datagrams.saturating_add(1) < limits::ROW;
         if !has_room || !self.substance || !bytes.is_multiple_of(4) || bytes > self.limit {
             return false;
@@ -177,19 +185,15 @@ impl Message {
             self.append(|out| taut_wire::write_pad(out, ENDIAN, u16::try_from(words).unwrap_or(u16::MAX)));
         }
         let datagrams = self.row.datagrams.saturating_add(1);
-        let (scratch, parts) = (self.scratch.len(), self.parts.len());
-        self.row = Row { datagrams, each, size: self.size, scratch, parts };
+        let (scratch, gathered) = (self.scratch.len(), self.gathered.len());
+        self.row = Row { datagrams, each, size: self.size(), scratch, gathered };
         self.begin();
         true
     }
 
     /// Takes back what only says how to read what has not followed.
     fn drop_introduction(&mut self) {
-        self.parts.truncate(self.row.parts);
-        self.size = self.row.size;
-        if let Some(Part::Scratch(last)) = self.parts.last_mut() {
-            last.end = last.end.min(self.row.scratch);
-        }
+        self.scratch.truncate(self.row.scratch);
     }
 
     fn submessage(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
@@ -199,34 +203,28 @@ impl Message {
 
     /// Appends to the scratch buffer, after the message's header if this is the first submessage.
     fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.scratch.len();
-        if self.size == self.row.size {
-            self.header.write(&mut self.scratch);
-        }
+        self.begin_submessage();
         write(&mut self.scratch);
-        let end = self.scratch.len();
-        self.size = self.size.saturating_add(end.saturating_sub(start));
-        match self.parts.last_mut() {
-            Some(Part::Scratch(last)) if last.end == start => last.end = end,
-            _ => self.parts.push(Part::Scratch(start..end)),
+    }
+
+    /// The message's header, if what follows is the first submessage.
+    #[inline]
+    fn begin_submessage(&mut self) {
+        if self.size() == self.row.size {
+            self.header.write(&mut self.scratch);
         }
     }
 
     /// May a port send a datagram from where this payload lies? It has its headers in front of it then, and no other
-    /// payload.
+    /// payload that is gathered.
     #[inline]
     fn goes_from_its_place(&self, payload: &Bytes) -> bool {
-        payload.is_lent()
-            && match self.parts.len().saturating_sub(self.row.parts) {
-                0 => true,
-                1 => matches!(self.parts.last(), Some(Part::Scratch(_))),
-                _ => false,
-            }
+        payload.is_lent() && self.gathered.len() == self.row.gathered
     }
 
-    fn append_part(&mut self, payload: Bytes) {
-        self.size = self.size.saturating_add(payload.len());
-        self.parts.push(Part::Payload(payload));
+    fn gather(&mut self, payload: Bytes) {
+        self.gathered_size = self.gathered_size.saturating_add(payload.len());
+        self.gathered.push(Gathered { at: self.scratch.len(), payload });
     }
 
     /// What follows is for one participant.
@@ -273,31 +271,25 @@ impl Message {
         let timestamp = change.source_timestamp;
         let is_dated = std::mem::replace(&mut self.timestamp, timestamp) == timestamp;
         self.encode_inline_qos(change);
-        let inline = std::mem::take(&mut self.inline);
         let (kind, padding) = (payload_kind(change), padding(change));
         let payload: &[u8] = &change.payload;
+        let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(&change.payload);
         let header =
             DataHeader { reader_id, writer_id: change.writer_guid.entity, writer_sn: change.sequence_number };
-        let length = payload.len().saturating_add(padding);
-        let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(&change.payload);
-        self.submessage(|out| {
-            if !is_dated {
-                taut_wire::write_info_ts(out, ENDIAN, timestamp);
-            }
-            header.write(out, ENDIAN, &inline, kind, length);
-            if is_copied {
-                out.extend_from_slice(payload);
-                if padding > 0 {
-                    out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[]));
-                }
-            }
-        });
-        self.inline = inline;
-        if !is_copied {
-            self.append_part(change.payload.clone());
-            if padding > 0 {
-                self.append(|out| out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[])));
-            }
+        self.substance = true;
+        self.begin_submessage();
+        let Message { scratch, inline, .. } = self;
+        if !is_dated {
+            taut_wire::write_info_ts(scratch, ENDIAN, timestamp);
+        }
+        header.write(scratch, ENDIAN, inline, kind, payload.len().saturating_add(padding));
+        if is_copied {
+            scratch.extend_from_slice(payload);
+        } else {
+            self.gather(change.payload.clone());
+        }
+        if padding > 0 {
+            self.scratch.extend_from_slice(PADDING.get(..padding).unwrap_or(&[]));
         }
     }
 
@@ -327,7 +319,7 @@ impl Message {
         let mut may_be_followed = false;
         self.submessage(|out| may_be_followed = header.write(out, ENDIAN, &inline, part.len()));
         self.inline = inline;
-        self.append_part(part);
+        self.gather(part);
         may_be_followed
     }
 
@@ -356,23 +348,35 @@ impl Message {
         self.submessage(|out| nack_frag.write(out, ENDIAN));
     }
 
-    fn send(&mut self, port: &mut dyn Port, to: &[Locator]) {
-        if self.parts.len() <= FEW_PARTS {
-            self.send_parts::<FEW_PARTS>(port, to);
-        } else {
-            self.send_parts::<{ limits::MESSAGE_PARTS }>(port, to);
+    #[inline]
+    fn send(&self, port: &mut dyn Port, to: &[Locator]) {
+        match self.parts() {
+            1 => self.send_in(port, to, &[&self.scratch]),
+            2..=FEW_PARTS => self.send_parts::<FEW_PARTS>(port, to),
+            _ => self.send_parts::<{ limits::MESSAGE_PARTS }>(port, to),
         }
     }
 
     fn send_parts<const N: usize>(&self, port: &mut dyn Port, to: &[Locator]) {
         let mut parts: [&[u8]; N] = [&[]; N];
-        for (to, part) in parts.iter_mut().zip(&self.parts) {
-            *to = match part {
-                Part::Scratch(range) => self.scratch.get(range.clone()).unwrap_or(&[]),
-                Part::Payload(bytes) => bytes,
-            };
+        let (mut count, mut begin) = (0_usize, 0);
+        let mut add = |part| {
+            if let Some(place) = parts.get_mut(count).filter(|_| !<[u8]>::is_empty(part)) {
+                *place = part;
+                count = count.saturating_add(1);
+            }
+        };
+        for Gathered { at, payload } in &self.gathered {
+            add(self.scratch.get(begin..*at).unwrap_or(&[]));
+            add(payload);
+            begin = *at;
         }
-        let parts = parts.get(..self.parts.len()).unwrap_or(&[]);
+        add(self.scratch.get(begin..).unwrap_or(&[]));
+        self.send_in(port, to, parts.get(..count).unwrap_or(&[]));
+    }
+
+    #[inline]
+    fn send_in(&self, port: &mut dyn Port, to: &[Locator], parts: &[&[u8]]) {
         match self.row.datagrams {
             0 => port.send(to, parts),
             _ => port.send_row(to, parts, self.row.each),
@@ -482,7 +486,7 @@ impl<'a> Tx<'a> {
     /// Charges what is about to leave.
     #[cold]
     fn pay(&mut self, to: &[Locator], datagrams: usize) {
-        let (now, bytes) = (self.now, self.message.size);
+        let (now, bytes) = (self.now, self.message.size());
         if let Some(flow) = &mut self.flow {
             to.iter().for_each(|to| flow.charge(now, to, datagrams, bytes));
         }
@@ -695,7 +699,7 @@ mod tests {
             for _ in 0..2 {
                 let expected = before + message.data_size(&change);
                 message.data(EntityId::UNKNOWN, &change);
-                assert_eq!(message.size, expected, "keyed {keyed}, {kind:?}, {len} B");
+                assert_eq!(message.size(), expected, "keyed {keyed}, {kind:?}, {len} B");
                 before = expected;
             }
         }

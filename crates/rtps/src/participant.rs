@@ -479,14 +479,21 @@ impl Participant {
     ) -> Result<SequenceNumber, Full> {
         let writer = self.writers.get_mut(index.0).ok_or(Full)?;
         let outcome = writer.write(now, change);
-        if outcome.is_ok() {
-            self.note_manual_liveliness(now, index);
+        if outcome.is_err() {
+            writer.ask_for_room();
+        } else {
+            writer.asserted_at = now;
+            let (has_local, is_news) =
+                (!writer.local.is_empty(), writer.liveliness_lost || writer.by_participant);
+            if is_news {
+                self.note_manual_liveliness(now, index);
+            }
             if change.in_lane {
                 self.tell_lane_readers(index);
             }
-            self.deliver_local(index, sink);
-        } else if let Some(writer) = self.writers.get_mut(index.0) {
-            writer.ask_for_room();
+            if has_local {
+                self.deliver_local(index, sink);
+            }
         }
         self.wake_writer(now, index);
         outcome

@@ -1,4 +1,4 @@
-//! When who wants to be called: a heap in which outdated entries stay until they come up.
+//! When who wants to be called: a heap in which outdated entries stay until they are the first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -57,6 +57,7 @@ struct Wanted {
 }
 
 impl Wanted {
+    #[inline]
     fn get(&self, timer: &Timer) -> Time {
         let at = match timer {
             Timer::Heartbeat(index) => self.heartbeats.get(index.0 as usize),
@@ -67,6 +68,7 @@ impl Wanted {
     }
 
     /// Returns what it was before.
+    #[inline]
     fn replace(&mut self, timer: Timer, at: Time) -> Time {
         let before = match timer {
             Timer::Heartbeat(index) => replace_in(&mut self.heartbeats, index.0, at),
@@ -74,30 +76,45 @@ impl Wanted {
             other if at == Time::NEVER => self.others.remove(&other).unwrap_or(Time::NEVER),
             other => self.others.insert(other, at).unwrap_or(Time::NEVER),
         };
-        self.count = match (before == Time::NEVER, at == Time::NEVER) {
-            (true, false) => self.count.saturating_add(1),
-            (false, true) => self.count.saturating_sub(1),
-            _ => self.count,
-        };
+        let less = usize::from(before != Time::NEVER);
+        self.count = self.count.saturating_add(usize::from(at != Time::NEVER)).saturating_sub(less);
         before
     }
 }
 
 /// The indices are those of the tables of entities, so there are no more places than there have been of those at a time.
+#[inline]
 fn replace_in(times: &mut Vec<Time>, index: u32, at: Time) -> Time {
-    let index = index as usize;
-    if times.len() <= index {
-        times.resize(index.saturating_add(1), Time::NEVER);
+    match times.get_mut(index as usize) {
+        Some(place) => std::mem::replace(place, at),
+        None => put_behind(times, index as usize, at),
     }
-    times.get_mut(index).map_or(Time::NEVER, |place| std::mem::replace(place, at))
+}
+
+#[cold]
+fn put_behind(times: &mut Vec<Time>, index: usize, at: Time) -> Time {
+    times.resize(index, Time::NEVER);
+    times.push(at);
+    Time::NEVER
 }
 
 impl Timers {
     /// Wants `timer` at `at`, no longer when it was wanted before; never if `at` is `NEVER`.
     pub fn set(&mut self, at: Time, timer: Timer) {
-        if self.wanted.replace(timer, at) != at && at != Time::NEVER {
+        let before = self.wanted.replace(timer, at);
+        if before == at {
+            return;
+        }
+        if at != Time::NEVER {
             self.heap.push(Reverse((at, timer)));
         }
+        if before != Time::NEVER {
+            self.drop_outdated();
+        }
+    }
+
+    /// After a timer was moved or has come up: the first entry is of one that is wanted.
+    fn drop_outdated(&mut self) {
         // A driver is not to wake for what was put off.
         while self.heap.peek().is_some_and(|Reverse((at, timer))| self.wanted.get(timer) != *at) {
             self.heap.pop();
@@ -111,18 +128,15 @@ impl Timers {
 
     /// Takes the next timer that is due.
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, Timer)> {
-        while let Some(Reverse((at, timer))) = self.heap.peek().copied().filter(|Reverse((at, _))| *at <= now)
-        {
-            self.heap.pop();
-            if self.wanted.get(&timer) == at {
-                self.wanted.replace(timer, Time::NEVER);
-                return Some((at, timer));
-            }
-        }
-        None
+        let Reverse((at, timer)) = self.heap.peek().copied().filter(|Reverse((at, _))| *at <= now)?;
+        self.heap.pop();
+        self.wanted.replace(timer, Time::NEVER);
+        self.drop_outdated();
+        Some((at, timer))
     }
 
-    /// The time of the first entry, outdated or not.
+    /// When the first of all is wanted.
+    #[inline]
     pub fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }

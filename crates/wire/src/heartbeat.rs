@@ -83,15 +83,12 @@ impl Heartbeat {
     }
 
     /// Appends the whole submessage.
+    #[inline]
     pub fn write(&self, out: &mut Vec<u8>, endian: Endian) {
-        let mut flags = 0;
-        for (set, flag) in [
-            (self.final_flag, FLAG_FINAL),
-            (self.liveliness_flag, FLAG_LIVELINESS),
-            (self.group_info.is_some(), FLAG_GROUP_INFO),
-        ] {
-            flags |= if set { flag } else { 0 };
-        }
+        let flag = |set, flag| if set { flag } else { 0 };
+        let flags = flag(self.final_flag, FLAG_FINAL)
+            | flag(self.liveliness_flag, FLAG_LIVELINESS)
+            | flag(self.group_info.is_some(), FLAG_GROUP_INFO);
         let group = if self.group_info.is_some() { HEARTBEAT_GROUP } else { 0 };
         let mut short = Short::<{ SUBMESSAGE_HEADER_LEN + HEARTBEAT_FIXED }>::new(endian);
         short.put_header(SubmessageKind::HEARTBEAT, flags, HEARTBEAT_FIXED.saturating_add(group));

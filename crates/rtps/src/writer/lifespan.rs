@@ -35,7 +35,7 @@ impl Writer {
 
     /// The next change whose time comes, unless a part of it is out: then it goes when it is sent.
     fn next_to_expire(&self) -> Option<(SequenceNumber, ChangeKind, Time)> {
-        let change = self.history.from(self.expired.next()).next()?;
+        let change = self.history.first_from(self.expired.next())?;
         let (number, kind) = (change.sequence_number, change.kind);
         let is_under_way = number > self.sent && number == self.fragment.0;
         (!is_under_way).then(|| (number, kind, change.time + self.lifespan))

@@ -14,6 +14,7 @@ mod lifespan;
 mod link;
 mod pacing;
 mod path;
+mod proxies;
 mod reader_proxy;
 mod repair;
 mod route;
@@ -21,7 +22,7 @@ mod shared;
 mod transmit;
 mod window;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use taut_base::{
@@ -40,6 +41,7 @@ use crate::message::Tx;
 use crate::{ReaderIndex, WriterIndex};
 
 use path::PathSizes;
+use proxies::Proxies;
 use shared::Recent;
 use window::Window;
 
@@ -126,7 +128,7 @@ pub struct Writer {
     history: HistoryCache,
     /// Changes by which a built-in writer tells that an endpoint is gone, and when.
     gone: VecDeque<(SequenceNumber, Time)>,
-    proxies: BTreeMap<Guid, ReaderProxy>,
+    proxies: Proxies,
     /// Proxies that are owed something, each at most once.
     owed: VecDeque<Guid>,
     /// Where fresh changes go: one datagram reaches as many readers as it can.
@@ -214,7 +216,7 @@ impl Writer {
             counts_instances: false,
             history: HistoryCache::new(history, keyed),
             gone: VecDeque::new(),
-            proxies: BTreeMap::new(),
+            proxies: Proxies::default(),
             owed: VecDeque::new(),
             route: Vec::new(),
             paths: PathSizes::new(!guid.entity.is_builtin()),
@@ -397,7 +399,7 @@ impl Writer {
 
     /// A matched reader has gone.
     pub fn unmatch_reader(&mut self, guid: Guid) {
-        if self.proxies.remove(&guid).is_some() {
+        if self.proxies.remove(&guid) {
             self.update_route();
             self.forget_acknowledged();
             self.update_link();
@@ -568,20 +570,25 @@ impl Writer {
 
     /// The time for a heartbeat timer, if what is sent and not acknowledged needs an earlier one
     /// than is set.
+    #[inline]
     pub fn want_heartbeat(&mut self, now: Time) -> Option<Time> {
-        let first = now + limits::HEARTBEAT_FIRST;
         if self.puts_heartbeat_off(now) {
-            self.heartbeat_at = first;
-            return Some(first);
+            return Some(self.put_heartbeat_off(now));
         }
-        if !self.reliable
-            || self.heartbeat_at <= first
-            || (self.sent == SequenceNumber::ZERO && !self.blocked)
-        {
+        let first = now + limits::HEARTBEAT_FIRST;
+        // While a stream goes on one is due soon, and no earlier one is wanted.
+        if self.heartbeat_at <= first || !self.reliable {
             return None;
         }
         // None was wanted before, so it is for what is about to be sent, which comes back here.
         if self.heartbeat_at == Time::NEVER && self.push_queued && !self.blocked {
+            return None;
+        }
+        self.want_first_heartbeat(first)
+    }
+
+    fn want_first_heartbeat(&mut self, first: Time) -> Option<Time> {
+        if self.sent == SequenceNumber::ZERO && !self.blocked {
             return None;
         }
         let sent = self.sent;
@@ -598,7 +605,14 @@ impl Writer {
         Some(first)
     }
 
+    #[cold]
+    fn put_heartbeat_off(&mut self, now: Time) -> Time {
+        self.heartbeat_at = now + limits::HEARTBEAT_FIRST;
+        self.heartbeat_at
+    }
+
     /// What is about to be sent says what the heartbeat would that is due soon, unless none has been asked for in a while.
+    #[inline]
     fn puts_heartbeat_off(&self, now: Time) -> bool {
         self.heartbeat_at <= now + limits::HEARTBEAT_PUT_OFF
             && self.has_fresh()
@@ -664,13 +678,20 @@ impl Writer {
     }
 
     /// All reliable readers have acknowledged up to this number.
+    #[inline]
     fn acked_by_all(&self) -> SequenceNumber {
-        let remote = self.proxies.values().filter(|proxy| proxy.reliable).map(|proxy| proxy.acked);
-        let local = self.local.iter().filter(|local| local.reliable).map(|local| local.delivered);
-        remote.chain(local).min().unwrap_or(self.last).min(self.last)
+        let mut acked = self.last;
+        for proxy in self.proxies.values().filter(|proxy| proxy.reliable) {
+            acked = acked.min(proxy.acked);
+        }
+        for local in self.local.iter().filter(|local| local.reliable) {
+            acked = acked.min(local.delivered);
+        }
+        acked
     }
 
     /// A volatile writer keeps only what somebody may still ask for.
+    #[inline]
     pub fn forget_acknowledged(&mut self) {
         let acked = self.acked_by_all().min(self.sent);
         if !self.durable {
@@ -703,7 +724,7 @@ impl Writer {
     /// Changes that readers of this participant have not been given. The caller delivers them.
     pub fn undelivered(&self, local: usize) -> Option<&CacheChange> {
         let delivered = self.local.get(local)?.delivered;
-        self.history.from(delivered.next()).next()
+        self.history.first_from(delivered.next())
     }
 
     /// Is there a fresh change to send?

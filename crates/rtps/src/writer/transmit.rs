@@ -106,7 +106,7 @@ impl Writer {
     #[inline(always)]
     fn push_small<const TOGETHER: bool>(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> Next {
         let Writer { history, sent, route, paths, calls, .. } = self;
-        for change in history.from(sent.next()) {
+        while let Some(change) = history.first_from(sent.next()) {
             if tx.budget == 0 {
                 return Next::Later;
             }
@@ -144,9 +144,14 @@ impl Writer {
     /// single datagrams that follow each other soon most do without: the next one that rides says the same.
     #[inline(always)]
     fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>, is_one: bool) {
-        let mut reliable =
-            self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()).peekable();
-        if reliable.peek().is_none() || reliable.any(|proxy| !proxy.greeted) {
+        let mut anybody = false;
+        for proxy in self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()) {
+            if !proxy.greeted {
+                return;
+            }
+            anybody = true;
+        }
+        if !anybody {
             return;
         }
         let ask = self.hurry
