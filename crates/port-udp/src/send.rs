@@ -82,6 +82,7 @@ impl Sender {
     }
 
     /// Sends what the kernel can gather, a row if `segment` says how long its datagrams are.
+    #[inline]
     pub(crate) fn send(
         &mut self,
         to: &[Locator],
@@ -262,6 +263,7 @@ pub(crate) fn open_multicast<'a>(
 }
 
 /// Sends a row, datagram by datagram.
+#[inline(never)]
 fn send_each(
     socket: &UdpSocket,
     to: Option<&SockAddr>,
@@ -318,6 +320,7 @@ fn call(
     Ok(())
 }
 
+#[inline(never)]
 fn call_with(
     socket: &SockRef<'_>,
     to: Option<&SockAddr>,

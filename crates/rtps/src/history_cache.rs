@@ -74,10 +74,20 @@ pub struct CacheChange {
 }
 
 struct Entry {
-    number: SequenceNumber,
-    /// `None` once removed from the middle; such entries go when they reach the front, or when
-    /// they outnumber the live ones.
-    change: Option<CacheChange>,
+    change: CacheChange,
+    /// Not once removed from the middle, when the payload goes; the rest goes when it reaches the front, or when
+    /// such entries outnumber the live ones.
+    is_held: bool,
+}
+
+impl Entry {
+    fn number(&self) -> SequenceNumber {
+        self.change.sequence_number
+    }
+
+    fn held(&self) -> Option<&CacheChange> {
+        if self.is_held { Some(&self.change) } else { None }
+    }
 }
 
 /// A writer's changes, by number. *Cost*: insert O(1), or O(log n) with KEEP_LAST on a keyed topic;
@@ -146,7 +156,7 @@ impl HistoryCache {
 
     /// The lowest number held.
     pub fn first(&self) -> Option<SequenceNumber> {
-        self.entries.front().map(|entry| entry.number)
+        self.entries.front().map(Entry::number)
     }
 
     /// Adds the newest change. What KEEP_LAST then no longer keeps goes with [`HistoryCache::evict`].
@@ -157,10 +167,11 @@ impl HistoryCache {
         if self.counted {
             self.count(change.sequence_number, change.kind, change.instance.unwrap_or_default());
         }
-        self.entries.push_back(Entry { number: change.sequence_number, change: Some(change) });
+        self.entries.push_back(Entry { change, is_held: true });
     }
 
     /// An instance has this newest change.
+    #[inline(never)]
     fn count(&mut self, number: SequenceNumber, kind: ChangeKind, instance: InstanceHandle) {
         let numbers = self.instances.entry(instance).or_default();
         let before = numbers.back().copied();
@@ -186,6 +197,7 @@ impl HistoryCache {
         }
     }
 
+    #[inline(never)]
     fn evict_of_instances(&mut self, sent: SequenceNumber) {
         while let Some(first) = self.over.front().copied()
             && (first <= sent || self.over.len() > limits::UNSENT_CHANGES)
@@ -195,6 +207,7 @@ impl HistoryCache {
         }
     }
 
+    #[inline(never)]
     fn evict_above(&mut self, depth: usize, sent: SequenceNumber) {
         while self.live > depth
             && let Some(first) = self.first()
@@ -217,8 +230,7 @@ impl HistoryCache {
         }
         let is_held = self.get(but).is_some();
         while self.live > depth.saturating_add(usize::from(is_held)) {
-            let numbers =
-                self.entries.iter().filter(|entry| entry.change.is_some()).map(|entry| entry.number);
+            let numbers = self.entries.iter().filter(|entry| entry.is_held).map(Entry::number);
             let Some(oldest) = numbers.take(2).find(|number| *number != but) else { return };
             self.remove_entry(oldest);
         }
@@ -226,36 +238,38 @@ impl HistoryCache {
 
     /// The change of that number, if it is still held.
     pub fn get(&self, number: SequenceNumber) -> Option<&CacheChange> {
-        self.entries.get(self.position(number)?)?.change.as_ref()
+        self.entries.get(self.position(number)?)?.held()
     }
 
     /// How many changes below `number` are held, at most, and exactly that where KEEP_ALL leaves no holes.
     /// *Cost*: O(log n).
     pub fn count_before(&self, number: SequenceNumber) -> usize {
-        self.entries.partition_point(|entry| entry.number < number).min(self.live)
+        self.entries.partition_point(|entry| entry.number() < number).min(self.live)
     }
 
     /// Held changes with numbers from `from` on, rising.
     pub fn from(&self, from: SequenceNumber) -> impl Iterator<Item = &CacheChange> {
-        self.entries.range(self.place(from)..).filter_map(|entry| entry.change.as_ref())
+        self.entries.range(self.place(from)..).filter_map(Entry::held)
     }
 
     /// The first of them. *Cost*: O(1) where no numbers are left out.
     #[inline]
     pub fn first_from(&self, from: SequenceNumber) -> Option<&CacheChange> {
-        if self.entries.back()?.number < from {
-            return None;
-        }
         match self.entries.get(self.likely_place(from)) {
-            Some(Entry { number, change: Some(change) }) if *number == from => Some(change),
-            _ => self.from(from).next(),
+            Some(entry) if entry.is_held && entry.number() == from => Some(&entry.change),
+            _ => self.search_from(from),
         }
+    }
+
+    #[inline(never)]
+    fn search_from(&self, from: SequenceNumber) -> Option<&CacheChange> {
+        if self.entries.back()?.number() < from { None } else { self.from(from).next() }
     }
 
     /// Where a number stands if none is left out.
     #[inline]
     fn likely_place(&self, number: SequenceNumber) -> usize {
-        let first = self.entries.front().map_or(number, |entry| entry.number);
+        let first = self.first().unwrap_or(number);
         usize::try_from(number.0.wrapping_sub(first.0)).unwrap_or(usize::MAX)
     }
 
@@ -263,26 +277,32 @@ impl HistoryCache {
     fn place(&self, number: SequenceNumber) -> usize {
         let likely = self.likely_place(number);
         match self.entries.get(likely) {
-            Some(entry) if entry.number == number => likely,
-            _ => self.entries.partition_point(|entry| entry.number < number),
+            Some(entry) if entry.number() == number => likely,
+            _ => self.entries.partition_point(|entry| entry.number() < number),
         }
     }
 
     /// The number of the last of the `count` oldest changes held, of fewer if there are no more.
     pub fn last_of_oldest(&self, count: usize) -> Option<SequenceNumber> {
-        let held = self.entries.iter().filter(|entry| entry.change.is_some());
-        held.take(count).last().map(|entry| entry.number)
+        self.entries.iter().filter(|entry| entry.is_held).take(count).last().map(Entry::number)
     }
 
     /// The number of the first of the `count` newest changes held, of fewer if there are no more.
     pub fn first_of_newest(&self, count: usize) -> Option<SequenceNumber> {
-        let held = self.entries.iter().rev().filter(|entry| entry.change.is_some());
-        held.take(count).last().map(|entry| entry.number)
+        self.entries.iter().rev().filter(|entry| entry.is_held).take(count).last().map(Entry::number)
     }
 
     /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) where the changes of each
     /// instance are counted.
+    #[inline]
     pub fn remove_through(&mut self, number: SequenceNumber) {
+        if self.first().is_some_and(|first| first <= number) {
+            self.remove_any_through(number);
+        }
+    }
+
+    #[inline(never)]
+    fn remove_any_through(&mut self, number: SequenceNumber) {
         while let Some(first) = self.first().filter(|first| *first <= number) {
             if self.counted {
                 self.remove(first);
@@ -294,7 +314,7 @@ impl HistoryCache {
 
     /// Drops the first change, where no instance counts its changes.
     fn remove_first(&mut self) {
-        if let Some(Entry { change: Some(change), .. }) = self.entries.front() {
+        if let Some(change) = self.entries.front().and_then(Entry::held) {
             self.live = self.live.saturating_sub(1);
             self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
             self.entries.pop_front();
@@ -305,16 +325,15 @@ impl HistoryCache {
     /// What is in front is held.
     #[inline]
     fn skip_holes(&mut self) {
-        while self.entries.front().is_some_and(|entry| entry.change.is_none()) {
+        while self.entries.front().is_some_and(|entry| !entry.is_held) {
             self.entries.pop_front();
         }
     }
 
     /// Drops one change.
     pub fn remove(&mut self, number: SequenceNumber) {
-        if let Some(change) = self.remove_entry(number)
+        if let Some(Some(instance)) = self.remove_entry(number)
             && self.counted
-            && let Some(instance) = change.instance
             && let Some(numbers) = self.instances.get_mut(&instance)
         {
             // Acknowledged ones go oldest first: a look through all for each would be quadratic.
@@ -335,20 +354,24 @@ impl HistoryCache {
 
     fn position(&self, number: SequenceNumber) -> Option<usize> {
         let place = self.place(number);
-        self.entries.get(place).filter(|entry| entry.number == number).map(|_| place)
+        self.entries.get(place).filter(|entry| entry.number() == number).map(|_| place)
     }
 
-    fn remove_entry(&mut self, number: SequenceNumber) -> Option<CacheChange> {
+    /// Returns the instance of what was held.
+    fn remove_entry(&mut self, number: SequenceNumber) -> Option<Option<InstanceHandle>> {
         let position = self.position(number)?;
-        let change = self.entries.get_mut(position)?.change.take()?;
+        let entry = self.entries.get_mut(position).filter(|entry| entry.is_held)?;
+        entry.is_held = false;
+        let instance = entry.change.instance;
+        let payload = std::mem::take(&mut entry.change.payload);
         self.live = self.live.saturating_sub(1);
-        self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
+        self.live_bytes = self.live_bytes.saturating_sub(payload.len());
         self.skip_holes();
         // Amortized: each compaction removes more entries than it keeps.
         if self.entries.len() > self.live.saturating_mul(2).saturating_add(64) {
-            self.entries.retain(|entry| entry.change.is_some());
+            self.entries.retain(|entry| entry.is_held);
         }
-        Some(change)
+        Some(instance)
     }
 }
 

@@ -162,7 +162,8 @@ impl Message {
     /// Bytes that a DATA takes in this place.
     fn data_size(&self, change: &CacheChange) -> usize {
         let info = if self.timestamp == change.source_timestamp { 0 } else { INFO_TS };
-        let payload = change.payload.len().saturating_add(padding(change));
+        let len = change.payload.len();
+        let payload = len.saturating_add(padding(payload_kind(change.kind, len), len));
         let stamps = if self.stamps.is_some() { Stamps::LEN.saturating_add(SENTINEL) } else { 0 };
         let inline = inline_qos_size(change).saturating_add(stamps);
         info.saturating_add(DATA).saturating_add(inline).saturating_add(payload)
@@ -266,13 +267,13 @@ impl Message {
         InlineQos { key_hash, status_info, ..InlineQos::default() }.write(&mut self.inline, ENDIAN);
     }
 
-    /// A DATA with its timestamp and, for a keyed topic, its key hash.
-    pub fn data(&mut self, reader_id: EntityId, change: &CacheChange) {
+    /// A DATA with its timestamp and, for a keyed topic, its key hash. The payload is the change's.
+    pub fn data(&mut self, reader_id: EntityId, change: &CacheChange, payload: &[u8]) {
         let timestamp = change.source_timestamp;
         let is_dated = std::mem::replace(&mut self.timestamp, timestamp) == timestamp;
         self.encode_inline_qos(change);
-        let (kind, padding) = (payload_kind(change), padding(change));
-        let payload: &[u8] = &change.payload;
+        let kind = payload_kind(change.kind, payload.len());
+        let padding = padding(kind, payload.len());
         let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(&change.payload);
         let header =
             DataHeader { reader_id, writer_id: change.writer_guid.entity, writer_sn: change.sequence_number };
@@ -314,7 +315,7 @@ impl Message {
             fragments_in_submessage: 1,
             fragment_size: u16::try_from(fragment_size).unwrap_or(u16::MAX),
             sample_size: u32::try_from(change.payload.len()).unwrap_or(u32::MAX),
-            key: payload_kind(change) == PayloadKind::Key,
+            key: payload_kind(change.kind, change.payload.len()) == PayloadKind::Key,
         };
         let mut may_be_followed = false;
         self.submessage(|out| may_be_followed = header.write(out, ENDIAN, &inline, part.len()));
@@ -324,6 +325,7 @@ impl Message {
     }
 
     /// A HEARTBEAT.
+    #[inline(always)]
     pub fn heartbeat(&mut self, heartbeat: &Heartbeat) {
         self.submessage(|out| heartbeat.write(out, ENDIAN));
     }
@@ -357,6 +359,7 @@ impl Message {
         }
     }
 
+    #[inline(never)]
     fn send_parts<const N: usize>(&self, port: &mut dyn Port, to: &[Locator]) {
         let mut parts: [&[u8]; N] = [&[]; N];
         let (mut count, mut begin) = (0_usize, 0);
@@ -386,9 +389,9 @@ impl Message {
 
 /// Bytes behind a payload: up to the next submessage's place (RTPS 2.5 §9.4.5.1.3), and behind a key up
 /// to [`KEY_PAYLOAD_MIN`].
-fn padding(change: &CacheChange) -> usize {
-    let length = change.payload.len();
-    let least = if payload_kind(change) == PayloadKind::Key { KEY_PAYLOAD_MIN } else { 0 };
+#[inline]
+fn padding(kind: PayloadKind, length: usize) -> usize {
+    let least = if kind == PayloadKind::Key { KEY_PAYLOAD_MIN } else { 0 };
     length.max(least).next_multiple_of(4).saturating_sub(length)
 }
 
@@ -404,11 +407,12 @@ fn inline_qos_size(change: &CacheChange) -> usize {
     }
 }
 
-fn payload_kind(change: &CacheChange) -> PayloadKind {
-    match (change.payload.is_empty(), change.kind) {
-        (true, _) => PayloadKind::None,
-        (false, ChangeKind::Alive) => PayloadKind::Data,
-        (false, _) => PayloadKind::Key,
+#[inline]
+fn payload_kind(kind: ChangeKind, length: usize) -> PayloadKind {
+    match (length, kind) {
+        (0, _) => PayloadKind::None,
+        (_, ChangeKind::Alive) => PayloadKind::Data,
+        _ => PayloadKind::Key,
     }
 }
 
@@ -499,6 +503,12 @@ impl<'a> Tx<'a> {
 
     /// Sends what the message holds, if anything.
     pub fn flush(&mut self, to: &[Locator]) {
+        self.flush_here(to);
+    }
+
+    /// The same, for who sends most.
+    #[inline(always)]
+    pub fn flush_here(&mut self, to: &[Locator]) {
         let mut datagrams = self.message.row.datagrams;
         if self.message.substance {
             datagrams = datagrams.saturating_add(1);
@@ -558,12 +568,18 @@ impl<'a> Tx<'a> {
     }
 
     /// A DATA, behind what is in the message if there is room.
-    #[inline]
+    #[inline(always)]
     pub fn data(&mut self, reader_id: EntityId, change: &CacheChange, to: &[Locator]) {
-        if !self.message.is_roomy(change.payload.len()) {
-            self.make_room_for(|message| message.data_size(change), to);
+        let payload: &[u8] = &change.payload;
+        if !self.message.is_roomy(payload.len()) {
+            self.make_room_for_data(change, to);
         }
-        self.message.data(reader_id, change);
+        self.message.data(reader_id, change, payload);
+    }
+
+    #[inline(never)]
+    fn make_room_for_data(&mut self, change: &CacheChange, to: &[Locator]) {
+        self.make_room_for(|message| message.data_size(change), to);
     }
 }
 
@@ -591,7 +607,7 @@ mod tests {
         };
         let mut port = Loopback::new();
         let mut message = Message::new(header);
-        message.data(EntityId::UNKNOWN, &change);
+        message.data(EntityId::UNKNOWN, &change, &change.payload);
         message.send(&mut port, &[Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)]);
 
         let (_, datagram) = port.take().unwrap();
@@ -698,7 +714,7 @@ mod tests {
             let mut before = HEADER_LEN;
             for _ in 0..2 {
                 let expected = before + message.data_size(&change);
-                message.data(EntityId::UNKNOWN, &change);
+                message.data(EntityId::UNKNOWN, &change, &change.payload);
                 assert_eq!(message.size(), expected, "keyed {keyed}, {kind:?}, {len} B");
                 before = expected;
             }

@@ -679,7 +679,7 @@ impl Participant {
 }
 
 /// Sends what a reader owes its writers. Returns whether all is out.
-#[inline(always)]
+#[inline(never)]
 fn acknowledge(
     tx: &mut Tx<'_>,
     readers: &mut Table<Reader>,
@@ -697,7 +697,7 @@ fn acknowledge(
 }
 
 /// Sends a writer's fresh changes. Returns whether all are out.
-#[inline(always)]
+#[inline(never)]
 fn push_alone(tx: &mut Tx<'_>, writers: &mut Table<Writer>, timers: &mut Timers, index: WriterIndex) -> bool {
     writers.get_mut(index.0).is_none_or(|writer| {
         writer.push_queued = !writer.push(tx);
@@ -707,11 +707,19 @@ fn push_alone(tx: &mut Tx<'_>, writers: &mut Table<Writer>, timers: &mut Timers,
 }
 
 /// Sees to it that a heartbeat follows what is not acknowledged, and that what is too old goes.
+#[inline(always)]
 pub(crate) fn arm_timers(timers: &mut Timers, now: Time, writer: &mut Writer) {
-    if let Some(at) = writer.want_heartbeat(now) {
-        timers.set(at, Timer::Heartbeat(writer.index));
+    if writer.may_want_heartbeat(now) {
+        arm_heartbeat(timers, now, writer);
     }
     if let Some(at) = writer.want_expiry() {
         timers.set(at, Timer::Lifespan(writer.index));
+    }
+}
+
+#[inline(never)]
+fn arm_heartbeat(timers: &mut Timers, now: Time, writer: &mut Writer) {
+    if let Some(at) = writer.want_heartbeat(now) {
+        timers.set_heartbeat(at, writer.index);
     }
 }

@@ -68,7 +68,7 @@ impl Wanted {
     }
 
     /// Returns what it was before.
-    #[inline]
+    #[inline(always)]
     fn replace(&mut self, timer: Timer, at: Time) -> Time {
         let before = match timer {
             Timer::Heartbeat(index) => replace_in(&mut self.heartbeats, index.0, at),
@@ -101,6 +101,11 @@ fn put_behind(times: &mut Vec<Time>, index: usize, at: Time) -> Time {
 impl Timers {
     /// Wants `timer` at `at`, no longer when it was wanted before; never if `at` is `NEVER`.
     pub fn set(&mut self, at: Time, timer: Timer) {
+        self.set_now(at, timer);
+    }
+
+    #[inline(always)]
+    fn set_now(&mut self, at: Time, timer: Timer) {
         let before = self.wanted.replace(timer, at);
         if before == at {
             return;
@@ -113,7 +118,13 @@ impl Timers {
         }
     }
 
+    /// The same for the heartbeat of a writer, which moves more often than others.
+    pub fn set_heartbeat(&mut self, at: Time, writer: WriterIndex) {
+        self.set_now(at, Timer::Heartbeat(writer));
+    }
+
     /// After a timer was moved or has come up: the first entry is of one that is wanted.
+    #[inline(never)]
     fn drop_outdated(&mut self) {
         // A driver is not to wake for what was put off.
         while self.heap.peek().is_some_and(|Reverse((at, timer))| self.wanted.get(timer) != *at) {

@@ -83,6 +83,7 @@ impl Writer {
         }
     }
 
+    #[inline(never)]
     fn catch_up_to(&mut self, written: SequenceNumber) {
         if self.sent == self.last {
             self.sent = written;
@@ -139,6 +140,7 @@ impl Writer {
         }
     }
 
+    #[inline(never)]
     fn skip_read_lane(&mut self) {
         let (off_lane, last) = (self.off_lane, self.last);
         let has_all = |from: Option<SequenceNumber>, has: SequenceNumber| {
@@ -160,6 +162,7 @@ impl Writer {
         }
     }
 
+    #[inline(never)]
     fn owe_last_to_lane_readers(&mut self) {
         let last = self.last;
         let Writer { proxies, owed, .. } = self;
@@ -187,6 +190,7 @@ impl Writer {
         self.link.set_direct(idle);
     }
 
+    #[inline(never)]
     fn is_idle(&self) -> bool {
         let may = !self.durable && self.automatic && self.owed.is_empty();
         may && self.sent >= self.last && self.all_read_the_lane() && self.is_acknowledged()

@@ -15,6 +15,7 @@ impl Writer {
         !self.lifespan.is_infinite() && self.expire_until(now)
     }
 
+    #[inline(never)]
     fn expire_until(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some((number, kind, at)) = self.next_to_expire().filter(|(_, _, at)| *at <= now) {
@@ -57,6 +58,11 @@ impl Writer {
         if self.lifespan.is_infinite() || self.expires_at != Time::NEVER {
             return None;
         }
+        self.want_next_expiry()
+    }
+
+    #[inline(never)]
+    fn want_next_expiry(&mut self) -> Option<Time> {
         self.expires_at = self.next_to_expire()?.2;
         Some(self.expires_at)
     }

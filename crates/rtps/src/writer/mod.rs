@@ -332,12 +332,18 @@ impl Writer {
             self.history.overwrite(self.under_way());
         }
         if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
-            self.gone.push_back((self.last, now));
-            self.forget_gone(now);
+            self.note_gone(now);
         }
         self.skip_lane();
         self.update_link();
         Ok(self.last)
+    }
+
+    /// The last change tells that an endpoint is gone.
+    #[cold]
+    fn note_gone(&mut self, now: Time) {
+        self.gone.push_back((self.last, now));
+        self.forget_gone(now);
     }
 
     /// A reader of another participant has matched. `durable_reader`: it wants the history. It is sent nothing of
@@ -570,25 +576,16 @@ impl Writer {
 
     /// The time for a heartbeat timer, if what is sent and not acknowledged needs an earlier one
     /// than is set.
-    #[inline]
     pub fn want_heartbeat(&mut self, now: Time) -> Option<Time> {
-        if self.puts_heartbeat_off(now) {
-            return Some(self.put_heartbeat_off(now));
-        }
         let first = now + limits::HEARTBEAT_FIRST;
-        // While a stream goes on one is due soon, and no earlier one is wanted.
-        if self.heartbeat_at <= first || !self.reliable {
-            return None;
+        if self.puts_heartbeat_off(now) {
+            self.heartbeat_at = first;
+            return Some(first);
         }
-        // None was wanted before, so it is for what is about to be sent, which comes back here.
-        if self.heartbeat_at == Time::NEVER && self.push_queued && !self.blocked {
-            return None;
-        }
-        self.want_first_heartbeat(first)
-    }
-
-    fn want_first_heartbeat(&mut self, first: Time) -> Option<Time> {
-        if self.sent == SequenceNumber::ZERO && !self.blocked {
+        if !self.reliable
+            || self.heartbeat_at <= first
+            || (self.sent == SequenceNumber::ZERO && !self.blocked)
+        {
             return None;
         }
         let sent = self.sent;
@@ -605,14 +602,17 @@ impl Writer {
         Some(first)
     }
 
-    #[cold]
-    fn put_heartbeat_off(&mut self, now: Time) -> Time {
-        self.heartbeat_at = now + limits::HEARTBEAT_FIRST;
-        self.heartbeat_at
+    /// Is [`Writer::want_heartbeat`] worth a look? Not while a stream goes on, whose heartbeat is set, and neither too soon
+    /// nor too late. Nor if none was wanted before: it is for what is about to be sent then, and that asks again.
+    #[inline]
+    pub fn may_want_heartbeat(&self, now: Time) -> bool {
+        let is_awaited = self.heartbeat_at != Time::NEVER || !self.push_queued || self.blocked;
+        let is_set = self.heartbeat_at > now + limits::HEARTBEAT_PUT_OFF
+            && self.heartbeat_at <= now + limits::HEARTBEAT_FIRST;
+        is_awaited && !is_set && self.reliable
     }
 
     /// What is about to be sent says what the heartbeat would that is due soon, unless none has been asked for in a while.
-    #[inline]
     fn puts_heartbeat_off(&self, now: Time) -> bool {
         self.heartbeat_at <= now + limits::HEARTBEAT_PUT_OFF
             && self.has_fresh()
@@ -678,7 +678,7 @@ impl Writer {
     }
 
     /// All reliable readers have acknowledged up to this number.
-    #[inline]
+    #[inline(always)]
     fn acked_by_all(&self) -> SequenceNumber {
         let mut acked = self.last;
         for proxy in self.proxies.values().filter(|proxy| proxy.reliable) {
@@ -691,7 +691,7 @@ impl Writer {
     }
 
     /// A volatile writer keeps only what somebody may still ask for.
-    #[inline]
+    #[inline(always)]
     pub fn forget_acknowledged(&mut self) {
         let acked = self.acked_by_all().min(self.sent);
         if !self.durable {

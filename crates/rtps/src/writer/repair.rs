@@ -62,6 +62,7 @@ impl Writer {
     }
 
     /// Sends of what single readers are owed as much as is one turn. Returns whether all is out.
+    #[inline(never)]
     pub fn repair(&mut self, tx: &mut Tx<'_>) -> bool {
         self.catch_up();
         self.expire(tx.now);

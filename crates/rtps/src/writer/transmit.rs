@@ -53,7 +53,7 @@ impl Writer {
         if TOGETHER {
             self.end_together(tx, &mut out, done);
         } else {
-            tx.flush(&self.route);
+            tx.flush_here(&self.route);
             self.note_under_way(tx.sent, &mut out);
         }
         self.history.evict(self.sent);
@@ -105,20 +105,25 @@ impl Writer {
     /// Fresh changes that go in one piece each, up to one that does not, or as far as pacing allows.
     #[inline(always)]
     fn push_small<const TOGETHER: bool>(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> Next {
-        let Writer { history, sent, route, paths, calls, .. } = self;
-        while let Some(change) = history.first_from(sent.next()) {
+        let Writer { history, sent, last, route, paths, calls, .. } = self;
+        while *sent < *last
+            && let Some(change) = history.first_from(sent.next())
+        {
             if tx.budget == 0 {
                 return Next::Later;
             }
-            if let Some(size) = paths.fragment_size(change) {
+            let len = change.payload.len();
+            if !paths.is_small(len)
+                && let Some(size) = paths.fragment_size(change)
+            {
                 return Next::Large(change.clone(), size);
             }
-            if TOGETHER && !tx.spend(change.payload.len().saturating_add(CHANGE_AROUND)) {
+            if TOGETHER && !tx.spend(len.saturating_add(CHANGE_AROUND)) {
                 return Next::Later;
             }
             stamp(calls.as_ref(), change, tx);
             tx.data(EntityId::UNKNOWN, change, route);
-            out.bytes = out.bytes.saturating_add(change.payload.len());
+            out.bytes = out.bytes.saturating_add(len);
             *sent = change.sequence_number;
         }
         Next::Nothing
