@@ -73,27 +73,42 @@ pub struct CacheChange {
     pub payload: Bytes,
 }
 
-struct Entry {
-    change: CacheChange,
-    /// Not once removed from the middle, when the payload goes; the rest goes when it reaches the front, or when
-    /// such entries outnumber the live ones.
-    is_held: bool,
-}
+/// A change that is held. One that was removed from the middle leaves its number, without its payload and a time, until
+/// it reaches the front, or until such entries outnumber the others.
+struct Entry(CacheChange);
 
 impl Entry {
+    #[inline]
     fn number(&self) -> SequenceNumber {
-        self.change.sequence_number
+        self.0.sequence_number
     }
 
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.0.time != Time::NEVER
+    }
+
+    #[inline]
     fn held(&self) -> Option<&CacheChange> {
-        if self.is_held { Some(&self.change) } else { None }
+        if self.is_held() { Some(&self.0) } else { None }
+    }
+
+    /// Returns the payload.
+    fn leave(&mut self) -> Bytes {
+        self.0.time = Time::NEVER;
+        std::mem::take(&mut self.0.payload)
     }
 }
+
+/// Above all numbers.
+const NONE: SequenceNumber = SequenceNumber(i64::MAX);
 
 /// A writer's changes, by number. *Cost*: insert O(1), or O(log n) with KEEP_LAST on a keyed topic;
 /// get O(log n); no allocation once warm, but per new instance.
 pub struct HistoryCache {
     entries: VecDeque<Entry>,
+    /// The lowest number held; above all others if none is.
+    first: SequenceNumber,
     live: usize,
     live_bytes: usize,
     /// Per instance the numbers it still has, oldest first; only kept where something needs it.
@@ -118,6 +133,7 @@ impl HistoryCache {
         };
         HistoryCache {
             entries: VecDeque::new(),
+            first: NONE,
             live: 0,
             live_bytes: 0,
             instances: BTreeMap::new(),
@@ -155,8 +171,9 @@ impl HistoryCache {
     }
 
     /// The lowest number held.
+    #[inline]
     pub fn first(&self) -> Option<SequenceNumber> {
-        self.entries.front().map(Entry::number)
+        if self.first == NONE { None } else { Some(self.first) }
     }
 
     /// Adds the newest change. What KEEP_LAST then no longer keeps goes with [`HistoryCache::evict`].
@@ -167,7 +184,9 @@ impl HistoryCache {
         if self.counted {
             self.count(change.sequence_number, change.kind, change.instance.unwrap_or_default());
         }
-        self.entries.push_back(Entry { change, is_held: true });
+        // Numbers rise.
+        self.first = self.first.min(change.sequence_number);
+        self.entries.push_back(Entry(change));
     }
 
     /// An instance has this newest change.
@@ -230,7 +249,7 @@ impl HistoryCache {
         }
         let is_held = self.get(but).is_some();
         while self.live > depth.saturating_add(usize::from(is_held)) {
-            let numbers = self.entries.iter().filter(|entry| entry.is_held).map(Entry::number);
+            let numbers = self.entries.iter().filter(|entry| entry.is_held()).map(Entry::number);
             let Some(oldest) = numbers.take(2).find(|number| *number != but) else { return };
             self.remove_entry(oldest);
         }
@@ -256,7 +275,7 @@ impl HistoryCache {
     #[inline]
     pub fn first_from(&self, from: SequenceNumber) -> Option<&CacheChange> {
         match self.entries.get(self.likely_place(from)) {
-            Some(entry) if entry.is_held && entry.number() == from => Some(&entry.change),
+            Some(entry) if entry.is_held() && entry.number() == from => Some(&entry.0),
             _ => self.search_from(from),
         }
     }
@@ -269,8 +288,7 @@ impl HistoryCache {
     /// Where a number stands if none is left out.
     #[inline]
     fn likely_place(&self, number: SequenceNumber) -> usize {
-        let first = self.first().unwrap_or(number);
-        usize::try_from(number.0.wrapping_sub(first.0)).unwrap_or(usize::MAX)
+        usize::try_from(number.0.wrapping_sub(self.first.0)).unwrap_or(usize::MAX)
     }
 
     /// Where the first entry stands whose number is no lower.
@@ -284,19 +302,19 @@ impl HistoryCache {
 
     /// The number of the last of the `count` oldest changes held, of fewer if there are no more.
     pub fn last_of_oldest(&self, count: usize) -> Option<SequenceNumber> {
-        self.entries.iter().filter(|entry| entry.is_held).take(count).last().map(Entry::number)
+        self.entries.iter().filter(|entry| entry.is_held()).take(count).last().map(Entry::number)
     }
 
     /// The number of the first of the `count` newest changes held, of fewer if there are no more.
     pub fn first_of_newest(&self, count: usize) -> Option<SequenceNumber> {
-        self.entries.iter().rev().filter(|entry| entry.is_held).take(count).last().map(Entry::number)
+        self.entries.iter().rev().filter(|entry| entry.is_held()).take(count).last().map(Entry::number)
     }
 
     /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) where the changes of each
     /// instance are counted.
     #[inline]
     pub fn remove_through(&mut self, number: SequenceNumber) {
-        if self.first().is_some_and(|first| first <= number) {
+        if self.first <= number {
             self.remove_any_through(number);
         }
     }
@@ -325,9 +343,10 @@ impl HistoryCache {
     /// What is in front is held.
     #[inline]
     fn skip_holes(&mut self) {
-        while self.entries.front().is_some_and(|entry| !entry.is_held) {
+        while self.entries.front().is_some_and(|entry| !entry.is_held()) {
             self.entries.pop_front();
         }
+        self.first = self.entries.front().map_or(NONE, Entry::number);
     }
 
     /// Drops one change.
@@ -360,16 +379,14 @@ impl HistoryCache {
     /// Returns the instance of what was held.
     fn remove_entry(&mut self, number: SequenceNumber) -> Option<Option<InstanceHandle>> {
         let position = self.position(number)?;
-        let entry = self.entries.get_mut(position).filter(|entry| entry.is_held)?;
-        entry.is_held = false;
-        let instance = entry.change.instance;
-        let payload = std::mem::take(&mut entry.change.payload);
+        let entry = self.entries.get_mut(position).filter(|entry| entry.is_held())?;
+        let (instance, payload) = (entry.0.instance, entry.leave());
         self.live = self.live.saturating_sub(1);
         self.live_bytes = self.live_bytes.saturating_sub(payload.len());
         self.skip_holes();
         // Amortized: each compaction removes more entries than it keeps.
         if self.entries.len() > self.live.saturating_mul(2).saturating_add(64) {
-            self.entries.retain(|entry| entry.is_held);
+            self.entries.retain(Entry::is_held);
         }
         Some(instance)
     }

@@ -211,9 +211,15 @@ impl Message {
     /// The message's header, if what follows is the first submessage.
     #[inline]
     fn begin_submessage(&mut self) {
-        if self.size() == self.row.size {
+        if self.is_first() {
             self.header.write(&mut self.scratch);
         }
+    }
+
+    /// Does what follows begin a message?
+    #[inline]
+    fn is_first(&self) -> bool {
+        self.size() == self.row.size
     }
 
     /// May a port send a datagram from where this payload lies? It has its headers in front of it then, and no other
@@ -277,15 +283,22 @@ impl Message {
         let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(&change.payload);
         let header =
             DataHeader { reader_id, writer_id: change.writer_guid.entity, writer_sn: change.sequence_number };
+        let length = payload.len().saturating_add(padding);
         self.substance = true;
-        self.begin_submessage();
-        let Message { scratch, inline, .. } = self;
-        if !is_dated {
-            taut_wire::write_info_ts(scratch, ENDIAN, timestamp);
+        match timestamp {
+            Some(time) if self.is_first() && self.inline.is_empty() => {
+                header.write_first(&mut self.scratch, ENDIAN, (&self.header, time), kind, length);
+            }
+            _ => {
+                self.begin_submessage();
+                if !is_dated {
+                    taut_wire::write_info_ts(&mut self.scratch, ENDIAN, timestamp);
+                }
+                header.write(&mut self.scratch, ENDIAN, &self.inline, kind, length);
+            }
         }
-        header.write(scratch, ENDIAN, inline, kind, payload.len().saturating_add(padding));
         if is_copied {
-            scratch.extend_from_slice(payload);
+            self.scratch.extend_from_slice(payload);
         } else {
             self.gather(change.payload.clone());
         }
@@ -327,7 +340,9 @@ impl Message {
     /// A HEARTBEAT.
     #[inline(always)]
     pub fn heartbeat(&mut self, heartbeat: &Heartbeat) {
-        self.submessage(|out| heartbeat.write(out, ENDIAN));
+        self.substance = true;
+        self.begin_submessage();
+        heartbeat.write(&mut self.scratch, ENDIAN);
     }
 
     /// A HEARTBEAT_FRAG.

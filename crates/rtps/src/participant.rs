@@ -624,6 +624,7 @@ impl Participant {
     }
 
     /// Queues what a writer has to send.
+    #[inline]
     pub(crate) fn wake_writer(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         let builtin = writer.guid.entity.is_builtin();

@@ -83,7 +83,7 @@ impl Heartbeat {
     }
 
     /// Appends the whole submessage.
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, out: &mut Vec<u8>, endian: Endian) {
         let flag = |set, flag| if set { flag } else { 0 };
         let flags = flag(self.final_flag, FLAG_FINAL)
@@ -99,7 +99,7 @@ impl Heartbeat {
         short.put_u32(self.count.cast_unsigned());
         short.append_to(out);
         if let Some(info) = &self.group_info {
-            info.put(&mut Out::new(out, endian));
+            info.write(out, endian);
         }
     }
 }
@@ -120,7 +120,9 @@ impl HeartbeatGroupInfo {
         Ok(info)
     }
 
-    fn put(&self, body: &mut Out<'_>) {
+    #[inline(never)]
+    fn write(&self, out: &mut Vec<u8>, endian: Endian) {
+        let mut body = Out::new(out, endian);
         body.put_sequence_number(self.current_gsn);
         body.put_sequence_number(self.first_gsn);
         body.put_sequence_number(self.last_gsn);

@@ -678,22 +678,18 @@ impl Writer {
     }
 
     /// All reliable readers have acknowledged up to this number.
-    #[inline(always)]
     fn acked_by_all(&self) -> SequenceNumber {
-        let mut acked = self.last;
-        for proxy in self.proxies.values().filter(|proxy| proxy.reliable) {
-            acked = acked.min(proxy.acked);
-        }
-        for local in self.local.iter().filter(|local| local.reliable) {
-            acked = acked.min(local.delivered);
-        }
-        acked
+        self.standing().0
     }
 
     /// A volatile writer keeps only what somebody may still ask for.
-    #[inline(always)]
     pub fn forget_acknowledged(&mut self) {
-        let acked = self.acked_by_all().min(self.sent);
+        self.forget_through(self.acked_by_all().min(self.sent));
+    }
+
+    /// All have acknowledged up to here.
+    #[inline(always)]
+    fn forget_through(&mut self, acked: SequenceNumber) {
         if !self.durable {
             self.history.remove_through(acked);
         }

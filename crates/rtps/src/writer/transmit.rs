@@ -49,7 +49,10 @@ impl Writer {
         let done = self.push_fresh::<TOGETHER>(tx, &mut out);
         // All that there is waits in the datagram that a heartbeat would ride in.
         let is_one = tx.sent <= out.noted;
-        self.piggyback_heartbeat(tx, is_one);
+        let (acked, may_ride) = self.standing();
+        if may_ride {
+            self.piggyback_heartbeat(tx, is_one);
+        }
         if TOGETHER {
             self.end_together(tx, &mut out, done);
         } else {
@@ -57,7 +60,7 @@ impl Writer {
             self.note_under_way(tx.sent, &mut out);
         }
         self.history.evict(self.sent);
-        self.forget_acknowledged();
+        self.forget_through(acked.min(self.sent));
         self.update_link();
         done
     }
@@ -144,21 +147,29 @@ impl Writer {
         out.from = self.sent.next();
     }
 
+    /// Up to where all have acknowledged, and whether a heartbeat may ride behind fresh changes: somebody takes it, and
+    /// nobody does who has not been greeted.
+    #[inline(always)]
+    pub(super) fn standing(&self) -> (SequenceNumber, bool) {
+        let (mut acked, mut anybody, mut all_greeted) = (self.last, false, true);
+        for proxy in self.proxies.values().filter(|proxy| proxy.reliable) {
+            acked = acked.min(proxy.acked);
+            if proxy.lane_from.is_none() {
+                anybody = true;
+                all_greeted &= proxy.greeted;
+            }
+        }
+        for local in self.local.iter().filter(|local| local.reliable) {
+            acked = acked.min(local.delivered);
+        }
+        (acked, anybody && all_greeted)
+    }
+
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
     /// answer but from a reader that misses something; every so often it asks for acknowledgement. In a long row of
     /// single datagrams that follow each other soon most do without: the next one that rides says the same.
     #[inline(always)]
     fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>, is_one: bool) {
-        let mut anybody = false;
-        for proxy in self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()) {
-            if !proxy.greeted {
-                return;
-            }
-            anybody = true;
-        }
-        if !anybody {
-            return;
-        }
         let ask = self.hurry
             || self.keep_all
                 && self.unasked_changes >= limits::ACK_EVERY_CHANGES.min(self.max_samples.div_ceil(2))
