@@ -13,6 +13,7 @@ use crate::sys::{FAN, Name, send_to_many};
 
 impl Sender {
     /// Sends to each of these destinations.
+    #[inline(never)]
     pub(crate) fn send_to_all(
         &mut self,
         to: &[Locator],

@@ -26,6 +26,7 @@ const SMALL: usize = 512;
 /// *Cost*: one syscall for all unicast destinations of IPv4 and one for those of IPv6, 32 at a time; for a group one
 /// for each interface. No allocation; no copy above 512 bytes, unless there are more than 96 parts, which is counted.
 impl Port for UdpPort {
+    #[inline]
     fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
         self.send_parts(to, parts, None);
     }
@@ -57,12 +58,19 @@ impl Port for UdpPort {
 }
 
 impl UdpPort {
+    #[inline]
     fn send_parts(&mut self, to: &[Locator], parts: &[&[u8]], segment: Option<&SegmentSize>) {
+        match parts {
+            [whole] => self.sender.send(to, &[IoSlice::new(whole)], segment, &mut self.stats),
+            _ => self.send_gathered(to, parts, segment),
+        }
+    }
+
+    #[inline(never)]
+    fn send_gathered(&mut self, to: &[Locator], parts: &[&[u8]], segment: Option<&SegmentSize>) {
         let stats = &mut self.stats;
         let few = parts.len() <= FEW_PARTS;
-        if let [whole] = parts {
-            self.sender.send(to, &[IoSlice::new(whole)], segment, stats);
-        } else if few && parts.iter().map(|part| part.len()).sum::<usize>() <= SMALL {
+        if few && parts.iter().map(|part| part.len()).sum::<usize>() <= SMALL {
             let mut joined = [0; SMALL];
             self.sender.send(to, &[IoSlice::new(join(parts, &mut joined))], segment, stats);
         } else if few {

@@ -82,6 +82,7 @@ impl Sender {
     }
 
     /// Sends what the kernel can gather, a row if `segment` says how long its datagrams are.
+    #[inline]
     pub(crate) fn send(
         &mut self,
         to: &[Locator],
@@ -106,26 +107,50 @@ impl Sender {
         how: &mut How<'_>,
         stats: &mut Stats,
     ) {
+        // Most datagrams go to one of these.
+        let refused = match self.ways.find(to) {
+            Some(way) => send_by_one(way, true, None, parts, how, stats).map(|refused| (refused, true)),
+            None => self.send_elsewhere(to, parts, how, stats),
+        };
+        if let Some((refused, by_way)) = refused {
+            self.on_refusal(to, &refused, by_way);
+        }
+    }
+
+    /// Returns also whether what has failed was a socket that knows its way.
+    #[inline(never)]
+    fn send_elsewhere(
+        &mut self,
+        to: &Locator,
+        parts: &[IoSlice<'_>],
+        how: &mut How<'_>,
+        stats: &mut Stats,
+    ) -> Option<(Refused, bool)> {
         let refused = match to.socket_addr() {
             Some(address @ SocketAddr::V4(_)) if to.is_multicast() => {
                 send_by(&mut self.multicast, Some(address), parts, how, stats)
             }
-            Some(address @ SocketAddr::V4(v4)) => match self.ways.find(&v4) {
+            Some(address @ SocketAddr::V4(v4)) => match self.ways.note(&v4) {
                 Some(way) => {
-                    let refused = send_by(slice::from_mut(way), None, parts, how, stats);
-                    if matches!(refused, Some(Refused::Failed)) {
-                        self.ways.leave(&v4);
-                    }
-                    refused
+                    return send_by_one(way, true, None, parts, how, stats).map(|refused| (refused, true));
                 }
                 None => send_by(slice::from_mut(&mut self.unicast), Some(address), parts, how, stats),
             },
             _ => self.send_v6(to, parts, how, stats),
         };
+        refused.map(|refused| (refused, false))
+    }
+
+    #[cold]
+    fn on_refusal(&mut self, to: &Locator, refused: &Refused, by_way: bool) {
         match refused {
-            None | Some(Refused::Failed) => {}
-            Some(Refused::Narrow) => self.paths.forget(),
-            Some(Refused::Never) => self.cuts_rows = false,
+            Refused::Failed => {
+                if let (true, Some(SocketAddr::V4(v4))) = (by_way, to.socket_addr()) {
+                    self.ways.leave(&v4);
+                }
+            }
+            Refused::Narrow => self.paths.forget(),
+            Refused::Never => self.cuts_rows = false,
         }
     }
 }
@@ -172,31 +197,53 @@ pub(crate) fn send_by(
     }
     let (is_v4, to, mut refused) = (to.is_none_or(|to| to.is_ipv4()), to.map(SockAddr::from), None);
     for socket in sockets {
-        let socket = socket.with(how.mark, is_v4);
-        let row = how.segment.map(SegmentSize::bytes);
-        if let Some(each) = row.filter(|_| !how.cuts) {
-            send_each(socket, to.as_ref(), parts, each, how, stats);
-            continue;
-        }
-        let Err(errno) = send_one(socket, to.as_ref(), parts, how, stats) else { continue };
-        let reason = match errno {
-            libc::EINVAL | libc::EMSGSIZE => Some(Refused::Narrow),
-            libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT => Some(Refused::Never),
-            _ => None,
-        };
-        match (row, reason) {
-            (Some(each), Some(reason)) => {
-                refused = Some(reason);
-                stats.rows_refused += 1;
-                send_each(socket, to.as_ref(), parts, each, how, stats);
-            }
-            _ => {
-                refused = Some(Refused::Failed);
-                stats.send_errors.count(errno);
-            }
-        }
+        refused = send_by_one(socket, is_v4, to.as_ref(), parts, how, stats).or(refused);
     }
     refused
+}
+
+/// Sends by one of them.
+#[inline]
+fn send_by_one(
+    socket: &mut Marked,
+    is_v4: bool,
+    to: Option<&SockAddr>,
+    parts: &[IoSlice<'_>],
+    how: &mut How<'_>,
+    stats: &mut Stats,
+) -> Option<Refused> {
+    let socket = socket.with(how.mark, is_v4);
+    let row = how.segment.map(SegmentSize::bytes);
+    if let Some(each) = row.filter(|_| !how.cuts) {
+        send_each(socket, to, parts, each, how, stats);
+        return None;
+    }
+    let errno = send_one(socket, to, parts, how, stats).err()?;
+    Some(send_less(errno, socket, to, parts, how, stats))
+}
+
+/// What was refused, for this reason, as far as it goes otherwise.
+#[cold]
+fn send_less(
+    errno: i32,
+    socket: &UdpSocket,
+    to: Option<&SockAddr>,
+    parts: &[IoSlice<'_>],
+    how: &mut How<'_>,
+    stats: &mut Stats,
+) -> Refused {
+    let reason = match errno {
+        libc::EINVAL | libc::EMSGSIZE => Some(Refused::Narrow),
+        libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT => Some(Refused::Never),
+        _ => None,
+    };
+    if let (Some(segment), Some(reason)) = (how.segment, reason) {
+        stats.rows_refused += 1;
+        send_each(socket, to, parts, segment.bytes(), how, stats);
+        return reason;
+    }
+    stats.send_errors.count(errno);
+    Refused::Failed
 }
 
 /// A socket for each of these interfaces that uses multicast.
@@ -216,6 +263,7 @@ pub(crate) fn open_multicast<'a>(
 }
 
 /// Sends a row, datagram by datagram.
+#[inline(never)]
 fn send_each(
     socket: &UdpSocket,
     to: Option<&SockAddr>,
@@ -238,6 +286,7 @@ fn send_each(
 
 /// Sends one datagram or one row; at most one retry for each reason that can pass. Returns the number of an
 /// error that does not.
+#[inline]
 fn send_one(
     socket: &UdpSocket,
     to: Option<&SockAddr>,
@@ -245,48 +294,87 @@ fn send_one(
     how: &mut How<'_>,
     stats: &mut Stats,
 ) -> std::result::Result<(), i32> {
+    match call(socket, to, parts, how, stats) {
+        Ok(()) => Ok(()),
+        Err(error) => send_again(&error, socket, to, parts, how, stats),
+    }
+}
+
+/// The one call.
+#[inline]
+fn call(
+    socket: &UdpSocket,
+    to: Option<&SockAddr>,
+    parts: &[IoSlice<'_>],
+    how: &How<'_>,
+    stats: &mut Stats,
+) -> std::io::Result<()> {
+    stats.send_calls += 1;
+    let socket = SockRef::from(socket);
+    let bytes = match (parts, how.segment, to) {
+        ([whole], None, None) => socket.send(whole),
+        _ => call_with(&socket, to, parts, how.segment),
+    }?;
+    stats.datagrams_out += how.datagrams(bytes);
+    stats.bytes_out += bytes as u64;
+    Ok(())
+}
+
+#[inline(never)]
+fn call_with(
+    socket: &SockRef<'_>,
+    to: Option<&SockAddr>,
+    parts: &[IoSlice<'_>],
+    segment: Option<&SegmentSize>,
+) -> std::io::Result<usize> {
+    match (parts, segment, to) {
+        (_, Some(segment), to) => {
+            let row = MsgHdr::new().with_buffers(parts).with_control(segment.control());
+            socket.sendmsg(&to.into_iter().fold(row, MsgHdr::with_addr), 0)
+        }
+        ([whole], None, Some(to)) => socket.send_to(whole, to),
+        (_, None, None) => socket.send_vectored(parts),
+        (_, None, Some(to)) => socket.send_to_vectored(parts, to),
+    }
+}
+
+/// The first call has met this error.
+#[cold]
+fn send_again(
+    error: &std::io::Error,
+    socket: &UdpSocket,
+    to: Option<&SockAddr>,
+    parts: &[IoSlice<'_>],
+    how: &mut How<'_>,
+    stats: &mut Stats,
+) -> std::result::Result<(), i32> {
     let all = |how: &How<'_>| how.datagrams(parts.iter().map(|part| part.len()).sum());
-    let mut may_retry = true;
+    let (mut may_retry, mut met) = (true, error.raw_os_error());
     loop {
-        stats.send_calls += 1;
-        let socket_ref = SockRef::from(socket);
-        let result = match (parts, how.segment, to) {
-            (_, Some(segment), to) => {
-                let row = MsgHdr::new().with_buffers(parts).with_control(segment.control());
-                socket_ref.sendmsg(&to.into_iter().fold(row, MsgHdr::with_addr), 0)
-            }
-            ([whole], None, None) => socket_ref.send(whole),
-            ([whole], None, Some(to)) => socket_ref.send_to(whole, to),
-            (_, None, None) => socket_ref.send_vectored(parts),
-            (_, None, Some(to)) => socket_ref.send_to_vectored(parts, to),
-        };
-        let error = match result {
-            Ok(bytes) => {
-                stats.datagrams_out += how.datagrams(bytes);
-                stats.bytes_out += bytes as u64;
-                return Ok(());
-            }
-            Err(error) => error,
-        };
-        match error.raw_os_error() {
+        match met {
             Some(libc::EAGAIN) if how.may_wait => {
                 how.may_wait = false;
                 stats.sends_waited += 1;
-                if wait_for_room(socket) {
-                    continue;
+                if !wait_for_room(socket) {
+                    stats.dropped_full += all(how);
+                    return Ok(());
                 }
-                stats.dropped_full += all(how);
             }
-            Some(libc::EAGAIN) => stats.dropped_full += all(how),
+            Some(libc::EAGAIN) => {
+                stats.dropped_full += all(how);
+                return Ok(());
+            }
             // The kernel reports what an earlier datagram met, and has not sent this one.
             Some(libc::ECONNREFUSED) if may_retry => {
                 may_retry = false;
                 stats.refused += 1;
-                continue;
             }
             errno => return Err(errno.unwrap_or(0)),
         }
-        return Ok(());
+        match call(socket, to, parts, how, stats) {
+            Ok(()) => return Ok(()),
+            Err(error) => met = error.raw_os_error(),
+        }
     }
 }
 

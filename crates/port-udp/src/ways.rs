@@ -6,7 +6,7 @@
 
 use std::net::{SocketAddrV4, UdpSocket};
 
-use taut_base::Result;
+use taut_base::{Locator, LocatorKind, Result};
 
 use crate::UdpConfig;
 use crate::mark::Marked;
@@ -35,7 +35,15 @@ struct Way {
 type Name = u64;
 
 fn name(to: &SocketAddrV4) -> Name {
-    u64::from(to.ip().to_bits()) << 16 | u64::from(to.port())
+    u64::from(to.ip().to_bits()) << 32 | u64::from(to.port())
+}
+
+/// The same of a locator, whatever its port is; what is no address of IPv4 has none.
+#[inline]
+fn name_of(to: &Locator) -> Name {
+    let [.., a, b, c, d] = to.address;
+    let name = u64::from(u32::from_be_bytes([a, b, c, d])) << 32 | u64::from(to.port);
+    if to.kind == LocatorKind::UDP_V4 { name } else { 0 }
 }
 
 /// The sockets. Misra and Gries, "Finding repeated elements", 1982, has how the addresses are found.
@@ -51,11 +59,21 @@ impl Ways {
         Ok(Ways((0..WAYS).map(open).collect::<Result<_>>()?))
     }
 
-    /// The socket that is connected to this address, if there is one.
+    /// The socket that is connected to this address, if there is one. If not, see [`Ways::note`].
+    ///
+    /// *Cost*: a look at the names, and none at what kind of address it is: no other has a way.
+    #[inline]
+    pub(crate) fn find(&mut self, to: &Locator) -> Option<&mut Marked> {
+        let name = name_of(to);
+        let way = self.0.iter_mut().find(|way| way.to == name).filter(|way| way.connected)?;
+        way.sent = (way.sent + 1).min(LONGEST);
+        Some(&mut way.socket)
+    }
+
+    /// A datagram goes to an address that no socket is connected to. Returns the one that is from now on, if that is worth it.
     ///
     /// *Cost*: a system call when an address gets its socket, none else.
-    #[inline]
-    pub(crate) fn find(&mut self, to: &SocketAddrV4) -> Option<&mut Marked> {
+    pub(crate) fn note(&mut self, to: &SocketAddrV4) -> Option<&mut Marked> {
         let name = name(to);
         let Some(at) = self.0.iter().position(|way| way.to == name) else {
             self.note_other(name);
@@ -63,7 +81,7 @@ impl Ways {
         };
         let way = self.0.get_mut(at)?;
         way.sent = (way.sent + 1).min(LONGEST);
-        if !way.connected && way.sent >= WORTH {
+        if way.sent >= WORTH {
             way.connect(*to);
         }
         way.connected.then_some(&mut way.socket)
@@ -106,6 +124,7 @@ impl Way {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
 
     fn ways() -> Ways {
         Ways::open(&UdpConfig::default(), &UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap()
@@ -116,16 +135,36 @@ mod tests {
         SocketAddrV4::new([127, 0, 0, 1].into(), 20_000 + n)
     }
 
+    /// As the sender does it. Returns where the socket leads to.
+    fn send(ways: &mut Ways, to: &SocketAddrV4) -> Option<SocketAddr> {
+        let peer = |way: &mut Marked| way.socket.peer_addr().unwrap();
+        let found = ways.find(&SocketAddr::V4(*to).into()).map(peer);
+        found.or_else(|| ways.note(to).map(peer))
+    }
+
     #[test]
     fn who_is_sent_to_often_gets_a_way_of_its_own() {
         let mut ways = ways();
-        let found = (0..2 * WORTH).filter(|_| ways.find(&address(1)).is_some()).count();
+        let found = (0..2 * WORTH).filter(|_| send(&mut ways, &address(1)).is_some()).count();
         assert_eq!(found as u32, WORTH + 1, "from the {WORTH}th on");
-        let way = ways.find(&address(1)).unwrap();
+        let way = ways.find(&SocketAddr::V4(address(1)).into()).unwrap();
         assert_eq!(way.socket.peer_addr().unwrap(), address(1).into());
         assert_eq!(way.socket.local_addr().unwrap().ip(), *address(1).ip());
         ways.leave(&address(1));
-        assert!(ways.find(&address(1)).is_none());
+        assert!(send(&mut ways, &address(1)).is_none());
+    }
+
+    #[test]
+    fn what_is_no_address_has_no_way() {
+        let mut ways = ways();
+        (0..2 * WORTH).for_each(|_| _ = send(&mut ways, &address(1)));
+        let known = Locator::udp_v4(*address(1).ip(), address(1).port());
+        assert!(ways.find(&known).is_some());
+        let nobody = Locator { port: 0, address: [0; 16], ..known };
+        let far = Locator { port: 1 << 16 | known.port, ..known };
+        for other in [nobody, far, Locator { kind: LocatorKind::UDP_V6, ..known }, Locator::INVALID] {
+            assert!(ways.find(&other).is_none(), "{other}");
+        }
     }
 
     #[test]
@@ -133,8 +172,9 @@ mod tests {
         let mut ways = ways();
         let mut found = 0;
         for n in 0..10_000 {
-            (1..=WAYS as u16 - 1).for_each(|often| found += u32::from(ways.find(&address(often)).is_some()));
-            assert!(ways.find(&address(100 + n)).is_none());
+            (1..=WAYS as u16 - 1)
+                .for_each(|often| found += u32::from(send(&mut ways, &address(often)).is_some()));
+            assert!(send(&mut ways, &address(100 + n)).is_none());
         }
         assert!(found > 29_000, "{found} of 30,000");
     }
@@ -143,10 +183,10 @@ mod tests {
     fn who_falls_silent_makes_room() {
         let mut ways = ways();
         for n in 1..=WAYS as u16 {
-            (0..100_000).for_each(|_| _ = ways.find(&address(n)));
+            (0..100_000).for_each(|_| _ = send(&mut ways, &address(n)));
         }
-        let before = (0..10 * LONGEST).take_while(|_| ways.find(&address(9)).is_none()).count();
+        let before = (0..10 * LONGEST).take_while(|_| send(&mut ways, &address(9)).is_none()).count();
         assert_eq!(before as u32, LONGEST + WORTH - 1);
-        assert!((1..=WAYS as u16).any(|n| ways.find(&address(n)).is_none()), "whose way that was");
+        assert!((1..=WAYS as u16).any(|n| send(&mut ways, &address(n)).is_none()), "whose way that was");
     }
 }

@@ -73,17 +73,42 @@ pub struct CacheChange {
     pub payload: Bytes,
 }
 
-struct Entry {
-    number: SequenceNumber,
-    /// `None` once removed from the middle; such entries go when they reach the front, or when
-    /// they outnumber the live ones.
-    change: Option<CacheChange>,
+/// A change that is held. One that was removed from the middle leaves its number, without its payload and a time, until
+/// it reaches the front, or until such entries outnumber the others.
+struct Entry(CacheChange);
+
+impl Entry {
+    #[inline]
+    fn number(&self) -> SequenceNumber {
+        self.0.sequence_number
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.0.time != Time::NEVER
+    }
+
+    #[inline]
+    fn held(&self) -> Option<&CacheChange> {
+        if self.is_held() { Some(&self.0) } else { None }
+    }
+
+    /// Returns the payload.
+    fn leave(&mut self) -> Bytes {
+        self.0.time = Time::NEVER;
+        std::mem::take(&mut self.0.payload)
+    }
 }
+
+/// Above all numbers.
+const NONE: SequenceNumber = SequenceNumber(i64::MAX);
 
 /// A writer's changes, by number. *Cost*: insert O(1), or O(log n) with KEEP_LAST on a keyed topic;
 /// get O(log n); no allocation once warm, but per new instance.
 pub struct HistoryCache {
     entries: VecDeque<Entry>,
+    /// The lowest number held; above all others if none is.
+    first: SequenceNumber,
     live: usize,
     live_bytes: usize,
     /// Per instance the numbers it still has, oldest first; only kept where something needs it.
@@ -108,6 +133,7 @@ impl HistoryCache {
         };
         HistoryCache {
             entries: VecDeque::new(),
+            first: NONE,
             live: 0,
             live_bytes: 0,
             instances: BTreeMap::new(),
@@ -145,20 +171,27 @@ impl HistoryCache {
     }
 
     /// The lowest number held.
+    #[inline]
     pub fn first(&self) -> Option<SequenceNumber> {
-        self.entries.front().map(|entry| entry.number)
+        if self.first == NONE { None } else { Some(self.first) }
     }
 
     /// Adds the newest change. What KEEP_LAST then no longer keeps goes with [`HistoryCache::evict`].
+    #[inline]
     pub fn insert(&mut self, change: CacheChange) {
-        let (number, kind) = (change.sequence_number, change.kind);
-        let instance = change.instance.unwrap_or_default();
         self.live = self.live.saturating_add(1);
         self.live_bytes = self.live_bytes.saturating_add(change.payload.len());
-        self.entries.push_back(Entry { number, change: Some(change) });
-        if !self.counted {
-            return;
+        if self.counted {
+            self.count(change.sequence_number, change.kind, change.instance.unwrap_or_default());
         }
+        // Numbers rise.
+        self.first = self.first.min(change.sequence_number);
+        self.entries.push_back(Entry(change));
+    }
+
+    /// An instance has this newest change.
+    #[inline(never)]
+    fn count(&mut self, number: SequenceNumber, kind: ChangeKind, instance: InstanceHandle) {
         let numbers = self.instances.entry(instance).or_default();
         let before = numbers.back().copied();
         numbers.push_back(number);
@@ -173,17 +206,28 @@ impl HistoryCache {
 
     /// Drops what KEEP_LAST does not keep, as far as it has been sent: changes that were written faster than
     /// they could be sent are sent once all the same, up to [`limits::UNSENT_CHANGES`] of them.
+    #[inline]
     pub fn evict(&mut self, sent: SequenceNumber) {
         let Some(depth) = self.depth else { return };
         if self.keyed {
-            while let Some(first) = self.over.front().copied()
-                && (first <= sent || self.over.len() > limits::UNSENT_CHANGES)
-            {
-                self.over.pop_front();
-                self.remove_entry(first);
-            }
-            return;
+            self.evict_of_instances(sent);
+        } else if self.live > depth {
+            self.evict_above(depth, sent);
         }
+    }
+
+    #[inline(never)]
+    fn evict_of_instances(&mut self, sent: SequenceNumber) {
+        while let Some(first) = self.over.front().copied()
+            && (first <= sent || self.over.len() > limits::UNSENT_CHANGES)
+        {
+            self.over.pop_front();
+            self.remove_entry(first);
+        }
+    }
+
+    #[inline(never)]
+    fn evict_above(&mut self, depth: usize, sent: SequenceNumber) {
         while self.live > depth
             && let Some(first) = self.first()
             && (first <= sent || self.live > depth.saturating_add(limits::UNSENT_CHANGES))
@@ -205,8 +249,7 @@ impl HistoryCache {
         }
         let is_held = self.get(but).is_some();
         while self.live > depth.saturating_add(usize::from(is_held)) {
-            let numbers =
-                self.entries.iter().filter(|entry| entry.change.is_some()).map(|entry| entry.number);
+            let numbers = self.entries.iter().filter(|entry| entry.is_held()).map(Entry::number);
             let Some(oldest) = numbers.take(2).find(|number| *number != but) else { return };
             self.remove_entry(oldest);
         }
@@ -214,40 +257,70 @@ impl HistoryCache {
 
     /// The change of that number, if it is still held.
     pub fn get(&self, number: SequenceNumber) -> Option<&CacheChange> {
-        self.entries.get(self.position(number)?)?.change.as_ref()
+        self.entries.get(self.position(number)?)?.held()
     }
 
     /// How many changes below `number` are held, at most, and exactly that where KEEP_ALL leaves no holes.
     /// *Cost*: O(log n).
     pub fn count_before(&self, number: SequenceNumber) -> usize {
-        self.entries.partition_point(|entry| entry.number < number).min(self.live)
+        self.entries.partition_point(|entry| entry.number() < number).min(self.live)
     }
 
     /// Held changes with numbers from `from` on, rising.
     pub fn from(&self, from: SequenceNumber) -> impl Iterator<Item = &CacheChange> {
-        // Most often what was just written is asked for.
-        let start = match self.entries.back() {
-            Some(newest) if newest.number == from => self.entries.len().saturating_sub(1),
-            _ => self.entries.partition_point(|entry| entry.number < from),
-        };
-        self.entries.range(start..).filter_map(|entry| entry.change.as_ref())
+        self.entries.range(self.place(from)..).filter_map(Entry::held)
+    }
+
+    /// The first of them. *Cost*: O(1) where no numbers are left out.
+    #[inline]
+    pub fn first_from(&self, from: SequenceNumber) -> Option<&CacheChange> {
+        match self.entries.get(self.likely_place(from)) {
+            Some(entry) if entry.is_held() && entry.number() == from => Some(&entry.0),
+            _ => self.search_from(from),
+        }
+    }
+
+    #[inline(never)]
+    fn search_from(&self, from: SequenceNumber) -> Option<&CacheChange> {
+        if self.entries.back()?.number() < from { None } else { self.from(from).next() }
+    }
+
+    /// Where a number stands if none is left out.
+    #[inline]
+    fn likely_place(&self, number: SequenceNumber) -> usize {
+        usize::try_from(number.0.wrapping_sub(self.first.0)).unwrap_or(usize::MAX)
+    }
+
+    /// Where the first entry stands whose number is no lower.
+    fn place(&self, number: SequenceNumber) -> usize {
+        let likely = self.likely_place(number);
+        match self.entries.get(likely) {
+            Some(entry) if entry.number() == number => likely,
+            _ => self.entries.partition_point(|entry| entry.number() < number),
+        }
     }
 
     /// The number of the last of the `count` oldest changes held, of fewer if there are no more.
     pub fn last_of_oldest(&self, count: usize) -> Option<SequenceNumber> {
-        let held = self.entries.iter().filter(|entry| entry.change.is_some());
-        held.take(count).last().map(|entry| entry.number)
+        self.entries.iter().filter(|entry| entry.is_held()).take(count).last().map(Entry::number)
     }
 
     /// The number of the first of the `count` newest changes held, of fewer if there are no more.
     pub fn first_of_newest(&self, count: usize) -> Option<SequenceNumber> {
-        let held = self.entries.iter().rev().filter(|entry| entry.change.is_some());
-        held.take(count).last().map(|entry| entry.number)
+        self.entries.iter().rev().filter(|entry| entry.is_held()).take(count).last().map(Entry::number)
     }
 
     /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) where the changes of each
     /// instance are counted.
+    #[inline]
     pub fn remove_through(&mut self, number: SequenceNumber) {
+        if self.first <= number {
+            self.remove_any_through(number);
+        }
+    }
+
+    #[inline(never)]
+    fn remove_any_through(&mut self, number: SequenceNumber) {
         while let Some(first) = self.first().filter(|first| *first <= number) {
             if self.counted {
                 self.remove(first);
@@ -259,7 +332,7 @@ impl HistoryCache {
 
     /// Drops the first change, where no instance counts its changes.
     fn remove_first(&mut self) {
-        if let Some(Entry { change: Some(change), .. }) = self.entries.front() {
+        if let Some(change) = self.entries.front().and_then(Entry::held) {
             self.live = self.live.saturating_sub(1);
             self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
             self.entries.pop_front();
@@ -270,16 +343,16 @@ impl HistoryCache {
     /// What is in front is held.
     #[inline]
     fn skip_holes(&mut self) {
-        while self.entries.front().is_some_and(|entry| entry.change.is_none()) {
+        while self.entries.front().is_some_and(|entry| !entry.is_held()) {
             self.entries.pop_front();
         }
+        self.first = self.entries.front().map_or(NONE, Entry::number);
     }
 
     /// Drops one change.
     pub fn remove(&mut self, number: SequenceNumber) {
-        if let Some(change) = self.remove_entry(number)
+        if let Some(Some(instance)) = self.remove_entry(number)
             && self.counted
-            && let Some(instance) = change.instance
             && let Some(numbers) = self.instances.get_mut(&instance)
         {
             // Acknowledged ones go oldest first: a look through all for each would be quadratic.
@@ -299,20 +372,23 @@ impl HistoryCache {
     }
 
     fn position(&self, number: SequenceNumber) -> Option<usize> {
-        self.entries.binary_search_by_key(&number, |entry| entry.number).ok()
+        let place = self.place(number);
+        self.entries.get(place).filter(|entry| entry.number() == number).map(|_| place)
     }
 
-    fn remove_entry(&mut self, number: SequenceNumber) -> Option<CacheChange> {
+    /// Returns the instance of what was held.
+    fn remove_entry(&mut self, number: SequenceNumber) -> Option<Option<InstanceHandle>> {
         let position = self.position(number)?;
-        let change = self.entries.get_mut(position)?.change.take()?;
+        let entry = self.entries.get_mut(position).filter(|entry| entry.is_held())?;
+        let (instance, payload) = (entry.0.instance, entry.leave());
         self.live = self.live.saturating_sub(1);
-        self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
+        self.live_bytes = self.live_bytes.saturating_sub(payload.len());
         self.skip_holes();
         // Amortized: each compaction removes more entries than it keeps.
         if self.entries.len() > self.live.saturating_mul(2).saturating_add(64) {
-            self.entries.retain(|entry| entry.change.is_some());
+            self.entries.retain(Entry::is_held);
         }
-        Some(change)
+        Some(instance)
     }
 }
 

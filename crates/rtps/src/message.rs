@@ -4,8 +4,6 @@
 //! Owns the order of submessages: INFO_DST before what is directed, INFO_TS before the change it
 //! dates. Knows no writer and no reader.
 
-use std::ops::Range;
-
 use taut_base::{EntityId, FragmentNumber, GuidPrefix, Locator, Time, Timestamp};
 use taut_mem::Bytes;
 use taut_port::Port;
@@ -51,9 +49,10 @@ const COPIED: usize = 1_536;
 /// As many as may stand behind a payload: behind a short key.
 const PADDING: [u8; KEY_PAYLOAD_MIN + 3] = [0; KEY_PAYLOAD_MIN + 3];
 
-enum Part {
-    Scratch(Range<usize>),
-    Payload(Bytes),
+/// A payload that is gathered from where it lies, and where it goes between the bytes of the scratch buffer.
+struct Gathered {
+    at: usize,
+    payload: Bytes,
 }
 
 /// A message under construction, behind those that leave in the same row of datagrams.
@@ -61,10 +60,10 @@ enum Part {
 pub struct Message {
     header: Header,
     scratch: Vec<u8>,
-    parts: Vec<Part>,
+    gathered: Vec<Gathered>,
+    /// Bytes of those.
+    gathered_size: usize,
     inline: Vec<u8>,
-    /// Bytes of all of it.
-    size: usize,
     /// Bytes that a datagram may have.
     limit: usize,
     row: Row,
@@ -82,10 +81,10 @@ struct Row {
     datagrams: usize,
     /// Bytes of each.
     each: usize,
-    /// Bytes of all, and where they end in the scratch buffer and among the parts.
+    /// Bytes of all, and where they end in the scratch buffer and among the payloads that are gathered.
     size: usize,
     scratch: usize,
-    parts: usize,
+    gathered: usize,
 }
 
 impl Message {
@@ -94,9 +93,9 @@ impl Message {
         Message {
             header,
             scratch: Vec::with_capacity(limits::MESSAGE_SIZE),
-            parts: Vec::with_capacity(limits::MESSAGE_PARTS),
+            gathered: Vec::with_capacity(limits::MESSAGE_PARTS / 2),
+            gathered_size: 0,
             inline: Vec::with_capacity(64),
-            size: 0,
             limit: limits::MESSAGE_SIZE,
             row: Row::default(),
             substance: false,
@@ -108,8 +107,10 @@ impl Message {
 
     fn clear(&mut self) {
         self.scratch.clear();
-        self.parts.clear();
-        self.size = 0;
+        if !self.gathered.is_empty() {
+            self.gathered.clear();
+            self.gathered_size = 0;
+        }
         if self.row.datagrams > 0 {
             self.row = Row::default();
         }
@@ -124,8 +125,15 @@ impl Message {
     }
 
     /// Bytes of all that is in it.
+    #[inline]
     pub fn size(&self) -> usize {
-        self.size
+        self.scratch.len().saturating_add(self.gathered_size)
+    }
+
+    /// In how many parts a port gets it at most.
+    #[inline]
+    fn parts(&self) -> usize {
+        self.gathered.len().saturating_mul(2).saturating_add(1)
     }
 
     /// From now on, whoever sends, a datagram gets no larger than this, unless one submessage is.
@@ -136,25 +144,26 @@ impl Message {
     /// Is there plenty of room for a payload and its headers? Most often; then its size need not be counted.
     #[inline]
     fn is_roomy(&self, payload: usize) -> bool {
-        let size = self.size.saturating_add(payload).saturating_add(HEADROOM);
+        let size = self.size().saturating_add(payload).saturating_add(HEADROOM);
         self.row.datagrams == 0
             && size <= self.limit
-            && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
+            && self.parts().saturating_add(2) <= limits::MESSAGE_PARTS
     }
 
     /// Is there room for `bytes` more?
     fn fits(&self, bytes: usize) -> bool {
         let limit = if self.row.datagrams > 0 { self.row.each } else { self.limit };
-        let before = self.size.saturating_sub(self.row.size);
+        let before = self.size().saturating_sub(self.row.size);
         let header = if before == 0 { HEADER_LEN } else { 0 };
         let size = before.saturating_add(header).saturating_add(bytes);
-        size <= limit && self.parts.len().saturating_add(3) <= limits::MESSAGE_PARTS
+        size <= limit && self.parts().saturating_add(2) <= limits::MESSAGE_PARTS
     }
 
     /// Bytes that a DATA takes in this place.
     fn data_size(&self, change: &CacheChange) -> usize {
         let info = if self.timestamp == change.source_timestamp { 0 } else { INFO_TS };
-        let payload = change.payload.len().saturating_add(padding(change));
+        let len = change.payload.len();
+        let payload = len.saturating_add(padding(payload_kind(change.kind, len), len));
         let stamps = if self.stamps.is_some() { Stamps::LEN.saturating_add(SENTINEL) } else { 0 };
         let inline = inline_qos_size(change).saturating_add(stamps);
         info.saturating_add(DATA).saturating_add(inline).saturating_add(payload)
@@ -162,13 +171,13 @@ impl Message {
 
     /// Ends the message as a datagram of a row, in which the next one follows. `false` if it cannot.
     fn end_in_row(&mut self) -> bool {
-        let bytes = self.size.saturating_sub(self.row.size);
+        let bytes = self.size().saturating_sub(self.row.size);
         let each = if self.row.datagrams > 0 { self.row.each } else { bytes };
         // What is much shorter than those before it is not worth its padding.
         let fits = |missing: &usize| missing.is_multiple_of(4) && *missing <= each / 4;
         let Some(missing) = each.checked_sub(bytes).filter(fits) else { return false };
-        let has_room = self.size.saturating_add(missing).saturating_add(each) <= limits::MESSAGE_SIZE
-            && self.parts.len().saturating_add(4) <= limits::MESSAGE_PARTS
+        let has_room = self.size().saturating_add(missing).saturating_add(each) <= limits::MESSAGE_SIZE
+            && self.parts().saturating_add(2) <= limits::MESSAGE_PARTS
             && self.row.datagrams.saturating_add(1) < limits::ROW;
         if !has_room || !self.substance || !bytes.is_multiple_of(4) || bytes > self.limit {
             return false;
@@ -177,19 +186,15 @@ impl Message {
             self.append(|out| taut_wire::write_pad(out, ENDIAN, u16::try_from(words).unwrap_or(u16::MAX)));
         }
         let datagrams = self.row.datagrams.saturating_add(1);
-        let (scratch, parts) = (self.scratch.len(), self.parts.len());
-        self.row = Row { datagrams, each, size: self.size, scratch, parts };
+        let (scratch, gathered) = (self.scratch.len(), self.gathered.len());
+        self.row = Row { datagrams, each, size: self.size(), scratch, gathered };
         self.begin();
         true
     }
 
     /// Takes back what only says how to read what has not followed.
     fn drop_introduction(&mut self) {
-        self.parts.truncate(self.row.parts);
-        self.size = self.row.size;
-        if let Some(Part::Scratch(last)) = self.parts.last_mut() {
-            last.end = last.end.min(self.row.scratch);
-        }
+        self.scratch.truncate(self.row.scratch);
     }
 
     fn submessage(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
@@ -199,34 +204,34 @@ impl Message {
 
     /// Appends to the scratch buffer, after the message's header if this is the first submessage.
     fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.scratch.len();
-        if self.size == self.row.size {
+        self.begin_submessage();
+        write(&mut self.scratch);
+    }
+
+    /// The message's header, if what follows is the first submessage.
+    #[inline]
+    fn begin_submessage(&mut self) {
+        if self.is_first() {
             self.header.write(&mut self.scratch);
         }
-        write(&mut self.scratch);
-        let end = self.scratch.len();
-        self.size = self.size.saturating_add(end.saturating_sub(start));
-        match self.parts.last_mut() {
-            Some(Part::Scratch(last)) if last.end == start => last.end = end,
-            _ => self.parts.push(Part::Scratch(start..end)),
-        }
+    }
+
+    /// Does what follows begin a message?
+    #[inline]
+    fn is_first(&self) -> bool {
+        self.size() == self.row.size
     }
 
     /// May a port send a datagram from where this payload lies? It has its headers in front of it then, and no other
-    /// payload.
+    /// payload that is gathered.
     #[inline]
     fn goes_from_its_place(&self, payload: &Bytes) -> bool {
-        payload.is_lent()
-            && match self.parts.len().saturating_sub(self.row.parts) {
-                0 => true,
-                1 => matches!(self.parts.last(), Some(Part::Scratch(_))),
-                _ => false,
-            }
+        payload.is_lent() && self.gathered.len() == self.row.gathered
     }
 
-    fn append_part(&mut self, payload: Bytes) {
-        self.size = self.size.saturating_add(payload.len());
-        self.parts.push(Part::Payload(payload));
+    fn gather(&mut self, payload: Bytes) {
+        self.gathered_size = self.gathered_size.saturating_add(payload.len());
+        self.gathered.push(Gathered { at: self.scratch.len(), payload });
     }
 
     /// What follows is for one participant.
@@ -268,36 +273,37 @@ impl Message {
         InlineQos { key_hash, status_info, ..InlineQos::default() }.write(&mut self.inline, ENDIAN);
     }
 
-    /// A DATA with its timestamp and, for a keyed topic, its key hash.
-    pub fn data(&mut self, reader_id: EntityId, change: &CacheChange) {
+    /// A DATA with its timestamp and, for a keyed topic, its key hash. The payload is the change's.
+    pub fn data(&mut self, reader_id: EntityId, change: &CacheChange, payload: &[u8]) {
         let timestamp = change.source_timestamp;
         let is_dated = std::mem::replace(&mut self.timestamp, timestamp) == timestamp;
         self.encode_inline_qos(change);
-        let inline = std::mem::take(&mut self.inline);
-        let (kind, padding) = (payload_kind(change), padding(change));
-        let payload: &[u8] = &change.payload;
+        let kind = payload_kind(change.kind, payload.len());
+        let padding = padding(kind, payload.len());
+        let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(&change.payload);
         let header =
             DataHeader { reader_id, writer_id: change.writer_guid.entity, writer_sn: change.sequence_number };
         let length = payload.len().saturating_add(padding);
-        let is_copied = payload.len() <= COPIED && !self.goes_from_its_place(&change.payload);
-        self.submessage(|out| {
-            if !is_dated {
-                taut_wire::write_info_ts(out, ENDIAN, timestamp);
+        self.substance = true;
+        match timestamp {
+            Some(time) if self.is_first() && self.inline.is_empty() => {
+                header.write_first(&mut self.scratch, ENDIAN, (&self.header, time), kind, length);
             }
-            header.write(out, ENDIAN, &inline, kind, length);
-            if is_copied {
-                out.extend_from_slice(payload);
-                if padding > 0 {
-                    out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[]));
+            _ => {
+                self.begin_submessage();
+                if !is_dated {
+                    taut_wire::write_info_ts(&mut self.scratch, ENDIAN, timestamp);
                 }
+                header.write(&mut self.scratch, ENDIAN, &self.inline, kind, length);
             }
-        });
-        self.inline = inline;
-        if !is_copied {
-            self.append_part(change.payload.clone());
-            if padding > 0 {
-                self.append(|out| out.extend_from_slice(PADDING.get(..padding).unwrap_or(&[])));
-            }
+        }
+        if is_copied {
+            self.scratch.extend_from_slice(payload);
+        } else {
+            self.gather(change.payload.clone());
+        }
+        if padding > 0 {
+            self.scratch.extend_from_slice(PADDING.get(..padding).unwrap_or(&[]));
         }
     }
 
@@ -322,18 +328,21 @@ impl Message {
             fragments_in_submessage: 1,
             fragment_size: u16::try_from(fragment_size).unwrap_or(u16::MAX),
             sample_size: u32::try_from(change.payload.len()).unwrap_or(u32::MAX),
-            key: payload_kind(change) == PayloadKind::Key,
+            key: payload_kind(change.kind, change.payload.len()) == PayloadKind::Key,
         };
         let mut may_be_followed = false;
         self.submessage(|out| may_be_followed = header.write(out, ENDIAN, &inline, part.len()));
         self.inline = inline;
-        self.append_part(part);
+        self.gather(part);
         may_be_followed
     }
 
     /// A HEARTBEAT.
+    #[inline(always)]
     pub fn heartbeat(&mut self, heartbeat: &Heartbeat) {
-        self.submessage(|out| heartbeat.write(out, ENDIAN));
+        self.substance = true;
+        self.begin_submessage();
+        heartbeat.write(&mut self.scratch, ENDIAN);
     }
 
     /// A HEARTBEAT_FRAG.
@@ -356,23 +365,36 @@ impl Message {
         self.submessage(|out| nack_frag.write(out, ENDIAN));
     }
 
-    fn send(&mut self, port: &mut dyn Port, to: &[Locator]) {
-        if self.parts.len() <= FEW_PARTS {
-            self.send_parts::<FEW_PARTS>(port, to);
-        } else {
-            self.send_parts::<{ limits::MESSAGE_PARTS }>(port, to);
+    #[inline]
+    fn send(&self, port: &mut dyn Port, to: &[Locator]) {
+        match self.parts() {
+            1 => self.send_in(port, to, &[&self.scratch]),
+            2..=FEW_PARTS => self.send_parts::<FEW_PARTS>(port, to),
+            _ => self.send_parts::<{ limits::MESSAGE_PARTS }>(port, to),
         }
     }
 
+    #[inline(never)]
     fn send_parts<const N: usize>(&self, port: &mut dyn Port, to: &[Locator]) {
         let mut parts: [&[u8]; N] = [&[]; N];
-        for (to, part) in parts.iter_mut().zip(&self.parts) {
-            *to = match part {
-                Part::Scratch(range) => self.scratch.get(range.clone()).unwrap_or(&[]),
-                Part::Payload(bytes) => bytes,
-            };
+        let (mut count, mut begin) = (0_usize, 0);
+        let mut add = |part| {
+            if let Some(place) = parts.get_mut(count).filter(|_| !<[u8]>::is_empty(part)) {
+                *place = part;
+                count = count.saturating_add(1);
+            }
+        };
+        for Gathered { at, payload } in &self.gathered {
+            add(self.scratch.get(begin..*at).unwrap_or(&[]));
+            add(payload);
+            begin = *at;
         }
-        let parts = parts.get(..self.parts.len()).unwrap_or(&[]);
+        add(self.scratch.get(begin..).unwrap_or(&[]));
+        self.send_in(port, to, parts.get(..count).unwrap_or(&[]));
+    }
+
+    #[inline]
+    fn send_in(&self, port: &mut dyn Port, to: &[Locator], parts: &[&[u8]]) {
         match self.row.datagrams {
             0 => port.send(to, parts),
             _ => port.send_row(to, parts, self.row.each),
@@ -382,9 +404,9 @@ impl Message {
 
 /// Bytes behind a payload: up to the next submessage's place (RTPS 2.5 §9.4.5.1.3), and behind a key up
 /// to [`KEY_PAYLOAD_MIN`].
-fn padding(change: &CacheChange) -> usize {
-    let length = change.payload.len();
-    let least = if payload_kind(change) == PayloadKind::Key { KEY_PAYLOAD_MIN } else { 0 };
+#[inline]
+fn padding(kind: PayloadKind, length: usize) -> usize {
+    let least = if kind == PayloadKind::Key { KEY_PAYLOAD_MIN } else { 0 };
     length.max(least).next_multiple_of(4).saturating_sub(length)
 }
 
@@ -400,11 +422,12 @@ fn inline_qos_size(change: &CacheChange) -> usize {
     }
 }
 
-fn payload_kind(change: &CacheChange) -> PayloadKind {
-    match (change.payload.is_empty(), change.kind) {
-        (true, _) => PayloadKind::None,
-        (false, ChangeKind::Alive) => PayloadKind::Data,
-        (false, _) => PayloadKind::Key,
+#[inline]
+fn payload_kind(kind: ChangeKind, length: usize) -> PayloadKind {
+    match (length, kind) {
+        (0, _) => PayloadKind::None,
+        (_, ChangeKind::Alive) => PayloadKind::Data,
+        _ => PayloadKind::Key,
     }
 }
 
@@ -482,7 +505,7 @@ impl<'a> Tx<'a> {
     /// Charges what is about to leave.
     #[cold]
     fn pay(&mut self, to: &[Locator], datagrams: usize) {
-        let (now, bytes) = (self.now, self.message.size);
+        let (now, bytes) = (self.now, self.message.size());
         if let Some(flow) = &mut self.flow {
             to.iter().for_each(|to| flow.charge(now, to, datagrams, bytes));
         }
@@ -495,6 +518,12 @@ impl<'a> Tx<'a> {
 
     /// Sends what the message holds, if anything.
     pub fn flush(&mut self, to: &[Locator]) {
+        self.flush_here(to);
+    }
+
+    /// The same, for who sends most.
+    #[inline(always)]
+    pub fn flush_here(&mut self, to: &[Locator]) {
         let mut datagrams = self.message.row.datagrams;
         if self.message.substance {
             datagrams = datagrams.saturating_add(1);
@@ -554,12 +583,18 @@ impl<'a> Tx<'a> {
     }
 
     /// A DATA, behind what is in the message if there is room.
-    #[inline]
+    #[inline(always)]
     pub fn data(&mut self, reader_id: EntityId, change: &CacheChange, to: &[Locator]) {
-        if !self.message.is_roomy(change.payload.len()) {
-            self.make_room_for(|message| message.data_size(change), to);
+        let payload: &[u8] = &change.payload;
+        if !self.message.is_roomy(payload.len()) {
+            self.make_room_for_data(change, to);
         }
-        self.message.data(reader_id, change);
+        self.message.data(reader_id, change, payload);
+    }
+
+    #[inline(never)]
+    fn make_room_for_data(&mut self, change: &CacheChange, to: &[Locator]) {
+        self.make_room_for(|message| message.data_size(change), to);
     }
 }
 
@@ -587,7 +622,7 @@ mod tests {
         };
         let mut port = Loopback::new();
         let mut message = Message::new(header);
-        message.data(EntityId::UNKNOWN, &change);
+        message.data(EntityId::UNKNOWN, &change, &change.payload);
         message.send(&mut port, &[Locator::udp_v4(Ipv4Addr::LOCALHOST, 1)]);
 
         let (_, datagram) = port.take().unwrap();
@@ -694,8 +729,8 @@ mod tests {
             let mut before = HEADER_LEN;
             for _ in 0..2 {
                 let expected = before + message.data_size(&change);
-                message.data(EntityId::UNKNOWN, &change);
-                assert_eq!(message.size, expected, "keyed {keyed}, {kind:?}, {len} B");
+                message.data(EntityId::UNKNOWN, &change, &change.payload);
+                assert_eq!(message.size(), expected, "keyed {keyed}, {kind:?}, {len} B");
                 before = expected;
             }
         }

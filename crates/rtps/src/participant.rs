@@ -479,14 +479,21 @@ impl Participant {
     ) -> Result<SequenceNumber, Full> {
         let writer = self.writers.get_mut(index.0).ok_or(Full)?;
         let outcome = writer.write(now, change);
-        if outcome.is_ok() {
-            self.note_manual_liveliness(now, index);
+        if outcome.is_err() {
+            writer.ask_for_room();
+        } else {
+            writer.asserted_at = now;
+            let (has_local, is_news) =
+                (!writer.local.is_empty(), writer.liveliness_lost || writer.by_participant);
+            if is_news {
+                self.note_manual_liveliness(now, index);
+            }
             if change.in_lane {
                 self.tell_lane_readers(index);
             }
-            self.deliver_local(index, sink);
-        } else if let Some(writer) = self.writers.get_mut(index.0) {
-            writer.ask_for_room();
+            if has_local {
+                self.deliver_local(index, sink);
+            }
         }
         self.wake_writer(now, index);
         outcome
@@ -617,6 +624,7 @@ impl Participant {
     }
 
     /// Queues what a writer has to send.
+    #[inline]
     pub(crate) fn wake_writer(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         let builtin = writer.guid.entity.is_builtin();
@@ -672,7 +680,7 @@ impl Participant {
 }
 
 /// Sends what a reader owes its writers. Returns whether all is out.
-#[inline(always)]
+#[inline(never)]
 fn acknowledge(
     tx: &mut Tx<'_>,
     readers: &mut Table<Reader>,
@@ -690,7 +698,7 @@ fn acknowledge(
 }
 
 /// Sends a writer's fresh changes. Returns whether all are out.
-#[inline(always)]
+#[inline(never)]
 fn push_alone(tx: &mut Tx<'_>, writers: &mut Table<Writer>, timers: &mut Timers, index: WriterIndex) -> bool {
     writers.get_mut(index.0).is_none_or(|writer| {
         writer.push_queued = !writer.push(tx);
@@ -700,11 +708,19 @@ fn push_alone(tx: &mut Tx<'_>, writers: &mut Table<Writer>, timers: &mut Timers,
 }
 
 /// Sees to it that a heartbeat follows what is not acknowledged, and that what is too old goes.
+#[inline(always)]
 pub(crate) fn arm_timers(timers: &mut Timers, now: Time, writer: &mut Writer) {
-    if let Some(at) = writer.want_heartbeat(now) {
-        timers.set(at, Timer::Heartbeat(writer.index));
+    if writer.may_want_heartbeat(now) {
+        arm_heartbeat(timers, now, writer);
     }
     if let Some(at) = writer.want_expiry() {
         timers.set(at, Timer::Lifespan(writer.index));
+    }
+}
+
+#[inline(never)]
+fn arm_heartbeat(timers: &mut Timers, now: Time, writer: &mut Writer) {
+    if let Some(at) = writer.want_heartbeat(now) {
+        timers.set_heartbeat(at, writer.index);
     }
 }

@@ -56,18 +56,19 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// Queues a piece of a writer with this TRANSPORT_PRIORITY, 0 for what is no writer's.
+    #[inline]
     pub fn push(&mut self, class: TxClass, priority: i32, work: Work) {
         let Some(queue) = self.queues.get_mut(class as usize) else { return };
-        self.any |= bit(class);
-        if queue.back().is_none_or(|last| last.0 >= priority) {
+        if self.any & bit(class) == 0 || queue.back().is_none_or(|last| last.0 >= priority) {
             queue.push_back((priority, work));
         } else {
-            let at = queue.iter().rposition(|other| other.0 >= priority);
-            queue.insert(at.map_or(0, |at| at.saturating_add(1)), (priority, work));
+            insert_before_lower(queue, priority, work);
         }
+        self.any |= bit(class);
     }
 
     /// The next piece of class `lowest` or above, with its priority.
+    #[inline]
     pub fn pop(&mut self, lowest: TxClass) -> Option<(TxClass, i32, Work)> {
         if !self.has_work(lowest) {
             return None;
@@ -114,6 +115,12 @@ impl Schedule {
     pub fn has_work(&self, lowest: TxClass) -> bool {
         self.any & (bit(lowest) | bit(lowest).wrapping_sub(1)) != 0
     }
+}
+
+#[inline(never)]
+fn insert_before_lower(queue: &mut VecDeque<(i32, Work)>, priority: i32, work: Work) {
+    let at = queue.iter().rposition(|other| other.0 >= priority);
+    queue.insert(at.map_or(0, |at| at.saturating_add(1)), (priority, work));
 }
 
 fn bit(class: TxClass) -> u8 {

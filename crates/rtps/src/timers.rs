@@ -1,7 +1,7 @@
-//! When who wants to be called: a heap in which outdated entries stay until they come up.
+//! When who wants to be called: a heap and a row in which outdated entries stay until they are the first.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use taut_base::{GuidPrefix, Time};
 
@@ -39,9 +39,11 @@ pub enum Timer {
 /// Pending timers by time. *Cost*: O(log n); no allocation once warm.
 #[derive(Default)]
 pub struct Timers {
-    /// When each wants to be called; what `heap` says besides is outdated.
+    /// When each wants to be called; what `heap` and `row` say besides is outdated.
     wanted: Wanted,
     heap: BinaryHeap<Reverse<(Time, Timer)>>,
+    /// First heartbeats, which all are due the same time after they are wanted: in order without a heap.
+    row: VecDeque<(Time, WriterIndex)>,
 }
 
 /// The time of each timer, `NEVER` of those that are not set.
@@ -57,6 +59,7 @@ struct Wanted {
 }
 
 impl Wanted {
+    #[inline]
     fn get(&self, timer: &Timer) -> Time {
         let at = match timer {
             Timer::Heartbeat(index) => self.heartbeats.get(index.0 as usize),
@@ -67,6 +70,7 @@ impl Wanted {
     }
 
     /// Returns what it was before.
+    #[inline(always)]
     fn replace(&mut self, timer: Timer, at: Time) -> Time {
         let before = match timer {
             Timer::Heartbeat(index) => replace_in(&mut self.heartbeats, index.0, at),
@@ -74,57 +78,101 @@ impl Wanted {
             other if at == Time::NEVER => self.others.remove(&other).unwrap_or(Time::NEVER),
             other => self.others.insert(other, at).unwrap_or(Time::NEVER),
         };
-        self.count = match (before == Time::NEVER, at == Time::NEVER) {
-            (true, false) => self.count.saturating_add(1),
-            (false, true) => self.count.saturating_sub(1),
-            _ => self.count,
-        };
+        let less = usize::from(before != Time::NEVER);
+        self.count = self.count.saturating_add(usize::from(at != Time::NEVER)).saturating_sub(less);
         before
     }
 }
 
 /// The indices are those of the tables of entities, so there are no more places than there have been of those at a time.
+#[inline]
 fn replace_in(times: &mut Vec<Time>, index: u32, at: Time) -> Time {
-    let index = index as usize;
-    if times.len() <= index {
-        times.resize(index.saturating_add(1), Time::NEVER);
+    match times.get_mut(index as usize) {
+        Some(place) => std::mem::replace(place, at),
+        None => put_behind(times, index as usize, at),
     }
-    times.get_mut(index).map_or(Time::NEVER, |place| std::mem::replace(place, at))
+}
+
+#[cold]
+fn put_behind(times: &mut Vec<Time>, index: usize, at: Time) -> Time {
+    times.resize(index, Time::NEVER);
+    times.push(at);
+    Time::NEVER
 }
 
 impl Timers {
     /// Wants `timer` at `at`, no longer when it was wanted before; never if `at` is `NEVER`.
     pub fn set(&mut self, at: Time, timer: Timer) {
-        if self.wanted.replace(timer, at) != at && at != Time::NEVER {
+        let before = self.wanted.replace(timer, at);
+        if before == at {
+            return;
+        }
+        if at != Time::NEVER {
             self.heap.push(Reverse((at, timer)));
         }
+        if before != Time::NEVER {
+            self.drop_outdated();
+        }
+    }
+
+    /// The same for the heartbeat that follows what a writer has sent. *Cost*: O(1) if it is due behind those before it.
+    #[inline]
+    pub fn set_heartbeat(&mut self, at: Time, writer: WriterIndex) {
+        if self.row.back().is_some_and(|(last, _)| *last > at) {
+            return self.set(at, Timer::Heartbeat(writer));
+        }
+        let before = self.wanted.replace(Timer::Heartbeat(writer), at);
+        if before != at {
+            self.row.push_back((at, writer));
+            if before != Time::NEVER {
+                self.drop_outdated();
+            }
+        }
+    }
+
+    /// After a timer was moved or has come up: the first entries are of those that are wanted.
+    #[inline(never)]
+    fn drop_outdated(&mut self) {
         // A driver is not to wake for what was put off.
-        while self.heap.peek().is_some_and(|Reverse((at, timer))| self.wanted.get(timer) != *at) {
-            self.heap.pop();
+        let Timers { wanted, heap, row } = self;
+        while heap.peek().is_some_and(|Reverse((at, timer))| wanted.get(timer) != *at) {
+            heap.pop();
+        }
+        let is_outdated = |(at, writer): &(Time, WriterIndex)| wanted.get(&Timer::Heartbeat(*writer)) != *at;
+        while row.front().is_some_and(is_outdated) {
+            row.pop_front();
         }
         // Rule R5: peers decide how often a timer is moved. Amortized: each sweep removes what it costs.
-        if self.heap.len() > self.wanted.count.saturating_mul(2).saturating_add(64) {
-            let wanted = &self.wanted;
-            self.heap.retain(|Reverse((at, timer))| wanted.get(timer) == *at);
+        if heap.len().saturating_add(row.len()) > wanted.count.saturating_mul(2).saturating_add(64) {
+            heap.retain(|Reverse((at, timer))| wanted.get(timer) == *at);
+            row.retain(|entry| !is_outdated(entry));
         }
     }
 
     /// Takes the next timer that is due.
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, Timer)> {
-        while let Some(Reverse((at, timer))) = self.heap.peek().copied().filter(|Reverse((at, _))| *at <= now)
-        {
+        let in_heap = self.heap.peek().map(|Reverse(first)| *first);
+        let in_row = self.row.front().map(|(at, writer)| (*at, Timer::Heartbeat(*writer)));
+        let (at, timer) = in_heap.into_iter().chain(in_row).min().filter(|(at, _)| *at <= now)?;
+        // Were the entry in both, the other one would be outdated.
+        if in_row == Some((at, timer)) {
+            self.row.pop_front();
+        } else {
             self.heap.pop();
-            if self.wanted.get(&timer) == at {
-                self.wanted.replace(timer, Time::NEVER);
-                return Some((at, timer));
-            }
         }
-        None
+        self.wanted.replace(timer, Time::NEVER);
+        self.drop_outdated();
+        Some((at, timer))
     }
 
-    /// The time of the first entry, outdated or not.
+    /// When the first of all is wanted.
+    #[inline]
     pub fn next(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse((at, _))| *at)
+        let in_heap = self.heap.peek().map(|Reverse((at, _))| *at);
+        match self.row.front() {
+            None => in_heap,
+            Some((at, _)) => Some(in_heap.map_or(*at, |first| first.min(*at))),
+        }
     }
 }
 
@@ -167,5 +215,33 @@ mod tests {
         let second = Timer::Heartbeat(WriterIndex(2));
         assert_eq!(fired, [(Time(3), heartbeat), (Time(5), repeat), (Time(6), second)]);
         assert_eq!((timers.wanted.count, timers.next()), (0, None));
+    }
+
+    #[test]
+    fn first_heartbeats_come_up_among_the_others() {
+        let mut timers = Timers::default();
+        let heartbeat = |index| Timer::Heartbeat(WriterIndex(index));
+        timers.set(Time(12), Timer::Announce);
+        for (at, index) in [(10, 1), (11, 2), (13, 3), (14, 1), (9, 4), (20, 2)] {
+            timers.set_heartbeat(Time(at), WriterIndex(index));
+        }
+        assert_eq!(
+            timers.next(),
+            Some(Time(9)),
+            "what is due before those in the row is not lost behind them"
+        );
+        timers.set(Time::NEVER, heartbeat(4));
+        assert_eq!(timers.next(), Some(Time(12)), "nobody is to wake for what was put off");
+        timers.set(Time(30), heartbeat(2));
+        assert_eq!(timers.pop_due(Time(11)), None);
+        let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(Time(40))).collect();
+        let expected = [(12, Timer::Announce), (13, heartbeat(3)), (14, heartbeat(1)), (30, heartbeat(2))];
+        assert_eq!(fired, expected.map(|(at, timer)| (Time(at), timer)));
+        assert_eq!((timers.wanted.count, timers.next()), (0, None));
+        for at in 0..10_000 {
+            timers.set_heartbeat(Time(at), WriterIndex(0));
+            timers.set_heartbeat(Time(at), WriterIndex((at % 7) as u32));
+        }
+        assert!(timers.row.len() < 100, "{}", timers.row.len());
     }
 }

@@ -46,11 +46,16 @@ impl Header {
     /// Appends the 20 bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut short = Short::<HEADER_LEN>::new(Endian::Big);
+        self.put(&mut short);
+        short.append_to(out);
+    }
+
+    #[inline]
+    pub(crate) fn put<const N: usize>(&self, short: &mut Short<N>) {
         short.put(MAGIC);
         short.put([self.version.major, self.version.minor]);
         short.put(self.vendor.0);
         short.put(self.prefix.0);
-        short.append_to(out);
     }
 }
 

@@ -83,15 +83,12 @@ impl Heartbeat {
     }
 
     /// Appends the whole submessage.
+    #[inline(always)]
     pub fn write(&self, out: &mut Vec<u8>, endian: Endian) {
-        let mut flags = 0;
-        for (set, flag) in [
-            (self.final_flag, FLAG_FINAL),
-            (self.liveliness_flag, FLAG_LIVELINESS),
-            (self.group_info.is_some(), FLAG_GROUP_INFO),
-        ] {
-            flags |= if set { flag } else { 0 };
-        }
+        let flag = |set, flag| if set { flag } else { 0 };
+        let flags = flag(self.final_flag, FLAG_FINAL)
+            | flag(self.liveliness_flag, FLAG_LIVELINESS)
+            | flag(self.group_info.is_some(), FLAG_GROUP_INFO);
         let group = if self.group_info.is_some() { HEARTBEAT_GROUP } else { 0 };
         let mut short = Short::<{ SUBMESSAGE_HEADER_LEN + HEARTBEAT_FIXED }>::new(endian);
         short.put_header(SubmessageKind::HEARTBEAT, flags, HEARTBEAT_FIXED.saturating_add(group));
@@ -102,7 +99,7 @@ impl Heartbeat {
         short.put_u32(self.count.cast_unsigned());
         short.append_to(out);
         if let Some(info) = &self.group_info {
-            info.put(&mut Out::new(out, endian));
+            info.write(out, endian);
         }
     }
 }
@@ -123,7 +120,9 @@ impl HeartbeatGroupInfo {
         Ok(info)
     }
 
-    fn put(&self, body: &mut Out<'_>) {
+    #[inline(never)]
+    fn write(&self, out: &mut Vec<u8>, endian: Endian) {
+        let mut body = Out::new(out, endian);
         body.put_sequence_number(self.current_gsn);
         body.put_sequence_number(self.first_gsn);
         body.put_sequence_number(self.last_gsn);

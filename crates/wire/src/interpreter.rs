@@ -28,11 +28,19 @@ pub fn write_info_ts(out: &mut Vec<u8>, endian: Endian, time: Option<Timestamp>)
     let Some(time) = time else {
         return write_submessage(out, endian, SubmessageKind::INFO_TS, FLAG_INVALIDATE, |_| {});
     };
-    let mut short = Short::<{ SUBMESSAGE_HEADER_LEN + 8 }>::new(endian);
+    let mut short = Short::<INFO_TS_LEN>::new(endian);
+    put_info_ts(&mut short, time);
+    short.append_to(out);
+}
+
+/// Bytes of an INFO_TS with a time.
+pub(crate) const INFO_TS_LEN: usize = SUBMESSAGE_HEADER_LEN + 8;
+
+#[inline]
+pub(crate) fn put_info_ts<const N: usize>(short: &mut Short<N>, time: Timestamp) {
     short.put_header(SubmessageKind::INFO_TS, 0, 8);
     short.put_u32(time.seconds);
     short.put_u32(time.fraction);
-    short.append_to(out);
 }
 
 /// Appends INFO_DST: who what follows is for.

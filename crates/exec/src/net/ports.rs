@@ -154,14 +154,25 @@ impl Ports {
     }
 }
 
+impl Ports {
+    /// Sends past the kernel what can go there, and the rest by sockets.
+    #[inline(never)]
+    fn send_by_frames(&mut self, to: &[Locator], parts: &[&[u8]]) {
+        let Ports { udp, frames: Some(frames), left } = self else { return };
+        left.clear();
+        left.extend(to.iter().filter(|to| !frames.send(to, parts) || frames.is_shared(to)));
+        if !left.is_empty() {
+            udp.send(left, parts);
+        }
+    }
+}
+
 impl Port for Ports {
     #[inline]
     fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
-        let Some(frames) = &mut self.frames else { return self.udp.send(to, parts) };
-        self.left.clear();
-        self.left.extend(to.iter().filter(|to| !frames.send(to, parts) || frames.is_shared(to)));
-        if !self.left.is_empty() {
-            self.udp.send(&self.left, parts);
+        match self.frames {
+            None => self.udp.send(to, parts),
+            Some(_) => self.send_by_frames(to, parts),
         }
     }
 

@@ -103,7 +103,7 @@ impl Spdp {
 
     /// Puts the announcement into the message.
     pub(super) fn write(&self, tx: &mut Tx<'_>) {
-        tx.message.data(EntityId::SPDP_READER, &self.change);
+        tx.message.data(EntityId::SPDP_READER, &self.change, &self.change.payload);
     }
 }
 

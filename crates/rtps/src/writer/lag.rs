@@ -44,7 +44,7 @@ impl Writer {
 
     fn lag(&self, reader: Lagging, acked: SequenceNumber, heard: Option<Time>, sent_again: u64) -> Lag {
         let behind = u64::try_from(self.last.0.saturating_sub(acked.0)).unwrap_or(0);
-        let since = self.history.from(acked.next()).next().map(|change| change.time);
+        let since = self.history.first_from(acked.next()).map(|change| change.time);
         Lag { reader, behind, since, heard, sent_again }
     }
 }

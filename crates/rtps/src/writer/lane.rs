@@ -75,11 +75,16 @@ impl Writer {
     }
 
     /// Takes note of what was written past the protocol: through the lane, or gone while that had no reader.
+    #[inline]
     pub(super) fn catch_up(&mut self) {
         let written = self.link.last();
-        if written <= self.last {
-            return;
+        if written > self.last {
+            self.catch_up_to(written);
         }
+    }
+
+    #[inline(never)]
+    fn catch_up_to(&mut self, written: SequenceNumber) {
         if self.sent == self.last {
             self.sent = written;
         }
@@ -128,10 +133,15 @@ impl Writer {
     }
 
     /// Readers that have all that did not go through the lane have all.
+    #[inline]
     pub(super) fn skip_lane(&mut self) {
-        if !self.has_lane_readers {
-            return;
+        if self.has_lane_readers {
+            self.skip_read_lane();
         }
+    }
+
+    #[inline(never)]
+    fn skip_read_lane(&mut self) {
         let (off_lane, last) = (self.off_lane, self.last);
         let has_all = |from: Option<SequenceNumber>, has: SequenceNumber| {
             from.is_some_and(|from| has >= from.prev().max(off_lane))
@@ -145,10 +155,15 @@ impl Writer {
     }
 
     /// The last change finds no room in the lane: who reads there gets it by itself.
+    #[inline]
     pub(super) fn owe_to_lane_readers(&mut self) {
-        if !self.has_lane_readers {
-            return;
+        if self.has_lane_readers {
+            self.owe_last_to_lane_readers();
         }
+    }
+
+    #[inline(never)]
+    fn owe_last_to_lane_readers(&mut self) {
         let last = self.last;
         let Writer { proxies, owed, .. } = self;
         for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.lane_from.is_some()) {
@@ -168,11 +183,17 @@ impl Writer {
     }
 
     /// Tells the owner whether the protocol has to see the next change.
+    #[inline]
     pub(crate) fn update_link(&mut self) {
         // A route leads to who does not read the lane.
-        let may = !self.durable && self.automatic && self.route.is_empty() && self.owed.is_empty();
-        let idle = may && self.sent >= self.last && self.all_read_the_lane() && self.is_acknowledged();
+        let idle = self.route.is_empty() && self.is_idle();
         self.link.set_direct(idle);
+    }
+
+    #[inline(never)]
+    fn is_idle(&self) -> bool {
+        let may = !self.durable && self.automatic && self.owed.is_empty();
+        may && self.sent >= self.last && self.all_read_the_lane() && self.is_acknowledged()
     }
 
     fn count_lane_readers(&mut self) {

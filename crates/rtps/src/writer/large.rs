@@ -37,6 +37,7 @@ pub(super) enum Sent {
 
 impl Writer {
     /// Sends the fragments of a change.
+    #[inline(never)]
     pub(super) fn push_large(
         &mut self,
         tx: &mut Tx<'_>,

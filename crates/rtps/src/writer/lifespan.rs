@@ -15,6 +15,7 @@ impl Writer {
         !self.lifespan.is_infinite() && self.expire_until(now)
     }
 
+    #[inline(never)]
     fn expire_until(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some((number, kind, at)) = self.next_to_expire().filter(|(_, _, at)| *at <= now) {
@@ -35,7 +36,7 @@ impl Writer {
 
     /// The next change whose time comes, unless a part of it is out: then it goes when it is sent.
     fn next_to_expire(&self) -> Option<(SequenceNumber, ChangeKind, Time)> {
-        let change = self.history.from(self.expired.next()).next()?;
+        let change = self.history.first_from(self.expired.next())?;
         let (number, kind) = (change.sequence_number, change.kind);
         let is_under_way = number > self.sent && number == self.fragment.0;
         (!is_under_way).then(|| (number, kind, change.time + self.lifespan))
@@ -57,6 +58,11 @@ impl Writer {
         if self.lifespan.is_infinite() || self.expires_at != Time::NEVER {
             return None;
         }
+        self.want_next_expiry()
+    }
+
+    #[inline(never)]
+    fn want_next_expiry(&mut self) -> Option<Time> {
         self.expires_at = self.next_to_expire()?.2;
         Some(self.expires_at)
     }

@@ -14,6 +14,7 @@ mod lifespan;
 mod link;
 mod pacing;
 mod path;
+mod proxies;
 mod reader_proxy;
 mod repair;
 mod route;
@@ -21,7 +22,7 @@ mod shared;
 mod transmit;
 mod window;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use taut_base::{
@@ -40,6 +41,7 @@ use crate::message::Tx;
 use crate::{ReaderIndex, WriterIndex};
 
 use path::PathSizes;
+use proxies::Proxies;
 use shared::Recent;
 use window::Window;
 
@@ -126,7 +128,7 @@ pub struct Writer {
     history: HistoryCache,
     /// Changes by which a built-in writer tells that an endpoint is gone, and when.
     gone: VecDeque<(SequenceNumber, Time)>,
-    proxies: BTreeMap<Guid, ReaderProxy>,
+    proxies: Proxies,
     /// Proxies that are owed something, each at most once.
     owed: VecDeque<Guid>,
     /// Where fresh changes go: one datagram reaches as many readers as it can.
@@ -214,7 +216,7 @@ impl Writer {
             counts_instances: false,
             history: HistoryCache::new(history, keyed),
             gone: VecDeque::new(),
-            proxies: BTreeMap::new(),
+            proxies: Proxies::default(),
             owed: VecDeque::new(),
             route: Vec::new(),
             paths: PathSizes::new(!guid.entity.is_builtin()),
@@ -330,12 +332,18 @@ impl Writer {
             self.history.overwrite(self.under_way());
         }
         if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
-            self.gone.push_back((self.last, now));
-            self.forget_gone(now);
+            self.note_gone(now);
         }
         self.skip_lane();
         self.update_link();
         Ok(self.last)
+    }
+
+    /// The last change tells that an endpoint is gone.
+    #[cold]
+    fn note_gone(&mut self, now: Time) {
+        self.gone.push_back((self.last, now));
+        self.forget_gone(now);
     }
 
     /// A reader of another participant has matched. `durable_reader`: it wants the history. It is sent nothing of
@@ -397,7 +405,7 @@ impl Writer {
 
     /// A matched reader has gone.
     pub fn unmatch_reader(&mut self, guid: Guid) {
-        if self.proxies.remove(&guid).is_some() {
+        if self.proxies.remove(&guid) {
             self.update_route();
             self.forget_acknowledged();
             self.update_link();
@@ -580,10 +588,6 @@ impl Writer {
         {
             return None;
         }
-        // None was wanted before, so it is for what is about to be sent, which comes back here.
-        if self.heartbeat_at == Time::NEVER && self.push_queued && !self.blocked {
-            return None;
-        }
         let sent = self.sent;
         if !self.blocked && !self.proxies.values().any(|proxy| proxy.reliable && proxy.acked < sent) {
             return None;
@@ -596,6 +600,16 @@ impl Writer {
         self.heartbeat_interval = limits::HEARTBEAT_FIRST;
         self.heartbeat_at = first;
         Some(first)
+    }
+
+    /// Is [`Writer::want_heartbeat`] worth a look? Not while a stream goes on, whose heartbeat is set, and neither too soon
+    /// nor too late. Nor if none was wanted before: it is for what is about to be sent then, and that asks again.
+    #[inline]
+    pub fn may_want_heartbeat(&self, now: Time) -> bool {
+        let is_awaited = self.heartbeat_at != Time::NEVER || !self.push_queued || self.blocked;
+        let is_set = self.heartbeat_at > now + limits::HEARTBEAT_PUT_OFF
+            && self.heartbeat_at <= now + limits::HEARTBEAT_FIRST;
+        is_awaited && !is_set && self.reliable
     }
 
     /// What is about to be sent says what the heartbeat would that is due soon, unless none has been asked for in a while.
@@ -665,14 +679,17 @@ impl Writer {
 
     /// All reliable readers have acknowledged up to this number.
     fn acked_by_all(&self) -> SequenceNumber {
-        let remote = self.proxies.values().filter(|proxy| proxy.reliable).map(|proxy| proxy.acked);
-        let local = self.local.iter().filter(|local| local.reliable).map(|local| local.delivered);
-        remote.chain(local).min().unwrap_or(self.last).min(self.last)
+        self.standing().0
     }
 
     /// A volatile writer keeps only what somebody may still ask for.
     pub fn forget_acknowledged(&mut self) {
-        let acked = self.acked_by_all().min(self.sent);
+        self.forget_through(self.acked_by_all().min(self.sent));
+    }
+
+    /// All have acknowledged up to here.
+    #[inline(always)]
+    fn forget_through(&mut self, acked: SequenceNumber) {
         if !self.durable {
             self.history.remove_through(acked);
         }
@@ -703,7 +720,7 @@ impl Writer {
     /// Changes that readers of this participant have not been given. The caller delivers them.
     pub fn undelivered(&self, local: usize) -> Option<&CacheChange> {
         let delivered = self.local.get(local)?.delivered;
-        self.history.from(delivered.next()).next()
+        self.history.first_from(delivered.next())
     }
 
     /// Is there a fresh change to send?

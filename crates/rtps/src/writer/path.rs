@@ -95,10 +95,16 @@ impl PathSizes {
         self.datagram
     }
 
+    /// Does a payload of this length go in one piece, whichever change it is of?
+    #[inline]
+    pub fn is_small(&self, len: usize) -> bool {
+        len <= self.smallest
+    }
+
     /// The size of a change's fragments; `None` if it goes in one piece.
     #[inline]
     pub fn fragment_size(&self, change: &CacheChange) -> Option<usize> {
-        if change.payload.len() <= self.smallest { None } else { self.look_up(change) }
+        if self.is_small(change.payload.len()) { None } else { self.look_up(change) }
     }
 
     #[cold]

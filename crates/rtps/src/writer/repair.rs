@@ -62,6 +62,7 @@ impl Writer {
     }
 
     /// Sends of what single readers are owed as much as is one turn. Returns whether all is out.
+    #[inline(never)]
     pub fn repair(&mut self, tx: &mut Tx<'_>) -> bool {
         self.catch_up();
         self.expire(tx.now);
@@ -287,7 +288,7 @@ impl Contents<'_> {
 
     /// A change that is not held is one of how many in a row, up to before which?
     fn end_of_hole(&self, number: SequenceNumber, proxy: &ReaderProxy) -> SequenceNumber {
-        let held = || self.history.from(number).next().map(|change| change.sequence_number);
+        let held = || self.history.first_from(number).map(|change| change.sequence_number);
         let end = match number < proxy.first_relevant {
             true => proxy.first_relevant,
             false => held().unwrap_or(SequenceNumber(i64::MAX)),
@@ -566,7 +567,7 @@ mod tests {
         };
         let at = ask(&mut writer, 1, 30);
         assert_eq!(sent(&writer), 30);
-        assert!(!writer.proxies[&reader].is_owed(), "it waits");
+        assert!(!writer.proxies.get(&reader).unwrap().is_owed(), "it waits");
         writer.on_heartbeat_timer(at + limits::HEARTBEAT_FIRST);
         heartbeats(&mut writer, Writer::repair);
         assert_eq!(sent(&writer), 100, "it may hold all by now");

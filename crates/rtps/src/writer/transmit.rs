@@ -49,15 +49,18 @@ impl Writer {
         let done = self.push_fresh::<TOGETHER>(tx, &mut out);
         // All that there is waits in the datagram that a heartbeat would ride in.
         let is_one = tx.sent <= out.noted;
-        self.piggyback_heartbeat(tx, is_one);
+        let (acked, may_ride) = self.standing();
+        if may_ride {
+            self.piggyback_heartbeat(tx, is_one);
+        }
         if TOGETHER {
             self.end_together(tx, &mut out, done);
         } else {
-            tx.flush(&self.route);
+            tx.flush_here(&self.route);
             self.note_under_way(tx.sent, &mut out);
         }
         self.history.evict(self.sent);
-        self.forget_acknowledged();
+        self.forget_through(acked.min(self.sent));
         self.update_link();
         done
     }
@@ -105,20 +108,25 @@ impl Writer {
     /// Fresh changes that go in one piece each, up to one that does not, or as far as pacing allows.
     #[inline(always)]
     fn push_small<const TOGETHER: bool>(&mut self, tx: &mut Tx<'_>, out: &mut Outgoing) -> Next {
-        let Writer { history, sent, route, paths, calls, .. } = self;
-        for change in history.from(sent.next()) {
+        let Writer { history, sent, last, route, paths, calls, .. } = self;
+        while *sent < *last
+            && let Some(change) = history.first_from(sent.next())
+        {
             if tx.budget == 0 {
                 return Next::Later;
             }
-            if let Some(size) = paths.fragment_size(change) {
+            let len = change.payload.len();
+            if !paths.is_small(len)
+                && let Some(size) = paths.fragment_size(change)
+            {
                 return Next::Large(change.clone(), size);
             }
-            if TOGETHER && !tx.spend(change.payload.len().saturating_add(CHANGE_AROUND)) {
+            if TOGETHER && !tx.spend(len.saturating_add(CHANGE_AROUND)) {
                 return Next::Later;
             }
             stamp(calls.as_ref(), change, tx);
             tx.data(EntityId::UNKNOWN, change, route);
-            out.bytes = out.bytes.saturating_add(change.payload.len());
+            out.bytes = out.bytes.saturating_add(len);
             *sent = change.sequence_number;
         }
         Next::Nothing
@@ -139,16 +147,29 @@ impl Writer {
         out.from = self.sent.next();
     }
 
+    /// Up to where all have acknowledged, and whether a heartbeat may ride behind fresh changes: somebody takes it, and
+    /// nobody does who has not been greeted.
+    #[inline(always)]
+    pub(super) fn standing(&self) -> (SequenceNumber, bool) {
+        let (mut acked, mut anybody, mut all_greeted) = (self.last, false, true);
+        for proxy in self.proxies.values().filter(|proxy| proxy.reliable) {
+            acked = acked.min(proxy.acked);
+            if proxy.lane_from.is_none() {
+                anybody = true;
+                all_greeted &= proxy.greeted;
+            }
+        }
+        for local in self.local.iter().filter(|local| local.reliable) {
+            acked = acked.min(local.delivered);
+        }
+        (acked, anybody && all_greeted)
+    }
+
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
     /// answer but from a reader that misses something; every so often it asks for acknowledgement. In a long row of
     /// single datagrams that follow each other soon most do without: the next one that rides says the same.
     #[inline(always)]
     fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>, is_one: bool) {
-        let mut reliable =
-            self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()).peekable();
-        if reliable.peek().is_none() || reliable.any(|proxy| !proxy.greeted) {
-            return;
-        }
         let ask = self.hurry
             || self.keep_all
                 && self.unasked_changes >= limits::ACK_EVERY_CHANGES.min(self.max_samples.div_ceil(2))
