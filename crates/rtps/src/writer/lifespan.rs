@@ -17,6 +17,9 @@ impl Writer {
 
     fn expire_until(&mut self, now: Time) -> bool {
         let mut any = false;
+        if !self.kept.is_empty() {
+            self.expire_kept(now);
+        }
         while let Some((number, kind, at)) = self.next_to_expire().filter(|(_, _, at)| *at <= now) {
             debug_assert!(at <= now && number > self.expired);
             self.expired = number;

@@ -146,7 +146,7 @@ impl Writer {
     fn piggyback_heartbeat(&mut self, tx: &mut Tx<'_>, is_one: bool) {
         let mut reliable =
             self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()).peekable();
-        if reliable.peek().is_none() || reliable.any(|proxy| !proxy.greeted) {
+        if self.route.is_empty() || reliable.peek().is_none() || reliable.any(|proxy| !proxy.greeted) {
             return;
         }
         let ask = self.hurry
