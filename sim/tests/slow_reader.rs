@@ -175,3 +175,113 @@ fn a_slow_reader_gets_what_it_can_take_whatever_is_kept() {
         }
     }
 }
+
+/// A writer of 1 MiB each 2 ms with KEEP_LAST, and a reader that needs 10 ms for as much, perhaps beside a quick one.
+#[derive(Clone, Copy, Debug)]
+struct Large {
+    multicast: MulticastChoice,
+    has_quick: bool,
+    depth: u32,
+    path_size: usize,
+    receive_buffer: usize,
+}
+
+/// Samples that the slow one has time for.
+const TIME_FOR: u64 = 20;
+const WRITTEN: u64 = 5 * TIME_FOR;
+
+impl Large {
+    fn fragments(&self) -> u64 {
+        if self.path_size == usize::MAX { 17 } else { 776 }
+    }
+
+    /// How many samples the slow reader has got, and how many were sent for its sake, those for all not counted.
+    fn run(self) -> (u64, u64) {
+        let Large { multicast, has_quick, depth, path_size, receive_buffer } = self;
+        let fragments = self.fragments();
+        let options = NodeOptions { multicast, path_size, ..NodeOptions::default() };
+        let service = Duration(10_000_000 / i64::try_from(fragments).unwrap());
+        let slow = NodeOptions { service, receive_buffer, ..options };
+        let quick = NodeOptions { service: Duration(service.0 / 10), receive_buffer: 1_100, ..options };
+        let mut network = Network::new(1);
+        for options in [options, slow].into_iter().chain(has_quick.then_some(quick)) {
+            let node = network.add(options);
+            network.start(node);
+        }
+        let topic = TopicSpec::new("Square", true);
+        let qos = Qos::default().reliable().keep_last(depth);
+        let mut writer = network.create_writer(0, 1, &topic, &qos);
+        let readers: Vec<SimReader> =
+            (1..network.nodes.len()).map(|node| network.create_reader(node, &topic, &qos)).collect();
+        network.run_for(Duration::from_secs(10));
+        assert!(readers.iter().all(|reader| network.is_matched(&writer, reader) == (true, true)));
+        let before = network.nodes[0].sent;
+        let mut taken = vec![Vec::new(); readers.len()];
+        let mut run = |network: &mut Network, span| {
+            network.run_for(span);
+            for (taken, reader) in taken.iter_mut().zip(&readers) {
+                taken.extend(network.take(reader, usize::MAX).iter().map(Taken::number));
+            }
+            taken[0].len() as u64
+        };
+        let mut of_slow = 0;
+        for _ in 0..WRITTEN {
+            network.write(&mut writer, 1, 1 << 20).unwrap();
+            of_slow = run(&mut network, Duration::from_millis(2));
+        }
+        let sent = network.nodes[0].sent.since(&before).data_frag / fragments;
+        run(&mut network, Duration::from_secs(2));
+        let numbers = 1..=WRITTEN;
+        assert!(taken.iter().all(|taken| taken.is_sorted() && taken.last() == Some(&WRITTEN)), "{self:?}");
+        assert!(!has_quick || taken[1] == numbers.collect::<Vec<_>>(), "{self:?}: {:?}", taken[1]);
+        (of_slow, if has_quick { sent - WRITTEN } else { sent })
+    }
+
+    /// The slow reader gets `least` samples at least, for no more than `most` times as many that are sent.
+    fn check(self, least: u64, most: u64) {
+        let (taken, sent) = self.run();
+        println!("{self:?}: {taken} samples of {TIME_FOR}, {sent} sent for that");
+        assert!(taken >= least, "{self:?}: {taken} samples of {TIME_FOR}");
+        assert!(sent <= taken * most, "{self:?}: {sent} sent for {taken}");
+    }
+}
+
+/// What it asks for would be gone each time. It is sent one sample after the other instead, each whole, and none of what
+/// it could not take.
+#[test]
+fn a_slow_reader_of_1_mib_gets_most_of_what_it_has_time_for() {
+    for (has_quick, multicast) in
+        [(false, MulticastChoice::Never), (false, MulticastChoice::Always), (true, MulticastChoice::Never)]
+    {
+        for depth in [1, 4] {
+            for receive_buffer in [90, 250, 1_100] {
+                let path_size = 1_472;
+                Large { multicast, has_quick, depth, path_size, receive_buffer }.check(TIME_FOR * 2 / 3, 2);
+            }
+        }
+    }
+}
+
+/// In large datagrams a buffer holds less than half a sample, or many that wait before what was asked for.
+#[test]
+fn a_slow_reader_of_1_mib_in_large_datagrams_gets_a_third_of_what_it_has_time_for() {
+    for has_quick in [false, true] {
+        for depth in [1, 4] {
+            for receive_buffer in [8, 64] {
+                let (multicast, path_size) = (MulticastChoice::Never, usize::MAX);
+                Large { multicast, has_quick, depth, path_size, receive_buffer }.check(TIME_FOR / 3, 7);
+            }
+        }
+    }
+}
+
+/// What goes to a group for others takes the places of what it is sent alone.
+#[test]
+fn a_slow_reader_of_1_mib_in_a_group_gets_some() {
+    for depth in [1, 4] {
+        for receive_buffer in [90, 250] {
+            let (multicast, path_size) = (MulticastChoice::Always, 1_472);
+            Large { multicast, has_quick: true, depth, path_size, receive_buffer }.check(2, 4);
+        }
+    }
+}

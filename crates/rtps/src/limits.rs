@@ -54,6 +54,16 @@ pub const REPAIR_TURN: usize = 64 << 10;
 /// before the port had a chance, higher holds more of a burst that it cannot carry.
 pub const UNSENT_CHANGES: usize = 1_024;
 
+/// Changes that KEEP_LAST no longer keeps and that readers take all the same, each one at a time. Lower leaves some of
+/// many slow readers without a whole one, higher holds more for them.
+pub const KEPT_CHANGES: usize = 16;
+/// The same in bytes; at least one change is kept.
+pub const KEPT_BYTES: usize = WINDOW_BYTES;
+/// How long a reader is sent changes apart from all others without having all, and how long one may be silent then. After
+/// that it is tried again whether it keeps up. Lower fills its buffer more often with what it cannot take, higher keeps
+/// one back for longer that had only lost much once.
+pub const APART: Duration = Duration::from_millis(1_000);
+
 /// First heartbeat after the last write that nobody has acknowledged: while a stream goes on, those
 /// that ride behind its data are enough. Lower disturbs a stream with pauses, higher lets a lost last
 /// sample wait.

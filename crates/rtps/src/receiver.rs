@@ -209,12 +209,8 @@ impl Participant {
             Err(reason) => return self.counters.malformed(reason),
         };
         let kind = kind_of(frag.key, &inline);
-        let info = FragmentInfo {
-            starting_num: frag.fragment_starting_num,
-            fragment_size: frag.fragment_size,
-            sample_size: frag.sample_size,
-        };
-        let number = frag.writer_sn;
+        let info = info_of(frag);
+        let (number, mut is_followed) = (frag.writer_sn, false);
         self.for_each_reader(writer, frag.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
@@ -232,16 +228,14 @@ impl Participant {
                 bump(&mut rx.counters.bad_fragments);
             }
             if !proxy.assemblies.contains_key(&number) {
-                let Some(assembly) = Assembly::new(rx.samples, info, kind, inline, source.timestamp) else {
-                    return bump(&mut rx.counters.bad_fragments);
-                };
-                if !proxy.admit_assembly(number, assembly) {
+                let assembly = Assembly::new(rx.samples, info, kind, inline, source.timestamp);
+                if !assembly.is_some_and(|assembly| proxy.admit_assembly(number, assembly)) {
                     return bump(&mut rx.counters.bad_fragments);
                 }
+                is_followed |= proxy.is_followed(number);
             }
             let Some(assembly) = proxy.assemblies.get_mut(&number) else { return };
-            let pool = &mut *rx.pool;
-            if !assembly.add(info, frag.payload, &mut |part| keep(pool, &frame.bytes, part)) {
+            if !assembly.add(info, frag.payload, &mut |part| keep(rx.pool, &frame.bytes, part)) {
                 return bump(&mut rx.counters.bad_fragments);
             }
             let finished = assembly.finish(rx.samples);
@@ -264,6 +258,19 @@ impl Participant {
             pass_lane(reader.index, proxy, sink);
             rx.note_lost(reader.index, lost);
         });
+        if is_followed {
+            self.ask_for_fragments(writer);
+        }
+    }
+
+    /// What a writer has sent is in assembly, and some of it has not come.
+    #[cold]
+    fn ask_for_fragments(&mut self, writer: Guid) {
+        self.for_each_reader(writer, EntityId::UNKNOWN, |rx, reader| {
+            reader.queue_ack(writer);
+            rx.woken.push(reader.index);
+        });
+        self.wake_readers();
     }
 
     fn on_heartbeat(&mut self, now: Time, source: &Source, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
@@ -385,6 +392,14 @@ impl Participant {
         while let Some(index) = self.woken.pop() {
             self.wake_reader(index);
         }
+    }
+}
+
+fn info_of(frag: &DataFrag<'_>) -> FragmentInfo {
+    FragmentInfo {
+        starting_num: frag.fragment_starting_num,
+        fragment_size: frag.fragment_size,
+        sample_size: frag.sample_size,
     }
 }
 

@@ -485,6 +485,15 @@ impl WriterProxy {
         set
     }
 
+    /// Fragments of a change have begun to come: what is before it has been sent. Is some of that in assembly, and to be
+    /// asked for? What it was followed by may have found no room, as its end has.
+    pub fn is_followed(&mut self, number: SequenceNumber) -> bool {
+        let before = self.assemblies.range_mut(..number);
+        self.reliable
+            && before.filter_map(|(_, assembly)| assembly.offer(FragmentNumber::MAX).then_some(())).count()
+                > 0
+    }
+
     /// What is missing of the samples in assembly, as far as it may be asked for now.
     pub fn ask_fragments(&mut self, now: Time) -> Vec<(SequenceNumber, FragmentNumberSet)> {
         let (last, patience) = (self.last_available, self.patience());

@@ -47,11 +47,13 @@ impl Writer {
         let last = self.last;
         let Some(proxy) = self.proxies.get_mut(&reader) else { return };
         proxy.lane_from = from;
+        proxy.come_back();
         let owed = if from.is_none() { last } else { self.off_lane };
         if proxy.reliable && proxy.acked < owed {
             proxy.heartbeat_due = true;
             self.owe(reader);
         }
+        self.release();
         self.count_lane_readers();
         self.update_route();
         self.skip_lane();

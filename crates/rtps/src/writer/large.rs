@@ -138,7 +138,7 @@ impl Writer {
         number: SequenceNumber,
         asked: FragmentNumberSet,
     ) -> FragmentNumberSet {
-        let Some(change) = self.history.get(number) else { return asked };
+        let Some(change) = self.sendable(number) else { return asked };
         let size = self.paths.fragment_size(change);
         let last = size.map_or(1, |size| change.payload.len().div_ceil(size.max(1)));
         if asked.iter().next().is_none_or(|first| first as usize <= last) {
@@ -202,7 +202,7 @@ impl Writer {
 
     /// The readers that tell how far they are, as far as is known.
     fn paced(&self) -> impl Iterator<Item = &ReaderProxy> {
-        let tells = |proxy: &&ReaderProxy| proxy.silent < SILENT;
+        let tells = |proxy: &&ReaderProxy| proxy.silent < SILENT && proxy.apart.is_none();
         self.proxies.values().filter(|proxy| proxy.reliable && proxy.lane_from.is_none()).filter(tells)
     }
 

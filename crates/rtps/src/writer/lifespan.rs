@@ -18,6 +18,9 @@ impl Writer {
     #[inline(never)]
     fn expire_until(&mut self, now: Time) -> bool {
         let mut any = false;
+        if !self.kept.is_empty() {
+            self.expire_kept(now);
+        }
         while let Some((number, kind, at)) = self.next_to_expire().filter(|(_, _, at)| *at <= now) {
             debug_assert!(at <= now && number > self.expired);
             self.expired = number;

@@ -5,6 +5,7 @@
 //! [`Writer::push`] or [`Writer::repair`] is called. The stateless SPDP writer is in
 //! `discovery/spdp.rs`: it has no proxies and repeats itself by a timer.
 
+mod apart;
 mod instances;
 mod lag;
 mod lane;
@@ -40,6 +41,7 @@ use crate::limits;
 use crate::message::Tx;
 use crate::{ReaderIndex, WriterIndex};
 
+use apart::Kept;
 use path::PathSizes;
 use proxies::Proxies;
 use shared::Recent;
@@ -126,6 +128,10 @@ pub struct Writer {
     /// Some reader reads the lane.
     has_lane_readers: bool,
     history: HistoryCache,
+    /// What it keeps no longer, and readers take all the same.
+    kept: Kept,
+    /// Some reader is apart.
+    has_apart: bool,
     /// Changes by which a built-in writer tells that an endpoint is gone, and when.
     gone: VecDeque<(SequenceNumber, Time)>,
     proxies: Proxies,
@@ -215,6 +221,8 @@ impl Writer {
             max_samples_per_instance: usize::MAX,
             counts_instances: false,
             history: HistoryCache::new(history, keyed),
+            kept: Kept::default(),
+            has_apart: false,
             gone: VecDeque::new(),
             proxies: Proxies::default(),
             owed: VecDeque::new(),
@@ -331,6 +339,9 @@ impl Writer {
         if self.waits {
             self.history.overwrite(self.under_way());
         }
+        if !self.kept.is_empty() {
+            self.part_ways(now);
+        }
         if self.guid.entity.is_builtin() && new.kind == ChangeKind::NotAliveDisposedUnregistered {
             self.note_gone(now);
         }
@@ -359,6 +370,9 @@ impl Writer {
             let (from, to) = (self.history.first(), self.history.last_of_oldest(limits::REPLAY_CHANGES));
             if let (Some(from), Some(to), false) = (from, to, self.guid.entity.is_builtin()) {
                 proxy.owed = Owed::Replay(from, to.min(self.sent));
+            }
+            if !self.kept.is_empty() {
+                proxy.first_relevant = self.history.first().unwrap_or(self.last.next());
             }
         } else {
             proxy.first_relevant = self.last.next();
@@ -406,6 +420,7 @@ impl Writer {
     /// A matched reader has gone.
     pub fn unmatch_reader(&mut self, guid: Guid) {
         if self.proxies.remove(&guid) {
+            self.release();
             self.update_route();
             self.forget_acknowledged();
             self.update_link();
@@ -439,10 +454,15 @@ impl Writer {
         }
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
         proxy.forget_owed();
+        proxy.come_back();
         proxy.heartbeat_due = true;
         if !is_late_joiner {
             (proxy.greeted, proxy.deaf) = (false, 0);
             proxy.first_relevant = proxy.acked.next();
+        }
+        self.release();
+        if self.has_apart {
+            self.update_route();
         }
     }
 
@@ -495,6 +515,7 @@ impl Writer {
             proxy.missing = self.window.lost(set, |number| self.history.get(number).map(|c| c.payload.len()));
         }
         let is_paced = asks || proxy.pace.is_limited();
+        let is_apart = proxy.taking.is_some() || proxy.apart.is_some();
         if proxy.is_owed() {
             self.owe(reader);
         }
@@ -502,6 +523,9 @@ impl Writer {
         self.answered |= progress || asks;
         if is_paced {
             self.learn_pace(reader);
+        }
+        if is_apart {
+            self.settle(now, reader);
         }
         self.skip_lane();
         if progress {
@@ -526,7 +550,8 @@ impl Writer {
         };
         let asked = self.without_offer(reader, number, &set);
         let asked = self.of_this_change(number, asked);
-        let size = self.history.get(number).and_then(|change| self.paths.fragment_size(change)).unwrap_or(0);
+        let missing = asked.iter().count();
+        let size = self.sendable(number).and_then(|change| self.paths.fragment_size(change)).unwrap_or(0);
         let Some(proxy) = self.proxies.get_mut(&reader).filter(|proxy| proxy.reliable) else { return };
         if proxy.on_nack_frag(number, set, asked, count, next) {
             proxy.heard = Some(now);
@@ -538,6 +563,7 @@ impl Writer {
                 self.owe(reader);
             }
             self.learn_pace(reader);
+            self.keep_for(now, reader, number, missing);
         }
     }
 
@@ -545,9 +571,15 @@ impl Writer {
     pub fn on_heartbeat_timer(&mut self, now: Time) {
         self.catch_up();
         self.resume_repairs(now);
+        if self.has_apart || !self.kept.is_empty() {
+            self.settle_silent(now);
+        }
         let quiet_at = self.pushed_at + limits::HEARTBEAT_FIRST;
         if quiet_at > now && now < self.asked_at + limits::HEARTBEAT_IN_STREAM {
             self.heartbeat_at = quiet_at;
+            if self.has_apart {
+                self.ask_apart();
+            }
             return;
         }
         self.asked_at = now;
@@ -617,6 +649,7 @@ impl Writer {
         self.heartbeat_at <= now + limits::HEARTBEAT_PUT_OFF
             && self.has_fresh()
             && !self.blocked
+            && !self.has_apart
             && now < self.asked_at + limits::HEARTBEAT_IN_STREAM
     }
 
@@ -740,8 +773,12 @@ impl Writer {
     }
 
     fn update_route(&mut self) {
-        let listening = self.proxies.values().filter(|proxy| proxy.lane_from.is_none() && !proxy.catches_up);
+        let listening = self
+            .proxies
+            .values()
+            .filter(|proxy| proxy.lane_from.is_none() && !proxy.catches_up && proxy.apart.is_none());
         self.route = route::cover(listening, self.multicast);
+        self.has_apart = self.proxies.values().any(|proxy| proxy.apart.is_some());
         self.paths.forget();
         self.learn_limit();
     }
@@ -758,11 +795,12 @@ impl Writer {
     /// After a change of the readers.
     #[cold]
     fn ask_for_paths(&mut self, tx: &mut Tx<'_>) {
-        let Writer { route, proxies, paths, history, fragment, sent, .. } = self;
+        let first = self.first_held();
+        let Writer { route, proxies, paths, fragment, sent, .. } = self;
         let unicast = proxies.values().flat_map(|proxy| &proxy.unicast);
         let smallest = route.iter().chain(unicast).map(|to| tx.port.path_size(to)).min();
         // Of a change that is half out the rest has the same size.
         let from = (*sent).max(fragment.0).next();
-        paths.learn(tx.port.path_generation(), smallest, from, history.first());
+        paths.learn(tx.port.path_generation(), smallest, from, first);
     }
 }

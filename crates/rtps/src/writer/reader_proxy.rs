@@ -33,6 +33,10 @@ pub struct ReaderProxy {
     /// It wants history and cannot ask for what overtakes that: it is sent all in order, alone, and is left out where
     /// fresh changes go until it has what was sent before.
     pub catches_up: bool,
+    /// The change that is kept for it until it has it.
+    pub(super) taking: Option<SequenceNumber>,
+    /// Since when it is sent one large change after the other, alone, and left out where fresh changes go.
+    pub(super) apart: Option<Time>,
     /// How often it has asked for a heartbeat as if it had heard none.
     pub deaf: u32,
     /// It is owed a heartbeat that it must answer.
@@ -107,6 +111,8 @@ impl ReaderProxy {
             lane_from: None,
             greeted: true,
             catches_up: false,
+            taking: None,
+            apart: None,
             deaf: 0,
             heartbeat_due: reliable,
             owed: Owed::Nothing,

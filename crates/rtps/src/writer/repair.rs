@@ -4,6 +4,7 @@
 use taut_base::{EntityId, FragmentNumber, Guid, Locator, SequenceNumber, SequenceNumberSet, Time};
 use taut_wire::{Gap, Heartbeat};
 
+use super::apart::Kept;
 use super::path::PathSizes;
 use super::shared::{Recent, Way};
 use super::transmit::{send_fragments, stamp};
@@ -46,6 +47,7 @@ const CHANGE_HEADERS: usize = 64;
 pub(super) struct Contents<'a> {
     writer_id: EntityId,
     pub(super) history: &'a HistoryCache,
+    kept: &'a Kept,
     paths: &'a PathSizes,
     calls: Option<&'a Calls>,
     sent: SequenceNumber,
@@ -56,9 +58,18 @@ pub(super) struct Contents<'a> {
 impl Writer {
     /// What this writer holds.
     pub(super) fn contents(&mut self) -> Contents<'_> {
-        let Writer { guid, history, paths, calls, sent, off_lane, heartbeat_count, .. } = self;
+        let Writer { guid, history, kept, paths, calls, sent, off_lane, heartbeat_count, .. } = self;
         let (calls, sent, off_lane) = (calls.as_ref(), *sent, *off_lane);
-        Contents { writer_id: guid.entity, history, paths, calls, sent, off_lane, count: heartbeat_count }
+        Contents {
+            writer_id: guid.entity,
+            history,
+            kept,
+            paths,
+            calls,
+            sent,
+            off_lane,
+            count: heartbeat_count,
+        }
     }
 
     /// Sends of what single readers are owed as much as is one turn. Returns whether all is out.
@@ -86,10 +97,11 @@ impl Writer {
                 }
                 continue;
             }
-            let before = part;
+            let (before, mut joins) = (part, false);
             let Writer {
                 guid: own,
                 history,
+                kept,
                 paths,
                 calls,
                 sent,
@@ -101,9 +113,8 @@ impl Writer {
             } = self;
             let (writer_id, calls, sent, off_lane) = (own.entity, calls.as_ref(), *sent, *off_lane);
             let mut contents =
-                Contents { writer_id, history, paths, calls, sent, off_lane, count: heartbeat_count };
+                Contents { writer_id, history, kept, paths, calls, sent, off_lane, count: heartbeat_count };
             let mut shared = group.map(|(group, from)| Shared { group, from, recent, changes: None });
-            let mut joins = false;
             let done = proxies.get_mut(&guid).is_none_or(|proxy| {
                 let catches_up = proxy.catches_up;
                 if let (true, Owed::Replay(_, to)) = (catches_up, &mut proxy.owed) {
@@ -137,10 +148,10 @@ impl Writer {
     /// Sends one reader a heartbeat that is due, and nothing else.
     #[cold]
     pub(super) fn tell_one(&mut self, tx: &mut Tx<'_>, reader: Guid) {
-        let Writer { guid, history, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
+        let Writer { guid, history, kept, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
         let (writer_id, calls, sent, off_lane) = (guid.entity, None, *sent, *off_lane);
         let mut contents =
-            Contents { writer_id, history, paths, calls, sent, off_lane, count: heartbeat_count };
+            Contents { writer_id, history, kept, paths, calls, sent, off_lane, count: heartbeat_count };
         if let Some(proxy) = proxies.get_mut(&reader).filter(|proxy| proxy.heartbeat_due) {
             tx.message.directed(proxy.guid.prefix);
             contents.tell(tx, proxy);
@@ -153,11 +164,12 @@ impl Writer {
     pub(crate) fn repair_reader(&mut self, tx: &mut Tx<'_>, reader: Guid, turn: &mut usize) {
         let Some(at) = self.owed.iter().position(|guid| *guid == reader) else { return };
         self.owed.remove(at);
-        let Writer { guid: own, history, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
+        let Writer { guid: own, history, kept, paths, sent, off_lane, heartbeat_count, proxies, .. } = self;
         let (sent, off_lane) = (*sent, *off_lane);
         let mut contents = Contents {
             writer_id: own.entity,
             history,
+            kept,
             paths,
             calls: None,
             sent,
@@ -197,7 +209,10 @@ impl Contents<'_> {
     ) -> Heartbeat {
         *self.count = self.count.wrapping_add(1);
         let next = self.sent.next();
-        let first = self.history.first().unwrap_or(next);
+        let mut first = self.history.first().unwrap_or(next);
+        if !self.kept.is_empty() {
+            first = first.min(self.kept.next(SequenceNumber::ZERO).unwrap_or(first));
+        }
         Heartbeat {
             reader_id,
             writer_id: self.writer_id,
@@ -288,7 +303,10 @@ impl Contents<'_> {
 
     /// A change that is not held is one of how many in a row, up to before which?
     fn end_of_hole(&self, number: SequenceNumber, proxy: &ReaderProxy) -> SequenceNumber {
-        let held = || self.history.first_from(number).map(|change| change.sequence_number);
+        let held = || {
+            let held = self.history.first_from(number).map(|change| change.sequence_number);
+            held.into_iter().chain(self.kept.next(number)).min()
+        };
         let end = match number < proxy.first_relevant {
             true => proxy.first_relevant,
             false => held().unwrap_or(SequenceNumber(i64::MAX)),
@@ -334,7 +352,7 @@ impl Contents<'_> {
         let asked = set.iter().filter(|number| *number > acked || *number < first);
         let mut asked = asked.take_while(|number| *number <= self.sent).peekable();
         while let Some(number) = asked.next_if(|_| *turn > 0 && proxy.repair_room > 0) {
-            match self.history.get(number).filter(|_| number >= proxy.first_relevant) {
+            match self.sendable(number).filter(|_| number >= proxy.first_relevant) {
                 Some(change) => {
                     any = true;
                     let is_whole = self.paths.fragment_size(change).is_none();
@@ -376,6 +394,11 @@ impl Contents<'_> {
         tx.flush(&group);
     }
 
+    /// A change that may be sent again.
+    fn sendable(&self, number: SequenceNumber) -> Option<&CacheChange> {
+        self.history.get(number).or_else(|| self.kept.get(number))
+    }
+
     fn send_gap(&self, tx: &mut Tx<'_>, proxy: &ReaderProxy, (gap_start, gap_list): Gone) {
         let (reader_id, writer_id) = (proxy.guid.entity, self.writer_id);
         tx.make_room(NUMBERS, &proxy.unicast);
@@ -396,8 +419,11 @@ impl Contents<'_> {
         turn: &mut usize,
     ) -> bool {
         while let Some(job) = proxy.fragments.front_mut() {
-            let change = self.history.get(job.number).filter(|_| job.number >= proxy.first_relevant);
+            let change = self.sendable(job.number).filter(|_| job.number >= proxy.first_relevant);
+            // One after the other: the rest it asks for again.
+            let waits = proxy.apart.is_some() && proxy.taking.is_some_and(|taking| taking != job.number);
             match change.map(|change| (change, self.paths.fragment_size(change))) {
+                Some((_, Some(_))) if waits => {}
                 Some((change, None)) => self.send_to_one(tx, change, proxy, turn),
                 Some((change, Some(size))) => {
                     tx.send_all(&proxy.unicast);

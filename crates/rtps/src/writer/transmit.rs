@@ -162,7 +162,7 @@ impl Writer {
         for local in self.local.iter().filter(|local| local.reliable) {
             acked = acked.min(local.delivered);
         }
-        (acked, anybody && all_greeted)
+        (acked, anybody && all_greeted && !self.route.is_empty())
     }
 
     /// RTPS 2.5 §8.3.5: a heartbeat may travel behind the data. It is final, so that it costs no
