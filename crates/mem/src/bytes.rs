@@ -45,9 +45,19 @@ impl Bytes {
         Bytes(Kind::Empty)
     }
 
+    #[inline]
     pub(crate) fn from_shared(buffer: Arc<Vec<u8>>, len: usize) -> Bytes {
         let end = len.min(buffer.len());
         Bytes(Kind::Heap { buffer, start: 0, end })
+    }
+
+    /// The buffer of the heap that it is a view of.
+    #[inline]
+    pub(crate) fn into_shared(self) -> Option<Arc<Vec<u8>>> {
+        match self.0 {
+            Kind::Heap { buffer, .. } => Some(buffer),
+            _ => None,
+        }
     }
 
     pub(crate) fn held(slot: Hold) -> Bytes {

@@ -350,12 +350,12 @@ impl Inner {
         self.run(core, class, |core, budget| {
             let Core { participant, port, panics, now, is_exact, .. } = core;
             let mut cost = 0;
-            let mut handle = |frame: Frame| {
+            let mut handle = |frame: &Frame| {
                 cost += weight(frame.bytes.len());
                 let now = if *is_exact { monotonic_now() } else { *now };
                 // Nothing that arrives may end the process. The core has no panic to catch: this is
                 // the backstop of rule R11, and its count is 0.
-                let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, &frame)));
+                let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, frame)));
                 *panics += u64::from(handled.is_err());
             };
             let count = match &self.hand {
