@@ -148,7 +148,7 @@ impl Frames {
     }
 
     /// When to call [`Frames::on_timeout`], and the same for what [`Frames::lost`] is.
-    #[inline]
+    #[inline(never)]
     pub fn next_timeout(&self) -> Time {
         match self {
             Frames::Xdp(xdp) => xdp.next_timeout(),
