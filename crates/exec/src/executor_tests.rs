@@ -56,7 +56,7 @@ fn new_write() -> Write {
 
 pub(crate) fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
     let payload = &mut Payload::short(&n.to_le_bytes());
-    executor.publish(outlet, call(Patience::KeepLast), payload).unwrap();
+    executor.publish(outlet, &mut call(Patience::KeepLast), payload).unwrap();
 }
 
 pub(crate) fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {

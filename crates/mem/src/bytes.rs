@@ -104,6 +104,26 @@ impl Bytes {
         Some(Bytes(Kind::Short { len: from.len() as u8, bytes: Word(bytes) }))
     }
 
+    /// Becomes a view of `len` bytes, if that is short enough to lie in the view: `write` gets them, all zeros. `false` if it
+    /// is not.
+    ///
+    /// *Cost*: `write`; to return such a view is to copy it.
+    #[inline]
+    pub fn set_short(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
+        if len > INLINE {
+            return false;
+        }
+        if !matches!(self.0, Kind::Empty) {
+            self.0 = Kind::Empty;
+        }
+        // In its place, as nothing there is dropped before.
+        self.0 = Kind::Short { len: len as u8, bytes: Word([0; INLINE]) };
+        if let Kind::Short { bytes, .. } = &mut self.0 {
+            write(bytes.0.get_mut(..len).unwrap_or_default());
+        }
+        true
+    }
+
     /// The bytes of `range` of this view; the range is cut to what there is.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Bytes {
