@@ -45,6 +45,16 @@ impl News {
         self.queue.pop_front()
     }
 
+    /// Forgets it if it is all that one reader has samples.
+    pub fn forget_samples(&mut self) -> bool {
+        let is_all = self.queue.len() == 1
+            && matches!(self.queue.front(), Some((Entity::Reader(_), StatusMask::DATA_AVAILABLE)));
+        if is_all {
+            self.queue.clear();
+        }
+        is_all
+    }
+
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -219,5 +229,33 @@ impl Sink for Readers {
     fn lane_next(&mut self, index: ReaderIndex, writer: Guid, expected: SequenceNumber) -> SequenceNumber {
         let now = self.now;
         self.change_side(index, |side| side.lane_next(now, writer, expected)).unwrap_or(expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_are_forgotten_only_if_one_reader_has_samples() {
+        let (reader, data) = (Entity::Reader(ReaderIndex(0)), StatusMask::DATA_AVAILABLE);
+        let mut news = News::default();
+        assert!(!news.forget_samples(), "there are none");
+        news.add(reader, data);
+        assert!(news.forget_samples() && news.is_empty());
+        for (entity, kinds) in [
+            (reader, StatusMask::SAMPLE_LOST),
+            (Entity::Reader(ReaderIndex(1)), data),
+            (Entity::Writer(WriterIndex(0)), data),
+            (Entity::Participant, StatusMask::NONE),
+        ] {
+            news.add(reader, data);
+            news.add(entity, kinds);
+            assert!(!news.forget_samples(), "{entity:?} {kinds:?}");
+            assert_eq!(news.take().map(|(first, _)| first), Some(reader));
+            news.take();
+        }
+        news.add(Entity::Writer(WriterIndex(0)), data);
+        assert!(!news.forget_samples());
     }
 }

@@ -163,13 +163,22 @@ impl DomainParticipant {
     }
 
     /// Has an entity news?
+    #[inline]
     pub fn has_news(&self) -> bool {
         !self.readers.news.is_empty()
     }
 
     /// Is there nothing to tell: no line for the log, no news, no match that came or went?
+    #[inline]
     pub fn is_quiet(&self) -> bool {
         self.log.is_empty() && !self.has_news() && !self.has_matches()
+    }
+
+    /// If all there is to tell is that one reader has samples, forgets it, as nobody wants to know. `false` if there is
+    /// anything else.
+    pub fn forget_samples(&mut self) -> bool {
+        let is_all = self.log.is_empty() && !self.has_matches();
+        is_all && self.readers.news.forget_samples()
     }
 
     /// The next match that came or went.
@@ -178,6 +187,7 @@ impl DomainParticipant {
     }
 
     /// Is there a match that came or went?
+    #[inline]
     pub fn has_matches(&self) -> bool {
         self.matches.as_ref().is_some_and(|matches| !matches.is_empty())
     }

@@ -290,9 +290,9 @@ impl Carrier {
     }
 
     /// Gives at most `budget` datagrams that were put aside to `sink`. Returns how many.
-    pub fn take_aside(&mut self, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn take_aside(&mut self, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         let count = budget.min(self.aside.len());
-        self.aside.drain(..count).for_each(sink);
+        self.aside.drain(..count).for_each(|frame| sink(&frame));
         count
     }
 }

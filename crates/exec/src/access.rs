@@ -263,22 +263,23 @@ impl Executor {
     /// the pool then goes back there, a loan is given back.
     /// *Cost*: see [`Outlet`].
     #[inline]
-    pub fn publish(&self, outlet: &mut Outlet, call: Call, payload: &mut Payload<'_>) -> Result<()> {
-        let Call { mut write, moment, mut patience } = call;
+    pub fn publish(&self, outlet: &mut Outlet, call: &mut Call, payload: &mut Payload<'_>) -> Result<()> {
+        let Call { write, moment, patience } = call;
+        let moment = *moment;
         write.source_timestamp = Some(moment.timestamp);
         outlet.burst.announce(moment.begun);
         if outlet.notes_calls
-            && let Err(error) = note_call(outlet, &mut write, moment)
+            && let Err(error) = note_call(outlet, write, moment)
         {
             payload.drop_into(outlet);
             return Err(error);
         }
-        if let Patience::KeepAll(wait) = patience
+        if let Patience::KeepAll(wait) = *patience
             && !outlet.may_write()
         {
             match self.wait_for_room(outlet, wait) {
                 // The protocol may have it wait, too: for no longer than that in all.
-                Ok(left) => patience = Patience::KeepAll(Some(left)),
+                Ok(left) => *patience = Patience::KeepAll(Some(left)),
                 Err(error) => {
                     payload.drop_into(outlet);
                     return Err(error);
@@ -288,30 +289,30 @@ impl Executor {
         }
         write.in_lane = outlet.has_room() && outlet.place(payload);
         if outlet.is_direct() && (write.in_lane || !outlet.has_readers()) {
-            outlet.commit(&write, payload);
-            self.note_written(outlet, &write);
+            outlet.commit(write, payload);
+            self.note_written(outlet, write);
             return Ok(());
         }
-        self.publish_beside(outlet, write, payload, patience)
+        self.publish_beside(outlet, write, payload, *patience)
     }
 
     /// The same for a change that the protocol is to see, too.
     fn publish_beside(
         &self,
         outlet: &mut Outlet,
-        mut write: Write,
+        write: &mut Write,
         payload: &mut Payload<'_>,
         patience: Patience,
     ) -> Result<()> {
         write.number = Some(outlet.next_number());
-        write.payload = payload.share();
-        if let Err(error) = self.give(outlet, &mut write, patience) {
+        payload.share_as(&mut write.payload);
+        if let Err(error) = self.give(outlet, write, payload.len, patience) {
             payload.drop_into(outlet);
             return Err(error);
         }
         outlet.note_given();
-        outlet.commit(&write, payload);
-        self.note_written(outlet, &write);
+        outlet.commit(write, payload);
+        self.note_written(outlet, write);
         Ok(())
     }
 
@@ -348,19 +349,24 @@ impl Executor {
         self.inner.peek(|core| core.port.chunks(priority).cloned())
     }
 
-    /// Gives a change to the protocol.
-    fn give(&self, outlet: &mut Outlet, write: &mut Write, patience: Patience) -> Result<()> {
-        let Outlet { index, burst, .. } = outlet;
-        let index = *index;
-        let Patience::KeepAll(Some(wait)) = patience else {
-            let may_queue = patience == Patience::KeepLast;
-            let is_within = patience == Patience::KeepLastWithin;
-            let refused = |_| if is_within { no_samples_left() } else { would_wait() };
-            return self.inner.write(index, write, burst, may_queue).map_err(refused);
-        };
-        if self.inner.write(index, write, burst, false).is_ok() {
+    /// Gives a change with a payload of `len` bytes to the protocol.
+    #[inline]
+    fn give(&self, outlet: &mut Outlet, write: &mut Write, len: usize, patience: Patience) -> Result<()> {
+        let may_queue = patience == Patience::KeepLast;
+        if self.inner.write(outlet.index, write, len, &mut outlet.burst, may_queue).is_ok() {
             return Ok(());
         }
+        match patience {
+            Patience::KeepAll(Some(wait)) => self.give_when_read(outlet, write, wait),
+            Patience::KeepLastWithin => Err(no_samples_left()),
+            _ => Err(would_wait()),
+        }
+    }
+
+    /// The same as soon as readers let it.
+    #[cold]
+    fn give_when_read(&self, outlet: &mut Outlet, write: &mut Write, wait: Duration) -> Result<()> {
+        let index = outlet.index;
         self.may_wait()?;
         let written = self.await_readers(outlet, ends(wait), |outlet, until| {
             self.inner.wait_behind(until, |participant, now| {

@@ -26,7 +26,8 @@ static KNOWN_UNTIL: AtomicI64 = AtomicI64::new(i64::MIN);
 #[inline]
 pub fn monotonic_now() -> Time {
     let (seconds, ns) = read(ClockId::CLOCK_MONOTONIC);
-    Time(seconds.saturating_mul(NS_PER_S).saturating_add(ns))
+    // It counts from the start of the machine: 292 years from there the two would not do.
+    Time(seconds.wrapping_mul(NS_PER_S).wrapping_add(ns))
 }
 
 /// The wall clock, for source timestamps only: no timer depends on it. *Cost*: one vDSO call.

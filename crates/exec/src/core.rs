@@ -105,6 +105,7 @@ impl Core {
     }
 
     /// When the next timer is due.
+    #[inline]
     pub fn next_timeout(&self) -> Time {
         let participant = self.participant.next_timeout().unwrap_or(Time::NEVER);
         participant
@@ -114,9 +115,18 @@ impl Core {
             .min(self.promises.next())
     }
 
+    /// Is there something to be done below what has come for the user and goes out for him, but to receive?
+    #[inline]
+    pub fn has_lower_jobs(&self) -> bool {
+        self.participant.has_work(TxClass::Discovery)
+            || self.port.has_aside()
+            || self.next_timeout() <= self.now
+    }
+
     /// Is there something to be sent now of class `lowest` or above?
+    #[inline]
     pub fn has_work(&self, lowest: TxClass) -> bool {
-        self.participant.has_work(self.lowest_now(lowest))
+        self.participant.has_work(lowest) && self.participant.has_work(self.lowest_now(lowest))
     }
 
     /// While fresh changes wait for company, nothing from their class on is sent.
@@ -132,6 +142,7 @@ impl Core {
     /// accounts for it.
     ///
     /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
+    #[inline(always)]
     pub fn run<D: Into<Done>>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> D) {
         let (start, ready) = (self.now, self.ready);
         if class.is_lower() && start >= self.heard_at + HEARS_AFTER {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use taut_base::{Duration, InstanceHandle, Time};
-use taut_dcps::{Endpoint, Entity, Selection, TypeSupport, Write};
+use taut_dcps::{Endpoint, Entity, Selection, StatusMask, TypeSupport, Write};
 use taut_mem::Bytes;
 use taut_port::Traffic;
 use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
@@ -56,7 +56,7 @@ fn new_write() -> Write {
 
 pub(crate) fn write(executor: &Executor, outlet: &mut Outlet, n: u32) {
     let payload = &mut Payload::short(&n.to_le_bytes());
-    executor.publish(outlet, call(Patience::KeepLast), payload).unwrap();
+    executor.publish(outlet, &mut call(Patience::KeepLast), payload).unwrap();
 }
 
 pub(crate) fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
@@ -268,6 +268,29 @@ fn what_comes_for_the_user_waits_for_one_step_of_discovery() {
     inner.give_back(inner.step(&readable, Some(begun)));
     assert_eq!(take(&inward, reader), [7]);
     inner.role.release(false);
+}
+
+#[test]
+fn samples_that_nobody_listens_to_leave_their_driver_nothing_to_do() {
+    let Matched { out, inward, writer, reader, writes } = matched(98, History::KeepAll);
+    let (mut outlet, door) = (out.outlet(writer, &writes).unwrap(), inward.door(reader).unwrap());
+    let mut receive = |n| {
+        let (until, unread) = (monotonic_now() + LIMIT, || door.side().cache.unread_count());
+        let before = unread();
+        write(&out, &mut outlet, n);
+        while unread() == before {
+            assert!(monotonic_now() < until, "it has not come");
+            inward.run_once(Some(Time(0))).unwrap();
+        }
+        inward.inner.holding.due()
+    };
+    assert!(receive(1) > Time(0), "the next look passes it over");
+    let (send, told) = std::sync::mpsc::channel();
+    let listens = move |kinds| send.send(kinds).unwrap();
+    inward.set_listener(Entity::Reader(reader), Some(Box::new(listens)));
+    receive(2);
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [StatusMask::DATA_AVAILABLE]);
+    assert_eq!(take(&inward, reader), [1, 2]);
 }
 
 #[test]

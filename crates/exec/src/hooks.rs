@@ -162,7 +162,13 @@ impl Hooks {
     }
 
     /// Does the calling thread run one of these listeners?
+    #[inline]
     pub fn is_telling(&self) -> bool {
+        runs_listener() && self.is_among_telling()
+    }
+
+    #[cold]
+    fn is_among_telling(&self) -> bool {
         let Tells { of, depth } = TELLS.get();
         of.get(..depth).is_none_or(|of| of.contains(&self.address()))
     }

@@ -12,21 +12,25 @@ use crate::core::Core;
 use crate::executor::Inner;
 
 impl Inner {
-    /// The token, and since when it was waited for if it was not free.
-    pub fn await_token(&self) -> (MutexGuard<'_, Core>, Option<Time>) {
-        if let Some(core) = self.try_token() {
-            return (core, None);
-        }
+    /// The token, however long it takes.
+    pub fn token(&self) -> MutexGuard<'_, Core> {
+        self.try_token().unwrap_or_else(|| self.await_token().0)
+    }
+
+    /// The token, which was not free, and since when it was waited for.
+    #[cold]
+    fn await_token(&self) -> (MutexGuard<'_, Core>, Time) {
         self.contended.fetch_add(1, Ordering::Relaxed);
         let since = monotonic_now();
         self.asking.fetch_add(1, Ordering::SeqCst);
         let core = self.core.lock();
         self.asking.fetch_sub(1, Ordering::SeqCst);
         self.count_token();
-        (core, Some(since))
+        (core, since)
     }
 
     /// Runs one step, and counts how many of them nobody could come between.
+    #[inline(always)]
     pub fn run<D: Into<Done>>(
         &self,
         core: &mut Core,
@@ -41,22 +45,29 @@ impl Inner {
     }
 
     /// The token, with the clock read.
+    #[inline]
     pub fn enter(&self) -> MutexGuard<'_, Core> {
-        let (mut core, since) = self.await_token();
-        core.enter(since);
+        let Some(mut core) = self.try_token() else { return self.enter_late() };
+        core.enter(None);
         core
     }
 
     /// The same for one who has read the clock just before.
+    #[inline]
     pub fn enter_at(&self, just_now: Time) -> MutexGuard<'_, Core> {
-        let (mut core, since) = self.await_token();
-        match since {
-            None => core.enter_at(Some(just_now)),
-            since => core.enter(since),
-        }
+        let Some(mut core) = self.try_token() else { return self.enter_late() };
+        core.enter_at(Some(just_now));
         core
     }
 
+    #[cold]
+    fn enter_late(&self) -> MutexGuard<'_, Core> {
+        let (mut core, since) = self.await_token();
+        core.enter(Some(since));
+        core
+    }
+
+    #[inline]
     pub fn try_token(&self) -> Option<MutexGuard<'_, Core>> {
         let token = self.core.try_lock()?;
         self.count_token();
@@ -81,13 +92,32 @@ impl Inner {
         woke
     }
 
+    /// The same at the end of a step of whoever drives, or of its last one. What a reader has got is most often for that
+    /// thread alone, which takes it then.
+    #[inline]
+    pub fn end_step(&self, mut core: MutexGuard<'_, Core>) {
+        // Whoever began to listen has looked with the token since then, or looks when it is given back.
+        if core.participant.is_quiet() || !self.is_listened_to() && core.participant.forget_samples() {
+            self.let_go(core, false);
+            self.help_on();
+        } else {
+            self.finish(core);
+        }
+    }
+
+    /// Does anybody want to be told of news?
+    #[inline]
+    fn is_listened_to(&self) -> bool {
+        self.hooks.is_any() || self.role.has_followers() || self.doors.has_parked()
+    }
+
     pub fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> bool {
         if core.participant.is_quiet() {
             return self.let_go(core, false);
         }
         // Not one within the other: there may be many.
         while self.tell(core) {
-            core = self.await_token().0;
+            core = self.token();
         }
         true
     }

@@ -45,9 +45,19 @@ impl Bytes {
         Bytes(Kind::Empty)
     }
 
+    #[inline]
     pub(crate) fn from_shared(buffer: Arc<Vec<u8>>, len: usize) -> Bytes {
         let end = len.min(buffer.len());
         Bytes(Kind::Heap { buffer, start: 0, end })
+    }
+
+    /// The buffer of the heap that it is a view of.
+    #[inline]
+    pub(crate) fn into_shared(self) -> Option<Arc<Vec<u8>>> {
+        match self.0 {
+            Kind::Heap { buffer, .. } => Some(buffer),
+            _ => None,
+        }
     }
 
     pub(crate) fn held(slot: Hold) -> Bytes {
@@ -92,6 +102,26 @@ impl Bytes {
         let mut bytes = [0; INLINE];
         bytes.get_mut(..from.len())?.copy_from_slice(from);
         Some(Bytes(Kind::Short { len: from.len() as u8, bytes: Word(bytes) }))
+    }
+
+    /// Becomes a view of `len` bytes, if that is short enough to lie in the view: `write` gets them, all zeros. `false` if it
+    /// is not.
+    ///
+    /// *Cost*: `write`; to return such a view is to copy it.
+    #[inline]
+    pub fn set_short(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
+        if len > INLINE {
+            return false;
+        }
+        if !matches!(self.0, Kind::Empty) {
+            self.0 = Kind::Empty;
+        }
+        // In its place, as nothing there is dropped before.
+        self.0 = Kind::Short { len: len as u8, bytes: Word([0; INLINE]) };
+        if let Kind::Short { bytes, .. } = &mut self.0 {
+            write(bytes.0.get_mut(..len).unwrap_or_default());
+        }
+        true
     }
 
     /// The bytes of `range` of this view; the range is cut to what there is.

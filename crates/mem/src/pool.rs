@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use crate::{Bytes, Chunk, Chunks};
 
@@ -26,7 +27,7 @@ pub struct Pool {
 
 /// A buffer with one owner. Derefs to `Vec<u8>`: it may grow.
 ///
-/// Invariant: it is made of an `Arc` that is unique, which is cloned only as the slot ends.
+/// Invariant: it is made of an `Arc` that is unique, without weak pointers, which is cloned only as the slot ends.
 pub struct Slot(Arc<Vec<u8>>);
 
 impl Pool {
@@ -146,9 +147,32 @@ impl Pool {
         Bytes::from_shared(slot.0, len)
     }
 
+    /// What [`Slot::lend`] has lent comes back. If others keep views of it, it is used again when they have gone.
+    #[inline]
+    pub fn take_back(&mut self, lent: Bytes) {
+        let Some(buffer) = lent.into_shared() else { return };
+        if Arc::strong_count(&buffer) == 1 {
+            // After what the last of the others did, who let go by a Release: nobody is left who could make another. To ask
+            // by `Arc::get_mut` takes a locked instruction.
+            fence(Ordering::Acquire);
+            self.give_back(Slot(buffer));
+        } else if self.shared.len() < self.keep && buffer.capacity() <= self.largest {
+            self.shared.push_back(buffer);
+        }
+    }
+
     /// Buffers allocated since the pool was made; constant once it is warm.
     pub fn allocated(&self) -> u64 {
         self.allocated
+    }
+}
+
+impl Slot {
+    /// A view of the first `len` bytes, for as long as somebody looks at it: then [`Pool::take_back`] gets it.
+    #[inline]
+    #[must_use]
+    pub fn lend(self, len: usize) -> Bytes {
+        Bytes::from_shared(self.0, len)
     }
 }
 
@@ -198,6 +222,32 @@ mod tests {
             slots.into_iter().for_each(|slot| drop(pool.share(slot)));
         }
         assert_eq!(pool.allocated(), 3);
+    }
+
+    #[test]
+    fn what_was_lent_is_used_again_when_nobody_looks_at_it() {
+        let mut pool = Pool::new(256, 8);
+        let lend = |pool: &mut Pool, byte: u8| {
+            let mut slot = pool.claim();
+            slot.clear();
+            slot.resize(200, byte);
+            slot.lend(100)
+        };
+        let kept = {
+            let lent = lend(&mut pool, 1);
+            let kept = lent.slice(90..100);
+            pool.take_back(lent);
+            kept
+        };
+        for byte in 2..5 {
+            let lent = lend(&mut pool, byte);
+            assert_eq!((&*lent, pool.allocated()), (&[byte; 100][..], 2), "the second of them");
+            pool.take_back(lent);
+        }
+        assert_eq!(&*kept, [1; 10]);
+        drop(kept);
+        let both = [lend(&mut pool, 5), lend(&mut pool, 6)];
+        assert_eq!((both.map(|lent| lent[99]), pool.allocated()), ([5, 6], 2));
     }
 
     #[test]

@@ -204,13 +204,13 @@ impl DpdkPort {
     /// `budget`; what comes of discovery with them is put aside. Returns how many frames, which may be a burst more.
     ///
     /// *Cost*: no copy, but of what is at most 68 bytes long and of what comes while readers hold too many frames.
-    pub fn receive(&mut self, incoming: &mut Incoming, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn receive(&mut self, incoming: &mut Incoming, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         let mut taken = 0;
         while taken < budget && incoming.look() {
             let DpdkPort { device, carrier, .. } = self;
             let come = &mut incoming.come;
             device.take_each(come, |frame, keep| {
-                carrier.take(frame, |payload| keep(payload)).into_iter().for_each(&mut *sink);
+                carrier.take(frame, |payload| keep(payload)).iter().for_each(&mut *sink);
             });
             taken += come.len();
             come.clear();

@@ -4,6 +4,7 @@
 //! that tells of it first is a system call more on the way of each sample.
 
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +12,7 @@ use taut_mem::Slot;
 use taut_port::Frame;
 
 use crate::UdpPort;
-use crate::sys::Head;
+use crate::sys::{Head, receive_one};
 
 /// Looks at one socket; see [`UdpPort::direct`].
 pub struct Direct {
@@ -39,7 +40,7 @@ impl Direct {
     pub fn look(&mut self) -> bool {
         if self.found.is_none() {
             // What fails here fails for the port, too, which counts it.
-            self.found = self.socket.recv_from(&mut self.slot).ok().map(|(len, from)| Head::one(from, len));
+            self.found = receive_one(self.socket.as_fd(), &mut self.slot);
         }
         self.found.is_some()
     }
@@ -58,7 +59,7 @@ impl UdpPort {
     /// Takes what `direct` has in hand. Returns how many datagrams.
     ///
     /// *Cost*: no system call.
-    pub fn receive_direct(&mut self, direct: &mut Direct, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn receive_direct(&mut self, direct: &mut Direct, sink: &mut dyn FnMut(&Frame)) -> usize {
         let Some(head) = direct.found.take() else { return 0 };
         self.stats.receive_calls += 1;
         self.receiver.deliver_from(Direct::SOURCE, &mut direct.slot, head, &mut self.stats, sink);

@@ -30,7 +30,7 @@ use crate::{Interface, Multicast, UdpConfig};
 /// let me: Locator = port.user_unicast()[0];
 /// port.send(&[me], &[b"hello, ", b"me"]);
 /// let mut heard = Vec::new();
-/// port.receive(Traffic::User, 8, &mut |frame| heard.push(frame.bytes));
+/// port.receive(Traffic::User, 8, &mut |frame| heard.push(frame.bytes.clone()));
 /// assert_eq!(&*heard[0], b"hello, me");
 /// # Ok::<(), taut_base::Error>(())
 /// ```
@@ -161,8 +161,9 @@ impl UdpPort {
     }
 
     /// The traffic of the socket with this index.
+    #[inline]
     pub fn traffic(&self, index: usize) -> Option<Traffic> {
-        self.receiver.sockets().find(|(at, _, _)| *at == index).map(|(_, _, traffic)| traffic)
+        self.receiver.traffic_of(index)
     }
 
     /// The differentiated services code point of what is sent now; see [`taut_port::Port::set_priority`].

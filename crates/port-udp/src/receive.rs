@@ -117,6 +117,12 @@ impl Receiver {
         self.sockets.get(index).map(|of| &of.socket)
     }
 
+    /// What comes there.
+    #[inline]
+    pub(crate) fn traffic_of(&self, index: usize) -> Option<Traffic> {
+        self.sockets.get(index).map(|of| of.traffic)
+    }
+
     pub(crate) fn buffers_allocated(&self) -> u64 {
         self.pool.allocated()
     }
@@ -152,7 +158,7 @@ impl Receiver {
         index: usize,
         left: usize,
         stats: &mut Stats,
-        sink: &mut dyn FnMut(Frame),
+        sink: &mut dyn FnMut(&Frame),
     ) -> (usize, usize, bool) {
         let Some(from) = self.sockets.get(index) else { return (0, left, false) };
         let want = from.burst.min((left / from.weight).max(1));
@@ -187,27 +193,21 @@ impl Receiver {
 
     /// The datagrams in the last buffer of those ready.
     #[inline]
-    fn deliver(&mut self, traffic: Traffic, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(Frame)) {
+    fn deliver(&mut self, traffic: Traffic, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(&Frame)) {
         let Some(slot) = self.ready.pop() else { return };
         let Head { source, len, each } = head;
-        let source = match source {
-            SocketAddr::V4(v4) => Locator::udp_v4(*v4.ip(), v4.port()),
-            SocketAddr::V6(v6) => {
-                self.note_link(&v6);
-                source.into()
-            }
-        };
+        if let SocketAddr::V6(v6) = &source {
+            self.note_link(v6);
+        }
         stats.bytes_in += len as u64;
-        let bytes = self.pool.share_prefix(slot, len);
+        let frame = Frame { source: locator_of(&source), traffic, bytes: slot.lend(len) };
         if len <= each {
             stats.datagrams_in += 1;
-            sink(Frame { source, traffic, bytes });
-            return;
+            sink(&frame);
+        } else {
+            deliver_each(&frame, each, stats, sink);
         }
-        for at in (0..len).step_by(each) {
-            stats.datagrams_in += 1;
-            sink(Frame { source, traffic, bytes: bytes.slice(at..at.saturating_add(each)) });
-        }
+        self.pool.take_back(frame.bytes);
     }
 
     /// The datagram in a buffer, which another one takes the place of.
@@ -217,7 +217,7 @@ impl Receiver {
         slot: &mut Slot,
         head: Head,
         stats: &mut Stats,
-        sink: &mut dyn FnMut(Frame),
+        sink: &mut dyn FnMut(&Frame),
     ) {
         self.make_ready(1);
         let (Some(of), Some(ready)) = (self.sockets.get(index), self.ready.last_mut()) else { return };
@@ -226,7 +226,7 @@ impl Receiver {
     }
 
     /// One datagram of a quiet socket, or `None` if the socket is not quiet.
-    fn read_quiet(&mut self, index: usize, stats: &mut Stats, sink: &mut dyn FnMut(Frame)) -> Option<usize> {
+    fn read_quiet(&mut self, index: usize, stats: &mut Stats, sink: &mut dyn FnMut(&Frame)) -> Option<usize> {
         let from = self
             .sockets
             .get_mut(index)
@@ -250,12 +250,13 @@ impl Receiver {
     }
 
     /// One datagram of a quiet socket; else bursts until it is empty or the budget is used.
+    #[inline(never)]
     fn drain(
         &mut self,
         index: usize,
         budget: usize,
         stats: &mut Stats,
-        sink: &mut dyn FnMut(Frame),
+        sink: &mut dyn FnMut(&Frame),
     ) -> usize {
         if budget > 0
             && let Some(taken) = self.read_quiet(index, stats, sink)
@@ -279,7 +280,7 @@ impl Receiver {
         traffic: Traffic,
         budget: usize,
         stats: &mut Stats,
-        sink: &mut dyn FnMut(Frame),
+        sink: &mut dyn FnMut(&Frame),
     ) -> usize {
         let TrafficSockets { first, last, mut turn } = *self.traffic(traffic);
         let (mut total, mut left, mut empty) = (0, budget, 0);
@@ -298,6 +299,24 @@ impl Receiver {
             Traffic::User => &mut self.user,
             Traffic::Meta => &mut self.metatraffic,
         }
+    }
+}
+
+/// Out of line: put together from registers it takes three times as long.
+#[inline(never)]
+fn locator_of(source: &SocketAddr) -> Locator {
+    match source {
+        SocketAddr::V4(v4) => Locator::udp_v4(*v4.ip(), v4.port()),
+        SocketAddr::V6(_) => (*source).into(),
+    }
+}
+
+/// The datagrams that the kernel has joined to one.
+#[cold]
+fn deliver_each(all: &Frame, each: usize, stats: &mut Stats, sink: &mut dyn FnMut(&Frame)) {
+    for at in (0..all.bytes.len()).step_by(each) {
+        stats.datagrams_in += 1;
+        sink(&Frame { bytes: all.bytes.slice(at..at.saturating_add(each)), ..*all });
     }
 }
 
@@ -333,7 +352,7 @@ impl UdpPort {
     ///
     /// *Cost*: one syscall for a burst; none more to find that it was the last. No allocation once
     /// warm, if the frames are dropped before the port has been around its buffers.
-    pub fn receive_from(&mut self, index: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn receive_from(&mut self, index: usize, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         let taken = self.receiver.drain(index, budget, &mut self.stats, sink);
         self.learn_links();
         taken
@@ -343,7 +362,7 @@ impl UdpPort {
 /// For a driver that polls without knowing what is readable: at least one syscall for each socket
 /// of that traffic.
 impl Receive for UdpPort {
-    fn receive(&mut self, traffic: Traffic, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    fn receive(&mut self, traffic: Traffic, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         let taken = self.receiver.drain_traffic(traffic, budget, &mut self.stats, sink);
         self.learn_links();
         taken

@@ -45,7 +45,7 @@ fn what_a_look_finds_comes_before_what_is_behind_it() {
     // The kernel has delivered what was sent to itself.
     assert!(direct.look() && direct.look(), "a second look leaves what is in hand");
     let mut heard = Vec::new();
-    let mut hear = |frame: taut_port::Frame| heard.push((frame.bytes[0], frame.traffic, frame.source));
+    let mut hear = |frame: &taut_port::Frame| heard.push((frame.bytes[0], frame.traffic, frame.source));
     assert_eq!(b.receive_direct(&mut direct, &mut hear), 1);
     assert_eq!(b.receive_direct(&mut direct, &mut hear), 0, "once");
     assert_eq!(b.receive_from(Direct::SOURCE, 8, &mut hear), 2);

@@ -87,7 +87,7 @@ fn row(port: &mut UdpPort, to: &[Locator], each: usize, datagrams: usize) -> (Ve
         let readable = await_readable(port, 2_000);
         assert_ne!(readable, [], "{} of {datagrams} datagrams of {each} came", frames.len());
         for index in readable {
-            port.receive_from(index, 64, &mut |frame| frames.push(frame));
+            port.receive_from(index, 64, &mut |frame| frames.push(frame.clone()));
         }
     }
     let received: Vec<u8> = frames.iter().flat_map(|frame| frame.bytes.to_vec()).collect();

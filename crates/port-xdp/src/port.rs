@@ -292,7 +292,7 @@ impl XdpPort {
     ///
     /// *Cost*: no copy, but of what is at most 68 bytes long and of what comes while readers hold too many frames; no
     /// system call.
-    pub fn receive_from(&mut self, place: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn receive_from(&mut self, place: usize, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         let XdpPort { queues, carrier, .. } = self;
         let Some(queue) = queues.get_mut(place) else { return 0 };
         queue.receive(budget, carrier, sink)

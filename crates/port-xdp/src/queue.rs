@@ -251,7 +251,7 @@ impl Queue {
         &mut self,
         budget: usize,
         carrier: &mut Carrier,
-        sink: &mut dyn FnMut(Frame),
+        sink: &mut dyn FnMut(&Frame),
     ) -> usize {
         let size = u64::from(self.umem.chunk_size().bytes());
         let mut received = self.socket.rx.peek(u32::try_from(budget).unwrap_or(u32::MAX));
@@ -271,7 +271,7 @@ impl Queue {
                 Some(unsafe { self.chunks.view(payload) })
             });
             self.idle.push(instead);
-            taken.into_iter().for_each(&mut *sink);
+            taken.iter().for_each(&mut *sink);
         }
         let taken = received.release() as usize;
         if taken > 0 {

@@ -61,7 +61,7 @@ fn written(port: &XdpPort, len: usize) -> Bytes {
 fn received(port: &mut XdpPort) -> Bytes {
     let mut got = Vec::new();
     await_that("a datagram comes", || {
-        port.receive_from(0, 1, &mut |frame| got.push(frame.bytes));
+        port.receive_from(0, 1, &mut |frame| got.push(frame.bytes.clone()));
         !got.is_empty()
     });
     got.remove(0)

@@ -31,7 +31,7 @@ pub struct Frame {
     pub source: Locator,
     /// By which address it came in.
     pub traffic: Traffic,
-    /// The bytes, in a buffer of the port. Keep a view as long as needed: the port takes another.
+    /// The bytes, in a buffer of the port. Keep a view as long as needed: the port takes another buffer then.
     pub bytes: Bytes,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Parts<'a> {
 pub trait Receive {
     /// Takes at most `budget` datagrams that have arrived of `traffic`, without waiting, and gives
     /// each to `sink`; a port may count a large one as several. Returns how many; none means that none is left.
-    fn receive(&mut self, traffic: Traffic, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize;
+    fn receive(&mut self, traffic: Traffic, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize;
 }
 
 /// What the operating system refused, with the remedy.

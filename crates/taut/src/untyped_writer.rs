@@ -96,7 +96,7 @@ impl UntypedWriter {
         len: usize,
         moment: Moment,
     ) -> Result<()> {
-        let call = Call::new(ChangeKind::Alive, instance, moment, self.patience(true));
+        let call = &mut Call::new(ChangeKind::Alive, instance, moment, self.patience(true));
         let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
         self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len))?;
         if !instances.is_empty() {
@@ -148,7 +148,7 @@ impl UntypedWriter {
             buffer.clear();
             buffer.extend_from_slice(&key);
             let payload = &mut Payload::buffer(pool, buffer, key.len());
-            let call = Call::new(kind, instance, Moment::now(), patience);
+            let call = &mut Call::new(kind, instance, Moment::now(), patience);
             any = true;
             if self.executor.publish(outlet, call, payload).is_err() {
                 break;

@@ -143,7 +143,7 @@ impl<T: DdsType> DataWriter<T> {
                 instance
             }
         };
-        let call = Call::new(kind, instance, moment, self.untyped.patience(may_wait));
+        let call = &mut Call::new(kind, instance, moment, self.untyped.patience(may_wait));
         let written = match kind {
             ChangeKind::Alive => self.publish_data(outlet, pool, call, sample),
             _ => self.publish_key(outlet, pool, call, sample),
@@ -155,7 +155,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// What ends an instance.
-    fn publish_key(&self, outlet: &mut Outlet, pool: &mut Pool, call: Call, sample: &T) -> Result<()> {
+    fn publish_key(&self, outlet: &mut Outlet, pool: &mut Pool, call: &mut Call, sample: &T) -> Result<()> {
         let mut buffer = pool.claim();
         buffer.clear();
         taut_cdr::key_to_payload(sample, self.untyped.representation, &mut buffer).map_err(refused::<T>)?;
@@ -164,7 +164,7 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     #[inline]
-    fn publish_data(&self, outlet: &mut Outlet, pool: &mut Pool, call: Call, sample: &T) -> Result<()> {
+    fn publish_data(&self, outlet: &mut Outlet, pool: &mut Pool, call: &mut Call, sample: &T) -> Result<()> {
         let Some(value) = sample.plain_bytes() else {
             return self.publish_encoded(outlet, pool, call, sample);
         };
@@ -175,7 +175,13 @@ impl<T: DdsType> DataWriter<T> {
 
     /// Encodes the sample where its readers look or a port sends from, if its length can be told from those before;
     /// else into a buffer.
-    fn publish_encoded(&self, outlet: &mut Outlet, pool: &mut Pool, call: Call, sample: &T) -> Result<()> {
+    fn publish_encoded(
+        &self,
+        outlet: &mut Outlet,
+        pool: &mut Pool,
+        call: &mut Call,
+        sample: &T,
+    ) -> Result<()> {
         let encode = |memory: &mut [u8]| taut_cdr::fill_payload(sample, self.untyped.representation, memory);
         while let Some(mut memory) = outlet.memory(pool) {
             let encoded = encode(&mut memory);

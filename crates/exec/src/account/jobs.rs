@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
+use crate::account::counts::Counts;
 
 /// A class of middleware work, highest first. DESIGN's order; classes whose work does not exist yet
 /// have no entry.
@@ -218,30 +218,34 @@ impl fmt::Display for LatencyReport {
 struct Times {
     /// Most steps do not wait.
     zeros: u64,
-    /// `None` before the first: a participant does not have work of each class.
-    histogram: Option<Box<Histogram<u64>>>,
+    /// The times that were noted beside those; `None` before the first: a participant does not have work of each class.
+    counts: Option<Box<Counts>>,
     /// The longest before the last [`Times::take_recent`], and since.
     longest_ns: u64,
     recent_ns: u64,
     total_ns: u64,
 }
 
-/// Longer ones count as this long among the others. *Units*: ns.
-const LONGEST_NS: u64 = 10_000_000_000;
-
-#[cold]
-fn histogram() -> Box<Histogram<u64>> {
-    let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 1);
-    Box::new(histogram.expect("invariant: these bounds are allowed"))
-}
-
 impl Times {
-    fn note(&mut self, ns: u64) {
+    /// Most often it is 0.
+    #[inline]
+    fn note_rare(&mut self, ns: u64) {
         if ns == 0 {
             self.zeros += 1;
-            return;
+        } else {
+            self.note_long(ns);
         }
-        self.histogram.get_or_insert_with(histogram).saturating_record(ns);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_long(&mut self, ns: u64) {
+        self.note(ns);
+    }
+
+    #[inline(always)]
+    fn note(&mut self, ns: u64) {
+        self.counts.get_or_insert_with(Counts::new).note(ns);
         self.recent_ns = self.recent_ns.max(ns);
         self.total_ns += ns;
     }
@@ -257,7 +261,7 @@ impl Times {
     }
 
     fn len(&self) -> u64 {
-        self.zeros + self.histogram.as_ref().map_or(0, |histogram| histogram.len())
+        self.zeros + self.counts.as_ref().map_or(0, |counts| counts.len())
     }
 
     fn spread(&self) -> Spread {
@@ -268,9 +272,9 @@ impl Times {
     /// This share of the times is not above.
     fn quantile(&self, share: f64) -> Duration {
         let others = share * self.len() as f64 - self.zeros as f64;
-        let Some(histogram) = self.histogram.as_ref().filter(|_| others > 0.0) else { return Duration::ZERO };
-        let among = others / histogram.len() as f64;
-        Duration::from_nanos(histogram.value_at_quantile(among).min(self.longest()))
+        let Some(counts) = self.counts.as_ref().filter(|_| others > 0.0) else { return Duration::ZERO };
+        let among = others / counts.len() as f64;
+        Duration::from_nanos(counts.quantile(among).min(self.longest()))
     }
 }
 
@@ -311,6 +315,7 @@ impl Pace {
     }
 
     #[cold]
+    #[inline(never)]
     fn limit(self, most: usize) -> usize {
         usize::try_from(STEP_NS / self.each_ns).unwrap_or(most).clamp(1, most)
     }
@@ -325,6 +330,7 @@ impl Pace {
 
     /// A step that was stopped in the middle counts as one that was too long, and no more: it is soon forgotten.
     #[cold]
+    #[inline(never)]
     fn learn_from(&mut self, ns: u64, cost: usize, most: usize) {
         let Some(each) = ns.checked_div(cost as u64) else { return };
         let each = each.min(STEP_NS);
@@ -367,7 +373,7 @@ impl Accounts {
     /// Takes the memory of all classes, rather than that of each with its first step.
     pub fn prefault(&mut self) {
         for times in self.classes.iter_mut().flat_map(|of| [&mut of.waiting, &mut of.running]) {
-            times.histogram.get_or_insert_with(histogram);
+            times.counts.get_or_insert_with(Counts::new);
         }
     }
 
@@ -378,6 +384,7 @@ impl Accounts {
     }
 
     /// Accounts for one step of a class, which did so much. *Cost*: two counts.
+    #[inline(always)]
     pub fn note(
         &mut self,
         class: JobClass,
@@ -386,14 +393,24 @@ impl Accounts {
     ) {
         let ran = ran.0.max(0).unsigned_abs();
         let account = &mut self.classes[class as usize];
-        account.waiting.note(waited.0.max(0).unsigned_abs());
+        account.waiting.note_rare(waited.0.max(0).unsigned_abs());
         account.running.note(ran);
         account.most = done.count.max(account.most);
         account.pace.learn(ran, done.cost, class.budget());
     }
 
     /// At the end of a step that gives way: does a thread want the token, is a write left to its holder?
+    #[inline]
     pub fn note_ahead(&mut self, wanted: bool, left: bool) {
+        if wanted || left {
+            self.count_ahead(wanted, left);
+        } else {
+            (self.ahead.of_threads, self.ahead.of_writes) = (0, 0);
+        }
+    }
+
+    #[cold]
+    fn count_ahead(&mut self, wanted: bool, left: bool) {
         let Ahead { of_threads, of_writes, most, .. } = &mut self.ahead;
         *of_threads = if wanted { *of_threads + 1 } else { 0 };
         *of_writes = if left { *of_writes + 1 } else { 0 };
@@ -571,22 +588,11 @@ mod tests {
     #[test]
     fn most_steps_do_not_wait() {
         let mut times = Times::default();
-        (0..990).for_each(|_| times.note(0));
-        (0..10).for_each(|_| times.note(50_000));
+        (0..990).for_each(|_| times.note_rare(0));
+        (0..10).for_each(|_| times.note_rare(50_000));
         let Spread { p50, p99, p999, longest } = times.spread();
         assert_eq!((p50, p99, longest), (Duration::ZERO, Duration::ZERO, 50 * US));
         assert!(p999 > 45 * US, "{p999:?}");
-    }
-
-    #[test]
-    fn more_steps_than_32_bits_count_are_spread_as_they_came() {
-        let mut times = Times::default();
-        times.note(50_000);
-        (0..2).for_each(|_| {
-            times.histogram.get_or_insert_with(histogram).record_n(50_000, u32::MAX.into()).unwrap()
-        });
-        let Spread { p50, p999, .. } = times.spread();
-        assert_eq!([p50, p999], [50 * US; 2]);
     }
 
     #[test]

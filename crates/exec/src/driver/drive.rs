@@ -80,7 +80,7 @@ impl Inner {
     fn stop_driving<R>(&self, mut core: MutexGuard<'_, Core>, found: Option<R>) -> Option<R> {
         core.accounts.end_round();
         self.send(&mut core, TxClass::Discovery);
-        self.give_back(core);
+        self.end_step(core);
         found
     }
 
@@ -96,7 +96,7 @@ impl Inner {
             self.give_way(&mut core);
             self.sleep(core, until)
         });
-        self.give_back(self.step(&readable, just_now));
+        self.end_step(self.step(&readable, just_now));
     }
 
     /// Sleeps without a look at what there is to do, as the token's last holder has left nothing, and has said when
@@ -112,10 +112,11 @@ impl Inner {
 
     /// The same without a wait. Most looks find nothing: those do without the token.
     fn look_once(&self, now: Time) {
-        let readable = self.sort(self.glance(now));
+        let mut readable = self.glance(now);
+        self.sort(&mut readable);
         let due = self.holding.due().min(self.promises.next());
         if readable.is_any() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
-            self.give_back(self.step(&readable, Some(now)));
+            self.end_step(self.step(&readable, Some(now)));
         }
     }
 
@@ -152,7 +153,7 @@ impl Inner {
         // Neither has who promised to write again before it was said until when the driver sleeps.
         busy |= self.promises.next() < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
-        let (ready, just_now) = match busy {
+        let (mut ready, just_now) = match busy {
             true => (self.glance(now), None),
             false if polls => self.poll(now, wake_at),
             false => (self.look_and_wait(now, wake_at), None),
@@ -161,16 +162,17 @@ impl Inner {
         if watched {
             self.bell.disarm();
         }
-        (self.sort(ready), just_now)
+        self.sort(&mut ready);
+        (ready, just_now)
     }
 
-    /// What a wait has found, without what was meant for the driver itself.
-    fn sort(&self, mut ready: Readable) -> Readable {
+    /// Leaves of what a wait has found what was not meant for the driver itself.
+    #[inline]
+    fn sort(&self, ready: &mut Readable) {
         // A neighbour may have rung for what a thread waits for that does not drive.
         if ready.take_rung() && self.role.has_followers() {
             self.role.tell_followers();
         }
-        ready
     }
 
     /// Looks for a while, if that has helped of late: who is not asleep need not be woken, which takes the
@@ -212,20 +214,27 @@ impl Inner {
         core.hear();
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
-        self.receive(&mut core, readable, Traffic::User);
+        let has_meta = self.receive(&mut core, readable, Traffic::User);
         self.send(&mut core, TxClass::Data);
         self.give_way(&mut core);
-        self.run_timers(&mut core);
-        self.receive(&mut core, readable, Traffic::Meta);
+        // Most often a sample was all that there was.
+        if has_meta || core.has_lower_jobs() {
+            self.run_lower_jobs(&mut core, readable);
+        }
+        core
+    }
+
+    /// What is below the user's samples.
+    fn run_lower_jobs(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable) {
+        self.run_timers(core);
+        self.receive(core, readable, Traffic::Meta);
         for _ in 0..ASIDE_STEPS {
             if !core.port.has_aside() {
                 break;
             }
-            self.take_from(&mut core, JobClass::ReceiveMeta, ASIDE);
-            self.hear_users(&mut core);
+            self.take_meta_from(core, ASIDE);
         }
-        self.send(&mut core, TxClass::Discovery);
-        core
+        self.send(core, TxClass::Discovery);
     }
 
     /// Runs the timers that are due. They are many when a peer with a thousand endpoints falls silent: others come between
@@ -297,12 +306,18 @@ impl Inner {
 
     /// Between two steps: whoever waits for the token gets it, and what was left for its holder is run and sent.
     /// So a write waits for one step that has begun and for no other, but those of writes.
+    #[inline]
     pub fn give_way(&self, core: &mut MutexGuard<'_, Core>) {
         self.let_others(core);
         if self.writes.is_any() {
-            self.run_writes(core);
-            self.send(core, TxClass::Data);
+            self.send_left(core);
         }
+    }
+
+    #[cold]
+    fn send_left(&self, core: &mut MutexGuard<'_, Core>) {
+        self.run_writes(core);
+        self.send(core, TxClass::Data);
     }
 
     /// Whoever waits for the token gets it; what others did meanwhile is no part of our next step.
@@ -324,25 +339,41 @@ impl Inner {
         core.read_clock();
     }
 
-    /// Each source is a step, and others come first between two of them.
-    fn receive(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable, traffic: Traffic) {
-        let class = match traffic {
-            Traffic::User => JobClass::ReceiveUser,
-            Traffic::Meta => JobClass::ReceiveMeta,
-        };
+    /// Each source is a step, and others come first between two of them. Returns whether there are sources of other
+    /// traffic.
+    #[inline]
+    fn receive(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable, traffic: Traffic) -> bool {
+        let mut has_others = false;
         let of_port = readable.iter().filter(|source| *source < HOSTS);
         for index in of_port.filter_map(|source| usize::try_from(source).ok()) {
-            if core.port.traffic(index) != Some(traffic) {
+            let of = core.port.traffic(index);
+            if of != Some(traffic) {
+                has_others |= of.is_some();
                 continue;
             }
-            self.take_from(core, class, index);
-            if traffic == Traffic::Meta {
-                self.hear_users(core);
+            match traffic {
+                Traffic::User => self.take_user_from(core, index),
+                Traffic::Meta => self.take_meta_from(core, index),
             }
         }
+        has_others
     }
 
-    /// Takes what has come at a source, then lets others come.
+    /// Takes samples that have come at a source.
+    #[inline(never)]
+    fn take_user_from(&self, core: &mut MutexGuard<'_, Core>, source: usize) {
+        self.take_from(core, JobClass::ReceiveUser, source);
+    }
+
+    /// The same of discovery. What has come for the user meanwhile goes first then.
+    #[inline(never)]
+    fn take_meta_from(&self, core: &mut MutexGuard<'_, Core>, source: usize) {
+        self.take_from(core, JobClass::ReceiveMeta, source);
+        self.hear_users(core);
+    }
+
+    /// Takes what has come at a source, then lets others come. Compiled for each class by itself.
+    #[inline(always)]
     fn take_from(&self, core: &mut MutexGuard<'_, Core>, class: JobClass, source: usize) {
         if core.participant.wants_wall_clock() {
             core.participant.set_wall_clock(monotonic_now(), wall_clock_now());
@@ -350,12 +381,12 @@ impl Inner {
         self.run(core, class, |core, budget| {
             let Core { participant, port, panics, now, is_exact, .. } = core;
             let mut cost = 0;
-            let mut handle = |frame: Frame| {
+            let mut handle = |frame: &Frame| {
                 cost += weight(frame.bytes.len());
                 let now = if *is_exact { monotonic_now() } else { *now };
                 // Nothing that arrives may end the process. The core has no panic to catch: this is
                 // the backstop of rule R11, and its count is 0.
-                let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, &frame)));
+                let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, frame)));
                 *panics += u64::from(handled.is_err());
             };
             let count = match &self.hand {

@@ -96,7 +96,7 @@ impl Hand {
 
     /// Hands over what it has, of a device and more within the budget. Returns how many datagrams.
     #[cfg_attr(not(feature = "dpdk"), expect(unused_variables, reason = "a socket has one in hand"))]
-    pub fn give(&mut self, port: &mut Ports, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn give(&mut self, port: &mut Ports, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         match self {
             Hand::Socket(socket) => port.udp.receive_direct(&mut socket.direct, sink),
             // Nothing is in hand: they are sources of the port.

@@ -138,14 +138,17 @@ impl Holding {
         self.sleeps_until.store(until.0, Ordering::SeqCst);
     }
 
-    /// It is awake.
+    /// It is awake. Who does not see that yet wakes it in vain.
     pub fn wake(&self) {
-        self.sleeps_until.store(AWAKE, Ordering::SeqCst);
+        self.sleeps_until.store(AWAKE, Ordering::Release);
     }
 
     /// It looks from now on without a pause whether samples have waited long enough: nobody is to wake it for that.
     pub fn look_always(&self) {
-        self.looks_at.store(Time(i64::MIN).0, Ordering::SeqCst);
+        // Most often it did before, and only the driver changes it.
+        if self.looks_at.load(Ordering::Relaxed) != i64::MIN {
+            self.looks_at.store(i64::MIN, Ordering::SeqCst);
+        }
     }
 
     /// Has nobody woken it since it said that it sleeps?

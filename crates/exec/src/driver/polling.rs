@@ -139,20 +139,21 @@ impl Inner {
     pub fn poll(&self, mut now: Time, wake_at: Time) -> (Readable, Option<Time>) {
         self.holding.look_always();
         let mut gives_way_at = now + GIVES_WAY;
+        // Locked once: a datagram is noticed half a turn late. Nobody else but whoever drives looks at either.
+        let (mut hand, rests) = (self.hand.as_ref().map(Mutex::lock), self.polling.rest.lock().is_some());
         loop {
-            let ready = self.glance(now);
+            let ready = self.glance_by(hand.as_deref_mut(), now);
             now = monotonic_now();
             let is_due = now >= wake_at || now >= burst::due(self.holding.until());
             if ready.is_any() || is_due || self.is_roused() {
-                let has_rested = self.catch_up(now);
+                let has_rested = rests && self.catch_up(now);
                 return (ready, (!has_rested).then_some(now));
             }
             if self.polling.is_shared() && now >= gives_way_at {
                 std::thread::yield_now();
                 gives_way_at = now + GIVES_WAY;
             }
-            let owes = self.polling.rest.lock().as_mut().and_then(|rest| rest.owes(now));
-            if let Some(owed) = owes {
+            if rests && let Some(owed) = self.polling.rest.lock().as_mut().and_then(|rest| rest.owes(now)) {
                 let ready = self.rest(now, wake_at.min(now + owed));
                 self.holding.look_always();
                 if ready.is_any() {
@@ -163,23 +164,34 @@ impl Inner {
     }
 
     /// Looks what has come: at what can be looked at itself, and now and then by the kernel at all there is.
+    #[inline]
     pub fn glance(&self, now: Time) -> Readable {
+        self.glance_by(self.hand.as_ref().map(Mutex::lock).as_deref_mut(), now)
+    }
+
+    #[inline]
+    fn glance_by(&self, mut hand: Option<&mut Hand>, now: Time) -> Readable {
         let mut ready = Readable::default();
-        let looks = self.look_at_sources(now, &mut ready);
-        if looks && now.0 < self.polling.ask_kernel_at.load(Ordering::Relaxed) {
-            return ready;
-        }
-        self.polling.note_asked(now);
-        self.watch.find(&mut ready);
-        if let Some(hand) = &self.hand {
-            hand.lock().note_found(now, &ready);
+        let looks = self.look_at_sources(hand.as_deref_mut(), now, &mut ready);
+        if !looks || now.0 >= self.polling.ask_kernel_at.load(Ordering::Relaxed) {
+            self.ask_kernel(hand, now, &mut ready);
         }
         ready
     }
 
+    #[inline(never)]
+    fn ask_kernel(&self, hand: Option<&mut Hand>, now: Time, ready: &mut Readable) {
+        self.polling.note_asked(now);
+        self.watch.find(ready);
+        if let Some(hand) = hand {
+            hand.note_found(now, ready);
+        }
+    }
+
     /// Looks where samples come. `false` if the kernel is to be asked for them.
-    fn look_at_sources(&self, now: Time, ready: &mut Readable) -> bool {
-        if !self.hand.as_ref().is_some_and(|hand| hand.lock().look(now, ready)) {
+    #[inline(never)]
+    fn look_at_sources(&self, hand: Option<&mut Hand>, now: Time, ready: &mut Readable) -> bool {
+        if !hand.is_some_and(|hand| hand.look(now, ready)) {
             self.watch.attend(ready);
             return false;
         }

@@ -74,10 +74,12 @@ impl Readable {
         std::mem::take(&mut self.rung)
     }
 
+    #[inline]
     pub fn has(&self, source: u64) -> bool {
         self.iter().any(|other| other == source)
     }
 
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.sources.iter().take(usize::from(self.count)).copied()
     }

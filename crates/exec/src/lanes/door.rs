@@ -170,6 +170,12 @@ impl Table {
         free
     }
 
+    /// Does a thread wait at a door?
+    #[inline]
+    pub fn has_parked(&self) -> bool {
+        self.parked.load(Ordering::SeqCst) > 0
+    }
+
     pub fn end_parking(&self, door: &Door) {
         *door.parked.lock() = None;
         self.parked.fetch_sub(1, Ordering::SeqCst);
@@ -179,7 +185,7 @@ impl Table {
     /// lane.
     pub fn wake(&self, entity: Entity) {
         if let Entity::Reader(index) = entity
-            && self.parked.load(Ordering::SeqCst) > 0
+            && self.has_parked()
             && let Some(door) = self.get(index)
         {
             door.wake();

@@ -93,7 +93,7 @@ impl Pair {
     fn write(&mut self, n: u32) -> taut_base::Result<()> {
         let bytes = n.to_le_bytes();
         let payload = &mut Payload::short(&bytes);
-        self.near.publish(&mut self.outlet, call(Patience::KeepAll(None)), payload)
+        self.near.publish(&mut self.outlet, &mut call(Patience::KeepAll(None)), payload)
     }
 }
 

@@ -148,7 +148,7 @@ impl Frames {
     }
 
     /// When to call [`Frames::on_timeout`], and the same for what [`Frames::lost`] is.
-    #[inline]
+    #[inline(never)]
     pub fn next_timeout(&self) -> Time {
         match self {
             Frames::Xdp(xdp) => xdp.next_timeout(),
@@ -195,7 +195,7 @@ impl Frames {
     }
 
     #[inline]
-    pub fn receive_from(&mut self, place: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn receive_from(&mut self, place: usize, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         match self {
             Frames::Xdp(xdp) => xdp.receive_from(place, budget, sink),
             #[cfg(feature = "dpdk")]
@@ -214,7 +214,7 @@ impl Frames {
 
     /// Takes what that has in hand, and more within the budget.
     #[cfg(feature = "dpdk")]
-    pub fn receive(&mut self, incoming: &mut Incoming, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn receive(&mut self, incoming: &mut Incoming, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         match self {
             Frames::Xdp(_) => 0,
             Frames::Dpdk(dpdk) => dpdk.receive(incoming, budget, sink),

@@ -53,7 +53,7 @@ impl Ports {
 
     /// Takes what has arrived at a source; see [`UdpPort::receive_from`].
     #[inline]
-    pub fn receive_from(&mut self, source: usize, budget: usize, sink: &mut dyn FnMut(Frame)) -> usize {
+    pub fn receive_from(&mut self, source: usize, budget: usize, sink: &mut dyn FnMut(&Frame)) -> usize {
         match (source.checked_sub(QUEUES), &mut self.frames) {
             (Some(place), Some(frames)) => frames.receive_from(place, budget, sink),
             (None, Some(frames)) if source == ASIDE => frames.carrier_mut().take_aside(budget, sink),

@@ -101,8 +101,19 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// A view that the protocol may keep. *Cost*: a copy of what is in the lane's arena, or short.
-    pub(crate) fn share(&mut self) -> Bytes {
+    /// Makes `view` one that the protocol may keep. *Cost*: a copy of what is in the lane's arena, or short.
+    #[inline]
+    pub(crate) fn share_as(&mut self, view: &mut Bytes) {
+        let is_short = match &self.at {
+            At::Value { header, value, .. } => view.set_short(self.len, |to| lay(header, value, to)),
+            _ => false,
+        };
+        if !is_short {
+            *view = self.share();
+        }
+    }
+
+    fn share(&mut self) -> Bytes {
         let bytes = match &mut self.at {
             At::Buffer(_, Some(buffer)) if self.len <= INLINE => {
                 return Bytes::copy_from(buffer.get(..self.len).unwrap_or_default());
@@ -112,12 +123,6 @@ impl<'a> Payload<'a> {
                 buffer.take().map(|buffer| pool.share_prefix(buffer, self.len)).unwrap_or_default()
             }
             At::Shared(bytes) => return bytes.clone(),
-            At::Value { header, value, .. } if self.len <= INLINE => {
-                let (mut bytes, end) = ([0; INLINE], HEADER + value.len());
-                bytes[..HEADER].copy_from_slice(header);
-                bytes[HEADER..end].copy_from_slice(value);
-                return Bytes::copy_from(&bytes[..self.len]);
-            }
             At::Value { header, value, pool } => pool.written(self.len, |to| lay(header, value, to)),
             At::Chunk(chunk) => chunk.take().map(|chunk| chunk.share(self.len)).unwrap_or_default(),
             At::Loan(pool) => {
@@ -156,5 +161,7 @@ fn lay(header: &[u8; HEADER], value: &[u8], to: &mut [u8]) {
     first.copy_from_slice(header);
     let (body, padding) = rest.split_at_mut(value.len());
     body.copy_from_slice(value);
-    padding.fill(0);
+    if !padding.is_empty() {
+        padding.fill(0);
+    }
 }

@@ -32,21 +32,23 @@ pub(crate) struct LeftWrite {
 }
 
 impl Inner {
-    /// Writes. With `may_queue` (a KEEP_LAST writer that always has room) the change is left to the
+    /// Writes a payload of `len` bytes. With `may_queue` (a KEEP_LAST writer that always has room) the change is left to the
     /// holder of the token if it is taken, so that the caller waits for nobody; a real-time thread waits for it.
     ///
     /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers, or max_samples leaves KEEP_LAST no room.
+    #[inline]
     pub fn write(
         &self,
         writer: WriterIndex,
         write: &mut Write,
+        len: usize,
         burst: &mut Burst,
         may_queue: bool,
     ) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
             Some(mut core) => {
                 // What is long took time to encode, which is no part of a step.
-                let begun = burst.take_begun().filter(|_| write.payload.len() <= SHORT);
+                let begun = burst.take_begun().filter(|_| len <= SHORT);
                 core.enter_at(begun);
                 core
             }
@@ -57,10 +59,11 @@ impl Inner {
             }
             None => self.token_in(burst),
         };
-        self.write_now(core, writer, write, burst)
+        self.write_now(core, writer, write, len, burst)
     }
 
     /// Leaves a change to the holder of the token. `false` if the queue is full.
+    #[cold]
     fn queue(&self, writer: WriterIndex, write: &mut Write, burst: &mut Burst) -> bool {
         let now = burst.take_begun().unwrap_or_else(monotonic_now);
         let until = burst.begin(now);
@@ -81,30 +84,34 @@ impl Inner {
     }
 
     /// The token, for which a burst may have to wait: that is no pause of its own.
+    #[cold]
     fn token_in(&self, burst: &mut Burst) -> MutexGuard<'_, Core> {
         let core = self.enter();
         burst.end(core.now);
         core
     }
 
+    #[inline]
     fn write_now(
         &self,
         mut core: MutexGuard<'_, Core>,
         writer: WriterIndex,
         write: &mut Write,
+        len: usize,
         burst: &mut Burst,
     ) -> std::result::Result<(), Full> {
         self.run_writes(&mut core);
         let now = core.now;
         let until = burst.begin(now);
-        let len = write.payload.len();
         let may_wait = until > now && write.kind == ChangeKind::Alive;
         let outcome = core.participant.write(now, writer, write);
         // What waits is what fills the window.
         if outcome.is_err() || !may_wait || !self.hold(&mut core, until, len, burst) {
             self.release(&mut core);
+            self.send_data(&mut core);
+        } else {
+            self.send(&mut core, TxClass::Data);
         }
-        self.send(&mut core, TxClass::Data);
         self.send_on(&mut core);
         burst.end(core.now);
         if self.give_back(core) {
@@ -146,6 +153,7 @@ impl Inner {
         core.accounts.note_run();
     }
 
+    #[cold]
     fn run_left(&self, core: &mut MutexGuard<'_, Core>) {
         let mut begun = false;
         self.writes.run(JobClass::Writes.budget(), |writes| {
@@ -197,10 +205,27 @@ impl Inner {
 
     fn send_all(&self, core: &mut Core, lowest: TxClass) {
         let lowest = core.lowest_now(lowest);
-        if lowest > TxClass::Data {
-            self.send_in_a_step(core, TxClass::Data);
+        if core.participant.has_work(lowest.min(TxClass::Data)) {
+            self.send_in_a_step(core, JobClass::SendUser, lowest.min(TxClass::Data));
         }
-        self.send_in_a_step(core, lowest);
+        if lowest > TxClass::Data && core.participant.has_work(lowest) {
+            self.send_more(core, lowest);
+        }
+    }
+
+    #[cold]
+    fn send_more(&self, core: &mut Core, lowest: TxClass) {
+        // User data that one step leaves come before all else in the next, too.
+        let is_user = core.participant.has_work(TxClass::Data);
+        self.send_in_a_step(core, if is_user { JobClass::SendUser } else { JobClass::SendMeta }, lowest);
+    }
+
+    /// Sends user data, none of which waits for company.
+    #[inline]
+    fn send_data(&self, core: &mut Core) {
+        if core.participant.has_work(TxClass::Data) {
+            self.run_send(core, JobClass::SendUser, TxClass::Data);
+        }
     }
 
     /// What one step of a long sample has left: its writer sends it all, and lets others come between two steps.
@@ -215,16 +240,16 @@ impl Inner {
         }
     }
 
-    fn send_in_a_step(&self, core: &mut Core, lowest: TxClass) {
-        if !core.participant.has_work(lowest) {
-            return;
-        }
+    #[inline]
+    fn send_in_a_step(&self, core: &mut Core, class: JobClass, lowest: TxClass) {
         if lowest >= TxClass::Data {
             self.release(core);
         }
-        // User data that one step leaves come before all else in the next, too.
-        let is_user = core.participant.has_work(TxClass::Data);
-        let class = if is_user { JobClass::SendUser } else { JobClass::SendMeta };
+        self.run_send(core, class, lowest);
+    }
+
+    #[inline(always)]
+    fn run_send(&self, core: &mut Core, class: JobClass, lowest: TxClass) {
         self.run(core, class, |core, budget| {
             let now = core.exact_now();
             core.participant.poll_transmit(now, &mut core.port, lowest, budget).calls

@@ -29,6 +29,27 @@ impl Head {
     }
 }
 
+/// Receives one datagram without waiting; `None` if there is none, or it failed.
+///
+/// *Cost*: one syscall, no allocation.
+#[inline]
+pub(crate) fn receive_one(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Option<Head> {
+    let (mut name, mut name_len) = (Name::NONE, mem::size_of::<Name>() as libc::socklen_t);
+    // SAFETY: the kernel writes to the buffer and to the name, at most as many bytes as it is told that each has, all of
+    // them initialised and borrowed until the call is over, and to `name_len` how long the name is.
+    let received = unsafe {
+        libc::recvfrom(
+            fd.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_DONTWAIT,
+            (&raw mut name).cast(),
+            &mut name_len,
+        )
+    };
+    usize::try_from(received).ok().map(|len| Head::one(name.socket_addr(), len))
+}
+
 /// Room for what the kernel says of datagrams that it has joined.
 #[repr(C)]
 #[derive(Clone, Copy)]

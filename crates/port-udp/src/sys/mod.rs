@@ -10,7 +10,7 @@ use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-pub(crate) use burst::{BURST, Burst, Head};
+pub(crate) use burst::{BURST, Burst, Head, receive_one};
 pub(crate) use fan::{FAN, send_to_many};
 
 /// An address as the kernel has it: `sockaddr_in6`, or `sockaddr_in` in front of zeros.

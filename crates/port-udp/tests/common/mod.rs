@@ -42,7 +42,7 @@ pub fn await_frames(port: &mut UdpPort, traffic: Traffic, count: usize) -> Vec<F
     let end = Instant::now() + Duration::from_secs(2);
     let mut frames = Vec::new();
     loop {
-        port.receive(traffic, 64, &mut |frame| frames.push(frame));
+        port.receive(traffic, 64, &mut |frame| frames.push(frame.clone()));
         if frames.len() >= count || Instant::now() > end {
             return frames;
         }
