@@ -68,9 +68,11 @@ pub const APART: Duration = Duration::from_millis(1_000);
 /// that ride behind its data are enough. Lower disturbs a stream with pauses, higher lets a lost last
 /// sample wait.
 pub const HEARTBEAT_FIRST: Duration = Duration::from_millis(10);
-/// A stream puts its heartbeat off when that is due within this, so that no timer of it comes due while it goes on. Lower
-/// and the driver's alarm is the next timer of its processor by then, or has rung; higher and more writes move a timer.
-pub const HEARTBEAT_PUT_OFF: Duration = Duration::from_millis(5);
+/// A stream puts its heartbeat off when that is due within this, so that no timer of it comes due while it goes on. A
+/// driver's alarm that has been set for it rings all the same, for nothing, and is set anew for when it is due by then. Lower
+/// and that is sooner, so that it rings more often, or is the next timer of its processor; higher, and each write of a quick
+/// stream moves a timer, not one a millisecond.
+pub const HEARTBEAT_PUT_OFF: Duration = Duration::from_millis(9);
 /// In a long row of single datagrams a heartbeat rides behind one at most this often. Lower costs both sides of a quick
 /// exchange some 3 % of their time, higher lets what is lost in the midst of it wait.
 pub const HEARTBEAT_RIDES: Duration = Duration::from_micros(200);

@@ -262,11 +262,19 @@ impl Message {
         if inline_qos_size(change) != 0 {
             self.encode_standard_qos(change);
         }
+        if self.stamps.is_some() {
+            self.encode_stamps();
+        }
+    }
+
+    #[inline(never)]
+    fn encode_stamps(&mut self) {
         if let Some(stamps) = self.stamps.take() {
             stamps.append(&mut self.inline, ENDIAN);
         }
     }
 
+    #[inline(never)]
     fn encode_standard_qos(&mut self, change: &CacheChange) {
         let key_hash = change.instance.filter(|_| change.writer_guid.entity.is_keyed());
         let status_info = StatusInfo(change.kind.status_info());
@@ -406,8 +414,12 @@ impl Message {
 /// to [`KEY_PAYLOAD_MIN`].
 #[inline]
 fn padding(kind: PayloadKind, length: usize) -> usize {
-    let least = if kind == PayloadKind::Key { KEY_PAYLOAD_MIN } else { 0 };
-    length.max(least).next_multiple_of(4).saturating_sub(length)
+    if kind == PayloadKind::Key { padding_of_key(length) } else { length.wrapping_neg() % 4 }
+}
+
+#[inline(never)]
+fn padding_of_key(length: usize) -> usize {
+    length.max(KEY_PAYLOAD_MIN).next_multiple_of(4).saturating_sub(length)
 }
 
 /// Bytes of [`Message::encode_inline_qos`]'s work.

@@ -321,7 +321,8 @@ impl Participant {
         let paced = tx.flow.is_some();
         let mut marked = 0;
         while tx.budget > 0 {
-            let Some((class, priority, mut work)) = schedule.pop(lowest) else { break };
+            let Some(class) = schedule.highest(lowest) else { break };
+            let Some((priority, mut work)) = schedule.pop(class) else { break };
             if priority != marked {
                 // Each piece of work ends its message, so that no datagram holds samples of two priorities.
                 tx.port.set_priority(priority);
@@ -495,7 +496,11 @@ impl Participant {
                 self.deliver_local(index, sink);
             }
         }
-        self.wake_writer(now, index);
+        if let Some(writer) = self.writers.get_mut(index.0)
+            && wake(writer, &mut self.schedule, &mut self.timers, now)
+        {
+            self.queue_discovery();
+        }
         outcome
     }
 
@@ -624,27 +629,9 @@ impl Participant {
     }
 
     /// Queues what a writer has to send.
-    #[inline]
     pub(crate) fn wake_writer(&mut self, now: Time, index: WriterIndex) {
         let Some(writer) = self.writers.get_mut(index.0) else { return };
-        let builtin = writer.guid.entity.is_builtin();
-        let has_owed = writer.has_owed();
-        if has_owed && !builtin && !writer.repair_queued {
-            writer.repair_queued = true;
-            self.schedule.push(TxClass::Repair, writer.priority, Work::Repair(index));
-        }
-        if writer.has_fresh() && !writer.push_queued {
-            writer.push_queued = true;
-            let class = match builtin {
-                true if writer.guid.entity == EntityId::PARTICIPANT_MESSAGE_WRITER => TxClass::Liveliness,
-                true => TxClass::Discovery,
-                false if writer.priority > 0 => TxClass::Critical,
-                false => TxClass::Data,
-            };
-            self.schedule.push(class, writer.priority, Work::Push(index));
-        }
-        arm_timers(&mut self.timers, now, writer);
-        if has_owed && builtin {
+        if wake(writer, &mut self.schedule, &mut self.timers, now) {
             self.queue_discovery();
         }
     }
@@ -677,6 +664,29 @@ impl Participant {
             bump(&mut self.counters.too_many_events);
         }
     }
+}
+
+/// Queues what a writer has to send. Returns whether it is discovery that sends it.
+#[inline(always)]
+fn wake(writer: &mut Writer, schedule: &mut Schedule, timers: &mut Timers, now: Time) -> bool {
+    let builtin = writer.guid.entity.is_builtin();
+    let has_owed = writer.has_owed();
+    if has_owed && !builtin && !writer.repair_queued {
+        writer.repair_queued = true;
+        schedule.push(TxClass::Repair, writer.priority, Work::Repair(writer.index));
+    }
+    if writer.has_fresh() && !writer.push_queued {
+        writer.push_queued = true;
+        let class = match builtin {
+            true if writer.guid.entity == EntityId::PARTICIPANT_MESSAGE_WRITER => TxClass::Liveliness,
+            true => TxClass::Discovery,
+            false if writer.priority > 0 => TxClass::Critical,
+            false => TxClass::Data,
+        };
+        schedule.push(class, writer.priority, Work::Push(writer.index));
+    }
+    arm_timers(timers, now, writer);
+    has_owed && builtin
 }
 
 /// Sends what a reader owes its writers. Returns whether all is out.

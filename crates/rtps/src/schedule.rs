@@ -67,20 +67,22 @@ impl Schedule {
         self.any |= bit(class);
     }
 
-    /// The next piece of class `lowest` or above, with its priority.
+    /// The highest class that has work, if that is `lowest` or above.
     #[inline]
-    pub fn pop(&mut self, lowest: TxClass) -> Option<(TxClass, i32, Work)> {
-        if !self.has_work(lowest) {
-            return None;
-        }
-        let class = *TxClass::ALL.get(self.any.trailing_zeros() as usize)?;
+    pub fn highest(&self, lowest: TxClass) -> Option<TxClass> {
+        let class = TxClass::ALL.get(self.any.trailing_zeros() as usize);
+        class.copied().filter(|class| *class <= lowest)
+    }
+
+    /// The next piece of a class, with its priority.
+    #[inline]
+    pub fn pop(&mut self, class: TxClass) -> Option<(i32, Work)> {
         let queue = self.queues.get_mut(class as usize)?;
         let next = queue.pop_front();
         if queue.is_empty() {
             self.any &= !bit(class);
         }
-        let (priority, work) = next?;
-        Some((class, priority, work))
+        next
     }
 
     /// Is there work of this class?
@@ -138,7 +140,7 @@ mod tests {
             schedule.push(TxClass::Critical, priority, Work::Push(WriterIndex(n as u32)));
         }
         let order: Vec<_> = std::iter::from_fn(|| schedule.pop(TxClass::Critical))
-            .map(|(_, priority, work)| match work {
+            .map(|(priority, work)| match work {
                 Work::Push(index) => (priority, index.0),
                 other => panic!("{other:?}"),
             })
@@ -167,11 +169,12 @@ mod tests {
         schedule.push(TxClass::Discovery, 0, Work::Discovery);
         schedule.push(TxClass::Data, 0, Work::Push(WriterIndex(1)));
         schedule.push(TxClass::Critical, 1, Work::Push(WriterIndex(2)));
-        assert_eq!(schedule.pop(TxClass::Data).unwrap().2, Work::Push(WriterIndex(2)));
-        assert_eq!(schedule.pop(TxClass::Data).unwrap().2, Work::Push(WriterIndex(1)));
-        assert!(schedule.pop(TxClass::Data).is_none() && schedule.has_work(TxClass::Discovery));
-        assert!(!schedule.has_work(TxClass::Liveliness));
-        assert_eq!(schedule.pop(TxClass::Discovery).unwrap().2, Work::Discovery);
+        let mut next =
+            |lowest| schedule.highest(lowest).and_then(|class| schedule.pop(class)).map(|(_, work)| work);
+        assert_eq!(next(TxClass::Data), Some(Work::Push(WriterIndex(2))));
+        assert_eq!(next(TxClass::Data), Some(Work::Push(WriterIndex(1))));
+        assert_eq!((next(TxClass::Data), next(TxClass::Liveliness)), (None, None));
+        assert_eq!(next(TxClass::Discovery), Some(Work::Discovery));
         assert!(TxClass::ALL.into_iter().all(|class| !schedule.has_work(class)));
     }
 }

@@ -607,17 +607,14 @@ impl Writer {
     }
 
     /// The time for a heartbeat timer, if what is sent and not acknowledged needs an earlier one
-    /// than is set.
+    /// than is set. Only to be asked of a writer that [may want one](Writer::may_want_heartbeat).
     pub fn want_heartbeat(&mut self, now: Time) -> Option<Time> {
         let first = now + limits::HEARTBEAT_FIRST;
         if self.puts_heartbeat_off(now) {
             self.heartbeat_at = first;
             return Some(first);
         }
-        if !self.reliable
-            || self.heartbeat_at <= first
-            || (self.sent == SequenceNumber::ZERO && !self.blocked)
-        {
+        if self.heartbeat_at <= first || (self.sent == SequenceNumber::ZERO && !self.blocked) {
             return None;
         }
         let sent = self.sent;
