@@ -238,6 +238,7 @@ impl Participant {
                 Timer::Announce => self.on_announce_timer(now, at),
                 Timer::Lease(prefix) => self.on_lease_timer(now, at, prefix),
                 Timer::Forget(prefix) => self.forget_more(now, prefix),
+                Timer::Look(prefix) => self.look_more(now, prefix),
                 Timer::Peer(prefix) => self.on_peer_timer(now, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
                 Timer::AssertManual => self.say_manual(now),

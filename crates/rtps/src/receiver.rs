@@ -80,7 +80,7 @@ impl Participant {
         self.handle_inbox(now);
         if let Some(prefix) = self.announced.take() {
             // Only now, as its writers may have said in the same datagram what they have.
-            self.ask_again(prefix);
+            self.ask_again(now, prefix);
         }
         while let Some(index) = self.revived.pop() {
             self.check_reader_liveliness(now, index);

@@ -20,6 +20,8 @@ pub enum Timer {
     Lease(GuidPrefix),
     /// The rest of a peer that is being forgotten.
     Forget(GuidPrefix),
+    /// The rest of the matches with a peer that are gone through.
+    Look(GuidPrefix),
     /// What a peer has said that takes a look at all matches with it.
     Peer(GuidPrefix),
     /// Our own liveliness messages.

@@ -6,10 +6,10 @@ use std::time::Instant;
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Traffic};
-use taut_qos::{EndpointQos, History};
+use taut_qos::{EndpointQos, History, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
-    Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex, Sink,
+    Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, Reader, ReaderIndex, Sink,
     TxClass, limits,
 };
 use taut_wire::{DataHeader, Endian, PayloadKind, write_message_header};
@@ -57,12 +57,17 @@ fn change(writer_id: EntityId, number: i64, payload: &[u8]) -> Frame {
 }
 
 fn announcement() -> Frame {
+    announcement_from(ADDRESS)
+}
+
+/// The other participant says where it is reached.
+fn announcement_from(address: Locator) -> Frame {
     let mut payload = Vec::new();
     let data = ParticipantData {
         guid_prefix: OTHER,
         vendor_id: VendorId([1, 127]),
-        metatraffic_unicast: vec![ADDRESS],
-        default_unicast: vec![ADDRESS],
+        metatraffic_unicast: vec![address],
+        default_unicast: vec![address],
         builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER,
         lease_duration: Duration::from_secs(10),
         ..ParticipantData::default()
@@ -75,9 +80,13 @@ fn topic(key: u32) -> String {
     format!("Topic{key}")
 }
 
+fn writer(key: u32) -> Guid {
+    Guid::new(OTHER, EntityId::user(key, true, false))
+}
+
 /// The other participant tells of one of its writers.
 fn publication(key: u32) -> Frame {
-    let guid = Guid::new(OTHER, EntityId::user(key, true, false));
+    let guid = writer(key);
     let mut payload = Vec::new();
     EndpointData::of(guid, &topic(key), "Type", EndpointQos::default_writer()).write(&mut payload);
     change(EntityId::SEDP_PUBLICATIONS_WRITER, key.into(), &payload)
@@ -85,13 +94,17 @@ fn publication(key: u32) -> Frame {
 
 /// One that has as many readers as the other one writers, each of a topic of its own.
 fn matched() -> Participant {
+    matched_with(EndpointQos::default_reader())
+}
+
+fn matched_with(qos: EndpointQos) -> Participant {
     let mut participant = participant(Vec::new());
     for key in 1..=ENDPOINTS {
         let endpoint = EndpointConfig {
             topic_name: topic(key),
             type_name: "Type".into(),
             keyed: false,
-            qos: EndpointQos::default_reader(),
+            qos: qos.clone(),
             history: History::KeepLast(1),
             max_samples: None,
         };
@@ -131,7 +144,7 @@ fn run_timers(
         }
         times.push(start.elapsed());
         let (ended, _) = ended(participant);
-        assert!(ended <= limits::FORGET_STEP, "{ended} matches ended in one step");
+        assert!(ended <= limits::PEER_STEP, "{ended} matches ended in one step");
         matches += ended;
         steps += usize::from(ended > 0);
         // How long a step has waited is counted from the time that it was due.
@@ -157,7 +170,7 @@ fn a_peer_with_a_thousand_endpoints_is_forgotten_in_many_steps() {
     let steps = run_timers(&mut participant, late, |participant, steps| {
         assert!(steps == 0 || participant.database().peers().count() == 0, "from the first step on");
     });
-    assert!(steps >= ENDPOINTS as usize / limits::FORGET_STEP, "{steps}");
+    assert!(steps >= ENDPOINTS as usize / limits::PEER_STEP, "{steps}");
     assert_eq!(participant.database().endpoints().count(), 0);
     assert!(participant.next_timeout().is_some_and(|next| next > late));
 }
@@ -178,6 +191,90 @@ fn who_comes_back_while_it_is_forgotten_is_found_anew() {
     assert_eq!(participant.database().endpoints().count(), 0);
     participant.on_frame(late, &publication(1), &mut Nowhere);
     assert_eq!(participant.database().endpoints().count(), 1);
+}
+
+/// The readers of which something holds.
+fn count(participant: &Participant, holds: impl Fn(&Reader) -> bool) -> usize {
+    let readers = (0..ENDPOINTS + 10).filter_map(|index| participant.reader(ReaderIndex(index)));
+    readers.filter(|reader| !reader.guid.entity.is_builtin() && holds(reader)).count()
+}
+
+/// Handles a datagram and what follows, timer by timer. Something comes to hold of all readers, of no more than `most`
+/// at a time. Returns in how many steps.
+fn spreads(
+    participant: &mut Participant,
+    (now, frame, most): (Time, Frame, usize),
+    holds: impl Fn(&Reader) -> bool,
+) -> usize {
+    let mut before = count(participant, &holds);
+    assert_eq!(before, 0);
+    let mut steps = 0;
+    let mut look = |participant: &Participant| {
+        let held = count(participant, &holds);
+        assert!(held - before <= most, "{} readers in one step", held - before);
+        steps += usize::from(held > before);
+        before = held;
+    };
+    participant.on_frame(now, &frame, &mut Nowhere);
+    look(participant);
+    while participant.on_timeout(now, 1) > 0 {
+        look(participant);
+    }
+    assert_eq!(before, ENDPOINTS as usize);
+    steps
+}
+
+#[test]
+fn a_peer_with_a_thousand_endpoints_moves_in_many_steps() {
+    let mut participant = matched();
+    let next = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7412);
+    let is_at = move |address: Locator| {
+        move |reader: &Reader| reader.proxies.values().all(|proxy| proxy.locators == [address])
+    };
+    assert_eq!(count(&participant, is_at(ADDRESS)), ENDPOINTS as usize);
+    let moves = |address| (Time(0), announcement_from(address), limits::PEER_STEP);
+    let steps = spreads(&mut participant, moves(next), is_at(next));
+    assert!(steps >= ENDPOINTS as usize / limits::PEER_STEP, "{steps}");
+    // Before the way back is through it moves again: all end up where it is then.
+    let later = Time(0) + limits::LOOK_REPEAT;
+    participant.on_frame(later, &announcement_from(ADDRESS), &mut Nowhere);
+    participant.on_timeout(later, 5);
+    assert!(count(&participant, is_at(ADDRESS)) < ENDPOINTS as usize);
+    let last = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7413);
+    let later = later + limits::LOOK_REPEAT;
+    spreads(&mut participant, (later, announcement_from(last), limits::PEER_STEP), is_at(last));
+}
+
+#[test]
+fn who_moves_and_is_lost_in_the_midst_of_it_is_forgotten() {
+    let mut participant = matched();
+    participant.on_frame(
+        Time(0),
+        &announcement_from(Locator::udp_v4(Ipv4Addr::LOCALHOST, 7412)),
+        &mut Nowhere,
+    );
+    participant.on_timeout(Time(0), 5);
+    let late = Time(0) + Duration::from_secs(11);
+    participant.forget_participant(late, OTHER);
+    while participant.on_timeout(late, 1) > 0 {}
+    assert_eq!(participant.database().endpoints().count(), 0);
+    assert!(participant.next_timeout().is_some_and(|next| next > late));
+}
+
+#[test]
+fn a_thousand_silent_writers_are_asked_again_in_many_steps() {
+    let mut qos = EndpointQos::default_reader();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    let mut participant = matched_with(qos);
+    participant.poll_transmit(Time(0), &mut Loopback::new(), TxClass::Discovery, usize::MAX);
+    participant.on_timeout(Time(0), usize::MAX);
+    for _ in 0..2 {
+        let now = participant.next_timeout().unwrap();
+        let asks = (now, announcement(), limits::ASK_STEP);
+        let steps = spreads(&mut participant, asks, Reader::has_acks);
+        assert!(steps >= ENDPOINTS as usize / limits::ASK_STEP, "{steps}");
+        participant.poll_transmit(now, &mut Loopback::new(), TxClass::Discovery, usize::MAX);
+    }
 }
 
 #[test]

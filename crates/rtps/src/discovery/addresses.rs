@@ -81,8 +81,7 @@ impl Participant {
         let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
         (peer.metatraffic, peer.unicast, peer.has_regrouped) = (metatraffic, unicast, false);
         self.find_builtin_endpoints(now, prefix);
-        let matches: Vec<(EntityId, Guid)> = self.database.matches.of_peer(prefix).collect();
-        matches.into_iter().for_each(|(local, remote)| self.find_endpoint(now, local, remote));
+        self.change_matches(now, prefix, (false, true));
     }
 
     fn find_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {

@@ -30,15 +30,16 @@ impl Participant {
         self.spdp.take_newcomer(prefix);
         self.timers.set(Time::NEVER, Timer::Lease(prefix));
         self.timers.set(Time::NEVER, Timer::Peer(prefix));
+        self.timers.set(Time::NEVER, Timer::Look(prefix));
         self.unmatch_builtin_endpoints(prefix);
         self.database.leaving.insert(prefix, Leaving { left, again: None });
         self.forget_more(now, prefix);
     }
 
-    /// The next step of it. *Cost*: [`limits::FORGET_STEP`] matches or endpoints, each O(log n), and O(readers of the
+    /// The next step of it. *Cost*: [`limits::PEER_STEP`] matches or endpoints, each O(log n), and O(readers of the
     /// writer) where one of those is.
     pub(crate) fn forget_more(&mut self, now: Time, prefix: GuidPrefix) {
-        for _ in 0..limits::FORGET_STEP {
+        for _ in 0..limits::PEER_STEP {
             if !self.forget_one(prefix) {
                 return self.end_forgetting(now, prefix);
             }

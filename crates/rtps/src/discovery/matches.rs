@@ -3,6 +3,7 @@
 //! Owns no more than that. What a peer decides the number of is found by the peer's name, never by a look at all.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use taut_base::{EntityId, Guid, GuidPrefix};
 
@@ -43,10 +44,14 @@ impl Matches {
         self.by_remote.range(from..).take_while(move |(guid, _)| *guid == remote).map(|(_, local)| *local)
     }
 
-    /// All pairs with endpoints of one participant.
-    pub fn of_peer(&self, prefix: GuidPrefix) -> impl Iterator<Item = (EntityId, Guid)> + '_ {
-        let from = (Guid::new(prefix, EntityId::UNKNOWN), EntityId::UNKNOWN);
-        let of_peer = self.by_remote.range(from..).take_while(move |(guid, _)| guid.prefix == prefix);
+    /// The pairs with endpoints of one participant behind a pair of it.
+    pub fn of_peer_after(
+        &self,
+        prefix: GuidPrefix,
+        after: (Guid, EntityId),
+    ) -> impl Iterator<Item = (EntityId, Guid)> + '_ {
+        let behind = self.by_remote.range((Bound::Excluded(after), Bound::Unbounded));
+        let of_peer = behind.take_while(move |(guid, _)| guid.prefix == prefix);
         of_peer.map(|(remote, local)| (*local, *remote))
     }
 }
@@ -65,8 +70,12 @@ mod tests {
         pairs.iter().for_each(|(local, remote)| matches.insert(*local, *remote));
         assert_eq!(matches.of_local(local(1)).count(), 3);
         assert_eq!(matches.of_remote(remote(0, 1)).collect::<Vec<_>>(), [local(1), local(2)]);
-        assert_eq!(matches.of_peer(GuidPrefix([255; 12])).collect::<Vec<_>>(), [pairs[2]]);
-        assert_eq!(matches.of_peer(GuidPrefix([0; 12])).count(), 3);
+        let of_peer =
+            |prefix, after| matches.of_peer_after(GuidPrefix([prefix; 12]), after).collect::<Vec<_>>();
+        let start = |prefix| (Guid::new(GuidPrefix([prefix; 12]), EntityId::UNKNOWN), EntityId::UNKNOWN);
+        assert_eq!(of_peer(255, start(255)), [pairs[2]]);
+        assert_eq!(of_peer(0, start(0)), [pairs[0], pairs[3], pairs[1]]);
+        assert_eq!(of_peer(0, (remote(0, 1), local(1))), [pairs[3], pairs[1]]);
         assert!(matches.remove(local(1), remote(0, 1)) && !matches.remove(local(1), remote(0, 1)));
         assert!(matches.contains(local(2), remote(0, 1)) && !matches.contains(local(1), remote(0, 1)));
         assert_eq!(matches.of_remote(remote(0, 1)).collect::<Vec<_>>(), [local(2)]);

@@ -170,7 +170,7 @@ impl Participant {
 
     /// A local endpoint says what it has to say to one that it has matched, or asks it for that: once the other
     /// participant has acknowledged what it was told of this endpoint. Before, nobody there would listen.
-    fn greet(&mut self, now: Time, local: EntityId, remote: Guid) {
+    pub(super) fn greet(&mut self, now: Time, local: EntityId, remote: Guid) {
         if !self.is_known_to(local, remote.prefix) {
             let announced = self.announced(local);
             if let Some(peer) = self.database.peers.get_mut(&remote.prefix) {
@@ -215,50 +215,6 @@ impl Participant {
         let pair = if of_writer { publications } else { subscriptions };
         let reader = Guid::new(prefix, pair.remote_reader);
         self.writers.get(pair.writer.0).is_none_or(|writer| writer.is_acknowledged_by(reader, announced))
-    }
-
-    /// A peer says something for which all matches with it are gone through. It decides how often it says so: that is
-    /// done now, or later if it was done just before.
-    pub(crate) fn look_through(&mut self, now: Time, prefix: GuidPrefix) {
-        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
-        if now < peer.look_at {
-            return self.timers.set(peer.look_at, Timer::Peer(prefix));
-        }
-        peer.look_at = now + limits::LOOK_REPEAT;
-        if std::mem::take(&mut peer.has_forgotten) {
-            self.begin_anew(prefix);
-        }
-        self.find_peer(now, prefix);
-    }
-
-    /// A peer has said something for which all matches with it are to be gone through, and it is time for it.
-    pub(crate) fn on_peer_timer(&mut self, now: Time, prefix: GuidPrefix) {
-        self.look_through(now, prefix);
-        [true, false].into_iter().for_each(|of_writers| self.greet_known(now, prefix, of_writers));
-    }
-
-    /// A peer has acknowledged less of the publications than before.
-    pub(crate) fn on_forgotten(&mut self, now: Time, prefix: GuidPrefix) {
-        if let Some(peer) = self.database.peers.get_mut(&prefix) {
-            peer.has_forgotten = true;
-            self.look_through(now, prefix);
-        }
-    }
-
-    /// A peer that this side knows has forgotten this side (a cut that only it noticed) and begins anew: the writers
-    /// that its readers match are to greet them once it knows those again.
-    fn begin_anew(&mut self, prefix: GuidPrefix) {
-        let Participant { database, locals, writers, .. } = self;
-        let Some(peer) = database.peers.get_mut(&prefix) else { return };
-        for (entity, remote) in database.matches.of_peer(prefix) {
-            let Some(local) = locals.get(&entity) else { continue };
-            let writer = local.kind.writer().and_then(|index| writers.get_mut(index.0));
-            let reader = database.endpoints.get(&remote);
-            if let (Some(writer), Some(reader)) = (writer, reader) {
-                writer.begin_anew(remote, reader.qos.durability != DurabilityKind::Volatile);
-                peer.greetings.insert(Greeting::new(local.announced, entity, remote));
-            }
-        }
     }
 
     /// A peer has acknowledged more of what it was told of writers, or else of readers: those that it knows now greet

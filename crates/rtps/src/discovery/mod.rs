@@ -8,6 +8,7 @@ mod addresses;
 mod endpoint_data;
 mod forgetting;
 mod locators;
+mod looking;
 mod matches;
 mod matching;
 mod parameters;
@@ -30,6 +31,7 @@ use taut_qos::Incompatibility;
 use crate::{ReaderIndex, WriterIndex};
 
 use forgetting::Leaving;
+use looking::Looks;
 use matches::Matches;
 
 pub use endpoint_data::EndpointData;
@@ -59,6 +61,8 @@ pub struct Peer {
     pub(crate) greetings: BTreeSet<Greeting>,
     /// Before this, not all matches with it are gone through once more.
     pub(crate) look_at: Time,
+    /// What is under way through the matches with it.
+    pub(crate) looks: Looks,
     /// It has forgotten this participant, and that is not seen to yet.
     pub(crate) has_forgotten: bool,
     /// It has named other groups than before, and that is not seen to yet.

@@ -7,7 +7,6 @@ use taut_mem::Bytes;
 use taut_wire::WireError;
 
 use super::{ParticipantData, Peer, builtin_endpoint};
-use crate::ReaderIndex;
 use crate::counters::bump;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -251,6 +250,7 @@ impl Participant {
             endpoints: 0,
             greetings: BTreeSet::new(),
             look_at: Time(i64::MIN),
+            looks: Default::default(),
             has_forgotten: false,
             has_regrouped: false,
         };
@@ -259,22 +259,6 @@ impl Participant {
         self.timers.set(lease_until, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin_endpoints(now, prefix);
-    }
-
-    /// A peer is there, but some of its writers have not said what they have: asks them again. If its
-    /// built-in ones have not, it may not know this side: the first answer came before it listened.
-    pub(crate) fn ask_again(&mut self, prefix: GuidPrefix) {
-        let mut knows_us = true;
-        let readers = self.readers.iter_mut().map(|(index, reader)| {
-            knows_us &= !(reader.ask_again(prefix) && reader.guid.entity.is_builtin());
-            ReaderIndex(index)
-        });
-        let readers: Vec<ReaderIndex> = readers.collect();
-        readers.into_iter().for_each(|index| self.wake_reader(index));
-        if !knows_us {
-            self.spdp.tell(prefix);
-            self.queue_discovery();
-        }
     }
 
     /// Anything that a known participant says shows that it lives.

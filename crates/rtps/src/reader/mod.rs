@@ -8,7 +8,7 @@ mod writer_proxy;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, Time};
+use taut_base::{Duration, Guid, Locator, Time};
 use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
 use taut_wire::{AckNack, NackFrag};
 
@@ -105,21 +105,14 @@ impl Reader {
         true
     }
 
-    /// Asks the writers of a participant again that have not answered the question of
-    /// [`Reader::greet`]: it, or the answer, was lost, and they may believe that all is said.
-    /// Returns whether there are any.
-    pub fn ask_again(&mut self, prefix: GuidPrefix) -> bool {
-        let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
-        let silent = self.proxies.range_mut(first..=last).map(|(_, proxy)| proxy);
-        let silent = silent.filter(|proxy| proxy.reliable && !proxy.has_heard());
-        let guids: Vec<Guid> = silent
-            .map(|proxy| {
-                proxy.ack_due = true;
-                proxy.guid
-            })
-            .collect();
-        let found = !guids.is_empty();
-        guids.into_iter().for_each(|guid| self.queue_ack(guid));
+    /// Asks a writer again that has not answered the question of [`Reader::greet`]: it, or the answer, was lost, and it
+    /// may believe that all is said. Returns whether it is such a one.
+    pub fn ask_again(&mut self, writer: Guid) -> bool {
+        let proxy = self.proxies.get_mut(&writer).filter(|proxy| proxy.reliable && !proxy.has_heard());
+        let found = proxy.map(|proxy| proxy.ack_due = true).is_some();
+        if found {
+            self.queue_ack(writer);
+        }
         found
     }
 
@@ -216,7 +209,7 @@ mod tests {
     use crate::history_cache::{CacheChange, ChangeKind};
     use crate::limits;
     use crate::message::Message;
-    use taut_base::{ProtocolVersion, SequenceNumber, SequenceNumberSet, VendorId};
+    use taut_base::{EntityId, GuidPrefix, ProtocolVersion, SequenceNumber, SequenceNumberSet, VendorId};
     use taut_mem::Bytes;
     use taut_port::Loopback;
     use taut_wire::{Gap, Header, Heartbeat};
