@@ -115,12 +115,13 @@ impl Core {
             .min(self.promises.next())
     }
 
-    /// Is there something to be done below what has come for the user and goes out for him, but to receive?
+    /// Until when there is nothing to be done but to receive; `None` if there is something now.
     #[inline]
-    pub fn has_lower_jobs(&self) -> bool {
-        self.participant.has_work(TxClass::Discovery)
-            || self.port.has_aside()
-            || self.next_timeout() <= self.now
+    pub fn idle_until(&self) -> Option<Time> {
+        if self.participant.has_work(TxClass::Discovery) || self.port.has_aside() {
+            return None;
+        }
+        Some(self.next_timeout()).filter(|next| *next > self.now)
     }
 
     /// Is there something to be sent now of class `lowest` or above?

@@ -92,17 +92,21 @@ impl Inner {
         woke
     }
 
-    /// The same at the end of a step of whoever drives, or of its last one. What a reader has got is most often for that
-    /// thread alone, which takes it then.
+    /// The same at the end of a step of whoever drives, or of its last one, after which there is nothing to be done until
+    /// then, if that is known. What a reader has got is most often for that thread alone, which takes it then.
     #[inline]
-    pub fn end_step(&self, mut core: MutexGuard<'_, Core>) {
+    pub fn end_step(&self, mut core: MutexGuard<'_, Core>, idle_until: Option<Time>) {
         // Whoever began to listen has looked with the token since then, or looks when it is given back.
-        if core.participant.is_quiet() || !self.is_listened_to() && core.participant.forget_samples() {
-            self.let_go(core, false);
-            self.help_on();
-        } else {
+        let tells = !core.participant.is_quiet();
+        if tells && (self.is_listened_to() || !core.participant.forget_samples()) {
             self.finish(core);
+            return;
         }
+        match idle_until {
+            Some(next) => self.let_go_until(core, false, next),
+            None => self.let_go(core, false),
+        };
+        self.help_on();
     }
 
     /// Does anybody want to be told of news?
@@ -126,10 +130,17 @@ impl Inner {
     /// in [`crate::driver::holding::Holding::oversleeps`].
     pub fn let_go(&self, core: MutexGuard<'_, Core>, news: bool) -> bool {
         let more_work = core.has_work(TxClass::Discovery) || core.port.has_aside();
-        let (next, held_until) = (core.next_timeout(), core.held.until);
-        self.holding.note_due(if news || more_work { Time(0) } else { next.min(held_until) });
+        let next = core.next_timeout();
+        self.let_go_until(core, news || more_work, next)
+    }
+
+    /// The same of who knows when the next timer is due, and whether there is something to be done at once.
+    #[inline]
+    fn let_go_until(&self, core: MutexGuard<'_, Core>, urgent: bool, next: Time) -> bool {
+        let held_until = core.held.until;
+        self.holding.note_due(if urgent { Time(0) } else { next.min(held_until) });
         MutexGuard::unlock_fair(core);
-        let kicked = self.holding.oversleeps(news || more_work, next, held_until) && self.kick();
+        let kicked = self.holding.oversleeps(urgent, next, held_until) && self.kick();
         self.leave_broken();
         kicked
     }

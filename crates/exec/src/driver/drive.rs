@@ -80,7 +80,7 @@ impl Inner {
     fn stop_driving<R>(&self, mut core: MutexGuard<'_, Core>, found: Option<R>) -> Option<R> {
         core.accounts.end_round();
         self.send(&mut core, TxClass::Discovery);
-        self.end_step(core);
+        self.end_step(core, None);
         found
     }
 
@@ -96,7 +96,7 @@ impl Inner {
             self.give_way(&mut core);
             self.sleep(core, until)
         });
-        self.end_step(self.step(&readable, just_now));
+        self.step_alone(&readable, just_now);
     }
 
     /// Sleeps without a look at what there is to do, as the token's last holder has left nothing, and has said when
@@ -116,7 +116,7 @@ impl Inner {
         self.sort(&mut readable);
         let due = self.holding.due().min(self.promises.next());
         if readable.is_any() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
-            self.end_step(self.step(&readable, Some(now)));
+            self.step_alone(&readable, Some(now));
         }
     }
 
@@ -206,6 +206,22 @@ impl Inner {
     /// Runs the jobs that are due, highest class first. Between two of them others come first. The caller has the
     /// token in the end and gives it back, which tells the news. Who has read the clock just before says so.
     pub fn step(&self, readable: &Readable, just_now: Option<Time>) -> MutexGuard<'_, Core> {
+        self.step_until(readable, just_now).0
+    }
+
+    /// The same, and gives the token back.
+    fn step_alone(&self, readable: &Readable, just_now: Option<Time>) {
+        let (core, idle_until) = self.step_until(readable, just_now);
+        self.end_step(core, idle_until);
+    }
+
+    /// The same, and says until when there is nothing to be done then, if that is known.
+    #[inline]
+    fn step_until(
+        &self,
+        readable: &Readable,
+        just_now: Option<Time>,
+    ) -> (MutexGuard<'_, Core>, Option<Time>) {
         let mut core = match just_now {
             _ if readable.has_others() || self.neighbours.has_strangers() => self.hear_others(readable),
             Some(just_now) => self.enter_at(just_now),
@@ -218,10 +234,11 @@ impl Inner {
         self.send(&mut core, TxClass::Data);
         self.give_way(&mut core);
         // Most often a sample was all that there was.
-        if has_meta || core.has_lower_jobs() {
+        let idle_until = core.idle_until().filter(|_| !has_meta);
+        if idle_until.is_none() {
             self.run_lower_jobs(&mut core, readable);
         }
-        core
+        (core, idle_until)
     }
 
     /// What is below the user's samples.
@@ -344,8 +361,8 @@ impl Inner {
     #[inline]
     fn receive(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable, traffic: Traffic) -> bool {
         let mut has_others = false;
-        let of_port = readable.iter().filter(|source| *source < HOSTS);
-        for index in of_port.filter_map(|source| usize::try_from(source).ok()) {
+        for source in readable.sources() {
+            let Some(index) = usize::try_from(*source).ok().filter(|_| *source < HOSTS) else { continue };
             let of = core.port.traffic(index);
             if of != Some(traffic) {
                 has_others |= of.is_some();

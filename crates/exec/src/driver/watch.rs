@@ -79,9 +79,15 @@ impl Readable {
         self.iter().any(|other| other == source)
     }
 
+    /// What it has found.
+    #[inline]
+    pub fn sources(&self) -> &[u64] {
+        self.sources.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.sources.iter().take(usize::from(self.count)).copied()
+        self.sources().iter().copied()
     }
 }
 
