@@ -1,6 +1,6 @@
 //! What reliability costs: datagrams are counted.
 
-use taut_base::{Duration, SequenceNumber, SequenceNumberSet};
+use taut_base::{Duration, SequenceNumber, SequenceNumberSet, Time};
 use taut_mem::Bytes;
 use taut_port::{Frame, Traffic};
 use taut_qos::Qos;
@@ -142,6 +142,24 @@ fn a_stream_needs_few_acknowledgements() {
         assert_eq!(taken + group.numbers(0).len(), SAMPLES);
         assert!(group.network.participant(0).unwrap().is_acknowledged(group.writer.index));
     }
+}
+
+/// The alarm of a driver that sleeps is not moved for what is put off: it rings, and is set for what is due by then.
+#[test]
+fn an_alarm_rings_seldom_for_a_stream() {
+    let mut group = Group::new(1, NodeOptions::default());
+    let (mut alarm, mut rings) = (Time::NEVER, 0);
+    for _ in 0..1_000 {
+        group.write(100);
+        group.network.run_for(Duration::from_micros(999));
+        let (now, due) = (group.network.local_now(0), group.network.participant(0).unwrap().next_timeout());
+        if alarm <= now {
+            (alarm, rings) = (Time::NEVER, rings + 1);
+        }
+        alarm = alarm.min(due.unwrap());
+    }
+    // Each time after 9 ms to 10 of a second.
+    assert!((90..=112).contains(&rings), "it rang {rings} times");
 }
 
 #[test]
