@@ -21,6 +21,12 @@ impl Due {
         self.heap.first().map(|(at, _)| *at)
     }
 
+    /// Is nothing due at any time?
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
     /// Is `id` there?
     #[inline]
     pub(crate) fn contains(&self, id: u32) -> bool {

@@ -4,7 +4,7 @@ use taut_base::{Guid, SequenceNumber, Time};
 use taut_qos::{DataReaderQos, DataWriterQos};
 use taut_rtps::{Offer, Passage, ReaderIndex, Sink, WriterIndex};
 
-use crate::doors::Doors;
+use crate::doors::{Delivery, Doors};
 use crate::due::Due;
 use crate::lag::Lags;
 use crate::reader_side::ReaderSide;
@@ -33,7 +33,16 @@ pub(crate) struct News {
 }
 
 impl News {
+    #[inline]
     pub fn add(&mut self, entity: Entity, kinds: StatusMask) {
+        match self.queue.back_mut() {
+            Some((last, known)) if *last == entity => *known = *known | kinds,
+            Some(_) => self.add_to_others(entity, kinds),
+            None => self.queue.push_back((entity, kinds)),
+        }
+    }
+
+    fn add_to_others(&mut self, entity: Entity, kinds: StatusMask) {
         // Few entities have news at a time: a step handles a bounded number of frames.
         match self.queue.iter_mut().find(|(known, _)| *known == entity) {
             Some((_, known)) => *known = *known | kinds,
@@ -202,17 +211,14 @@ impl Readers {
 
 impl Sink for Readers {
     fn deliver(&mut self, index: ReaderIndex, strength: i32, offer: &mut Offer) {
-        let (now, mut news, mut is_there) = (self.now, StatusMask::NONE, false);
+        let (now, to_wall) = (self.now, self.lags.to_wall);
         if self.lags.are_on() && self.lags.look(now, index, offer) {
             self.news.add(Entity::Participant, StatusMask::NONE);
         }
-        let (mut alarm, to_wall) = (None, self.lags.to_wall);
-        self.doors.with(index, &mut |side| {
-            side.lifespans.note_wall_clock(to_wall);
-            news = side.deliver(now, strength, offer);
-            alarm = side.take_alarm();
-            is_there = true;
-        });
+        let (news, alarm, is_there) = (StatusMask::NONE, None, false);
+        let mut delivery = Delivery { now, strength, to_wall, offer, news, alarm, is_there };
+        self.doors.deliver(index, &mut delivery);
+        let Delivery { offer, news, alarm, is_there, .. } = delivery;
         self.note_alarm(index, alarm);
         if news != StatusMask::NONE {
             self.news.add(Entity::Reader(index), news);

@@ -5,8 +5,6 @@
 //! alive wait here, and go into the cache only when something is asked that needs it: a selection, another
 //! order, the end of an instance. Invariant: what is here came after nothing that the cache holds.
 
-use std::collections::VecDeque;
-
 use taut_base::Time;
 use taut_mem::Bytes;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
@@ -16,27 +14,80 @@ use crate::reader_cache::{Insert, MAX_PAYLOAD_BYTES, ReaderCache};
 use crate::sample_info::SampleInfo;
 use crate::states::InstanceState;
 
-/// The samples, oldest first.
+/// The samples, oldest first, in a ring of places. A place is as large as a sample is, which goes into it once and is
+/// looked at there: what is in a place that no sample is in is no matter.
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
-    queue: VecDeque<CacheChange>,
+    places: Vec<CacheChange>,
+    /// The place of the oldest.
+    first: usize,
+    len: usize,
     bytes: usize,
 }
 
 impl Fresh {
+    #[inline]
     pub fn len(&self) -> usize {
-        self.queue.len()
+        self.len
     }
 
-    fn push(&mut self, change: CacheChange) {
+    #[inline]
+    fn front(&self) -> Option<&CacheChange> {
+        if self.len == 0 { None } else { self.places.get(self.first) }
+    }
+
+    /// Puts a change behind the others; what is left of it is to be dropped.
+    #[inline(always)]
+    fn push(&mut self, change: &mut CacheChange) {
         self.bytes = self.bytes.saturating_add(change.payload.len());
-        self.queue.push_back(change);
+        if self.len == self.places.len() {
+            return self.grow(change);
+        }
+        let behind = self.first + self.len;
+        let at = if behind < self.places.len() { behind } else { behind - self.places.len() };
+        self.len += 1;
+        let place = &mut self.places[at];
+        place.payload.take_over(&mut change.payload);
+        place.kind = change.kind;
+        place.writer_guid = change.writer_guid;
+        place.sequence_number = change.sequence_number;
+        place.instance = change.instance;
+        place.source_timestamp = change.source_timestamp;
+        place.time = change.time;
     }
 
-    fn pop(&mut self) -> Option<CacheChange> {
-        let change = self.queue.pop_front()?;
+    /// There is no place left: the newest gets a new one, and the ring is straightened for it.
+    #[cold]
+    fn grow(&mut self, change: &mut CacheChange) {
+        self.places.rotate_left(self.first);
+        self.first = 0;
+        let payload = std::mem::take(&mut change.payload);
+        self.places.push(CacheChange { payload, ..change.clone() });
+        self.len += 1;
+    }
+
+    /// Takes the oldest out of the row. It stays in its place until another one comes there.
+    #[inline]
+    fn pass(&mut self) -> Option<&mut CacheChange> {
+        if self.len == 0 {
+            return None;
+        }
+        let at = self.first;
+        self.first = if at + 1 < self.places.len() { at + 1 } else { 0 };
+        self.len -= 1;
+        let change = self.places.get_mut(at)?;
         self.bytes = self.bytes.saturating_sub(change.payload.len());
         Some(change)
+    }
+}
+
+/// The payload of a sample that is taken: what is left of it when this goes is let go.
+pub(crate) struct FreshPayload<'a>(pub &'a mut Bytes);
+
+impl Drop for FreshPayload<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.release();
     }
 }
 
@@ -45,6 +96,7 @@ impl ReaderCache {
     /// its instance holds. Else it stays in the offer, for [`ReaderCache::insert`], and there is no answer.
     ///
     /// *Cost*: O(1) for the instance of the last sample; allocates nothing once there have been as many.
+    #[inline(never)]
     pub(crate) fn insert_fresh(&mut self, offer: &mut Option<CacheChange>) -> Option<Insert> {
         let is_full = self.fresh.len() >= self.most_fresh;
         let may = |change: &CacheChange| {
@@ -62,13 +114,20 @@ impl ReaderCache {
         if is_full {
             self.drop_oldest_fresh();
         } else if replaces {
-            let index = self.remove(self.all.head);
-            self.instances.settle(index);
+            self.drop_only();
         }
-        if let Some(change) = offer.take() {
+        if let Some(change) = offer {
             self.fresh.push(change);
         }
+        *offer = None;
         Some(if replaces { Insert::Replaced } else { Insert::Stored })
+    }
+
+    /// Its place is for the next one.
+    #[inline(never)]
+    fn drop_only(&mut self) {
+        let index = self.remove(self.all.head);
+        self.instances.settle(index);
     }
 
     /// Does the cache hold one sample, in whose place the next one comes?
@@ -82,27 +141,30 @@ impl ReaderCache {
     }
 
     /// Its writer has written the instance all the same.
+    #[inline(never)]
     fn drop_oldest_fresh(&mut self) {
-        let Some(oldest) = self.fresh.pop() else { return };
-        if let Some(index) = self.instances.find(self.handle(&oldest)) {
-            self.instances.at_mut(index).register(oldest.writer_guid);
+        let Some(oldest) = self.fresh.pass() else { return };
+        oldest.payload.release();
+        let (instance, writer) = (oldest.instance.unwrap_or_default(), oldest.writer_guid);
+        if let Some(index) = self.instances.find(self.known_as(instance)) {
+            self.instances.at_mut(index).register(writer);
         }
     }
 
     fn is_alive(&self, change: &CacheChange) -> bool {
-        let found = self.instances.find(self.handle(change));
-        found.is_some_and(|index| self.instances.at(index).state == InstanceState::Alive)
+        let found = self.instances.look(self.handle(change));
+        found.is_some_and(|instance| instance.state == InstanceState::Alive)
     }
 
     /// The payload of the first of them, the sample that [`ReaderCache::take_next`] gives; `info` is set.
     #[inline]
-    pub(crate) fn take_fresh(&mut self, info: &mut SampleInfo) -> Option<Bytes> {
-        let change = self.fresh.pop()?;
-        let CacheChange { writer_guid, sequence_number: number, source_timestamp, kind, .. } = change;
+    pub(crate) fn take_fresh(&mut self, info: &mut SampleInfo) -> Option<FreshPayload<'_>> {
+        let change = self.fresh.front()?;
+        let CacheChange { writer_guid, sequence_number: number, source_timestamp, kind, .. } = *change;
         let head = Head { number, source_timestamp, kind };
-        let passed = self.pass(self.handle(&change), (writer_guid, writer_guid.into()), &head, info);
+        let passed = self.pass(self.handle(change), (writer_guid, writer_guid.into()), &head, info);
         debug_assert!(passed, "what changes an instance settles what is fresh first");
-        Some(change.payload)
+        self.fresh.pass().map(|change| FreshPayload(&mut change.payload))
     }
 
     /// Moves them into the cache, where all questions are answered.
@@ -115,9 +177,44 @@ impl ReaderCache {
 
     #[cold]
     fn insert_all_fresh(&mut self) {
-        while let Some(change) = self.fresh.pop() {
+        while let Some(change) = self.fresh.pass() {
+            let payload = std::mem::take(&mut change.payload);
+            let change = CacheChange { payload, ..change.clone() };
             // Only who owns an instance has a strength, and then nothing waits here.
             self.insert_data(change.time, change, 0, Time::NEVER);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::reader_cache_tests::change;
+
+    #[test]
+    fn the_ring_keeps_the_order_wherever_it_begins_when_it_grows() {
+        for ahead in 0..5 {
+            let (mut fresh, mut model) = (Fresh::default(), VecDeque::new());
+            for number in 0..40 {
+                let mut next = change(ChangeKind::Alive, 1, 0, number);
+                next.payload = Bytes::from(vec![1; 100 + usize::try_from(number).unwrap()]);
+                model.push_back((next.sequence_number, next.payload.clone()));
+                fresh.push(&mut next);
+                // It empties, and fills further than before, again and again.
+                let most = if number % 13 == 12 { 0 } else { ahead + usize::try_from(number).unwrap() / 8 };
+                while fresh.len() > most {
+                    assert_eq!(
+                        fresh.front().map(|change| change.sequence_number),
+                        model.front().map(|m| m.0)
+                    );
+                    let passed = fresh.pass().map(|change| (change.sequence_number, change.payload.clone()));
+                    assert_eq!(passed, model.pop_front());
+                }
+                assert_eq!(fresh.len(), model.len());
+                assert_eq!(fresh.bytes, model.iter().map(|(_, payload)| payload.len()).sum::<usize>());
+            }
         }
     }
 }

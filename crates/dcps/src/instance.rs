@@ -122,10 +122,14 @@ impl Instance {
     }
 
     /// The writer writes the instance. *Cost*: O(log writers); allocates for a new writer only.
+    #[inline]
     pub(crate) fn register(&mut self, writer: Guid) {
-        if self.writers.first() == Some(&writer) {
-            return;
+        if self.writers.first() != Some(&writer) {
+            self.register_among(writer);
         }
+    }
+
+    fn register_among(&mut self, writer: Guid) {
         if let Err(place) = self.writers.binary_search(&writer) {
             self.writers.insert(place, writer);
         }
@@ -253,6 +257,15 @@ impl InstanceTable {
             return Some(self.recent);
         }
         self.by_handle.get(&handle).copied()
+    }
+
+    /// The same instance itself.
+    #[inline]
+    pub(crate) fn look(&self, handle: InstanceHandle) -> Option<&Instance> {
+        match self.slab.get(self.recent) {
+            Some(recent) if recent.handle == handle => Some(recent),
+            _ => self.slab.get(self.find(handle)?),
+        }
     }
 
     /// The handle of the instance that a key hash names; the hash itself if it names none.

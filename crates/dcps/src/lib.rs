@@ -45,7 +45,7 @@ mod unheard;
 
 pub use anatomy::{SampleAnatomy, Stage};
 pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
-pub use doors::Doors;
+pub use doors::{Delivery, Doors};
 pub use entities::{DataReader, DataWriter, Entity};
 pub use filter::{Expression, Filter, MAX_EXPRESSION, MAX_PARAMETERS};
 pub use instance::{DEFAULT_MAX_INSTANCES, MAX_KEY_COPY};
@@ -54,7 +54,7 @@ pub use participant::{DomainParticipant, Endpoint, Match};
 pub use reader_cache::{
     DEFAULT_MAX_SAMPLES, IgnoredReason, Insert, MAX_PAYLOAD_BYTES, MAX_REORDER, ReaderCache,
 };
-pub use reader_side::{Passed, Pulled, ReaderSide, Taken};
+pub use reader_side::{Passed, Pulled, ReaderSide, Taken, TakenPayload};
 pub use sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 pub use states::{InstanceState, InstanceStateMask, SampleState, SampleStateMask, ViewState, ViewStateMask};
 pub use status::{

@@ -84,7 +84,7 @@ impl ReaderSide {
     /// Forgets what is too old. Asks for the time only if something may be.
     #[inline]
     pub(crate) fn expire(&mut self, now: impl FnOnce() -> Time) {
-        if self.cache.next_timeout().is_some() {
+        if self.cache.has_timeout() {
             self.cache.on_timeout(now());
         }
     }

@@ -58,7 +58,8 @@ impl ReaderCache {
     /// *Cost*: O(1), but for samples that were read and not taken, which it steps over.
     pub fn take_next(&mut self) -> Option<Sample> {
         let mut info = SampleInfo::NONE;
-        if let Some(payload) = self.take_fresh(&mut info) {
+        if let Some(fresh) = self.take_fresh(&mut info) {
+            let payload = std::mem::take(fresh.0);
             return Some(Sample { payload, payload_kind: PayloadKind::Data, info });
         }
         if self.unread == 0 {

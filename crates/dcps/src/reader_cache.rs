@@ -329,6 +329,13 @@ impl ReaderCache {
         [self.lifespans.next(), purge.next(), separations.next()].into_iter().flatten().min()
     }
 
+    /// Is there a time to call it?
+    #[inline]
+    pub(crate) fn has_timeout(&self) -> bool {
+        let InstanceTable { purge, separations, .. } = &self.instances;
+        !(self.lifespans.is_empty() && purge.is_empty() && separations.is_empty())
+    }
+
     pub(crate) fn insert_data(
         &mut self,
         now: Time,

@@ -3,9 +3,11 @@
 //! Everything else of a participant needs the participant; this needs only whoever guards it. The protocol
 //! delivers into it, lanes are emptied into it, the application takes from it. Must never wait.
 
+use std::ops::Deref;
+
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time};
-use taut_mem::Pool;
 use taut_mem::lane::{Entry, INLINE, LaneReader, Next, Payload, Peephole};
+use taut_mem::{Bytes, Pool};
 use taut_qos::{DataReaderQos, ReliabilityKind};
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 use taut_rtps::{Offer, Passage};
@@ -111,10 +113,39 @@ pub enum Passed<R, F> {
     Not(F),
 }
 
+/// The bytes of a sample that is being taken, where they lie.
+pub enum TakenPayload<'a> {
+    /// They have come out of a lane.
+    Lane(&'a mut Payload),
+    /// The cache has kept them.
+    Cache(&'a mut Bytes),
+}
+
+impl TakenPayload<'_> {
+    /// Takes them away.
+    pub fn take(&mut self) -> Payload {
+        match self {
+            TakenPayload::Lane(payload) => std::mem::take(payload),
+            TakenPayload::Cache(bytes) => Payload::Long(std::mem::take(bytes)),
+        }
+    }
+}
+
+impl Deref for TakenPayload<'_> {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            TakenPayload::Lane(payload) => payload,
+            TakenPayload::Cache(bytes) => bytes,
+        }
+    }
+}
+
 /// A sample that is being taken, where it was put together.
 pub struct Taken<'a> {
     /// Its bytes, to be left or taken away.
-    pub payload: &'a mut Payload,
+    pub payload: TakenPayload<'a>,
     /// What these bytes are.
     pub payload_kind: PayloadKind,
     /// What is known of it.
@@ -125,8 +156,8 @@ pub struct Taken<'a> {
 impl Taken<'_> {
     /// The sample, to keep. *Cost*: a copy of a short payload.
     pub fn keep(self) -> Sample {
-        let Taken { payload, payload_kind, info, short } = self;
-        Sample { payload: std::mem::take(payload).keep(short), payload_kind, info: *info }
+        let Taken { mut payload, payload_kind, info, short } = self;
+        Sample { payload: payload.take().keep(short), payload_kind, info: *info }
     }
 }
 
@@ -350,6 +381,12 @@ impl ReaderSide {
         std::mem::take(&mut self.awaited)
     }
 
+    /// Is there a writer whose lane is broken, of which nobody was told?
+    #[inline]
+    pub fn has_broken(&self) -> bool {
+        !self.broken.is_empty()
+    }
+
     /// A writer whose lane is broken, told once: its samples are to take the usual way.
     pub fn take_broken(&mut self) -> Option<Guid> {
         self.broken.pop()
@@ -363,8 +400,13 @@ impl ReaderSide {
     /// Takes what is in the lanes if a take wants to see it. What a KEEP_ALL reader has not taken yet comes
     /// first anyway: what follows it is left where it lies, and is [passed on](ReaderSide::pass_next) from there.
     /// Asks for the time only if it needs to know.
+    #[inline]
     pub fn refill(&mut self, now: impl Fn() -> Time) -> Pulled {
-        if self.sources.is_empty() || (self.cache.unread_count() > 0 && self.cache.keeps_order()) {
+        if self.sources.is_empty() { Pulled::default() } else { self.refill_from_lanes(now) }
+    }
+
+    fn refill_from_lanes(&mut self, now: impl Fn() -> Time) -> Pulled {
+        if self.cache.unread_count() > 0 && self.cache.keeps_order() {
             return Pulled::default();
         }
         let pulled = self.pull(now());
@@ -456,7 +498,15 @@ impl ReaderSide {
     }
 
     /// Takes a change from the protocol, after what its writer's lane holds before it. What has no room stays.
+    #[inline]
     pub(crate) fn deliver(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
+        if self.sources.is_empty() {
+            return self.deliver_one(now, strength, change);
+        }
+        self.deliver_beside_lanes(now, strength, change)
+    }
+
+    fn deliver_beside_lanes(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
         let Some((writer, number)) = change.as_ref().map(|one| (one.writer_guid, one.sequence_number)) else {
             return StatusMask::NONE;
         };
@@ -483,6 +533,7 @@ impl ReaderSide {
         news | pulled.news
     }
 
+    #[inline]
     fn deliver_one(&mut self, now: Time, strength: i32, change: &mut Offer) -> StatusMask {
         if self.anatomies.is_some() {
             return self.deliver_noted(now, strength, change);
@@ -541,6 +592,7 @@ impl ReaderSide {
     }
 
     /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.
+    #[inline(never)]
     fn insert(&mut self, now: Time, strength: i32, offered: &mut Offer) -> StatusMask {
         let Some(change) = offered else { return StatusMask::NONE };
         let filter = self.filter.as_ref().filter(|_| change.kind == ChangeKind::Alive);
@@ -556,7 +608,7 @@ impl ReaderSide {
             return StatusMask::NONE;
         };
         let is_end = change.kind != ChangeKind::Alive;
-        if is_end && self.filter.is_some() && self.cache.lookup_instance(instance).is_none() {
+        if self.filter.is_some() && is_end && self.cache.lookup_instance(instance).is_none() {
             // Nothing of it has passed.
             if let Some(change) = offered.take() {
                 self.end_unheard(instance, &change);
@@ -626,20 +678,25 @@ impl ReaderSide {
         out: impl FnOnce(Taken<'_>) -> R,
     ) -> Option<R> {
         self.expire(&now);
-        let (payload, payload_kind) = match self.cache.take_fresh(&mut self.info) {
-            Some(payload) => (payload, PayloadKind::Data),
-            None if self.cache.unread_count() == 0 => return None,
-            None => {
-                let Sample { payload, payload_kind, info } = self.cache.take_next()?;
-                self.info = info;
-                (payload, payload_kind)
+        let ReaderSide { cache, anatomies, info, short, .. } = self;
+        let mut note = |info: &SampleInfo| {
+            if let Some(seen) = anatomies {
+                seen.note_taken(info.publication_handle, info.sequence_number, now());
             }
         };
-        if let Some(seen) = &mut self.anatomies {
-            seen.note_taken(self.info.publication_handle, self.info.sequence_number, now());
+        if let Some(fresh) = cache.take_fresh(info) {
+            note(info);
+            let payload = TakenPayload::Cache(fresh.0);
+            return Some(out(Taken { payload, payload_kind: PayloadKind::Data, info, short }));
         }
-        let payload = &mut Payload::Long(payload);
-        Some(out(Taken { payload, payload_kind, info: &self.info, short: &mut self.short }))
+        if cache.unread_count() == 0 {
+            return None;
+        }
+        let mut sample = cache.take_next()?;
+        note(&sample.info);
+        let Sample { payload, payload_kind, info } = &mut sample;
+        let payload = TakenPayload::Cache(payload);
+        Some(out(Taken { payload, payload_kind: *payload_kind, info, short }))
     }
 
     /// Takes the next sample straight from a lane, the same as [`ReaderSide::pull`] and
@@ -683,7 +740,7 @@ impl ReaderSide {
             self.note_lost(skipped, pulled);
         }
         let taken = out(Taken {
-            payload: &mut self.entry.payload,
+            payload: TakenPayload::Lane(&mut self.entry.payload),
             payload_kind: PayloadKind::Data,
             info: &self.info,
             short: &mut self.short,

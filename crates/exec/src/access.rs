@@ -200,8 +200,15 @@ impl Executor {
     }
 
     /// Tells who waits for it what a look at the lanes has done.
-    #[inline]
+    #[inline(always)]
     fn tell(&self, door: &Door, pulled: Pulled) {
+        if pulled.awaited || pulled.news != StatusMask::NONE {
+            self.tell_news(door, pulled);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_news(&self, door: &Door, pulled: Pulled) {
         if pulled.awaited {
             door.ring_writers();
         }

@@ -118,7 +118,7 @@ impl Bytes {
     ///
     /// *Cost*: `write`; to return such a view is to copy it.
     #[inline]
-    pub fn set_short(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
+    pub fn set_short_with(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
         if len > INLINE {
             return false;
         }
@@ -131,6 +131,41 @@ impl Bytes {
             write(bytes.0.get_mut(..len).unwrap_or_default());
         }
         true
+    }
+
+    /// Becomes a copy of the first `len` bytes where it is, if these are short enough; says whether they are.
+    ///
+    /// *Cost*: few instructions whatever the length, if it was empty or short, and as many bytes as it
+    /// has room for are there: those come along, and nobody sees them.
+    #[inline]
+    pub fn set_short(&mut self, from: &[u8], len: usize) -> bool {
+        match from.first_chunk::<INLINE>() {
+            Some(bytes) if len <= INLINE && self.is_alone() => {
+                self.put_short(len as u8, bytes);
+                true
+            }
+            _ => self.set_short_alone(from, len),
+        }
+    }
+
+    /// Is there nothing to be let go of?
+    #[inline]
+    fn is_alone(&self) -> bool {
+        matches!(self.0, Kind::Short { .. } | Kind::Empty)
+    }
+
+    /// In the place of what [is alone](Bytes::is_alone): so nothing is lost that nobody drops.
+    #[inline]
+    fn put_short(&mut self, len: u8, bytes: &[u8; INLINE]) {
+        std::mem::forget(std::mem::replace(&mut self.0, Kind::Short { len, bytes: Word(*bytes) }));
+    }
+
+    #[inline(never)]
+    fn set_short_alone(&mut self, from: &[u8], len: usize) -> bool {
+        let short = from.get(..len).and_then(Bytes::short);
+        let is_short = short.is_some();
+        *self = short.unwrap_or_else(|| std::mem::take(self));
+        is_short
     }
 
     /// The bytes of `range` of this view; the range is cut to what there is.
@@ -165,6 +200,25 @@ impl Bytes {
         let offset = (part.as_ptr() as usize).checked_sub(self.as_ptr() as usize)?;
         let end = offset.checked_add(part.len()).filter(|end| *end <= self.len())?;
         Some(self.slice(offset..end))
+    }
+
+    /// Becomes what `from` is, which is left to be dropped. *Cost*: what is short is copied where it goes, and nothing else
+    /// is moved.
+    #[inline]
+    pub fn take_over(&mut self, from: &mut Bytes) {
+        match &from.0 {
+            Kind::Short { len, bytes } if self.is_alone() => self.put_short(*len, &bytes.0),
+            _ => std::mem::swap(self, from),
+        }
+    }
+
+    /// Lets go of the memory that others might use; what is short stays, whoever looks at it. For a view that is to be
+    /// set anew later. *Cost*: a comparison for what is short.
+    #[inline]
+    pub fn release(&mut self) {
+        if !self.is_alone() {
+            *self = Bytes::new();
+        }
     }
 
     /// Bytes of memory that this view keeps from being used again.
@@ -242,12 +296,41 @@ mod tests {
     fn what_is_short_lies_in_its_view() {
         let long: Vec<u8> = (0..=INLINE as u8).collect();
         assert!(Bytes::short(&long).is_none());
+        let mut set = Bytes::from(vec![7, 7]);
+        assert!(!set.set_short(&long, INLINE + 1) && !set.set_short(&long[1..], INLINE + 1));
+        assert_eq!(&*set, [7, 7], "it is as it was");
+        for (from, len) in [(0, 5), (0, INLINE), (1, INLINE), (3, 5), (2, 0)] {
+            assert!(set.set_short(&long[from..], len));
+            assert_eq!((&*set, set.pinned()), (&long[from..from + len], len));
+        }
         let short = Bytes::copy_from(&long[1..]);
         assert_eq!((&*short, short.pinned()), (&long[1..], INLINE));
         assert_eq!((short.as_ptr() as usize + 4) % 8, 0, "a value behind the header starts at a word");
         assert_eq!(&*short.slice(3..6), &[4, 5, 6]);
         assert_eq!(short.slice_of(&short[2..9]).unwrap(), short.slice(2..9));
         assert_eq!((short.slice(60..100).len(), short.slice(70..80).len()), (8, 0));
+    }
+
+    #[test]
+    fn a_view_takes_the_place_of_another() {
+        let long = Bytes::from(vec![1; 500]);
+        let mut place = Bytes::new();
+        for mut next in [Bytes::copy_from(&[1, 2]), Bytes::copy_from(&[3]), long.clone(), Bytes::new()] {
+            let wanted = next.clone();
+            place.take_over(&mut next);
+            assert_eq!(place, wanted);
+        }
+        let Kind::Heap { buffer, .. } = &long.0 else { panic!("it is long") };
+        assert_eq!(Arc::strong_count(buffer), 1);
+    }
+
+    #[test]
+    fn what_others_may_use_is_let_go() {
+        let whole = Bytes::from(vec![1; 500]);
+        let mut view = whole.slice(0..300);
+        view.release();
+        let Kind::Heap { buffer, .. } = &whole.0 else { panic!("it is long") };
+        assert_eq!((Arc::strong_count(buffer), view.len()), (1, 0));
     }
 
     #[test]

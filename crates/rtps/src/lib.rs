@@ -37,6 +37,7 @@ mod message;
 mod participant;
 mod reader;
 mod receiver;
+mod recent;
 mod schedule;
 mod table;
 mod timers;

@@ -262,12 +262,12 @@ impl Participant {
         let (first, last) = (Guid::new(prefix, EntityId::UNKNOWN), Guid::new(prefix, EntityId([u8::MAX; 4])));
         let mut revived = Vec::new();
         for (index, reader) in self.readers.iter_mut() {
-            for proxy in reader.proxies.range_mut(first..=last).map(|(_, proxy)| proxy) {
+            reader.proxies.for_each_in(first..=last, |_, proxy| {
                 if proxy.liveliness.kind == kind {
                     proxy.heard = now;
                     revived.extend((!proxy.alive).then_some(ReaderIndex(index)));
                 }
-            }
+            });
         }
         revived.into_iter().for_each(|index| self.check_reader_liveliness(now, index));
     }
@@ -290,13 +290,13 @@ impl Participant {
     pub(crate) fn check_reader_liveliness(&mut self, now: Time, index: ReaderIndex) {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
         let mut changed = Vec::new();
-        for proxy in reader.proxies.values_mut() {
+        reader.proxies.for_each(|_, proxy| {
             let alive = proxy.heard + proxy.liveliness.lease_duration > now;
             if alive != proxy.alive {
                 proxy.alive = alive;
                 changed.push((proxy.guid, alive));
             }
-        }
+        });
         let revived = changed.iter().any(|(_, alive)| *alive);
         for (writer, alive) in changed {
             self.push_event(Event::LivelinessChanged { reader: index, writer, alive });

@@ -21,6 +21,7 @@ use crate::limits;
 use crate::liveliness::Liveliness;
 use crate::message::{Message, Tx};
 use crate::reader::{Offer, Reader};
+use crate::recent::RecentMap;
 use crate::schedule::{Schedule, TxClass, Work};
 use crate::table::Table;
 use crate::timers::{Timer, Timers};
@@ -129,7 +130,7 @@ pub struct Participant {
     pub(crate) writers: Table<Writer>,
     pub(crate) readers: Table<Reader>,
     /// Local readers by the remote writer that they are matched with.
-    pub(crate) sources: BTreeMap<Guid, Vec<ReaderIndex>>,
+    pub(crate) sources: RecentMap<Guid, Vec<ReaderIndex>>,
     pub(crate) locals: BTreeMap<EntityId, Local>,
     /// The user's endpoints by topic.
     pub(crate) topics: Topics,
@@ -172,7 +173,7 @@ impl Participant {
             config,
             writers: Table::default(),
             readers: Table::default(),
-            sources: BTreeMap::new(),
+            sources: RecentMap::default(),
             locals: BTreeMap::new(),
             topics: Topics::default(),
             database: Database::default(),
@@ -542,14 +543,14 @@ impl Participant {
         let Some(reader) = self.readers.get_mut(index.0) else { return };
         let local = reader.local.clone();
         let mut woken = Vec::new();
-        for (guid, proxy) in &mut reader.proxies {
+        reader.proxies.for_each(|guid, proxy| {
             if proxy.is_blocked() {
                 let strength = proxy.strength;
-                proxy.deliver_pending(&mut |offer| sink.deliver(index, strength, offer));
+                proxy.deliver_pending(|offer| sink.deliver(index, strength, offer));
                 proxy.ack_due = true;
                 woken.push(*guid);
             }
-        }
+        });
         woken.into_iter().for_each(|guid| reader.queue_ack(guid));
         self.wake_reader(index);
         for writer in local {

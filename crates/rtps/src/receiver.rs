@@ -22,7 +22,7 @@ use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
 use crate::participant::{Participant, Sink};
-use crate::reader::{Assembly, FragmentInfo, Reader, WriterProxy};
+use crate::reader::{Assembly, FragmentInfo, Offer, Reader, WriterProxy};
 use crate::writer::Acknowledged;
 use crate::{ReaderIndex, WriterIndex};
 
@@ -31,7 +31,9 @@ use crate::{ReaderIndex, WriterIndex};
 const KEEP_SHARE: usize = 4;
 
 /// What the submessages so far say about those that follow. RTPS 2.5 §8.3.4 Receiver.
-pub(crate) struct Source {
+pub(crate) struct Source<'a> {
+    /// All of the message.
+    message: &'a [u8],
     pub prefix: GuidPrefix,
     pub vendor: VendorId,
     pub locator: Locator,
@@ -61,6 +63,7 @@ impl Participant {
         // A busy link on which announcements get lost is no reason to forget a peer.
         self.renew_lease(now, header.prefix);
         let mut source = Source {
+            message: bytes,
             prefix: header.prefix,
             vendor: header.vendor,
             locator: frame.source,
@@ -92,7 +95,7 @@ impl Participant {
     fn on_framed(
         &mut self,
         now: Time,
-        source: &mut Source,
+        source: &mut Source<'_>,
         framed: Framed<'_>,
         frame: &Frame,
         sink: &mut dyn Sink,
@@ -112,7 +115,7 @@ impl Participant {
     fn on_submessage(
         &mut self,
         now: Time,
-        source: &mut Source,
+        source: &mut Source<'_>,
         submessage: Submessage<'_>,
         frame: &Frame,
         sink: &mut dyn Sink,
@@ -143,8 +146,15 @@ impl Participant {
         }
     }
 
-    fn on_data(&mut self, now: Time, source: &Source, data: &Data<'_>, frame: &Frame, sink: &mut dyn Sink) {
-        let writer = Guid::new(source.prefix, data.writer_id);
+    fn on_data(
+        &mut self,
+        now: Time,
+        source: &Source<'_>,
+        data: &Data<'_>,
+        frame: &Frame,
+        sink: &mut dyn Sink,
+    ) {
+        let (writer, number) = (Guid::new(source.prefix, data.writer_id), data.writer_sn);
         let inline = match parse_inline(data.inline_qos) {
             Ok(inline) => inline,
             Err(reason) => return self.counters.malformed(reason),
@@ -160,45 +170,45 @@ impl Participant {
         if data.writer_id == EntityId::SPDP_WRITER {
             return self.on_spdp(now, source, kind, payload, inline.key_hash);
         }
-        let mut kept = None;
+        let (mut kept, rest) = (None, with_rest(source.message, payload));
         self.for_each_reader(writer, data.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(data.writer_sn)
-                && !rx.is_of_history(now, reader.index, proxy, data.writer_sn, data.reader_id)
+            if proxy.is_known(number)
+                && !rx.again().is_of_history(now, reader.index, proxy, number, data.reader_id)
             {
                 return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
-                return rx.pass_over(now, reader.index, proxy, data.writer_sn, sink);
+                return rx.again().pass_over(now, reader.index, proxy, number, sink);
             }
             if proxy.clock.is_some() {
-                rx.note_passage(now, reader.index, proxy, (data.writer_sn, true), data.inline_qos, sink);
+                rx.again().note_passage(now, reader.index, proxy, (number, true), data.inline_qos, sink);
             }
-            let payload = Bytes::short(payload)
-                .unwrap_or_else(|| kept.get_or_insert_with(|| keep(rx.pool, &frame.bytes, payload)).clone());
             let mut offer = Some(CacheChange {
                 kind,
                 writer_guid: writer,
-                sequence_number: data.writer_sn,
+                sequence_number: number,
                 instance: inline.key_hash,
                 source_timestamp: source.timestamp,
                 time: now,
-                payload,
+                payload: Bytes::new(),
             });
-            let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
-                proxy.on_change(&mut offer, deliver)
-            });
-            pass_lane(reader.index, proxy, sink);
-            rx.note_lost(reader.index, lost);
+            // In its place at once, as it is what is longest of a change.
+            if let Some(change) = &mut offer
+                && !change.payload.set_short(rest, payload.len())
+            {
+                change.payload = keep_once(&mut kept, rx.pool, &frame.bytes, payload);
+            }
+            rx.take_change(reader.index, proxy, &mut offer, sink);
         });
     }
 
     fn on_data_frag(
         &mut self,
         now: Time,
-        source: &Source,
+        source: &Source<'_>,
         frag: &DataFrag<'_>,
         frame: &Frame,
         sink: &mut dyn Sink,
@@ -215,14 +225,16 @@ impl Participant {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
-            if proxy.is_known(number) && !rx.is_of_history(now, reader.index, proxy, number, frag.reader_id) {
+            if proxy.is_known(number)
+                && !rx.again().is_of_history(now, reader.index, proxy, number, frag.reader_id)
+            {
                 return bump(&mut rx.counters.duplicates);
             }
             if inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
-                return rx.pass_over(now, reader.index, proxy, number, sink);
+                return rx.again().pass_over(now, reader.index, proxy, number, sink);
             }
             if proxy.clock.is_some() {
-                rx.note_passage(now, reader.index, proxy, (number, false), frag.inline_qos, sink);
+                rx.again().note_passage(now, reader.index, proxy, (number, false), frag.inline_qos, sink);
             }
             if proxy.contradicts(number, info) {
                 bump(&mut rx.counters.bad_fragments);
@@ -252,11 +264,7 @@ impl Participant {
                 time: now,
                 payload,
             });
-            let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
-                proxy.on_change(&mut offer, deliver)
-            });
-            pass_lane(reader.index, proxy, sink);
-            rx.note_lost(reader.index, lost);
+            rx.take_change(reader.index, proxy, &mut offer, sink);
         });
         if is_followed {
             self.ask_for_fragments(writer);
@@ -273,15 +281,21 @@ impl Participant {
         self.wake_readers();
     }
 
-    fn on_heartbeat(&mut self, now: Time, source: &Source, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
+    fn on_heartbeat(&mut self, now: Time, source: &Source<'_>, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
+        if !self.is_abreast(now, writer, heartbeat) {
+            self.on_news_of_writer(now, writer, heartbeat, sink);
+        }
+    }
+
+    #[inline(never)]
+    fn on_news_of_writer(&mut self, now: Time, writer: Guid, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let (mut is_first, mut is_anew) = (false, false);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             is_first |= !proxy.has_heard();
             is_anew |= writer.entity.is_builtin() && proxy.has_restarted(now, heartbeat);
-            // RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
-            if heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic {
+            if shows_life(proxy, heartbeat) {
                 rx.hear(now, reader.index, proxy);
             }
             if proxy.history_until.is_some() && heartbeat.reader_id != EntityId::UNKNOWN {
@@ -289,8 +303,9 @@ impl Participant {
                 rx.note(Event::HistoryReceived { reader: reader.index, writer });
             }
             pass_lane(reader.index, proxy, sink);
-            let lost = rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| {
-                proxy.on_heartbeat(now, heartbeat, deliver)
+            let strength = proxy.strength;
+            let lost = proxy.on_heartbeat(now, heartbeat, &mut |offer| {
+                rx.offer(reader.index, writer, strength, sink, offer);
             });
             pass_lane(reader.index, proxy, sink);
             let due = proxy.ack_due || !proxy.assemblies.is_empty();
@@ -309,7 +324,24 @@ impl Participant {
         }
     }
 
-    fn on_heartbeat_frag(&mut self, source: &Source, heartbeat: &HeartbeatFrag) {
+    /// Does a heartbeat of a user's writer tell its only reader nothing? Most do not.
+    #[inline]
+    fn is_abreast(&mut self, now: Time, writer: Guid, heartbeat: &Heartbeat) -> bool {
+        let Some([index]) = self.sources.get_mut(&writer).map(|readers| readers.as_slice()) else {
+            return false;
+        };
+        let Some(reader) = self.readers.get_mut(index.0) else { return false };
+        let is_meant = heartbeat.reader_id == EntityId::UNKNOWN || heartbeat.reader_id == reader.guid.entity;
+        let Some(proxy) = reader.proxies.get_mut(&writer) else { return false };
+        let is_usual = proxy.alive && !proxy.lane && proxy.history_until.is_none();
+        let is_abreast = is_meant && is_usual && !writer.entity.is_builtin() && proxy.is_abreast(heartbeat);
+        if is_abreast && shows_life(proxy, heartbeat) {
+            proxy.heard = now;
+        }
+        is_abreast
+    }
+
+    fn on_heartbeat_frag(&mut self, source: &Source<'_>, heartbeat: &HeartbeatFrag) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
         self.for_each_reader(writer, heartbeat.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
@@ -321,17 +353,18 @@ impl Participant {
         self.wake_readers();
     }
 
-    fn on_gap(&mut self, now: Time, source: &Source, gap: &Gap, sink: &mut dyn Sink) {
+    fn on_gap(&mut self, now: Time, source: &Source<'_>, gap: &Gap, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, gap.writer_id);
         self.for_each_reader(writer, gap.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             pass_lane(reader.index, proxy, sink);
-            rx.deliver(reader.index, writer, proxy.strength, sink, |deliver| proxy.on_gap(now, gap, deliver));
+            let strength = proxy.strength;
+            proxy.on_gap(now, gap, &mut |offer| rx.offer(reader.index, writer, strength, sink, offer));
             pass_lane(reader.index, proxy, sink);
         });
     }
 
-    fn on_acknack(&mut self, now: Time, source: &Source, acknack: &AckNack) {
+    fn on_acknack(&mut self, now: Time, source: &Source<'_>, acknack: &AckNack) {
         let reader = Guid::new(source.prefix, acknack.reader_id);
         let Some(index) = self.writer_of(acknack.writer_id) else { return };
         let Some(writer) = self.writers.get_mut(index.0) else { return };
@@ -353,7 +386,7 @@ impl Participant {
         }
     }
 
-    fn on_nack_frag(&mut self, now: Time, source: &Source, nack: &NackFrag) {
+    fn on_nack_frag(&mut self, now: Time, source: &Source<'_>, nack: &NackFrag) {
         let reader = Guid::new(source.prefix, nack.reader_id);
         let Some(index) = self.writer_of(nack.writer_id) else { return };
         let Some(writer) = self.writers.get_mut(index.0) else { return };
@@ -378,9 +411,9 @@ impl Participant {
     ) {
         let Participant { sources, readers, pool, samples, inbox, counters, events, woken, revived, .. } =
             self;
-        let Some(indices) = sources.get(&writer) else { return bump(&mut counters.unmatched_writer) };
+        let Some(indices) = sources.get_mut(&writer) else { return bump(&mut counters.unmatched_writer) };
         let mut rx = Rx { pool, samples, inbox, counters, events, woken, revived };
-        for index in indices {
+        for index in indices.iter() {
             let Some(reader) = readers.get_mut(index.0) else { continue };
             if reader_id == EntityId::UNKNOWN || reader_id == reader.guid.entity {
                 handle(&mut rx, reader);
@@ -415,25 +448,47 @@ struct Rx<'a> {
 }
 
 impl Rx<'_> {
-    /// Runs `step` with the place where this reader's changes go: discovery's inbox for those of
-    /// built-in writers, the sink for the user's.
-    fn deliver<R>(
+    /// The same for a call that is rare: so only that has it in memory.
+    #[inline(always)]
+    fn again(&mut self) -> Rx<'_> {
+        let Rx { pool, samples, inbox, counters, events, woken, revived } = self;
+        Rx { pool, samples, inbox, counters, events, woken, revived }
+    }
+
+    /// Brings a change where this reader's go: into discovery's inbox if a built-in writer has written it, to the sink if
+    /// a user's has.
+    #[inline(always)]
+    fn offer(
         &mut self,
         reader: ReaderIndex,
         writer: Guid,
         strength: i32,
         sink: &mut dyn Sink,
-        step: impl FnOnce(crate::reader::Deliver<'_>) -> R,
-    ) -> R {
+        offer: &mut Offer,
+    ) {
         if writer.entity.is_builtin() {
-            return step(&mut |offer| self.inbox.extend(offer.take()));
+            return self.inbox.extend(offer.take());
         }
-        step(&mut |offer| {
-            sink.deliver(reader, strength, offer);
-            if offer.is_some() {
-                bump(&mut self.counters.refused_by_cache);
-            }
-        })
+        sink.deliver(reader, strength, offer);
+        if offer.is_some() {
+            bump(&mut self.counters.refused_by_cache);
+        }
+    }
+
+    /// A change has come for a reader.
+    #[inline(always)]
+    fn take_change(
+        &mut self,
+        reader: ReaderIndex,
+        proxy: &mut WriterProxy,
+        offer: &mut Offer,
+        sink: &mut dyn Sink,
+    ) {
+        let (writer, strength) = (proxy.guid, proxy.strength);
+        let (mut to, again) = (self.again(), &mut *sink);
+        let lost = proxy.on_change(offer, move |offer| to.offer(reader, writer, strength, again, offer));
+        pass_lane(reader, proxy, sink);
+        self.note_lost(reader, lost);
     }
 
     /// A change is for other readers only.
@@ -446,14 +501,16 @@ impl Rx<'_> {
         number: SequenceNumber,
         sink: &mut dyn Sink,
     ) {
-        let lost = self.deliver(reader, proxy.guid, proxy.strength, sink, |deliver| {
-            proxy.pass_over(now, number, deliver)
+        let (writer, strength) = (proxy.guid, proxy.strength);
+        let lost = proxy.pass_over(now, number, &mut |offer| {
+            self.offer(reader, writer, strength, sink, offer);
         });
         pass_lane(reader, proxy, sink);
         self.note_lost(reader, lost);
     }
 
     /// A writer has shown that it is alive.
+    #[inline(always)]
     fn hear(&mut self, now: Time, reader: ReaderIndex, proxy: &mut WriterProxy) {
         proxy.heard = now;
         if !proxy.alive {
@@ -481,9 +538,10 @@ impl Rx<'_> {
         }
     }
 
+    #[inline(always)]
     fn note_lost(&mut self, reader: ReaderIndex, count: u64) {
         if count > 0 {
-            self.note(Event::SampleLost { reader, count });
+            self.again().note(Event::SampleLost { reader, count });
         }
     }
 
@@ -510,6 +568,11 @@ impl Rx<'_> {
         }
         is_taken
     }
+}
+
+/// RTPS 2.5 §8.3.8.6: a heartbeat that only repairs keeps no promise of the application.
+fn shows_life(proxy: &WriterProxy, heartbeat: &Heartbeat) -> bool {
+    heartbeat.liveliness_flag || proxy.liveliness.kind == LivelinessKind::Automatic
 }
 
 /// Brings the protocol and a writer's lane together: each learns how far the other has come.
@@ -540,6 +603,20 @@ fn kind_of(is_key: bool, inline: &InlineQos) -> ChangeKind {
         ChangeKind::Alive if is_key => ChangeKind::NotAliveDisposed,
         kind => kind,
     }
+}
+
+/// A part of a message with all that follows it there.
+#[inline]
+fn with_rest<'a>(message: &'a [u8], part: &'a [u8]) -> &'a [u8] {
+    let at = (part.as_ptr() as usize).wrapping_sub(message.as_ptr() as usize);
+    // An empty one may lie elsewhere.
+    message.get(at..).filter(|rest| rest.len() >= part.len()).unwrap_or(part)
+}
+
+/// The same as [`keep`] for each reader of a change.
+#[inline(never)]
+fn keep_once(kept: &mut Option<Bytes>, pool: &mut Pool, frame: &Bytes, part: &[u8]) -> Bytes {
+    kept.get_or_insert_with(|| keep(pool, frame, part)).clone()
 }
 
 /// A view of the frame, or a copy if the view would hold far more memory than it shows.

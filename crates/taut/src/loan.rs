@@ -318,14 +318,14 @@ impl<T: DdsType + Plain> View<T> {
         }
     }
 
-    fn of(taken: Taken<'_>) -> Option<View<T>> {
+    fn of(mut taken: Taken<'_>) -> Option<View<T>> {
         let info = *taken.info;
         let data = if !info.valid_data {
             Data::None
-        } else if taut_cdr::view::<T>(taken.payload).is_ok() {
-            Data::InPlace(std::mem::take(taken.payload))
+        } else if taut_cdr::view::<T>(&taken.payload).is_ok() {
+            Data::InPlace(taken.payload.take())
         } else {
-            Data::Decoded(taut_cdr::take_plain_boxed(taken.payload).ok()?)
+            Data::Decoded(taut_cdr::take_plain_boxed(&taken.payload).ok()?)
         };
         Some(View { data, info })
     }

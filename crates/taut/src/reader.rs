@@ -33,22 +33,38 @@ pub struct DataReader<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// Decodes what the cache hands out; `None` if the bytes are no sample of the type.
-fn decode<T: DdsType>(payload: &[u8], kind: PayloadKind, &info: &SampleInfo) -> Option<Sample<T>> {
-    if info.valid_data {
-        let data = taut_cdr::from_payload(payload).ok()?;
-        return Some(Sample { data: Some(data), key: None, info });
+/// Decodes what the cache hands out into an empty place. `false` if the bytes are no sample of the type: it stays empty.
+#[inline]
+fn decode_into<T: DdsType>(
+    place: &mut Option<Sample<T>>,
+    payload: &[u8],
+    kind: PayloadKind,
+    info: &SampleInfo,
+) -> bool {
+    if !info.valid_data {
+        *place = Some(decode_key(payload, kind, info));
+        return true;
     }
+    let Ok(data) = taut_cdr::from_payload(payload) else { return false };
+    *place = Some(Sample { data: Some(data), key: None, info: *info });
+    true
+}
+
+/// A sample that only tells that the state of its instance has changed.
+#[inline(never)]
+fn decode_key<T: DdsType>(payload: &[u8], kind: PayloadKind, &info: &SampleInfo) -> Sample<T> {
     let key = match kind {
         PayloadKind::Key => taut_cdr::from_key_payload(payload).ok(),
         PayloadKind::Data => taut_cdr::from_payload(payload).ok(),
         PayloadKind::Empty => None,
     };
-    Some(Sample { data: None, key, info })
+    Sample { data: None, key, info }
 }
 
 fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
-    decode(&sample.payload, sample.payload_kind, &sample.info)
+    let mut decoded = None;
+    decode_into(&mut decoded, &sample.payload, sample.payload_kind, &sample.info);
+    decoded
 }
 
 /// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
@@ -56,8 +72,7 @@ pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door) -> Option<
     // One place for it, which the caller has: a sample may be long.
     let mut sample = None;
     untyped_reader::take_next(executor, door, T::TYPE_NAME, &mut |payload, kind, info| {
-        sample = decode(payload, kind, info);
-        sample.is_some()
+        decode_into(&mut sample, payload, kind, info)
     });
     sample
 }

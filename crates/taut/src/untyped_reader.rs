@@ -32,8 +32,9 @@ pub(crate) fn take_next(executor: &Executor, door: &Door, type_name: &str, decod
     loop {
         let (mut decoded, mut large) = (false, None);
         let any = executor.take_next(door, &mut |taken: Taken<'_>| {
-            if taken.payload.len() <= DECODED_AT_ONCE {
-                decoded = decode(taken.payload, taken.payload_kind, taken.info);
+            let payload: &[u8] = &taken.payload;
+            if payload.len() <= DECODED_AT_ONCE {
+                decoded = decode(payload, taken.payload_kind, taken.info);
             } else {
                 large = Some(taken.keep());
             }
@@ -49,6 +50,7 @@ pub(crate) fn take_next(executor: &Executor, door: &Door, type_name: &str, decod
 }
 
 #[cold]
+#[inline(never)]
 pub(crate) fn warn_of_other_type(type_name: &str) {
     log::warn!("a sample is not a {type_name}: it was dropped");
 }

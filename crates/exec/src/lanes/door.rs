@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 
 use taut_base::Guid;
-use taut_dcps::{Doors, Entity, ReaderSide};
+use taut_dcps::{Delivery, Doors, Entity, ReaderSide};
 use taut_lock::{Mutex, MutexGuard};
 use taut_mem::lane::{Bell, Peephole};
 use taut_rtps::ReaderIndex;
@@ -120,7 +120,15 @@ impl Table {
     }
 
     /// Remembers the lanes that a look at a door has found broken. *Cost*: one comparison if there are none.
+    #[inline]
     pub fn note_broken(&self, index: ReaderIndex, side: &mut ReaderSide) {
+        if side.has_broken() {
+            self.take_note_of_broken(index, side);
+        }
+    }
+
+    #[cold]
+    fn take_note_of_broken(&self, index: ReaderIndex, side: &mut ReaderSide) {
         while let Some(writer) = side.take_broken() {
             self.broken.lock().push((index, writer));
             self.any_broken.store(true, Ordering::SeqCst);
@@ -289,10 +297,23 @@ impl TableDoors {
         TableDoors { table, last: None }
     }
 
-    /// Finds the door of a reader, which most often is that of the last time.
-    fn remember(&mut self, index: ReaderIndex) {
+    /// Calls with what is behind the door of a reader, which most often is that of the last time, and does what is to be done
+    /// at the door then.
+    #[inline]
+    fn at_door(&mut self, index: ReaderIndex, call: impl FnOnce(&mut ReaderSide)) {
         if self.last.as_ref().is_none_or(|door| door.index != index) {
             self.last = self.table.get(index);
+        }
+        if let Some(door) = &self.last {
+            let mut side = door.side();
+            call(&mut side);
+            side.end_delivery(monotonic_now);
+            self.table.note_broken(index, &mut side);
+            let awaited = side.take_awaited();
+            drop(side);
+            if awaited {
+                door.ring_writers();
+            }
         }
     }
 }
@@ -330,18 +351,11 @@ impl Doors for TableDoors {
     }
 
     fn with(&mut self, index: ReaderIndex, call: &mut dyn FnMut(&mut ReaderSide)) {
-        self.remember(index);
-        if let Some(door) = &self.last {
-            let mut side = door.side();
-            call(&mut side);
-            side.end_delivery(monotonic_now);
-            self.table.note_broken(index, &mut side);
-            let awaited = side.take_awaited();
-            drop(side);
-            if awaited {
-                door.ring_writers();
-            }
-        }
+        self.at_door(index, call);
+    }
+
+    fn deliver(&mut self, index: ReaderIndex, delivery: &mut Delivery<'_>) {
+        self.at_door(index, |side| delivery.enter(side));
     }
 }
 

@@ -105,7 +105,7 @@ impl<'a> Payload<'a> {
     #[inline]
     pub(crate) fn share_as(&mut self, view: &mut Bytes) {
         let is_short = match &self.at {
-            At::Value { header, value, .. } => view.set_short(self.len, |to| lay(header, value, to)),
+            At::Value { header, value, .. } => view.set_short_with(self.len, |to| lay(header, value, to)),
             _ => false,
         };
         if !is_short {

@@ -154,8 +154,10 @@ impl Participant {
             // Taut's writers greet by themselves, once they know the reader; others may wait to be asked.
             self.greet(now, entity, writer.guid);
         }
-        let readers = self.sources.entry(writer.guid).or_default();
-        if readers.len() < limits::READERS_PER_WRITER && !readers.contains(&index) {
+        if let Some(readers) = self.sources.get_or_default(writer.guid)
+            && readers.len() < limits::READERS_PER_WRITER
+            && !readers.contains(&index)
+        {
             readers.push(index);
         }
         self.push_event(Event::SubscriptionMatched {
@@ -239,7 +241,7 @@ impl Participant {
     /// Another change than `before` tells of a local endpoint now.
     pub(super) fn announce_by(&mut self, local: EntityId, before: SequenceNumber, announced: SequenceNumber) {
         let from = Greeting::new(before, local, Guid::UNKNOWN);
-        for peer in self.database.peers.values_mut() {
+        self.database.peers.for_each(|_, peer| {
             let waiting = peer.greetings.range(from..);
             let waiting = waiting.take_while(|next| next.local == local && next.announced == before);
             let waiting: Vec<Greeting> = waiting.copied().collect();
@@ -247,7 +249,7 @@ impl Participant {
                 peer.greetings.remove(&greeting);
                 peer.greetings.insert(Greeting { announced, ..greeting });
             }
-        }
+        });
     }
 
     /// Matches two endpoints of this participant: changes go from one to the other directly.

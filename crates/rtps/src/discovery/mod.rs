@@ -28,6 +28,7 @@ use std::sync::Arc;
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_qos::Incompatibility;
 
+use crate::recent::RecentMap;
 use crate::{ReaderIndex, WriterIndex};
 
 use forgetting::Leaving;
@@ -130,7 +131,7 @@ impl std::fmt::Display for Refusal {
 /// Everything that discovery has found.
 #[derive(Default)]
 pub struct Database {
-    peers: BTreeMap<GuidPrefix, Peer>,
+    peers: RecentMap<GuidPrefix, Peer>,
     /// Those that are being forgotten.
     leaving: BTreeMap<GuidPrefix, Leaving>,
     /// Those that have answered nothing, the oldest first.

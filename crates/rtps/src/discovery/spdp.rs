@@ -175,7 +175,7 @@ impl Participant {
     pub(crate) fn on_spdp(
         &mut self,
         now: Time,
-        source: &Source,
+        source: &Source<'_>,
         kind: ChangeKind,
         payload: &[u8],
         key_hash: Option<InstanceHandle>,

@@ -6,7 +6,7 @@
 mod reassembly;
 mod writer_proxy;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use taut_base::{Duration, Guid, Locator, Time};
 use taut_qos::{DurabilityKind, EndpointQos, ReliabilityKind};
@@ -14,11 +14,12 @@ use taut_wire::{AckNack, NackFrag};
 
 use crate::limits;
 use crate::message::{NUMBERS, Tx};
+use crate::recent::RecentMap;
 use crate::{ReaderIndex, WriterIndex};
 
 pub use reassembly::{Assembly, FragmentInfo};
 pub(crate) use writer_proxy::is_newer;
-pub use writer_proxy::{Deliver, Offer, WriterProxy};
+pub use writer_proxy::{Offer, WriterProxy};
 
 /// One reader.
 pub struct Reader {
@@ -27,7 +28,7 @@ pub struct Reader {
     /// Its place in the participant's table.
     pub index: ReaderIndex,
     /// The matched writers of other participants.
-    pub proxies: BTreeMap<Guid, WriterProxy>,
+    pub proxies: RecentMap<Guid, WriterProxy>,
     /// The matched writers of this participant.
     pub local: Vec<WriterIndex>,
     /// Proxies with an ACKNACK or NACK_FRAG due, each at most once.
@@ -50,7 +51,7 @@ impl Reader {
         Reader {
             guid,
             index,
-            proxies: BTreeMap::new(),
+            proxies: RecentMap::default(),
             local: Vec::new(),
             acks: VecDeque::new(),
             repeat_at: Time::NEVER,
@@ -191,14 +192,15 @@ impl Reader {
     pub fn on_repeat_timer(&mut self, now: Time) -> bool {
         self.repeat_at = Time::NEVER;
         let mut released = false;
-        for (guid, proxy) in &mut self.proxies {
+        let Reader { proxies, acks, repeat_at, .. } = self;
+        proxies.for_each(|guid, proxy| {
             let was_held = proxy.held;
-            if proxy.is_repeat_due(now) && !self.acks.contains(guid) {
-                self.acks.push_back(*guid);
+            if proxy.is_repeat_due(now) && !acks.contains(guid) {
+                acks.push_back(*guid);
             }
             released |= was_held && proxy.is_blocked();
-            self.repeat_at = self.repeat_at.min(proxy.repeat_at);
-        }
+            *repeat_at = (*repeat_at).min(proxy.repeat_at);
+        });
         released
     }
 }
@@ -258,7 +260,7 @@ mod tests {
             time: now,
             payload: Bytes::new(),
         };
-        proxy(reader).on_change(&mut Some(change), &mut |offer| *offer = None);
+        proxy(reader).on_change(&mut Some(change), |offer| *offer = None);
     }
 
     /// Sends what is due. Returns how many datagrams that took.
@@ -399,6 +401,45 @@ mod tests {
         proxy(&mut reader).on_gap(Time(0), &gap(1..4), &mut deliver);
         assert_eq!(delivered, [2, 5, 6]);
         assert_eq!(proxy(&mut reader).next_expected(), SequenceNumber(9));
+    }
+
+    #[test]
+    fn a_heartbeat_that_tells_nothing_is_known_as_such() {
+        let mut reader = reader();
+        send(&mut reader, Time(0));
+        [1, 2, 3].into_iter().for_each(|number| arrives(&mut reader, Time(0), number));
+        let is_abreast = |reader: &mut Reader, last, count, final_flag| {
+            let heartbeat = Heartbeat {
+                reader_id: EntityId::UNKNOWN,
+                writer_id: WRITER.entity,
+                first_sn: SequenceNumber(1),
+                last_sn: SequenceNumber(last),
+                count,
+                final_flag,
+                liveliness_flag: false,
+                group_info: None,
+            };
+            let is_abreast = proxy(reader).is_abreast(&heartbeat);
+            let mut nothing = |_: &mut Offer| panic!("there is nothing to deliver");
+            // What it says of one that it knows is all that there was to do.
+            let lost = proxy(reader).on_heartbeat(Time(0), &heartbeat, &mut nothing);
+            let due = proxy(reader).ack_due;
+            assert!(!is_abreast || (lost == 0 && !due));
+            if due {
+                reader.queue_ack(WRITER);
+            }
+            is_abreast
+        };
+        assert!(is_abreast(&mut reader, 3, 2, true) && is_abreast(&mut reader, 2, 3, true));
+        assert!(!is_abreast(&mut reader, 3, 3, true), "it has come before");
+        assert!(!is_abreast(&mut reader, 4, 4, true), "4 is missing");
+        assert!(!is_abreast(&mut reader, 3, 5, true), "an answer is due");
+        assert_eq!(send(&mut reader, Time(0)), 1);
+        assert!(is_abreast(&mut reader, 3, 6, true));
+        assert!(!is_abreast(&mut reader, 3, 7, false), "it wants an answer");
+        assert_eq!(send(&mut reader, Time(0)), 1);
+        arrives(&mut reader, Time(0), 5);
+        assert!(!is_abreast(&mut reader, 3, 8, true), "5 waits for 4");
     }
 
     #[test]

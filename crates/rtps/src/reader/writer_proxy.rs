@@ -21,7 +21,7 @@ use crate::limits;
 pub type Offer = Option<CacheChange>;
 
 /// Where delivered changes go; what is left in the offer has found no room.
-pub type Deliver<'a> = &'a mut dyn FnMut(&mut Offer);
+type Deliver<'a> = &'a mut dyn FnMut(&mut Offer);
 
 /// What a reader keeps about one matched writer.
 pub struct WriterProxy {
@@ -141,18 +141,32 @@ impl WriterProxy {
     }
 
     /// Has this number been delivered, refused as lost, or does it wait already?
+    #[inline]
     pub fn is_known(&self, number: SequenceNumber) -> bool {
-        number < self.next || self.pending.contains_key(&number) || self.irrelevant.contains(number)
+        number < self.next || (self.has_waiting() && self.knows_behind(number))
+    }
+
+    fn knows_behind(&self, number: SequenceNumber) -> bool {
+        self.pending.contains_key(&number) || self.irrelevant.contains(number)
+    }
+
+    /// Is there something to know of changes that are not next?
+    #[inline]
+    fn has_waiting(&self) -> bool {
+        !self.pending.is_empty() || !self.irrelevant.is_empty()
     }
 
     /// A change has arrived. Delivers it and what it completes, in order. Returns how many changes
     /// were lost before it (best effort only: a reliable reader waits for them).
-    pub fn on_change(&mut self, offer: &mut Offer, deliver: Deliver<'_>) -> u64 {
+    #[inline]
+    pub fn on_change(&mut self, offer: &mut Offer, mut deliver: impl FnMut(&mut Offer)) -> u64 {
         let Some((number, time)) = offer.as_ref().map(|change| (change.sequence_number, change.time)) else {
             return 0;
         };
         self.note_arrival(time);
-        self.assemblies.remove(&number);
+        if !self.assemblies.is_empty() {
+            self.assemblies.remove(&number);
+        }
         if !self.reliable {
             // Best effort: what finds no place is gone, and the cache has counted it.
             let lost = self.skip_to(number);
@@ -163,19 +177,28 @@ impl WriterProxy {
         if number <= self.asked_until {
             self.note_answer(time);
         }
-        if number == self.next && !self.held {
-            deliver(offer);
-            match offer.take() {
-                None => self.next = number.next(),
-                Some(change) => drop(self.pending.insert(number, change)),
+        if number != self.next || self.held {
+            if self.pending.len() < limits::PENDING_CHANGES {
+                self.put_back(number, offer);
             }
-            self.deliver_pending(deliver);
-        } else if self.pending.len() < limits::PENDING_CHANGES
-            && let Some(change) = offer.take()
-        {
+            return 0;
+        }
+        deliver(offer);
+        if offer.is_some() {
+            self.put_back(number, offer);
+        } else {
+            self.next = number.next();
+        }
+        self.deliver_pending(deliver);
+        0
+    }
+
+    /// A change waits for others, or for room.
+    #[cold]
+    fn put_back(&mut self, number: SequenceNumber, offer: &mut Offer) {
+        if let Some(change) = offer.take() {
             self.pending.insert(number, change);
         }
-        0
     }
 
     /// A change has arrived that is for other readers only (RTPS 2.5 §8.7.7): there is nothing to wait for, and what was
@@ -190,7 +213,7 @@ impl WriterProxy {
         self.last_available = self.last_available.max(number);
         self.asked = 0;
         self.irrelevant.insert(number, number.next());
-        self.deliver_pending(deliver);
+        self.deliver_pending(&mut *deliver);
         0
     }
 
@@ -280,13 +303,16 @@ impl WriterProxy {
 
     /// Delivers all that is next in order, until something is missing or refused.
     #[inline]
-    pub fn deliver_pending(&mut self, deliver: Deliver<'_>) {
+    pub fn deliver_pending(&mut self, deliver: impl FnMut(&mut Offer)) {
         // Most often nothing is missing.
-        if !self.pending.is_empty() || !self.irrelevant.is_empty() {
-            self.deliver_waiting(deliver);
+        if self.has_waiting() {
+            // Only here does it have to be in memory.
+            let mut deliver = deliver;
+            self.deliver_waiting(&mut deliver);
         }
     }
 
+    #[cold]
     fn deliver_waiting(&mut self, deliver: Deliver<'_>) {
         loop {
             self.pass_irrelevant();
@@ -323,6 +349,26 @@ impl WriterProxy {
     /// Does a change wait for room in the cache?
     pub fn is_blocked(&self) -> bool {
         !self.held && self.pending.contains_key(&self.next)
+    }
+
+    /// Does a HEARTBEAT only say what is known: that all has come, while nothing is to be answered? It is noted then, and
+    /// that is all that [`WriterProxy::on_heartbeat`] would do.
+    #[inline]
+    pub fn is_abreast(&mut self, heartbeat: &Heartbeat) -> bool {
+        let is_new = self.heartbeat_count.is_some_and(|last| heartbeat.count.wrapping_sub(last) > 0);
+        let asks_nothing = heartbeat.final_flag && self.reliable && !self.ack_due;
+        let begins_nothing =
+            !self.held && (!self.awaits_greeting || heartbeat.reader_id == EntityId::UNKNOWN);
+        let has_all = heartbeat.last_sn < self.next && !self.has_waiting() && self.assemblies.is_empty();
+        let is_abreast = is_new && asks_nothing && begins_nothing && has_all;
+        if is_abreast {
+            self.heartbeat_count = Some(heartbeat.count);
+            self.last_available = heartbeat.last_sn;
+            if heartbeat.reader_id != EntityId::UNKNOWN && self.timed_from.is_none() {
+                self.asked = 0;
+            }
+        }
+        is_abreast
     }
 
     /// A HEARTBEAT has arrived. Returns how many changes can no longer be had.
@@ -378,7 +424,7 @@ impl WriterProxy {
                 self.next = stop;
             }
             let before = self.next;
-            self.deliver_pending(deliver);
+            self.deliver_pending(&mut *deliver);
             if self.next == before {
                 break;
             }
@@ -386,7 +432,7 @@ impl WriterProxy {
         if !self.assemblies.is_empty() {
             self.assemblies.retain(|number, _| *number >= first);
         }
-        self.deliver_pending(deliver);
+        self.deliver_pending(&mut *deliver);
         lost
     }
 
@@ -406,7 +452,7 @@ impl WriterProxy {
         let irrelevant = &self.irrelevant;
         self.assemblies.retain(|number, _| !irrelevant.contains(*number));
         self.asked = 0;
-        self.deliver_pending(deliver);
+        self.deliver_pending(&mut *deliver);
     }
 
     /// A HEARTBEAT_FRAG has arrived: the fragments up to `last` are there to be had. Is a NACK_FRAG
