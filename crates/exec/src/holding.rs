@@ -145,7 +145,7 @@ impl Holding {
 
     /// It looks from now on without a pause whether samples have waited long enough: nobody is to wake it for that.
     pub fn look_always(&self) {
-        self.looks_at.store(Time(i64::MIN).0, Ordering::SeqCst);
+        self.looks_at.store(Time::AT_ONCE.0, Ordering::SeqCst);
     }
 
     /// Has nobody woken it since it said that it sleeps?

@@ -193,7 +193,7 @@ impl Participant {
             next_entity_key: 1,
         };
         participant.create_builtin_endpoints();
-        participant.timers.set(Time(i64::MIN), Timer::Announce);
+        participant.timers.set(Time::AT_ONCE, Timer::Announce);
         participant
     }
 
