@@ -25,6 +25,8 @@ pub struct Timestamp {
 impl Time {
     /// Later than every timer.
     pub const NEVER: Time = Time(i64::MAX);
+    /// Earlier than every clock: what is wanted then is to be done at once, and has waited for no time yet.
+    pub const AT_ONCE: Time = Time(i64::MIN);
 
     /// The span since `earlier`, 0 if it is later.
     pub fn since(self, earlier: Time) -> Duration {

@@ -175,7 +175,7 @@ fn look(side: &mut ReaderSide, now: i64) -> (u64, i64) {
 #[test]
 fn what_lies_in_a_lane_has_come_when_it_was_written() {
     let (mut side, mut lane) = side();
-    assert_eq!(side.take_alarm(), Some(Time(i64::MIN)), "a lane is to be looked into");
+    assert_eq!(side.take_alarm(), Some(Time::AT_ONCE), "a lane is to be looked into");
     assert_eq!(look(&mut side, 0), (0, 100));
     lane.push(&written(1, 30), b"a").unwrap();
     assert_eq!(look(&mut side, 100), (0, 130), "nobody has looked meanwhile, and the next is due from 30 on");
@@ -190,7 +190,7 @@ fn what_lies_in_a_lane_has_come_when_it_was_written() {
 #[test]
 fn who_takes_from_a_lane_tells_of_the_deadlines_that_this_finds() {
     let (mut side, mut lane) = side();
-    assert_eq!((side.take_alarm(), look(&mut side, 0)), (Some(Time(i64::MIN)), (0, 100)));
+    assert_eq!((side.take_alarm(), look(&mut side, 0)), (Some(Time::AT_ONCE), (0, 100)));
     let take = |side: &mut ReaderSide, now: i64| {
         assert!(matches!(side.pass_next(&mut Pulled::default(), |_| ()), Passed::Not(_)));
         side.refill(|| Time(now));
@@ -206,7 +206,7 @@ fn who_takes_from_a_lane_tells_of_the_deadlines_that_this_finds() {
     assert_eq!(look(&mut side, 110), (0, 205));
     lane.push(&written(3, 310), b"c").unwrap();
     take(&mut side, 312);
-    assert_eq!(side.take_alarm(), Some(Time(i64::MIN)), "it is too late, and that is told at once");
+    assert_eq!(side.take_alarm(), Some(Time::AT_ONCE), "it is too late, and that is told at once");
     assert_eq!(look(&mut side, 313), (2, 410));
     // Of one that does not say when it was written only who looks knows.
     lane.push(&written(4, 0), b"d").unwrap();

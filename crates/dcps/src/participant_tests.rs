@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_mem::{Bytes, Region};
 use taut_port::{Frame, Traffic};
 use taut_qos::{DataReaderQos, EndpointQos, SubscriberQos, TopicQos};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
-use taut_rtps::{Addresses, Config, MulticastChoice, ReaderIndex};
+use taut_rtps::{Config, ReaderIndex};
 use taut_wire::{DataHeader, Endian, InlineQos, PayloadKind, StatusInfo, write_message_header};
 
 use crate::reader_cache_tests::handle;
@@ -30,23 +30,7 @@ fn address() -> Locator {
 }
 
 fn participant() -> DomainParticipant {
-    DomainParticipant::new(Config {
-        guid_prefix: GuidPrefix([1; 12]),
-        domain_id: 0,
-        entity_name: String::new(),
-        user_data: Vec::new(),
-        properties: Vec::new(),
-        lease_duration: Duration::from_secs(10),
-        announcement_period: Duration::from_secs(3),
-        addresses: Addresses {
-            metatraffic_unicast: vec![address()],
-            default_unicast: vec![address()],
-            ..Addresses::default()
-        },
-        initial_peers: Vec::new(),
-        multicast: MulticastChoice::Never,
-        anatomy: None,
-    })
+    DomainParticipant::new(Config::at(GuidPrefix([1; 12]), address()))
 }
 
 fn writer_id(n: u32) -> EntityId {

@@ -451,7 +451,7 @@ impl ReaderCache {
     /// When to look at the deadlines.
     pub(crate) fn next_deadline(&self) -> Time {
         if self.missed.is_any() || self.separation.surfaced {
-            return Time(i64::MIN);
+            return Time::AT_ONCE;
         }
         self.instances.deadlines.next().unwrap_or(Time::NEVER)
     }

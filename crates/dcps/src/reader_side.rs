@@ -278,7 +278,7 @@ impl ReaderSide {
         let source = Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time };
         self.sources.push(source);
         if !self.cache.deadline().is_infinite() {
-            self.sweep_at = Time(i64::MIN);
+            self.sweep_at = Time::AT_ONCE;
             self.cache.alarm = true;
         }
     }

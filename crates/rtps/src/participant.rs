@@ -80,6 +80,30 @@ pub struct Config {
     pub anatomy: Option<Anatomy>,
 }
 
+impl Config {
+    /// One of domain 0 that is reached at one address, by unicast alone, with a lease of 10 s, and says nothing else of
+    /// itself. For tests.
+    pub fn at(guid_prefix: GuidPrefix, address: Locator) -> Config {
+        Config {
+            guid_prefix,
+            domain_id: 0,
+            entity_name: String::new(),
+            user_data: Vec::new(),
+            properties: Vec::new(),
+            lease_duration: Duration::from_secs(10),
+            announcement_period: Duration::from_secs(3),
+            addresses: Addresses {
+                metatraffic_unicast: vec![address],
+                default_unicast: vec![address],
+                ..Addresses::default()
+            },
+            initial_peers: Vec::new(),
+            multicast: MulticastChoice::Never,
+            anatomy: None,
+        }
+    }
+}
+
 /// What an endpoint is told when it is made.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
@@ -194,7 +218,7 @@ impl Participant {
             next_entity_key: 1,
         };
         participant.create_builtin_endpoints();
-        participant.timers.set(Time(i64::MIN), Timer::Announce);
+        participant.timers.set(Time::AT_ONCE, Timer::Announce);
         participant
     }
 

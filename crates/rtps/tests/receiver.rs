@@ -10,10 +10,7 @@ use taut_mem::Bytes;
 use taut_port::{Frame, Traffic};
 use taut_qos::{EndpointQos, History, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
-use taut_rtps::{
-    Addresses, ChangeKind, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, ReaderIndex,
-    Sink, limits,
-};
+use taut_rtps::{ChangeKind, Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, limits};
 use taut_wire::{
     Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, Heartbeat, InfoSource,
     InlineQos, ParameterListWriter, PayloadKind, StatusInfo, WireError, pid, write_info_dst,
@@ -33,23 +30,7 @@ impl Sink for Nowhere {
 }
 
 fn participant() -> Participant {
-    Participant::new(Config {
-        guid_prefix: OWN,
-        domain_id: 0,
-        entity_name: String::new(),
-        user_data: Vec::new(),
-        properties: Vec::new(),
-        lease_duration: Duration::from_secs(10),
-        announcement_period: Duration::from_secs(3),
-        addresses: Addresses {
-            metatraffic_unicast: vec![ADDRESS],
-            default_unicast: vec![ADDRESS],
-            ..Addresses::default()
-        },
-        initial_peers: Vec::new(),
-        multicast: MulticastChoice::Never,
-        anatomy: None,
-    })
+    Participant::new(Config::at(OWN, ADDRESS))
 }
 
 /// An announcement of another participant, which names these addresses.

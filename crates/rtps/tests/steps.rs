@@ -9,8 +9,7 @@ use taut_port::{Frame, Loopback, Traffic};
 use taut_qos::{EndpointQos, History, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
-    Addresses, Config, EndpointConfig, Event, MulticastChoice, Offer, Participant, Reader, ReaderIndex, Sink,
-    TxClass, limits,
+    Config, EndpointConfig, Event, Offer, Participant, Reader, ReaderIndex, Sink, TxClass, limits,
 };
 use taut_wire::{DataHeader, Endian, PayloadKind, write_message_header};
 
@@ -26,24 +25,9 @@ impl Sink for Nowhere {
 }
 
 fn participant(initial_peers: Vec<Locator>) -> Participant {
-    Participant::new(Config {
-        guid_prefix: GuidPrefix([1; 12]),
-        domain_id: 0,
-        entity_name: String::new(),
-        user_data: Vec::new(),
-        properties: Vec::new(),
-        lease_duration: Duration::from_secs(10),
-        announcement_period: Duration::from_secs(3),
-        addresses: Addresses {
-            metatraffic_unicast: vec![ADDRESS],
-            metatraffic_multicast: vec![GROUP],
-            default_unicast: vec![ADDRESS],
-            ..Addresses::default()
-        },
-        initial_peers,
-        multicast: MulticastChoice::Never,
-        anatomy: None,
-    })
+    let mut config = Config::at(GuidPrefix([1; 12]), ADDRESS);
+    config.addresses.metatraffic_multicast = vec![GROUP];
+    Participant::new(Config { initial_peers, ..config })
 }
 
 /// A change of a built-in writer of the other participant.

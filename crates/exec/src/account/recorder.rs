@@ -178,7 +178,7 @@ impl Recorder {
         let (began, none) = (Time(0), Duration::ZERO);
         let unused = Entry { began, waited: none, ran: none, done: 0, activity: None };
         let (ring, limit) = (Box::new([unused; STEPS]), limit.unwrap_or(Duration::INFINITE));
-        Recorder { ring, next: 0, limit, kept: None, fresh: false, not_before: Time(i64::MIN) }
+        Recorder { ring, next: 0, limit, kept: None, fresh: false, not_before: Time::AT_ONCE }
     }
 
     /// Keeps one step. Returns whether it ran for too long. *Cost*: one entry, no allocation.

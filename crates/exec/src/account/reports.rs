@@ -50,7 +50,7 @@ pub(crate) struct Schedule {
 
 impl Default for Schedule {
     fn default() -> Schedule {
-        Schedule { topic: None, at: Time::NEVER, not_before: Time(i64::MIN), is_on: false, task: None }
+        Schedule { topic: None, at: Time::NEVER, not_before: Time::AT_ONCE, is_on: false, task: None }
     }
 }
 

@@ -263,8 +263,8 @@ impl Inner {
             if due > core.now {
                 return;
             }
-            // What is to be done at once, whenever that is, waits from now on.
-            let since = if due == Time(i64::MIN) { core.now } else { due };
+            // What is to be done at once waits from now on.
+            let since = if due == Time::AT_ONCE { core.now } else { due };
             let ready = std::mem::replace(&mut core.ready, since);
             self.run(core, JobClass::Timers, |core, budget| {
                 core.follow_network();

@@ -146,8 +146,8 @@ impl Holding {
     /// It looks from now on without a pause whether samples have waited long enough: nobody is to wake it for that.
     pub fn look_always(&self) {
         // Most often it did before, and only the driver changes it.
-        if self.looks_at.load(Ordering::Relaxed) != i64::MIN {
-            self.looks_at.store(i64::MIN, Ordering::SeqCst);
+        if self.looks_at.load(Ordering::Relaxed) != Time::AT_ONCE.0 {
+            self.looks_at.store(Time::AT_ONCE.0, Ordering::SeqCst);
         }
     }
 

@@ -45,7 +45,7 @@ impl Spdp {
             everybody: everybody(config),
             untold: 0,
             newcomers: VecDeque::new(),
-            next_at: Time(i64::MIN),
+            next_at: Time::AT_ONCE,
             initial_left: limits::INITIAL_ANNOUNCEMENTS,
         }
     }
@@ -249,7 +249,7 @@ impl Participant {
             silent_since: Some(now),
             endpoints: 0,
             greetings: BTreeSet::new(),
-            look_at: Time(i64::MIN),
+            look_at: Time::AT_ONCE,
             looks: Default::default(),
             has_forgotten: false,
             has_regrouped: false,
