@@ -158,7 +158,7 @@ impl WriterProxy {
 
     /// A change has arrived. Delivers it and what it completes, in order. Returns how many changes
     /// were lost before it (best effort only: a reliable reader waits for them).
-    #[inline]
+    #[inline(always)]
     pub fn on_change(&mut self, offer: &mut Offer, mut deliver: impl FnMut(&mut Offer)) -> u64 {
         let Some((number, time)) = offer.as_ref().map(|change| (change.sequence_number, change.time)) else {
             return 0;
