@@ -1,0 +1,134 @@
+//! When a writer's readers are asked what they have: by its timer, or at once if somebody waits for it.
+//! RTPS 2.5 §8.4.9.2 (reliable stateful writer). What rides behind fresh changes is in `transmit`.
+
+use taut_base::{Duration, SequenceNumber, Time};
+
+use super::{ReaderProxy, Writer};
+use crate::limits;
+
+impl Writer {
+    /// The heartbeat timer has run out: each reader that lags is owed one.
+    pub fn on_heartbeat_timer(&mut self, now: Time) {
+        self.catch_up();
+        self.resume_repairs(now);
+        if self.has_apart || !self.kept.is_empty() {
+            self.settle_silent(now);
+        }
+        let quiet_at = self.pushed_at + limits::HEARTBEAT_FIRST;
+        if quiet_at > now && now < self.asked_at + limits::HEARTBEAT_IN_STREAM {
+            self.heartbeat_at = quiet_at;
+            if self.has_apart {
+                self.ask_apart();
+            }
+            return;
+        }
+        self.asked_at = now;
+        self.answered = false;
+        if self.blocked {
+            self.on_blocked();
+        }
+        if self.is_acknowledged() {
+            self.heartbeat_at = Time::NEVER;
+            return;
+        }
+        let since = now - self.patience();
+        let all = self.owe_heartbeats(self.sent, |proxy| proxy.asked.is_none_or(|(at, _)| at <= since));
+        // All that is out is asked for now: only later changes call a timer back that has backed off.
+        self.forget_unasked();
+        self.heartbeat_at = now + self.heartbeat_interval;
+        if all {
+            self.heartbeat_interval = self.heartbeat_interval.times(2).min(limits::HEARTBEAT_MAX);
+        }
+    }
+
+    /// All that is out is asked for now.
+    pub(super) fn forget_unasked(&mut self) {
+        (self.unasked_changes, self.unasked_bytes, self.unasked_datagrams) = (0, 0, 0);
+    }
+
+    /// The time for a heartbeat timer, if what is sent and not acknowledged needs an earlier one
+    /// than is set. Only to be asked of a writer that [may want one](Writer::may_want_heartbeat).
+    pub fn want_heartbeat(&mut self, now: Time) -> Option<Time> {
+        let first = now + limits::HEARTBEAT_FIRST;
+        if self.puts_heartbeat_off(now) {
+            self.heartbeat_at = first;
+            return Some(first);
+        }
+        if self.heartbeat_at <= first || (self.sent == SequenceNumber::ZERO && !self.blocked) {
+            return None;
+        }
+        let sent = self.sent;
+        if !self.blocked && !self.proxies.values().any(|proxy| proxy.reliable && proxy.acked < sent) {
+            return None;
+        }
+        // One that has backed off is called back only by news.
+        if self.heartbeat_at != Time::NEVER && !self.blocked && self.unasked_changes == 0 && !self.answered {
+            return None;
+        }
+        self.answered = false;
+        self.heartbeat_interval = limits::HEARTBEAT_FIRST;
+        self.heartbeat_at = first;
+        Some(first)
+    }
+
+    /// Is [`Writer::want_heartbeat`] worth a look? Not while a stream goes on, whose heartbeat is set, and neither too soon
+    /// nor too late. Nor if none was wanted before: it is for what is about to be sent then, and that asks again.
+    #[inline]
+    pub fn may_want_heartbeat(&self, now: Time) -> bool {
+        let is_awaited = self.heartbeat_at != Time::NEVER || !self.push_queued || self.blocked;
+        let is_set = self.heartbeat_at > now + limits::HEARTBEAT_PUT_OFF
+            && self.heartbeat_at <= now + limits::HEARTBEAT_FIRST;
+        is_awaited && !is_set && self.reliable
+    }
+
+    /// What is about to be sent says what the heartbeat would that is due soon, unless none has been asked for in a while.
+    fn puts_heartbeat_off(&self, now: Time) -> bool {
+        self.heartbeat_at <= now + limits::HEARTBEAT_PUT_OFF
+            && self.has_fresh()
+            && !self.blocked
+            && !self.has_apart
+            && now < self.asked_at + limits::HEARTBEAT_IN_STREAM
+    }
+
+    /// A write found no room: ask the readers now. Once is enough until there is a new change, as the
+    /// heartbeat timer asks too; a caller that tries again and again must not flood them.
+    pub fn ask_for_room(&mut self) {
+        if self.hurried < self.last {
+            self.hurried = self.last;
+            self.ask_for_acknowledgements();
+        }
+    }
+
+    /// The heartbeat behind the next fresh changes asks for acknowledgements.
+    pub(crate) fn ask_with_next(&mut self) {
+        self.hurry = true;
+    }
+
+    /// How long the readers of a built-in writer may take to answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.answers.patience().min(limits::DISCOVERY_PATIENCE)
+    }
+
+    /// Somebody waits for acknowledgements: ask the readers now.
+    pub fn ask_for_acknowledgements(&mut self) {
+        self.owe_heartbeats(self.last, |_| true);
+    }
+
+    /// Each reader that has not acknowledged up to `number` and may be asked is owed a heartbeat to answer. Returns
+    /// whether all of them might.
+    fn owe_heartbeats(&mut self, number: SequenceNumber, may_ask: impl Fn(&ReaderProxy) -> bool) -> bool {
+        let Writer { proxies, owed, .. } = self;
+        let mut all = true;
+        for (guid, proxy) in proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < number) {
+            if !may_ask(proxy) {
+                all = false;
+                continue;
+            }
+            proxy.heartbeat_due = true;
+            if !owed.contains(guid) {
+                owed.push_back(*guid);
+            }
+        }
+        all
+    }
+}
