@@ -153,7 +153,8 @@ impl Inner {
                 std::thread::yield_now();
                 gives_way_at = now + GIVES_WAY;
             }
-            if rests && let Some(owed) = self.polling.rest.lock().as_mut().and_then(|rest| rest.owes(now)) {
+            let owes = if rests { self.owes(now) } else { None };
+            if let Some(owed) = owes {
                 let ready = self.rest(now, wake_at.min(now + owed));
                 self.holding.look_always();
                 if ready.is_any() {
@@ -161,6 +162,11 @@ impl Inner {
                 }
             }
         }
+    }
+
+    /// How long it is to rest, if at all. What it is asked by is not locked any more while it does.
+    fn owes(&self, now: Time) -> Option<Duration> {
+        self.polling.rest.lock().as_mut().and_then(|rest| rest.owes(now))
     }
 
     /// Looks what has come: at what can be looked at itself, and now and then by the kernel at all there is.
