@@ -249,5 +249,6 @@ fn latest_us() -> Option<u64> {
     });
     let (longest, count) = (longest.load(Ordering::SeqCst), count.load(Ordering::SeqCst));
     println!("the latest of {count} samples: {longest} us");
+    assert!(count > 2_000, "{count} samples of 3,000 have come: the driver has stopped");
     Some(longest)
 }
