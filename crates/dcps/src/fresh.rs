@@ -47,13 +47,16 @@ impl Fresh {
         let at = if behind < self.places.len() { behind } else { behind - self.places.len() };
         self.len += 1;
         let place = &mut self.places[at];
-        place.payload.take_over(&mut change.payload);
-        place.kind = change.kind;
-        place.writer_guid = change.writer_guid;
-        place.sequence_number = change.sequence_number;
-        place.instance = change.instance;
-        place.source_timestamp = change.source_timestamp;
-        place.time = change.time;
+        // All that there is of a change: what is left out here would be that of another sample.
+        let CacheChange { kind, writer_guid, sequence_number, instance, source_timestamp, time, payload } =
+            change;
+        place.payload.take_over(payload);
+        place.kind = *kind;
+        place.writer_guid = *writer_guid;
+        place.sequence_number = *sequence_number;
+        place.instance = *instance;
+        place.source_timestamp = *source_timestamp;
+        place.time = *time;
     }
 
     /// There is no place left: the newest gets a new one, and the ring is straightened for it.

@@ -213,7 +213,7 @@ impl fmt::Display for LatencyReport {
     }
 }
 
-/// The times of one class. The longest is kept as it was, the others to one digit.
+/// The times of one class. The longest is kept as it was, the others to a sixteenth.
 #[derive(Clone, Default)]
 struct Times {
     /// Most steps do not wait.

@@ -534,10 +534,12 @@ impl WriterProxy {
     /// Fragments of a change have begun to come: what is before it has been sent. Is some of that in assembly, and to be
     /// asked for? What it was followed by may have found no room, as its end has.
     pub fn is_followed(&mut self, number: SequenceNumber) -> bool {
+        if !self.reliable {
+            return false;
+        }
+        // Each of them hears of it.
         let before = self.assemblies.range_mut(..number);
-        self.reliable
-            && before.filter_map(|(_, assembly)| assembly.offer(FragmentNumber::MAX).then_some(())).count()
-                > 0
+        before.fold(false, |any, (_, assembly)| assembly.offer(FragmentNumber::MAX) | any)
     }
 
     /// What is missing of the samples in assembly, as far as it may be asked for now.
