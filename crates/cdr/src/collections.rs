@@ -4,14 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
 use crate::field::element;
+use crate::types::within;
 use crate::{Cdr, CdrError, Decoder, Encoder, FieldKind, FieldValue, KeySize, Result, Step};
-
-fn within(length: usize, bounds: &[usize]) -> Result<()> {
-    match bounds.first() {
-        Some(&bound) if bound != 0 && length > bound => Err(CdrError::Bound),
-        _ => Ok(()),
-    }
-}
 
 fn inner(bounds: &[usize]) -> &[usize] {
     bounds.split_first().map_or(&[], |(_, rest)| rest)

@@ -2,6 +2,8 @@
 //!
 //! XTypes 1.3 §7.4.3. Every length is checked against the bytes that remain before it is believed.
 
+use taut_mem::Bytes;
+
 use crate::encoder::{
     EM_MUST_UNDERSTAND, LONG_MUST_UNDERSTAND, MAX_DEPTH, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE,
     PID_LIST_END, PID_MASK, PID_MUST_UNDERSTAND,
@@ -31,6 +33,8 @@ pub struct Decoder<'a> {
     representation: Representation,
     swap: bool,
     depth: u32,
+    /// What `data` lies in, if values may keep parts of that.
+    whole: Option<&'a Bytes>,
 }
 
 /// The header of a parameter of XCDR1.
@@ -53,7 +57,18 @@ impl<'a> Decoder<'a> {
             Representation::Xcdr2 => 4,
         };
         let swap = endian != Endian::NATIVE;
-        Decoder { data, pos: 0, origin: 0, max_align, representation, swap, depth: 0 }
+        Decoder { data, pos: 0, origin: 0, max_align, representation, swap, depth: 0, whole: None }
+    }
+
+    /// The same bytes, which lie in `whole`: values may keep parts of that.
+    #[inline]
+    pub(crate) fn within_whole(self, whole: Option<&'a Bytes>) -> Decoder<'a> {
+        Decoder { whole, ..self }
+    }
+
+    /// What these bytes lie in, if values may keep parts of it.
+    pub(crate) fn whole(&self) -> Option<&'a Bytes> {
+        self.whole
     }
 
     /// The version that is read.

@@ -43,6 +43,7 @@ mod encoder;
 mod error;
 mod field;
 mod key;
+mod octets;
 mod payload;
 mod plain;
 mod primitives;
@@ -56,9 +57,10 @@ pub use encoder::{Encoder, append};
 pub use error::{CdrError, Result};
 pub use field::{FieldKind, FieldValue, Step};
 pub use key::{KeyHasher, KeySize, key_hash, key_hash_of_payload, key_hash_of_payload_in};
+pub use octets::Octets;
 pub use payload::{
-    Encapsulation, fill_payload, from_key_payload, from_payload, from_payload_into, key_to_payload,
-    key_to_payload_in, to_payload, to_payload_in,
+    Encapsulation, SerializedPayload, fill_payload, from_key_payload, from_payload, from_payload_into,
+    key_to_payload, key_to_payload_in, to_payload, to_payload_in,
 };
 pub use plain::{
     Plain, put_plain, put_plain_slice, take_plain, take_plain_boxed, take_plain_into, take_plain_vec, view,

@@ -2,6 +2,10 @@
 //!
 //! RTPS 2.5 §10.2, XTypes 1.3 §7.6.3.1.2. The header's options carry the count of padding bytes.
 
+use std::ops::Deref;
+
+use taut_mem::Bytes;
+
 use crate::encoder::append;
 use crate::{CdrError, DdsType, Decoder, Encoder, Endian, Extensibility, Representation, Result};
 
@@ -133,13 +137,60 @@ pub fn key_to_payload_in<T: DdsType>(
     )
 }
 
-#[inline]
-fn open<T: DdsType>(payload: &[u8]) -> Result<Decoder<'_>> {
-    let (encapsulation, body) = Encapsulation::parse(payload)?;
-    if !encapsulation.fits(T::EXTENSIBILITY) {
-        return Err(CdrError::Encapsulation);
+/// A serialized sample or key: bytes that values are copied out of, or a view of some, of which [`Octets`] keep their
+/// part.
+///
+/// [`Octets`]: crate::Octets
+#[derive(Clone, Copy)]
+pub struct SerializedPayload<'a> {
+    bytes: &'a [u8],
+    whole: Option<&'a Bytes>,
+}
+
+impl<'a> From<&'a [u8]> for SerializedPayload<'a> {
+    #[inline]
+    fn from(bytes: &'a [u8]) -> SerializedPayload<'a> {
+        SerializedPayload { bytes, whole: None }
     }
-    Ok(Decoder::new(body, encapsulation.representation, encapsulation.endian))
+}
+
+impl<'a> From<&'a Bytes> for SerializedPayload<'a> {
+    #[inline]
+    fn from(whole: &'a Bytes) -> SerializedPayload<'a> {
+        SerializedPayload { bytes: whole, whole: Some(whole) }
+    }
+}
+
+impl Deref for SerializedPayload<'_> {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.bytes
+    }
+}
+
+impl<'a> SerializedPayload<'a> {
+    #[inline]
+    fn open<T: DdsType>(self) -> Result<Decoder<'a>> {
+        let (encapsulation, body) = Encapsulation::parse(self.bytes)?;
+        if !encapsulation.fits(T::EXTENSIBILITY) {
+            return Err(CdrError::Encapsulation);
+        }
+        let input = Decoder::new(body, encapsulation.representation, encapsulation.endian);
+        Ok(input.within_whole(self.whole))
+    }
+
+    /// As [`from_payload`].
+    #[inline]
+    pub fn decode<T: DdsType>(self) -> Result<T> {
+        T::decode(&mut self.open::<T>()?)
+    }
+
+    /// As [`from_payload_into`].
+    #[inline]
+    pub fn decode_into<T: DdsType>(self, into: &mut T) -> Result<()> {
+        into.decode_into(&mut self.open::<T>()?)
+    }
 }
 
 /// Reads a serialized sample in any version and byte order.
@@ -147,7 +198,7 @@ fn open<T: DdsType>(payload: &[u8]) -> Result<Decoder<'_>> {
 /// *Cost*: allocates for strings and collections only, in proportion to the bytes. *Errors*: never a panic.
 #[inline]
 pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
-    T::decode(&mut open::<T>(payload)?)
+    SerializedPayload::from(payload).decode()
 }
 
 /// Reads a serialized sample into a value, whose strings and sequences keep their memory.
@@ -156,11 +207,11 @@ pub fn from_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
 /// read.
 #[inline]
 pub fn from_payload_into<T: DdsType>(payload: &[u8], into: &mut T) -> Result<()> {
-    into.decode_into(&mut open::<T>(payload)?)
+    SerializedPayload::from(payload).decode_into(into)
 }
 
 /// Reads a serialized key; members outside of the key take their initial value.
 pub fn from_key_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
-    let mut input = open::<T>(payload)?;
+    let mut input = SerializedPayload::from(payload).open::<T>()?;
     if T::HAS_KEY { T::decode_key(&mut input) } else { Ok(T::initial()) }
 }

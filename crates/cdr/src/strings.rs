@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use crate::types::within;
 use crate::{Cdr, CdrError, Decoder, Encoder, FieldKind, FieldValue, KeySize, Result, Step};
 
 /// IDL `wstring`: held as UTF-8, sent as UTF-16 code units after their length in bytes, without terminator.
@@ -39,13 +40,6 @@ impl DerefMut for WString {
 impl fmt::Display for WString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-fn within(length: usize, bounds: &[usize]) -> Result<()> {
-    match bounds.first() {
-        Some(&bound) if bound != 0 && length > bound => Err(CdrError::Bound),
-        _ => Ok(()),
     }
 }
 

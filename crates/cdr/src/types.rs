@@ -210,3 +210,11 @@ pub const fn min_size(extensibility: Extensibility, members: usize) -> usize {
 pub(crate) fn wire_length(length: usize) -> Result<u32> {
     u32::try_from(length).map_err(|_| CdrError::TooLarge)
 }
+
+/// Refuses a length beyond the first of the bounds; 0 is unbounded.
+pub(crate) fn within(length: usize, bounds: &[usize]) -> Result<()> {
+    match bounds.first() {
+        Some(&bound) if bound != 0 && length > bound => Err(CdrError::Bound),
+        _ => Ok(()),
+    }
+}

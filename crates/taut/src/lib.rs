@@ -63,7 +63,7 @@ pub use taut_base::{
     Time, Timestamp, VendorId,
 };
 pub use taut_cdr as cdr;
-pub use taut_cdr::{DdsType, Plain, Representation};
+pub use taut_cdr::{DdsType, Octets, Plain, Representation};
 pub use taut_dcps::{
     InstanceState, InstanceStateMask, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
@@ -98,3 +98,8 @@ pub struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/real-time.md")]
 pub struct RealTime;
+
+/// The program of the way of a sample runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/write-to-take.md")]
+pub struct WriteToTake;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use taut_base::{Duration, Guid, Result};
-use taut_cdr::DdsType;
+use taut_cdr::{DdsType, SerializedPayload};
 use taut_dcps::{
     LivelinessChangedStatus, PayloadKind, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
     SampleAnatomy, SampleInfo, SampleLostStatus, SampleRejectedStatus, Selection, StatusMask,
@@ -37,15 +37,15 @@ pub struct DataReader<T> {
 #[inline]
 fn decode_into<T: DdsType>(
     place: &mut Option<Sample<T>>,
-    payload: &[u8],
+    payload: SerializedPayload<'_>,
     kind: PayloadKind,
     info: &SampleInfo,
 ) -> bool {
     if !info.valid_data {
-        *place = Some(decode_key(payload, kind, info));
+        *place = Some(decode_key(&payload, kind, info));
         return true;
     }
-    let Ok(data) = taut_cdr::from_payload(payload) else { return false };
+    let Ok(data) = payload.decode() else { return false };
     *place = Some(Sample { data: Some(data), key: None, info: *info });
     true
 }
@@ -63,7 +63,7 @@ fn decode_key<T: DdsType>(payload: &[u8], kind: PayloadKind, &info: &SampleInfo)
 
 fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
     let mut decoded = None;
-    decode_into(&mut decoded, &sample.payload, sample.payload_kind, &sample.info);
+    decode_into(&mut decoded, (&sample.payload).into(), sample.payload_kind, &sample.info);
     decoded
 }
 
@@ -94,7 +94,7 @@ impl<T: DdsType> DataReader<T> {
     pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
         let (UntypedReader { executor, door, .. }, mut taken) = (&self.untyped, None);
         untyped_reader::take_next(executor, door, T::TYPE_NAME, &mut |payload, _, info| {
-            let decoded = !info.valid_data || taut_cdr::from_payload_into(payload, into).is_ok();
+            let decoded = !info.valid_data || payload.decode_into(into).is_ok();
             taken = decoded.then_some(*info);
             decoded
         });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use taut_base::{Duration, Error, Guid, Result};
+use taut_cdr::SerializedPayload;
 use taut_dcps::{
     Endpoint, Entity, PayloadKind, ReaderSide, Sample, SampleInfo, Selection, StatusMask, Taken,
 };
@@ -17,7 +18,7 @@ use crate::participant::{DomainParticipant, wait_for};
 const DECODED_AT_ONCE: usize = 1_024;
 
 /// Decodes a sample. `false` if the bytes are no sample of the type.
-pub(crate) type Decode<'a> = dyn FnMut(&[u8], PayloadKind, &SampleInfo) -> bool + 'a;
+pub(crate) type Decode<'a> = dyn FnMut(SerializedPayload<'_>, PayloadKind, &SampleInfo) -> bool + 'a;
 
 pub(crate) struct UntypedReader {
     pub executor: Arc<Executor>,
@@ -34,13 +35,13 @@ pub(crate) fn take_next(executor: &Executor, door: &Door, type_name: &str, decod
         let any = executor.take_next(door, &mut |taken: Taken<'_>| {
             let payload: &[u8] = &taken.payload;
             if payload.len() <= DECODED_AT_ONCE {
-                decoded = decode(payload, taken.payload_kind, taken.info);
+                decoded = decode(payload.into(), taken.payload_kind, taken.info);
             } else {
                 large = Some(taken.keep());
             }
         });
         if let Some(large) = large {
-            decoded = decode(&large.payload, large.payload_kind, &large.info);
+            decoded = decode((&large.payload).into(), large.payload_kind, &large.info);
         }
         if decoded || !any {
             return any;

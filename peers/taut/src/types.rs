@@ -1,6 +1,6 @@
 //! The types of `peers/types.idl`, as Taut's.
 
-use taut::DdsType;
+use taut::{DdsType, Octets};
 use taut_perf_kit::line::{mark, marked};
 use taut_perf_kit::{Payload, Stamp};
 
@@ -38,7 +38,14 @@ pub struct Bytes {
     seq: u64,
     sent_ns: i64,
     seen_ns: i64,
-    data: Vec<u8>,
+    data: Octets,
+}
+
+/// Marks them, if they are not marked so already: what was taken is answered as it lies there.
+fn mark_octets(data: &mut Octets, seq: u64) {
+    if !marked(data, data.len(), seq) {
+        mark(data.to_mut(), seq);
+    }
 }
 
 /// Header and length of the sequence.
@@ -46,7 +53,7 @@ const BYTES_HEADER: usize = 28;
 
 impl Payload for Bytes {
     fn sized(size: usize) -> Self {
-        Bytes { seq: 0, sent_ns: 0, seen_ns: 0, data: vec![0; size.saturating_sub(BYTES_HEADER)] }
+        Bytes { seq: 0, sent_ns: 0, seen_ns: 0, data: vec![0; size.saturating_sub(BYTES_HEADER)].into() }
     }
 
     fn stamp(&self) -> Stamp {
@@ -55,7 +62,7 @@ impl Payload for Bytes {
 
     fn set_stamp(&mut self, stamp: Stamp) {
         (self.seq, self.sent_ns, self.seen_ns) = (stamp.seq, stamp.sent_ns as i64, stamp.seen_ns as i64);
-        mark(&mut self.data, stamp.seq);
+        mark_octets(&mut self.data, stamp.seq);
     }
 
     fn intact(&self, size: usize) -> bool {
@@ -149,12 +156,12 @@ impl Payload for Plain16 {
 #[dds(final, name = "perf::Simple")]
 pub struct Simple {
     index: i32,
-    data: Vec<u8>,
+    data: Octets,
 }
 
 impl Payload for Simple {
     fn sized(size: usize) -> Self {
-        Simple { index: 0, data: vec![0; size] }
+        Simple { index: 0, data: vec![0; size].into() }
     }
 
     fn stamp(&self) -> Stamp {
@@ -163,7 +170,7 @@ impl Payload for Simple {
 
     fn set_stamp(&mut self, stamp: Stamp) {
         self.index = stamp.seq as i32;
-        mark(&mut self.data, stamp.seq);
+        mark_octets(&mut self.data, stamp.seq);
     }
 
     fn intact(&self, size: usize) -> bool {
