@@ -172,12 +172,6 @@ impl From<&[u8]> for Octets {
     }
 }
 
-impl From<Octets> for Vec<u8> {
-    fn from(octets: Octets) -> Vec<u8> {
-        octets.into_vec()
-    }
-}
-
 impl FromIterator<u8> for Octets {
     fn from_iter<I: IntoIterator<Item = u8>>(octets: I) -> Octets {
         Octets::from(octets.into_iter().collect::<Vec<u8>>())
