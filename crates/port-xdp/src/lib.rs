@@ -24,6 +24,7 @@ mod link;
 pub mod netd;
 mod port;
 mod queue;
+mod supply;
 
 pub use comeback::{Left, Resumed, Tried, Try};
 pub use netd::Netd;

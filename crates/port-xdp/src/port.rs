@@ -302,8 +302,7 @@ impl XdpPort {
     pub fn stats(&self) -> Stats {
         let mut stats = self.carrier.stats;
         for queue in &self.queues {
-            let of = queue.statistics();
-            stats.receive_overflow += of.rx_dropped + of.rx_ring_full + of.fill_ring_empty;
+            stats.receive_overflow += queue.overflow();
             stats.kicks += queue.kicks();
             stats.frames_free += queue.chunks().free() as u64;
             stats.copied_out += queue.chunks().copied();

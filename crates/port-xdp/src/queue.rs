@@ -2,7 +2,7 @@
 //!
 //! Owns which frame is whose. Some chunks are the queue's for ever, to copy datagrams into, and each is kept or on its way
 //! out (TX and completion ring). Each of the others is either free, or on its way in (fill and RX ring), or taken out of the
-//! RX ring and waits for room in the fill ring, or it has payloads that somebody looks at ([`Chunks`]). One of the last may
+//! RX ring and waits for its turn in the fill ring, or it has payloads that somebody looks at ([`Chunks`]). One of the last may
 //! be on its way out at the same time: the queue is one of its holders then.
 //!
 //! **Around payloads** only this queue writes, in the hands of the token's holder ([`Outbound`]).
@@ -16,6 +16,7 @@ use taut_port::Frame;
 use taut_xdp::{BindMode, ChunkSize, Descriptor, Error, Interface, Link, Rings, Socket, Statistics, Umem};
 
 use crate::netd::Granted;
+use crate::supply::Supply;
 
 /// Frames to send that wait for the kernel. It takes them within the call that wakes it where it copies them; more
 /// costs memory, fewer make more calls of a burst.
@@ -83,8 +84,10 @@ pub(crate) struct Queue {
     outbound: Outbound,
     /// Chunks to copy datagrams into. The one that came back last is taken first: the processor has its memory near.
     kept: Vec<u32>,
-    /// Chunks to receive into that the fill ring has no room for yet.
+    /// Chunks to receive into that the kernel does not have: the fill ring has no room for them, or they are left out. The
+    /// one that came last is the first to go.
     idle: Vec<u32>,
+    supply: Supply,
     /// Were frames put that the kernel was not woken for?
     waits: bool,
     /// Calls that woke the kernel.
@@ -132,7 +135,9 @@ impl Queue {
         // SAFETY: it is the only one, and this queue writes around payloads by it alone.
         let outbound = unsafe { Outbound::new(Arc::clone(&chunks)) };
         let counts = QueueCounts { queue: socket.queue(), ..QueueCounts::default() };
-        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, waits: false, kicks: 0, counts };
+        let supply = Supply::new(socket.bound(), socket.fill.size());
+        let (waits, kicks) = (false, 0);
+        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, supply, waits, kicks, counts };
         queue.refill();
         queue
     }
@@ -158,8 +163,16 @@ impl Queue {
         self.counts
     }
 
-    pub(crate) fn statistics(&self) -> Statistics {
-        self.socket.statistics().unwrap_or_default()
+    /// Frames that were dropped before they could be taken. *Cost*: one system call.
+    pub(crate) fn overflow(&self) -> u64 {
+        let Statistics { rx_dropped, rx_ring_full, fill_ring_empty, .. } =
+            self.socket.statistics().unwrap_or_default();
+        let without_frame = match self.bound() {
+            BindMode::Copy => rx_dropped,
+            // What the device drops then it does not tell: this is how often it wanted a frame.
+            BindMode::ZeroCopy => fill_ring_empty,
+        };
+        rx_ring_full + without_frame
     }
 
     /// How long a frame may be.
@@ -255,6 +268,7 @@ impl Queue {
     ) -> usize {
         let size = u64::from(self.umem.chunk_size().bytes());
         let mut received = self.socket.rx.peek(u32::try_from(budget).unwrap_or(u32::MAX));
+        let waited = received.waiting();
         let mut next = received.next();
         next.inspect(|first| self.umem.prefetch(first.address, first.len));
         while let Some(Descriptor { address, len, .. }) = next {
@@ -273,17 +287,19 @@ impl Queue {
             self.idle.push(instead);
             taken.iter().for_each(&mut *sink);
         }
-        let taken = received.release() as usize;
+        let taken = received.release();
         if taken > 0 {
-            self.counts.frames_in += taken as u64;
+            self.counts.frames_in += u64::from(taken);
+            self.supply.note(taken, waited);
             self.refill();
         }
-        taken
+        taken as usize
     }
 
     fn refill(&mut self) {
         let size = u64::from(self.umem.chunk_size().bytes());
-        let mut fill = self.socket.fill.reserve(u32::try_from(self.idle.len()).unwrap_or(u32::MAX));
+        let want = self.idle.len().saturating_sub(self.supply.left_out());
+        let mut fill = self.socket.fill.reserve(u32::try_from(want).unwrap_or(u32::MAX));
         while fill.room() > 0
             && let Some(number) = self.idle.pop()
         {
@@ -299,7 +315,7 @@ impl Queue {
 
     /// Looks whether something has come, from wherever: see [`taut_xdp::Glance`].
     pub(crate) fn glance(&self) -> taut_xdp::Glance {
-        self.socket.rx.glance()
+        self.socket.glance()
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 /// Bytes that processors fetch at once.
 const LINE: usize = 64;
@@ -26,10 +26,22 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Shows `len` bytes from a place of the descriptor on, with all of their pages there.
     pub fn new(fd: BorrowedFd<'_>, len: usize, place: u64) -> Result<Mapping, Errno> {
+        Mapping::with(fd, len, place, MapFlags::POPULATE)
+    }
+
+    /// Shows all of an empty memfd, in large pages where the kernel gives those to who asks
+    /// (`/sys/kernel/mm/transparent_hugepage/shmem_enabled`). The pages come with the first access, the kernel's or ours.
+    pub fn in_large_pages(fd: BorrowedFd<'_>, len: usize) -> Result<Mapping, Errno> {
+        let mapping = Mapping::with(fd, len, 0, MapFlags::empty())?;
+        // SAFETY: the range is the mapping, and what lies in it stays. Small pages do, too.
+        let _ = unsafe { madvise(mapping.base.as_ptr().cast(), len, Advice::LinuxHugepage) };
+        Ok(mapping)
+    }
+
+    fn with(fd: BorrowedFd<'_>, len: usize, place: u64, flags: MapFlags) -> Result<Mapping, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: the kernel chooses addresses that nothing else has.
-        let base = unsafe { mmap(std::ptr::null_mut(), len, access, flags, fd, place) }?;
+        let base = unsafe { mmap(std::ptr::null_mut(), len, access, flags | MapFlags::SHARED, fd, place) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(Errno::FAULT)?;
         Ok(Mapping { base, len })
     }

@@ -254,8 +254,8 @@ impl<E: Entry> Consumer<E> {
     }
 
     /// For looking at the ring from elsewhere.
-    pub fn glance(&self) -> Glance {
-        Glance(Arc::clone(&self.area))
+    pub(crate) fn window(&self) -> Window<E> {
+        Window { area: Arc::clone(&self.area), _entry: PhantomData }
     }
 
     fn available(&self) -> u32 {
@@ -263,20 +263,22 @@ impl<E: Entry> Consumer<E> {
     }
 }
 
-/// Tells whether a ring has entries, without its consumer and while that works. It keeps the ring's memory.
+/// Shows the first entry of a ring, without its consumer. It keeps the ring's memory.
 #[derive(Clone)]
-pub struct Glance(Arc<Area>);
+pub(crate) struct Window<E> {
+    area: Arc<Area>,
+    _entry: PhantomData<E>,
+}
 
-impl Glance {
-    /// Are there entries that were not released yet? The first one is fetched then, as it is read soon. *Cost*: two loads.
+impl<E: Entry> Window<E> {
+    /// The oldest entry that was not released yet. Its consumer may take it meanwhile. *Cost*: two loads if there is none.
     #[inline]
-    pub fn is_any(&self) -> bool {
-        let [produced, consumed] =
-            [self.0.producer, self.0.consumer].map(|at| self.0.half(at).load(Ordering::Relaxed));
-        if produced != consumed {
-            self.0.mapping.prefetch(self.0.place(consumed, 0), 1);
-        }
-        produced != consumed
+    pub fn first(&self) -> Option<E> {
+        let consumed = self.area.half(self.area.consumer).load(Ordering::Relaxed);
+        // Partner: the kernel's release of its end, after it has written the entries.
+        let produced = self.area.half(self.area.producer).load(Ordering::Acquire);
+        let entry = || E::of(|word| self.area.word(consumed, word).load(Ordering::Relaxed));
+        (produced != consumed).then(entry)
     }
 }
 
@@ -289,6 +291,12 @@ pub struct Peeked<'a, E> {
 }
 
 impl<E: Entry> Peeked<'_, E> {
+    /// How many entries there were, those that were not asked for among them.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.ring.available()
+    }
+
     /// Gives the room of all entries that were taken back to the kernel; how many that are.
     #[inline]
     pub fn release(self) -> u32 {
@@ -385,16 +393,18 @@ mod tests {
         drop(reserved);
         assert_eq!(consumer.peek(4).len(), 0);
         put(&mut producer, 5..8);
+        let peeked = consumer.peek(2);
+        assert_eq!((peeked.len(), peeked.waiting()), (2, 3));
         let mut peeked = consumer.peek(4);
         assert_eq!((peeked.len(), peeked.next(), peeked.next()), (3, Some(5), Some(6)));
         drop(peeked);
         let mut peeked = consumer.peek(4);
         assert_eq!(peeked.next(), Some(5));
         assert_eq!(peeked.release(), 1, "what was not looked at stays");
-        let glance = consumer.glance();
-        assert!(glance.is_any());
+        let window = consumer.window();
+        assert_eq!(window.first(), Some(6));
         assert_eq!(take(&mut consumer, 4), [6, 7]);
-        assert!(!glance.is_any());
+        assert_eq!(window.first(), None);
     }
 
     #[test]

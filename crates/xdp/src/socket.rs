@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send,
 use rustix::process::{Resource, getrlimit};
 
 use crate::error::SOCKET_CAPABILITY;
-use crate::{AttachMode, Consumer, Descriptor, Error, Interface, Link, Producer, Umem};
+use crate::{AttachMode, Consumer, Descriptor, Error, Glance, Interface, Link, Producer, Umem};
 
 /// How long a queue that is taken is tried for: the kernel frees one some 40 ms after its socket was closed.
 /// Less and a restart fails; more and a queue that stays taken is told later.
@@ -60,7 +60,8 @@ impl Default for Rings {
 /// What the kernel dropped or refused since the socket was opened (XDP_STATISTICS).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Statistics {
-    /// Received frames that were dropped for another reason than those below.
+    /// Received frames that were dropped where the kernel copies, as the fill ring was empty (then they count there, too)
+    /// or they are too long.
     pub rx_dropped: u64,
     /// Entries of the fill ring that are no frame of the UMEM.
     pub rx_invalid: u64,
@@ -68,7 +69,7 @@ pub struct Statistics {
     pub tx_invalid: u64,
     /// Received frames that found the RX ring full.
     pub rx_ring_full: u64,
-    /// Received frames that found the fill ring empty.
+    /// How often the kernel or the device found the fill ring empty.
     pub fill_ring_empty: u64,
     /// How often the kernel found the TX ring empty.
     pub tx_ring_empty: u64,
@@ -160,6 +161,11 @@ impl Socket {
     /// The memory of its frames.
     pub fn umem(&self) -> &Arc<Umem> {
         &self.umem
+    }
+
+    /// For looking from elsewhere whether there is something in the RX ring.
+    pub fn glance(&self) -> Glance {
+        Glance::new(self.rx.window(), Arc::clone(&self.umem))
     }
 
     /// Readable when there is something in the RX ring. For waiting with others, and for passing it on.

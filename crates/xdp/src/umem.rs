@@ -25,9 +25,9 @@ const HEADER: u32 = 18;
 const ALIGN: u32 = 2;
 /// The most that is kept free so.
 const ALIGN_MAX: u32 = 6;
-/// Bytes of a frame that are fetched before it is read: headers, and a sample of 64 bytes with its HEARTBEAT. More fetches
-/// lines that short frames have not, fewer has the reader wait for each line.
-const PREFETCHED: u32 = 256;
+/// Bytes of a frame that are fetched before it is read, as another processor has written them: all of one with the usual
+/// MTU. Fewer and the reader waits for each line, more fetches what is read much later.
+const PREFETCHED: u32 = 1_536;
 
 /// Bytes of a chunk; the kernel has no other sizes on pages of 4,096.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,9 +73,9 @@ pub struct Umem {
 }
 
 impl Umem {
-    /// Zeroed memory of so many chunks, all of it there.
+    /// Zeroed memory of so many chunks, all of it there once a socket has it.
     ///
-    /// *Errors*: no chunks; what the operating system refuses. *Cost*: the kernel clears all pages.
+    /// *Errors*: no chunks; what the operating system refuses. *Cost*: the kernel clears all pages then.
     pub fn create(chunks: u32, chunk_size: ChunkSize) -> Result<Umem, Error> {
         if chunks == 0 {
             return Err(Error::BadParameter("a UMEM has at least one chunk: choose twice a ring".into()));
@@ -89,7 +89,7 @@ impl Umem {
         ftruncate(&fd, len as u64).map_err(|errno| refused("ftruncate", errno))?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|errno| refused("seal", errno))?;
-        let mapping = Mapping::new(fd.as_fd(), len, 0).map_err(|errno| refused("mmap", errno))?;
+        let mapping = Mapping::in_large_pages(fd.as_fd(), len).map_err(|errno| refused("mmap", errno))?;
         Ok(Umem { fd, mapping, chunks, chunk_size, headroom: ALIGN })
     }
 
