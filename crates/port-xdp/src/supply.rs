@@ -20,8 +20,9 @@ pub(crate) struct Supply {
     least: u32,
     most: u32,
     level: u32,
-    /// The most that have waited at once, of so many that were taken since this was last 0.
+    /// The most that have waited at once since the level was set by it.
     waited: u32,
+    /// How many have been taken since then.
     taken: u32,
 }
 
@@ -44,7 +45,7 @@ impl Supply {
         self.waited = self.waited.max(waited);
         self.taken = self.taken.saturating_add(taken);
         if waited > self.level / TIMES {
-            // Twice as many may come next.
+            // More may come next.
             self.level = self.most;
         } else if self.taken >= self.most {
             self.level = self.waited.saturating_mul(TIMES).clamp(self.least, self.most);

@@ -291,7 +291,7 @@ pub struct Peeked<'a, E> {
 }
 
 impl<E: Entry> Peeked<'_, E> {
-    /// How many entries there were, those that were not asked for among them.
+    /// How many entries there were at the last look at the kernel's end, those that were not asked for among them.
     #[inline]
     pub fn waiting(&self) -> u32 {
         self.ring.available()
