@@ -145,6 +145,9 @@ pub struct Options {
     /// Run the processes with SCHED_FIFO of this priority
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
+    /// Only these lines of the table, as "quiet all,flood all"
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub lines: Vec<String>,
     /// Between two networks over a link with Ethernet's MTU, rather than over loopback
     #[arg(long)]
     pub link: bool,

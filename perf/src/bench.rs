@@ -1,7 +1,8 @@
 //! What all trials of a run share: the adapters, the networks, the numbers of domains, a place for files.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -34,9 +35,8 @@ pub struct Bench {
     domain_base: u32,
     domain: Cell<u32>,
     cores: Vec<usize>,
-    loopback: Network,
-    link: OnceCell<Result<Network, String>>,
-    loss_permille: Cell<u32>,
+    loopback: Rc<Network>,
+    link: RefCell<Option<Link>>,
     fifo: OnceCell<Result<(), String>>,
 }
 
@@ -54,9 +54,8 @@ impl Bench {
             domain_base,
             domain: Cell::new(domain_base),
             cores: cores(),
-            loopback: Network::Loopback,
-            link: OnceCell::new(),
-            loss_permille: Cell::new(0),
+            loopback: Rc::new(Network::Loopback),
+            link: RefCell::new(None),
             fifo: OnceCell::new(),
         })
     }
@@ -97,18 +96,35 @@ impl Bench {
         allowed.clone().map_err(|reason| Trouble::Absent(format!("no SCHED_FIFO here: {reason}")))
     }
 
-    /// The network of a case; the link is made when it is needed first.
-    pub fn network(&self, case: &Case) -> Result<&Network, Trouble> {
+    /// The network of a case. There is one link at a time, of as many queues as the case wants.
+    pub fn network(&self, case: &Case) -> Result<Rc<Network>, Trouble> {
         if !case.needs_link() {
-            return Ok(&self.loopback);
+            return Ok(self.loopback.clone());
         }
-        let link = self.link.get_or_init(Network::link);
-        let link = link
+        let mut kept = self.link.borrow_mut();
+        let before = kept.take_if(|link| link.queues != case.queues);
+        drop(before);
+        let link = kept.get_or_insert_with(|| Link {
+            queues: case.queues,
+            loss_permille: 0,
+            network: Network::link(case.queues).map(Rc::new),
+        });
+        let network = link
+            .network
             .as_ref()
             .map_err(|reason| Trouble::Absent(format!("no link between two networks: {reason}")))?;
-        if self.loss_permille.replace(case.loss_permille) != case.loss_permille {
-            link.lose(case.loss_permille).map_err(|reason| Trouble::Absent(format!("no loss: {reason}")))?;
+        if std::mem::replace(&mut link.loss_permille, case.loss_permille) != case.loss_permille {
+            network
+                .lose(case.loss_permille)
+                .map_err(|reason| Trouble::Absent(format!("no loss: {reason}")))?;
         }
-        Ok(link)
+        Ok(network.clone())
     }
+}
+
+/// The link that was needed last, or why there is none.
+struct Link {
+    queues: u32,
+    loss_permille: u32,
+    network: Result<Rc<Network>, String>,
 }

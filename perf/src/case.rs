@@ -34,6 +34,8 @@ pub struct Case {
     pub flood_cpu: Option<usize>,
     /// Does it need a link between two networks, whatever the transport?
     pub link: bool,
+    /// How many queues each end of that link has.
+    pub queues: u32,
     /// How many of 1,000 packets that link loses.
     pub loss_permille: u32,
     /// The open loop's period; 0 is a closed loop.
@@ -132,6 +134,7 @@ impl Case {
             fifo: None,
             flood_cpu: None,
             link: false,
+            queues: 1,
             loss_permille: 0,
             period_ns: 0,
             warmup: if size < LARGE { 200 } else { 20 },
@@ -261,6 +264,11 @@ impl Case {
     /// The name of its transport.
     pub fn transport_name(&self) -> String {
         name(&self.transport.unwrap_or(Transport::Thread))
+    }
+
+    /// Is this its line of the table? Where all lines are over a link the name goes without saying so.
+    pub fn is_called(&self, line: &str) -> bool {
+        self.label.trim_end_matches(" link") == line.trim_end_matches(" link")
     }
 
     /// Is it between two networks?

@@ -5,6 +5,7 @@
 //! started: whoever ignores the end of its stdin too. The outer one passes on the wish to end by closing
 //! the inner one's stdin, which also happens when it is killed itself.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -140,9 +141,14 @@ fn inside(net: Net, stop: Stop) -> Result<Side, Wrong> {
 
 /// Runs a program of the system that ends at once; `Err` is what it says.
 pub fn run(command: &str) -> Result<(), String> {
-    let mut words = command.split_whitespace();
-    let output = Command::new(words.next().unwrap_or_default())
-        .args(words)
+    run_words(&command.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+}
+
+/// The same, of words that may have spaces in them.
+pub fn run_words(words: &[OsString]) -> Result<(), String> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    let output = Command::new(program)
+        .args(arguments)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::sync::mpsc::sync_channel;
 
-use crate::namespace::run;
+use crate::namespace::{run, run_words};
 use crate::process::Process;
 
 /// The interface of each end of the link; its addresses. 198.18.0.0/15 is for benchmarks (RFC 2544).
@@ -31,8 +31,8 @@ pub enum Network {
 }
 
 impl Network {
-    /// Makes the link.
-    pub fn link() -> Result<Network, String> {
+    /// Makes the link. Each of its ends has so many queues, and the driver serves each by itself.
+    pub fn link(queues: u32) -> Result<Network, String> {
         let (sender, _) = sync_channel(1);
         // It ends when its stdin does, as everything here.
         let holder = ["unshare", "--net", "cat"].map(OsString::from);
@@ -40,8 +40,9 @@ impl Network {
         let inside = format!("nsenter --net=/proc/{}/ns/net", holder.id());
         wait_until_apart(holder.id())?;
         let [near, far] = INTERFACES;
+        let of = format!("numtxqueues {queues} numrxqueues {queues}");
         let mut commands = vec![
-            format!("ip link add {near} type veth peer name {far} netns {}", holder.id()),
+            format!("ip link add {near} {of} type veth peer name {far} {of} netns {}", holder.id()),
             format!("{inside} ip link set lo up"),
         ];
         for (prefix, end) in [(String::new(), 0), (inside + " ", 1)] {
@@ -107,15 +108,39 @@ impl Network {
         Ok(())
     }
 
+    /// Has what a processor sends go by a queue of its own at each end.
+    pub fn queue_for_each_cpu(&self) -> Result<(), String> {
+        // What the run sees of /sys is of the network that it was started in.
+        let set = "cd /sys/class/net/DEV/queues; at=0; \
+                   for queue in tx-*; do printf %x $((1 << at)) > $queue/xps_cpus; at=$((at + 1)); done";
+        let script = format!("mount -t sysfs sysfs /sys && {set}");
+        self.each_end(&["unshare", "--mount", "sh", "-ec", &script])
+    }
+
     /// Runs a command of the system at each end, `DEV` in it replaced by the end's interface.
     pub fn at_both_ends(&self, command: &str) -> Result<(), String> {
+        self.each_end(&command.split_whitespace().collect::<Vec<_>>())
+    }
+
+    fn each_end(&self, words: &[&str]) -> Result<(), String> {
         for (side, interface) in [(Side::Near, INTERFACES[0]), (Side::Far, INTERFACES[1])] {
-            let prefix: Vec<String> =
-                self.prefix(side).iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            let command = format!("{} {}", prefix.join(" "), command.replace("DEV", interface));
-            run(&command).map_err(|reason| format!("{}: {reason}", command.trim()))?;
+            let mut command = self.prefix(side);
+            command.extend(words.iter().map(|word| word.replace("DEV", interface).into()));
+            run_words(&command).map_err(|reason| {
+                let shown: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+                format!("{}: {reason}", shown.join(" "))
+            })?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Network {
+    /// Its name is free at once: with the second network the kernel would take it away later.
+    fn drop(&mut self) {
+        if let Network::Link(_) = self {
+            let _ = run(&format!("ip link delete {}", INTERFACES[0]));
+        }
     }
 }
 

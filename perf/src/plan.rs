@@ -64,7 +64,8 @@ pub fn make(command: &str, options: &Options, entries: &[Entry]) -> Plan {
     let steps = with_spares.map(|step| (true, step)).chain(STEPS.iter().map(|step| (false, step)));
     let mut plan = Plan { cases: Vec::new(), left_out: Vec::new(), budget_s };
     for (has_spares, (scale, rounds)) in steps {
-        let all = cases(command, options, full * scale, entries);
+        let mut all = cases(command, options, full * scale, entries);
+        all.retain(|case| options.lines.is_empty() || options.lines.iter().any(|line| case.is_called(line)));
         let (kept, spared): (Vec<Case>, Vec<Case>) =
             all.into_iter().partition(|case| has_spares || !matches!(case.need, Need::Spare | Need::Whole));
         (plan.cases, plan.left_out) = (kept, counted(&spared));
@@ -83,6 +84,18 @@ pub fn make(command: &str, options: &Options, entries: &[Entry]) -> Plan {
         }
     }
     plan
+}
+
+/// What the lines of a command are called, each once.
+pub fn lines(command: &str, options: &Options, entries: &[Entry]) -> Vec<String> {
+    let all = Options { lines: Vec::new(), ..options.clone() };
+    let mut lines: Vec<String> = Vec::new();
+    for case in cases(command, &all, 1.0, entries) {
+        if !case.label.is_empty() && !lines.iter().any(|line| case.is_called(line)) {
+            lines.push(case.label);
+        }
+    }
+    lines
 }
 
 /// How many cases there are of a workload and size.
@@ -298,7 +311,7 @@ fn bypass(options: &Options, scale: f64, entries: &[Entry]) -> Vec<Case> {
     cases.extend(workload::throughput::cases(&Options { quick: true, ..sized(&[32, 1_024], None) }, scale));
     let mut beside = workload::interference::cases(&sized(&[64, 512, 1_024], None), scale);
     for case in beside.iter_mut().filter(|case| options.sizes.is_empty() && case.size != 64) {
-        let is_isolated = ISOLATED.contains(&case.label.trim_end_matches(" link"));
+        let is_isolated = ISOLATED.iter().any(|line| case.is_called(line));
         case.need = if is_isolated { Need::Brief } else { Need::Spare };
     }
     cases.extend(beside);
@@ -587,7 +600,7 @@ mod tests {
             assert_eq!(of(&short, "flood all but fifo link", size), [1]);
             assert!(of(&short, "flood pin link", size).is_empty());
         }
-        let told = |size: u64| format!("interference {size} B (29 cases)");
+        let told = |size: u64| format!("interference {size} B (33 cases)");
         assert!(
             short.left_out.contains(&told(512)) && short.left_out.contains(&told(1_024)),
             "{:?}",
@@ -638,13 +651,29 @@ mod tests {
             assert_eq!((quiet.pin, quiet.wait, quiet.fifo), (flood.pin, flood.wait, flood.fifo));
             assert_eq!((flood.pin, flood.wait), (crate::args::Pin::Same, Wait::Inline));
             assert_eq!(flood.fifo.is_none(), transport == Transport::Dpdk);
+            assert_eq!((flood.queues, of("flood pin").expect("alone").queues), (2, 1));
             let inline = of("flood inline").expect("alone");
             assert_eq!((inline.wait, inline.fifo, inline.pin), (Wait::Inline, None, crate::args::Pin::None));
-            for alone in ["pin", "qdisc", "dma_latency", "spin"] {
+            for alone in ["pin", "pin queue", "qdisc", "dma_latency", "spin"] {
                 assert!(of(&format!("flood {alone}")).is_some(), "{alone}");
             }
             assert_eq!(of("flood fifo").is_none(), transport == Transport::Dpdk);
         }
+    }
+
+    #[test]
+    fn lines_that_are_named_are_all_there_is() {
+        let named = |words: &str, lines: &[&str]| Options {
+            lines: lines.iter().map(ToString::to_string).collect(),
+            ..options(words)
+        };
+        let labels = |plan: &Plan| plan.cases.iter().map(|case| case.label.clone()).collect::<Vec<_>>();
+        let chosen = make("interference", &named("--sizes 64", &["quiet all", "flood"]), &peers(2));
+        assert_eq!(labels(&chosen), ["quiet all", "flood"]);
+        let long = make("bypass", &named("--transport xdp", &["flood all long"]), &of_bypass());
+        assert_eq!(labels(&long), ["flood all long link"]);
+        let known = lines("interference", &named("", &["nothing"]), &peers(2));
+        assert!(known.contains(&"flood pin queue".into()) && known.contains(&"quiet".into()), "{known:?}");
     }
 
     #[test]

@@ -52,6 +52,9 @@ fn sink_port(domain: u32) -> u32 {
     20_000 + 50 * domain + 49
 }
 
+/// As many as there are processors in it: that of the middleware and that of the flood.
+const QUEUES: u32 = 2;
+
 /// What is done against the flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Against {
@@ -59,7 +62,7 @@ enum Against {
     Pin,
     /// SCHED_FIFO.
     Fifo,
-    /// Classes at both ends: the flood's ports are served last and held below the line's rate.
+    /// Classes at both ends: the flood is served last and held below the line's rate.
     Qdisc,
     /// No deep sleep of a core.
     DmaLatency,
@@ -67,16 +70,20 @@ enum Against {
     Spin,
     /// The middleware has no thread of its own, where it has such a mode.
     Inline,
+    /// Each processor sends by a queue of its own: so the flood has one, if it is pinned.
+    Queue,
 }
 
 /// All of them, but to spin.
-const ALL: &[Against] = &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency, Against::Inline];
+const ALL: &[Against] =
+    &[Against::Pin, Against::Fifo, Against::Qdisc, Against::DmaLatency, Against::Inline, Against::Queue];
 
 /// All but the priority, with which DPDK's own threads would not run: in its place over DPDK.
-const ALL_BUT_FIFO: &[Against] = &[Against::Pin, Against::Qdisc, Against::DmaLatency, Against::Inline];
+const ALL_BUT_FIFO: &[Against] =
+    &[Against::Pin, Against::Qdisc, Against::DmaLatency, Against::Inline, Against::Queue];
 
 /// The cases of each size, in order.
-const ROWS: [(&str, bool, &[Against]); 14] = [
+const ROWS: [(&str, bool, &[Against]); 15] = [
     ("quiet", false, &[]),
     ("quiet fifo inline", false, &[Against::Fifo, Against::Inline]),
     ("quiet all", false, ALL),
@@ -87,6 +94,7 @@ const ROWS: [(&str, bool, &[Against]); 14] = [
     ("flood inline", true, &[Against::Inline]),
     ("flood fifo inline", true, &[Against::Fifo, Against::Inline]),
     ("flood qdisc", true, &[Against::Qdisc]),
+    ("flood pin queue", true, &[Against::Pin, Against::Queue]),
     ("flood dma_latency", true, &[Against::DmaLatency]),
     ("flood spin", true, &[Against::Spin]),
     ("flood all", true, ALL),
@@ -156,6 +164,9 @@ fn case(
     if against.contains(&Against::Inline) {
         case.wait = Wait::Inline;
     }
+    if against.contains(&Against::Queue) {
+        case.queues = QUEUES;
+    }
     case
 }
 
@@ -174,15 +185,21 @@ impl Work for Beside {
     }
 
     fn round(&self, bench: &Bench, peer: &Peer, case: &Case) -> Result<Round, Trouble> {
-        let network = bench.network(case)?;
+        let network = &*bench.network(case)?;
         let _awake = self.against.contains(&Against::DmaLatency).then(Awake::keep).transpose()?;
         let mut session = Session::begin(bench, peer, case)?;
-        let port = sink_port(session.domain());
-        let _classes = self
-            .against
-            .contains(&Against::Qdisc)
-            .then(|| Classes::set(network, port, case.size))
-            .transpose()?;
+        let has_queue = self.against.contains(&Against::Queue);
+        if has_queue {
+            let absent = |reason| Trouble::Absent(format!("no queue for each processor: {reason}"));
+            network.queue_for_each_cpu().map_err(absent)?;
+        }
+        let classes = if has_queue {
+            queue_classes(case.size)
+        } else {
+            port_classes(sink_port(session.domain()), case.size)
+        };
+        let has_classes = self.against.contains(&Against::Qdisc);
+        let _classes = has_classes.then(|| Classes::set(network, &classes)).transpose()?;
         if self.flood {
             start_flood(bench, network, &mut session, case)?;
         }
@@ -232,26 +249,40 @@ impl Awake {
     }
 }
 
+/// HTB, which most kernels have: all but the flood first, and of the flood a fifth.
+fn port_classes(port: u32, size: u64) -> Vec<String> {
+    let passed = passed_kbit(size);
+    let filter = format!("u32 match ip protocol 17 0xff match ip dport {port} 0xffff");
+    vec![
+        "tc qdisc replace dev DEV root handle 1: htb default 10".to_string(),
+        "tc class add dev DEV parent 1: classid 1:1 htb rate 2500mbit".to_string(),
+        "tc class add dev DEV parent 1:1 classid 1:10 htb rate 2000mbit ceil 2500mbit prio 0".to_string(),
+        format!(
+            "tc class add dev DEV parent 1:1 classid 1:20 htb rate {passed}kbit ceil {passed}kbit prio 7"
+        ),
+        format!("tc filter add dev DEV parent 1: protocol ip prio 1 {filter} flowid 1:20"),
+    ]
+}
+
+/// The same where the flood has the second queue. Classes of the device would have one processor send what another
+/// has left there, by whichever queue.
+fn queue_classes(size: u64) -> Vec<String> {
+    let passed = passed_kbit(size);
+    vec![
+        "tc qdisc replace dev DEV root handle 1: mq".to_string(),
+        format!("tc qdisc replace dev DEV parent 1:2 tbf rate {passed}kbit burst 5000 limit 100000"),
+    ]
+}
+
 /// Classes at both ends of the link while it lives.
 struct Classes<'a>(&'a Network);
 
 impl Classes<'_> {
-    /// HTB, which most kernels have: all but the flood first, and of the flood a fifth.
-    fn set(network: &Network, port: u32, size: u64) -> Result<Classes<'_>, Trouble> {
+    fn set<'a>(network: &'a Network, commands: &[String]) -> Result<Classes<'a>, Trouble> {
         let classes = Classes(network);
-        let passed = passed_kbit(size);
-        let filter = format!("u32 match ip protocol 17 0xff match ip dport {port} 0xffff");
-        for command in [
-            "tc qdisc replace dev DEV root handle 1: htb default 10".to_string(),
-            "tc class add dev DEV parent 1: classid 1:1 htb rate 2500mbit".to_string(),
-            "tc class add dev DEV parent 1:1 classid 1:10 htb rate 2000mbit ceil 2500mbit prio 0".to_string(),
-            format!(
-                "tc class add dev DEV parent 1:1 classid 1:20 htb rate {passed}kbit ceil {passed}kbit prio 7"
-            ),
-            format!("tc filter add dev DEV parent 1: protocol ip prio 1 {filter} flowid 1:20"),
-        ] {
+        for command in commands {
             let absent = |reason| Trouble::Absent(format!("no classes on the link: {reason}"));
-            classes.0.at_both_ends(&command).map_err(absent)?;
+            classes.0.at_both_ends(command).map_err(absent)?;
         }
         Ok(classes)
     }
@@ -287,5 +318,8 @@ mod tests {
         }
         // 50,000 frames of 106 B a second are 42.4 Mbit/s.
         assert_eq!(passed_kbit(64), 42_400 / 5);
+        for classes in [port_classes(9, 64), queue_classes(64)] {
+            assert!(classes.iter().any(|command| command.contains(" rate 8480kbit")), "{classes:?}");
+        }
     }
 }
