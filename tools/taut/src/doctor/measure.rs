@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,20 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-use super::power::{Measured, Waking};
+use super::power::{MANY_MISSED, MISSED, Measured, Waking};
 
 /// Looks at the clock that are averaged: well above what one interrupt adds.
 const LOOKS: u32 = 20_000;
 /// Rounds of waking, and the rest between two of them, in which a processor falls asleep: 0.15 s in all.
 const ROUNDS: usize = 100;
 const REST: Duration = Duration::from_micros(1_500);
+/// Rounds in which a thread is woken while its processor falls asleep: 0.02 s. Fewer and a machine that misses one in a
+/// hundred looks like a good one.
+const QUICK_ROUNDS: u64 = 1_000;
+/// The rest between two of them is shorter than this. A processor takes some microseconds to fall asleep.
+const QUICK_REST_NS: u64 = 20_000;
+/// So much longer each time, until it begins anew.
+const QUICK_STEP_NS: u64 = 100;
 /// How long a thread spins under SCHED_FIFO: a period of the throttle, and a little.
 const SPIN: Duration = Duration::from_millis(1_100);
 
@@ -72,7 +79,56 @@ fn wake_up() -> Waking {
     let _ = sleeper.join();
     took.sort_unstable();
     let at = |index: usize| took.get(index).copied().unwrap_or_default();
-    Waking { median: at(took.len() / 2), longest: at(took.len().saturating_sub(1)) }
+    // Without a second processor nothing can be missed so.
+    let missed = missed_wakes().unwrap_or(0);
+    Waking { median: at(took.len() / 2), longest: at(took.len().saturating_sub(1)), missed }
+}
+
+/// How often a processor that another one wakes while it falls asleep notices that late, of [`QUICK_ROUNDS`] times; not
+/// beyond [`MANY_MISSED`].
+fn missed_wakes() -> Result<u64, String> {
+    let [near, far] = last_cpus()?;
+    // It is pinned, and the caller is not.
+    let waker = std::thread::spawn(move || pin(near).and_then(|()| wake_early(far)));
+    waker.join().unwrap_or_else(|_| Err("the thread that wakes has ended".to_owned()))
+}
+
+fn wake_early(far: usize) -> Result<u64, String> {
+    let begin = Instant::now();
+    let now_ns = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let (called_at, round, answered) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            pin(far)?;
+            let mut missed = 0;
+            for number in 1..=QUICK_ROUNDS {
+                while round.load(Ordering::Acquire) < number {
+                    std::thread::park();
+                }
+                let took = now_ns().saturating_sub(called_at.load(Ordering::Relaxed));
+                missed += u64::from(Duration::from_nanos(took) >= MISSED);
+                if missed == MANY_MISSED {
+                    break;
+                }
+                answered.store(number, Ordering::Release);
+            }
+            Ok(missed)
+        });
+        for number in 1..=QUICK_ROUNDS {
+            let until = now_ns() + number * QUICK_STEP_NS % QUICK_REST_NS;
+            while now_ns() < until {}
+            called_at.store(now_ns(), Ordering::Relaxed);
+            round.store(number, Ordering::Release);
+            sleeper.thread().unpark();
+            while answered.load(Ordering::Acquire) < number && !sleeper.is_finished() {
+                std::hint::spin_loop();
+            }
+            if sleeper.is_finished() {
+                break;
+            }
+        }
+        sleeper.join().unwrap_or_else(|_| Err("the thread that sleeps has ended".to_owned()))
+    })
 }
 
 /// Does the system give a thread SCHED_FIFO at this priority? Asked for by a thread that ends.
@@ -128,12 +184,20 @@ fn longest_pause() -> Duration {
     longest
 }
 
-/// The last processor that this process may use: the first ones have the machine's own work.
-fn last_cpu() -> Result<usize, String> {
+/// The processors that this process may use, the last one first: the first ones have the machine's own work.
+fn cpus_from_last() -> Result<impl Iterator<Item = usize>, String> {
     let allowed =
         sched_getaffinity(Pid::from_raw(0)).map_err(|errno| format!("sched_getaffinity: {errno}"))?;
-    let last = (0..CpuSet::count()).rev().find(|cpu| allowed.is_set(*cpu) == Ok(true));
-    last.ok_or_else(|| "no processor may be used".to_owned())
+    Ok((0..CpuSet::count()).rev().filter(move |cpu| allowed.is_set(*cpu) == Ok(true)))
+}
+
+fn last_cpu() -> Result<usize, String> {
+    cpus_from_last()?.next().ok_or_else(|| "no processor may be used".to_owned())
+}
+
+fn last_cpus() -> Result<[usize; 2], String> {
+    let mut cpus = cpus_from_last()?;
+    cpus.next().zip(cpus.next()).map(Into::into).ok_or_else(|| "there is one processor".to_owned())
 }
 
 fn pin(cpu: usize) -> Result<(), String> {
@@ -151,6 +215,7 @@ mod tests {
         assert!((1..1_000_000).contains(&clock_ns()));
         let waking = wake_up();
         assert!(waking.median > Duration::ZERO && waking.median <= waking.longest, "{waking:?}");
+        assert!(waking.missed <= MANY_MISSED, "{waking:?}");
     }
 
     #[test]

@@ -12,11 +12,18 @@ const SLOW_STATE_US: u64 = 10;
 /// A round of waking that takes longer than this one is worth a word, if idle states could be its cause.
 const SLOW_WAKING: Duration = Duration::from_micros(100);
 
+/// A thread that begins to run later than this was not woken, but found by a timer of its processor's.
+pub const MISSED: Duration = Duration::from_micros(500);
+/// So many of those are no accident: a virtual machine may stand still for longer now and then.
+pub const MANY_MISSED: u64 = 10;
+
 /// How long a sleeping thread takes to run once it is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waking {
     pub median: Duration,
     pub longest: Duration,
+    /// How many times it was [`MISSED`] by a processor that was just falling asleep, up to [`MANY_MISSED`].
+    pub missed: u64,
 }
 
 /// What was measured: as the machine is, and with all idle states held off.
@@ -101,6 +108,15 @@ fn waking(measured: &Measured) -> Finding {
         format!("{} us, at most {} us", waking.median.as_micros(), waking.longest.as_micros())
     };
     let seen = shown(measured.waking);
+    if measured.waking.missed >= MANY_MISSED {
+        let cost = "a sample that comes while its processor falls asleep waits for the kernel's next tick, 1 to 4 ms";
+        let seen = format!("{seen}; missed by processors that fall asleep");
+        return Finding::worth_changing(name, seen, cost).mend(Mend::by_hand(
+            "fuser -v /dev/cpu_dma_latency   # end who holds idle states off, if anybody does",
+            Lasts::UntilReboot,
+            "start it again",
+        ));
+    }
     let without = match &measured.without_idle {
         Err(why) => {
             return Finding::not_looked(name, format!("{seen}; what idle states add is not known: {why}"));
@@ -108,6 +124,10 @@ fn waking(measured: &Measured) -> Finding {
         Ok(without) => *without,
     };
     let seen = format!("{seen}; without idle states {}", shown(without));
+    if without.missed >= MANY_MISSED {
+        let but = "but then missed by processors that fall asleep: leave idle states on";
+        return Finding::good(name, format!("{seen}, {but}"));
+    }
     let gained = measured.waking.median.saturating_sub(without.median);
     if measured.waking.median < SLOW_WAKING || gained < measured.waking.median / 2 {
         return Finding::good(name, seen);
@@ -173,8 +193,11 @@ mod tests {
 
     #[test]
     fn waking_that_idle_states_delay() {
-        let waking =
-            |us| Waking { median: Duration::from_micros(us), longest: Duration::from_micros(3 * us) };
+        let waking = |us| Waking {
+            median: Duration::from_micros(us),
+            longest: Duration::from_micros(3 * us),
+            missed: 0,
+        };
         let of = |with, without| {
             super::waking(&Measured { waking: waking(with), without_idle: Ok(waking(without)) })
         };
@@ -182,6 +205,11 @@ mod tests {
         assert_eq!(of(180, 150).state, State::Good, "idle states are not why");
         let found = of(180, 20);
         assert!(found.state == State::WorthChanging && found.cost.contains("160 us later"), "{found:?}");
+        let misses = |us| Waking { missed: MANY_MISSED, ..waking(us) };
+        let found = super::waking(&Measured { waking: waking(180), without_idle: Ok(misses(3)) });
+        assert!(found.state == State::Good && found.seen.ends_with("leave idle states on"), "{found:?}");
+        let found = super::waking(&Measured { waking: misses(3), without_idle: Ok(misses(3)) });
+        assert!(found.state == State::WorthChanging && found.seen.contains("missed by"), "{found:?}");
         let refused = Measured { waking: waking(180), without_idle: Err("EACCES".to_owned()) };
         let found = super::waking(&refused);
         assert!(found.state == State::NotLooked && found.seen.ends_with("not known: EACCES"), "{found:?}");
