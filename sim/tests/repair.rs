@@ -144,6 +144,28 @@ fn a_stream_needs_few_acknowledgements() {
     }
 }
 
+/// A control loop's writes are whole periods apart, and so would be what a timer of theirs sends: it would meet one of them
+/// each time. So the question for acknowledgements rides, and the timer sends nothing.
+#[test]
+fn what_asks_for_acknowledgements_rides_behind_a_stream() {
+    const SAMPLES: u64 = 2_000;
+    let mut group = Group::new(1, NodeOptions::default());
+    // Whatever was asked for at its beginning is over.
+    for _ in 0..100 {
+        group.write(100);
+        group.network.run_for(Duration::from_micros(500));
+    }
+    let before = [group.network.nodes[0].sent, group.network.nodes[1].sent];
+    for _ in 0..SAMPLES {
+        group.write(100);
+        group.network.run_for(Duration::from_micros(500));
+        group.numbers(0);
+    }
+    let sent = [0, 1].map(|node: usize| group.network.nodes[node].sent.since(&before[node]));
+    assert_eq!((sent[0].data, sent[0].heartbeat), (SAMPLES, SAMPLES), "none went alone");
+    assert!((9..=10).contains(&sent[1].acknack), "each 100 ms of a second: {}", sent[1].acknack);
+}
+
 /// The alarm of a driver that sleeps is not moved for what is put off: it rings, and is set for what is due by then.
 #[test]
 fn an_alarm_rings_seldom_for_a_stream() {

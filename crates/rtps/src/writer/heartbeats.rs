@@ -90,6 +90,15 @@ impl Writer {
             && now < self.asked_at + limits::HEARTBEAT_IN_STREAM
     }
 
+    /// A stream goes on, and nobody was asked for a while: the heartbeat behind its next change asks. That of the timer would be
+    /// a datagram of its own, which comes when its readers have a change to take: its time is a row of writes after one.
+    #[inline]
+    pub(super) fn is_to_be_asked(&self, now: Time) -> bool {
+        now >= self.asked_at + limits::HEARTBEAT_IN_STREAM
+            && now < self.pushed_at + limits::HEARTBEAT_FIRST
+            && self.heartbeat_at <= now + limits::HEARTBEAT_PUT_OFF
+    }
+
     /// A write found no room: ask the readers now. Once is enough until there is a new change, as the
     /// heartbeat timer asks too; a caller that tries again and again must not flood them.
     pub fn ask_for_room(&mut self) {

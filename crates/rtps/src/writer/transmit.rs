@@ -174,7 +174,8 @@ impl Writer {
             || self.keep_all
                 && self.unasked_changes >= limits::ACK_EVERY_CHANGES.min(self.max_samples.div_ceil(2))
             || self.unasked_datagrams >= limits::ACK_EVERY_DATAGRAMS
-            || self.unasked_bytes >= limits::ACK_EVERY_BYTES;
+            || self.unasked_bytes >= limits::ACK_EVERY_BYTES
+            || self.is_to_be_asked(tx.now);
         let follows = is_one && tx.now < self.pushed_at + limits::HEARTBEAT_RIDES;
         self.row = if follows { self.row.saturating_add(1) } else { 0 };
         self.pushed_at = tx.now;
