@@ -103,6 +103,26 @@ fn a_listener_that_waits_is_told_that_it_cannot() {
     reader.wait(SOON).unwrap();
 }
 
+/// A writer's news of its readers come while its own thread drives, on the way to sleep.
+#[test]
+fn who_drives_wakes_nobody_for_its_own_news() {
+    let by_udp = Config { local: false, ..config(96) };
+    let a = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..by_udp.clone() }).unwrap();
+    let b = DomainParticipant::with_config(&by_udp).unwrap();
+    let writer = a.topic::<Number>("Own news").unwrap().writer(reliable()).unwrap();
+    let reader = b.topic::<Number>("Own news").unwrap().reader(reliable()).unwrap();
+    let idle = a.topic::<Number>("Idle").unwrap().reader(reliable()).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    reader.wait_matched(SOON).unwrap();
+    let before = a.stats().kicks;
+    for value in 0..20 {
+        writer.write(&Number { value }).unwrap();
+        // Long enough for the heartbeat and its answer.
+        assert_eq!(idle.wait(Duration::from_millis(25)), Err(Error::timeout()));
+    }
+    assert_eq!(a.stats().kicks, before);
+}
+
 #[test]
 fn only_one_thread_drives() {
     let threaded = participant(89);

@@ -130,14 +130,17 @@ impl Inner {
         self.send(&mut core, TxClass::Data);
         core.accounts.end_round();
         let busy = core.has_work(TxClass::Discovery) || core.participant.has_news() || core.port.has_aside();
-        self.holding.fall_asleep(wake_at);
+        // Who only looks is not to be woken, least of all by what it tells itself.
+        if !busy {
+            self.holding.fall_asleep(wake_at);
+        }
         let now = core.now;
         // What was told may have taken its time.
         let now = if self.give_back(core) { monotonic_now() } else { now };
         self.wait_at_port(now, wake_at, busy)
     }
 
-    /// The wait of who has said that it sleeps. `busy`: there is something to do, and it only looks.
+    /// The wait of who has said that it sleeps, unless it is `busy`: there is something to do, and it only looks.
     fn wait_at_port(&self, now: Time, wake_at: Time, mut busy: bool) -> (Readable, Option<Time>) {
         let polls = self.polling.is_on();
         // Who polls looks at lanes itself.
