@@ -39,6 +39,10 @@ const ASKS_KERNEL: Duration = Duration::from_micros(50);
 /// calls, higher has those wait who write, or read, what the looks are for.
 const GIVES_WAY: Duration = Duration::from_micros(50);
 
+/// Who gives way and is not back sooner than this has let somebody else run: it takes two changes of threads. Lower and a
+/// call without any counts as one, higher and who only looks in vain, too, is overlooked.
+const OTHERS_RAN: Duration = Duration::from_micros(1);
+
 /// What threads know of a driver that polls.
 #[derive(Default)]
 pub(crate) struct Polling {
@@ -48,6 +52,8 @@ pub(crate) struct Polling {
     is_always: bool,
     /// Somebody does now, or would if there were something to do, and looks at the word by which a driver is woken.
     is_on: AtomicBool,
+    /// Did somebody else want the processor when it was given way last?
+    has_company: AtomicBool,
     /// When whoever looks at sources itself asks the kernel next.
     ask_kernel_at: AtomicI64,
     /// Of whoever polls.
@@ -68,6 +74,20 @@ impl Polling {
     /// Does whoever drives poll without being asked to, and so perhaps without a processor of its own?
     fn is_shared(&self) -> bool {
         self.is_always && !self.has_thread
+    }
+
+    /// When one who looks in vain gives way: at once on a processor that others want, where what the looks are for may be
+    /// theirs to send.
+    fn gives_way_at(&self, now: Time) -> Time {
+        if self.has_company.load(Ordering::Relaxed) { now } else { now + GIVES_WAY }
+    }
+
+    /// Lets others have the processor. Returns what time it is then.
+    fn give_way(&self, now: Time) -> Time {
+        std::thread::yield_now();
+        let then = monotonic_now();
+        self.has_company.store(then.since(now) >= OTHERS_RAN, Ordering::Relaxed);
+        then
     }
 
     /// The kernel is asked for all sources just now.
@@ -138,7 +158,7 @@ impl Inner {
     /// there is, and what time it is then if that is known.
     pub fn poll(&self, mut now: Time, wake_at: Time) -> (Readable, Option<Time>) {
         self.holding.look_always();
-        let mut gives_way_at = now + GIVES_WAY;
+        let mut gives_way_at = self.polling.gives_way_at(now);
         // Locked once: a datagram is noticed half a turn late. Nobody else but whoever drives looks at either.
         let (mut hand, rests) = (self.hand.as_ref().map(Mutex::lock), self.polling.rest.lock().is_some());
         loop {
@@ -150,8 +170,8 @@ impl Inner {
                 return (ready, (!has_rested).then_some(now));
             }
             if self.polling.is_shared() && now >= gives_way_at {
-                std::thread::yield_now();
-                gives_way_at = now + GIVES_WAY;
+                now = self.polling.give_way(now);
+                gives_way_at = self.polling.gives_way_at(now);
             }
             let owes = if rests { self.owes(now) } else { None };
             if let Some(owed) = owes {
@@ -273,6 +293,9 @@ impl Executor {
 
 #[cfg(test)]
 mod tests {
+    use nix::sched::{CpuSet, sched_setaffinity};
+    use nix::unistd::Pid;
+
     use super::*;
 
     const MS: i64 = 1_000_000;
@@ -292,6 +315,36 @@ mod tests {
             }
         }
         rested
+    }
+
+    #[test]
+    fn who_shares_a_processor_gives_way_at_each_look() {
+        let mut only = CpuSet::new();
+        only.set(0).unwrap();
+        let pin = || sched_setaffinity(Pid::from_raw(0), &only).unwrap();
+        let polling = Polling::default();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin();
+                while !over.load(Ordering::Relaxed) {
+                    let until = monotonic_now() + OTHERS_RAN.times(5);
+                    while monotonic_now() < until {}
+                    std::thread::yield_now();
+                }
+            });
+            let looker = scope.spawn(|| {
+                pin();
+                let now = monotonic_now();
+                assert_eq!(polling.gives_way_at(now), now + GIVES_WAY, "nobody else was seen");
+                let end = now + Duration::from_secs(5);
+                while polling.gives_way_at(now) != now && polling.give_way(monotonic_now()) < end {}
+                polling.gives_way_at(now) == now
+            });
+            let looks_always = looker.join();
+            over.store(true, Ordering::Relaxed);
+            assert!(looks_always.unwrap(), "the other one was never seen");
+        });
     }
 
     #[test]
