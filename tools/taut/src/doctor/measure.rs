@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ use thread_priority::{
 
 use super::power::{MANY_MISSED, MISSED, Measured, Waking};
 
+/// How long processors may take to leave idle states, in us.
+const IDLE_LIMIT: &str = "/dev/cpu_dma_latency";
 /// Looks at the clock that are averaged: well above what one interrupt adds.
 const LOOKS: u32 = 20_000;
 /// Rounds of waking, and the rest between two of them, in which a processor falls asleep: 0.15 s in all.
@@ -42,18 +44,27 @@ pub fn clock_ns() -> u64 {
 
 /// How long a sleeping thread takes to run, as the machine is and while idle states are held off.
 pub fn waking() -> Measured {
+    let is_held_off = is_idle_held_off();
     let waking = wake_up();
     let without_idle = hold_off_idle().map(|_held| wake_up());
     Measured {
         waking,
+        is_held_off,
         without_idle: without_idle
-            .map_err(|error| format!("open /dev/cpu_dma_latency: {error}; root may: `sudo taut doctor`")),
+            .map_err(|error| format!("open {IDLE_LIMIT}: {error}; root may: `sudo taut doctor`")),
     }
+}
+
+/// Does somebody hold them off already? Root may ask.
+fn is_idle_held_off() -> bool {
+    let mut us = [0; 4];
+    let read = File::open(IDLE_LIMIT).and_then(|mut file| file.read_exact(&mut us));
+    read.is_ok() && i32::from_ne_bytes(us) == 0
 }
 
 /// As long as the file is open no processor enters a state that takes time to leave.
 fn hold_off_idle() -> io::Result<File> {
-    let mut file = File::options().write(true).open("/dev/cpu_dma_latency")?;
+    let mut file = File::options().write(true).open(IDLE_LIMIT)?;
     file.write_all(&0_i32.to_ne_bytes())?;
     Ok(file)
 }

@@ -29,6 +29,8 @@ pub struct Waking {
 /// What was measured: as the machine is, and with all idle states held off.
 pub struct Measured {
     pub waking: Waking,
+    /// Whether somebody else held them off, as far as is known.
+    pub is_held_off: bool,
     /// Why it could not be held off otherwise.
     pub without_idle: Result<Waking, String>,
 }
@@ -108,11 +110,13 @@ fn waking(measured: &Measured) -> Finding {
         format!("{} us, at most {} us", waking.median.as_micros(), waking.longest.as_micros())
     };
     let seen = shown(measured.waking);
-    if measured.waking.missed >= MANY_MISSED {
+    // Where nobody holds them off, it is others that have the processors.
+    let misses = measured.waking.missed >= MANY_MISSED;
+    if misses && measured.is_held_off {
         let cost = "a sample that comes while its processor falls asleep waits for the kernel's next tick, 1 to 4 ms";
         let seen = format!("{seen}; missed by processors that fall asleep");
         return Finding::worth_changing(name, seen, cost).mend(Mend::by_hand(
-            "fuser -v /dev/cpu_dma_latency   # end who holds idle states off, if anybody does",
+            "fuser -v /dev/cpu_dma_latency   # end who holds idle states off",
             Lasts::UntilReboot,
             "start it again",
         ));
@@ -124,7 +128,7 @@ fn waking(measured: &Measured) -> Finding {
         Ok(without) => *without,
     };
     let seen = format!("{seen}; without idle states {}", shown(without));
-    if without.missed >= MANY_MISSED {
+    if without.missed >= MANY_MISSED && !misses {
         let but = "but then missed by processors that fall asleep: leave idle states on";
         return Finding::good(name, format!("{seen}, {but}"));
     }
@@ -198,19 +202,23 @@ mod tests {
             longest: Duration::from_micros(3 * us),
             missed: 0,
         };
-        let of = |with, without| {
-            super::waking(&Measured { waking: waking(with), without_idle: Ok(waking(without)) })
+        let finds = |waking, without, is_held_off| {
+            super::waking(&Measured { waking, is_held_off, without_idle: Ok(without) })
         };
+        let of = |with, without| finds(waking(with), waking(without), false);
         assert_eq!(of(50, 5).state, State::Good, "50 us are what any machine takes");
         assert_eq!(of(180, 150).state, State::Good, "idle states are not why");
         let found = of(180, 20);
         assert!(found.state == State::WorthChanging && found.cost.contains("160 us later"), "{found:?}");
         let misses = |us| Waking { missed: MANY_MISSED, ..waking(us) };
-        let found = super::waking(&Measured { waking: waking(180), without_idle: Ok(misses(3)) });
-        assert!(found.state == State::Good && found.seen.ends_with("leave idle states on"), "{found:?}");
-        let found = super::waking(&Measured { waking: misses(3), without_idle: Ok(misses(3)) });
-        assert!(found.state == State::WorthChanging && found.seen.contains("missed by"), "{found:?}");
-        let refused = Measured { waking: waking(180), without_idle: Err("EACCES".to_owned()) };
+        let holding_off = finds(waking(180), misses(3), false);
+        assert!(holding_off.state == State::Good && holding_off.seen.ends_with("leave idle states on"));
+        let held_off = finds(misses(3), misses(3), true);
+        assert!(held_off.state == State::WorthChanging && held_off.seen.contains("missed by"));
+        let busy = finds(misses(3), misses(3), false);
+        assert!(busy.state == State::Good && !busy.seen.contains("missed"), "{busy:?}");
+        let refused =
+            Measured { waking: waking(180), is_held_off: false, without_idle: Err("EACCES".to_owned()) };
         let found = super::waking(&refused);
         assert!(found.state == State::NotLooked && found.seen.ends_with("not known: EACCES"), "{found:?}");
     }
