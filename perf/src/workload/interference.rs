@@ -193,13 +193,11 @@ impl Work for Beside {
             let absent = |reason| Trouble::Absent(format!("no queue for each processor: {reason}"));
             network.queue_for_each_cpu().map_err(absent)?;
         }
-        let classes = if has_queue {
-            queue_classes(case.size)
-        } else {
-            port_classes(sink_port(session.domain()), case.size)
+        let set_classes = || match has_queue {
+            true => Classes::set(network, &queue_classes(case.size)),
+            false => Classes::set(network, &port_classes(sink_port(session.domain()), case.size)),
         };
-        let has_classes = self.against.contains(&Against::Qdisc);
-        let _classes = has_classes.then(|| Classes::set(network, &classes)).transpose()?;
+        let _classes = self.against.contains(&Against::Qdisc).then(set_classes).transpose()?;
         if self.flood {
             start_flood(bench, network, &mut session, case)?;
         }

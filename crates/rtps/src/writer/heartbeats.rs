@@ -91,7 +91,7 @@ impl Writer {
     }
 
     /// A stream goes on, and nobody was asked for a while: the heartbeat behind its next change asks. That of the timer would be
-    /// a datagram of its own, which comes when its readers have a change to take: its time is a row of writes after one.
+    /// a datagram of its own, so long after a write that in a control loop another one is written just then.
     #[inline]
     pub(super) fn is_to_be_asked(&self, now: Time) -> bool {
         now >= self.asked_at + limits::HEARTBEAT_IN_STREAM
