@@ -1,9 +1,9 @@
 //! Frames over memif between two processes, also those that end in the midst of it.
 //!
-//! A process that is started has the descriptors of memif's sockets for a moment, or for good: the driver does not have
-//! them closed. What its epoll still says of one that is closed here is then taken for news of the next one of that
-//! number, and DPDK's thread waits for a message. Another process sends it; were both ends here, they would wait for
-//! each other. So nothing here has both ends, and what has them starts nobody.
+//! The driver opens its sockets without close-on-exec, so a process that is started has those that this one had then.
+//! One that is closed here and open there is still told by epoll, under a number that the next connection here may have:
+//! the driver reads that one, and DPDK's thread waits there for a message. Another process sends it; were both ends here,
+//! they would wait for each other. So nothing here has both ends, and `memif`, which has them, starts nobody.
 
 mod common;
 
