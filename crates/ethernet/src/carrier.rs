@@ -75,8 +75,8 @@ pub struct Stats {
     pub copied_out: u64,
     /// Datagrams of samples that were handed on where they had been received.
     pub in_place_in: u64,
-    /// Datagrams of samples that were copied, as readers hold so many frames that none could take the place of theirs, or
-    /// the port lends none. Those of at most 68 bytes do not count.
+    /// Datagrams of samples that were copied, as readers hold so many frames that none could take the place of theirs, the
+    /// port lends none, or it came in pieces. Those of at most 68 bytes do not count.
     pub copied_in: u64,
 }
 
@@ -252,6 +252,21 @@ impl Carrier {
     /// an allocation.
     #[inline]
     pub fn take(&mut self, frame: &[u8], keep: impl FnOnce(&[u8]) -> Option<Bytes>) -> Option<Frame> {
+        self.taken(frame, keep, |stats| &mut stats.in_place_in)
+    }
+
+    /// The same of a frame that had to be copied before it could be read, and lies where it can stay.
+    pub fn take_copy(&mut self, frame: &Bytes) -> Option<Frame> {
+        self.taken(frame, |payload| frame.slice_of(payload), |stats| &mut stats.copied_in)
+    }
+
+    #[inline]
+    fn taken(
+        &mut self,
+        frame: &[u8],
+        keep: impl FnOnce(&[u8]) -> Option<Bytes>,
+        kept_count: impl FnOnce(&mut Stats) -> &mut u64,
+    ) -> Option<Frame> {
         let Carrier { station, layer, pool, aside, stats, .. } = self;
         let Datagram { from: source, traffic, payload } = match layer.read(frame, station) {
             Ok(datagram) => datagram,
@@ -274,7 +289,7 @@ impl Carrier {
         let bytes = if let Some(short) = Bytes::short(payload) {
             short
         } else if let Some(kept) = keep(payload) {
-            stats.in_place_in += 1;
+            *kept_count(stats) += 1;
             kept
         } else {
             stats.copied_in += 1;

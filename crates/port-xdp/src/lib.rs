@@ -20,8 +20,10 @@
 
 mod attachment;
 mod comeback;
+mod kept;
 mod link;
 pub mod netd;
+mod pieces;
 mod port;
 mod queue;
 mod supply;

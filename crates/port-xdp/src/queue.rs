@@ -13,9 +13,14 @@ use std::sync::Arc;
 use taut_ethernet::{Carrier, LENT, Outgoing, Put};
 use taut_mem::{Chunks, Outbound};
 use taut_port::Frame;
-use taut_xdp::{BindMode, ChunkSize, Descriptor, Error, Interface, Link, Rings, Socket, Statistics, Umem};
+use taut_xdp::{
+    BindMode, ChunkSize, Descriptor, Error, GOES_ON, Interface, Link, MAX_PIECES, Rings, Socket, Statistics,
+    Umem,
+};
 
+use crate::kept::Kept;
 use crate::netd::Granted;
+use crate::pieces::{Piece, Pieces};
 use crate::supply::Supply;
 
 /// Frames to send that wait for the kernel. It takes them within the call that wakes it where it copies them; more
@@ -48,6 +53,8 @@ pub struct Layout {
     pub chunks: u32,
     /// How large each is.
     pub chunk_size: ChunkSize,
+    /// How many the longest frame lies in: one, or up to [`taut_xdp::MAX_PIECES`].
+    pub pieces: u32,
 }
 
 impl Layout {
@@ -56,7 +63,8 @@ impl Layout {
         let rings = Rings { tx: TX, completion: TX, ..Rings::default() };
         let smallest = ChunkSize::B2048;
         let chunk_size = if mtu <= smallest.largest_mtu() { smallest } else { ChunkSize::B4096 };
-        Layout { rings, chunks: rings.fill + kept_to_send(&rings) + LENT, chunk_size }
+        let pieces = chunk_size.pieces(mtu).clamp(1, MAX_PIECES);
+        Layout { rings, chunks: rings.fill + kept_to_send(&rings) + LENT, chunk_size, pieces }
     }
 }
 
@@ -82,8 +90,10 @@ pub(crate) struct Queue {
     chunks: Arc<Chunks>,
     /// The payloads that are on their way out.
     outbound: Outbound,
-    /// Chunks to copy datagrams into. The one that came back last is taken first: the processor has its memory near.
-    kept: Vec<u32>,
+    /// Chunks to copy datagrams into.
+    kept: Kept,
+    /// The frame that has come in part.
+    pieces: Pieces,
     /// Chunks to receive into that the kernel does not have: the fill ring has no room for them, or they are left out. The
     /// one that came last is the first to go.
     idle: Vec<u32>,
@@ -103,9 +113,10 @@ impl Queue {
         bind: Option<BindMode>,
         headroom: u32,
     ) -> Result<Queue, Error> {
-        let Layout { rings, chunks, chunk_size } = Layout::of(link.interface().mtu);
+        let layout = Layout::of(link.interface().mtu);
+        let Layout { rings, chunks, chunk_size, .. } = layout;
         let umem = Arc::new(Umem::create(chunks, chunk_size)?.with_headroom(headroom));
-        let queue = Queue::with(Socket::open(link, number, umem, &rings, bind)?, &rings);
+        let queue = Queue::with(Socket::open(link, number, umem, &rings, bind)?, &layout);
         link.add(&queue.socket)?;
         Ok(queue)
     }
@@ -117,27 +128,30 @@ impl Queue {
         frames: OwnedFd,
         of: &Interface,
     ) -> Result<Queue, Error> {
-        let Granted { queue, layout: Layout { rings, chunks, chunk_size } } = granted;
+        let Granted { queue, layout } = granted;
+        let Layout { rings, chunks, chunk_size, .. } = layout;
         let umem = Arc::new(Umem::adopt(frames, chunks, chunk_size)?);
-        Ok(Queue::with(Socket::adopt(socket, queue, of, umem, &rings)?, &rings))
+        Ok(Queue::with(Socket::adopt(socket, queue, of, umem, &rings)?, &layout))
     }
 
     /// With frames to receive into.
-    fn with(socket: Socket, rings: &Rings) -> Queue {
+    fn with(socket: Socket, layout: &Layout) -> Queue {
         let umem = Arc::clone(socket.umem());
         let (size, count) = (umem.chunk_size().bytes() as usize, umem.chunks());
         // SAFETY: the memory is there for as long as the UMEM, which is kept. This queue accesses a chunk as its holder
         // only: one that is in a ring or was taken out of it and not let go.
         let chunks = unsafe { Chunks::new(umem.base(), size, count, Box::new(Arc::clone(&umem))) };
-        let take = |count: u32| (0..count).filter_map(|_| chunks.take()).collect();
-        let (kept, idle) = (take(kept_to_send(rings)), take(socket.fill.size()));
+        let kept = Kept::new(&chunks, kept_to_send(&layout.rings), layout.pieces);
+        let idle = (0..socket.fill.size()).filter_map(|_| chunks.take()).collect();
+        let pieces = Pieces::new(size * layout.pieces as usize);
         let chunks = Arc::new(chunks);
         // SAFETY: it is the only one, and this queue writes around payloads by it alone.
         let outbound = unsafe { Outbound::new(Arc::clone(&chunks)) };
         let counts = QueueCounts { queue: socket.queue(), ..QueueCounts::default() };
         let supply = Supply::new(socket.bound(), socket.fill.size());
         let (waits, kicks) = (false, 0);
-        let mut queue = Queue { socket, umem, chunks, outbound, kept, idle, supply, waits, kicks, counts };
+        let mut queue =
+            Queue { socket, umem, chunks, outbound, kept, pieces, idle, supply, waits, kicks, counts };
         queue.refill();
         queue
     }
@@ -177,15 +191,16 @@ impl Queue {
 
     /// How long a frame may be.
     pub(crate) fn room(&self) -> usize {
-        self.umem.chunk_size().bytes() as usize
+        self.umem.chunk_size().bytes() as usize * self.kept.pieces() as usize
     }
 
     /// Puts a datagram: around its payload, if that lies in a chunk, else as a copy.
     pub(crate) fn put(&mut self, datagram: &Outgoing<'_>) -> Result<Put, Error> {
-        if self.socket.tx.reserve(1).room() == 0 || self.kept.is_empty() {
+        let pieces = self.kept.pieces();
+        if self.socket.tx.reserve(pieces).room() < pieces || self.kept.is_empty() {
             self.kick()?;
         }
-        if self.socket.tx.reserve(1).room() == 0 {
+        if self.socket.tx.reserve(pieces).room() < pieces {
             return Ok(Put::Full);
         }
         let lent = datagram.wrap(&self.chunks);
@@ -195,9 +210,14 @@ impl Queue {
             let address = u64::from(number) * u64::from(self.umem.chunk_size().bytes());
             Descriptor { address: address + range.start as u64, len: range.len() as u32, options: 0 }
         });
-        let Some(descriptor) = around.or_else(|| self.copy(datagram)) else { return Ok(Put::Full) };
-        let mut tx = self.socket.tx.reserve(1);
-        let put = tx.put(descriptor);
+        let Some(mut rest) = around.or_else(|| self.copy(datagram)) else { return Ok(Put::Full) };
+        let size = self.umem.chunk_size().bytes();
+        let mut tx = self.socket.tx.reserve(pieces);
+        while rest.len > size {
+            tx.put(Descriptor { len: size, options: GOES_ON, ..rest });
+            rest = Descriptor { address: rest.address + u64::from(size), len: rest.len - size, ..rest };
+        }
+        let put = tx.put(rest);
         debug_assert!(put, "there is room");
         tx.submit();
         self.waits = true;
@@ -205,18 +225,16 @@ impl Queue {
         Ok(Put::sent(is_lent, around.is_some()))
     }
 
-    /// Copies a datagram into a chunk.
+    /// Copies a datagram into a chunk, or into several that lie one behind the other.
     fn copy(&mut self, datagram: &Outgoing<'_>) -> Option<Descriptor> {
-        let number = self.kept.pop()?;
-        let size = self.umem.chunk_size().bytes();
-        let address = u64::from(number) * u64::from(size);
-        // SAFETY: the queue is the chunk's lone holder, and it is not on its way out.
-        let frame = unsafe { self.umem.bytes_mut(address, size) };
-        let written = frame.and_then(|frame| datagram.write(frame)).and_then(|len| u32::try_from(len).ok());
-        if written.is_none() {
-            self.kept.push(number);
-        }
-        Some(Descriptor { address, len: written?, options: 0 })
+        let (umem, pieces, size) = (&self.umem, self.kept.pieces(), self.umem.chunk_size().bytes());
+        self.kept.write(|number| {
+            let address = u64::from(number) * u64::from(size);
+            // SAFETY: the queue is the lone holder of each of the chunks, and none is on its way out.
+            let frame = unsafe { umem.chunks_mut(address, pieces) }?;
+            let len = u32::try_from(datagram.write(frame)?).ok()?;
+            Some((Descriptor { address, len, options: 0 }, len.div_ceil(size)))
+        })
     }
 
     /// Has the kernel send what was put, and takes back what it has sent.
@@ -252,14 +270,14 @@ impl Queue {
             // SAFETY: the kernel gives each back once.
             if !unsafe { self.outbound.is_back(number) } {
                 // It was copied into.
-                self.kept.push(number);
+                self.kept.is_back(number);
             }
         }
         sent.release();
     }
 
-    /// Takes at most `budget` frames that have come. What `carrier` makes of them goes to `sink`: views of them, as long as
-    /// there is another chunk to receive into for each.
+    /// Takes at most `budget` chunks that frames have come in. What `carrier` makes of them goes to `sink`: views of them, as
+    /// long as there is another chunk to receive into for each, and copies of those that lie in several.
     pub(crate) fn receive(
         &mut self,
         budget: usize,
@@ -271,13 +289,24 @@ impl Queue {
         let waited = received.waiting();
         let mut next = received.next();
         next.inspect(|first| self.umem.prefetch(first.address, first.len));
-        while let Some(Descriptor { address, len, .. }) = next {
+        let mut continued = 0;
+        while let Some(piece @ Descriptor { address, len, .. }) = next {
             next = received.next();
             next.inspect(|after| self.umem.prefetch(after.address, after.len));
             // SAFETY: a frame that was received is ours until it is in the fill ring. No other process has a descriptor
             // of the memory: `taut netd`, which may have made it, closes its own.
             let Some(frame) = (unsafe { self.umem.bytes(address, len) }) else { continue };
             let mut instead = (address / size) as u32;
+            if piece.goes_on() || self.pieces.is_begun() {
+                continued += u64::from(piece.goes_on());
+                self.idle.push(instead);
+                match self.pieces.add(frame, piece.goes_on()) {
+                    Piece::Kept => {}
+                    Piece::Last(frame) => carrier.take_copy(&frame).iter().for_each(&mut *sink),
+                    Piece::TooLong => carrier.stats.malformed += 1,
+                }
+                continue;
+            }
             let taken = carrier.take(frame, |payload| {
                 instead = if self.chunks.has(payload) { self.chunks.take()? } else { return None };
                 // SAFETY: the queue is the lone holder of the frame's chunk, which the payload lies in, and the view is
@@ -289,7 +318,7 @@ impl Queue {
         }
         let taken = received.release();
         if taken > 0 {
-            self.counts.frames_in += u64::from(taken);
+            self.counts.frames_in += u64::from(taken) - continued;
             self.supply.note(taken, waited);
             self.refill();
         }

@@ -27,6 +27,8 @@ const OBJ_GET_INFO_BY_FD: c_int = 15;
 const LINK_CREATE: c_int = 28;
 
 const PROG_TYPE_XDP: u32 = 6;
+/// BPF_F_XDP_HAS_FRAGS, of Linux 5.18.
+const HAS_FRAGS: u32 = 1 << 5;
 /// The attach type of XDP.
 const ATTACH_XDP: u32 = 37;
 /// Both of Taut's licences; the helpers of the program ask for none.
@@ -201,8 +203,13 @@ impl<K, V> AsFd for Map<K, V> {
     }
 }
 
-/// Loads a program of XDP; with the error comes what the verifier says, if it says something.
-pub(crate) fn load(instructions: &[Instruction], name: &str) -> Result<OwnedFd, (Errno, String)> {
+/// Loads a program of XDP; with the error comes what the verifier says, if it says something. One that `takes_pieces` is
+/// given frames that lie in several buffers, of which it sees the first one.
+pub(crate) fn load(
+    instructions: &[Instruction],
+    name: &str,
+    takes_pieces: bool,
+) -> Result<OwnedFd, (Errno, String)> {
     let without_log = ProgLoad {
         prog_type: PROG_TYPE_XDP,
         insn_cnt: instructions.len() as u32,
@@ -212,7 +219,7 @@ pub(crate) fn load(instructions: &[Instruction], name: &str) -> Result<OwnedFd, 
         log_size: 0,
         log_buf: 0,
         kern_version: 0,
-        prog_flags: 0,
+        prog_flags: if takes_pieces { HAS_FRAGS } else { 0 },
         prog_name: to_name(name),
         prog_ifindex: 0,
         expected_attach_type: ATTACH_XDP,

@@ -52,7 +52,7 @@ pub enum Error {
         /// Its MTU in bytes.
         mtu: u32,
     },
-    /// A frame of the interface's MTU does not fit a chunk, and the kernel would drop it.
+    /// A frame of the interface's MTU does not fit a chunk, nor several if the kernel takes such, and would be dropped.
     ChunkTooSmall {
         /// Its name.
         interface: String,
@@ -158,8 +158,10 @@ impl fmt::Display for Error {
                  {interface} mtu 1500`), or choose generic mode"
             ),
             Error::ChunkTooSmall { interface, mtu, largest } => {
-                write!(f, "frames of an MTU of {mtu} B on {interface} do not fit a chunk: lower it to {largest} B")?;
-                if *largest < ChunkSize::B4096.largest_mtu() { f.write_str(", or choose larger chunks") } else { Ok(()) }
+                write!(f, "frames of an MTU of {mtu} B on {interface} do not fit the chunks: lower it to {largest} B")?;
+                let small = ChunkSize::B2048;
+                let has_larger = [small.largest_mtu(), small.largest_mtu_in_pieces()].contains(largest);
+                if has_larger { f.write_str(", or choose larger chunks") } else { Ok(()) }
             }
             Error::TooFewRxQueues { interface, rx_queues } => too_few_rx_queues(f, interface, *rx_queues),
             Error::ProgramAttached { interface } => write!(

@@ -6,7 +6,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::socket::{bind_to, probed, set_up};
+use crate::socket::{Binding, bind_to, set_up};
 use crate::{BindMode, ChunkSize, Error, Interface, Link, Rings, Umem};
 
 /// A socket for another process.
@@ -15,7 +15,7 @@ pub struct Handover {
     frames: OwnedFd,
     interface: Interface,
     queue: u32,
-    probed: &'static [BindMode],
+    binding: Binding,
 }
 
 impl Handover {
@@ -34,8 +34,8 @@ impl Handover {
     ) -> Result<Handover, Error> {
         let umem = Umem::create(chunks, chunk_size)?;
         let fd = set_up(interface, &umem, rings)?;
-        let interface = interface.clone();
-        Ok(Handover { fd, frames: umem.into_fd(), interface, queue, probed: probed(link, wanted) })
+        let binding = Binding::new(link, interface, chunk_size, wanted);
+        Ok(Handover { fd, frames: umem.into_fd(), interface: interface.clone(), queue, binding })
     }
 
     /// Binds it, and adds it to the link that it was made for.
@@ -43,7 +43,7 @@ impl Handover {
     /// *Errors*: [`Error::QueueTaken`]: it may be free some 40 ms after its owner has gone, try again. Those of
     /// [`crate::Socket::open`]. *Cost*: up to three system calls.
     pub fn bind(&self, link: &Link) -> Result<(), Error> {
-        bind_to(&self.fd, &self.interface, self.queue, self.probed, 1)?;
+        bind_to(&self.fd, &self.interface, self.queue, &self.binding, 1)?;
         link.add_bound(self.fd.as_fd(), &self.interface, self.queue)
     }
 

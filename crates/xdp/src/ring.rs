@@ -27,8 +27,20 @@ pub struct Descriptor {
     pub address: u64,
     /// Its length in bytes.
     pub len: u32,
-    /// Options of the kernel: none are used.
+    /// Options of the kernel: [`GOES_ON`] or none.
     pub options: u32,
+}
+
+/// The option of a frame that goes on with the next descriptor (XDP_PKT_CONTD): those of one frame are in a ring one
+/// behind the other.
+pub const GOES_ON: u32 = 1;
+
+impl Descriptor {
+    /// Does the frame go on with the next descriptor?
+    #[inline]
+    pub fn goes_on(&self) -> bool {
+        self.options & GOES_ON != 0
+    }
 }
 
 mod sealed {

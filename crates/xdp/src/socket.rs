@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send,
 use rustix::process::{Resource, getrlimit};
 
 use crate::error::SOCKET_CAPABILITY;
-use crate::{AttachMode, Consumer, Descriptor, Error, Glance, Interface, Link, Producer, Umem};
+use crate::{AttachMode, ChunkSize, Consumer, Descriptor, Error, Glance, Interface, Link, Producer, Umem};
 
 /// How long a queue that is taken is tried for: the kernel frees one some 40 ms after its socket was closed.
 /// Less and a restart fails; more and a queue that stays taken is told later.
@@ -113,7 +113,13 @@ impl Socket {
         let interface = link.interface();
         let fd = set_up(interface, &umem, rings)?;
         let (fill, completion, rx, tx) = map(&fd, rings)?;
-        bind_to(&fd, interface, queue, probed(link, wanted), QUEUE_TRIES)?;
+        bind_to(
+            &fd,
+            interface,
+            queue,
+            &Binding::new(link, interface, umem.chunk_size(), wanted),
+            QUEUE_TRIES,
+        )?;
         let bound = bound(&fd)?;
         Ok(Socket { fill, completion, rx, tx, fd, umem, interface: interface.clone(), queue, bound })
     }
@@ -245,12 +251,29 @@ fn refused_rings(errno: Errno) -> Error {
     Error::refused("rings of an AF_XDP socket", errno)
 }
 
-/// The modes to bind in, in this order. A driver moves frames without copies for its own program only.
-pub(crate) fn probed(link: &Link, wanted: Option<BindMode>) -> &'static [BindMode] {
-    match (wanted, link.attached()) {
-        (Some(BindMode::ZeroCopy), _) => &[BindMode::ZeroCopy],
-        (None, AttachMode::Native) => &[BindMode::ZeroCopy, BindMode::Copy],
-        _ => &[BindMode::Copy],
+/// How a socket is bound to its queue.
+pub(crate) struct Binding {
+    /// The modes, in this order.
+    probed: &'static [BindMode],
+    chunk_size: ChunkSize,
+    /// Is a frame longer than a chunk? Then it lies in several.
+    in_pieces: bool,
+}
+
+impl Binding {
+    /// A driver moves frames without copies for its own program only.
+    pub fn new(
+        link: &Link,
+        interface: &Interface,
+        chunk_size: ChunkSize,
+        wanted: Option<BindMode>,
+    ) -> Binding {
+        let probed: &[BindMode] = match (wanted, link.attached()) {
+            (Some(BindMode::ZeroCopy), _) => &[BindMode::ZeroCopy],
+            (None, AttachMode::Native) => &[BindMode::ZeroCopy, BindMode::Copy],
+            _ => &[BindMode::Copy],
+        };
+        Binding { probed, chunk_size, in_pieces: interface.mtu > chunk_size.largest_mtu() }
     }
 }
 
@@ -268,7 +291,7 @@ fn check(interface: &Interface, umem: &Umem, rings: &Rings) -> Result<(), Error>
             return Err(Error::BadParameter(format!("a ring of {size} entries cannot be: choose {nearest}")));
         }
     }
-    let largest = umem.chunk_size().largest_mtu();
+    let largest = umem.chunk_size().largest_mtu_in_pieces();
     if interface.mtu > largest {
         let interface_name = interface.name.clone();
         return Err(Error::ChunkTooSmall { interface: interface_name, mtu: interface.mtu, largest });
@@ -322,17 +345,19 @@ pub(crate) fn bind_to(
     fd: &OwnedFd,
     interface: &Interface,
     queue: u32,
-    probed: &[BindMode],
+    binding: &Binding,
     tries: u32,
 ) -> Result<(), Error> {
     let mut refused = Errno::OPNOTSUPP;
-    for mode in probed {
+    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    flags.set(SocketAddrXdpFlags::XDP_USE_SG, binding.in_pieces);
+    for mode in binding.probed {
         let mode = match mode {
             BindMode::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
             BindMode::Copy => SocketAddrXdpFlags::XDP_COPY,
         };
-        let flags = mode | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
-        refused = match patiently(tries, || bind(fd, &SocketAddrXdp::new(flags, interface.index, queue))) {
+        let address = SocketAddrXdp::new(flags | mode, interface.index, queue);
+        refused = match patiently(tries, || bind(fd, &address)) {
             Ok(()) => return Ok(()),
             Err(errno) => errno,
         };
@@ -350,6 +375,11 @@ pub(crate) fn bind_to(
         Errno::OPNOTSUPP => Error::NoXdp { interface: name, what: "AF_XDP of this kind" },
         Errno::INVAL if queues.is_none_or(|queues| queue >= queues) => {
             Error::NoQueue { interface: name, queue, queues }
+        }
+        // An earlier kernel, which does not know the flag.
+        Errno::INVAL if binding.in_pieces => {
+            let largest = binding.chunk_size.largest_mtu();
+            Error::ChunkTooSmall { interface: name, mtu: interface.mtu, largest }
         }
         errno => Error::refused(format!("bind AF_XDP to queue {queue} of {name}"), errno),
     })

@@ -29,12 +29,16 @@ const ALIGN_MAX: u32 = 6;
 /// MTU. Fewer and the reader waits for each line, more fetches what is read much later.
 const PREFETCHED: u32 = 1_536;
 
+/// The most chunks that a frame lies in: the kernel sends one of its first 17 pieces and no more (MAX_SKB_FRAGS), and
+/// takes the beginning for another one if a driver gives it so.
+pub const MAX_PIECES: u32 = 16;
+
 /// Bytes of a chunk; the kernel has no other sizes on pages of 4,096.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkSize {
     /// For an MTU of up to 1,768 bytes.
     B2048,
-    /// For an MTU of up to 3,816 bytes, more than any driver takes in native mode.
+    /// For an MTU of up to 3,816 bytes.
     B4096,
 }
 
@@ -47,9 +51,24 @@ impl ChunkSize {
         }
     }
 
-    /// The largest MTU whose frames fit with the room that the kernel keeps.
+    /// The largest MTU whose frames fit into one, with the room that the kernel keeps.
     pub fn largest_mtu(self) -> u32 {
-        self.bytes() - KERNEL_HEADROOM - ALIGN_MAX - HEADER
+        self.received() - HEADER
+    }
+
+    /// The largest MTU whose frames fit into as many as one may lie in, which takes Linux 6.6.
+    pub fn largest_mtu_in_pieces(self) -> u32 {
+        MAX_PIECES * self.received() - HEADER
+    }
+
+    /// How many the longest frame with this MTU lies in.
+    pub fn pieces(self, mtu: u32) -> u32 {
+        mtu.saturating_add(HEADER).div_ceil(self.received())
+    }
+
+    /// Bytes of a frame that one takes where it is received.
+    fn received(self) -> u32 {
+        self.bytes() - KERNEL_HEADROOM - ALIGN_MAX
     }
 }
 
@@ -184,6 +203,24 @@ impl Umem {
         let start = self.place(address, len)?;
         // SAFETY: the type's invariant; the bytes lie inside and are the caller's alone.
         Some(unsafe { std::slice::from_raw_parts_mut(start, len as usize) })
+    }
+
+    /// Bytes to write of so many chunks, one behind the other, of which the first starts at this address; `None` if there
+    /// are no such chunks.
+    ///
+    /// # Safety
+    /// As for [`Umem::bytes_mut`], of each of the chunks.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn chunks_mut(&self, address: u64, count: u32) -> Option<&mut [u8]> {
+        let size = self.chunk_size.bytes();
+        let (first, len) = (self.chunk_of(address)?, (size as usize).checked_mul(count as usize)?);
+        let end = (first / u64::from(size)).checked_add(count.into())?;
+        if address != first || end > u64::from(self.chunks) {
+            return None;
+        }
+        let start = self.mapping.base().as_ptr().wrapping_add(address as usize);
+        // SAFETY: the type's invariant; the bytes lie inside and are the caller's alone.
+        Some(unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
     /// Where the memory starts, which is at a page and for as long as this lives. Who may touch what is said at

@@ -113,10 +113,36 @@ fn an_mtu_too_large_for_native_mode() {
         assert_eq!(refused(pair, End::A, native, "mtu 1500"), expected);
         let link = attach(pair, End::A, None).unwrap();
         assert_eq!((link.attached(), link.why_not_native()), (AttachMode::Generic, Some(&expected)));
-        let small = Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap();
-        assert_eq!(small, Error::ChunkTooSmall { interface: "xa".into(), mtu: 3_520, largest: 1_768 });
-        let umem = Arc::new(Umem::create(64, ChunkSize::B4096).unwrap());
-        assert!(Socket::open(&link, 0, umem, &RINGS, None).is_ok());
+        assert!(Socket::open(&link, 0, umem(), &RINGS, None).is_ok());
+        drop(link);
+        pair.await_no_program(End::A);
+        let program = Program::load(Mode::L3, 3_520).unwrap();
+        let link = Link::attach(program, &interface(pair, End::A), None).unwrap();
+        assert_eq!(link.attached(), AttachMode::Native, "it takes frames in several buffers");
+    });
+}
+
+#[test]
+fn an_mtu_whose_frames_would_lie_in_too_many_chunks() {
+    with_pair("an_mtu_whose_frames_would_lie_in_too_many_chunks", ["", ""], |pair| {
+        for (mtu, size, largest, remedy) in [
+            (30_000, ChunkSize::B2048, 28_558, "lower it to 28558 B, or choose larger chunks"),
+            (65_535, ChunkSize::B4096, 61_326, "lower it to 61326 B"),
+        ] {
+            for end in End::BOTH {
+                pair.enter(end);
+                ip(&format!("link set {} mtu {mtu}", end.name()));
+            }
+            let open = |size| {
+                let interface = interface(pair, End::A);
+                let link = Link::attach(Program::load(Mode::L3, mtu).unwrap(), &interface, None)?;
+                Socket::open(&link, 0, Arc::new(Umem::create(64, size)?), &RINGS, None)
+            };
+            let error = refused(pair, End::A, open(size), remedy);
+            assert_eq!(error, Error::ChunkTooSmall { interface: "xa".into(), mtu, largest });
+            assert_eq!(open(ChunkSize::B4096).is_ok(), mtu < 61_326);
+            pair.await_no_program(End::A);
+        }
     });
 }
 

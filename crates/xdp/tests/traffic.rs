@@ -275,11 +275,9 @@ fn each_queue_has_its_socket() {
     });
 }
 
-/// Frames as long as the MTU that is said to fit a chunk, with a tag.
-#[test]
-fn the_largest_frames_fit_their_chunks() {
-    with_pair("the_largest_frames_fit_their_chunks", ["", ""], |pair| {
-        let mtu = ChunkSize::B2048.largest_mtu() as usize;
+/// Frames as long as this MTU, with a tag, are carried in both modes.
+fn carries_frames_of(name: &str, mtu: u32) {
+    with_pair(name, ["", ""], move |pair| {
         for end in End::BOTH {
             pair.enter(end);
             ip(&format!("link set {} mtu {mtu}", end.name()));
@@ -290,14 +288,29 @@ fn the_largest_frames_fit_their_chunks() {
                 pair.enter(end);
                 Station::open(&links[end as usize], 0)
             });
-            let sent: Vec<_> =
-                (0..40).map(|number| prioritized(&Udp::to_port(PORT).l2(&message(number, mtu)))).collect();
+            let of = |number| prioritized(&Udp::to_port(PORT).l2(&message(number, mtu as usize)));
+            let sent: Vec<_> = (0..40).map(of).collect();
             a.send(&sent);
             assert!(b.await_frames(40) == sent, "{attached:?}");
+            await_that("all chunks are back", || [&mut a, &mut b].into_iter().all(Station::has_all));
             drop((a, b, links));
             End::BOTH.into_iter().for_each(|end| pair.await_no_program(end));
         }
     });
+}
+
+/// Those of the MTU that is said to fit one.
+#[test]
+fn the_largest_frames_fit_their_chunks() {
+    carries_frames_of("the_largest_frames_fit_their_chunks", ChunkSize::B2048.largest_mtu());
+}
+
+/// By the fewest chunks, by some, and by as many as the kernel takes.
+#[test]
+fn longer_frames_lie_in_several_chunks() {
+    for mtu in [ChunkSize::B2048.largest_mtu() + 1, 9_000, ChunkSize::B2048.largest_mtu_in_pieces()] {
+        carries_frames_of("longer_frames_lie_in_several_chunks", mtu);
+    }
 }
 
 #[test]

@@ -197,7 +197,7 @@ mod tests {
         let one = a.fd();
         let receiving = Message::Receiving.encode();
         let cases: [(&[u8], usize, &str); 5] = [
-            (&[2, 9], 0, "unknown kind 9"),
+            (&[receiving[0], 9], 0, "unknown kind 9"),
             (&receiving, 1, "1 descriptors with a message of its kind"),
             (&receiving, 100, "more than 4 descriptors"),
             (&[1; MAX_LEN + 1], 0, "a message of more than"),

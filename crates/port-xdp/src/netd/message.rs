@@ -8,7 +8,7 @@
 //! | 1 | Take | attach 1, bind 1, count 1, queues 4 each, name of the interface | one or two UDP sockets |
 //! | 2 | Receive | count 1, ends 18 each: address 16, port 2 | |
 //! | 3 | Taken | index of the interface 4, attached 1, why not native | |
-//! | 4 | Queue | number, chunks, bytes of a chunk, entries of fill, completion, RX, TX: 4 each | socket, frames |
+//! | 4 | Queue | number, chunks, bytes of a chunk, chunks of a frame, entries of fill, completion, RX, TX: 4 each | socket, frames |
 //! | 5 | Receiving | | |
 //! | 6 | Refused | why | |
 //! | 7 | Welcome | | |
@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use taut_xdp::{AttachMode, BindMode, ChunkSize, Rings};
+use taut_xdp::{AttachMode, BindMode, ChunkSize, MAX_PIECES, Rings};
 
 use super::{Layout, MAX_PROOFS};
 
 /// Of this layout. Both ends must have the same.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Queues of one participant. Each costs 28 MiB; more are more than a network card gives to one kind of traffic.
 pub const MAX_QUEUES: usize = 16;
 /// Addresses and ports of one participant on one interface. Lower and an interface with many addresses of IPv6 is
@@ -131,11 +131,14 @@ impl Message {
                 out.push(u8::from(*attached == AttachMode::Generic));
                 out.extend(cut(why_not_native, MAX_TEXT).bytes());
             }
-            Message::Queue(Granted { queue, layout: Layout { rings, chunks, chunk_size } }) => {
+            Message::Queue(Granted { queue, layout: Layout { rings, chunks, chunk_size, pieces } }) => {
                 out.push(4);
-                let fields =
-                    [*queue, *chunks, chunk_size.bytes(), rings.fill, rings.completion, rings.rx, rings.tx];
-                fields.iter().for_each(|field| out.extend(field.to_le_bytes()));
+                let Rings { fill, completion, rx, tx } = *rings;
+                let memory = [*queue, *chunks, chunk_size.bytes(), *pieces];
+                memory
+                    .iter()
+                    .chain(&[fill, completion, rx, tx])
+                    .for_each(|field| out.extend(field.to_le_bytes()));
             }
             Message::Receiving => out.push(5),
             Message::Refused { why } => {
@@ -262,11 +265,12 @@ impl Fields<'_> {
 
     fn queue(&mut self) -> Option<Message> {
         let (queue, chunks, chunk_size) = (self.number()?, self.number()?, self.number()?);
+        let pieces = self.number().filter(|pieces| (1..=MAX_PIECES).contains(pieces))?;
         let (fill, completion) = (self.number()?, self.number()?);
         let rings = Rings { fill, completion, rx: self.number()?, tx: self.number()? };
         let sizes = [ChunkSize::B2048, ChunkSize::B4096];
         let chunk_size = sizes.into_iter().find(|size| size.bytes() == chunk_size)?;
-        Some(Message::Queue(Granted { queue, layout: Layout { rings, chunks, chunk_size } }))
+        Some(Message::Queue(Granted { queue, layout: Layout { rings, chunks, chunk_size, pieces } }))
     }
 }
 
@@ -309,6 +313,7 @@ mod tests {
             Message::Taken { interface: 7, attached: AttachMode::Native, why_not_native: String::new() },
             Message::Queue(Granted { queue: 3, layout: Layout::of(1_500) }),
             Message::Queue(Granted { queue: 0, layout: Layout::of(3_000) }),
+            Message::Queue(Granted { queue: 1, layout: Layout::of(9_000) }),
             Message::Receiving,
             Message::Refused { why: "no: ask somebody – else".into() },
             Message::Welcome,

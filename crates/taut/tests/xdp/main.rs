@@ -6,6 +6,7 @@ mod calls;
 mod crowd;
 mod inline;
 mod ipv6;
+mod jumbo;
 mod killed;
 mod lost;
 mod probed;
@@ -359,8 +360,8 @@ fn what_is_refused_leaves_nothing() {
         refused(|config| config.xdp_interface = "none7".into(), "`ip link`");
         refused(|config| config.xdp_interface = "lo".into(), "lo has no address that the participant uses");
         refused(|config| config.xdp_queues = vec![0, 7], "no queue 7");
-        ip("link set xa mtu 9000");
-        refused(|config| config.xdp_mode = XdpMode::Native, "lower it to 3816 B");
+        ip("link set xa mtu 65535");
+        refused(|config| config.xdp_mode = XdpMode::Native, "lower it to 61326 B");
         ip("link set xa mtu 1500");
         let first = start(|_| ()).unwrap();
         let text = start(|_| ()).map(drop).unwrap_err().to_string();

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 
 use taut::{XdpAttachMode, XdpBindMode, XdpMode, XdpProbed, XdpQueueCounts};
-use taut_testbed::{End, with_pair};
+use taut_testbed::{End, Pair, with_pair};
 
-use crate::{participant, set_mtu};
+use crate::participant;
 
 /// What the process has warned of.
 struct Warnings(Mutex<Vec<String>>);
@@ -24,39 +24,50 @@ impl log::Log for Warnings {
     fn flush(&self) {}
 }
 
-/// An MTU that veth takes in generic mode only, and which no other test has: its warning is known by it.
-const TOO_LARGE: usize = 3_801;
+/// What is found out in this mode.
+fn found(pair: &Pair, mode: Option<XdpMode>) -> Option<XdpProbed> {
+    participant(pair, End::A, mode).stats().xdp
+}
+
+/// veth moves no frames without a copy.
+fn probed(attached: XdpAttachMode) -> XdpProbed {
+    let queues = vec![XdpQueueCounts::default()];
+    XdpProbed { attached, why_not_native: None, bound: XdpBindMode::Copy, queues }
+}
 
 #[test]
-fn the_mode_is_told_and_a_slower_one_that_nobody_chose_is_warned_of() {
+fn the_mode_is_told() {
     with_pair("the_mode_is_told", ["", ""], |pair| {
-        let _ = log::set_logger(&WARNINGS);
-        log::set_max_level(log::LevelFilter::Warn);
-        // veth moves no frames without a copy.
-        let queues = vec![XdpQueueCounts::default()];
-        let probed = |attached| XdpProbed {
-            attached,
-            why_not_native: None,
-            bound: XdpBindMode::Copy,
-            queues: queues.clone(),
-        };
-        let of = |mode| participant(pair, End::A, mode).stats().xdp;
-        assert_eq!(of(None), None);
+        assert_eq!(found(pair, None), None);
         for mode in [XdpMode::Auto, XdpMode::Native] {
-            assert_eq!(of(Some(mode)), Some(probed(XdpAttachMode::Native)));
+            assert_eq!(found(pair, Some(mode)), Some(probed(XdpAttachMode::Native)));
             pair.await_no_program(End::A);
         }
-        set_mtu(pair, TOO_LARGE);
+    });
+}
+
+/// As many receive queues as no other test has, and too few: the warning is known by it.
+const TOO_FEW: [&str; 2] = ["numrxqueues 5 numtxqueues 1", "numrxqueues 1 numtxqueues 6"];
+
+#[test]
+fn a_slower_mode_that_nobody_chose_is_warned_of() {
+    with_pair("a_slower_mode_is_warned_of", TOO_FEW, |pair| {
+        let _ = log::set_logger(&WARNINGS);
+        log::set_max_level(log::LevelFilter::Warn);
         let warnings = || {
             let warnings = WARNINGS.0.lock().unwrap();
-            warnings.iter().filter(|text| text.contains(&TOO_LARGE.to_string())).cloned().collect::<Vec<_>>()
+            warnings
+                .iter()
+                .filter(|text| text.contains("xa has 5 receive queues"))
+                .cloned()
+                .collect::<Vec<_>>()
         };
-        assert_eq!(of(Some(XdpMode::Generic)), Some(probed(XdpAttachMode::Generic)));
+        assert_eq!(found(pair, Some(XdpMode::Generic)), Some(probed(XdpAttachMode::Generic)));
         assert_eq!(warnings(), Vec::<String>::new(), "it was chosen");
         pair.await_no_program(End::A);
-        let fallen_back = of(Some(XdpMode::Auto)).unwrap();
+        let fallen_back = found(pair, Some(XdpMode::Auto)).unwrap();
         let why = fallen_back.why_not_native.clone().unwrap();
-        assert!(why.contains("is too large for native XDP on xa"), "{why}");
+        assert!(why.contains("fewer than its peer has transmit queues"), "{why}");
         assert_eq!(XdpProbed { why_not_native: None, ..fallen_back }, probed(XdpAttachMode::Generic));
         let [warning] = &warnings()[..] else { panic!("{:?}", warnings()) };
         assert!(

@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::interface;
 use taut_testbed::frame::Udp;
 use taut_testbed::{End, LIMIT, Pair, await_that};
-use taut_xdp::{AttachMode, ChunkSize, Descriptor, FreeFrames, Link, Mode, Program, Rings, Socket, Umem};
+use taut_xdp::{
+    AttachMode, ChunkSize, Descriptor, FreeFrames, GOES_ON, Link, Mode, Program, Rings, Socket, Umem,
+};
 
 /// The port of all stations.
 pub const PORT: u16 = 7_411;
@@ -74,14 +76,20 @@ impl Station {
     pub fn send(&mut self, frames: &[Vec<u8>]) {
         self.reclaim();
         let umem = self.umem();
-        let mut tx = self.socket.tx.reserve(frames.len() as u32);
-        assert_eq!(tx.room() as usize, frames.len(), "there is room");
+        let chunk = umem.chunk_size().bytes() as usize;
+        let count: usize = frames.iter().map(|frame| frame.len().div_ceil(chunk)).sum();
+        let mut tx = self.socket.tx.reserve(count as u32);
+        assert_eq!(tx.room() as usize, count, "there is room");
         for frame in frames {
-            let (address, len) = (self.free.take().expect("a frame"), frame.len() as u32);
-            // SAFETY: a free frame is this station's alone.
-            let bytes = unsafe { umem.bytes_mut(address, len) };
-            bytes.expect("it fits").copy_from_slice(frame);
-            assert!(tx.put(Descriptor { address, len, options: 0 }));
+            let mut pieces = frame.chunks(chunk).peekable();
+            while let Some(piece) = pieces.next() {
+                let (address, len) = (self.free.take().expect("a frame"), piece.len() as u32);
+                // SAFETY: a free frame is this station's alone.
+                let bytes = unsafe { umem.bytes_mut(address, len) };
+                bytes.expect("it fits").copy_from_slice(piece);
+                let options = if pieces.peek().is_some() { GOES_ON } else { 0 };
+                assert!(tx.put(Descriptor { address, len, options }));
+            }
         }
         tx.submit();
         await_that("the kernel takes all frames", || self.socket.kick().expect("it is up"));
@@ -98,12 +106,16 @@ impl Station {
     pub fn receive(&mut self) -> Vec<Vec<u8>> {
         let umem = self.umem();
         let mut received = self.socket.rx.peek(u32::MAX);
-        let mut frames = Vec::new();
-        for Descriptor { address, len, .. } in received.by_ref() {
+        let (mut frames, mut pieces) = (Vec::new(), Vec::new());
+        for piece in received.by_ref() {
             // SAFETY: a received frame is this station's until it is put into the fill ring.
-            frames.push(unsafe { umem.bytes(address, len) }.expect("it is inside").to_vec());
-            self.free.put(address);
+            pieces.extend(unsafe { umem.bytes(piece.address, piece.len) }.expect("it is inside"));
+            self.free.put(piece.address);
+            if !piece.goes_on() {
+                frames.push(std::mem::take(&mut pieces));
+            }
         }
+        assert!(pieces.is_empty(), "all of a frame is there at once");
         received.release();
         self.refill();
         frames
