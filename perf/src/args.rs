@@ -151,6 +151,9 @@ pub struct Options {
     /// Between two networks over a link with Ethernet's MTU, rather than over loopback
     #[arg(long)]
     pub link: bool,
+    /// Such a link with another MTU: 9000 is that of jumbo frames
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1_280..=65_535))]
+    pub mtu: Option<u32>,
     /// Such a link that loses so many of its packets at each end
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub loss: Option<f64>,

@@ -96,18 +96,19 @@ impl Bench {
         allowed.clone().map_err(|reason| Trouble::Absent(format!("no SCHED_FIFO here: {reason}")))
     }
 
-    /// The network of a case. There is one link at a time, of as many queues as the case wants.
+    /// The network of a case. There is one link at a time, with the queues and the MTU that the case wants.
     pub fn network(&self, case: &Case) -> Result<Rc<Network>, Trouble> {
         if !case.needs_link() {
             return Ok(self.loopback.clone());
         }
         let mut kept = self.link.borrow_mut();
-        let before = kept.take_if(|link| link.queues != case.queues);
+        let before = kept.take_if(|link| (link.queues, link.mtu) != (case.queues, case.mtu));
         drop(before);
         let link = kept.get_or_insert_with(|| Link {
             queues: case.queues,
+            mtu: case.mtu,
             loss_permille: 0,
-            network: Network::link(case.queues).map(Rc::new),
+            network: Network::link(case.queues, case.mtu).map(Rc::new),
         });
         let network = link
             .network
@@ -125,6 +126,7 @@ impl Bench {
 /// The link that was needed last, or why there is none.
 struct Link {
     queues: u32,
+    mtu: u32,
     loss_permille: u32,
     network: Result<Rc<Network>, String>,
 }

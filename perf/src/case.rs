@@ -36,6 +36,8 @@ pub struct Case {
     pub link: bool,
     /// How many queues each end of that link has.
     pub queues: u32,
+    /// Its MTU in bytes.
+    pub mtu: u32,
     /// How many of 1,000 packets that link loses.
     pub loss_permille: u32,
     /// The open loop's period; 0 is a closed loop.
@@ -81,6 +83,9 @@ const COUNTED_EACH_MS: u64 = 30;
 /// A round that has a duration and no count has at most this many samples, for each has a place in a
 /// table of 24 bytes: 240 MB.
 const COUNT_MOST: u64 = 10_000_000;
+
+/// The usual MTU in bytes.
+pub const ETHERNET_MTU: u32 = 1_500;
 
 /// From this size on a warm-up of 200 samples would take longer than what is measured.
 pub const LARGE: u64 = 256 << 10;
@@ -135,6 +140,7 @@ impl Case {
             flood_cpu: None,
             link: false,
             queues: 1,
+            mtu: ETHERNET_MTU,
             loss_permille: 0,
             period_ns: 0,
             warmup: if size < LARGE { 200 } else { 20 },
@@ -199,11 +205,15 @@ impl Case {
         if options.wait == Some(Wait::Inline) {
             self.add_label("inline");
         }
-        self.link |= options.link || options.loss.is_some();
+        self.link |= options.link || options.mtu.is_some() || options.loss.is_some();
+        if let Some(mtu) = options.mtu.filter(|mtu| *mtu != ETHERNET_MTU) {
+            self.mtu = mtu;
+            self.add_label(&format!("link mtu {mtu}"));
+        }
         if let Some(percent) = options.loss {
             self.loss_permille = (percent * 10.0).round() as u32;
             self.add_label(&format!("loss {percent} %"));
-        } else if options.link {
+        } else if self.mtu == ETHERNET_MTU && (options.link || options.mtu.is_some()) {
             self.add_label("link");
         }
         self.reliable = options.reliability.map_or(self.reliable, |kind| kind == Reliability::Reliable);

@@ -31,8 +31,8 @@ pub enum Network {
 }
 
 impl Network {
-    /// Makes the link. Each of its ends has so many queues, and the driver serves each by itself.
-    pub fn link(queues: u32) -> Result<Network, String> {
+    /// Makes the link. Each of its ends has so many queues, and the driver serves each by itself; and this MTU.
+    pub fn link(queues: u32, mtu: u32) -> Result<Network, String> {
         let (sender, _) = sync_channel(1);
         // It ends when its stdin does, as everything here.
         let holder = ["unshare", "--net", "cat"].map(OsString::from);
@@ -40,7 +40,7 @@ impl Network {
         let inside = format!("nsenter --net=/proc/{}/ns/net", holder.id());
         wait_until_apart(holder.id())?;
         let [near, far] = INTERFACES;
-        let of = format!("numtxqueues {queues} numrxqueues {queues}");
+        let of = format!("mtu {mtu} numtxqueues {queues} numrxqueues {queues}");
         let mut commands = vec![
             format!("ip link add {near} {of} type veth peer name {far} {of} netns {}", holder.id()),
             format!("{inside} ip link set lo up"),

@@ -3,7 +3,7 @@
 //! Cases come one after the other; in a case the peers take turns, round by round, so that a machine that
 //! drifts hits all alike.
 
-use crate::args::{Options, Transport, Wait};
+use crate::args::{Options, Reliability, Transport, Wait};
 use crate::case::{Case, Need};
 use crate::catalog::Entry;
 use crate::contract::Info;
@@ -308,7 +308,9 @@ fn bypass(options: &Options, scale: f64, entries: &[Entry]) -> Vec<Case> {
     let inline = workload::latency::open_loops(&own, scale);
     cases.extend(inline.into_iter().filter(|case| case.label.contains("inline")));
     // The bursts are of another study.
-    cases.extend(workload::throughput::cases(&Options { quick: true, ..sized(&[32, 1_024], None) }, scale));
+    let rates = Options { quick: true, ..sized(&[32, 1_024], None) };
+    cases.extend(workload::throughput::cases(&rates, scale));
+    cases.extend(jumbo(rates, scale));
     let mut beside = workload::interference::cases(&sized(&[64, 512, 1_024], None), scale);
     for case in beside.iter_mut().filter(|case| options.sizes.is_empty() && case.size != 64) {
         let is_isolated = ISOLATED.iter().any(|line| case.is_called(line));
@@ -321,6 +323,19 @@ fn bypass(options: &Options, scale: f64, entries: &[Entry]) -> Vec<Case> {
     cases.extend(in_pieces(soaks, options));
     cases.extend(in_pieces(workload::interference::pairs(&sized(&[64], None)), options));
     cases
+}
+
+/// The rates with frames of six times the length: what goes past the kernel pays for each frame, what goes through it for
+/// each 64 kB. DPDK's frames are as long as its memory has them.
+const JUMBO_MTU: u32 = 9_000;
+
+fn jumbo(mut rates: Options, scale: f64) -> Vec<Case> {
+    rates.transport.retain(|transport| *transport != Transport::Dpdk);
+    if rates.mtu.is_some() || rates.loss.is_some() || rates.transport.is_empty() {
+        return Vec::new();
+    }
+    (rates.mtu, rates.reliability) = (Some(JUMBO_MTU), rates.reliability.or(Some(Reliability::Reliable)));
+    workload::throughput::cases(&rates, scale)
 }
 
 /// A hundred thousand samples of each case have ten beyond the percentile 99.99, and show its bound. They are

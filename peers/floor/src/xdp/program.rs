@@ -15,6 +15,7 @@ const MAP_TYPE_XSKMAP: u64 = 17;
 const PROG_TYPE_XDP: u64 = 6;
 const ATTACH_XDP: u64 = 37;
 const NATIVE: u64 = 1 << 2;
+const HAS_FRAGS: u64 = 1 << 5;
 const PASS: i32 = 2;
 const REDIRECT_MAP: i32 = 51;
 
@@ -130,6 +131,8 @@ impl Program {
         attributes[0] = PROG_TYPE_XDP | (code.len() as u64) << 32;
         attributes[1] = code.as_ptr() as u64;
         attributes[2] = license.as_ptr() as u64;
+        // The flags are the second half of the word behind the log: a native program may have any MTU.
+        attributes[5] = HAS_FRAGS << 32;
         // The attach type is the second half of the word behind the name and the interface.
         attributes[8] = ATTACH_XDP << 32;
         // SAFETY: so many instructions and a string with its end, both alive.
