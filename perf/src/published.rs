@@ -115,6 +115,11 @@ fn is_linked(record: &Record) -> bool {
     record.case.split(' ').any(|word| word == "link")
 }
 
+/// Over a link with another MTU than Ethernet's?
+fn has_other_mtu(record: &Record) -> bool {
+    record.case.split(' ').any(|word| word == "mtu")
+}
+
 /// As many samples as the study has, sent.
 const MILLION: u64 = 1_000_000;
 
@@ -160,7 +165,7 @@ const SOAKED: u64 = 100_000;
 fn bypass() -> Vec<Row<'static>> {
     let mut rows = Vec::new();
     for (transport, way) in WAYS {
-        let linked = move |r: &Record| r.transport == transport && is_linked(r);
+        let linked = move |r: &Record| r.transport == transport && is_linked(r) && !has_other_mtu(r);
         for (spins, wait) in [(true, "polling"), (false, "asleep")] {
             let over = move |r: &Record| linked(r) && r.workload == "latency" && (r.wait == "spin") == spins;
             for bytes in [64, 512, 1_024] {

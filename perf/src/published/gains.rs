@@ -8,7 +8,7 @@ use super::figure::mean_ns;
 use super::{Table, WAYS, is_linked};
 use crate::record::{Outcome, Record};
 use crate::report::peers;
-use crate::report::units::{bytes, rate, size, thousands, time};
+use crate::report::units::{self, bytes, size, thousands, time};
 
 /// What the study has of a way, for each of [`MEASURES`]. Its XDP has no IP, and is the nearest to both of ours.
 fn published(transport: &str) -> [&'static str; MEASURES.len()] {
@@ -50,23 +50,25 @@ const MEASURES: [Measure; 8] = [
         figure: |r| r.rtt_ns.map(|times| times.pdv as f64),
         shown: time,
     },
-    rate_of("rate", LINK),
-    bandwidth_of("bandwidth", LINK),
-    rate_of("rate at an MTU of 9,000", JUMBO),
-    bandwidth_of("bandwidth at an MTU of 9,000", JUMBO),
+    rate(LINK),
+    bandwidth(LINK),
+    rate(JUMBO),
+    bandwidth(JUMBO),
 ];
 
 const EVERY_MS: &str = "every 1 ms link";
 const LINK: &str = "link";
 const JUMBO: &str = "link mtu 9000";
 
-const fn rate_of(name: &'static str, case: &'static str) -> Measure {
-    Measure { name, workload: "throughput", case, size: 32, figure: |r| r.samples_per_s, shown: rate }
+const fn rate(case: &'static str) -> Measure {
+    let (name, workload) = ("rate", "throughput");
+    Measure { name, workload, case, size: 32, figure: |r| r.samples_per_s, shown: units::rate }
 }
 
-const fn bandwidth_of(name: &'static str, case: &'static str) -> Measure {
+const fn bandwidth(case: &'static str) -> Measure {
+    let (name, workload) = ("bandwidth", "throughput");
     let shown = |per_s| bytes(per_s) + "/s";
-    Measure { name, workload: "throughput", case, size: 1_024, figure: |r| r.bytes_per_s, shown }
+    Measure { name, workload, case, size: 1_024, figure: |r| r.bytes_per_s, shown }
 }
 
 impl Measure {
@@ -85,7 +87,8 @@ impl Measure {
     fn what(&self, of: &Record, way: &str, spins: bool) -> String {
         let wait = if spins { "polling" } else { "asleep" };
         if self.workload == "throughput" {
-            return format!("{} of {} by {way}, {wait}", self.name, size(self.size));
+            let over = if self.case == JUMBO { " at an MTU of 9,000" } else { "" };
+            return format!("{} of {}{over} by {way}, {wait}", self.name, size(self.size));
         }
         // A maximum is no more than that of its samples.
         let samples = thousands(of.samples);
