@@ -61,3 +61,18 @@ fn either_side_alone() {
         }
     });
 }
+
+/// What is sent is cut by the MTU of the moment, up to that which the participants began with.
+#[test]
+fn the_network_becomes_narrower_and_wide_again() {
+    with_pair("jumbo_narrower", ["", ""], |pair| {
+        set_mtu(pair, 9_000);
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Native))));
+        stream.is_past_kernel(0);
+        for mtu in [1_500, 3_000, 9_000] {
+            set_mtu(pair, mtu);
+            stream.carries(&SIZES);
+        }
+        stream.is_past_kernel(0);
+    });
+}
