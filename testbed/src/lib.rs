@@ -101,7 +101,8 @@ impl Pair {
         ip("link add switch type bridge");
         for (end, namespace) in End::BOTH.into_iter().zip(&pair.namespaces) {
             let (name, port) = (end.name(), format!("to-{}", end.name()));
-            ip(&format!("link add {port} type veth peer name {name} netns {}", path(namespace)));
+            // It takes what the ends may send, which begin with Ethernet's MTU.
+            ip(&format!("link add {port} mtu 9000 type veth peer name {name} netns {}", path(namespace)));
             ip(&format!("link set {port} master switch up"));
         }
         ip("link set switch up");

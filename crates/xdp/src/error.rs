@@ -154,8 +154,8 @@ impl fmt::Display for Error {
             }
             Error::MtuTooLarge { interface, mtu } => write!(
                 f,
-                "an MTU of {mtu} B is too large for native XDP on {interface}: lower it (`ip link set \
-                 {interface} mtu 1500`), or choose generic mode"
+                "an MTU of {mtu} B, or that of the other end of a virtual cable, is too large for native XDP on \
+                 {interface}: lower it (`ip link set {interface} mtu 1500`), or choose generic mode"
             ),
             Error::ChunkTooSmall { interface, mtu, largest } => {
                 write!(f, "frames of an MTU of {mtu} B on {interface} do not fit the chunks: lower it to {largest} B")?;

@@ -107,23 +107,30 @@ impl Link {
 }
 
 fn attach(program: &Program, interface: &Interface, mode: AttachMode) -> Result<OwnedFd, Error> {
-    let (flags, what) = match mode {
-        AttachMode::Native => (DRV_MODE, "native XDP"),
-        AttachMode::Generic => (SKB_MODE, "generic XDP"),
+    let flags = match mode {
+        AttachMode::Native => DRV_MODE,
+        AttachMode::Generic => SKB_MODE,
     };
-    bpf::attach(program.as_fd(), interface.index, flags).map_err(|errno| {
-        let name = interface.name.clone();
-        match errno {
-            // EEXIST: a program runs in the other mode.
-            Errno::BUSY | Errno::EXIST => Error::ProgramAttached { interface: name },
-            Errno::OPNOTSUPP => Error::NoXdp { interface: name, what },
-            Errno::RANGE => Error::MtuTooLarge { interface: name, mtu: interface.mtu },
-            Errno::NOSPC => Error::TooFewRxQueues { interface: name, rx_queues: interface.rx_queues },
-            // No error number of its own says that the interface has gone.
-            Errno::NODEV | Errno::INVAL if has_gone(interface) => Error::NoInterface { interface: name },
-            _ => refused("bpf(BPF_LINK_CREATE)", errno),
+    let attached = bpf::attach(program.as_fd(), interface.index, flags);
+    attached.map_err(|errno| refusal(errno, interface, mode))
+}
+
+/// What it means that the kernel does not attach a program.
+fn refusal(errno: Errno, interface: &Interface, mode: AttachMode) -> Error {
+    let name = interface.name.clone();
+    match errno {
+        // EEXIST: a program runs in the other mode.
+        Errno::BUSY | Errno::EXIST => Error::ProgramAttached { interface: name },
+        Errno::OPNOTSUPP if mode == AttachMode::Native => {
+            Error::NoXdp { interface: name, what: "native XDP" }
         }
-    })
+        Errno::OPNOTSUPP => Error::NoXdp { interface: name, what: "generic XDP" },
+        Errno::RANGE => Error::MtuTooLarge { interface: name, mtu: interface.mtu },
+        Errno::NOSPC => Error::TooFewRxQueues { interface: name, rx_queues: interface.rx_queues },
+        // No error number of its own says that the interface has gone.
+        Errno::NODEV | Errno::INVAL if has_gone(interface) => Error::NoInterface { interface: name },
+        _ => refused("bpf(BPF_LINK_CREATE)", errno),
+    }
 }
 
 /// Is there no interface of that name and index any more?
@@ -131,5 +138,20 @@ fn has_gone(interface: &Interface) -> bool {
     match Interface::named(&interface.name) {
         Ok(found) => found.index != interface.index,
         Err(error) => matches!(error, Error::NoInterface { .. }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No driver refuses it here: all that are at hand take frames in several buffers.
+    #[test]
+    fn an_mtu_too_large_for_the_driver() {
+        let lo = Interface::named("lo").expect("there is one");
+        let error = refusal(Errno::RANGE, &lo, AttachMode::Native);
+        assert_eq!(error, Error::MtuTooLarge { interface: "lo".into(), mtu: lo.mtu });
+        let text = error.to_string();
+        assert!(text.contains("mtu 1500") && text.contains("choose generic mode"), "{text}");
     }
 }

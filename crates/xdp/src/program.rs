@@ -9,10 +9,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use crate::Error;
 use crate::bpf::{self, HASH, Map, XSKMAP};
 use crate::error::BPF_CAPABILITIES;
 use crate::filter::{DESTINATIONS, Key, Mode, SOCKETS, assemble, longest_datagram, tags};
-use crate::{ChunkSize, Error};
 
 /// How many destinations a program takes. A participant has one for each address of the interface and each of its
 /// queues, and a network has room for 120 participants by the rules of RTPS 2.5 §9.6.2.3; more cost 100 bytes each.
@@ -51,9 +51,9 @@ pub struct Run {
 
 impl Program {
     /// Makes the maps, loads the program and looks whether the kernel has the one that was meant. `mtu` is that of the
-    /// interface, in bytes: in mode L3 longer packets are left to the kernel, now and if the interface's changes. Where
-    /// frames are longer than the smallest chunk the program takes those that lie in several buffers, if the kernel has
-    /// such (Linux 5.18): then drivers that have them run it natively at any MTU.
+    /// interface, in bytes: in mode L3 longer packets are left to the kernel, now and if the interface's changes. The
+    /// program takes frames that lie in several buffers, if the kernel has such (Linux 5.18): then drivers that have them
+    /// run it natively at any MTU, also of the other end of a virtual cable.
     ///
     /// *Errors*: [`Error::NotAllowed`], [`Error::ProgramRejected`], [`Error::OtherProgram`]. *Cost*: four system
     /// calls, and less than a millisecond of the verifier's.
@@ -69,7 +69,7 @@ impl Program {
         maps[DESTINATIONS] = destinations.as_ref().map_or(-1, |map| map.as_fd().as_raw_fd());
         let code = assemble(mode).with_maps(&maps);
         let load = |takes_pieces| bpf::load(&code, "taut_xdp", takes_pieces);
-        let loaded = match load(mtu > ChunkSize::B2048.largest_mtu()) {
+        let loaded = match load(true) {
             // An earlier kernel, which does not know the flag.
             Err((Errno::INVAL, log)) if log.is_empty() => load(false),
             loaded => loaded,

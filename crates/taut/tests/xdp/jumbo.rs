@@ -1,9 +1,11 @@
 //! Frames that are longer than those of Ethernet's usual MTU, and than a chunk of the memory that they lie in.
 
 use taut::XdpMode;
-use taut_testbed::{End, Pair, with_pair};
+use taut_testbed::{End, Pair, with_losses, with_pair};
 
-use crate::{SIZES, Stream, both_past_the_kernel, participant, set_mtu, without_ip};
+use crate::{
+    SIZES, Stream, bare, both_past_the_kernel, goes_over_a_bad_cable, participant, set_mtu, without_ip,
+};
 
 /// In one large chunk; in several; and in as many as a frame may lie in.
 const MTUS: [usize; 3] = [3_600, 9_000, 61_326];
@@ -59,6 +61,27 @@ fn either_side_alone() {
             stream.carries(&SIZES);
             stream.carries(&[64; 5_000]);
         }
+    });
+}
+
+/// They are fewer than short ones would be.
+const LOST: u64 = 15;
+
+#[test]
+fn losses_are_repaired() {
+    with_losses("jumbo_losses", 20, |pair| {
+        set_mtu(pair, 9_000);
+        let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Native))));
+        stream.is_past_kernel(0);
+        goes_over_a_bad_cable(&mut stream, LOST);
+    });
+}
+
+#[test]
+fn losses_are_repaired_without_ip() {
+    with_losses("jumbo_losses_without_ip", 20, |pair| {
+        set_mtu(pair, 9_000);
+        goes_over_a_bad_cable(&mut bare(pair, XdpMode::Native), LOST);
     });
 }
 

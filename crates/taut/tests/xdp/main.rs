@@ -185,13 +185,13 @@ fn without_ip_generic() {
     with_pair("without_ip_generic", ["", ""], |pair| without_ip(pair, XdpMode::Generic));
 }
 
-/// One frame of twenty is lost, in both directions.
-fn goes_over_a_bad_cable(stream: &mut Stream) {
+/// One frame of twenty is lost, in both directions, and of the first more than so many.
+fn goes_over_a_bad_cable(stream: &mut Stream, lost: u64) {
     stream.carries(&SIZES);
     stream.carries(&[64; 5_000]);
     stream.carries(&[4 << 20]);
     let [near, far] = stream.participants.each_ref().map(|of| of.stats().frames.unwrap());
-    assert!(near.datagrams_out > far.datagrams_in + 100, "some are lost: {near:?} {far:?}");
+    assert!(near.datagrams_out > far.datagrams_in + lost, "some are lost: {near:?} {far:?}");
 }
 
 #[test]
@@ -199,14 +199,14 @@ fn losses_are_repaired() {
     with_losses("losses_are_repaired", 20, |pair| {
         let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(XdpMode::Native))));
         stream.is_past_kernel(0);
-        goes_over_a_bad_cable(&mut stream);
+        goes_over_a_bad_cable(&mut stream, 100);
     });
 }
 
 #[test]
 fn losses_are_repaired_without_ip() {
     with_losses("losses_are_repaired_without_ip", 20, |pair| {
-        goes_over_a_bad_cable(&mut bare(pair, XdpMode::Native));
+        goes_over_a_bad_cable(&mut bare(pair, XdpMode::Native), 100);
     });
 }
 
