@@ -113,13 +113,8 @@ impl Socket {
         let interface = link.interface();
         let fd = set_up(interface, &umem, rings)?;
         let (fill, completion, rx, tx) = map(&fd, rings)?;
-        bind_to(
-            &fd,
-            interface,
-            queue,
-            &Binding::new(link, interface, umem.chunk_size(), wanted),
-            QUEUE_TRIES,
-        )?;
+        let binding = Binding::new(link, interface, umem.chunk_size(), wanted);
+        bind_to(&fd, interface, queue, &binding, QUEUE_TRIES)?;
         let bound = bound(&fd)?;
         Ok(Socket { fill, completion, rx, tx, fd, umem, interface: interface.clone(), queue, bound })
     }
