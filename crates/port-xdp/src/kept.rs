@@ -25,7 +25,8 @@ impl Kept {
             numbers.iter().copied().eq(first..first + numbers.len() as u32),
             "one behind the other"
         );
-        let groups = numbers.len() as u32 / pieces.max(1);
+        let pieces = pieces.max(1);
+        let groups = numbers.len() as u32 / pieces;
         Kept { first, pieces, free: (0..groups).rev().collect(), out: vec![0; groups as usize] }
     }
 

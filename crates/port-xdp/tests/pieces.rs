@@ -8,7 +8,7 @@ use taut_testbed::{End, Pair, ip, with_pair};
 
 use common::{port, received, way};
 
-/// Of what is not a copy, and of frames that lie in three chunks.
+/// With which the longest frames lie in three chunks.
 const MTU: usize = 9_000;
 /// Bytes that a chunk sends of a frame.
 const CHUNK: usize = 4_096;

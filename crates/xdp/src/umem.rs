@@ -29,8 +29,7 @@ const ALIGN_MAX: u32 = 6;
 /// MTU. Fewer and the reader waits for each line, more fetches what is read much later.
 const PREFETCHED: u32 = 1_536;
 
-/// The most chunks that a frame lies in: the kernel sends one of its first 17 pieces and no more (MAX_SKB_FRAGS), and
-/// takes the beginning for another one if a driver gives it so.
+/// The most chunks that a frame lies in. The kernel takes one more of a frame that is sent, at least (MAX_SKB_FRAGS).
 pub const MAX_PIECES: u32 = 16;
 
 /// Bytes of a chunk; the kernel has no other sizes on pages of 4,096.
@@ -307,6 +306,16 @@ mod tests {
         // SAFETY: the same.
         assert_eq!(unsafe { umem.bytes(2_040, 8) }, Some(&[7; 8][..]));
         assert_eq!((umem.chunk_of(4_097), umem.chunk_of(6_144)), (Some(4_096), None));
+    }
+
+    #[test]
+    fn chunks_that_lie_one_behind_the_other_are_written_as_one() {
+        let umem = Umem::create(4, ChunkSize::B2048).unwrap();
+        // SAFETY: no ring has the chunks, and one slice lives at a time.
+        let len = |address, count| unsafe { umem.chunks_mut(address, count) }.map(|bytes| bytes.len());
+        assert_eq!((len(0, 4), len(2_048, 3), len(6_144, 1)), (Some(8_192), Some(6_144), Some(2_048)));
+        assert_eq!((len(2_048, 4), len(8_192, 1), len(8_192, 0)), (None, None, None), "there are four");
+        assert_eq!((len(1, 1), len(u64::MAX, u32::MAX)), (None, None), "no chunk starts there");
     }
 
     #[test]

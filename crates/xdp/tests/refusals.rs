@@ -104,7 +104,7 @@ fn no_xdp_of_this_kind() {
 #[test]
 fn an_mtu_beyond_a_page_is_no_obstacle() {
     with_pair("an_mtu_beyond_a_page_is_no_obstacle", ["", ""], |pair| {
-        // That of the far end alone, then both.
+        // That of the far end counts, too.
         for (near, far) in [(1_500, 9_000), (3_520, 3_520), (9_000, 1_500), (9_000, 9_000)] {
             for (end, mtu) in End::BOTH.into_iter().zip([near, far]) {
                 pair.enter(end);

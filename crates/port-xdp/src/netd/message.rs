@@ -349,6 +349,11 @@ mod tests {
         for (at, byte) in [(2, 3), (3, 3), (4, 0), (4, 17), (4, 9), (9, b'/'), (9, b'\n'), (9, 0xff)] {
             assert_eq!(with(at, byte), Err(Malformed::Fields(1)), "{byte} at {at}");
         }
+        for pieces in [0, MAX_PIECES + 1] {
+            let layout = Layout { pieces, ..Layout::of(9_000) };
+            let queue = Message::Queue(Granted { queue: 0, layout }).encode();
+            assert_eq!(Message::parse(&queue), Err(Malformed::Fields(4)), "a frame of {pieces} chunks");
+        }
         let longer = [take.clone(), vec![b'b'; 15]].concat();
         assert_eq!(Message::parse(&longer), Err(Malformed::Fields(1)), "no name is so long");
         let ends = all()[2].encode();

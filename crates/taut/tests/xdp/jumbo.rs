@@ -4,7 +4,8 @@ use taut::XdpMode;
 use taut_testbed::{End, Pair, with_losses, with_pair};
 
 use crate::{
-    SIZES, Stream, bare, both_past_the_kernel, goes_over_a_bad_cable, participant, set_mtu, without_ip,
+    SIZES, Stream, bare, both_past_the_kernel, goes_over_a_bad_cable, one_side_past_the_kernel, participant,
+    set_mtu, without_ip,
 };
 
 /// In one large chunk; in several; and in as many as a frame may lie in.
@@ -53,14 +54,7 @@ fn a_large_sample_takes_few_frames() {
 fn either_side_alone() {
     with_pair("jumbo_either_side_alone", ["", ""], |pair| {
         set_mtu(pair, 9_000);
-        let (native, generic) = (Some(XdpMode::Native), Some(XdpMode::Generic));
-        for xdp in [[native, None], [None, native], [generic, None], [None, generic]] {
-            let [a, b] = [(End::A, xdp[0]), (End::B, xdp[1])].map(|(end, xdp)| participant(pair, end, xdp));
-            let mut stream = Stream::new([a, b]);
-            stream.is_past_kernel(usize::from(xdp[1].is_some()));
-            stream.carries(&SIZES);
-            stream.carries(&[64; 5_000]);
-        }
+        one_side_past_the_kernel(pair);
     });
 }
 

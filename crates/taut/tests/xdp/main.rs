@@ -220,19 +220,21 @@ fn a_large_sample() {
 }
 
 /// The other side has sockets only.
+fn one_side_past_the_kernel(pair: &Pair) {
+    let (native, generic) = (Some(XdpMode::Native), Some(XdpMode::Generic));
+    // Rows come uncut to a program that is not in the driver.
+    for xdp in [[native, None], [None, native], [generic, None], [None, generic]] {
+        let [a, b] = [(End::A, xdp[0]), (End::B, xdp[1])].map(|(end, xdp)| participant(pair, end, xdp));
+        let mut stream = Stream::new([a, b]);
+        stream.is_past_kernel(usize::from(xdp[1].is_some()));
+        stream.carries(&SIZES);
+        stream.carries(&[64; 5_000]);
+    }
+}
+
 #[test]
 fn either_side_alone() {
-    with_pair("either_side_alone", ["", ""], |pair| {
-        let (native, generic) = (Some(XdpMode::Native), Some(XdpMode::Generic));
-        // Rows come uncut to a program that is not in the driver.
-        for xdp in [[native, None], [None, native], [generic, None], [None, generic]] {
-            let [a, b] = [(End::A, xdp[0]), (End::B, xdp[1])].map(|(end, xdp)| participant(pair, end, xdp));
-            let mut stream = Stream::new([a, b]);
-            stream.is_past_kernel(usize::from(xdp[1].is_some()));
-            stream.carries(&SIZES);
-            stream.carries(&[64; 5_000]);
-        }
-    });
+    with_pair("either_side_alone", ["", ""], one_side_past_the_kernel);
 }
 
 /// Both by the kernel and past it frames with a tag are understood.
