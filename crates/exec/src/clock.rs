@@ -1,11 +1,10 @@
-//! The two clocks, read here and nowhere below.
+//! The time of a write, by both clocks.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use nix::time::{ClockId, clock_gettime};
 use taut_base::{Time, Timestamp};
-
-pub(crate) const NS_PER_S: i64 = 1_000_000_000;
+pub(crate) use taut_clock::NS_PER_S;
+pub use taut_clock::{monotonic_now, wall_clock_now};
 
 /// How old the known difference of the two clocks may be. It changes only when somebody sets the time: lower reads
 /// a second clock more often, higher and what is written just after that has the old time. *Units*: ns.
@@ -22,21 +21,6 @@ const FIRST_READINGS: usize = 4;
 static DIFFERENCE: AtomicI64 = AtomicI64::new(0);
 static KNOWN_UNTIL: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// The monotonic clock, the same for all processes of a machine: lanes carry it. *Units*: ns. *Cost*: one vDSO call.
-#[inline]
-pub fn monotonic_now() -> Time {
-    let (seconds, ns) = read(ClockId::CLOCK_MONOTONIC);
-    // It counts from the start of the machine: 292 years from there the two would not do.
-    Time(seconds.wrapping_mul(NS_PER_S).wrapping_add(ns))
-}
-
-/// The wall clock, for source timestamps only: no timer depends on it. *Cost*: one vDSO call.
-#[inline]
-pub fn wall_clock_now() -> Timestamp {
-    let (seconds, ns) = read(ClockId::CLOCK_REALTIME);
-    Timestamp::from_unix(seconds, ns)
-}
-
 /// When a write begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
@@ -47,7 +31,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Now, by both clocks. *Cost*: one vDSO call; five once in a millisecond.
+    /// Now, by both clocks. *Cost*: one reading of the monotonic clock; four and two of the wall clock once in a millisecond.
     #[inline]
     pub fn now() -> Moment {
         let now = monotonic_now();
@@ -92,16 +76,9 @@ fn learn_difference() {
 /// The difference, and by how much it may be too large: what passed while the clocks were read.
 fn read_difference() -> (i64, i64) {
     let before = monotonic_now().0;
-    let (seconds, ns) = read(ClockId::CLOCK_REALTIME);
+    let wall = wall_clock_now().to_unix_ns();
     let error = monotonic_now().0.saturating_sub(before);
-    (seconds.saturating_mul(NS_PER_S).saturating_add(ns).saturating_sub(before), error)
-}
-
-/// Whole seconds, and ns. Neither clock can be missing.
-#[inline]
-fn read(clock: ClockId) -> (i64, i64) {
-    let time = clock_gettime(clock).expect("invariant: Linux has both clocks");
-    (time.tv_sec(), time.tv_nsec())
+    (wall.saturating_sub(before), error)
 }
 
 #[cfg(test)]

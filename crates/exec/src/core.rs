@@ -82,9 +82,9 @@ impl Core {
         self.accounts.note_heard();
     }
 
-    /// Reads the clock: what follows happens now.
+    /// Reads the clock: what follows happens now. The last holder's may be some ns ahead of this thread's.
     pub fn read_clock(&mut self) {
-        self.now = monotonic_now();
+        self.now = self.now.max(monotonic_now());
     }
 
     /// The same for one who has just got the token, and was kept waiting for it from then on, if at all.

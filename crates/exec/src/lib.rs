@@ -1,4 +1,4 @@
-//! The executor: the only clock, the only threads and the only lock of Taut.
+//! The executor: the only threads and the only lock of Taut.
 //!
 //! One [`Executor`] drives one participant. Whoever has work to do runs it: a caller of `write` sends
 //! from its own stack, a thread that waits for data drives the port, and a background thread drives
