@@ -20,6 +20,7 @@ impl Inner {
             // What was written before comes before: the call may delete its writer.
             self.release(&mut core);
             self.send(&mut core, TxClass::Data);
+            self.give_way(&mut core);
         }
         let result = self.call(&mut core, |core| call(&mut core.participant, core.now));
         self.give_way(&mut core);

@@ -142,16 +142,17 @@ impl Core {
     /// Runs one step of a class, which says how much it did, from the last reading of the clock to the next, and
     /// accounts for it.
     ///
-    /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts.
+    /// *Cost*: one reading. A step begins where the last has ended, so what its holder did between them counts. One that
+    /// knows better since when it could have run says so in `ready`.
     #[inline(always)]
     pub fn run<D: Into<Done>>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> D) {
-        let (start, ready) = (self.now, self.ready);
+        let start = self.now;
         if class.is_lower() && start >= self.heard_at + HEARS_AFTER {
             self.accounts.note_unheard();
         }
         let done: Done = step(self, self.accounts.budget(class)).into();
         self.read_clock();
-        let (waited, ran) = (start.since(ready), self.now.since(start));
+        let (waited, ran) = (start.since(self.ready), self.now.since(start));
         self.accounts.note(class, (waited, ran), done);
         if self.recorder.note(Activity::Step(class), start, waited, ran, done.count) {
             self.record(RecordCause::LongStep(Activity::Step(class)));

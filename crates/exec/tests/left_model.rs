@@ -1,7 +1,7 @@
-//! The queue of left writes against a plain one: everything at random from a seed, then by threads.
+//! The lines of left writes against plain queues: everything at random from a seed, then by threads.
 //!
-//! What is left must be run in its order, once, in shares of at most the budget, and a write must be refused exactly when
-//! the plain queue is full. `LEFT_SEED=n` repeats one seed. crates/exec/models tries short programs in every order.
+//! What is left must be run in its order, the critical first, once, in shares of at most the budget, and a write must be
+//! refused exactly when its plain queue is full. `LEFT_SEED=n` repeats one seed. crates/exec/models tries short programs in every order.
 
 #[path = "../src/write/left.rs"]
 mod left;
@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::{Mutex, TryLockError};
 
-use left::Left;
+use left::{Left, Line};
 use taut_base::Rng;
 
 const SEEDS: u64 = 300;
@@ -26,7 +26,8 @@ const STEPS: usize = 2_000;
 struct Model {
     left: Left<u64>,
     room: usize,
-    plain: RefCell<VecDeque<u64>>,
+    /// The critical, and the others.
+    plain: [RefCell<VecDeque<u64>>; 2],
     next: Cell<u64>,
     random: RefCell<Rng>,
 }
@@ -35,7 +36,7 @@ impl Model {
     fn new(seed: u64) -> Model {
         let mut random = Rng::new(seed);
         let room = random.below(40) as usize;
-        let (plain, next) = (RefCell::default(), Cell::default());
+        let (plain, next) = (Default::default(), Cell::default());
         Model { left: Left::new(room), room, plain, next, random: random.into() }
     }
 
@@ -45,20 +46,28 @@ impl Model {
 
     fn leave(&self) {
         let write = self.next.replace(self.next.get() + 1);
-        let expected = if self.plain.borrow().len() < self.room { Ok(()) } else { Err(write) };
-        assert_eq!(self.left.leave(write), expected, "with room for {}", self.room);
+        let line = Line::of(self.below(2) as i32);
+        let plain = &self.plain[line as usize];
+        let expected = if plain.borrow().len() < self.room { Ok(()) } else { Err(write) };
+        assert_eq!(self.left.leave(write, line), expected, "with room for {}", self.room);
         if expected.is_ok() {
-            self.plain.borrow_mut().push_back(write);
+            plain.borrow_mut().push_back(write);
         }
+    }
+
+    fn is_any(&self) -> bool {
+        self.plain.iter().any(|plain| !plain.borrow().is_empty())
     }
 
     /// Who runs what is left may leave writes itself, and may stop in the middle of a share.
     fn run(&self) {
         let budget = 1 + self.below(12);
-        let (before, steps) = (self.plain.borrow().len(), Cell::new(0));
-        let mut given = 0;
-        self.left.run(budget, |share| {
-            steps.set(steps.get() + 1);
+        let before = self.plain.each_ref().map(|plain| plain.borrow().len());
+        let (mut steps, mut given) = ([0, 0], [0, 0]);
+        self.left.run(budget, |line, share| {
+            let at = line as usize;
+            assert!(steps[1] == 0 || line == Line::Others, "the critical come first");
+            steps[at] += 1;
             let wanted = if self.below(5) == 0 { self.below(budget) } else { usize::MAX };
             let mut got = 0;
             while got < wanted {
@@ -66,19 +75,20 @@ impl Model {
                     self.leave();
                 }
                 let Some(write) = share.next() else { break };
-                assert_eq!(Some(write), self.plain.borrow_mut().pop_front());
+                assert_eq!(Some(write), self.plain[at].borrow_mut().pop_front());
                 got += 1;
             }
-            given += got;
+            given[at] += got;
             assert!(got <= budget, "{got} in a step of {budget}");
-            let is_last = steps.get() == before.div_ceil(budget);
+            let is_last = steps[at] == before[at].div_ceil(budget);
             assert!(
                 wanted != usize::MAX || is_last || got == budget,
-                "{got} of {before} in a step of {budget}"
+                "{got} of {before:?} in a step of {budget}"
             );
         });
-        assert_eq!(steps.get(), before.div_ceil(budget), "{before} in steps of {budget}");
-        assert!(given <= before, "what was left meanwhile is for the next one");
+        assert_eq!(steps, before.map(|before| before.div_ceil(budget)), "{before:?} in steps of {budget}");
+        let is_more = given.iter().zip(before).any(|(given, before)| *given > before);
+        assert!(!is_more, "what was left meanwhile is for the next one");
     }
 
     /// Others may have the token now and then, and leave writes while this one runs some.
@@ -94,7 +104,7 @@ impl Model {
                 self.leave();
             }
         });
-        assert!(!had.get() || self.plain.borrow().is_empty(), "it went with the token free and a write left");
+        assert!(!had.get() || !self.is_any(), "it went with the token free and a write left");
     }
 
     fn step(&self) {
@@ -103,7 +113,7 @@ impl Model {
             6..8 => self.run(),
             _ => self.help(),
         }
-        assert_eq!(self.left.is_any(), !self.plain.borrow().is_empty());
+        assert_eq!(self.left.is_any(), self.is_any());
     }
 }
 
@@ -134,7 +144,7 @@ fn threads_run_each_write_once_and_in_its_order() {
                 taken => Some(taken.unwrap()),
             },
             |mut ran| {
-                left.run(BUDGET, |share| {
+                left.run(BUDGET, |_, share| {
                     for (thread, number) in share {
                         assert_eq!(ran[thread], number, "of thread {thread}");
                         ran[thread] += 1;
@@ -149,7 +159,7 @@ fn threads_run_each_write_once_and_in_its_order() {
             scope.spawn(move || {
                 for number in 0..WRITES {
                     let mut write = (thread, number);
-                    while let Err(back) = left.leave(write) {
+                    while let Err(back) = left.leave(write, Line::of(thread as i32)) {
                         write = back;
                         help();
                     }

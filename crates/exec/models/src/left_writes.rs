@@ -1,5 +1,5 @@
 //! Writes that are left to the token's holder: each is run, once, before those that its writer makes later, and
-//! none lies there while the token is free and nobody is on the way to it.
+//! none lies there while the token is free and nobody is on the way to it. One writer is critical.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 use crate::explore;
-use crate::write::left::Left;
+use crate::write::left::{Left, Line};
 
-/// Of each of the two; one finds no room.
+/// Of each of the two; the second of one finds no room.
 const WRITES: usize = 2;
-const ROOM: usize = 2;
+const ROOM: usize = 1;
 /// So that what is left takes more than one share.
 const BUDGET: usize = 1;
 
@@ -51,7 +51,7 @@ impl Model {
     /// With the token, which others get between two shares.
     fn run_left(&self) {
         let mut begun = false;
-        self.left.run(BUDGET, |writes| {
+        self.left.run(BUDGET, |_, writes| {
             if std::mem::replace(&mut begun, true) {
                 self.taken.store(false, Ordering::Release);
                 self.token();
@@ -76,7 +76,7 @@ impl Model {
     /// As `Inner::write` has it.
     fn write(&self, write: Write) {
         if self.try_token().is_none() {
-            if self.left.leave(write).is_ok() {
+            if self.left.leave(write, Line::of(write.0 as i32)).is_ok() {
                 return self.help();
             }
             self.token();

@@ -59,7 +59,7 @@ impl JobClass {
 
     /// Does it let a write come first that is made while it runs?
     pub(crate) const fn gives_way(self) -> bool {
-        !matches!(self, JobClass::Writes | JobClass::SendUser)
+        !matches!(self, JobClass::Writes)
     }
 
     /// Its name in reports.
@@ -119,7 +119,7 @@ pub struct JobReport {
 pub struct LatencyReport {
     /// The classes, highest first.
     pub classes: [JobReport; JobClass::ALL.len()],
-    /// The most steps that ran, one after another and none of them a write or a send of user data, while a thread
+    /// The most steps that ran, one after another and none of them of writes that others had left before, while a thread
     /// wanted the token or its write was left for the holder: 1 is the step that had begun by then.
     pub steps_ahead: u64,
 }

@@ -7,40 +7,59 @@ use std::collections::VecDeque;
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, fence};
 
-/// The queue of them, in the order in which they were left.
+/// Which of them come first. A writer's are all of one kind, so that none overtakes another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Line {
+    /// Those of writers with a TRANSPORT_PRIORITY above 0.
+    Critical,
+    Others,
+}
+
+impl Line {
+    const ALL: [Line; 2] = [Line::Critical, Line::Others];
+
+    /// That of a writer with this TRANSPORT_PRIORITY.
+    pub fn of(priority: i32) -> Line {
+        if priority > 0 { Line::Critical } else { Line::Others }
+    }
+}
+
+/// The lines of them, each in the order in which they were left.
 ///
 /// Behind a lock with priority inheritance, held for one write at a time: a holder of high priority that finds somebody in
 /// the middle of it lends him its priority. To wait for a word that he has to change would be to wait for ever.
 pub(crate) struct Left<W> {
-    queue: Mutex<VecDeque<W>>,
-    /// Its length.
+    lines: Mutex<[VecDeque<W>; Line::ALL.len()]>,
+    /// How many there are.
     count: AtomicUsize,
     room: usize,
 }
 
 impl<W> Left<W> {
-    /// With room for so many.
+    /// With room for so many in each line.
     pub fn new(room: usize) -> Left<W> {
-        Left { queue: Mutex::new(VecDeque::with_capacity(room)), count: AtomicUsize::new(0), room }
+        let lines = Line::ALL.map(|_| VecDeque::with_capacity(room));
+        Left { lines: Mutex::new(lines), count: AtomicUsize::new(0), room }
     }
 
     /// Leaves a write. The caller then calls [`Left::help`].
     ///
     /// *Errors*: the write, if there is no room.
-    pub fn leave(&self, write: W) -> Result<(), W> {
-        let mut queue = self.queue.lock();
+    pub fn leave(&self, write: W, line: Line) -> Result<(), W> {
+        let mut lines = self.lines.lock();
+        let queue = &mut lines[line as usize];
         if queue.len() == self.room {
             return Err(write);
         }
         queue.push_back(write);
-        self.count.store(queue.len(), Ordering::SeqCst);
+        self.count.store(lines.iter().map(VecDeque::len).sum(), Ordering::SeqCst);
         Ok(())
     }
 
-    fn pop(&self) -> Option<W> {
-        let mut queue = self.queue.lock();
-        let write = queue.pop_front();
-        self.count.store(queue.len(), Ordering::SeqCst);
+    fn pop(&self, line: Line) -> Option<W> {
+        let mut lines = self.lines.lock();
+        let write = lines[line as usize].pop_front();
+        self.count.store(lines.iter().map(VecDeque::len).sum(), Ordering::SeqCst);
         write
     }
 
@@ -68,14 +87,16 @@ impl<W> Left<W> {
         }
     }
 
-    /// With the token: all that was left before, in shares of at most `budget`, each to be run in a step. So what
-    /// the holder itself does comes after what its thread has left here.
-    pub fn run(&self, budget: usize, mut step: impl FnMut(&mut dyn Iterator<Item = W>)) {
-        let mut left = self.count.load(Ordering::SeqCst);
-        while left > 0 {
-            let share = left.min(budget);
-            step(&mut std::iter::from_fn(|| self.pop()).take(share));
-            left -= share;
+    /// With the token: all that was left before, the critical first, in shares of at most `budget`, each to be run in a
+    /// step. So what the holder itself does comes after what its thread has left here.
+    pub fn run(&self, budget: usize, mut step: impl FnMut(Line, &mut dyn Iterator<Item = W>)) {
+        let lens = self.lines.lock().each_ref().map(VecDeque::len);
+        for (line, mut left) in Line::ALL.into_iter().zip(lens) {
+            while left > 0 {
+                let share = left.min(budget);
+                step(line, &mut std::iter::from_fn(|| self.pop(line)).take(share));
+                left -= share;
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::config::LaneMemory;
 use crate::driver::waiting::Spin;
 use crate::lanes::ringer::Ringer;
 use crate::write::burst::Burst;
+use crate::write::left::Line;
 use crate::write::payload::{Payload, Place};
 use crate::write::promises::Promise;
 use crate::write::slow::Blame;
@@ -178,6 +179,8 @@ pub struct Outlet {
     waits: bool,
     pub(crate) spin: Spin,
     pub(crate) burst: Burst,
+    /// Where its writes are left while the token is taken.
+    pub(crate) line: Line,
     pub(crate) blame: Blame,
     /// Its DEADLINE, if that is finite.
     pub(crate) promise: Option<Arc<Promise>>,
@@ -219,6 +222,7 @@ impl Outlet {
             waits: false,
             spin: Spin::default(),
             burst: Burst::new(qos.latency_budget),
+            line: Line::of(qos.transport_priority),
             blame: Blame::new(qos),
             promise,
             tells_anatomy,

@@ -13,8 +13,9 @@ use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
 use crate::write::burst::Burst;
+use crate::write::left::Line;
 
-/// Writes that wait for the holder of the token. Full, the caller waits for the token itself.
+/// Writes of each line that wait for the holder of the token. Full, the caller waits for the token itself.
 pub(crate) const QUEUE: usize = 256;
 /// So many more steps a writer sends by itself of what it has written. Lower wakes the driver for the rest of a long sample,
 /// and both then share one processor's caches; higher keeps the writer for longer than its own sample takes.
@@ -27,13 +28,15 @@ const SHORT: usize = 4_096;
 pub(crate) struct LeftWrite {
     writer: WriterIndex,
     write: Write,
+    /// Since when it waits.
+    since: Time,
     /// Until when it may wait for company.
     until: Time,
 }
 
 impl Inner {
-    /// Writes a payload of `len` bytes. With `may_queue` (a KEEP_LAST writer that always has room) the change is left to the
-    /// holder of the token if it is taken, so that the caller waits for nobody; a real-time thread waits for it.
+    /// Writes a payload of `len` bytes. With a `line` (a KEEP_LAST writer that always has room) the change is left there to
+    /// the holder of the token if it is taken, so that the caller waits for nobody; a real-time thread waits for it.
     ///
     /// *Errors*: [`Full`] if KEEP_ALL has to wait for readers, or max_samples leaves KEEP_LAST no room.
     #[inline]
@@ -43,7 +46,7 @@ impl Inner {
         write: &mut Write,
         len: usize,
         burst: &mut Burst,
-        may_queue: bool,
+        line: Option<Line>,
     ) -> std::result::Result<(), Full> {
         let core = match self.try_token() {
             Some(mut core) => {
@@ -54,23 +57,23 @@ impl Inner {
             }
             // A real-time thread waits, for then the holder runs at its priority: what is left to one that others
             // keep from the processor goes out when they are done.
-            None if may_queue && !taut_lock::is_real_time() && self.queue(writer, write, burst) => {
-                return Ok(());
-            }
-            None => self.token_in(burst),
+            None => match line.filter(|_| !taut_lock::is_real_time()) {
+                Some(line) if self.queue(writer, write, line, burst) => return Ok(()),
+                _ => self.token_in(burst),
+            },
         };
         self.write_now(core, writer, write, len, burst)
     }
 
     /// Leaves a change to the holder of the token. `false` if the queue is full.
     #[cold]
-    fn queue(&self, writer: WriterIndex, write: &mut Write, burst: &mut Burst) -> bool {
+    fn queue(&self, writer: WriterIndex, write: &mut Write, line: Line, burst: &mut Burst) -> bool {
         let now = burst.take_begun().unwrap_or_else(monotonic_now);
         let until = burst.begin(now);
         burst.end(now);
         let payload = std::mem::take(&mut write.payload);
-        let left = self.writes.leave(LeftWrite { writer, write: Write { payload, ..*write }, until });
-        match left {
+        let left = LeftWrite { writer, write: Write { payload, ..*write }, since: now, until };
+        match self.writes.leave(left, line) {
             Ok(()) => {
                 self.queued.fetch_add(1, Ordering::Relaxed);
                 self.help();
@@ -155,26 +158,37 @@ impl Inner {
 
     #[cold]
     fn run_left(&self, core: &mut MutexGuard<'_, Core>) {
-        let mut begun = false;
-        self.writes.run(JobClass::Writes.budget(), |writes| {
-            if std::mem::replace(&mut begun, true) {
+        let (ready, mut last) = (core.ready, None);
+        self.writes.run(JobClass::Writes.budget(), |line, writes| {
+            if last.is_some_and(|last| last != line) {
+                // The critical are not to wait for all others to be written, too.
+                self.send_user(core, TxClass::Critical);
+            }
+            if last.replace(line).is_some() {
                 self.let_others(core);
             }
-            self.run(core, JobClass::Writes, |core, _| {
-                let mut count = 0;
-                for LeftWrite { writer, mut write, until } in writes {
-                    if until <= core.now || !core.held.add(write.payload.len()) {
-                        self.release(core);
-                    } else {
-                        core.held.left_until = core.held.left_until.min(until);
-                    }
-                    // Only writers that always have room leave their changes.
-                    let _ = core.participant.write(core.now, writer, &mut write);
-                    count += 1;
-                }
-                count
-            });
+            self.run(core, JobClass::Writes, |core, _| self.write_all(core, writes));
         });
+        core.ready = ready;
+    }
+
+    /// Writes what was left, in a step that could have begun when the first of it was.
+    fn write_all(&self, core: &mut Core, writes: &mut dyn Iterator<Item = LeftWrite>) -> usize {
+        let mut count = 0;
+        for LeftWrite { writer, mut write, since, until } in writes {
+            if count == 0 {
+                core.ready = since;
+            }
+            if until <= core.now || !core.held.add(write.payload.len()) {
+                self.release(core);
+            } else {
+                core.held.left_until = core.held.left_until.min(until);
+            }
+            // Only writers that always have room leave their changes.
+            let _ = core.participant.write(core.now, writer, &mut write);
+            count += 1;
+        }
+        count
     }
 
     /// After a write was left, or the token given back: whoever holds the token runs it, or this thread does.
@@ -195,26 +209,41 @@ impl Inner {
         self.finish(core);
     }
 
-    /// Sends what is to be sent now of class `lowest` and above: user data first, in a step of their own.
+    /// Sends what is to be sent now of class `lowest` and above: user data first, in a step of their own. Others come before
+    /// each step.
     #[inline]
-    pub fn send(&self, core: &mut Core, lowest: TxClass) {
+    pub fn send(&self, core: &mut MutexGuard<'_, Core>, lowest: TxClass) {
         if core.participant.has_work(lowest) {
             self.send_all(core, lowest);
         }
     }
 
-    fn send_all(&self, core: &mut Core, lowest: TxClass) {
-        let lowest = core.lowest_now(lowest);
-        if core.participant.has_work(lowest.min(TxClass::Data)) {
-            self.send_in_a_step(core, JobClass::SendUser, lowest.min(TxClass::Data));
+    fn send_all(&self, core: &mut MutexGuard<'_, Core>, lowest: TxClass) {
+        let of_user = lowest.min(TxClass::Data);
+        if core.has_work(of_user) {
+            self.give_way(core);
+            self.send_user(core, of_user);
         }
-        if lowest > TxClass::Data && core.participant.has_work(lowest) {
+        if lowest > TxClass::Data && core.has_work(lowest) {
+            self.give_way(core);
             self.send_more(core, lowest);
+        }
+    }
+
+    /// Sends user data of class `lowest` and above in one step.
+    pub fn send_user(&self, core: &mut Core, lowest: TxClass) {
+        let lowest = core.lowest_now(lowest);
+        if core.participant.has_work(lowest) {
+            self.send_in_a_step(core, JobClass::SendUser, lowest);
         }
     }
 
     #[cold]
     fn send_more(&self, core: &mut Core, lowest: TxClass) {
+        let lowest = core.lowest_now(lowest);
+        if lowest <= TxClass::Data || !core.participant.has_work(lowest) {
+            return;
+        }
         // User data that one step leaves come before all else in the next, too.
         let is_user = core.participant.has_work(TxClass::Data);
         self.send_in_a_step(core, if is_user { JobClass::SendUser } else { JobClass::SendMeta }, lowest);
