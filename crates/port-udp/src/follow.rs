@@ -16,13 +16,21 @@ impl UdpPort {
         self.watch.as_ref().map(Watch::fd)
     }
 
-    /// Takes what the kernel has said of changes, so that [`UdpPort::watch`] is no longer readable.
+    /// Takes what the kernel has said of changes, so that [`UdpPort::watch`] is no longer readable. If an interface has
+    /// another MTU, how large datagrams may be is asked for again from now on.
     ///
     /// *Cost*: one syscall for each message, and one more.
     pub fn hear_changes(&mut self) {
-        if let Some(watch) = &mut self.watch {
-            watch.hear();
+        if self.watch.is_some() {
+            self.hear();
             self.stats.changes_heard += 1;
+        }
+    }
+
+    fn hear(&mut self) {
+        // At once: until then the kernel cuts what is too large.
+        if self.watch.as_mut().is_some_and(Watch::hear) {
+            self.forget_paths();
         }
     }
 
@@ -37,8 +45,12 @@ impl UdpPort {
     /// *Errors*: `Error` or `BadParameter` if no interface can be used; the port stays as it was until the next
     /// call, after the next change. *Cost*: tens of syscalls.
     pub fn follow(&mut self) -> Result<bool> {
-        let Some(watch) = &mut self.watch else { return Ok(false) };
-        let lost = watch.take_lost();
+        if self.watch.is_none() {
+            return Ok(false);
+        }
+        // Before it is looked what there is, so that no change is missed.
+        self.hear();
+        let lost = self.watch.as_mut().map(Watch::take_lost).unwrap_or_default();
         self.stats.changes_followed = self.stats.changes_heard;
         // Until it has come to its end.
         let stale = std::mem::replace(&mut self.stale, true);

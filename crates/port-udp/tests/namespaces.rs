@@ -357,6 +357,39 @@ fn a_port_follows_its_interfaces() {
 }
 
 #[test]
+fn an_mtu_that_changes_is_another_path() {
+    let run = in_namespace("an_mtu_that_changes_is_another_path", || {
+        ip("link set lo up");
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up mtu 9000");
+        ip("addr add 10.77.7.1/24 dev taut1");
+        ip("addr add fd00:77:7::1/64 dev taut1 nodad");
+        ip("link set taut1 up");
+        await_up("taut1");
+        let mut port = open(&UdpConfig { ipv6: Ipv6::On, ..domain_zero(&["taut1"]) });
+        let far = ["10.77.7.9:9", "[fd00:77:7::9]:9"].map(|to| to.parse::<SocketAddr>().unwrap().into());
+        let paths = [&far[..], port.user_multicast()].concat();
+        assert_eq!(paths.len(), 4);
+        let sizes = |port: &mut UdpPort| paths.iter().map(|to| port.path_size(to)).collect::<Vec<_>>();
+        assert_eq!(sizes(&mut port), [1_472, 1_452, 1_472, 1_452]);
+        for mtu in [1_300, 9_000] {
+            let generation = port.path_generation();
+            ip(&format!("link set taut1 mtu {mtu}"));
+            assert!(!follow(&mut port).unwrap(), "the others need not know");
+            assert!(port.path_generation() > generation, "writers ask again");
+            assert_eq!(sizes(&mut port), [mtu - 28, mtu - 48, mtu - 28, mtu - 48]);
+        }
+        let generation = port.path_generation();
+        ip("link set taut1 alias another");
+        assert!(!follow(&mut port).unwrap());
+        assert_eq!(port.path_generation(), generation, "the MTU is the same");
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
 fn ipv6_alone_is_enough() {
     let run = in_namespace("ipv6_alone_is_enough", || {
         ip("link set lo up");
