@@ -3,7 +3,6 @@
 use std::os::fd::BorrowedFd;
 
 use taut_base::Result;
-use taut_port::Port;
 
 use crate::netlink::Watch;
 use crate::{Multicast, UdpPort, interface};
@@ -50,7 +49,6 @@ impl UdpPort {
         }
         // Before it is looked what there is, so that no change is missed.
         self.hear();
-        let lost = self.watch.as_mut().map(Watch::take_lost).unwrap_or_default();
         self.stats.changes_followed = self.stats.changes_heard;
         // Until it has come to its end.
         let stale = std::mem::replace(&mut self.stale, true);
@@ -59,6 +57,8 @@ impl UdpPort {
             // Addresses of IPv6 that are not ready: the kernel tells when they are.
             return Ok(false);
         }
+        // Only now: what nothing can be done about yet is still lost at the next call.
+        let lost = self.watch.as_mut().map(Watch::take_lost).unwrap_or_default();
         if self.config.multicast == Multicast::Never {
             found.iter_mut().for_each(|own| own.multicast = false);
         }
@@ -71,8 +71,6 @@ impl UdpPort {
         }
         let touched = found.iter().any(|own| lost.has(own.index, own.address));
         if stale || touched || found != self.interfaces {
-            // What is collected was meant for the senders that there are.
-            self.flush();
             self.sender.follow(&self.config, &found)?;
             self.interfaces = found;
             self.locate();

@@ -18,8 +18,8 @@ const INDEX_AT: usize = 4;
 /// Bytes of ifinfomsg, which is before the attributes.
 const LINK: usize = 16;
 
-/// Interfaces whose MTU is remembered. Lower takes an MTU for another one more often, so that paths are asked for in
-/// vain; higher holds more of a host with thousands of containers.
+/// Interfaces that are remembered: their MTUs, and what they have lost. Lower takes an MTU for another one more often,
+/// so that paths are asked for in vain, and all for lost; higher holds more of a host with thousands of containers.
 const LINKS: usize = 1_024;
 
 /// Which interfaces have lost something since it was last asked.
@@ -27,7 +27,7 @@ const LINKS: usize = 1_024;
 pub(crate) struct Lost {
     /// Interfaces, and of which kind their address was; 0 with the interface itself.
     some: Vec<(u32, i32)>,
-    /// The kernel had more to say than the socket holds.
+    /// The kernel had more to say than the socket holds, or than is remembered.
     all: bool,
 }
 
@@ -43,9 +43,11 @@ impl Lost {
             Heard::TooMuch => self.all = true,
             Heard::Message(libc::RTM_DELADDR | libc::RTM_DELLINK, body) => {
                 if let (Some(family), Some(index)) = (body.first(), word(body, INDEX_AT))
+                    && !self.all
                     && !self.some.contains(&(index, i32::from(*family)))
                 {
                     self.some.push((index, i32::from(*family)));
+                    self.all |= self.some.len() >= LINKS;
                 }
             }
             Heard::Message(..) => {}
@@ -145,8 +147,13 @@ mod tests {
         assert_eq!(lost.some.len(), 2);
         let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
         assert!(lost.has(4, v4) && lost.has(3, v4) && !lost.has(2, v4) && !lost.has(3, v6));
+        let mut most = std::mem::take(&mut lost);
         lost.note(Heard::TooMuch);
         assert!(lost.has(2, v4) && lost.has(3, v6));
+        for index in 0..2 * LINKS as u32 {
+            most.note(Heard::Message(libc::RTM_DELLINK, &[[0; 4], index.to_ne_bytes()].concat()));
+        }
+        assert!(most.some.len() == LINKS && most.has(7_777, v4));
     }
     #[test]
     fn an_mtu_is_another_one_once() {

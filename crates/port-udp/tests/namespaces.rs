@@ -357,6 +357,32 @@ fn a_port_follows_its_interfaces() {
 }
 
 #[test]
+fn groups_are_joined_again_after_a_time_without_any_address() {
+    let run = in_namespace("groups_are_joined_again_after_a_time_without_any_address", || {
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up");
+        ip("link set taut1 addrgenmode none");
+        ip("link set taut1 up");
+        ip("addr add fd00:77:8::1/64 dev taut1 nodad");
+        await_up("taut1");
+        let mut port = open(&domain_zero(&["taut1"]));
+        let group = port.metatraffic_multicast()[..1].to_vec();
+        // Less than IPv6 asks for: its addresses go, and the memberships with them.
+        ip("link set taut1 mtu 1200");
+        let text = follow(&mut port).unwrap_err().to_string();
+        assert!(text.contains("has no address"), "{text}");
+        ip("link set taut1 mtu 1500");
+        ip("addr add fd00:77:8::1/64 dev taut1 nodad");
+        assert!(follow(&mut port).unwrap());
+        port.send(&group, &[b"who is there?"]);
+        assert_eq!(await_frames(&mut port, Traffic::Meta, 1).len(), 1, "this host hears it, too");
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
 fn an_mtu_that_changes_is_another_path() {
     let run = in_namespace("an_mtu_that_changes_is_another_path", || {
         ip("link set lo up");
