@@ -39,7 +39,7 @@ impl UdpPort {
     }
 
     /// Uses the interfaces that there are now. Returns whether that is another answer to who reaches the
-    /// participant where; then locators and interfaces are to be asked for again.
+    /// participant where; then locators and interfaces are to be asked for again, and warnings at any rate.
     ///
     /// *Errors*: `Error` or `BadParameter` if no interface can be used; the port stays as it was until the next
     /// call, after the next change. *Cost*: tens of syscalls.
@@ -62,10 +62,11 @@ impl UdpPort {
         if self.config.multicast == Multicast::Never {
             found.iter_mut().for_each(|own| own.multicast = false);
         }
+        self.warnings.follow(&found);
         for ends in [&mut self.metatraffic, &mut self.user] {
             for group in &mut ends.groups {
                 if let Some(socket) = self.receiver.socket(group.socket) {
-                    group.follow(socket, &mut found, &lost);
+                    group.follow(socket, &mut found, &lost, &mut self.warnings);
                 }
             }
         }

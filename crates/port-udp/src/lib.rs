@@ -45,6 +45,7 @@ mod send_v6;
 mod socket;
 mod stats;
 mod sys;
+mod warnings;
 mod ways;
 
 pub use config::{DEFAULT_GROUP, Ipv6, Multicast, PortMapping, UdpConfig};

@@ -357,6 +357,50 @@ fn a_port_follows_its_interfaces() {
 }
 
 #[test]
+fn a_refused_membership_is_warned_of_once() {
+    let run = in_namespace("a_refused_membership_is_warned_of_once", || {
+        for n in [1, 2] {
+            ip(&format!("link add taut{n} type veth peer name end{n}"));
+            ip(&format!("link set end{n} up"));
+            ip(&format!("link set taut{n} up"));
+            await_up(&format!("taut{n}"));
+        }
+        ip("addr add 10.77.9.1/24 dev taut1");
+        let limit = |most: &str| {
+            std::fs::write("/proc/sys/net/ipv4/igmp_max_memberships", most)
+                .expect("a sysctl of this namespace");
+        };
+        limit("0");
+        let mut port = open(&domain_zero(&[]));
+        let of = |port: &mut UdpPort, name: &str| {
+            let warnings = port.take_warnings();
+            let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+            assert!(text.starts_with(&format!("no multicast on {name}")), "{text}");
+            assert!(text.contains("sysctl -w net.ipv4.igmp_max_memberships=20"), "{text}");
+            assert!(
+                text.contains("IP_ADD_MEMBERSHIP 239.255.0.1") && text.contains("os error 105"),
+                "{text}"
+            );
+        };
+        of(&mut port, "taut1");
+        assert_eq!((port.metatraffic_multicast(), port.user_multicast()), (&[][..], &[][..]));
+        ip("addr add 10.77.9.2/24 dev taut2");
+        assert!(follow(&mut port).unwrap());
+        of(&mut port, "taut2");
+        limit("20");
+        ip("addr add 10.77.10.1/24 dev taut2");
+        assert!(follow(&mut port).unwrap());
+        assert_eq!(port.take_warnings(), [""; 0]);
+        let group = port.metatraffic_multicast().to_vec();
+        port.send(&group, &[b"to all"]);
+        assert_eq!(await_frames(&mut port, Traffic::Meta, 2).len(), 2, "by each of them");
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
 fn groups_are_joined_again_after_a_time_without_any_address() {
     let run = in_namespace("groups_are_joined_again_after_a_time_without_any_address", || {
         ip("link add taut1 type veth peer name end1");

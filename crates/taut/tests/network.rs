@@ -3,7 +3,7 @@
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
 use std::process::Command;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -381,4 +381,62 @@ fn datagrams_follow_the_mtu() {
     let each = send(50, 30_000);
     assert!(each > 4_000, "{each} bytes each");
     assert_eq!((cut(&near), stats().rows_refused), (before, 0));
+}
+
+/// The warnings of this process, which has several hosts.
+struct Warnings(Mutex<Vec<String>>);
+
+static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+
+impl Warnings {
+    /// Those with this word, from when it is called for the first time.
+    fn with(&self, word: &str) -> Vec<String> {
+        if log::set_logger(&WARNINGS).is_ok() {
+            log::set_max_level(log::LevelFilter::Warn);
+        }
+        self.0.lock().unwrap().iter().filter(|text| text.contains(word)).cloned().collect()
+    }
+}
+
+impl log::Log for Warnings {
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.level() == log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record) {
+        if self.enabled(record.metadata()) {
+            self.0.lock().unwrap().push(record.args().to_string());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn an_interface_that_refuses_multicast_is_warned_of() {
+    let Some((near, far)) = two_hosts("first13", 13) else { return };
+    near.on(|| std::fs::write("/proc/sys/net/ipv4/igmp_max_memberships", "0").expect("a sysctl of the host"));
+    assert_eq!(WARNINGS.with("first13"), [""; 0]);
+    let config =
+        Config { initial_peers: vec!["10.78.13.2".into(), "10.78.14.2".into()], ..Config::default() };
+    let mut stream = Stream::new(&near, &far, &config);
+    let is_warned_of = |name: &str| {
+        let warnings = WARNINGS.with(name);
+        let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+        assert!(text.contains("no multicast") && text.contains("igmp_max_memberships=20"), "{text}");
+    };
+    is_warned_of("first13");
+    stream.flows();
+    near.connect(&far, "second13");
+    set_up(&near, &far, "second13", 14);
+    stream.flows_after("another interface that refuses");
+    let end = Instant::now() + SOON;
+    while WARNINGS.with("second13").is_empty() {
+        assert!(Instant::now() < end, "the driver says nothing");
+        thread::yield_now();
+    }
+    near.ip("addr add 10.78.13.3/24 dev first13");
+    stream.flows_after("another address of the first");
+    is_warned_of("first13");
+    is_warned_of("second13");
 }
