@@ -69,22 +69,24 @@ impl UdpPort {
     /// `Error` for what the operating system refused. Each text has the remedy.
     pub fn open(config: &UdpConfig) -> Result<UdpPort> {
         config.check()?;
-        // Before it is looked what there is, so that no change is missed. Without a watch, because a sandbox does not
-        // allow it, the interfaces stay those of the beginning.
-        let watch = Watch::open().ok();
+        // Before it is looked what there is, so that no change is missed.
+        let watch = Watch::open();
         let (mut interfaces, v6) = crate::interface::find(&config.interfaces, config.ipv6)?;
         if config.multicast == Multicast::Never {
             interfaces.iter_mut().for_each(|interface| interface.multicast = false);
         }
         let is_host_only = !interfaces.is_empty() && interfaces.iter().all(|own| own.loopback);
-        let watch = watch.filter(|_| config.interfaces.is_empty() || !is_host_only);
+        let (follows, mut warnings) = (config.interfaces.is_empty() || !is_host_only, Warnings::default());
+        // Without one, because a sandbox does not allow it, the interfaces stay those of the beginning.
+        let watch = follows.then_some(watch);
+        let watch = watch.and_then(|opened| opened.map_err(|errno| warnings.refused_watch(errno)).ok());
         let (v4_address, v6_address) = unicast_addresses(&interfaces, watch.is_some());
         let unicast = socket::open_unicast(config, v4_address, v6.then_some(v6_address))?;
         let sender = Sender::new(&unicast, config)?;
         let Unicast { index, v4, v6 } = unicast;
         let (v6_metatraffic, v6_user) = v6.map(|pair| (pair.metatraffic, pair.user)).unzip();
         let (domain_id, ports) = (config.domain_id, &config.ports);
-        let mut opening = Opening { config, stays: watch.is_some(), warnings: Warnings::default() };
+        let mut opening = Opening { config, stays: watch.is_some(), warnings };
         let port = ports.user_multicast(domain_id);
         let (user, user_sockets) =
             opening.ends(0, v4.user, v6_user, port, &[DEFAULT_GROUP_V6], &mut interfaces)?;
@@ -185,7 +187,7 @@ impl UdpPort {
     }
 
     /// What the system has refused since the last call without which the port goes on: the call, the error, what it costs
-    /// and the remedy. An interface is warned of once. *Range*: 16 at most.
+    /// and the remedy. An interface is warned of once. *Range*: 17 at most.
     pub fn take_warnings(&mut self) -> Vec<String> {
         self.warnings.take()
     }

@@ -3,12 +3,14 @@
 use std::io;
 use std::net::IpAddr;
 
+use nix::errno::Errno;
 use taut_port::PortError;
 
 use crate::{Interface, MAX_INTERFACES};
 
-/// Warnings that wait to be taken. Fewer leave out an interface, more are kept for one who never asks.
-const WAITING: usize = MAX_INTERFACES;
+/// Warnings that wait to be taken: of each interface, and of the watch. Fewer leave one out, more are kept for one who
+/// never asks.
+const WAITING: usize = MAX_INTERFACES + 1;
 
 #[derive(Default)]
 pub(crate) struct Warnings {
@@ -20,6 +22,22 @@ pub(crate) struct Warnings {
 impl Warnings {
     pub(crate) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.waiting)
+    }
+
+    /// The kernel does not tell of changes.
+    pub(crate) fn refused_watch(&mut self, errno: Errno) {
+        let source = io::Error::from(errno);
+        let remedy = match errno {
+            Errno::EMFILE | Errno::ENFILE => "raise the limit of open files (`ulimit -n`)",
+            _ => {
+                "allow netlink sockets in the policy of the sandbox, container or security module, and start again after each change until then"
+            }
+        };
+        self.add(format!(
+            "the network is not followed: interfaces, addresses and MTUs count as they are now, and after a change samples \
+             and peers may be lost: {}",
+            PortError { call: "rtnetlink socket for changes of interfaces".into(), source, remedy }
+        ));
     }
 
     /// An interface that has gone and comes back is warned of anew.

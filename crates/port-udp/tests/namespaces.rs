@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::mem::offset_of;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -352,6 +353,56 @@ fn a_port_follows_its_interfaces() {
         assert!(port.follow().is_ok_and(|changed| !changed), "nothing new");
     });
     for thread in [far, near].into_iter().flatten() {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+/// From now on this thread gets no netlink socket that does not block, as one that is told of changes. Those that
+/// interfaces are asked for with do.
+fn refuse_watches() {
+    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |at: usize| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at as u32, 0, 0);
+    let is = |value: i64, jf: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value as u32, 0, jf);
+    let has = |bit: i32, jf: u8| step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, bit as u32, 0, jf);
+    let end = |with: u32| step(libc::BPF_RET | libc::BPF_K, with, 0, 0);
+    // The lower halves of the arguments.
+    let argument = |n: usize| offset_of!(libc::seccomp_data, args) + 8 * n;
+    let mut steps = [
+        load(offset_of!(libc::seccomp_data, nr)),
+        is(libc::SYS_socket, 5),
+        load(argument(0)),
+        is(libc::AF_NETLINK.into(), 3),
+        load(argument(1)),
+        has(libc::SOCK_NONBLOCK, 1),
+        end(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        end(libc::SECCOMP_RET_ALLOW),
+    ];
+    nix::sys::prctl::set_no_new_privs().expect("prctl");
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    let filter = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: the program and its steps live until the call returns; the kernel copies them.
+    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, filter, &raw const program) };
+    assert_eq!(set, 0, "seccomp");
+}
+
+#[test]
+fn a_network_that_cannot_be_followed_is_warned_of() {
+    let run = in_namespace("a_network_that_cannot_be_followed_is_warned_of", || {
+        ip("link set lo up");
+        assert_eq!(open(&domain_zero(&[])).take_warnings(), [""; 0]);
+        refuse_watches();
+        let mut port = open(&domain_zero(&[]));
+        let warnings = port.take_warnings();
+        let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+        assert!(text.starts_with("the network is not followed"), "{text}");
+        assert!(
+            text.contains("rtnetlink") && text.contains("os error 1") && text.contains("allow"),
+            "{text}"
+        );
+        assert!(port.watch().is_none());
+        assert_eq!(open(&domain_zero(&["lo"])).take_warnings(), [""; 0], "nothing changes there");
+    });
+    if let Some(thread) = run {
         thread.join().expect("the test in the namespace");
     }
 }
