@@ -7,6 +7,7 @@ use taut_base::{Locator, Result};
 use crate::config::DEFAULT_GROUP;
 use crate::group::{self, Group};
 use crate::socket::{self, refused};
+use crate::warnings::Warnings;
 use crate::{Interface, Multicast, UdpConfig};
 
 pub(crate) struct Ends {
@@ -42,13 +43,14 @@ pub(crate) struct Opening<'a> {
     pub(crate) config: &'a UdpConfig,
     /// Sockets of groups are kept for interfaces that may come.
     pub(crate) stays: bool,
+    pub(crate) warnings: Warnings,
 }
 
 impl Opening<'_> {
     /// The ends of these unicast sockets and of the groups at `port`, those of IPv6 as named, and all their sockets in
     /// the order of the receiver, in which they are numbered from `first` on.
     pub(crate) fn ends(
-        &self,
+        &mut self,
         first: usize,
         v4: UdpSocket,
         v6: Option<UdpSocket>,
@@ -87,7 +89,7 @@ impl Opening<'_> {
     /// Joins a group on the interfaces that take the membership. None if there is nothing to hear: no interface
     /// does, and the socket is not kept for those to come.
     fn join(
-        &self,
+        &mut self,
         group: IpAddr,
         port: Option<u16>,
         interfaces: &mut [Interface],
@@ -97,7 +99,7 @@ impl Opening<'_> {
             return Ok(None);
         };
         let (socket, mut joined) = (socket::open_multicast(self.config, group, port)?, Vec::new());
-        group::join(&socket, group, interfaces, &mut joined);
+        group::join(&socket, group, interfaces, &mut joined, &mut self.warnings);
         let is_heard = stays || !joined.is_empty();
         Ok(is_heard.then_some((socket, joined)))
     }

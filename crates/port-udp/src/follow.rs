@@ -3,7 +3,6 @@
 use std::os::fd::BorrowedFd;
 
 use taut_base::Result;
-use taut_port::Port;
 
 use crate::netlink::Watch;
 use crate::{Multicast, UdpPort, interface};
@@ -16,13 +15,21 @@ impl UdpPort {
         self.watch.as_ref().map(Watch::fd)
     }
 
-    /// Takes what the kernel has said of changes, so that [`UdpPort::watch`] is no longer readable.
+    /// Takes what the kernel has said of changes, so that [`UdpPort::watch`] is no longer readable. If an interface has
+    /// another MTU, how large datagrams may be is asked for again from now on.
     ///
     /// *Cost*: one syscall for each message, and one more.
     pub fn hear_changes(&mut self) {
-        if let Some(watch) = &mut self.watch {
-            watch.hear();
+        if self.watch.is_some() {
+            self.hear();
             self.stats.changes_heard += 1;
+        }
+    }
+
+    fn hear(&mut self) {
+        // At once: until then the kernel cuts what is too large.
+        if self.watch.as_mut().is_some_and(Watch::hear) {
+            self.forget_paths();
         }
     }
 
@@ -32,13 +39,16 @@ impl UdpPort {
     }
 
     /// Uses the interfaces that there are now. Returns whether that is another answer to who reaches the
-    /// participant where; then locators and interfaces are to be asked for again.
+    /// participant where; then locators and interfaces are to be asked for again, and warnings at any rate.
     ///
     /// *Errors*: `Error` or `BadParameter` if no interface can be used; the port stays as it was until the next
     /// call, after the next change. *Cost*: tens of syscalls.
     pub fn follow(&mut self) -> Result<bool> {
-        let Some(watch) = &mut self.watch else { return Ok(false) };
-        let lost = watch.take_lost();
+        if self.watch.is_none() {
+            return Ok(false);
+        }
+        // Before it is looked what there is, so that no change is missed.
+        self.hear();
         self.stats.changes_followed = self.stats.changes_heard;
         // Until it has come to its end.
         let stale = std::mem::replace(&mut self.stale, true);
@@ -47,20 +57,21 @@ impl UdpPort {
             // Addresses of IPv6 that are not ready: the kernel tells when they are.
             return Ok(false);
         }
+        // Only now: what nothing can be done about yet is still lost at the next call.
+        let lost = self.watch.as_mut().map(Watch::take_lost).unwrap_or_default();
         if self.config.multicast == Multicast::Never {
             found.iter_mut().for_each(|own| own.multicast = false);
         }
+        self.warnings.follow(&found);
         for ends in [&mut self.metatraffic, &mut self.user] {
             for group in &mut ends.groups {
                 if let Some(socket) = self.receiver.socket(group.socket) {
-                    group.follow(socket, &mut found, &lost);
+                    group.follow(socket, &mut found, &lost, &mut self.warnings);
                 }
             }
         }
         let touched = found.iter().any(|own| lost.has(own.index, own.address));
         if stale || touched || found != self.interfaces {
-            // What is collected was meant for the senders that there are.
-            self.flush();
             self.sender.follow(&self.config, &found)?;
             self.interfaces = found;
             self.locate();

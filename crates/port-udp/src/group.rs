@@ -8,6 +8,7 @@ use taut_base::Locator;
 
 use crate::Interface;
 use crate::netlink::Lost;
+use crate::warnings::Warnings;
 
 /// The group of one kind of traffic.
 pub(crate) struct Group {
@@ -30,7 +31,13 @@ impl Group {
     }
 
     /// Joins and leaves as the interfaces are now; see [`join`].
-    pub(crate) fn follow(&mut self, socket: &UdpSocket, interfaces: &mut [Interface], lost: &Lost) {
+    pub(crate) fn follow(
+        &mut self,
+        socket: &UdpSocket,
+        interfaces: &mut [Interface],
+        lost: &Lost,
+        warnings: &mut Warnings,
+    ) {
         let Some(ip) = self.locator.ip() else { return };
         let is_used = |index: &u32| interfaces.iter().any(|own| own.hears(ip) && own.index == *index);
         self.joined.retain(|index| {
@@ -41,7 +48,7 @@ impl Group {
             }
             stays
         });
-        join(socket, ip, interfaces, &mut self.joined);
+        join(socket, ip, interfaces, &mut self.joined, warnings);
     }
 }
 
@@ -53,8 +60,14 @@ impl Interface {
 }
 
 /// Joins the group on each interface that uses multicast and has not joined it; those that do not take the
-/// membership are marked.
-pub(crate) fn join(socket: &UdpSocket, group: IpAddr, interfaces: &mut [Interface], joined: &mut Vec<u32>) {
+/// membership are marked, and warned of.
+pub(crate) fn join(
+    socket: &UdpSocket,
+    group: IpAddr,
+    interfaces: &mut [Interface],
+    joined: &mut Vec<u32>,
+    warnings: &mut Warnings,
+) {
     for interface in interfaces.iter_mut().filter(|own| own.hears(group)) {
         if joined.contains(&interface.index) {
             continue;
@@ -67,7 +80,10 @@ pub(crate) fn join(socket: &UdpSocket, group: IpAddr, interfaces: &mut [Interfac
         };
         match outcome {
             Ok(()) => joined.push(interface.index),
-            Err(_) => interface.multicast = false,
+            Err(error) => {
+                interface.multicast = false;
+                warnings.refused_group(interface, group, error);
+            }
         }
     }
 }

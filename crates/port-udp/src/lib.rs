@@ -15,8 +15,8 @@
 //! # When interfaces change
 //! A participant follows them: [`UdpPort::watch`] is readable when the kernel says that an interface or
 //! an address came or went, and [`UdpPort::follow`] then finds the interfaces again, joins and leaves the
-//! groups and changes the locators. Its sockets stay the same. One that was asked for loopback only does
-//! not follow: nothing changes there.
+//! groups and changes the locators. Its sockets stay the same. If an MTU has changed, paths are asked for again as soon
+//! as that is heard. One that was asked for loopback only does not follow: nothing changes there.
 //!
 //! # How many syscalls
 //! One `sendmmsg` sends a datagram or a row to all its unicast addresses; one address costs one `sendto`, by a socket
@@ -45,6 +45,7 @@ mod send_v6;
 mod socket;
 mod stats;
 mod sys;
+mod warnings;
 mod ways;
 
 pub use config::{DEFAULT_GROUP, Ipv6, Multicast, PortMapping, UdpConfig};

@@ -16,6 +16,7 @@ use crate::send::Sender;
 use crate::socket::{self, Unicast};
 use crate::stats::Stats;
 use crate::sys;
+use crate::warnings::Warnings;
 use crate::{Interface, Multicast, UdpConfig};
 
 /// The UDP sockets of one DomainParticipant. Dropping it closes them.
@@ -44,6 +45,7 @@ pub struct UdpPort {
     /// The interfaces in use may not be those that there are: the last look has failed.
     pub(crate) stale: bool,
     pub(crate) watch: Option<Watch>,
+    pub(crate) warnings: Warnings,
     participant_index: Option<u32>,
     pub(crate) metatraffic: Ends,
     pub(crate) user: Ends,
@@ -67,22 +69,24 @@ impl UdpPort {
     /// `Error` for what the operating system refused. Each text has the remedy.
     pub fn open(config: &UdpConfig) -> Result<UdpPort> {
         config.check()?;
-        // Before it is looked what there is, so that no change is missed. Without a watch, because a sandbox does not
-        // allow it, the interfaces stay those of the beginning.
-        let watch = Watch::open().ok();
+        // Before it is looked what there is, so that no change is missed.
+        let watch = Watch::open();
         let (mut interfaces, v6) = crate::interface::find(&config.interfaces, config.ipv6)?;
         if config.multicast == Multicast::Never {
             interfaces.iter_mut().for_each(|interface| interface.multicast = false);
         }
         let is_host_only = !interfaces.is_empty() && interfaces.iter().all(|own| own.loopback);
-        let watch = watch.filter(|_| config.interfaces.is_empty() || !is_host_only);
+        let (follows, mut warnings) = (config.interfaces.is_empty() || !is_host_only, Warnings::default());
+        // Without one, because a sandbox does not allow it, the interfaces stay those of the beginning.
+        let watch = follows.then_some(watch);
+        let watch = watch.and_then(|opened| opened.map_err(|errno| warnings.refused_watch(errno)).ok());
         let (v4_address, v6_address) = unicast_addresses(&interfaces, watch.is_some());
         let unicast = socket::open_unicast(config, v4_address, v6.then_some(v6_address))?;
         let sender = Sender::new(&unicast, config)?;
         let Unicast { index, v4, v6 } = unicast;
         let (v6_metatraffic, v6_user) = v6.map(|pair| (pair.metatraffic, pair.user)).unzip();
         let (domain_id, ports) = (config.domain_id, &config.ports);
-        let opening = Opening { config, stays: watch.is_some() };
+        let mut opening = Opening { config, stays: watch.is_some(), warnings };
         let port = ports.user_multicast(domain_id);
         let (user, user_sockets) =
             opening.ends(0, v4.user, v6_user, port, &[DEFAULT_GROUP_V6], &mut interfaces)?;
@@ -100,6 +104,7 @@ impl UdpPort {
             interfaces,
             stale: false,
             watch,
+            warnings: opening.warnings,
             stats: Stats::default(),
         };
         port.locate();
@@ -179,6 +184,12 @@ impl UdpPort {
     /// Takes the memory that it receives into, so that no datagram waits for it. *Cost*: 1 MiB.
     pub fn prefault(&mut self) {
         self.receiver.prefault();
+    }
+
+    /// What the system has refused since the last call without which the port goes on: the call, the error, what it costs
+    /// and the remedy. An interface is warned of once. *Range*: 17 at most.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        self.warnings.take()
     }
 
     /// Bytes of the receive buffer that the kernel gave each socket, the smallest of them. Less

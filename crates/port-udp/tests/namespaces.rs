@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::mem::offset_of;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -352,6 +353,159 @@ fn a_port_follows_its_interfaces() {
         assert!(port.follow().is_ok_and(|changed| !changed), "nothing new");
     });
     for thread in [far, near].into_iter().flatten() {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+/// From now on this thread gets no netlink socket that does not block, as one that is told of changes. Those that
+/// interfaces are asked for with do.
+fn refuse_watches() {
+    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |at: usize| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at as u32, 0, 0);
+    let is = |value: i64, jf: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value as u32, 0, jf);
+    let has = |bit: i32, jf: u8| step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, bit as u32, 0, jf);
+    let end = |with: u32| step(libc::BPF_RET | libc::BPF_K, with, 0, 0);
+    // The lower halves of the arguments.
+    let argument = |n: usize| offset_of!(libc::seccomp_data, args) + 8 * n;
+    let mut steps = [
+        load(offset_of!(libc::seccomp_data, nr)),
+        is(libc::SYS_socket, 5),
+        load(argument(0)),
+        is(libc::AF_NETLINK.into(), 3),
+        load(argument(1)),
+        has(libc::SOCK_NONBLOCK, 1),
+        end(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        end(libc::SECCOMP_RET_ALLOW),
+    ];
+    nix::sys::prctl::set_no_new_privs().expect("prctl");
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    let filter = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: the program and its steps live until the call returns; the kernel copies them.
+    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, filter, &raw const program) };
+    assert_eq!(set, 0, "seccomp");
+}
+
+#[test]
+fn a_network_that_cannot_be_followed_is_warned_of() {
+    let run = in_namespace("a_network_that_cannot_be_followed_is_warned_of", || {
+        ip("link set lo up");
+        assert_eq!(open(&domain_zero(&[])).take_warnings(), [""; 0]);
+        refuse_watches();
+        let mut port = open(&domain_zero(&[]));
+        let warnings = port.take_warnings();
+        let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+        assert!(text.starts_with("the network is not followed"), "{text}");
+        assert!(
+            text.contains("rtnetlink") && text.contains("os error 1") && text.contains("allow"),
+            "{text}"
+        );
+        assert!(port.watch().is_none());
+        assert_eq!(open(&domain_zero(&["lo"])).take_warnings(), [""; 0], "nothing changes there");
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
+fn a_refused_membership_is_warned_of_once() {
+    let run = in_namespace("a_refused_membership_is_warned_of_once", || {
+        for n in [1, 2] {
+            ip(&format!("link add taut{n} type veth peer name end{n}"));
+            ip(&format!("link set end{n} up"));
+            ip(&format!("link set taut{n} up"));
+            await_up(&format!("taut{n}"));
+        }
+        ip("addr add 10.77.9.1/24 dev taut1");
+        let limit = |most: &str| {
+            std::fs::write("/proc/sys/net/ipv4/igmp_max_memberships", most)
+                .expect("a sysctl of this namespace");
+        };
+        limit("0");
+        let mut port = open(&domain_zero(&[]));
+        let of = |port: &mut UdpPort, name: &str| {
+            let warnings = port.take_warnings();
+            let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+            assert!(text.starts_with(&format!("no multicast on {name}")), "{text}");
+            assert!(text.contains("sysctl -w net.ipv4.igmp_max_memberships=20"), "{text}");
+            assert!(
+                text.contains("IP_ADD_MEMBERSHIP 239.255.0.1") && text.contains("os error 105"),
+                "{text}"
+            );
+        };
+        of(&mut port, "taut1");
+        assert_eq!((port.metatraffic_multicast(), port.user_multicast()), (&[][..], &[][..]));
+        ip("addr add 10.77.9.2/24 dev taut2");
+        assert!(follow(&mut port).unwrap());
+        of(&mut port, "taut2");
+        limit("20");
+        ip("addr add 10.77.10.1/24 dev taut2");
+        assert!(follow(&mut port).unwrap());
+        assert_eq!(port.take_warnings(), [""; 0]);
+        let group = port.metatraffic_multicast().to_vec();
+        port.send(&group, &[b"to all"]);
+        assert_eq!(await_frames(&mut port, Traffic::Meta, 2).len(), 2, "by each of them");
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
+fn groups_are_joined_again_after_a_time_without_any_address() {
+    let run = in_namespace("groups_are_joined_again_after_a_time_without_any_address", || {
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up");
+        ip("link set taut1 addrgenmode none");
+        ip("link set taut1 up");
+        ip("addr add fd00:77:8::1/64 dev taut1 nodad");
+        await_up("taut1");
+        let mut port = open(&domain_zero(&["taut1"]));
+        let group = port.metatraffic_multicast()[..1].to_vec();
+        // Less than IPv6 asks for: its addresses go, and the memberships with them.
+        ip("link set taut1 mtu 1200");
+        let text = follow(&mut port).unwrap_err().to_string();
+        assert!(text.contains("has no address"), "{text}");
+        ip("link set taut1 mtu 1500");
+        ip("addr add fd00:77:8::1/64 dev taut1 nodad");
+        assert!(follow(&mut port).unwrap());
+        port.send(&group, &[b"who is there?"]);
+        assert_eq!(await_frames(&mut port, Traffic::Meta, 1).len(), 1, "this host hears it, too");
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+#[test]
+fn an_mtu_that_changes_is_another_path() {
+    let run = in_namespace("an_mtu_that_changes_is_another_path", || {
+        ip("link set lo up");
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up mtu 9000");
+        ip("addr add 10.77.7.1/24 dev taut1");
+        ip("addr add fd00:77:7::1/64 dev taut1 nodad");
+        ip("link set taut1 up");
+        await_up("taut1");
+        let mut port = open(&UdpConfig { ipv6: Ipv6::On, ..domain_zero(&["taut1"]) });
+        let far = ["10.77.7.9:9", "[fd00:77:7::9]:9"].map(|to| to.parse::<SocketAddr>().unwrap().into());
+        let paths = [&far[..], port.user_multicast()].concat();
+        assert_eq!(paths.len(), 4);
+        let sizes = |port: &mut UdpPort| paths.iter().map(|to| port.path_size(to)).collect::<Vec<_>>();
+        assert_eq!(sizes(&mut port), [1_472, 1_452, 1_472, 1_452]);
+        for mtu in [1_300, 9_000] {
+            let generation = port.path_generation();
+            ip(&format!("link set taut1 mtu {mtu}"));
+            assert!(!follow(&mut port).unwrap(), "the others need not know");
+            assert!(port.path_generation() > generation, "writers ask again");
+            assert_eq!(sizes(&mut port), [mtu - 28, mtu - 48, mtu - 28, mtu - 48]);
+        }
+        let generation = port.path_generation();
+        ip("link set taut1 alias another");
+        assert!(!follow(&mut port).unwrap());
+        assert_eq!(port.path_generation(), generation, "the MTU is the same");
+    });
+    if let Some(thread) = run {
         thread.join().expect("the test in the namespace");
     }
 }

@@ -3,7 +3,7 @@
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
 use std::process::Command;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -305,8 +305,8 @@ fn large_samples_survive_lost_packets() {
     assert!(port.send_calls < port.datagrams_out / 8, "rows of them share a call: {port:?}");
     assert_eq!(port.rows_refused, 0);
 
-    // Nobody tells of a path that becomes narrower; it shows when the kernel refuses a row.
-    near.ip("link set cable mtu 1300");
+    // Nobody tells of a route that becomes narrower; it shows when the kernel refuses a row.
+    near.ip("route change 10.78.11.0/24 dev cable proto kernel scope link src 10.78.11.1 mtu 1300");
     for picture in [&pictures[2], &pictures[2], &pictures[3]] {
         writer.write(picture).unwrap();
         reader.wait(SOON).expect("each arrives");
@@ -316,4 +316,127 @@ fn large_samples_survive_lost_packets() {
     assert!((1..=20).contains(&narrow.rows_refused), "the first change's, until it is out: {narrow:?}");
     let bytes = narrow.bytes_out - port.bytes_out;
     assert!(bytes / (narrow.datagrams_out - port.datagrams_out) < 1_272 + 100, "{narrow:?}");
+}
+
+/// Datagrams that this host has cut into pieces, and pieces that it has made. proc(5), `/proc/net/snmp`.
+fn cut(host: &Host) -> (u64, u64) {
+    host.on(|| {
+        let text = std::fs::read_to_string("/proc/thread-self/net/snmp").expect("counts of IP");
+        let [names, values] = text.lines().filter(|line| line.starts_with("Ip:")).collect::<Vec<_>>()[..]
+        else {
+            panic!("names and values: {text}");
+        };
+        let of = |wanted| {
+            let mut all = names.split_whitespace().zip(values.split_whitespace());
+            all.find(|(name, _)| *name == wanted).expect("it is counted").1.parse().expect("a number")
+        };
+        (of("FragOKs"), of("FragCreates"))
+    })
+}
+
+#[test]
+fn datagrams_follow_the_mtu() {
+    let Some((near, far)) = two_hosts("cable", 12) else { return };
+    // The near end alone is the path of what the writer sends.
+    far.ip("link set cable mtu 9000");
+    let participants = [near.participant(&Config::default()), far.participant(&Config::default())];
+    let topics = participants.each_ref().map(|of| of.topic::<Picture>("Pictures").unwrap());
+    let qos = Qos::default().reliable().keep_all();
+    let (writer, reader) = (topics[0].writer(qos.clone()).unwrap(), topics[1].reader(qos).unwrap());
+    writer.wait_matched(SOON).unwrap();
+    let stats = || participants[0].stats().port;
+    // Sends so many pictures of this size. Returns how long the datagrams were.
+    let send = |count: usize, len: usize| {
+        let before = stats();
+        for n in 0..count {
+            let picture = Picture { pixels: vec![n as u8; len] };
+            writer.write(&picture).unwrap();
+            reader.wait(SOON).expect("each arrives");
+            assert_eq!(reader.take_next().unwrap().unwrap().data, Some(picture));
+        }
+        let after = stats();
+        (after.bytes_out - before.bytes_out) / (after.datagrams_out - before.datagrams_out)
+    };
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let end = Instant::now() + SOON;
+        while !is_so() {
+            assert!(Instant::now() < end, "{what}");
+        }
+    };
+    send(10, 1_300);
+    send(10, 30_000);
+    assert_eq!(cut(&near), (0, 0));
+    near.ip("link set cable mtu 1000");
+    let is_whole = || {
+        let before = cut(&near);
+        send(1, 1_300);
+        cut(&near) == before
+    };
+    until("every datagram is cut", &is_whole);
+    let before = cut(&near);
+    send(50, 1_300);
+    assert_eq!(cut(&near), before, "no datagram is cut");
+    near.ip("link set cable mtu 9000");
+    until("datagrams stay as small as before", &|| send(1, 30_000) > 4_000);
+    let each = send(50, 30_000);
+    assert!(each > 4_000, "{each} bytes each");
+    assert_eq!((cut(&near), stats().rows_refused), (before, 0));
+}
+
+/// The warnings of this process, which has several hosts.
+struct Warnings(Mutex<Vec<String>>);
+
+static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+
+impl Warnings {
+    /// Those with this word, from when it is called for the first time.
+    fn with(&self, word: &str) -> Vec<String> {
+        if log::set_logger(&WARNINGS).is_ok() {
+            log::set_max_level(log::LevelFilter::Warn);
+        }
+        self.0.lock().unwrap().iter().filter(|text| text.contains(word)).cloned().collect()
+    }
+}
+
+impl log::Log for Warnings {
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.level() == log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record) {
+        if self.enabled(record.metadata()) {
+            self.0.lock().unwrap().push(record.args().to_string());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn an_interface_that_refuses_multicast_is_warned_of() {
+    let Some((near, far)) = two_hosts("first13", 13) else { return };
+    near.on(|| std::fs::write("/proc/sys/net/ipv4/igmp_max_memberships", "0").expect("a sysctl of the host"));
+    assert_eq!(WARNINGS.with("first13"), [""; 0]);
+    let config =
+        Config { initial_peers: vec!["10.78.13.2".into(), "10.78.14.2".into()], ..Config::default() };
+    let mut stream = Stream::new(&near, &far, &config);
+    let is_warned_of = |name: &str| {
+        let warnings = WARNINGS.with(name);
+        let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+        assert!(text.contains("no multicast") && text.contains("igmp_max_memberships=20"), "{text}");
+    };
+    is_warned_of("first13");
+    stream.flows();
+    near.connect(&far, "second13");
+    set_up(&near, &far, "second13", 14);
+    stream.flows_after("another interface that refuses");
+    let end = Instant::now() + SOON;
+    while WARNINGS.with("second13").is_empty() {
+        assert!(Instant::now() < end, "the driver says nothing");
+        thread::yield_now();
+    }
+    near.ip("addr add 10.78.13.3/24 dev first13");
+    stream.flows_after("another address of the first");
+    is_warned_of("first13");
+    is_warned_of("second13");
 }

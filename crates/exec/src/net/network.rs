@@ -69,7 +69,11 @@ impl Core {
             return;
         }
         self.follow_at = Time::NEVER;
-        match self.port.follow(self.now) {
+        let followed = self.port.follow(self.now);
+        for line in self.port.udp.take_warnings() {
+            self.log(Level::Warn, line);
+        }
+        match followed {
             Ok(true) => {
                 let now_at: Vec<String> =
                     self.port.udp.user_unicast().iter().map(ToString::to_string).collect();

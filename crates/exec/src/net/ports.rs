@@ -33,7 +33,8 @@ pub(crate) struct Ports {
 impl Ports {
     /// Sockets, and what goes past them if that is wanted.
     pub fn open(config: &ExecutorConfig) -> Result<Ports> {
-        let udp = UdpPort::open(&config.udp)?;
+        let mut udp = UdpPort::open(&config.udp)?;
+        udp.take_warnings().iter().for_each(|line| log::warn!("{line}"));
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
         let frames = config.frames.as_ref().map(|choice| Frames::open(choice, &udp, &config.udp));
         let mut ports = Ports { frames: frames.transpose()?, udp, left: Vec::new() };

@@ -13,6 +13,9 @@ mod probed;
 mod queues;
 mod router;
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
 use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos, XdpLayer, XdpMode};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_losses, with_pair};
 
@@ -342,6 +345,44 @@ fn the_network_becomes_narrower_without_ip() {
             });
             stream.carries(&SIZES);
         }
+    });
+}
+
+/// The other side is behind an interface without XDP.
+#[test]
+fn the_path_of_sockets_becomes_wider() {
+    with_pair("the_path_of_sockets_becomes_wider", ["", ""], |pair| {
+        pair.enter(End::B);
+        let there = File::open("/proc/thread-self/ns/net").unwrap();
+        pair.enter(End::A);
+        let path = format!("/proc/{}/fd/{}", std::process::id(), there.as_raw_fd());
+        ip(&format!("link add ya type veth peer name yb netns {path}"));
+        let both = [(End::A, "ya"), (End::B, "yb")];
+        for (end, name) in both {
+            pair.enter(end);
+            ip(&format!("addr add 10.89.0.{}/24 dev {name}", end.ipv4()[3]));
+            ip(&format!("link set {name} up"));
+        }
+        let mut stream = Stream::new(both.map(|(end, name)| {
+            pair.enter(end);
+            let xdp = (end == End::A).then_some(XdpMode::Auto);
+            let mut interfaces = vec![name.to_owned()];
+            interfaces.extend(xdp.map(|_| end.name().to_owned()));
+            DomainParticipant::with_config(&Config { interfaces, ..config(end, xdp) }).unwrap()
+        }));
+        let mut each = || {
+            let before = stream.participants[0].stats().port;
+            stream.carries(&[30_000]);
+            let after = stream.participants[0].stats();
+            assert_eq!(after.frames.unwrap().datagrams_out, 0, "it goes by sockets");
+            (after.port.bytes_out - before.bytes_out) / (after.port.datagrams_out - before.datagrams_out)
+        };
+        assert!(each() < 1_472);
+        for (end, name) in both {
+            pair.enter(end);
+            ip(&format!("link set {name} mtu 9000"));
+        }
+        await_that("datagrams are as large as the path takes", || each() > 4_000);
     });
 }
 
