@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::account::counts::Counts;
 
-/// A class of middleware work, highest first. DESIGN's order; classes whose work does not exist yet
-/// have no entry.
+/// A class of middleware work, highest first: what callers ask for, what comes for the user and goes out for him, what
+/// keeps the participant known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum JobClass {
     /// What a caller has written while the token was taken.
