@@ -87,7 +87,7 @@ impl Locator {
         self.ip().is_some_and(|ip| ip.is_multicast()) || self.mac().is_some_and(|[first, ..]| first & 1 != 0)
     }
 
-    /// May a peer announce it as a destination? Rule R8: known kind, a port, an address of a host or,
+    /// May a peer announce it as a destination? It may with a known kind, a port, and an address of a host or,
     /// if `multicast`, of a group.
     pub fn is_plausible(&self, multicast: bool) -> bool {
         let is_somebody = match (self.ip(), self.mac()) {

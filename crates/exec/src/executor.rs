@@ -206,7 +206,8 @@ impl Executor {
         self.inner.with(call)
     }
 
-    /// The same without sending: for looking and taking.
+    /// The same, for looking and taking: samples that wait for company go on waiting. While some do, only what ranks above
+    /// them is sent (acknowledgements, repairs, samples with a TRANSPORT_PRIORITY), otherwise all that there is.
     pub fn look<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
         self.inner.look(call)
     }

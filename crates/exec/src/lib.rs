@@ -29,7 +29,7 @@ mod token;
 mod write;
 
 pub use access::{Call, Patience};
-pub use account::jobs::{JobClass, JobReport, LatencyReport, Spread};
+pub use account::jobs::{Histogram, JobClass, JobReport, LatencyReport, Spread};
 pub use account::recorder::{Activity, FlightRecord, RecordCause, RecordedStep};
 pub use account::reports::{MakeReporter, Reporter};
 pub use clock::{Moment, monotonic_now, wall_clock_now};

@@ -27,7 +27,7 @@ pub enum Traffic {
 /// One received datagram.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Where it came from; replies may go there only within the bounds of rule R6.
+    /// Where it came from, as it says: no proof, so nothing is sent there unless a peer has announced it.
     pub source: Locator,
     /// By which address it came in.
     pub traffic: Traffic,

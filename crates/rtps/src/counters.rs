@@ -1,4 +1,4 @@
-//! What was dropped and why: never an error up the stack, always a number (rule R5).
+//! What was dropped and why: never an error up the stack, always a number.
 
 use taut_wire::WireError;
 
@@ -49,7 +49,7 @@ counters! {
     bad_anatomy,
     /// Fragments that contradict each other or find no place.
     bad_fragments,
-    /// Announcements that name another participant than their sender (rule R7).
+    /// Announcements that name another participant than their sender.
     foreign_guid,
     /// Announcements of another domain.
     foreign_domain,

@@ -1,5 +1,5 @@
 //! Sets of sequence numbers as intervals: their cost is the number of intervals, never the length
-//! of a range (rule R4).
+//! of a range, which a peer may choose.
 
 use taut_base::SequenceNumber;
 

@@ -1,4 +1,4 @@
-//! Every bound of the protocol, named, with what goes wrong when it is too low or too high (rule R5).
+//! Every bound of the protocol, named, with what goes wrong when it is too low or too high.
 
 use taut_base::Duration;
 
@@ -19,7 +19,7 @@ pub const ROW: usize = 63;
 /// The smallest datagram that a path is believed to need.
 pub const DATAGRAM_MIN: usize = FRAGMENT_SIZE_MIN + FRAGMENT_HEADERS;
 /// The largest sample a reader assembles. Lower refuses what peers may send; the memory is only
-/// taken as the bytes arrive (R2).
+/// taken as the bytes arrive.
 pub const SAMPLE_SIZE: u32 = 1 << 30;
 /// Buffers for assembled samples that are kept for the next ones, and the largest that is. Lower makes
 /// large samples pay for fresh memory each time (a page fault for every 4 KiB), higher holds more.
@@ -109,12 +109,12 @@ pub const DEAF_QUESTIONS: u32 = 16;
 
 /// Changes that a reader holds per writer while an earlier one is missing.
 pub const PENDING_CHANGES: usize = 2_048;
-/// Intervals of irrelevant numbers kept per writer (H41).
+/// Intervals of irrelevant numbers kept per writer.
 pub const GAP_INTERVALS: usize = 256;
-/// Samples in assembly per writer (H49).
+/// Samples in assembly per writer.
 pub const ASSEMBLIES: usize = 16;
 /// Fragments below [`SMALL_FRAGMENT`] that wait for an earlier one, per sample; more are asked for again. Lower repeats
-/// more of a writer that has such fragments, higher holds more for a byte each (H43).
+/// more of a writer that has such fragments, higher holds more for a byte each.
 pub const SMALL_FRAGMENTS: usize = 256;
 /// Bytes of a fragment that takes more than what is kept around it. Lower lets a peer fill memory with few bytes, higher
 /// asks again for what some writer indeed sends so.
@@ -131,11 +131,11 @@ pub const REPLAY_CHANGES: usize = 256;
 /// Local readers of one remote writer.
 pub const READERS_PER_WRITER: usize = 1_024;
 
-/// Participants that one participant knows (H52).
+/// Participants that one participant knows.
 pub const PEERS: usize = 4_096;
-/// Endpoints of one peer (H70).
+/// Endpoints of one peer.
 pub const ENDPOINTS_PER_PEER: usize = 16_384;
-/// Locators of one entity that are used (R8).
+/// Locators of one entity that are used.
 pub const LOCATORS: usize = 16;
 /// Matches or endpoints of a peer that one step is about where it is forgotten, or all its matches change. Lower costs a
 /// timer for each, higher makes a step longer, of which a driver does as many in a row as it does timers.

@@ -246,7 +246,7 @@ impl Participant {
             Ok(parsed) => parsed,
             Err(reason) => return self.counters.malformed(reason),
         };
-        // Rule R7: only a participant itself says that it lives (H67).
+        // Only a participant itself says that it lives.
         if prefix != change.writer_guid.prefix {
             return bump(&mut self.counters.foreign_guid);
         }

@@ -131,7 +131,7 @@ impl Participant {
                 source.reflected = info.prefix == self.config.guid_prefix;
             }
             Submessage::Unknown { .. } => bump(&mut self.counters.unknown_submessages),
-            // Replies go to announced locators only: an address in a message proves nothing (R6).
+            // Replies go to announced locators only: an address in a message proves nothing.
             Submessage::InfoReply(_) | Submessage::InfoReplyIp4(_) => {}
             Submessage::Pad | Submessage::HeaderExtension(_) => {}
             _ if source.reflected => bump(&mut self.counters.reflected),

@@ -1,6 +1,6 @@
 //! What is to be sent, by class: the highest class first; inside of a class by TRANSPORT_PRIORITY, the highest first,
 //! and in turn inside of that.
-//! The order is DESIGN's; the executor decides how far down a step goes.
+//! The executor decides how far down a step goes.
 
 use std::collections::VecDeque;
 

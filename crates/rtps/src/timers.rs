@@ -144,7 +144,7 @@ impl Timers {
         while row.front().is_some_and(is_outdated) {
             row.pop_front();
         }
-        // Rule R5: peers decide how often a timer is moved. Amortized: each sweep removes what it costs.
+        // Peers decide how often a timer is moved, and must not decide how much memory that takes. Amortized: each sweep removes what it costs.
         if heap.len().saturating_add(row.len()) > wanted.count.saturating_mul(2).saturating_add(64) {
             heap.retain(|Reverse((at, timer))| wanted.get(timer) == *at);
             row.retain(|entry| !is_outdated(entry));

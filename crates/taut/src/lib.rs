@@ -53,7 +53,7 @@ pub use content_filtered_topic::ContentFilteredTopic;
 pub use loan::{Loan, LoanBytes, LoanSequence, View};
 pub use participant::{DomainParticipant, Publisher, Subscriber};
 pub use reader::{DataReader, Sample};
-pub use report::{ClassReport, ParticipantReport, REPORT_TOPIC, SpreadReport};
+pub use report::{ClassReport, HistogramReport, ParticipantReport, REPORT_TOPIC, SpreadReport};
 pub use stream::Samples;
 pub use topic::{ReaderQos, Topic, WriterQos};
 pub use writer::DataWriter;
@@ -75,7 +75,7 @@ pub use taut_derive::DdsType;
 pub use taut_ethernet::Stats as FrameStats;
 pub use taut_exec::XdpLayer;
 pub use taut_exec::{
-    Activity, DeadlineScheduling, FlightRecord, JobClass, JobReport, LatencyReport, RecordCause,
+    Activity, DeadlineScheduling, FlightRecord, Histogram, JobClass, JobReport, LatencyReport, RecordCause,
     RecordedStep, SamplePath, SlowReader, Spread, Stats, wall_clock_now,
 };
 pub use taut_port_udp::Interface;

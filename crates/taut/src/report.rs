@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use taut_base::{EntityId, Guid};
 use taut_derive::DdsType;
-use taut_exec::{Executor, JobClass, JobReport, LatencyReport, Reporter, Spread, monotonic_now};
+use taut_exec::{Executor, Histogram, JobClass, JobReport, LatencyReport, Reporter, Spread, monotonic_now};
 
 use crate::{DomainParticipant, Qos};
 
@@ -52,6 +52,23 @@ pub struct ClassReport {
     pub bound_ns: u64,
 }
 
+/// How many steps of a class waited and ran for how long. It cannot grow: the representation of the reports, XCDR1,
+/// only knows where the outermost structure ends.
+#[derive(DdsType, Clone, PartialEq, Eq, Debug, Default)]
+#[dds(final, name = "taut::HistogramReport", crate = ::taut_cdr)]
+pub struct HistogramReport {
+    /// The name of the class.
+    #[dds(bound = 32)]
+    pub class: String,
+    /// All of them together waited so long. *Units*: ns.
+    pub waited_ns: u64,
+    /// So many waited no longer than the bound of the same place ([`Histogram::BOUNDS_NS`]: 1, 2, 5 us and so on, up to
+    /// 100 ms).
+    pub waiting: [u64; 16],
+    /// So many ran no longer.
+    pub running: [u64; 16],
+}
+
 /// Where the time of a participant has gone, and what it has done since it was made.
 #[derive(DdsType, Clone, PartialEq, Eq, Debug, Default)]
 #[dds(appendable, name = "taut::ParticipantReport", crate = ::taut_cdr)]
@@ -82,20 +99,45 @@ pub struct ParticipantReport {
     pub refused: u64,
     /// See [`LatencyReport::steps_ahead`].
     pub steps_ahead: u64,
+    /// The times of each class that has run steps; none if the participant is older than they are.
+    #[dds(bound = 64)]
+    pub histograms: Vec<HistogramReport>,
 }
 
 impl SpreadReport {
     fn new(spread: &Spread) -> SpreadReport {
-        let Spread { p50, p99, p999, longest } = *spread;
+        let Spread { p50, p99, p999, longest, .. } = *spread;
         let [p50_ns, p99_ns, p999_ns, longest_ns] = [p50, p99, p999, longest].map(ns);
         SpreadReport { p50_ns, p99_ns, p999_ns, longest_ns }
     }
 
-    fn spread(&self) -> Spread {
+    fn spread(&self, histogram: Option<Histogram>) -> Spread {
         let times = [self.p50_ns, self.p99_ns, self.p999_ns, self.longest_ns];
         let [p50, p99, p999, longest] = times.map(Duration::from_nanos);
-        Spread { p50, p99, p999, longest }
+        Spread { p50, p99, p999, longest, histogram }
     }
+}
+
+impl HistogramReport {
+    fn new(of: &JobReport) -> HistogramReport {
+        let [waiting, running] = [of.waiting, of.running].map(|times| times.histogram.unwrap_or_default());
+        HistogramReport {
+            class: of.class.name().into(),
+            waited_ns: ns(waiting.total),
+            waiting: waiting.up_to,
+            running: running.up_to,
+        }
+    }
+}
+
+/// Of `count` times; a peer may have sent whatever it likes, and each bound has those of the bounds below.
+fn histogram(up_to: [u64; 16], count: u64, total_ns: u64) -> Histogram {
+    let mut below = 0;
+    let up_to = up_to.map(|times| {
+        below = times.clamp(below, count);
+        below
+    });
+    Histogram { up_to, count, total: Duration::from_nanos(total_ns) }
 }
 
 impl ParticipantReport {
@@ -127,6 +169,7 @@ impl ParticipantReport {
             contended: stats.contended,
             refused: stats.refused.iter().map(|(_, count)| count).sum(),
             steps_ahead: latency.steps_ahead,
+            histograms: latency.classes.iter().filter(|of| of.steps > 0).map(HistogramReport::new).collect(),
         }
     }
 
@@ -135,12 +178,23 @@ impl ParticipantReport {
     pub fn latency_report(&self) -> LatencyReport {
         let of = |class: JobClass| {
             let found = self.classes.iter().find(|of| of.class == class.name()).cloned().unwrap_or_default();
-            let (waiting, running) = (found.waiting.spread(), found.running.spread());
+            let (waiting, running) = self.histograms_of(&found).unzip();
+            let (waiting, running) = (found.waiting.spread(waiting), found.running.spread(running));
             let busy = Duration::from_nanos(found.busy_ns);
             let most = usize::try_from(found.most).unwrap_or(usize::MAX);
             JobReport { class, steps: found.steps, most, waiting, running, busy }
         };
         LatencyReport { classes: JobClass::ALL.map(of), steps_ahead: self.steps_ahead }
+    }
+
+    /// How its steps waited and ran, if that was told.
+    fn histograms_of(&self, of: &ClassReport) -> Option<(Histogram, Histogram)> {
+        if of.steps == 0 {
+            return Some(Default::default());
+        }
+        let told = self.histograms.iter().find(|told| told.class == of.class)?;
+        let waiting = histogram(told.waiting, of.steps, told.waited_ns);
+        Some((waiting, histogram(told.running, of.steps, of.busy_ns)))
     }
 }
 

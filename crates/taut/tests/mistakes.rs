@@ -92,6 +92,7 @@ fn no_call_waits_within_a_listener() {
                 unheard.wait_for_acknowledgments(Duration::INFINITE),
                 found.wait(Duration::INFINITE),
                 weak.run_once(Duration::INFINITE),
+                weak.poll_while(|| true),
             ];
             send.send(outcomes).unwrap();
         });

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use taut::{
-    Config, DataReader, DdsType, DomainParticipant, Driver, Duration, EndpointKind, JobClass, LatencyReport,
-    ParticipantReport, Qos, REPORT_TOPIC,
+    ClassReport, Config, DataReader, DdsType, DomainParticipant, Driver, Duration, EndpointKind, Histogram,
+    HistogramReport, JobClass, LatencyReport, ParticipantReport, Qos, REPORT_TOPIC, Representation,
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -97,12 +97,60 @@ fn who_reads_them_gets_reports_and_nobody_else_has_them_made() {
     let steps = |report: &LatencyReport| report.classes[JobClass::SendUser as usize].steps;
     let (told, own) = (first.latency_report(), observed.latency_report());
     assert!(steps(&told) <= steps(&own) && told.longest_step().1 <= own.longest_step().1);
+    for (told, own) in told.classes.iter().zip(own.classes) {
+        for (told, own) in [(told.running, own.running), (told.waiting, own.waiting)] {
+            let (told, own) = (told.histogram.unwrap(), own.histogram.unwrap());
+            assert!(told.up_to.is_sorted() && told.up_to[15] <= told.count, "{told:?}");
+            assert!(told.up_to.iter().zip(own.up_to).all(|(told, own)| *told <= own), "{told:?} {own:?}");
+            assert!(told.count <= own.count && told.total <= own.total, "{told:?} {own:?}");
+        }
+    }
+    let histogram = told.classes[JobClass::SendUser as usize].running.histogram.unwrap();
+    assert!(histogram.count == send.steps && histogram.up_to[15] > 0, "{histogram:?}");
 
     drop(reports);
     until("the writer stays", || std::thread::sleep(SLICE.into()), || own_writers(&observed) == 0);
     until("its peer is not told", || std::thread::sleep(SLICE.into()), || !is_reported(&asker));
     let again = ask(&asker);
     assert!(next(&again).monotonic_ns > second.monotonic_ns);
+}
+
+/// The report as it was before it told of histograms.
+#[derive(DdsType, Clone, PartialEq, Debug)]
+#[dds(appendable, name = "taut::ParticipantReport")]
+struct OlderReport {
+    #[dds(key)]
+    participant: [u8; 16],
+    monotonic_ns: u64,
+    #[dds(bound = 64)]
+    classes: Vec<ClassReport>,
+    counts: [u64; 8],
+    steps_ahead: u64,
+}
+
+#[test]
+fn older_and_newer_sides_understand_each_other() {
+    let steps = |name: &str| ClassReport { class: name.into(), steps: 5, ..ClassReport::default() };
+    let older = OlderReport {
+        participant: [7; 16],
+        monotonic_ns: 1,
+        classes: vec![steps("timers")],
+        counts: [2; 8],
+        steps_ahead: 3,
+    };
+    let mut bytes = Vec::new();
+    taut::cdr::to_payload(&older, Representation::Xcdr1, &mut bytes).unwrap();
+    let newer: ParticipantReport = taut::cdr::from_payload(&bytes).unwrap();
+    assert_eq!((newer.steps_ahead, newer.histograms.len()), (3, 0));
+    let report = newer.latency_report();
+    let spread = |class: JobClass| report.classes[class as usize].running.histogram;
+    assert_eq!((spread(JobClass::Timers), spread(JobClass::Calls)), (None, Some(Histogram::default())));
+
+    let told = HistogramReport { class: "timers".into(), running: [5; 16], ..HistogramReport::default() };
+    let newer = ParticipantReport { histograms: vec![told], ..newer };
+    bytes.clear();
+    taut::cdr::to_payload(&newer, Representation::Xcdr1, &mut bytes).unwrap();
+    assert_eq!(taut::cdr::from_payload::<OlderReport>(&bytes).unwrap(), older);
 }
 
 #[test]

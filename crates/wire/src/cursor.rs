@@ -192,7 +192,7 @@ impl<'a> Cursor<'a> {
         Ok(SequenceNumber((i64::from(high) << 32) | i64::from(low)))
     }
 
-    /// The number of a change. *Range*: 1..=2^63-1 (rule R4), else [`WireError::BadSequenceNumber`].
+    /// The number of a change. *Range*: 1..=2^63-1, else [`WireError::BadSequenceNumber`].
     #[inline]
     pub fn valid_sequence_number(&mut self) -> Result<SequenceNumber, WireError> {
         self.sequence_number().and_then(|sn| {
@@ -245,7 +245,7 @@ impl<'a> Cursor<'a> {
         Ok(Timestamp { seconds: self.u32()?, fraction: self.u32()? })
     }
 
-    /// Seconds and 2^-32 s. *Errors*: [`WireError::BadDuration`] if negative (rule R13).
+    /// Seconds and 2^-32 s. *Errors*: [`WireError::BadDuration`] if negative.
     pub fn duration(&mut self) -> Result<Duration, WireError> {
         let (seconds, fraction) = (self.i32()?, self.u32()?);
         Duration::from_wire(seconds, fraction).ok_or(WireError::BadDuration)
@@ -273,7 +273,7 @@ impl<'a> Cursor<'a> {
         self.bytes(length)
     }
 
-    /// The count of a sequence whose elements take at least `min_size` bytes each (rule R2).
+    /// The count of a sequence whose elements take at least `min_size` bytes each: memory may be taken for it.
     ///
     /// *Errors*: [`WireError::BadCount`] if the bytes that are left cannot hold so many.
     pub fn count(&mut self, min_size: usize) -> Result<usize, WireError> {

@@ -1,4 +1,4 @@
-//! Why bytes were refused: a reason to count, never an error of the caller. HOSTILE rules R1-R13.
+//! Why bytes were refused: a reason to count, never an error of the caller.
 
 use std::fmt;
 

@@ -11,7 +11,7 @@ const FLAG_FILTERED_COUNT: u8 = 0x04;
 /// gap_start..gap_list.base() and the members of gap_list are irrelevant.
 ///
 /// *Range*: `gap_start` may lie above the base, which the specification does not forbid; the range is
-/// empty then. It may also span 2^62 numbers: it is an interval, never to be walked (rule R4).
+/// empty then. It may also span 2^62 numbers: it is an interval, never to be walked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
     /// Who it is for; ENTITYID_UNKNOWN is every reader that matches.

@@ -115,7 +115,7 @@ impl<'a> LocatorList<'a> {
         self.bytes.is_empty()
     }
 
-    /// The locators as they came; whether they are plausible is for the caller to ask (rule R8).
+    /// The locators as they came; whether they are plausible is for the caller to ask.
     pub fn iter(&self) -> LocatorIter<'a> {
         LocatorIter(Cursor::new(self.bytes, self.endian))
     }

@@ -12,7 +12,7 @@ impl ParameterId {
     const VENDOR_SPECIFIC: u16 = 0x8000;
     const MUST_UNDERSTAND: u16 = 0x4000;
 
-    /// Does only its vendor know it? Read it from the same vendor only (rule R10).
+    /// Does only its vendor know it? Read it from the same vendor only: the number of another may mean something else.
     pub const fn is_vendor_specific(self) -> bool {
         self.0 & Self::VENDOR_SPECIFIC != 0
     }

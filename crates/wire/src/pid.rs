@@ -196,7 +196,8 @@ pub const fn canonical(pid: ParameterId) -> ParameterId {
     if pid.0 == DOMAIN_TAG.0 { pid } else { pid.without_must_understand() }
 }
 
-/// Parameters of one vendor, to be read only if the sender has that vendor id (rule R10).
+/// Parameters of one vendor, to be read only if the sender has that vendor id: with others the numbers may mean
+/// something else.
 pub mod vendor {
     use super::ParameterId;
 

@@ -49,6 +49,18 @@ impl Counts {
         self.0.iter().sum()
     }
 
+    /// How many times are not above each of these bounds, which ascend. Those counted together with longer ones than the
+    /// bound are not: no time is told to be shorter than it was.
+    pub fn up_to<const N: usize>(&self, bounds: [u64; N]) -> [u64; N] {
+        let (mut sum, mut from) = (0, 0);
+        bounds.map(|bound| {
+            let to = place(bound.saturating_add(1));
+            sum += self.0.get(from..to).unwrap_or_default().iter().sum::<u64>();
+            from = to;
+            sum
+        })
+    }
+
     /// This share of the times is not above; 0 without any.
     pub fn quantile(&self, share: f64) -> u64 {
         let mut left = ((share * self.len() as f64).ceil() as u64).max(1);
@@ -86,6 +98,31 @@ mod tests {
         let near = LONGEST_NS..=LONGEST_NS + LONGEST_NS / PARTS;
         assert_eq!((counts.len(), counts.quantile(0.25), counts.quantile(0.5)), (4, 7, 7));
         assert!([0.51, 1.0].iter().all(|share| near.contains(&counts.quantile(*share))));
+    }
+
+    #[test]
+    fn no_time_is_counted_up_to_less_than_it_was() {
+        const BOUNDS: [u64; 5] = [0, 31, 1_000, 50_000, 100_000_000];
+        let up_to = |ns: u64| {
+            let mut counts = Counts::new();
+            counts.note(ns);
+            counts.up_to(BOUNDS)
+        };
+        assert_eq!(Counts::new().up_to(BOUNDS), [0; 5]);
+        let near = BOUNDS.iter().flat_map(|bound| bound.saturating_sub(bound / PARTS + 1)..=*bound + 1);
+        for ns in (0..2_000).chain(near.filter(|ns| ns % 97 == 0 || BOUNDS.contains(ns))) {
+            let of = up_to(ns);
+            let reference = BOUNDS.map(|bound| u64::from(longest_at(place(ns)) <= bound));
+            assert_eq!(of, reference, "{ns}");
+            assert!(BOUNDS.iter().zip(of).all(|(bound, count)| count == 0 || ns <= *bound), "{ns}");
+            assert!(
+                BOUNDS.iter().zip(of).all(|(bound, count)| count == 1 || ns + ns / PARTS >= *bound),
+                "{ns}"
+            );
+        }
+        let mut counts = Counts::new();
+        [0, 7, 31, 900, 40_000, 40_000, u64::MAX].iter().for_each(|ns| counts.note(*ns));
+        assert_eq!(counts.up_to(BOUNDS), [1, 3, 4, 6, 6]);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::account::counts::Counts;
 
-/// A class of middleware work, highest first. DESIGN's order; classes whose work does not exist yet
-/// have no entry.
+/// A class of middleware work, highest first: what callers ask for, what comes for the user and goes out for him, what
+/// keeps the participant known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum JobClass {
     /// What a caller has written while the token was taken.
@@ -87,10 +87,48 @@ pub struct Spread {
     pub p999: Duration,
     /// The longest of all.
     pub longest: Duration,
+    /// How many were how long; `None` in the report of a peer that does not tell.
+    pub histogram: Option<Histogram>,
 }
 
-/// The shares of [`Spread`], as Prometheus names them.
-const QUANTILES: [(&str, f64); 3] = [("0.5", 0.5), ("0.99", 0.99), ("0.999", 0.999)];
+/// The shares of [`Spread`].
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+
+/// Times by their length. Those of several participants may be added up, which quantiles may not.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Histogram {
+    /// So many were not above the bound of the same place. One that is less than a sixteenth below a bound may be counted
+    /// at the next only; none is where it is too long for.
+    pub up_to: [u64; Histogram::BOUNDS_NS.len()],
+    /// So many there are.
+    pub count: u64,
+    /// All of them together.
+    pub total: Duration,
+}
+
+impl Histogram {
+    /// The bounds, three for each power of ten, from less than a short step takes to more than one ever should. The same
+    /// for all participants, as only then their counts may be added up; more of them make reports longer, fewer tell
+    /// less. *Units*: ns.
+    pub const BOUNDS_NS: [u64; 16] = [
+        1_000,
+        2_000,
+        5_000,
+        10_000,
+        20_000,
+        50_000,
+        100_000,
+        200_000,
+        500_000,
+        1_000_000,
+        2_000_000,
+        5_000_000,
+        10_000_000,
+        20_000_000,
+        50_000_000,
+        100_000_000,
+    ];
+}
 
 /// What is known of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,42 +177,6 @@ impl LatencyReport {
         let seen = self.classes.iter().find(|of| of.class == class).map(|of| of.waiting.longest);
         (self.longest_step().1 + above.sum::<Duration>()).max(seen.unwrap_or_default())
     }
-
-    /// The report as Prometheus reads it (text format 0.0.4). *Units*: seconds.
-    pub fn prometheus(&self) -> String {
-        let (mut steps, mut waits) = (String::new(), String::new());
-        for of in &self.classes {
-            summary(&mut steps, "taut_step_seconds", of, &of.running);
-            summary(&mut waits, "taut_wait_seconds", of, &of.waiting);
-        }
-        let bounds = self.classes.iter().map(|of| {
-            format!(
-                "taut_wait_bound_seconds{{class=\"{}\"}} {}\n",
-                of.class.name(),
-                self.bound(of.class).as_secs_f64()
-            )
-        });
-        format!(
-            "# HELP taut_step_seconds How long steps of the executor ran.\n# TYPE taut_step_seconds summary\n{steps}\
-             # HELP taut_wait_seconds How long they waited before.\n# TYPE taut_wait_seconds summary\n{waits}\
-             # HELP taut_wait_bound_seconds What a step waits at most, by the longest steps so far.\n\
-             # TYPE taut_wait_bound_seconds gauge\n{}\
-             # HELP taut_steps_ahead Other steps that ran while a write waited, at most.\n\
-             # TYPE taut_steps_ahead gauge\ntaut_steps_ahead {}\n",
-            bounds.collect::<String>(),
-            self.steps_ahead
-        )
-    }
-}
-
-fn summary(out: &mut String, name: &str, of: &JobReport, spread: &Spread) {
-    let class = of.class.name();
-    let times = [spread.p50, spread.p99, spread.p999];
-    for ((quantile, _), time) in QUANTILES.iter().zip(times) {
-        let seconds = time.as_secs_f64();
-        out.push_str(&format!("{name}{{class=\"{class}\",quantile=\"{quantile}\"}} {seconds}\n"));
-    }
-    out.push_str(&format!("{name}_count{{class=\"{class}\"}} {}\n", of.steps));
 }
 
 /// A table, in microseconds.
@@ -265,8 +267,15 @@ impl Times {
     }
 
     fn spread(&self) -> Spread {
-        let [p50, p99, p999] = QUANTILES.map(|(_, share)| self.quantile(share));
-        Spread { p50, p99, p999, longest: Duration::from_nanos(self.longest()) }
+        let [p50, p99, p999] = QUANTILES.map(|share| self.quantile(share));
+        let (longest, histogram) = (Duration::from_nanos(self.longest()), Some(self.histogram()));
+        Spread { p50, p99, p999, longest, histogram }
+    }
+
+    fn histogram(&self) -> Histogram {
+        let others = self.counts.as_ref().map(|counts| counts.up_to(Histogram::BOUNDS_NS));
+        let up_to = others.unwrap_or_default().map(|others| self.zeros + others);
+        Histogram { up_to, count: self.len(), total: Duration::from_nanos(self.total_ns) }
     }
 
     /// This share of the times is not above.
@@ -590,19 +599,11 @@ mod tests {
         let mut times = Times::default();
         (0..990).for_each(|_| times.note_rare(0));
         (0..10).for_each(|_| times.note_rare(50_000));
-        let Spread { p50, p99, p999, longest } = times.spread();
+        let Spread { p50, p99, p999, longest, histogram } = times.spread();
         assert_eq!((p50, p99, longest), (Duration::ZERO, Duration::ZERO, 50 * US));
         assert!(p999 > 45 * US, "{p999:?}");
-    }
-
-    #[test]
-    fn prometheus_reads_seconds() {
-        let text = report().prometheus();
-        assert!(text.contains("taut_step_seconds_count{class=\"receive_user\"} 1000\n"), "{text}");
-        assert!(text.contains("taut_wait_bound_seconds{class=\"send_user\"} 0.007\n"), "{text}");
-        let line = |line: &str| {
-            line.starts_with('#') || line.rsplit_once(' ').is_some_and(|(_, n)| n.parse::<f64>().is_ok())
-        };
-        assert!(text.lines().all(line), "{text}");
+        let Histogram { up_to, count, total } = histogram.unwrap();
+        assert_eq!((count, total), (1_000, 500 * US));
+        assert_eq!((up_to[0], up_to[4], up_to[6], up_to[15]), (990, 990, 1_000, 1_000));
     }
 }

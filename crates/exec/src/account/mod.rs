@@ -2,5 +2,6 @@
 
 mod counts;
 pub(crate) mod jobs;
+mod prometheus;
 pub(crate) mod recorder;
 pub(crate) mod reports;

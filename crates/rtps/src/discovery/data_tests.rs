@@ -1,4 +1,4 @@
-//! Announcements there and back, and hostile ones: lines H54 to H68 of the hostile inputs.
+//! Announcements there and back, and hostile ones.
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, LocatorKind, ProtocolVersion, Rng, VendorId};
 use taut_qos::{

@@ -2,7 +2,7 @@
 //! tables 9.14 and 9.18.
 //!
 //! Owns the layout; one struct for both, as they differ in defaults only. Must never believe a claim:
-//! whether the prefix is the sender's (rule R7) and the kind fits the topic is for SEDP to check.
+//! whether the prefix is the sender's and the kind fits the topic is for SEDP to check.
 
 use taut_base::{EntityId, Guid, Locator, VendorId};
 use taut_qos::EndpointQos;
@@ -44,7 +44,7 @@ pub struct EndpointData {
     pub disable_positive_acks: bool,
 }
 
-/// Who has PID_DISABLE_POSITIVE_ACKS (rule R10).
+/// Who has PID_DISABLE_POSITIVE_ACKS; with others the number may mean something else.
 const DISABLE_POSITIVE_ACKS_VENDORS: [VendorId; 2] = [VendorId([1, 1]), VendorId([1, 15])];
 
 impl EndpointData {

@@ -1,8 +1,8 @@
 //! Who is there and what matches. RTPS 2.5 §8.5.
 //!
 //! `spdp` finds participants, `forgetting` forgets them, `sedp` exchanges endpoints, `matching` brings local and
-//! remote ones together, `transmit` sends what comes of it. Everything a peer says is checked against who said it (rule R7) and every
-//! table has a cap (rule R5).
+//! remote ones together, `transmit` sends what comes of it. What a peer says is believed of
+//! that peer only, and every table has a cap.
 
 mod addresses;
 mod endpoint_data;

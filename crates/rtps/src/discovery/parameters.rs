@@ -1,5 +1,7 @@
 //! What the announcements of participants and endpoints share: the encapsulation, names, locators, keys.
-//! RTPS 2.5 §8.5.3-4, §9.6.2-3. Rules R2, R8, R10 and H61 of the hostile inputs.
+//! RTPS 2.5 §8.5.3-4, §9.6.2-3.
+//!
+//! Must never take memory for a length that is only claimed, nor believe a locator that can be nobody's.
 
 use taut_base::{Guid, Locator};
 use taut_qos::MAX_NAME;
@@ -42,7 +44,7 @@ pub(super) fn read_text(value: &mut Cursor<'_>, most: usize) -> Result<String, W
     if text.len() > most { Err(WireError::LimitExceeded) } else { Ok(text.to_owned()) }
 }
 
-/// Adds a locator if it is plausible (rule R8); more than the cap are not heard.
+/// Adds a locator if it is [plausible](Locator::is_plausible); more than the cap are not heard.
 pub(super) fn read_locator(
     list: &mut Vec<Locator>,
     parameter: &Parameter<'_>,

@@ -1,6 +1,6 @@
 //! SPDPdiscoveredParticipantData and its bytes. RTPS 2.5 §8.5.3.2, §9.6.2.2, table 9.14.
 //!
-//! Owns the layout. Must never believe a claim: whether the prefix is the sender's (rule R7) is for
+//! Owns the layout. Must never believe a claim: whether the prefix is the sender's is for
 //! SPDP to check, which calls this for every announcement.
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, VendorId};
@@ -243,7 +243,7 @@ fn participant_guid(guid: Guid) -> Result<Guid, WireError> {
 }
 
 fn read_properties(value: &mut Cursor<'_>) -> Result<Vec<(String, String)>, WireError> {
-    // Two strings take at least 8 bytes (rule R2).
+    // Two strings take at least 8 bytes: no memory for more than can be there.
     let count = value.count(8)?.min(MAX_PROPERTIES);
     let mut properties = Vec::with_capacity(count);
     for _ in 0..count {

@@ -109,7 +109,7 @@ fn read_type_consistency(value: &mut Cursor<'_>) -> Result<TypeConsistencyEnforc
 }
 
 fn read_partition(value: &mut Cursor<'_>) -> Result<Vec<String>, WireError> {
-    // A string takes at least the 4 bytes of its length (rule R2).
+    // A string takes at least the 4 bytes of its length: no memory for more than can be there.
     let count = value.count(4)?.min(MAX_NAMES);
     let mut names = Vec::with_capacity(count);
     for _ in 0..count {

@@ -232,7 +232,7 @@ impl Participant {
 
     fn on_endpoint_change(&mut self, now: Time, change: &CacheChange) {
         let (prefix, by) = (change.writer_guid.prefix, change.writer_guid.entity);
-        // Rule R7, and a writer of publications says nothing of readers.
+        // Nobody speaks of endpoints of another participant, and a writer of publications says nothing of readers.
         let ours = |guid: Guid| {
             let kind_fits = match by {
                 EntityId::SEDP_PUBLICATIONS_WRITER => guid.entity.is_writer(),

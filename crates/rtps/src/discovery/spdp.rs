@@ -234,7 +234,7 @@ impl Participant {
         }
         if self.database.peers.len() >= limits::PEERS {
             bump(&mut self.counters.too_many_participants);
-            // Rule R5: who has only announced itself may not exist, however long its lease is.
+            // The table has a cap: who has only announced itself may not exist, however long its lease is.
             let Some((_, silent)) = self.database.silent.first().copied() else { return };
             self.remove_peer(now, silent, false);
         }

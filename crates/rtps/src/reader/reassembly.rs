@@ -1,6 +1,6 @@
 //! Fragments to samples. RTPS 2.5 §8.3.8.3, §8.4.14.1.
 //!
-//! Memory is taken as bytes arrive, never as a header declares them (rule R2): fragments in order
+//! Memory is taken as bytes arrive, never as a header declares them: fragments in order
 //! are appended, fragments ahead of a missing one wait as views of their frames.
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl Assembly {
         })
     }
 
-    /// Adds the fragments of one submessage; `false` if they contradict those before (H46).
+    /// Adds the fragments of one submessage; `false` if they contradict those before.
     /// `keep` makes a view, or a copy, that outlives the frame.
     pub fn add(&mut self, info: FragmentInfo, payload: &[u8], keep: &mut dyn FnMut(&[u8]) -> Bytes) -> bool {
         if !self.agrees(info) {

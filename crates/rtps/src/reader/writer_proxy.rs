@@ -472,7 +472,7 @@ impl WriterProxy {
     }
 
     /// Takes a new assembly in. Too many at once: a reliable reader does without the last in order, as
-    /// it can ask again, so that made-up numbers far ahead cannot keep the next sample out (H49); a
+    /// it can ask again, so that made-up numbers far ahead cannot keep the next sample out; a
     /// best-effort one gives up the oldest.
     pub fn admit_assembly(&mut self, number: SequenceNumber, assembly: Assembly) -> bool {
         if self.assemblies.len() >= limits::ASSEMBLIES {

@@ -367,7 +367,7 @@ impl Writer {
         let is_late_joiner = self.durable && durable_reader;
         if is_late_joiner {
             // Discovery's history goes out on request only: an address that somebody announced is not
-            // proven to be theirs (R6), and a heartbeat is smaller than the announcement was.
+            // proven to be theirs, and a heartbeat is smaller than the announcement was.
             let (from, to) = (self.history.first(), self.history.last_of_oldest(limits::REPLAY_CHANGES));
             if let (Some(from), Some(to), false) = (from, to, self.guid.entity.is_builtin()) {
                 proxy.owed = Owed::Replay(from, to.min(self.sent));

@@ -139,7 +139,7 @@ impl ReaderProxy {
 
     /// An ACKNACK has arrived. Returns whether it is news; `last` is the writer's last number.
     pub fn on_acknack(&mut self, set: &SequenceNumberSet, count: i32, last: SequenceNumber) -> bool {
-        // RTPS 2.5 §8.4.15.7 (duplicates); a base beyond what was written is a lie (H35).
+        // RTPS 2.5 §8.4.15.7 (duplicates); a base beyond what was written is a lie.
         if !is_newer(count, &mut self.acknack_count) || set.base() > last.next() {
             return false;
         }

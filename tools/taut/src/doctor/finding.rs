@@ -51,12 +51,12 @@ pub struct Finding {
 /// How to mend it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mend {
-    /// What a person types, as root unless it says otherwise.
+    /// What a person types, as root unless it says otherwise; a line for each command.
     pub command: String,
     /// What `--fix` does; nothing if it cannot or should not.
     pub writes: Vec<Write>,
     pub lasts: Lasts,
-    /// How it is taken back by hand; empty where it cannot.
+    /// How it is taken back by hand, in as many lines; empty where it cannot.
     pub undo: String,
 }
 

@@ -101,25 +101,38 @@ fn throttle(system: &System, tried: &Tried) -> Finding {
         Some(Err(why)) => format!("; not measured: {why}"),
     };
     let limited = runtime >= 0 && runtime < period;
-    let server = fair_server(system);
-    let (what, command, undo) = match server {
-        Some(ns) if ns > 0 => (
-            format!("the fair server takes {} ms of each second for threads that wait", ns / 1_000_000),
-            format!("echo 0 | tee {FAIR_SERVER}/cpu*/runtime"),
-            format!("echo {ns} | tee {FAIR_SERVER}/cpu*/runtime"),
-        ),
-        _ if limited => (
-            format!("{} ms of each {} ms are kept for others", (period - runtime) / 1_000, period / 1_000),
-            "sysctl -w kernel.sched_rt_runtime_us=-1".to_owned(),
-            format!("sysctl -w kernel.sched_rt_runtime_us={runtime}"),
-        ),
-        _ => return Finding::good(name, format!("none{measured}")),
-    };
+    let server = fair_server(system).filter(|ns| *ns > 0).map(|ns| Stopping {
+        what: format!("the fair server takes {} ms of each second for threads that wait", ns / 1_000_000),
+        off: format!("echo 0 | tee {FAIR_SERVER}/cpu*/runtime"),
+        on: format!("echo {ns} | tee {FAIR_SERVER}/cpu*/runtime"),
+    });
+    let limit = limited.then(|| Stopping {
+        what: format!("{} ms of each {} ms are kept for others", (period - runtime) / 1_000, period / 1_000),
+        off: "sysctl -w kernel.sched_rt_runtime_us=-1".to_owned(),
+        on: format!("sysctl -w kernel.sched_rt_runtime_us={runtime}"),
+    });
+    // Either is enough, and whether the limit still counts beside the server depends on how the kernel was built.
+    let stopping: Vec<Stopping> = server.into_iter().chain(limit).collect();
+    if stopping.is_empty() {
+        return Finding::good(name, format!("none{measured}"));
+    }
+    let whats: Vec<&str> = stopping.iter().map(|of| of.what.as_str()).collect();
+    let offs: Vec<&str> = stopping.iter().map(|of| of.off.as_str()).collect();
+    // What was switched off last is switched on first.
+    let ons: Vec<&str> = stopping.iter().rev().map(|of| of.on.as_str()).collect();
     let cost = "a thread of yours that polls under SCHED_FIFO without sleep is stopped for that long; Taut's own \
                 driver sleeps and is not. Without the throttle such a thread can take its processor for ever: \
                 give it one of its own first (isolcpus)";
-    let mend = Mend::by_hand(command, Lasts::UntilReboot, undo);
-    Finding::worth_changing(name, format!("{what}{measured}"), cost).mend(mend)
+    let mend = Mend::by_hand(offs.join("\n"), Lasts::UntilReboot, ons.join("\n"));
+    Finding::worth_changing(name, format!("{}{measured}", whats.join("; ")), cost).mend(mend)
+}
+
+/// Something of the kernel's that stops a thread under SCHED_FIFO.
+struct Stopping {
+    what: String,
+    /// The commands that switch it off and on again.
+    off: String,
+    on: String,
 }
 
 /// Nanoseconds of each second that the fair server takes; `None` on a kernel without one. Where its file cannot be
@@ -268,6 +281,28 @@ mod tests {
         assert_eq!(of(&[(release, "6.8.0-45-generic\n")]).state, State::Good);
         assert_eq!(of(&[(release, "5.15.0\n")]).state, State::Good);
         assert_eq!(of(&[(release, "7.0.0\n")]).state, State::WorthChanging);
+    }
+
+    #[test]
+    fn both_are_switched_off_where_both_may_stop_a_thread() {
+        let server = format!("{FAIR_SERVER}/cpu0/runtime");
+        let of = |runtime: &str| {
+            let files = [(RUNTIME, runtime), (PERIOD, "1000000"), (server.as_str(), "50000000")];
+            let (_directory, system) = tree(&files);
+            throttle(&system, &tried())
+        };
+        let found = of("950000");
+        let both = "the fair server takes 50 ms of each second for threads that wait; \
+                    50 ms of each 1000 ms are kept for others; --measure";
+        assert!(found.seen.starts_with(both), "{found:?}");
+        let mend = found.mend.unwrap();
+        let server = |ns: u64| format!("echo {ns} | tee {FAIR_SERVER}/cpu*/runtime");
+        let limit = |us: i64| format!("sysctl -w kernel.sched_rt_runtime_us={us}");
+        assert_eq!(mend.command, format!("{}\n{}", server(0), limit(-1)));
+        assert_eq!(mend.undo, format!("{}\n{}", limit(950_000), server(50_000_000)));
+        assert!(mend.writes.is_empty(), "a loop without sleep could hold the machine for ever");
+        let alone = of("-1").mend.unwrap();
+        assert!(!alone.command.contains("sysctl") && !alone.undo.contains("sysctl"), "{alone:?}");
     }
 
     #[test]

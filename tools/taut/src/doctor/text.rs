@@ -89,11 +89,13 @@ fn write_finding(page: &mut String, finding: &Finding, width: usize) {
         labelled("costs", &finding.cost);
     }
     if let Some(mend) = &finding.mend {
-        // Not wrapped: it is to be copied.
-        let _ = writeln!(page, "      {:<1$}{2}", "mend", BODY - 6, escaped(&mend.command));
         let undo = if mend.writes.is_empty() { mend.undo.as_str() } else { "taut doctor --undo" };
-        if !undo.is_empty() {
-            let _ = writeln!(page, "      {:<1$}{2}", "undo", BODY - 6, escaped(undo));
+        for (label, commands) in [("mend", mend.command.as_str()), ("undo", undo)] {
+            // Not wrapped: they are to be copied.
+            for (n, command) in commands.lines().enumerate() {
+                let label = if n == 0 { label } else { "" };
+                let _ = writeln!(page, "      {:<1$}{2}", label, BODY - 6, escaped(command));
+            }
         }
         for line in wrapped(&how(mend), width, BODY) {
             let _ = writeln!(page, "{line}");
@@ -178,6 +180,21 @@ Good
   send buffer               4 MiB
 ";
         assert_eq!(page, wanted);
+    }
+
+    #[test]
+    fn each_command_has_a_line() {
+        let mend = Mend::by_hand("one 0\ntwo 0", Lasts::UntilReboot, "two 1\none 1\x1b");
+        let finding = Finding::worth_changing("throttle", "both", "time").mend(mend);
+        let page = page(3, "lo", &[("scheduling", finding)], PLAIN);
+        let wanted = "
+      mend  one 0
+            two 0
+      undo  two 1
+            one 1\\u{1b}
+            by hand, until a reboot
+";
+        assert!(page.ends_with(wanted), "{page}");
     }
 
     #[test]

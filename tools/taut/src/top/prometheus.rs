@@ -1,11 +1,11 @@
 //! The reports as Prometheus reads them: text format 0.0.4.
 //!
-//! What [`taut::LatencyReport::prometheus`] tells of one participant is told here of all, under the same names. All
-//! series of a metric stand together, each once: otherwise Prometheus refuses the whole text.
+//! What [`LatencyReport::prometheus`] tells of one participant is told here of all, and by the same code. All series of
+//! a metric stand together, each once: otherwise Prometheus refuses the whole text.
 
 use std::fmt::{Display, Write};
 
-use taut::{JobReport, LatencyReport, ParticipantReport, Spread};
+use taut::{LatencyReport, ParticipantReport};
 
 use crate::list::place;
 
@@ -41,32 +41,14 @@ pub fn text(domain: &Domain, wanted: Option<&str>) -> String {
     let mut out = String::new();
     head(&mut out, "taut_reports", "gauge", "1 if the participant reports, 0 if it is silent.");
     for row in meant() {
-        series(&mut out, "taut_reports", &labels(row), "", u8::from(Answer::new(row).is_some()));
+        series(&mut out, "taut_reports", &labels(row), u8::from(Answer::new(row).is_some()));
     }
-    head(&mut out, "taut_step_seconds", "summary", "How long steps of the executor ran.");
-    for (answer, of) in classes(&answers) {
-        quantiles(&mut out, "taut_step_seconds", answer, of, &of.running);
-        let class = class_label(of);
-        series(&mut out, "taut_step_seconds_sum", &answer.labels, &class, of.busy.as_secs_f64());
-    }
-    head(&mut out, "taut_wait_seconds", "summary", "How long they waited before.");
-    for (answer, of) in classes(&answers) {
-        quantiles(&mut out, "taut_wait_seconds", answer, of, &of.waiting);
-    }
-    let help = "What a step waits at most, by the longest steps so far.";
-    head(&mut out, "taut_wait_bound_seconds", "gauge", help);
-    for (answer, of) in classes(&answers) {
-        let bound = answer.latency.bound(of.class).as_secs_f64();
-        series(&mut out, "taut_wait_bound_seconds", &answer.labels, &class_label(of), bound);
-    }
-    head(&mut out, "taut_steps_ahead", "gauge", "Other steps that ran while a write waited, at most.");
-    for answer in &answers {
-        series(&mut out, "taut_steps_ahead", &answer.labels, "", answer.latency.steps_ahead);
-    }
+    let times: Vec<_> = answers.iter().map(|answer| (answer.labels.as_str(), &answer.latency)).collect();
+    out.push_str(&LatencyReport::prometheus_of(&times));
     for (name, help, count) in COUNTS {
         head(&mut out, name, "counter", help);
         for answer in &answers {
-            series(&mut out, name, &answer.labels, "", count(answer.report));
+            series(&mut out, name, &answer.labels, count(answer.report));
         }
     }
     out
@@ -77,10 +59,6 @@ impl<'d> Answer<'d> {
         let report = row.newest.as_ref().filter(|_| row.silence().is_none())?;
         Some(Answer { labels: labels(row), report, latency: report.latency_report() })
     }
-}
-
-fn classes<'a>(answers: &'a [Answer<'_>]) -> impl Iterator<Item = (&'a Answer<'a>, &'a JobReport)> {
-    answers.iter().flat_map(|answer| answer.latency.classes.iter().map(move |of| (answer, of)))
 }
 
 fn labels(row: &Row) -> String {
@@ -96,25 +74,12 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn class_label(of: &JobReport) -> String {
-    format!(",class=\"{}\"", of.class.name())
-}
-
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-fn series(out: &mut String, name: &str, labels: &str, more: &str, value: impl Display) {
-    let _ = writeln!(out, "{name}{{{labels}{more}}} {value}");
-}
-
-fn quantiles(out: &mut String, name: &str, answer: &Answer<'_>, of: &JobReport, spread: &Spread) {
-    let class = class_label(of);
-    for (quantile, time) in [("0.5", spread.p50), ("0.99", spread.p99), ("0.999", spread.p999)] {
-        let more = format!("{class},quantile=\"{quantile}\"");
-        series(out, name, &answer.labels, &more, time.as_secs_f64());
-    }
-    series(out, &format!("{name}_count"), &answer.labels, &class, of.steps);
+fn series(out: &mut String, name: &str, labels: &str, value: impl Display) {
+    let _ = writeln!(out, "{name}{{{labels}}} {value}");
 }
 
 #[cfg(test)]
@@ -122,7 +87,9 @@ mod tests {
     use std::collections::HashSet;
     use std::time::Instant;
 
-    use taut::{ClassReport, Duration, Guid, JobClass, ParticipantSummary, SpreadReport, VendorId};
+    use taut::{
+        ClassReport, Duration, Guid, HistogramReport, JobClass, ParticipantSummary, SpreadReport, VendorId,
+    };
 
     use super::super::SILENT;
     use super::*;
@@ -154,8 +121,19 @@ mod tests {
             running: spread,
             ..ClassReport::default()
         };
-        let classes = JobClass::ALL.iter().map(class).collect();
-        ParticipantReport { classes, datagrams_in: 7, steps_ahead: 1, ..ParticipantReport::default() }
+        let histogram = |class: &JobClass| HistogramReport {
+            class: class.name().into(),
+            waited_ns: 13_000,
+            waiting: [10; 16],
+            running: [&[0, 3][..], &[10; 14]].concat().try_into().unwrap(),
+        };
+        ParticipantReport {
+            classes: JobClass::ALL.iter().map(class).collect(),
+            datagrams_in: 7,
+            steps_ahead: 1,
+            histograms: JobClass::ALL.iter().map(histogram).collect(),
+            ..ParticipantReport::default()
+        }
     }
 
     fn domain(rows: Vec<Row>) -> Domain {
@@ -172,7 +150,16 @@ mod tests {
         for line in report().latency_report().prometheus().lines() {
             assert!(ours.contains(line), "{line} is not in\n{text}");
         }
-        assert!(ours.contains("taut_step_seconds_sum{class=\"timers\"} 0.000012"), "{text}");
+        for line in [
+            "taut_step_seconds_sum{class=\"timers\"} 0.000012",
+            "taut_wait_seconds_sum{class=\"timers\"} 0.000013",
+            "taut_step_seconds_bucket{class=\"timers\",le=\"0.000001\"} 0",
+            "taut_step_seconds_bucket{class=\"timers\",le=\"0.000002\"} 3",
+            "taut_step_seconds_bucket{class=\"timers\",le=\"+Inf\"} 10",
+            "taut_step_seconds_count{class=\"timers\"} 10",
+        ] {
+            assert!(ours.contains(line), "{line} is not in\n{text}");
+        }
         assert!(ours.contains("taut_datagrams_received_total 7"), "{text}");
     }
 
@@ -195,6 +182,25 @@ mod tests {
             }
         }
         assert_eq!(seen.len() % 2, 0, "as much of the one as of the other");
+    }
+
+    #[test]
+    fn counts_that_a_peer_has_made_up_are_a_histogram_all_the_same() {
+        let mut strange = report();
+        strange.histograms[0].running = [&[u64::MAX, 0, 7][..], &[3; 13]].concat().try_into().unwrap();
+        strange.histograms[1].running = [&[4, 0, 6][..], &[5; 13]].concat().try_into().unwrap();
+        strange.histograms.truncate(2);
+        let text = text(&domain(vec![row(1, "a", Some(strange))]), None);
+        let of = |class: JobClass| {
+            let of_class = format!("class=\"{}\",le=", class.name());
+            let lines = text.lines().filter(|line| line.starts_with("taut_step_seconds_bucket{"));
+            let values =
+                lines.filter(|line| line.contains(&of_class)).map(|line| line.rsplit_once(' ').unwrap().1);
+            values.map(|value| value.parse().unwrap()).collect::<Vec<u64>>()
+        };
+        assert_eq!(of(JobClass::Writes), [10; 17]);
+        assert_eq!(of(JobClass::Calls), [&[4, 4][..], &[6; 14], &[10]].concat());
+        assert!(of(JobClass::Timers).is_empty(), "nothing was told of their steps");
     }
 
     #[test]

@@ -119,6 +119,9 @@ fn prometheus_reads_all_participants_once() {
     assert_eq!(value(&series(&text, "taut_reports", "taut pub")), 1.0, "{text}");
     assert_eq!(value(&series(&text, "taut_reports", "taut sub")), 0.0, "{text}");
     assert_eq!(series(&text, "taut_step_seconds_count", "taut pub").len(), 7, "{text}");
+    let buckets = series(&text, "taut_step_seconds_bucket", "taut pub");
+    let timers: Vec<_> = buckets.iter().filter(|line| line.contains(",class=\"timers\",le=")).collect();
+    assert!(timers.len() == 17 && !timers[16].ends_with(" 0"), "{text}");
     assert!(value(&series(&text, "taut_datagrams_sent_total", "taut pub")) > 0.0, "{text}");
     assert!(series(&text, "taut_datagrams_sent_total", "taut sub").is_empty(), "{text}");
     assert!(!text.contains("name=\"taut top\""), "{text}");
