@@ -97,10 +97,12 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub fn lay(config: &XdpConfig, reached: Reached) -> Result<Ground> {
-        let interface =
+        let mut interface =
             Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
-        // What changes from now on is heard.
-        let link = LinkWatch::open(interface.index, &interface.name)?;
+        // What changes from now on is heard. An interface that has just been made is often given another address at once.
+        let mut link = LinkWatch::open(interface.index, &interface.name)?;
+        let now = link.look();
+        (interface.mtu, interface.mac) = (now.mtu.unwrap_or(interface.mtu), now.mac.unwrap_or(interface.mac));
         let layer = Layer::open(&interface.name, interface.index, interface.mac, reached)?;
         Ok(Ground { interface, layer, link })
     }
@@ -222,6 +224,9 @@ impl XdpPort {
         let lost = match attachment.hear() {
             None => Some("netd has ended"),
             Some(_) if told.is_removed => Some("the interface was removed"),
+            Some(_) if told.mac.is_some_and(|mac| mac != self.interface.mac) => {
+                Some("its address of Ethernet has changed")
+            }
             Some(_) if told.is_any && !attachment.is_attached() => Some("the program was detached"),
             Some(refused) => {
                 self.carrier.stats.errors += refused;
