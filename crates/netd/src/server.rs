@@ -302,6 +302,7 @@ impl Server {
             rule,
             interface: id,
             queues: take.queues.clone(),
+            mtu: interface.mtu,
             proofs,
             ends: Vec::new(),
             told: Vec::new(),
