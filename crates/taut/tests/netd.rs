@@ -12,7 +12,7 @@ use taut::{
     Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Qos, XdpAttachMode, XdpBindMode,
     XdpNetd,
 };
-use taut_netd::{Policy, Server};
+use taut_netd::{Policy, Server, keep_least_privileges};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 
 /// A user that nothing else belongs to.
@@ -38,13 +38,14 @@ struct Ball {
 const SERVES: &str = "TAUT_NETD_SERVES";
 const PLAYS: &str = "TAUT_NETD_PLAYS";
 
-/// A child of the tests below: a netd, until it is killed.
+/// A child of the tests below: a netd with the privileges of `taut netd`, until it is killed.
 #[test]
 fn serves() {
     let Ok(path) = std::env::var(SERVES) else { return println!("LEFT OUT: it is a child of other tests") };
     let path = PathBuf::from(path);
     let rules = std::fs::read_to_string(path.with_extension("toml")).unwrap();
     let mut server = Server::open(Policy::parse(&rules, "netd.toml").unwrap(), &path).unwrap();
+    keep_least_privileges().unwrap();
     println!("\nready");
     loop {
         server.turn(LIMIT).unwrap();
