@@ -56,7 +56,11 @@ pub(crate) fn own(
     interface: &Interface,
     layer: &Layer,
 ) -> Result<(Attachment, Vec<Queue>), String> {
-    opened(config, interface, layer).map_err(|error| error.to_string())
+    opened(config, interface, layer).map_err(|error| match layer.bare_ends() {
+        // It is not asked there.
+        Some(_) => error.without_netd().to_string(),
+        None => error.to_string(),
+    })
 }
 
 fn opened(
