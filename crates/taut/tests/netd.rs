@@ -448,6 +448,35 @@ fn the_interface_is_made_anew() {
     });
 }
 
+/// Both ask anew, one after the other, while the other one still has its queue.
+#[test]
+fn the_address_of_ethernet_changes() {
+    let words = ["numrxqueues 2 numtxqueues 2"; 2];
+    with_pair("the_address_of_ethernet_changes", words, |pair| {
+        let netd = Netd::start(pair, "mac", &(rule(USER, "[0]", "") + &rule(OTHER, "[1]", "")));
+        let mut players =
+            [(USER, 0), (OTHER, 1)].map(|(user, queue)| netd.player(pair, user, "xa", queue, 0));
+        players.iter_mut().for_each(|player| assert_eq!(player.says(), "ready"));
+        let mut games = [0, 1].map(|queue| Game::new(pair, queue));
+        let sent = |game: &mut Game| {
+            let before = game.play(100).1;
+            await_that("what it sends goes past the kernel", || game.play(100).1 > before + 10);
+        };
+        games.iter_mut().for_each(sent);
+        let before = games.each_mut().map(|game| game.ball(100).frames);
+        pair.enter(End::A);
+        ip("link set xa address 02:00:00:00:88:01");
+        pair.enter(End::B);
+        ip("neigh flush dev xb");
+        for (game, before) in games.iter_mut().zip(before) {
+            // Another queue, which counts from zero.
+            await_that("it has followed", || game.ball(100).frames < before);
+            sent(game);
+            game.play(70_000);
+        }
+    });
+}
+
 /// Nobody listens at a place that was named, and a name without an owner.
 #[test]
 fn no_netd() {
