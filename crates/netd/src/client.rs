@@ -41,6 +41,8 @@ pub(crate) struct Share {
     /// What the interface is known by.
     pub interface: u64,
     pub queues: Vec<u32>,
+    /// The MTU that its frames were made for, in bytes.
+    pub mtu: u32,
     pub proofs: Vec<Proof>,
     /// Where it receives.
     pub ends: Vec<SocketAddr>,
@@ -60,7 +62,7 @@ impl Share {
     pub fn redirect(&mut self, program: &Program, wanted: &[SocketAddr]) -> Option<String> {
         let (ends, why) = redirect(&self.queues, &self.ends, wanted, |change, end, queue| {
             let done = match change {
-                Change::Add => program.add(end, queue),
+                Change::Add => program.add_up_to(end, queue, self.mtu),
                 Change::Remove => program.remove(end, queue).map(drop),
             };
             done.map_err(|error| error.to_string())

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
+use nix::net::if_::if_nametoindex;
 use taut_xdp::{AttachMode, Interface, Link, Mode, Program};
 
 /// The interfaces with our program.
@@ -16,12 +17,9 @@ impl Interfaces {
     /// Attaches our program, if it is not there. Returns what the interface is known by from now on: its name may be
     /// another one's later.
     pub fn open(&mut self, interface: &Interface, wanted: Option<AttachMode>) -> Result<u64, String> {
-        let is_same = |link: &Link| {
-            let of = link.interface();
-            // Whoever has one that was detached is about to be told.
-            (of.index, &of.name, of.mac) == (interface.index, &interface.name, interface.mac)
-                && link.is_attached()
-        };
+        // Its name and its address of Ethernet may be others than they were. Whoever has one that was detached is about to be
+        // told.
+        let is_same = |link: &Link| link.interface().index == interface.index && link.is_attached();
         if let Some((id, link)) = self.opened.iter().find(|(_, link)| is_same(link)) {
             if wanted.is_some_and(|mode| mode != link.attached()) {
                 let name = &interface.name;
@@ -49,8 +47,8 @@ impl Interfaces {
     }
 }
 
-/// The addresses that the interfaces have.
-pub(crate) struct Addresses(Vec<(String, IpAddr)>);
+/// The addresses that the interfaces have, by the indices of these: a name may be another one's by now.
+pub(crate) struct Addresses(Vec<(u32, IpAddr)>);
 
 impl Addresses {
     /// Those of now.
@@ -62,13 +60,13 @@ impl Addresses {
             let address = own.address?;
             let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
             let ip = v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip())));
-            Some((own.interface_name, ip?))
+            Some((if_nametoindex(own.interface_name.as_str()).ok()?, ip?))
         });
         Ok(Addresses(ip.collect()))
     }
 
     /// Does an interface have this address?
-    pub fn has(&self, interface: &str, ip: IpAddr) -> bool {
-        self.0.iter().any(|(of, own)| of == interface && *own == ip)
+    pub fn has(&self, interface: u32, ip: IpAddr) -> bool {
+        self.0.contains(&(interface, ip))
     }
 }

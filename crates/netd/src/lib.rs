@@ -18,6 +18,10 @@
 //!   its queue is free once the kernel has closed its socket. The end of netd ends the programs, as they are attached
 //!   by descriptors; participants go on by their sockets.
 //!
+//! # What is left to who takes it over
+//! Four capabilities ([`keep_least_privileges`]): the network of the host, but no file of another user's, no process, and
+//! no program that has more.
+//!
 //! # What a participant can do to others
 //! One thread serves all, a message of each in turn. A participant that breaks the rules, does not say what it wants or
 //! does not read what it is told is dropped, and counted ([`Counts`]); connections are bounded, for each user too.
@@ -30,12 +34,14 @@ mod ends;
 mod interfaces;
 mod listener;
 mod policy;
+mod privileges;
 mod server;
 mod sockets;
 mod tally;
 mod undertaker;
 
 pub use policy::{Policy, Wanted};
+pub use privileges::keep_least_privileges;
 pub use server::Server;
 pub use tally::Counts;
 pub use taut_port_xdp::netd::SOCKET;

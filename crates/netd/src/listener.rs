@@ -7,10 +7,10 @@
 //! another file there.
 
 use std::ffi::OsString;
-use std::fs::{Permissions, create_dir_all, set_permissions};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -94,13 +94,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Makes the directory of a name, if there is none.
+/// Makes the directory of a name, and those above it, if there are none: who connects has to pass through all of them.
 fn directory_of(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     match directory.filter(|directory| !directory.exists()) {
         Some(directory) => {
-            create_dir_all(directory)?;
-            set_permissions(directory, Permissions::from_mode(0o755))
+            with_umask(0o022, || DirBuilder::new().recursive(true).mode(0o755).create(directory))
         }
         None => Ok(()),
     }
@@ -138,20 +137,25 @@ fn listening(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Gives a socket a name that all may use, whatever the umask: in a thread with one of its own, as to change the mode of
-/// what is there by that name would be to change it of what somebody else has put there.
+/// Gives a socket a name that all may use.
 fn bind_open(socket: &OwnedFd, address: &SocketAddrUnix) -> io::Result<()> {
-    let bind_there = || {
+    with_umask(0o111, || Ok(bind(socket, address)?))
+}
+
+/// Makes a file with a mode that the process's umask has no part in: in a thread with one of its own, as to change the
+/// mode of what is there by its name would be to change it of what somebody else has put there.
+fn with_umask(mask: u32, make: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
+    let make_there = || {
         // A container may forbid that. Then it is the process's umask, for this one call.
         let _ = unshare(CloneFlags::CLONE_FS);
-        let before = umask(nix::sys::stat::Mode::from_bits_truncate(0o111));
-        let bound = bind(socket, address);
+        let before = umask(nix::sys::stat::Mode::from_bits_truncate(mask));
+        let made = make();
         umask(before);
-        Ok(bound?)
+        made
     };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("netd-bind".into()).spawn_scoped(scope, bind_there)?;
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that binds it has ended")))
+        let thread = std::thread::Builder::new().name("netd-make".into()).spawn_scoped(scope, make_there)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that makes it has ended")))
     })
 }
 
@@ -176,7 +180,8 @@ fn remove_dead(path: &Path) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::os::unix::net::UnixListener;
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -255,7 +260,7 @@ mod tests {
     #[test]
     fn everybody_may_connect_whatever_the_umask() {
         let place = Place::new("umask");
-        let path = place.name("netd.sock");
+        let path = place.name("run/taut/netd.sock");
         let strict = std::thread::spawn({
             let path = path.clone();
             move || {
@@ -267,9 +272,11 @@ mod tests {
         });
         let _listener = strict.join().unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o666);
-        if let Ok(lock) = std::fs::metadata(place.name("netd.sock.lock")) {
-            assert_eq!(lock.mode() & 0o777, 0o600, "who could open it could have it");
+        for made in ["run", "run/taut"] {
+            assert_eq!(std::fs::metadata(place.name(made)).unwrap().mode() & 0o777, 0o755, "{made}");
         }
+        let lock = std::fs::metadata(place.name("run/taut/netd.sock.lock")).unwrap();
+        assert_eq!(lock.mode() & 0o777, 0o600, "who could open it could have it");
     }
 
     /// Whoever can write the directory puts links where the names are to be, before and while they are made.

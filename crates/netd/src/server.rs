@@ -302,6 +302,7 @@ impl Server {
             rule,
             interface: id,
             queues: take.queues.clone(),
+            mtu: interface.mtu,
             proofs,
             ends: Vec::new(),
             told: Vec::new(),
@@ -314,15 +315,15 @@ impl Server {
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         let State::Has(share) = &mut client.state else { return Ok(()) };
         let Some(link) = self.interfaces.link(share.interface) else { return Err(End::Gone) };
-        let name = &link.interface().name;
+        let Interface { name, index, .. } = link.interface();
         // What was shown is looked at anew: since then it may be given up.
         let mut refused = Sockets::read().and_then(|sockets| share.holds(&sockets)).err();
         let holds = refused.is_none();
         let known = Addresses::read().map_err(|why| refused = Some(why)).ok();
         let mut check = |end: &SocketAddr| {
-            let why = if !known.as_ref().is_some_and(|known| known.has(name, end.ip())) {
+            let why = if !known.as_ref().is_some_and(|known| known.has(*index, end.ip())) {
                 format!("{name} has no address {}: give it the address first", end.ip())
-            } else if !share.proofs.iter().any(|proof| proof.covers(end, link.interface().index)) {
+            } else if !share.proofs.iter().any(|proof| proof.covers(end, *index)) {
                 format!("{end} is not shown to be the participant's: pass the socket that is bound there")
             } else {
                 return true;
@@ -374,9 +375,9 @@ impl Server {
         let Some(client) = self.clients.get_mut(at) else { return };
         let State::Has(share) = &mut client.state else { return };
         let Some(link) = self.interfaces.link(share.interface) else { return };
-        let name = &link.interface().name;
+        let Interface { name, index, .. } = link.interface();
         let there: Vec<SocketAddr> =
-            share.told.iter().filter(|end| addresses.has(name, end.ip())).copied().collect();
+            share.told.iter().filter(|end| addresses.has(*index, end.ip())).copied().collect();
         if there == share.ends {
             return;
         }

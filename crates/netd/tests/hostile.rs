@@ -2,136 +2,23 @@
 //!
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
+mod common;
+
 use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, sendmsg};
-use taut_netd::{Counts, Policy, Server};
 use taut_port_xdp::netd::{Connection, Message, Received, pass_rights};
-use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
+use taut_testbed::{End, await_that, ip, with_pair};
 
-const PORT: u16 = 7_411;
-const RULES: &str = "[[allow]]\nuser = 0\ninterface = \"xa\"\nqueues = [0, 1]\ndomains = [0]\n";
-
-/// A netd in a thread of its own, at the first end.
-struct Running {
-    path: PathBuf,
-    stop: Arc<AtomicBool>,
-    /// It is to do nothing, and does nothing.
-    held: Arc<[AtomicBool; 2]>,
-    turns: Arc<AtomicU64>,
-    thread: Option<JoinHandle<Counts>>,
-}
-
-impl Running {
-    fn start(pair: &Pair, name: &str) -> Running {
-        pair.enter(End::A);
-        let path = std::env::temp_dir().join(format!("taut-netd-{}-{name}.sock", std::process::id()));
-        let (stop, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let held = Arc::new([const { AtomicBool::new(false) }; 2]);
-        let mut server = Server::open(Policy::parse(RULES, "netd.toml").unwrap(), &path).unwrap();
-        let thread = std::thread::spawn({
-            let (stop, turns, held) = (Arc::clone(&stop), Arc::clone(&turns), Arc::clone(&held));
-            move || {
-                while !stop.load(Ordering::Relaxed) {
-                    held[1].store(held[0].load(Ordering::SeqCst), Ordering::SeqCst);
-                    if held[1].load(Ordering::SeqCst) {
-                        std::thread::yield_now();
-                        continue;
-                    }
-                    server.turn(Duration::from_millis(10)).unwrap();
-                    turns.fetch_add(1, Ordering::Relaxed);
-                }
-                server.counts()
-            }
-        });
-        Running { path, stop, held, turns, thread: Some(thread) }
-    }
-
-    fn connect(&self) -> Connection {
-        let client = Connection::connect(&self.path).unwrap();
-        assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Welcome));
-        client
-    }
-
-    /// Does something while netd does nothing.
-    fn while_held<R>(&self, act: impl FnOnce() -> R) -> R {
-        self.held[0].store(true, Ordering::SeqCst);
-        await_that("it does nothing", || self.held[1].load(Ordering::SeqCst));
-        let result = act();
-        self.held[0].store(false, Ordering::SeqCst);
-        result
-    }
-
-    /// Somebody in good order has a queue and receives.
-    fn serves(&self, queue: u32) {
-        let (socket, begun) = (UdpSocket::bind(("10.88.0.1", PORT)).unwrap(), Instant::now());
-        let client = self.connect();
-        let (messages, _fds) = granted(&client, &socket, queue);
-        assert!(matches!(messages[..], [Message::Taken { .. }, Message::Queue(_)]), "{messages:?}");
-        let ends = vec![socket.local_addr().unwrap()];
-        client.send(&Message::Receive { ends }, &[]).unwrap();
-        assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Receiving));
-        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
-    }
-
-    fn end(mut self) -> Counts {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // Its socket has a name, which it takes with it.
-        drop(self.thread.take().map(JoinHandle::join));
-    }
-}
-
-fn take(queue: u32) -> Message {
-    Message::Take { interface: "xa".into(), queues: vec![queue], attach: None, bind: None }
-}
-
-/// What comes next; nothing once the connection has ended.
-fn next(client: &Connection) -> Option<(Message, Vec<OwnedFd>)> {
-    match client.receive_within(LIMIT) {
-        Received::Message(message, fds) => Some((message, fds)),
-        Received::Gone => None,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// Asks for a queue, and takes what it is answered.
-fn granted(client: &Connection, socket: &UdpSocket, queue: u32) -> (Vec<Message>, Vec<OwnedFd>) {
-    client.send(&take(queue), &[socket.as_fd()]).unwrap();
-    let (mut messages, mut all) = (Vec::new(), Vec::new());
-    while messages.len() < 2
-        && let Some((message, fds)) = next(client)
-    {
-        messages.push(message);
-        all.extend(fds);
-    }
-    (messages, all)
-}
-
-/// Why a request is refused.
-fn refusal(client: &Connection) -> String {
-    match next(client) {
-        Some((Message::Refused { why }, _)) => why,
-        other => panic!("{other:?}"),
-    }
-}
+use common::{PORT, Running, granted, next, refusal, take};
 
 fn send_bytes(client: &Connection, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(100))];

@@ -11,7 +11,7 @@ use taut_ethernet::{BARE_SHIFT, Layer, UDP_SHIFT};
 use taut_xdp::{AttachMode, Interface, Link, Membership, Mode, Program};
 
 use crate::XdpConfig;
-use crate::netd::{Asking, Client, connect};
+use crate::netd::{Asking, Client, Heard, connect};
 use crate::queue::Queue;
 
 /// Who has opened it.
@@ -56,7 +56,11 @@ pub(crate) fn own(
     interface: &Interface,
     layer: &Layer,
 ) -> Result<(Attachment, Vec<Queue>), String> {
-    opened(config, interface, layer).map_err(|error| error.to_string())
+    opened(config, interface, layer).map_err(|error| match layer.bare_ends() {
+        // It is not asked there.
+        Some(_) => error.without_netd().to_string(),
+        None => error.to_string(),
+    })
 }
 
 fn opened(
@@ -126,11 +130,12 @@ impl Attachment {
         }
     }
 
-    /// Takes what netd says. Returns how many requests it has refused; `None` once it has ended.
-    pub fn hear(&self) -> Option<u64> {
-        let Attachment::Netd(client) = self else { return Some(0) };
-        let heard = client.hear();
-        (!heard.is_gone).then_some(heard.refused)
+    /// Takes what netd says.
+    pub fn hear(&self) -> Heard {
+        match self {
+            Attachment::Netd(client) => client.hear(),
+            Attachment::Own { .. } => Heard::default(),
+        }
     }
 
     pub fn is_by_netd(&self) -> bool {

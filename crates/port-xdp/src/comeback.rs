@@ -1,5 +1,5 @@
-//! How a port that has lost its interface gets one again: netd has ended, the interface was removed, or somebody has
-//! detached the program.
+//! How a port that has lost its interface gets one again: netd has ended, the interface was removed or has another
+//! address of Ethernet, or somebody has detached the program.
 //!
 //! Owns when that is tried, and what was said of it. Nothing here waits while somebody has the port: what may take long
 //! is done without it, by [`Try::run`], and netd is heard when it answers. Until then samples go by sockets.

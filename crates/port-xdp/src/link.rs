@@ -1,5 +1,6 @@
-//! What the kernel tells of the interface: its MTU, as frames that are longer the other end drops without a word; that it
-//! has been removed; and that it has changed in another way, or that there is one of its name again.
+//! What the kernel tells of the interface: its MTU, as frames that are longer the other end drops without a word; its
+//! address of Ethernet, as frames to another one are for somebody else; that it has been removed; and that it has changed
+//! in another way, or that there is one of its name again.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,6 +11,7 @@ use taut_netlink::{Heard, LINKS, Socket, Watch, attribute, word};
 const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;
+const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 /// Before the attributes: `ifinfomsg`, with the number of the interface within.
@@ -21,6 +23,8 @@ const INDEX_AT: usize = 4;
 pub(crate) struct Told {
     /// Its MTU in bytes, if that was told.
     pub mtu: Option<u32>,
+    /// Its address of Ethernet, if that was told.
+    pub mac: Option<[u8; 6]>,
     /// It has been removed from this network.
     pub is_removed: bool,
     /// Something was told of it, or of another one that has its name.
@@ -55,7 +59,7 @@ impl LinkWatch {
         let LinkWatch { interface, name, watch, .. } = self;
         watch.hear(|heard| match heard {
             Heard::Message(NEW_LINK, body) => {
-                told.mtu = mtu(body, *interface).or(told.mtu);
+                told.note(body, *interface);
                 told.is_any |= word(body, INDEX_AT) == Some(*interface) || has_name(body, name);
             }
             Heard::Message(DELETE_LINK, body) => {
@@ -66,16 +70,37 @@ impl LinkWatch {
         });
         if missed {
             told.is_any = true;
-            told.mtu = self.ask().or(told.mtu);
+            self.ask(&mut told);
         }
         told
     }
 
-    fn ask(&mut self) -> Option<u32> {
+    /// What the kernel says when it is asked: what has changed before it was listened to nobody tells. *Cost*: two system
+    /// calls.
+    pub fn look(&mut self) -> Told {
+        let mut told = Told::default();
+        self.ask(&mut told);
+        told
+    }
+
+    fn ask(&mut self, told: &mut Told) {
         let mut body = [0; FIXED];
-        body.get_mut(INDEX_AT..INDEX_AT + 4)?.copy_from_slice(&self.interface.to_ne_bytes());
-        let answers = self.socket.request(GET_LINK, 0, &body).ok()?;
-        mtu(answers.first()?, self.interface)
+        let (_, index) = body.split_at_mut(INDEX_AT);
+        index.iter_mut().zip(self.interface.to_ne_bytes()).for_each(|(to, from)| *to = from);
+        let answers = self.socket.request(GET_LINK, 0, &body).unwrap_or_default();
+        answers.iter().for_each(|answer| told.note(answer, self.interface));
+    }
+}
+
+impl Told {
+    /// What a message says of this interface.
+    fn note(&mut self, body: &[u8], interface: u32) {
+        let Some(attributes) = body.get(FIXED..).filter(|_| word(body, INDEX_AT) == Some(interface)) else {
+            return;
+        };
+        let mtu = attribute(attributes, IFLA_MTU).and_then(|value| word(value, 0));
+        let mac = attribute(attributes, IFLA_ADDRESS).and_then(|value| value.try_into().ok());
+        (self.mtu, self.mac) = (mtu.or(self.mtu), mac.or(self.mac));
     }
 }
 
@@ -90,12 +115,6 @@ fn is_of_links(body: &[u8]) -> bool {
     body.first() == Some(&0)
 }
 
-/// What a message says of this interface.
-fn mtu(body: &[u8], interface: u32) -> Option<u32> {
-    let is_ours = word(body, INDEX_AT) == Some(interface);
-    attribute(body.get(FIXED..)?, IFLA_MTU).filter(|_| is_ours).and_then(|value| word(value, 0))
-}
-
 #[cfg(test)]
 mod tests {
     use taut_netlink::Attributes;
@@ -106,9 +125,10 @@ mod tests {
     fn the_kernel_tells_of_loopback() {
         let mut watch = LinkWatch::open(1, "lo").unwrap();
         assert_eq!(watch.hear(), Told::default(), "it has not changed");
-        assert!(watch.ask().is_some_and(|mtu| mtu >= 1_500));
-        let none = LinkWatch::open(1 << 30, "none").unwrap().ask();
-        assert_eq!(none, None, "there is no such interface");
+        let told = watch.look();
+        assert!(told.mtu.is_some_and(|mtu| mtu >= 1_500) && told.mac == Some([0; 6]), "{told:?}");
+        let none = LinkWatch::open(1 << 30, "none").unwrap().look();
+        assert_eq!(none, Told::default(), "there is no such interface");
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub struct XdpPort {
     pub(crate) carrier: Carrier,
     pub(crate) interface: Interface,
     link: LinkWatch,
+    /// Why netd does not have it receive, as it was told.
+    refused: Option<String>,
     pub(crate) comeback: Comeback,
 }
 
@@ -97,10 +99,12 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub fn lay(config: &XdpConfig, reached: Reached) -> Result<Ground> {
-        let interface =
+        let mut interface =
             Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
-        // What changes from now on is heard.
-        let link = LinkWatch::open(interface.index, &interface.name)?;
+        // What changes from now on is heard. An interface that has just been made is often given another address at once.
+        let mut link = LinkWatch::open(interface.index, &interface.name)?;
+        let now = link.look();
+        (interface.mtu, interface.mac) = (now.mtu.unwrap_or(interface.mtu), now.mac.unwrap_or(interface.mac));
         let layer = Layer::open(&interface.name, interface.index, interface.mac, reached)?;
         Ok(Ground { interface, layer, link })
     }
@@ -136,7 +140,7 @@ impl XdpPort {
         let carrier = Carrier::new(station, layer, room, interface.mtu as usize);
         let chunks = queues.iter().map(Queue::chunks).cloned().collect();
         let attachment = Some(attachment);
-        XdpPort { attachment, queues, sends_by: 0, chunks, carrier, interface, link, comeback }
+        XdpPort { attachment, queues, sends_by: 0, chunks, carrier, interface, link, refused: None, comeback }
     }
 
     /// Receives at these addresses from now on: the interface's have changed. Without IP there are none.
@@ -219,16 +223,31 @@ impl XdpPort {
             }
             return (is_other_length, self.comeback.hear(now));
         };
-        let lost = match attachment.hear() {
-            None => Some("netd has ended"),
-            Some(_) if told.is_removed => Some("the interface was removed"),
-            Some(_) if told.is_any && !attachment.is_attached() => Some("the program was detached"),
-            Some(refused) => {
-                self.carrier.stats.errors += refused;
-                None
-            }
+        let heard = attachment.hear();
+        let lost = if heard.is_gone {
+            Some("netd has ended")
+        } else if told.is_removed {
+            Some("the interface was removed")
+        } else if told.mac.is_some_and(|mac| mac != self.interface.mac) {
+            Some("its address of Ethernet has changed")
+        } else if told.is_any && !attachment.is_attached() {
+            Some("the program was detached")
+        } else {
+            None
         };
-        (is_other_length, lost.and_then(|why| self.lose(now, why)))
+        self.carrier.stats.errors += heard.refused;
+        let refused = heard.answer.and_then(|answer| self.note(answer));
+        (is_other_length, lost.and_then(|why| self.lose(now, why)).or(refused))
+    }
+
+    /// What netd has answered to where this is to receive. Returns what to warn of: each reason once, until it is allowed.
+    fn note(&mut self, answer: std::result::Result<(), String>) -> Option<String> {
+        let before = std::mem::replace(&mut self.refused, answer.err());
+        let why = self.refused.as_ref().filter(|_| before != self.refused)?;
+        Some(format!(
+            "XDP on {}: netd refuses some of what comes, which goes by sockets: {why}",
+            self.interface.name
+        ))
     }
 
     /// When to call [`XdpPort::on_timeout`], or [`XdpPort::next_try`].
@@ -313,7 +332,36 @@ impl XdpPort {
 
 #[cfg(test)]
 mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
     use super::*;
+    use crate::netd::{Client, Connection, Message};
+
+    /// After a comeback nobody waits for the first answer.
+    #[test]
+    fn what_netd_refuses_is_told_once() {
+        let (own, other) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let (client, netd) =
+            (Client::new(Connection::of(own), AttachMode::Native, String::new()), Connection::of(other));
+        let config = XdpConfig { interface: "lo".into(), ..XdpConfig::default() };
+        let reached = Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()]);
+        let ground = Ground::lay(&config, reached.clone()).unwrap();
+        let mut port = XdpPort::with(&config, &reached, ground, Attachment::Netd(client), Vec::new());
+        let mut hears = |message: Message| {
+            netd.send(&message, &[]).unwrap();
+            let (_, warning) = port.hear(Time(0));
+            (warning, port.carrier.stats.errors)
+        };
+        let refused = || Message::Refused { why: "there is no room".into() };
+        let line = "XDP on lo: netd refuses some of what comes, which goes by sockets: there is no room";
+        assert_eq!(hears(refused()), (Some(line.into()), 1));
+        assert_eq!(hears(refused()), (None, 2), "it was said");
+        let (other, _) = hears(Message::Refused { why: "it has no address".into() });
+        assert!(other.unwrap().ends_with("it has no address"));
+        assert_eq!(hears(Message::Receiving), (None, 3));
+        assert_eq!(hears(refused()), (Some(line.into()), 4), "anew");
+    }
 
     #[test]
     fn the_queue_of_a_priority() {

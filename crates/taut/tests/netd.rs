@@ -10,9 +10,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use taut::{
     Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Qos, XdpAttachMode, XdpBindMode,
-    XdpNetd,
+    XdpMode, XdpNetd,
 };
-use taut_netd::{Policy, Server};
+use taut_netd::{Policy, Server, keep_least_privileges};
 use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 
 /// A user that nothing else belongs to.
@@ -30,6 +30,8 @@ struct Ball {
     copied_in: u64,
     /// Those of the queue that it has now; 0 without one.
     frames: u64,
+    /// Those of them that each queue has received.
+    frames_in: Vec<u64>,
     changes: u64,
     bytes: Vec<u8>,
 }
@@ -38,13 +40,14 @@ struct Ball {
 const SERVES: &str = "TAUT_NETD_SERVES";
 const PLAYS: &str = "TAUT_NETD_PLAYS";
 
-/// A child of the tests below: a netd, until it is killed.
+/// A child of the tests below: a netd with the privileges of `taut netd`, until it is killed.
 #[test]
 fn serves() {
     let Ok(path) = std::env::var(SERVES) else { return println!("LEFT OUT: it is a child of other tests") };
     let path = PathBuf::from(path);
     let rules = std::fs::read_to_string(path.with_extension("toml")).unwrap();
     let mut server = Server::open(Policy::parse(&rules, "netd.toml").unwrap(), &path).unwrap();
+    keep_least_privileges().unwrap();
     println!("\nready");
     loop {
         server.turn(LIMIT).unwrap();
@@ -55,7 +58,7 @@ fn serves() {
 #[test]
 fn plays() {
     let Ok(told) = std::env::var(PLAYS) else { return println!("LEFT OUT: it is a child of other tests") };
-    let [path, user, interface, queue, domain, driver] =
+    let [path, user, interface, queues, domain, how] =
         told.split(' ').collect::<Vec<_>>().try_into().unwrap();
     let user: u32 = user.parse().unwrap();
     setgroups(&[]).unwrap();
@@ -66,15 +69,18 @@ fn plays() {
         status.contains("CapEff:\t0000000000000000") && status.contains("CapPrm:\t0000000000000000"),
         "{status}"
     );
+    let xdp_queues: Vec<u32> = queues.split(',').map(|queue| queue.parse().unwrap()).collect();
+    let queue = xdp_queues[0];
     let config = Config {
         domain_id: domain.parse().unwrap(),
         interfaces: vec![interface.to_owned()],
         local: false,
         report: false,
         xdp_interface: interface.to_owned(),
-        xdp_queues: vec![queue.parse().unwrap()],
+        xdp_queues,
+        xdp_mode: if how == "generic" { XdpMode::Generic } else { XdpMode::Auto },
         xdp_netd: XdpNetd::At(path.into()),
-        driver: if driver == "polls" { Driver::Polling } else { Driver::Threaded },
+        driver: if how == "polls" { Driver::Polling } else { Driver::Threaded },
         ..Config::default()
     };
     let participant = match DomainParticipant::with_config(&config) {
@@ -97,6 +103,7 @@ fn plays() {
             (ball.datagrams_in, ball.datagrams_out) = (frames.datagrams_in, frames.datagrams_out);
             ball.copied_in = frames.copied_in;
             let queues = stats.xdp.map(|probed| probed.queues).unwrap_or_default();
+            ball.frames_in = queues.iter().map(|of| of.frames_in).collect();
             ball.frames = queues.iter().map(|of| of.frames_in + of.frames_out).sum();
             ball.changes = stats.port.changes_followed;
             writer.write(&ball).unwrap();
@@ -170,22 +177,22 @@ impl Netd {
 
     /// A participant of a user, there.
     fn player(&self, pair: &Pair, user: u32, interface: &str, queue: u32, domain: u32) -> Held {
-        self.player_that(pair, user, interface, queue, domain, "sleeps")
+        self.player_that(pair, user, interface, &queue.to_string(), domain, "sleeps")
     }
 
-    /// The same whose driver polls or sleeps.
+    /// The same with one queue or several, whose driver polls or sleeps, or that wants generic mode.
     fn player_that(
         &self,
         pair: &Pair,
         user: u32,
         interface: &str,
-        queue: u32,
+        queues: &str,
         domain: u32,
-        driver: &str,
+        how: &str,
     ) -> Held {
         pair.enter(End::A);
         let path = self.path.display();
-        Held::start("plays", PLAYS, &format!("{path} {user} {interface} {queue} {domain} {driver}"))
+        Held::start("plays", PLAYS, &format!("{path} {user} {interface} {queues} {domain} {how}"))
     }
 }
 
@@ -200,9 +207,9 @@ fn rule(user: u32, queues: &str, more: &str) -> String {
     format!("[[allow]]\nuser = {user}\ninterface = \"xa\"\nqueues = {queues}\ndomains = [0]\n{more}\n")
 }
 
-/// The other side of a player, on sockets only.
+/// The other side of a player, on sockets only if nothing else is said.
 struct Game {
-    _participant: DomainParticipant,
+    participant: DomainParticipant,
     reader: DataReader<Ball>,
     writer: DataWriter<Ball>,
     number: u32,
@@ -211,20 +218,25 @@ struct Game {
 }
 
 impl Game {
+    /// With the player whose first queue is this one.
     fn new(pair: &Pair, queue: u32) -> Game {
+        Game::with(pair, queue, Config::default())
+    }
+
+    fn with(pair: &Pair, queue: u32, config: Config) -> Game {
         pair.enter(End::B);
         let config = Config {
             interfaces: vec!["xb".into()],
             local: false,
             report: false,
             xdp_netd: XdpNetd::Never,
-            ..Config::default()
+            ..config
         };
         let participant = DomainParticipant::with_config(&config).unwrap();
         let (reader, writer) = ends(&participant, &format!("Back{queue}"), &format!("There{queue}"));
         writer.wait_matched(LIMIT).unwrap();
         reader.wait_matched(LIMIT).unwrap();
-        Game { _participant: participant, reader, writer, number: 0, in_pieces: false }
+        Game { participant, reader, writer, number: 0, in_pieces: false }
     }
 
     /// There and back, of this length; what the player has received and sent past the kernel by then.
@@ -237,8 +249,8 @@ impl Game {
         self.number += 1;
         let bytes: Vec<u8> = (0..len).map(|at| (at as u32 ^ self.number) as u8).collect();
         let (datagrams_in, datagrams_out, copied_in, frames, changes) = (0, 0, 0, 0, 0);
-        let ball =
-            Ball { number: self.number, datagrams_in, datagrams_out, copied_in, frames, changes, bytes };
+        let (number, frames_in) = (self.number, Vec::new());
+        let ball = Ball { number, datagrams_in, datagrams_out, copied_in, frames, frames_in, changes, bytes };
         self.writer.write(&ball).unwrap();
         loop {
             self.reader.wait(LIMIT).expect("it comes back");
@@ -360,7 +372,7 @@ fn netd_is_killed_while_one_polls() {
 fn netd_goes_while_one(driver: &'static str) {
     with_pair("netd_is_killed", ["", ""], move |pair| {
         let mut netd = Netd::start(pair, &format!("gone-{driver}"), &rule(USER, "[0]", ""));
-        let mut player = netd.player_that(pair, USER, "xa", 0, 0, driver);
+        let mut player = netd.player_that(pair, USER, "xa", "0", 0, driver);
         assert_eq!(player.says(), "ready");
         let mut game = Game::new(pair, 0);
         game.is_past_kernel();
@@ -436,6 +448,35 @@ fn the_interface_is_made_anew() {
     });
 }
 
+/// Both ask anew, one after the other, while the other one still has its queue.
+#[test]
+fn the_address_of_ethernet_changes() {
+    let words = ["numrxqueues 2 numtxqueues 2"; 2];
+    with_pair("the_address_of_ethernet_changes", words, |pair| {
+        let netd = Netd::start(pair, "mac", &(rule(USER, "[0]", "") + &rule(OTHER, "[1]", "")));
+        let mut players =
+            [(USER, 0), (OTHER, 1)].map(|(user, queue)| netd.player(pair, user, "xa", queue, 0));
+        players.iter_mut().for_each(|player| assert_eq!(player.says(), "ready"));
+        let mut games = [0, 1].map(|queue| Game::new(pair, queue));
+        let sent = |game: &mut Game| {
+            let before = game.play(100).1;
+            await_that("what it sends goes past the kernel", || game.play(100).1 > before + 10);
+        };
+        games.iter_mut().for_each(sent);
+        let before = games.each_mut().map(|game| game.ball(100).frames);
+        pair.enter(End::A);
+        ip("link set xa address 02:00:00:00:88:01");
+        pair.enter(End::B);
+        ip("neigh flush dev xb");
+        for (game, before) in games.iter_mut().zip(before) {
+            // Another queue, which counts from zero.
+            await_that("it has followed", || game.ball(100).frames < before);
+            sent(game);
+            game.play(70_000);
+        }
+    });
+}
+
 /// Nobody listens at a place that was named, and a name without an owner.
 #[test]
 fn no_netd() {
@@ -462,6 +503,88 @@ fn two_participants_of_one_interface() {
                 game.play(if round % 10 == 0 { 20_000 } else { 64 });
             }
         }
+    });
+}
+
+/// What a queue of veth sends comes by the queue of the same number.
+#[test]
+fn one_participant_with_two_queues() {
+    let queues = "numrxqueues 2 numtxqueues 2";
+    with_pair("one_participant_with_two_queues", [queues, queues], |pair| {
+        let netd = Netd::start(pair, "queues", &(rule(USER, "[0, 1]", "") + &rule(OTHER, "[1]", "")));
+        let mut player = netd.player_that(pair, USER, "xa", "0,1", 0, "sleeps");
+        assert_eq!(player.says(), "ready");
+        let told = netd.player(pair, OTHER, "xa", 1, 0).says();
+        assert!(told.contains("another participant has queue 1 of xa"), "{told}");
+        for queue in [1, 0] {
+            let (xdp_interface, xdp_queues) = ("xb".to_owned(), vec![queue]);
+            let mut game = Game::with(pair, 0, Config { xdp_interface, xdp_queues, ..Config::default() });
+            game.is_past_kernel();
+            let sent = |game: &Game| game.participant.stats().frames.unwrap().datagrams_out;
+            await_that("it comes past the kernel of the other end, too", || {
+                let before = sent(&game);
+                game.play(100);
+                sent(&game) > before
+            });
+            let before = game.ball(100).frames_in;
+            for _ in 0..100 {
+                game.play(100);
+            }
+            let after = game.ball(100).frames_in;
+            // Now and then one goes by the kernel.
+            let queue = queue as usize;
+            assert!(after.len() == 2 && after[queue] >= before[queue] + 90, "{queue}: {before:?} {after:?}");
+            for len in [0, 1_400, 70_000, 1 << 20] {
+                game.play(len);
+            }
+            drop(game);
+            pair.await_no_program(End::B);
+        }
+        player.kill();
+        pair.await_no_program(End::A);
+    });
+}
+
+#[test]
+fn without_ipv4() {
+    with_pair("without_ipv4", ["", ""], |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            let name = end.name();
+            ip(&format!("-4 addr flush dev {name}"));
+            ip(&format!("addr add fd00:88::{}/64 dev {name} nodad", end.ipv4()[3]));
+            await_that("the address of the link is one alone", || {
+                let shown = Command::new("ip").args(["-6", "addr", "show", "dev", name]).output().unwrap();
+                !String::from_utf8_lossy(&shown.stdout).contains("tentative")
+            });
+        }
+        let netd = Netd::start(pair, "ipv6", &rule(USER, "[0]", ""));
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        let before = game.play(1);
+        for len in [0, 1, 1_400, 9_000, 70_000].into_iter().chain([64; 500]) {
+            game.play(len);
+        }
+        let after = game.play(1);
+        assert!(after.0 > before.0 + 500 && after.1 > before.1 + 500, "{before:?} {after:?}");
+    });
+}
+
+/// The program is in one place for all of an interface.
+#[test]
+fn one_that_wants_another_mode() {
+    // What the other end sends comes by the first queue.
+    let words = ["numrxqueues 2 numtxqueues 2", "numrxqueues 2 numtxqueues 1"];
+    with_pair("one_that_wants_another_mode", words, |pair| {
+        let netd = Netd::start(pair, "mode", &(rule(USER, "[0]", "") + &rule(OTHER, "[1]", "")));
+        let mut player = netd.player(pair, USER, "xa", 0, 0);
+        assert_eq!(player.says(), "ready");
+        let told = netd.player_that(pair, OTHER, "xa", "1", 0, "generic").says();
+        let line = "others use xa, where the program is native: ask for that (xdp_mode), or end them first";
+        assert!(told.starts_with("refused ") && told.ends_with(line), "{told}");
+        Game::new(pair, 0).is_past_kernel();
     });
 }
 

@@ -132,16 +132,36 @@ impl Error {
     pub(crate) fn refused(call: impl Into<String>, errno: Errno) -> Error {
         Error::Refused { call: call.into(), errno: errno.raw_os_error() }
     }
+
+    /// The same sentence for who cannot be helped by `taut netd`, as without IP.
+    ///
+    /// ```
+    /// let error = taut_xdp::Error::ProgramAttached { interface: "eth0".into() };
+    /// assert!(error.to_string().contains("`taut netd`"));
+    /// assert!(!error.without_netd().to_string().contains("netd"));
+    /// ```
+    pub fn without_netd(&self) -> impl fmt::Display + '_ {
+        WithoutNetd(self)
+    }
+}
+
+struct WithoutNetd<'a>(&'a Error);
+
+impl fmt::Display for WithoutNetd<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Error::NotAllowed { call, capabilities } => not_allowed(f, call, capabilities, false),
+            Error::ProgramAttached { interface } => program_attached(f, interface, false),
+            Error::LockedMemory { bytes, limit } => locked_memory(f, *bytes, *limit, false),
+            other => other.fmt(f),
+        }
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NotAllowed { call, capabilities } => write!(
-                f,
-                "this process may not call {call}: give it {capabilities} (`setcap`, or the policy of its \
-                 container), run it as root, or have `taut netd` do it for programs without privileges"
-            ),
+            Error::NotAllowed { call, capabilities } => not_allowed(f, call, capabilities, true),
             Error::NoInterface { interface } => {
                 write!(f, "there is no interface {interface} here: `ip link` lists those of this namespace")
             }
@@ -164,12 +184,7 @@ impl fmt::Display for Error {
                 if has_larger { f.write_str(", or choose larger chunks") } else { Ok(()) }
             }
             Error::TooFewRxQueues { interface, rx_queues } => too_few_rx_queues(f, interface, *rx_queues),
-            Error::ProgramAttached { interface } => write!(
-                f,
-                "another XDP program is attached to {interface}: end its owner (`bpftool net` names it), or \
-                 `ip link set {interface} xdp off` if nobody owns it; several programs of Taut share it by \
-                 `taut netd`, each with a queue of its own, or stay with UDP"
-            ),
+            Error::ProgramAttached { interface } => program_attached(f, interface, true),
             Error::QueueTaken { interface, queue } => write!(
                 f,
                 "another socket has queue {queue} of {interface}: end its owner, choose another queue, or stay with UDP"
@@ -180,7 +195,7 @@ impl fmt::Display for Error {
                     "the program is on {interface} and the socket is not: add it to the link of its own"
                 )
             }
-            Error::LockedMemory { bytes, limit } => locked_memory(f, *bytes, *limit),
+            Error::LockedMemory { bytes, limit } => locked_memory(f, *bytes, *limit, true),
             Error::FileLimit { bytes, limit } => file_limit(f, *bytes, *limit),
             Error::TooManyDestinations => f.write_str(
                 "the program has room for no more addresses and ports: remove some, or use fewer participants",
@@ -214,12 +229,32 @@ fn no_queue(f: &mut fmt::Formatter<'_>, interface: &str, queue: u32, queues: Opt
     write!(f, ", or let it have more (`ethtool -L {interface}`)")
 }
 
-fn locked_memory(f: &mut fmt::Formatter<'_>, bytes: usize, limit: u64) -> fmt::Result {
+fn not_allowed(f: &mut fmt::Formatter<'_>, call: &str, capabilities: &str, by_netd: bool) -> fmt::Result {
+    let or_netd = if by_netd { ", or have `taut netd` do it for programs without privileges" } else { "" };
+    write!(
+        f,
+        "this process may not call {call}: give it {capabilities} (`setcap`, or the policy of its container), or run \
+         it as root{or_netd}"
+    )
+}
+
+fn program_attached(f: &mut fmt::Formatter<'_>, interface: &str, by_netd: bool) -> fmt::Result {
+    let shared = "; several programs of Taut share it by `taut netd`, each with a queue of its own";
+    let shared = if by_netd { shared } else { "" };
+    write!(
+        f,
+        "another XDP program is attached to {interface}: end its owner (`bpftool net` names it), or `ip link set \
+         {interface} xdp off` if nobody owns it{shared}, or stay with UDP"
+    )
+}
+
+fn locked_memory(f: &mut fmt::Formatter<'_>, bytes: usize, limit: u64, by_netd: bool) -> fmt::Result {
+    let or_netd = if by_netd { ", or have `taut netd` hold them" } else { "" };
     write!(
         f,
         "{bytes} B of frames are above the limit of locked memory, {limit} B for all of this user's: give the process \
-         CAP_IPC_LOCK (`setcap`), raise the limit (`ulimit -l unlimited`, LimitMEMLOCK=infinity for a service), or \
-         have `taut netd` hold them"
+         CAP_IPC_LOCK (`setcap`), or raise the limit (`ulimit -l unlimited`, LimitMEMLOCK=infinity for a \
+         service){or_netd}"
     )
 }
 

@@ -41,7 +41,7 @@ impl Handover {
     /// Binds it, and adds it to the link that it was made for.
     ///
     /// *Errors*: [`Error::QueueTaken`]: it may be free some 40 ms after its owner has gone, try again. Those of
-    /// [`crate::Socket::open`]. *Cost*: up to three system calls.
+    /// [`crate::Socket::open`]. *Cost*: up to five system calls.
     pub fn bind(&self, link: &Link) -> Result<(), Error> {
         bind_to(&self.fd, &self.interface, self.queue, &self.binding, 1)?;
         link.add_bound(self.fd.as_fd(), &self.interface, self.queue)

@@ -87,16 +87,25 @@ impl Link {
     ///
     /// *Errors*: [`Error::OtherInterface`]: the kernel would drop them without a word. *Cost*: one system call.
     pub fn add(&self, socket: &Socket) -> Result<(), Error> {
-        self.add_bound(socket.fd(), socket.interface(), socket.queue())
-    }
-
-    pub(crate) fn add_bound(&self, fd: BorrowedFd<'_>, to: &Interface, queue: u32) -> Result<(), Error> {
         // Indices are those of one namespace; the MTU may have changed meanwhile.
         let identity = |interface: &Interface| (interface.index, interface.name.clone(), interface.mac);
-        if identity(to) != identity(&self.interface) {
-            return Err(Error::OtherInterface { interface: self.interface.name.clone() });
+        if identity(socket.interface()) != identity(&self.interface) {
+            return Err(self.is_of_another());
+        }
+        self.program.add_socket(socket.fd(), socket.queue())
+    }
+
+    /// The same for a socket of this network namespace, whose interface was asked later than the link's: its name and its
+    /// address of Ethernet may be others by now. An index is given again, but not while our program is attached there.
+    pub(crate) fn add_bound(&self, fd: BorrowedFd<'_>, to: &Interface, queue: u32) -> Result<(), Error> {
+        if to.index != self.interface.index || !self.is_attached() {
+            return Err(self.is_of_another());
         }
         self.program.add_socket(fd, queue)
+    }
+
+    fn is_of_another(&self) -> Error {
+        Error::OtherInterface { interface: self.interface.name.clone() }
     }
 
     /// Passes the frames of a queue to the kernel, from now on; whether a socket had them. One that is dropped

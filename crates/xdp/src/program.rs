@@ -97,8 +97,14 @@ impl Program {
     ///
     /// *Errors*: [`Error::TooManyDestinations`]. *Cost*: one system call.
     pub fn add(&self, to: SocketAddr, queue: u32) -> Result<(), Error> {
+        self.add_up_to(to, queue, self.mtu)
+    }
+
+    /// The same for a socket whose chunks were made for another MTU than that of the interface when this was loaded:
+    /// longer packets are left to the kernel.
+    pub fn add_up_to(&self, to: SocketAddr, queue: u32, mtu: u32) -> Result<(), Error> {
         let Some(destinations) = &self.destinations else { return Ok(()) };
-        destinations.update(key(to, queue)?, longest_datagram(to, self.mtu)).map_err(|errno| match errno {
+        destinations.update(key(to, queue)?, longest_datagram(to, mtu)).map_err(|errno| match errno {
             Errno::TOOBIG => Error::TooManyDestinations,
             _ => refused("bpf(BPF_MAP_UPDATE_ELEM)", errno),
         })

@@ -316,7 +316,8 @@ fn no_privilege() {
         let needs = |error: &Error, capability: &str| {
             let text = error.to_string();
             assert!(matches!(error, Error::NotAllowed { .. }) && text.contains(capability), "{text}");
-            assert!(text.contains("`taut netd`"), "{text}");
+            let without = error.without_netd().to_string();
+            assert!(text.contains("`taut netd`") && !without.contains("netd"), "{text} {without}");
         };
         needs(&Program::load(Mode::L3, 1_500).err().unwrap(), "CAP_NET_ADMIN and CAP_BPF");
         needs(&Socket::open(&link, 0, umem(), &RINGS, None).err().unwrap(), "CAP_NET_RAW");
@@ -365,6 +366,8 @@ fn the_limit_of_locked_memory() {
         };
         let error = refused(pair, End::A, open(CHUNKS), "CAP_IPC_LOCK");
         assert_eq!(error, Error::LockedMemory { bytes: FRAMES, limit: USUAL });
+        let without = error.without_netd().to_string();
+        assert!(error.to_string().contains("netd") && !without.contains("netd"), "{without}");
         assert!(error.to_string().contains("`ulimit -l unlimited`"), "{error}");
         assert_eq!(open((USUAL / 2_048) as u32), Ok(()), "what the limit holds");
     });

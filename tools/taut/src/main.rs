@@ -36,7 +36,11 @@ fn main() -> ExitCode {
         Err(error) => return failure::of_arguments(&error),
     };
     start_log();
-    let ended = stop::install().and_then(|()| run(&arguments));
+    let ended = match &arguments.command {
+        // It gives up privileges before there is a thread that waits for signals.
+        Command::Netd(options) => netd::run(options),
+        _ => stop::install().and_then(|()| run(&arguments)),
+    };
     match ended {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::TimedOut) => ExitCode::from(3),

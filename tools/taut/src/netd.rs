@@ -1,6 +1,7 @@
 //! `taut netd`: the process with the privileges of AF_XDP, for participants without any.
 //!
-//! What is allowed and done is `taut-netd`'s; here are the file, the words and the end.
+//! What is allowed and done is `taut-netd`'s; here are the file, the words and the end, and that privileges are given up
+//! before there is a second thread.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub fn run(options: &NetdArguments) -> Result<End, Failure> {
     let policy = Policy::parse(&text, &name).map_err(Failure::Wrong)?;
     let rules = policy.rules();
     let mut server = Server::open(policy, &options.socket).map_err(Failure::Wrong)?;
+    taut_netd::keep_least_privileges().map_err(Failure::System)?;
+    stop::install()?;
     output::line(&format!("netd listens at {}; rules: {rules}", options.socket.display()))?;
     while !stop::requested() {
         server.turn(LOOK).map_err(Failure::System)?;

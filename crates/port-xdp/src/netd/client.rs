@@ -24,16 +24,18 @@ pub(crate) struct Client {
 }
 
 /// What has been heard of netd.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Heard {
     /// So many requests were refused.
     pub refused: u64,
+    /// The last answer to where it is to receive, if there was one: why not.
+    pub answer: Option<Result<(), String>>,
     /// It has ended, and its program with it.
     pub is_gone: bool,
 }
 
 impl Client {
-    pub(super) fn new(connection: Connection, attached: AttachMode, why_not_native: String) -> Client {
+    pub(crate) fn new(connection: Connection, attached: AttachMode, why_not_native: String) -> Client {
         Client { connection, attached, why_not_native }
     }
 
@@ -70,8 +72,11 @@ impl Client {
         loop {
             match self.connection.receive() {
                 Received::Empty => return heard,
-                Received::Message(Message::Receiving, _) => {}
-                Received::Message(Message::Refused { .. }, _) => heard.refused += 1,
+                Received::Message(Message::Receiving, _) => heard.answer = Some(Ok(())),
+                Received::Message(Message::Refused { why }, _) => {
+                    heard.refused += 1;
+                    heard.answer = Some(Err(why));
+                }
                 Received::Gone | Received::Message(..) | Received::Hostile(..) => {
                     heard.is_gone = true;
                     return heard;

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 pub use crate::queue::Layout;
 pub(crate) use asking::{Asking, connect, connect_at_once};
-pub(crate) use client::Client;
+pub(crate) use client::{Client, Heard};
 pub use connection::{Connection, MAX_DESCRIPTORS, Received};
 pub(crate) use kernel::udp_address;
 pub use kernel::{Peer, UdpSocket, namespace, pass_rights, peer, udp_socket};

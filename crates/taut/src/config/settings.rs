@@ -110,7 +110,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_interface",
         allowed: "the name of a network interface; empty for none",
-        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd`.",
+        meaning: "Send and receive samples past the kernel's stack on this interface, by XDP. Discovery, multicast and hosts that it does not reach go by sockets as always, and so may the peers. Firewall and captures of the kernel do not see what goes past it. A queue has one participant. Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, or `taut netd` over IP.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.xdp_interface);
             Some(())

@@ -1,4 +1,5 @@
-//! An interface that is removed, and made anew: samples go by sockets meanwhile, and past the kernel then.
+//! An interface that is removed, and made anew, or gets another address of Ethernet: samples go by sockets meanwhile, and
+//! past the kernel then.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -33,6 +34,12 @@ fn make_anew(pair: &Pair, over_ip: bool) {
 fn is_lost(stream: &Stream) {
     let is_lost = |of: &DomainParticipant| of.stats().xdp.is_none();
     await_that("it is noticed", || stream.participants.iter().all(is_lost));
+}
+
+/// How many have come and gone by the queues that there are now.
+fn frames(of: &DomainParticipant) -> u64 {
+    let queues = of.stats().xdp.map(|xdp| xdp.queues).unwrap_or_default();
+    queues.iter().map(|of| of.frames_in + of.frames_out).sum()
 }
 
 /// Do frames come and go by the queues that there are now?
@@ -84,21 +91,76 @@ fn the_interface_is_made_anew_for_who_polls() {
     });
 }
 
+/// Gives this end another address of Ethernet, which the kernel at the other end is to ask for. The thread stays there, as
+/// it may be the one to open the interface anew.
+fn set_mac(pair: &Pair, end: End, mac: &str) {
+    pair.enter(end);
+    ip(&format!("link set {} address {mac}", end.name()));
+    pair.enter(end.other());
+    ip(&format!("neigh flush dev {}", end.other().name()));
+    pair.enter(end);
+}
+
+#[test]
+fn the_address_of_ethernet_changes() {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        with_pair("the_address_of_ethernet_changes", ["", ""], move |pair| {
+            let mut stream = Stream::new(End::BOTH.map(|end| participant(pair, end, Some(mode))));
+            stream.is_past_kernel(0);
+            stream.is_past_kernel(1);
+            for (end, mac) in [(End::B, "02:00:00:00:88:02"), (End::A, "02:00:00:00:88:01")] {
+                set_mac(pair, end, mac);
+                stream.carries(&SIZES);
+                stream.carries(&[64; 1_000]);
+                stream.is_past_kernel(0);
+                stream.is_past_kernel(1);
+            }
+        });
+    }
+}
+
+/// The other one sends to the old station until it is told the new one.
+#[test]
+fn the_address_of_ethernet_changes_without_ip() {
+    with_pair("the_address_of_ethernet_changes_without_ip", ["", ""], |pair| {
+        let mut stream = without_ip(pair);
+        for (end, mac) in [(End::B, "02:00:00:00:88:02"), (End::A, "02:00:00:00:88:01")] {
+            stream.carries(&SIZES);
+            stream.writer.wait_for_acknowledgments(LIMIT).unwrap();
+            let of = &stream.participants[end as usize];
+            let before = frames(of);
+            set_mac(pair, end, mac);
+            // It counts from zero.
+            await_that("it has another queue", || frames(of) < before);
+            await_that("both go by the new station", || {
+                stream.carries(&[100]);
+                has_frames(&stream.participants[end as usize])
+            });
+        }
+        stream.carries(&SIZES);
+    });
+}
+
+/// A participant at each end that has no address of IP.
+fn without_ip(pair: &Pair) -> Stream {
+    Stream::new(End::BOTH.map(|end| {
+        pair.enter(end);
+        ip(&format!("addr flush dev {}", end.name()));
+        let config = Config {
+            interfaces: Vec::new(),
+            xdp_layer: XdpLayer::Bare,
+            announcement_period: Duration::from_secs(1),
+            ..config(end, Some(XdpMode::Auto))
+        };
+        DomainParticipant::with_config(&config).unwrap()
+    }))
+}
+
 /// Stations are others then, which all are told; who was not back yet hears it with the next announcement.
 #[test]
 fn the_interface_is_made_anew_without_ip() {
     with_pair("the_interface_is_made_anew_without_ip", ["", ""], |pair| {
-        let mut stream = Stream::new(End::BOTH.map(|end| {
-            pair.enter(end);
-            ip(&format!("addr flush dev {}", end.name()));
-            let config = Config {
-                interfaces: Vec::new(),
-                xdp_layer: XdpLayer::Bare,
-                announcement_period: Duration::from_secs(1),
-                ..config(end, Some(XdpMode::Auto))
-            };
-            DomainParticipant::with_config(&config).unwrap()
-        }));
+        let mut stream = without_ip(pair);
         stream.carries(&SIZES);
         // An acknowledgment that is lost with the interface leaves no room for more until the lease ends.
         stream.writer.wait_for_acknowledgments(LIMIT).unwrap();

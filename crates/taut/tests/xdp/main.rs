@@ -188,6 +188,21 @@ fn without_ip_generic() {
     with_pair("without_ip_generic", ["", ""], |pair| without_ip(pair, XdpMode::Generic));
 }
 
+/// netd could not have the two share it.
+#[test]
+fn a_second_one_without_ip() {
+    with_pair("a_second_one_without_ip", ["", ""], |pair| {
+        let _stream = bare(pair, XdpMode::Auto);
+        let config = Config {
+            interfaces: Vec::new(),
+            xdp_layer: XdpLayer::Bare,
+            ..config(End::B, Some(XdpMode::Auto))
+        };
+        let text = DomainParticipant::with_config(&config).map(drop).unwrap_err().to_string();
+        assert!(text.contains("another XDP program is attached to xb") && !text.contains("netd"), "{text}");
+    });
+}
+
 /// One frame of twenty is lost, in both directions, and of the first more than so many.
 fn goes_over_a_bad_cable(stream: &mut Stream, lost: u64) {
     stream.carries(&SIZES);

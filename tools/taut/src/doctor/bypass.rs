@@ -23,6 +23,8 @@ pub struct Asked {
     interface: String,
     queues: u64,
     netd: Option<String>,
+    /// Could netd have the privileges?
+    is_over_ip: bool,
 }
 
 impl Asked {
@@ -38,7 +40,8 @@ impl Asked {
             XdpNetd::Never => None,
         };
         let queues = config.xdp_queues.len().max(1) as u64;
-        let asked = Asked { interface: config.xdp_interface.clone(), queues, netd };
+        let is_over_ip = config.xdp_layer != XdpLayer::Bare;
+        let asked = Asked { interface: config.xdp_interface.clone(), queues, netd, is_over_ip };
         (!config.xdp_interface.is_empty()).then_some(asked)
     }
 }
@@ -92,8 +95,9 @@ fn privileges(system: &System, asked: &Asked) -> Finding {
         "XDP on {} is refused to a program that `setcap` has given none: no participant can be made",
         asked.interface
     );
+    let or_netd = if asked.is_over_ip { "   # or run `taut netd`" } else { "" };
     let mend = Mend::by_hand(
-        "setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock=ep PROGRAM   # or run `taut netd`",
+        format!("setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock=ep PROGRAM{or_netd}"),
         Lasts::ForGood,
         "setcap -r PROGRAM",
     );
@@ -201,6 +205,8 @@ mod tests {
         ] {
             let found = found(&without, &listens, NONE, "65536");
             assert_eq!(states(&found), [State::Harmful, State::Harmful]);
+            let could_help = found[0].mend.as_ref().unwrap().command.contains("`taut netd`");
+            assert_eq!(could_help, without.xdp_layer != XdpLayer::Bare);
         }
         let elsewhere = Config { xdp_netd: XdpNetd::At("/tmp/netd".into()), ..config() };
         assert_eq!(states(&found(&elsewhere, &[], NONE, "65536")), [State::Good, State::Good]);

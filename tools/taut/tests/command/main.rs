@@ -4,6 +4,7 @@ mod bad_input;
 mod common;
 mod doctor;
 mod list_and_demo;
+mod netd;
 mod nic;
 mod publish_subscribe;
 mod top;
