@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use taut_nic::{Able, Change, Facts, Machine, NicConfig, Outcome, Record, Recorded, apply, plan, undo};
+use taut_nic::{
+    Able, Change, Facts, Identity, Machine, NicConfig, Outcome, Record, Recorded, apply, plan, undo,
+};
 
 const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
 
@@ -169,6 +171,11 @@ fn what_the_file_asks_and_the_nic_has_not() {
     assert_eq!(told("cpus = [9]"), "cpus names processor 9, and 0-3 are online: name some of these");
 }
 
+/// The interface that all are about.
+fn identity(namespace: &str) -> Identity {
+    Identity { interface: "enp2s0".to_owned(), index: 2, namespace: namespace.to_owned() }
+}
+
 /// A machine and its records.
 struct Bench {
     machine: Recorded,
@@ -184,14 +191,14 @@ impl Bench {
     }
 
     fn apply(&mut self) -> Vec<Outcome> {
-        let outcomes = apply(&mut self.machine, &self.config, "net:[1]", &mut self.records, &mut |_| Ok(()));
+        let outcomes =
+            apply(&mut self.machine, &self.config, &identity("net:[1]"), &mut self.records, &mut |_| Ok(()));
         outcomes.unwrap().into_iter().map(|(_, outcome)| outcome).collect()
     }
 
     /// The steps, and why they were left.
     fn undo(&mut self) -> Vec<(String, Option<String>)> {
-        let interface = &self.config.interface;
-        let all = undo(&mut self.machine, interface, "net:[1]", &mut self.records, &mut |_| Ok(()));
+        let all = undo(&mut self.machine, &identity("net:[1]"), &mut self.records, &mut |_| Ok(()));
         all.unwrap().into_iter().map(|taken| (taken.item, taken.left)).collect()
     }
 }
@@ -246,7 +253,8 @@ fn nothing_is_changed_without_a_record() {
     let mut bench = Bench::new("i226.json");
     let mut full = |_: &[Record]| Err("no room; make some".to_owned());
     let outcomes =
-        apply(&mut bench.machine, &bench.config, "net:[1]", &mut bench.records, &mut full).unwrap();
+        apply(&mut bench.machine, &bench.config, &identity("net:[1]"), &mut bench.records, &mut full)
+            .unwrap();
     assert_eq!(outcomes.last().unwrap().1, Outcome::Failed("no room; make some".to_owned()));
     assert_eq!((bench.machine.facts, bench.records), (facts("i226.json"), Vec::new()));
 }
@@ -278,10 +286,37 @@ fn each_network_namespace_has_its_own() {
     let mut bench = Bench::new("i226.json");
     bench.apply();
     let count = bench.records.len();
-    let interface = &bench.config.interface;
-    let all = undo(&mut bench.machine, interface, "net:[2]", &mut bench.records, &mut |_| Ok(())).unwrap();
+    let all = undo(&mut bench.machine, &identity("net:[2]"), &mut bench.records, &mut |_| Ok(())).unwrap();
     assert!(all.iter().all(|taken| taken.left.as_ref().is_some_and(|why| why.contains("net:[1]"))));
-    assert_eq!(bench.records.len(), count);
+    assert_eq!((all.len(), bench.records.len()), (count, count));
+}
+
+/// An index is what records go by, and not a name that another interface may have by now.
+#[test]
+fn an_interface_that_is_renamed_keeps_its_records() {
+    let mut bench = Bench::new("i226.json");
+    bench.apply();
+    let count = bench.records.len();
+    let undo = |bench: &mut Bench, interface: &str, index| {
+        let identity = Identity { interface: interface.to_owned(), index, namespace: "net:[1]".to_owned() };
+        undo(&mut bench.machine, &identity, &mut bench.records, &mut |_| Ok(())).unwrap().len()
+    };
+    assert_eq!((undo(&mut bench, "enp2s0", 3), bench.records.len()), (0, count));
+    assert_eq!((undo(&mut bench, "lan0", 2), bench.records.len()), (count, 0));
+}
+
+/// Records of a version that kept no index are found by their name.
+#[test]
+fn a_record_without_an_index() {
+    let mut bench = Bench::new("i226.json");
+    bench.apply();
+    let mut written = serde_json::to_value(&bench.records).unwrap();
+    for record in written.as_array_mut().unwrap() {
+        record.as_object_mut().unwrap().remove("index").unwrap();
+    }
+    bench.records = serde_json::from_value(written).unwrap();
+    assert!(bench.undo().iter().all(|(_, left)| left.is_none()));
+    assert_eq!(bench.records, Vec::new());
 }
 
 /// A discipline that a person made stays, for its settings could not be put back.

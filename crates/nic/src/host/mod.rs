@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::io;
 
 use nix::errno::Errno;
-use nix::net::if_::if_nametoindex;
+use nix::net::if_::{if_indextoname, if_nametoindex};
 use taut_xdp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule, set_spread, spread};
 
 use crate::apply::Machine;
@@ -37,6 +37,37 @@ impl Host {
         let absent = |_| format!("there is no network interface {interface}: `ip link` lists them");
         let index = if_nametoindex(interface).map_err(absent)?;
         Ok(Host { interface: interface.to_owned(), index, kinds: files::kinds() })
+    }
+
+    /// The interface that has this index, whatever it is called now; `None` if it is gone.
+    ///
+    /// ```
+    /// let lo = taut_nic::Host::open("lo").unwrap();
+    /// assert_eq!(taut_nic::Host::at(lo.index()).unwrap().interface(), "lo");
+    /// assert!(taut_nic::Host::at(0).is_none());
+    /// ```
+    pub fn at(index: u32) -> Option<Host> {
+        // An index that nobody has comes back as an empty name, too.
+        let interface = if_indextoname(index).ok()?.into_string().ok().filter(|name| !name.is_empty())?;
+        Some(Host { interface, index, kinds: files::kinds() })
+    }
+
+    /// Its name, as it was when it was opened.
+    ///
+    /// ```
+    /// assert_eq!(taut_nic::Host::open("lo").unwrap().interface(), "lo");
+    /// ```
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Its index, which it keeps when it is renamed.
+    ///
+    /// ```
+    /// assert_ne!(taut_nic::Host::open("lo").unwrap().index(), 0);
+    /// ```
+    pub fn index(&self) -> u32 {
+        self.index
     }
 
     /// The processors that are online.
