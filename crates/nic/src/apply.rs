@@ -216,7 +216,7 @@ fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Re
     if record.before.holds(&facts) {
         return Ok(taken(Some("it is so already".to_owned()), false));
     }
-    if !record.written.holds(&facts) {
+    if !record.written.holds(&facts) && !record.written.is_begun(&facts) {
         let now = record.written.inverse(&facts);
         let why = match now {
             Ok(now) => format!("somebody has set it to {} since", now.shown()),

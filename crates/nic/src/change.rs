@@ -110,6 +110,17 @@ impl Change {
         }
     }
 
+    /// Has somebody who made the change, and was ended in the middle, left things so?
+    pub(crate) fn is_begun(&self, facts: &Facts) -> bool {
+        match (self, &facts.qdiscs) {
+            // Those for each queue come after that at the root, by a call each.
+            (Change::Qdisc(wanted), Ok(found)) => {
+                found.root == wanted.kind() && found.handle == wanted.handle()
+            }
+            _ => false,
+        }
+    }
+
     /// The change that leads back to what is now.
     ///
     /// *Errors*: why there is no way back; then the change must not be made.

@@ -269,6 +269,17 @@ fn what_somebody_else_has_set_since_stays() {
     assert_eq!(bench.machine.facts.ring.unwrap().rx, 512);
 }
 
+/// A process that was killed has made the discipline at the root, and not yet all below it.
+#[test]
+fn a_discipline_that_was_begun_is_taken_back() {
+    let mut bench = Bench::new("i226.json");
+    bench.machine.facts.kinds = vec!["mq".to_owned()];
+    bench.apply();
+    bench.machine.facts.qdiscs.as_mut().unwrap().leaves.truncate(1);
+    assert!(bench.undo().iter().all(|(_, left)| left.is_none()));
+    assert_eq!(bench.machine.facts.qdiscs.unwrap().handle, 0);
+}
+
 #[test]
 fn a_second_apply_keeps_what_was_first() {
     let mut bench = Bench::new("i226.json");
