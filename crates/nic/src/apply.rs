@@ -224,6 +224,9 @@ fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Re
         };
         return Ok(taken(Some(why), false));
     }
+    if let Some(why) = record.before.takes_away(&facts) {
+        return Ok(taken(Some(why), false));
+    }
     Ok(match machine.change(&record.before) {
         Ok(()) => taken(None, false),
         Err(why) => taken(Some(why), true),

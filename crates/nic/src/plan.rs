@@ -77,6 +77,7 @@ pub fn plan(config: &NicConfig, facts: &Facts) -> Result<Plan, String> {
     let mut steps = vec![wanted.channels(), wanted.ring(), wanted.coalescing()];
     let steering = wanted.steering()?;
     let spread = wanted.spread(&steering);
+    steps.extend(wanted.ntuple(&steering));
     steps.extend(steering);
     steps.push(spread);
     steps.extend(wanted.qdiscs());

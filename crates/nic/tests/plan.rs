@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use taut_nic::{
-    Able, Change, Facts, Identity, Machine, NicConfig, Outcome, Record, Recorded, apply, plan, undo,
+    Able, Change, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record, Recorded,
+    apply, plan, undo,
 };
 
 const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
@@ -65,6 +66,55 @@ fn a_nic_that_can_do_nothing() {
 fn ports_are_steered_where_rules_see_them() {
     let facts = Facts { driver: "ixgbe".to_owned(), kinds: vec!["mq".to_owned()], ..facts("i226.json") };
     check(&facts, "domains = [1]\nparticipants = 1\nports = [9000]\ncritical_queues = [2, 3]\n", "ports.txt");
+}
+
+/// Many drivers refuse rules until the feature is on; igb and igc take them before.
+#[test]
+fn the_switch_for_rules() {
+    let file = "domains = [0]\nparticipants = 1\npcp = 6";
+    let of = |driver: &str, ntuple: Option<(bool, bool)>, rules: bool| {
+        let ntuple = ntuple.map(|(on, fixed)| Feature { on, fixed });
+        let (driver, features) = (driver.to_owned(), Features { ntuple });
+        let mut facts = Facts { driver, features, ..facts("i226.json") };
+        if !rules {
+            facts.rules = Err("ioctl ETHTOOL_GRXCLSRLALL: the driver has no such setting".to_owned());
+        }
+        let steps = plan(&config(&facts, file), &facts).unwrap().steps;
+        let at = |name: &str| steps.iter().position(|step| step.item.starts_with(name));
+        assert!(at("ntuple").is_none_or(|step| step < at("UDP port").unwrap()), "{steps:?}");
+        at("ntuple").map(|step| steps[step].able.clone())
+    };
+    let (off, on, never, always) = ((false, false), (true, false), (false, true), (true, true));
+    assert_eq!(of("ixgbe", Some(off), true), Some(Able::Change(Change::Ntuple(true))));
+    assert_eq!(of("ixgbe", Some(off), false), Some(Able::Change(Change::Ntuple(true))));
+    for so in [on, always] {
+        assert_eq!(of("ixgbe", Some(so), true), Some(Able::AsPlanned));
+        assert_eq!(of("ixgbe", Some(so), false), None);
+    }
+    assert!(matches!(of("mlx4_en", Some(never), true), Some(Able::Cannot(_))));
+    assert_eq!(of("veth", Some(never), false), None);
+    assert_eq!(of("ixgbe", None, true), None);
+    assert_eq!(of("igc", Some(off), true), None);
+}
+
+/// With the switch all rules would go, also those that somebody has made meanwhile.
+#[test]
+fn the_switch_goes_back_unless_others_have_rules() {
+    for theirs in [false, true] {
+        let mut bench = Bench::new("i226.json");
+        bench.machine.facts.driver = "ixgbe".to_owned();
+        let made = bench.apply();
+        assert!(made.iter().all(|outcome| !matches!(outcome, Outcome::Failed(_))), "{made:?}");
+        assert!(bench.machine.facts.features.ntuple.unwrap().on);
+        let rule = Change::Rule { location: 0, rule: Some((Frames::UdpPort(53), 0)) };
+        if theirs {
+            bench.machine.change(&rule).unwrap();
+        }
+        let left: Vec<_> = bench.undo().into_iter().filter(|(_, left)| left.is_some()).collect();
+        let why = "1 rules of somebody else's would go with it".to_owned();
+        let wanted = if theirs { vec![("ntuple".to_owned(), Some(why))] } else { Vec::new() };
+        assert_eq!((left, bench.machine.facts.features.ntuple.unwrap().on), (wanted, theirs));
+    }
 }
 
 /// What comes with queues that are not there yet is done after them.

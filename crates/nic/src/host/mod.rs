@@ -13,8 +13,11 @@ use taut_xdp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_r
 
 use crate::apply::Machine;
 use crate::change::Change;
-use crate::facts::{Facts, Frames, Rule, Rules, Seen};
+use crate::facts::{Facts, Features, Frames, Rule, Rules, Seen};
 use ethtool::Ethtool;
+
+/// The kernel's name of the feature that ethtool calls `ntuple`.
+const NTUPLE: &str = "rx-ntuple-filter";
 
 /// A network interface of this machine.
 #[derive(Clone, Debug)]
@@ -121,9 +124,6 @@ impl Host {
         };
         insert_flow_rule(&self.interface, &FlowRule { location, queue, frames })
             .map_err(|error| ioctl_refused("ETHTOOL_SRXCLSRLINS", &error))
-            .map_err(|why| {
-                format!("{why}; some drivers want `ethtool -K {} ntuple on` first", self.interface)
-            })
     }
 }
 
@@ -131,10 +131,14 @@ impl Machine for Host {
     fn facts(&mut self) -> Result<Facts, String> {
         let ours = files::is_ours();
         let mut ethtool = Ethtool::open(self.index);
-        let asked = ethtool.as_mut().map_err(|why| why.clone());
-        let (channels, ring, coalescing, clock) = match asked {
-            Ok(ethtool) => (ethtool.channels(), ethtool.ring(), ethtool.coalescing(), ethtool.clock()),
-            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why), None),
+        let mut asked = ethtool.as_mut().map_err(|why| why.clone());
+        let (ntuple, clock) = match &mut asked {
+            Ok(ethtool) => (ethtool.feature(NTUPLE), ethtool.clock()),
+            Err(_) => (None, None),
+        };
+        let (channels, ring, coalescing) = match asked {
+            Ok(ethtool) => (ethtool.channels(), ethtool.ring(), ethtool.coalescing()),
+            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why)),
         };
         Ok(Facts {
             interface: self.interface.clone(),
@@ -143,6 +147,7 @@ impl Machine for Host {
             channels,
             ring,
             coalescing,
+            features: Features { ntuple },
             rules: self.rules(),
             spread: spread(&self.interface).map_err(|error| ioctl_refused("ETHTOOL_GRXFHINDIR", &error)),
             interrupts: if ours.is_ok() { files::interrupts(&self.interface) } else { Vec::new() },
@@ -160,6 +165,7 @@ impl Machine for Host {
             }
             Change::Ring(frames) => Ethtool::open(self.index)?.set_ring(*frames),
             Change::Coalescing(wanted) => Ethtool::open(self.index)?.set_coalescing(wanted),
+            Change::Ntuple(on) => Ethtool::open(self.index)?.set_feature(NTUPLE, *on),
             Change::Rule { location, rule } => self.set_rule(*location, *rule),
             Change::Spread(table) => set_spread(&self.interface, table)
                 .map_err(|error| ioctl_refused("ETHTOOL_SRXFHINDIR", &error)),

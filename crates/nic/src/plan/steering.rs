@@ -12,6 +12,10 @@ use crate::facts::{Frames, Rules, counted};
 /// igb_ethtool.c and igc_ethtool.c of Linux refuse every flow type but ETHER_FLOW.
 const ETHERNET_ONLY: [&str; 2] = ["igb", "igc"];
 
+/// Drivers that take rules whether `ntuple` is on or off: igb_add_ethtool_nfc_entry and igc_ethtool_add_nfc_rule of Linux
+/// ask whether the NIC has the feature. To switch it would take the link down for nothing.
+const NO_SWITCH: [&str; 2] = ["igb", "igc"];
+
 /// What steering gains.
 const GAINS: &str = "they come to the critical queue, whatever else arrives";
 /// What is lost without it.
@@ -51,6 +55,26 @@ impl Wanted<'_> {
         Ok(steps)
     }
 
+    /// The step that has the driver take rules, if there are any; `steering` are the steps to them.
+    pub(super) fn ntuple(&self, steering: &[Step]) -> Option<Step> {
+        let feature = self.facts.features.ntuple?;
+        let off = !feature.on && !feature.fixed;
+        // A driver may not even tell its table while it takes no rules.
+        let wanted = steering.iter().any(steers) || (self.facts.rules.is_err() && off);
+        if !wanted || NO_SWITCH.contains(&self.facts.driver.as_str()) {
+            return None;
+        }
+        let gains = "the driver takes rules, which many refuse without it";
+        if feature.fixed && !feature.on {
+            let lost = "if its rules need it, the first one fails";
+            return Some(Step::cannot("ntuple", "on", gains, "the driver has it off for ever", lost));
+        }
+        let now = Change::Ntuple(feature.on).shown();
+        let step = Step::to("ntuple", now, Change::Ntuple(true), self.facts, gains);
+        let lost = if off { "some drivers take the link down for a moment" } else { "" };
+        Some(Step { lost: lost.to_owned(), ..step })
+    }
+
     /// The step that keeps what no rule steers out of the critical queues; `steering` are the steps to rules.
     pub(super) fn spread(&self, steering: &[Step]) -> Step {
         let item = "all others (RSS)";
@@ -66,7 +90,6 @@ impl Wanted<'_> {
         if others.is_empty() {
             return cannot("no queue is left for all others: ask for more queues");
         }
-        let steers = |step: &Step| matches!(step.able, Able::Change(_) | Able::AsPlanned);
         if !steering.iter().any(steers) {
             return cannot("no rule brings anything to the critical queue, which would be left empty");
         }
@@ -132,6 +155,11 @@ impl Wanted<'_> {
         let change = Change::Rule { location, rule: Some((frames, queue)) };
         Step::to(name(&frames), "any queue", change, self.facts, GAINS)
     }
+}
+
+/// Does the step bring anything to a critical queue?
+fn steers(step: &Step) -> bool {
+    matches!(step.able, Able::Change(_) | Able::AsPlanned)
 }
 
 /// All of them, the ports behind one noun.
