@@ -68,6 +68,36 @@ fn ports_are_steered_where_rules_see_them() {
     check(&facts, "domains = [1]\nparticipants = 1\nports = [9000]\ncritical_queues = [2, 3]\n", "ports.txt");
 }
 
+/// What is steered to a queue is for the participant that has it.
+#[test]
+fn each_participant_has_queues_of_its_own() {
+    let facts = Facts { driver: "ixgbe".to_owned(), ..facts("i226.json") };
+    check(&facts, "domains = [1]\nparticipants = 2\ncritical_queues = [2, 3]\n", "participants.txt");
+    let settings = |driver: &str, lines: &str| {
+        let facts = Facts { driver: driver.to_owned(), ..facts.clone() };
+        let mut steps = plan(&config(&facts, lines), &facts).unwrap().steps;
+        steps.retain(|step| step.item.starts_with("settings of Taut"));
+        let told = steps.iter().map(|step| {
+            let queues = step.then.split("; ").find_map(|line| line.strip_prefix("xdp_queues = "));
+            let whose = step.item.strip_prefix("settings of Taut").unwrap().replace(" for participant", "");
+            format!("{queues}{whose}", queues = queues.unwrap())
+        });
+        told.collect::<Vec<_>>()
+    };
+    let queues = "critical_queues = [1, 2, 3]";
+    let of = |lines: &str| settings("ixgbe", &format!("{queues}\n{lines}"));
+    assert_eq!(of("domains = [0]\nparticipants = 1"), ["[1, 2, 3]"]);
+    assert_eq!(of("domains = [0]\nparticipants = 2"), ["[1, 3] 0", "[2] 1"]);
+    assert_eq!(of("domains = [0]"), ["[1] 0", "[2] 1", "[3] 2"]);
+    assert_eq!(
+        of("domains = [0, 7]\nparticipants = 2"),
+        ["[1] 0 of domain 0", "[2] 1 of domain 0", "[3] 0 of domain 7"]
+    );
+    // One rule brings all that is critical to one queue.
+    assert_eq!(of("layer = 2"), ["[1, 2, 3]"]);
+    assert_eq!(settings("igc", &format!("{queues}\ndomains = [0]\npcp = 6")), ["[1, 2, 3]"]);
+}
+
 /// Many drivers refuse rules until the feature is on; igb and igc take them before.
 #[test]
 fn the_switch_for_rules() {

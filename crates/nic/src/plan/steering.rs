@@ -24,19 +24,14 @@ const LOST: &str = "the NIC's hash spreads them over all queues, where they wait
 impl Wanted<'_> {
     /// A step for each UDP port or for the type of frames without IP, and one for the priority of the VLAN tag.
     pub(super) fn steering(&self) -> Result<Vec<Step>, String> {
-        let mut frames: Vec<Frames> = self.ports()?.into_iter().map(Frames::UdpPort).collect();
-        frames.extend(self.config.without_ip.then_some(Frames::EtherType(ETHERTYPE)));
-        frames.extend(self.config.pcp.map(Frames::Pcp));
+        let frames = self.frames()?;
+        let target = counted("queue", &self.critical);
         let table = match &self.facts.rules {
             Ok(table) => table,
-            Err(why) => {
-                let item = names(&frames);
-                return Ok(vec![Step::cannot(item, self.target(0), GAINS, why, LOST)]);
-            }
+            Err(why) => return Ok(vec![Step::cannot(names(&frames), target, GAINS, why, LOST)]),
         };
-        let ethernet_only = ETHERNET_ONLY.contains(&self.facts.driver.as_str());
         let (possible, not): (Vec<_>, Vec<_>) =
-            frames.into_iter().partition(|frames| !ethernet_only || !matches!(frames, Frames::UdpPort(_)));
+            frames.into_iter().partition(|(frames, _)| self.sees_ports() || !is_port(frames));
         let mut steps = Vec::new();
         if !not.is_empty() {
             let item = names(&not);
@@ -46,13 +41,18 @@ impl Wanted<'_> {
             } else {
                 format!("without a tag {LOST}")
             };
-            steps.push(Step::cannot(item, self.target(0), GAINS, &why, &lost));
+            steps.push(Step::cannot(item, target, GAINS, &why, &lost));
         }
         let mut taken: Vec<u32> = table.rules.iter().map(|rule| rule.location).collect();
-        for (at, frames) in possible.into_iter().enumerate() {
-            steps.push(self.rule(frames, at, table, &mut taken));
+        for (frames, queue) in possible {
+            steps.push(self.rule(frames, queue, table, &mut taken));
         }
         Ok(steps)
+    }
+
+    /// Can a rule of this NIC be about a UDP port?
+    pub(super) fn sees_ports(&self) -> bool {
+        !ETHERNET_ONLY.contains(&self.facts.driver.as_str())
     }
 
     /// The step that has the driver take rules, if there are any; `steering` are the steps to them.
@@ -102,34 +102,41 @@ impl Wanted<'_> {
         Step::to(item, now, change, self.facts, gains)
     }
 
-    /// The ports of samples of the domains, as a participant computes them, and those of the file.
-    fn ports(&self) -> Result<Vec<u16>, String> {
+    /// What is critical, and the queue for it: the ports of samples of the domains, as a participant computes them, and
+    /// those of the file. Participants take turns at the queues; what is for all of them comes to the first.
+    fn frames(&self) -> Result<Vec<(Frames, u32)>, String> {
         let mapping = PortMapping::default();
-        let mut ports = Vec::new();
+        let mut frames = Vec::new();
+        let first = self.turn(0);
         let domains = if self.config.without_ip { &[][..] } else { &self.config.domains };
+        let mut turn = 0;
         for domain_id in domains {
             let none = || format!("domain {domain_id} has no ports: choose one from 0 to 232");
-            ports.push(mapping.user_multicast(*domain_id).ok_or_else(none)?);
+            let multicast = mapping.user_multicast(*domain_id).ok_or_else(none)?;
+            frames.push((Frames::UdpPort(multicast), first));
             for participant in 0..self.config.participants {
-                ports.extend(mapping.unicast(*domain_id, participant).map(|(_, user)| user));
+                if let Some((_, user)) = mapping.unicast(*domain_id, participant) {
+                    frames.push((Frames::UdpPort(user), self.turn(turn)));
+                }
+                turn += 1;
             }
         }
-        ports.extend(&self.config.ports);
-        Ok(ports)
+        let ports = self.config.ports.iter().enumerate();
+        frames.extend(ports.map(|(turn, port)| (Frames::UdpPort(*port), self.turn(turn))));
+        frames.extend(self.config.without_ip.then_some((Frames::EtherType(ETHERTYPE), first)));
+        frames.extend(self.config.pcp.map(|pcp| (Frames::Pcp(pcp), first)));
+        Ok(frames)
     }
 
-    /// The queue of the rule number `at`: critical queues take turns.
-    fn queue(&self, at: usize) -> u32 {
-        self.critical.iter().cycle().nth(at % self.critical.len().max(1)).copied().unwrap_or(0)
-    }
-
-    fn target(&self, at: usize) -> String {
-        format!("queue {}", self.queue(at))
+    /// The critical queue whose turn it is.
+    fn turn(&self, turn: usize) -> u32 {
+        self.critical.get(turn % self.critical.len().max(1)).copied().unwrap_or(0)
     }
 
     /// The rule for these frames, at the last free place: the first ones are left to whoever wants to win.
-    fn rule(&self, frames: Frames, at: usize, table: &Rules, taken: &mut Vec<u32>) -> Step {
-        let queue = u64::from(self.queue(at));
+    fn rule(&self, frames: Frames, queue: u32, table: &Rules, taken: &mut Vec<u32>) -> Step {
+        let target = format!("queue {queue}");
+        let queue = u64::from(queue);
         if let Some(found) = table.rules.iter().find(|rule| rule.frames == frames) {
             let rule = Some((frames, queue));
             let now = format!("queue {} by rule {}", found.queue, found.location);
@@ -149,7 +156,7 @@ impl Wanted<'_> {
         let Some(location) = (0..table.size).rev().find(|place| !taken.contains(place)) else {
             let why =
                 format!("its table of {} rules is full: ask for fewer ports or participants", table.size);
-            return Step::cannot(name(&frames), self.target(at), GAINS, &why, LOST);
+            return Step::cannot(name(&frames), target, GAINS, &why, LOST);
         };
         taken.push(location);
         let change = Change::Rule { location, rule: Some((frames, queue)) };
@@ -162,13 +169,19 @@ fn steers(step: &Step) -> bool {
     matches!(step.able, Able::Change(_) | Able::AsPlanned)
 }
 
+fn is_port(frames: &Frames) -> bool {
+    matches!(frames, Frames::UdpPort(_))
+}
+
 /// All of them, the ports behind one noun.
-fn names(all: &[Frames]) -> String {
-    let port =
-        |frames: &Frames| if let Frames::UdpPort(port) = frames { Some(port.to_string()) } else { None };
-    let ports: Vec<String> = all.iter().filter_map(port).collect();
+fn names(all: &[(Frames, u32)]) -> String {
+    let port = |frames: &Frames| match frames {
+        Frames::UdpPort(port) => Some(port.to_string()),
+        _ => None,
+    };
+    let ports: Vec<String> = all.iter().filter_map(|(frames, _)| port(frames)).collect();
     let ports = if ports.is_empty() { None } else { Some(format!("UDP ports {}", ports.join(", "))) };
-    let others = all.iter().filter(|frames| port(frames).is_none()).map(name);
+    let others = all.iter().filter(|(frames, _)| !is_port(frames)).map(|(frames, _)| name(frames));
     ports.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
