@@ -118,6 +118,8 @@ pub struct Rule {
 pub enum Frames {
     /// UDP over IPv4 to this port.
     UdpPort(u16),
+    /// UDP over IPv6 to this port.
+    Udp6Port(u16),
     /// Frames with a VLAN tag of this priority.
     Pcp(u8),
     /// Frames of this type.

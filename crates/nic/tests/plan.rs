@@ -68,6 +68,28 @@ fn ports_are_steered_where_rules_see_them() {
     check(&facts, "domains = [1]\nparticipants = 1\nports = [9000]\ncritical_queues = [2, 3]\n", "ports.txt");
 }
 
+/// Each port has a rule for each version of IP, if that is wanted and the NIC's rules see both.
+#[test]
+fn ports_are_steered_over_ipv6() {
+    let lines = "domains = [1]\nparticipants = 1\ncritical_queues = [3]\nipv6 = true\n";
+    let of = |driver: &str| Facts { driver: driver.to_owned(), ..facts("i226.json") };
+    check(&of("i40e"), lines, "ports-ipv6.txt");
+    let cannot = |driver: &str| {
+        let facts = of(driver);
+        let steps = plan(&config(&facts, lines), &facts).unwrap().steps.into_iter();
+        let cannot = steps.filter(|step| matches!(step.able, Able::Cannot(_)));
+        cannot.map(|step| step.item).filter(|item| item.starts_with("UDP")).collect::<Vec<_>>()
+    };
+    let only_ipv4 = config(&of("i40e"), &lines.replace("true", "false"));
+    let steps = plan(&only_ipv4, &of("i40e")).unwrap().steps;
+    let ports: Vec<_> = steps.iter().filter(|step| step.item.starts_with("UDP")).collect();
+    let lost = "the NIC's hash spreads those over IPv6: `ipv6 = true` in the file steers them";
+    assert!(ports.len() == 2 && ports.iter().all(|step| step.lost == lost), "{ports:?}");
+    assert_eq!(cannot("i40e"), [""; 0]);
+    assert_eq!(cannot("ixgbe"), ["UDP ports 7651, 7661 over IPv6"]);
+    assert_eq!(cannot("igc"), ["UDP ports 7651, 7661"]);
+}
+
 /// What is steered to a queue is for the participant that has it.
 #[test]
 fn each_participant_has_queues_of_its_own() {

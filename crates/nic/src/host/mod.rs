@@ -88,6 +88,7 @@ impl Host {
         let rule = |rule: FlowRule| {
             let frames = match rule.frames {
                 FlowFrames::UdpPort(port) => Frames::UdpPort(port),
+                FlowFrames::Udp6Port(port) => Frames::Udp6Port(port),
                 FlowFrames::Pcp(pcp) => Frames::Pcp(pcp),
                 FlowFrames::EtherType(kind) => Frames::EtherType(kind),
                 FlowFrames::Other => Frames::Other,
@@ -118,6 +119,7 @@ impl Host {
         };
         let frames = match frames {
             Frames::UdpPort(port) => FlowFrames::UdpPort(port),
+            Frames::Udp6Port(port) => FlowFrames::Udp6Port(port),
             Frames::Pcp(pcp) => FlowFrames::Pcp(pcp),
             Frames::EtherType(kind) => FlowFrames::EtherType(kind),
             Frames::Other => FlowFrames::Other,

@@ -12,6 +12,9 @@ use crate::facts::{Frames, Rules, counted};
 /// igb_ethtool.c and igc_ethtool.c of Linux refuse every flow type but ETHER_FLOW.
 const ETHERNET_ONLY: [&str; 2] = ["igb", "igc"];
 
+/// Drivers whose rules see UDP over IPv4 only: ixgbe_flowspec_to_flow_type of Linux knows no flow of IPv6.
+const IPV4_ONLY: [&str; 1] = ["ixgbe"];
+
 /// Drivers that take rules whether `ntuple` is on or off: igb_add_ethtool_nfc_entry and igc_ethtool_add_nfc_rule of Linux
 /// ask whether the NIC has the feature. To switch it would take the link down for nothing.
 const NO_SWITCH: [&str; 2] = ["igb", "igc"];
@@ -30,13 +33,15 @@ impl Wanted<'_> {
             Ok(table) => table,
             Err(why) => return Ok(vec![Step::cannot(names(&frames), target, GAINS, why, LOST)]),
         };
-        let (possible, not): (Vec<_>, Vec<_>) =
-            frames.into_iter().partition(|(frames, _)| self.sees_ports() || !is_port(frames));
+        let (possible, not): (Vec<_>, Vec<_>) = frames.into_iter().partition(|(frames, _)| self.sees(frames));
         let mut steps = Vec::new();
         if !not.is_empty() {
             let item = names(&not);
-            let why = format!("rules of {} see Ethernet headers only, no UDP ports", self.facts.driver);
-            let lost = if possible.is_empty() {
+            let see = if self.sees_ports() { "IPv4 only" } else { "Ethernet headers only, no UDP ports" };
+            let why = format!("rules of {} see {see}", self.facts.driver);
+            let lost = if self.sees_ports() {
+                LOST.to_owned()
+            } else if possible.is_empty() {
                 format!("{LOST}; with `pcp` in the file their VLAN tag can steer them")
             } else {
                 format!("without a tag {LOST}")
@@ -53,6 +58,31 @@ impl Wanted<'_> {
     /// Can a rule of this NIC be about a UDP port?
     pub(super) fn sees_ports(&self) -> bool {
         !ETHERNET_ONLY.contains(&self.facts.driver.as_str())
+    }
+
+    /// Can a rule of this NIC be about these frames?
+    fn sees(&self, frames: &Frames) -> bool {
+        match frames {
+            Frames::UdpPort(_) => self.sees_ports(),
+            Frames::Udp6Port(_) => self.sees_ports() && self.sees_ipv6(),
+            _ => true,
+        }
+    }
+
+    fn sees_ipv6(&self) -> bool {
+        !IPV4_ONLY.contains(&self.facts.driver.as_str())
+    }
+
+    /// What a rule about these frames leaves out.
+    fn left_out(&self, frames: &Frames) -> String {
+        let instead = match frames {
+            Frames::UdpPort(_) if !self.sees_ipv6() => {
+                format!("rules of {} see IPv4 only", self.facts.driver)
+            }
+            Frames::UdpPort(_) if !self.config.ipv6 => "`ipv6 = true` in the file steers them".to_owned(),
+            _ => return String::new(),
+        };
+        format!("the NIC's hash spreads those over IPv6: {instead}")
     }
 
     /// The step that has the driver take rules, if there are any; `steering` are the steps to them.
@@ -107,22 +137,28 @@ impl Wanted<'_> {
     fn frames(&self) -> Result<Vec<(Frames, u32)>, String> {
         let mapping = PortMapping::default();
         let mut frames = Vec::new();
+        let ipv6 = self.config.ipv6;
+        let mut port = |port: u16, queue: u32| {
+            frames.push((Frames::UdpPort(port), queue));
+            frames.extend(ipv6.then_some((Frames::Udp6Port(port), queue)));
+        };
         let first = self.turn(0);
         let domains = if self.config.without_ip { &[][..] } else { &self.config.domains };
         let mut turn = 0;
         for domain_id in domains {
             let none = || format!("domain {domain_id} has no ports: choose one from 0 to 232");
             let multicast = mapping.user_multicast(*domain_id).ok_or_else(none)?;
-            frames.push((Frames::UdpPort(multicast), first));
+            port(multicast, first);
             for participant in 0..self.config.participants {
                 if let Some((_, user)) = mapping.unicast(*domain_id, participant) {
-                    frames.push((Frames::UdpPort(user), self.turn(turn)));
+                    port(user, self.turn(turn));
                 }
                 turn += 1;
             }
         }
-        let ports = self.config.ports.iter().enumerate();
-        frames.extend(ports.map(|(turn, port)| (Frames::UdpPort(*port), self.turn(turn))));
+        for (turn, besides) in self.config.ports.iter().enumerate() {
+            port(*besides, self.turn(turn));
+        }
         frames.extend(self.config.without_ip.then_some((Frames::EtherType(ETHERTYPE), first)));
         frames.extend(self.config.pcp.map(|pcp| (Frames::Pcp(pcp), first)));
         Ok(frames)
@@ -148,7 +184,7 @@ impl Wanted<'_> {
                 GAINS,
             );
             if found.queue == queue {
-                return step;
+                return Step { lost: self.left_out(&frames), ..step };
             }
             let why = format!("rule {} sends them to queue {}: remove it first", found.location, found.queue);
             return Step { able: Able::Cannot(why), lost: LOST.to_owned(), ..step };
@@ -160,7 +196,8 @@ impl Wanted<'_> {
         };
         taken.push(location);
         let change = Change::Rule { location, rule: Some((frames, queue)) };
-        Step::to(name(&frames), "any queue", change, self.facts, GAINS)
+        let step = Step::to(name(&frames), "any queue", change, self.facts, GAINS);
+        Step { lost: self.left_out(&frames), ..step }
     }
 }
 
@@ -169,25 +206,29 @@ fn steers(step: &Step) -> bool {
     matches!(step.able, Able::Change(_) | Able::AsPlanned)
 }
 
-fn is_port(frames: &Frames) -> bool {
-    matches!(frames, Frames::UdpPort(_))
-}
-
-/// All of them, the ports behind one noun.
+/// All of them, the ports behind one noun; over IPv6 those that are not there over IPv4.
 fn names(all: &[(Frames, u32)]) -> String {
-    let port = |frames: &Frames| match frames {
-        Frames::UdpPort(port) => Some(port.to_string()),
-        _ => None,
+    let (mut v4, mut v6, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for (frames, _) in all {
+        match frames {
+            Frames::UdpPort(port) => v4.push(port.to_string()),
+            Frames::Udp6Port(port) => v6.push(port.to_string()),
+            _ => others.push(name(frames)),
+        }
+    }
+    v6.retain(|port| !v4.contains(port));
+    let ports = |ports: &[String], over: &str| match ports {
+        [] => None,
+        all => Some(format!("UDP ports {}{over}", all.join(", "))),
     };
-    let ports: Vec<String> = all.iter().filter_map(|(frames, _)| port(frames)).collect();
-    let ports = if ports.is_empty() { None } else { Some(format!("UDP ports {}", ports.join(", "))) };
-    let others = all.iter().filter(|(frames, _)| !is_port(frames)).map(|(frames, _)| name(frames));
-    ports.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+    let ports = [ports(&v4, ""), ports(&v6, " over IPv6")].into_iter().flatten();
+    ports.chain(others).collect::<Vec<_>>().join(", ")
 }
 
 fn name(frames: &Frames) -> String {
     match frames {
         Frames::UdpPort(port) => format!("UDP port {port}"),
+        Frames::Udp6Port(port) => format!("UDP port {port} over IPv6"),
         Frames::Pcp(pcp) => format!("VLAN tag with PCP {pcp}"),
         Frames::EtherType(kind) => format!("frames of type {kind:#x}"),
         Frames::Other => "others".to_owned(),
