@@ -49,15 +49,18 @@ impl Attributes {
 }
 
 /// The value of the first attribute of this kind.
-pub fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    while let (Some(len), Some(kind)) = (half(bytes, 0), half(bytes, 2)) {
-        let value = bytes.get(4..usize::from(len))?;
-        if kind & KIND == wanted {
-            return Some(value);
-        }
-        bytes = bytes.get(usize::from(len).next_multiple_of(4)..)?;
-    }
-    None
+pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}
+
+/// All attributes with their kinds, up to the first that is none.
+pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (len, kind) = (usize::from(half(bytes, 0)?), half(bytes, 2)?);
+        let value = bytes.get(4..len)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind & KIND, value))
+    })
 }
 
 /// A text that the kernel ends with a zero.
@@ -77,6 +80,14 @@ mod tests {
         assert_eq!(attribute(nested, 2).map(text).as_deref(), Some("veth0"));
         assert_eq!(attribute(nested, 1).and_then(|value| word(value, 0)), Some(7));
         assert_eq!((attribute(&all.0, 9), attribute(&all.0, 4)), (Some([1].as_slice()), None));
+    }
+
+    #[test]
+    fn a_list_of_one_kind() {
+        let all = Attributes::default().with(1, &[7]).with_nested(1, &Attributes::default()).with(1, &[9, 9]);
+        let listed: Vec<_> = attributes(&all.0).collect();
+        assert_eq!(listed, [(1, [7].as_slice()), (1, &[]), (1, &[9, 9])]);
+        assert_eq!(attributes(&all.0[..13]).count(), 2, "the third has an end");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod message;
 mod request;
 mod watch;
 
-pub use attributes::{Attributes, attribute, half, text, word};
+pub use attributes::{Attributes, attribute, attributes, half, text, word};
 pub use request::{CREATE, DUMP, REPLACE, Socket};
 pub use watch::{Heard, LINKS, NEIGHBOURS, ROUTES, Watch};
 

@@ -22,11 +22,24 @@ pub trait Machine {
     fn change(&mut self, change: &Change) -> Result<(), String>;
 }
 
+/// Which interface it is, whatever its name will be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Its name now.
+    pub interface: String,
+    /// Its index: a rename leaves it, and the kernel gives it to no other before it has counted round.
+    pub index: u32,
+    /// The network namespace that it is in.
+    pub namespace: String,
+}
+
 /// A change that was made, or was about to be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// The network interface.
+    /// The network interface, by the name that it had.
     pub interface: String,
+    /// Its index; `None` in records of a version that kept none, whose name has to do.
+    pub index: Option<u32>,
     /// The network namespace that it is in.
     pub namespace: String,
     /// The step, by its name.
@@ -35,6 +48,21 @@ pub struct Record {
     pub before: Change,
     /// What was made.
     pub written: Change,
+}
+
+impl Record {
+    /// Is it about this interface, as far as can be told? Indices are those of one namespace.
+    fn is_of(&self, identity: &Identity) -> bool {
+        match self.index {
+            Some(index) if self.namespace == identity.namespace => index == identity.index,
+            _ => self.interface == identity.interface,
+        }
+    }
+
+    /// Is it about this interface, and in its namespace?
+    fn is_here(&self, identity: &Identity) -> bool {
+        self.namespace == identity.namespace && self.is_of(identity)
+    }
 }
 
 /// What became of a step.
@@ -75,7 +103,7 @@ type Save<'a> = &'a mut dyn FnMut(&[Record]) -> Result<(), String>;
 pub fn apply(
     machine: &mut impl Machine,
     config: &NicConfig,
-    namespace: &str,
+    identity: &Identity,
     records: &mut Vec<Record>,
     save: Save,
 ) -> Result<Vec<(Step, Outcome)>, String> {
@@ -89,8 +117,8 @@ pub fn apply(
         tried.insert(step.item.clone());
         let outcome = match &step.able {
             Able::Change(change) => {
-                let record = record(&facts, namespace, &step.item, change, records);
-                match record.and_then(|record| make(machine, record, records, save)) {
+                let record = record(&facts, identity, &step.item, change, records);
+                match record.and_then(|record| make(machine, identity, record, records, save)) {
                     Ok(()) => Outcome::Done,
                     Err(why) => Outcome::Failed(why),
                 }
@@ -108,18 +136,18 @@ pub fn apply(
 /// What has to be kept of a change that is about to be made.
 fn record(
     facts: &Facts,
-    namespace: &str,
+    identity: &Identity,
     item: &str,
     change: &Change,
     records: &[Record],
 ) -> Result<Record, String> {
-    let earlier = records.iter().find(|earlier| {
-        let same = earlier.interface == facts.interface && earlier.namespace == namespace;
-        same && earlier.item == item && earlier.written.holds(facts)
-    });
+    let earlier = records
+        .iter()
+        .find(|earlier| earlier.is_here(identity) && earlier.item == item && earlier.written.holds(facts));
     Ok(Record {
-        interface: facts.interface.clone(),
-        namespace: namespace.to_owned(),
+        interface: identity.interface.clone(),
+        index: Some(identity.index),
+        namespace: identity.namespace.clone(),
         item: item.to_owned(),
         // What we wrote ourselves is not what was before.
         before: match earlier {
@@ -132,15 +160,13 @@ fn record(
 
 fn make(
     machine: &mut impl Machine,
+    identity: &Identity,
     record: Record,
     records: &mut Vec<Record>,
     save: Save,
 ) -> Result<(), String> {
     let old = records.clone();
-    let same = |other: &Record| {
-        (&other.interface, &other.namespace, &other.item)
-            == (&record.interface, &record.namespace, &record.item)
-    };
+    let same = |other: &Record| other.is_here(identity) && other.item == record.item;
     records.retain(|other| !same(other));
     records.push(record.clone());
     let made = save(records).and_then(|()| machine.change(&record.written));
@@ -157,16 +183,14 @@ fn make(
 /// *Errors*: the records cannot be kept, or the NIC cannot be looked at.
 pub fn undo(
     machine: &mut impl Machine,
-    interface: &str,
-    namespace: &str,
+    identity: &Identity,
     records: &mut Vec<Record>,
     save: Save,
 ) -> Result<Vec<Taken>, String> {
     let mut all = Vec::new();
-    let of_interface = |record: &&Record| record.interface == interface;
-    for record in records.clone().iter().rev().filter(of_interface) {
-        let taken = take_back(machine, namespace, record)?;
-        let elsewhere = record.namespace != namespace;
+    for record in records.clone().iter().rev().filter(|record| record.is_of(identity)) {
+        let taken = take_back(machine, &identity.namespace, record)?;
+        let elsewhere = record.namespace != identity.namespace;
         if !taken.refused && !elsewhere {
             records.retain(|other| other != record);
             save(records)?;
@@ -192,12 +216,15 @@ fn take_back(machine: &mut impl Machine, namespace: &str, record: &Record) -> Re
     if record.before.holds(&facts) {
         return Ok(taken(Some("it is so already".to_owned()), false));
     }
-    if !record.written.holds(&facts) {
+    if !record.written.holds(&facts) && !record.written.is_begun(&facts) {
         let now = record.written.inverse(&facts);
         let why = match now {
             Ok(now) => format!("somebody has set it to {} since", now.shown()),
             Err(why) => why,
         };
+        return Ok(taken(Some(why), false));
+    }
+    if let Some(why) = record.before.takes_away(&facts) {
         return Ok(taken(Some(why), false));
     }
     Ok(match machine.change(&record.before) {

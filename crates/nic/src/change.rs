@@ -28,6 +28,8 @@ pub enum Change {
     Ring(u32),
     /// So much waiting before an interrupt.
     Coalescing(Coalescing),
+    /// Whether the driver takes rules.
+    Ntuple(bool),
     /// The rule at a place of the table; `None`: no rule.
     Rule {
         /// The place.
@@ -110,6 +112,17 @@ impl Change {
         }
     }
 
+    /// Has somebody who made the change, and was ended in the middle, left things so?
+    pub(crate) fn is_begun(&self, facts: &Facts) -> bool {
+        match (self, &facts.qdiscs) {
+            // Those for each queue come after that at the root, by a call each.
+            (Change::Qdisc(wanted), Ok(found)) => {
+                found.root == wanted.kind() && found.handle == wanted.handle()
+            }
+            _ => false,
+        }
+    }
+
     /// The change that leads back to what is now.
     ///
     /// *Errors*: why there is no way back; then the change must not be made.
@@ -122,6 +135,10 @@ impl Change {
             Change::Ring(_) => Ok(Change::Ring(facts.ring.as_ref().map_err(String::clone)?.rx)),
             Change::Coalescing(_) => {
                 Ok(Change::Coalescing(*facts.coalescing.as_ref().map_err(String::clone)?))
+            }
+            Change::Ntuple(_) => {
+                let feature = facts.features.ntuple.ok_or("it has no such feature")?;
+                Ok(Change::Ntuple(feature.on))
             }
             Change::Rule { location, .. } => {
                 let table = facts.rules.as_ref().map_err(String::clone)?;
@@ -157,6 +174,14 @@ impl Change {
         }
     }
 
+    /// What of others it would take away; then it must not be made.
+    pub(crate) fn takes_away(&self, facts: &Facts) -> Option<String> {
+        let rules = facts.rules.as_ref().map_or(0, |table| table.rules.len());
+        // Drivers forget all rules when they are to take no more.
+        let all = *self == Change::Ntuple(false) && rules > 0;
+        all.then(|| format!("{rules} rules of somebody else's would go with it"))
+    }
+
     /// What it is to become, in a few words.
     ///
     /// ```
@@ -167,6 +192,7 @@ impl Change {
             Change::Channels { combined, rx, tx } => shown_channels(*combined, *rx, *tx),
             Change::Ring(frames) => format!("{frames} frames"),
             Change::Coalescing(coalescing) => shown_coalescing(coalescing),
+            Change::Ntuple(on) => if *on { "on" } else { "off" }.to_owned(),
             Change::Rule { rule: Some((_, queue)), location } => format!("queue {queue} by rule {location}"),
             Change::Rule { rule: None, .. } => "any queue".to_owned(),
             Change::Spread(table) if table.is_empty() => "all queues".to_owned(),
@@ -279,6 +305,7 @@ mod tests {
             Change::Channels { combined: 1, rx: 0, tx: 0 },
             Change::Ring(64),
             Change::Coalescing(Coalescing { rx_usecs: Some(7), adaptive_rx: None }),
+            Change::Ntuple(true),
             Change::Rule { location: 3, rule: Some((Frames::Pcp(1), 2)) },
             Change::Spread(vec![0; 128]),
             Change::Xps { queue: 1, cpus: vec![0] },

@@ -33,6 +33,8 @@ pub struct NicConfig {
     pub participants: u32,
     /// Do these participants do without IP?
     pub without_ip: bool,
+    /// Are ports steered over IPv6, too?
+    pub ipv6: bool,
     /// UDP ports that are critical besides.
     pub ports: Vec<u16>,
     /// The priority in the VLAN tag of the critical frames, which is of no VLAN; `None`: they have none.
@@ -68,6 +70,8 @@ struct Written {
     participants: Option<Spanned<u32>>,
     layer: Option<Spanned<u32>>,
     #[serde(default)]
+    ipv6: bool,
+    #[serde(default)]
     ports: Vec<Spanned<u16>>,
     vlan: Option<Spanned<u16>>,
     pcp: Option<Spanned<u8>>,
@@ -94,6 +98,7 @@ impl NicConfig {
             domains: vec![domain_id],
             participants: PARTICIPANTS,
             without_ip: false,
+            ipv6: false,
             ports: Vec::new(),
             pcp: None,
             priorities: vec![PRIORITY],
@@ -129,6 +134,7 @@ impl NicConfig {
             domains: written.domains.map(plain).unwrap_or_default(),
             participants: written.participants.map_or(PARTICIPANTS, Spanned::into_inner),
             without_ip: written.layer.is_some_and(|layer| layer.into_inner() == 2),
+            ipv6: written.ipv6,
             ports: written.ports.into_iter().map(Spanned::into_inner).collect(),
             // A tag has both; one of VLAN 0 alone has the lowest priority.
             pcp: written.pcp.map(Spanned::into_inner).or(written.vlan.map(|_| 0)),
@@ -234,11 +240,12 @@ mod tests {
     #[test]
     fn everything_that_a_file_may_say() {
         let text = "interface = \"eth0\"\nqueues = 4\ncritical_queues = [2, 3]\ncpus = [1]\ndomains = [0, 7]\n\
-                    participants = 2\nlayer = 2\nports = [9000]\nvlan = 0\npcp = 6\npriorities = [6, 7]\nring = 512\n\
+                    participants = 2\nlayer = 2\nipv6 = true\nports = [9000]\nvlan = 0\npcp = 6\npriorities = [6, 7]\nring = 512\n\
                     schedule = [\"critical 300us\", \"others 2ms\"]\n";
         let config = NicConfig::parse(text, "a.toml").unwrap();
         assert_eq!((config.queues, config.critical_queues.as_slice()), (Some(4), [2, 3].as_slice()));
-        assert_eq!((config.tag(), config.ring, config.without_ip), (Some(0xc000), Some(512), true));
+        assert_eq!((config.tag(), config.ring), (Some(0xc000), Some(512)));
+        assert!(config.without_ip && config.ipv6);
         assert_eq!(config.schedule[1], Slot { critical: false, length_ns: 2_000_000 });
         let tag = |line: &str| NicConfig::parse(&format!("interface = \"a\"\n{line}"), "a").unwrap().tag();
         assert_eq!([tag("pcp = 7"), tag("vlan = 0"), tag("")], [Some(0xe000), Some(0), None]);

@@ -20,6 +20,9 @@ pub struct Facts {
     pub ring: Seen<Ring>,
     /// How long it collects frames before it interrupts.
     pub coalescing: Seen<Coalescing>,
+    /// What can be switched on and off; facts that were written down without it have none.
+    #[serde(default)]
+    pub features: Features,
     /// Which frames go to which queue.
     pub rules: Seen<Rules>,
     /// The queue of each value of the hash, which spreads what no rule steers (RSS).
@@ -72,6 +75,23 @@ pub struct Coalescing {
     pub adaptive_rx: Option<bool>,
 }
 
+/// What a driver switches on and off; `None` where there is no such switch, or nobody looked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Features {
+    /// Rules that choose a receive queue: `ntuple`, as ethtool calls it.
+    pub ntuple: Option<Feature>,
+}
+
+/// A switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Feature {
+    /// Is it on?
+    pub on: bool,
+    /// Is it so for ever?
+    pub fixed: bool,
+}
+
 /// The rules that choose a receive queue.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Rules {
@@ -98,6 +118,8 @@ pub struct Rule {
 pub enum Frames {
     /// UDP over IPv4 to this port.
     UdpPort(u16),
+    /// UDP over IPv6 to this port.
+    Udp6Port(u16),
     /// Frames with a VLAN tag of this priority.
     Pcp(u8),
     /// Frames of this type.

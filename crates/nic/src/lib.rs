@@ -22,10 +22,12 @@ mod plan;
 mod recorded;
 mod text;
 
-pub use apply::{Machine, Outcome, Record, Taken, apply, undo};
+pub use apply::{Identity, Machine, Outcome, Record, Taken, apply, undo};
 pub use change::{Change, Qdisc};
 pub use config::{NicConfig, Slot};
-pub use facts::{Channels, Coalescing, Facts, Frames, Interrupt, Qdiscs, Ring, Rule, Rules, Seen, list};
+pub use facts::{
+    Channels, Coalescing, Facts, Feature, Features, Frames, Interrupt, Qdiscs, Ring, Rule, Rules, Seen, list,
+};
 pub use host::Host;
 pub use plan::{Able, Plan, Step, plan};
 pub use recorded::Recorded;

@@ -1,6 +1,7 @@
 //! From what is wanted and what is there to the steps between, without any I/O.
 
 mod queues;
+mod settings;
 mod steering;
 
 use serde::Serialize;
@@ -77,6 +78,7 @@ pub fn plan(config: &NicConfig, facts: &Facts) -> Result<Plan, String> {
     let mut steps = vec![wanted.channels(), wanted.ring(), wanted.coalescing()];
     let steering = wanted.steering()?;
     let spread = wanted.spread(&steering);
+    steps.extend(wanted.ntuple(&steering));
     steps.extend(steering);
     steps.push(spread);
     steps.extend(wanted.qdiscs());
@@ -85,7 +87,7 @@ pub fn plan(config: &NicConfig, facts: &Facts) -> Result<Plan, String> {
         steps.extend(wanted.interrupts());
     }
     steps.extend(wanted.tag());
-    steps.push(wanted.settings());
+    steps.extend(wanted.settings());
     steps.push(wanted.time_stamps());
     let driver = if facts.driver.is_empty() { "no device" } else { &facts.driver };
     let critical = counted("queue", &wanted.critical);
@@ -244,27 +246,6 @@ impl Wanted<'_> {
             lost: "what leaves by a UDP socket has none, but for a VLAN interface with an egress-qos-map"
                 .to_owned(),
         })
-    }
-
-    /// What a participant's configuration has to say so that it uses all this.
-    fn settings(&self) -> Step {
-        let mut settings = vec![format!("xdp_interface = {:?}", self.facts.interface)];
-        if self.config.without_ip {
-            settings.push("xdp_layer = 2".to_owned());
-        }
-        settings.push(format!("xdp_queues = {:?}", self.critical));
-        settings.extend(self.config.pcp.map(|pcp| format!("xdp_pcp = {pcp}")));
-        if !self.config.cpus.is_empty() {
-            settings.push(format!("driver_cpus = {:?}", self.config.cpus));
-        }
-        Step {
-            item: "settings of Taut".to_owned(),
-            now: String::new(),
-            then: settings.join("; "),
-            gains: "a participant has the critical queue, past the kernel's stack".to_owned(),
-            able: Able::Told,
-            lost: String::new(),
-        }
     }
 
     fn time_stamps(&self) -> Step {

@@ -64,6 +64,7 @@ impl Machine for Recorded {
             }
             Change::Ring(frames) => self.facts.ring.as_mut().map_err(|why| why.clone())?.rx = *frames,
             Change::Coalescing(coalescing) => self.facts.coalescing = Ok(*coalescing),
+            Change::Ntuple(on) => self.facts.features.ntuple.as_mut().ok_or_else(absent)?.on = *on,
             Change::Rule { location, rule } => {
                 let rules = &mut self.facts.rules.as_mut().map_err(|why| why.clone())?.rules;
                 rules.retain(|other| other.location != *location);

@@ -4,7 +4,10 @@
 
 use std::path::Path;
 
-use taut_nic::{Able, Change, Facts, Machine, NicConfig, Outcome, Record, Recorded, apply, plan, undo};
+use taut_nic::{
+    Able, Change, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record, Recorded,
+    apply, plan, undo,
+};
 
 const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
 
@@ -63,6 +66,107 @@ fn a_nic_that_can_do_nothing() {
 fn ports_are_steered_where_rules_see_them() {
     let facts = Facts { driver: "ixgbe".to_owned(), kinds: vec!["mq".to_owned()], ..facts("i226.json") };
     check(&facts, "domains = [1]\nparticipants = 1\nports = [9000]\ncritical_queues = [2, 3]\n", "ports.txt");
+}
+
+/// Each port has a rule for each version of IP, if that is wanted and the NIC's rules see both.
+#[test]
+fn ports_are_steered_over_ipv6() {
+    let lines = "domains = [1]\nparticipants = 1\ncritical_queues = [3]\nipv6 = true\n";
+    let of = |driver: &str| Facts { driver: driver.to_owned(), ..facts("i226.json") };
+    check(&of("i40e"), lines, "ports-ipv6.txt");
+    let cannot = |driver: &str| {
+        let facts = of(driver);
+        let steps = plan(&config(&facts, lines), &facts).unwrap().steps.into_iter();
+        let cannot = steps.filter(|step| matches!(step.able, Able::Cannot(_)));
+        cannot.map(|step| step.item).filter(|item| item.starts_with("UDP")).collect::<Vec<_>>()
+    };
+    let only_ipv4 = config(&of("i40e"), &lines.replace("true", "false"));
+    let steps = plan(&only_ipv4, &of("i40e")).unwrap().steps;
+    let ports: Vec<_> = steps.iter().filter(|step| step.item.starts_with("UDP")).collect();
+    let lost = "the NIC's hash spreads those over IPv6: `ipv6 = true` in the file steers them";
+    assert!(ports.len() == 2 && ports.iter().all(|step| step.lost == lost), "{ports:?}");
+    assert_eq!(cannot("i40e"), [""; 0]);
+    assert_eq!(cannot("ixgbe"), ["UDP ports 7651, 7661 over IPv6"]);
+    assert_eq!(cannot("igc"), ["UDP ports 7651, 7661"]);
+}
+
+/// What is steered to a queue is for the participant that has it.
+#[test]
+fn each_participant_has_queues_of_its_own() {
+    let facts = Facts { driver: "ixgbe".to_owned(), ..facts("i226.json") };
+    check(&facts, "domains = [1]\nparticipants = 2\ncritical_queues = [2, 3]\n", "participants.txt");
+    let settings = |driver: &str, lines: &str| {
+        let facts = Facts { driver: driver.to_owned(), ..facts.clone() };
+        let mut steps = plan(&config(&facts, lines), &facts).unwrap().steps;
+        steps.retain(|step| step.item.starts_with("settings of Taut"));
+        let told = steps.iter().map(|step| {
+            let queues = step.then.split("; ").find_map(|line| line.strip_prefix("xdp_queues = "));
+            let whose = step.item.strip_prefix("settings of Taut").unwrap().replace(" for participant", "");
+            format!("{queues}{whose}", queues = queues.unwrap())
+        });
+        told.collect::<Vec<_>>()
+    };
+    let queues = "critical_queues = [1, 2, 3]";
+    let of = |lines: &str| settings("ixgbe", &format!("{queues}\n{lines}"));
+    assert_eq!(of("domains = [0]\nparticipants = 1"), ["[1, 2, 3]"]);
+    assert_eq!(of("domains = [0]\nparticipants = 2"), ["[1, 3] 0", "[2] 1"]);
+    assert_eq!(of("domains = [0]"), ["[1] 0", "[2] 1", "[3] 2"]);
+    assert_eq!(
+        of("domains = [0, 7]\nparticipants = 2"),
+        ["[1] 0 of domain 0", "[2] 1 of domain 0", "[3] 0 of domain 7"]
+    );
+    // One rule brings all that is critical to one queue.
+    assert_eq!(of("layer = 2"), ["[1, 2, 3]"]);
+    assert_eq!(settings("igc", &format!("{queues}\ndomains = [0]\npcp = 6")), ["[1, 2, 3]"]);
+}
+
+/// Many drivers refuse rules until the feature is on; igb and igc take them before.
+#[test]
+fn the_switch_for_rules() {
+    let file = "domains = [0]\nparticipants = 1\npcp = 6";
+    let of = |driver: &str, ntuple: Option<(bool, bool)>, rules: bool| {
+        let ntuple = ntuple.map(|(on, fixed)| Feature { on, fixed });
+        let (driver, features) = (driver.to_owned(), Features { ntuple });
+        let mut facts = Facts { driver, features, ..facts("i226.json") };
+        if !rules {
+            facts.rules = Err("ioctl ETHTOOL_GRXCLSRLALL: the driver has no such setting".to_owned());
+        }
+        let steps = plan(&config(&facts, file), &facts).unwrap().steps;
+        let at = |name: &str| steps.iter().position(|step| step.item.starts_with(name));
+        assert!(at("ntuple").is_none_or(|step| step < at("UDP port").unwrap()), "{steps:?}");
+        at("ntuple").map(|step| steps[step].able.clone())
+    };
+    let (off, on, never, always) = ((false, false), (true, false), (false, true), (true, true));
+    assert_eq!(of("ixgbe", Some(off), true), Some(Able::Change(Change::Ntuple(true))));
+    assert_eq!(of("ixgbe", Some(off), false), Some(Able::Change(Change::Ntuple(true))));
+    for so in [on, always] {
+        assert_eq!(of("ixgbe", Some(so), true), Some(Able::AsPlanned));
+        assert_eq!(of("ixgbe", Some(so), false), None);
+    }
+    assert!(matches!(of("mlx4_en", Some(never), true), Some(Able::Cannot(_))));
+    assert_eq!(of("veth", Some(never), false), None);
+    assert_eq!(of("ixgbe", None, true), None);
+    assert_eq!(of("igc", Some(off), true), None);
+}
+
+/// With the switch all rules would go, also those that somebody has made meanwhile.
+#[test]
+fn the_switch_goes_back_unless_others_have_rules() {
+    for theirs in [false, true] {
+        let mut bench = Bench::new("i226.json");
+        bench.machine.facts.driver = "ixgbe".to_owned();
+        let made = bench.apply();
+        assert!(made.iter().all(|outcome| !matches!(outcome, Outcome::Failed(_))), "{made:?}");
+        assert!(bench.machine.facts.features.ntuple.unwrap().on);
+        let rule = Change::Rule { location: 0, rule: Some((Frames::UdpPort(53), 0)) };
+        if theirs {
+            bench.machine.change(&rule).unwrap();
+        }
+        let left: Vec<_> = bench.undo().into_iter().filter(|(_, left)| left.is_some()).collect();
+        let why = "1 rules of somebody else's would go with it".to_owned();
+        let wanted = if theirs { vec![("ntuple".to_owned(), Some(why))] } else { Vec::new() };
+        assert_eq!((left, bench.machine.facts.features.ntuple.unwrap().on), (wanted, theirs));
+    }
 }
 
 /// What comes with queues that are not there yet is done after them.
@@ -169,6 +273,11 @@ fn what_the_file_asks_and_the_nic_has_not() {
     assert_eq!(told("cpus = [9]"), "cpus names processor 9, and 0-3 are online: name some of these");
 }
 
+/// The interface that all are about.
+fn identity(namespace: &str) -> Identity {
+    Identity { interface: "enp2s0".to_owned(), index: 2, namespace: namespace.to_owned() }
+}
+
 /// A machine and its records.
 struct Bench {
     machine: Recorded,
@@ -184,14 +293,14 @@ impl Bench {
     }
 
     fn apply(&mut self) -> Vec<Outcome> {
-        let outcomes = apply(&mut self.machine, &self.config, "net:[1]", &mut self.records, &mut |_| Ok(()));
+        let outcomes =
+            apply(&mut self.machine, &self.config, &identity("net:[1]"), &mut self.records, &mut |_| Ok(()));
         outcomes.unwrap().into_iter().map(|(_, outcome)| outcome).collect()
     }
 
     /// The steps, and why they were left.
     fn undo(&mut self) -> Vec<(String, Option<String>)> {
-        let interface = &self.config.interface;
-        let all = undo(&mut self.machine, interface, "net:[1]", &mut self.records, &mut |_| Ok(()));
+        let all = undo(&mut self.machine, &identity("net:[1]"), &mut self.records, &mut |_| Ok(()));
         all.unwrap().into_iter().map(|taken| (taken.item, taken.left)).collect()
     }
 }
@@ -246,7 +355,8 @@ fn nothing_is_changed_without_a_record() {
     let mut bench = Bench::new("i226.json");
     let mut full = |_: &[Record]| Err("no room; make some".to_owned());
     let outcomes =
-        apply(&mut bench.machine, &bench.config, "net:[1]", &mut bench.records, &mut full).unwrap();
+        apply(&mut bench.machine, &bench.config, &identity("net:[1]"), &mut bench.records, &mut full)
+            .unwrap();
     assert_eq!(outcomes.last().unwrap().1, Outcome::Failed("no room; make some".to_owned()));
     assert_eq!((bench.machine.facts, bench.records), (facts("i226.json"), Vec::new()));
 }
@@ -259,6 +369,17 @@ fn what_somebody_else_has_set_since_stays() {
     let left: Vec<String> = bench.undo().into_iter().filter_map(|(_, left)| left).collect();
     assert_eq!(left, ["somebody has set it to 512 frames since"]);
     assert_eq!(bench.machine.facts.ring.unwrap().rx, 512);
+}
+
+/// A process that was killed has made the discipline at the root, and not yet all below it.
+#[test]
+fn a_discipline_that_was_begun_is_taken_back() {
+    let mut bench = Bench::new("i226.json");
+    bench.machine.facts.kinds = vec!["mq".to_owned()];
+    bench.apply();
+    bench.machine.facts.qdiscs.as_mut().unwrap().leaves.truncate(1);
+    assert!(bench.undo().iter().all(|(_, left)| left.is_none()));
+    assert_eq!(bench.machine.facts.qdiscs.unwrap().handle, 0);
 }
 
 #[test]
@@ -278,10 +399,37 @@ fn each_network_namespace_has_its_own() {
     let mut bench = Bench::new("i226.json");
     bench.apply();
     let count = bench.records.len();
-    let interface = &bench.config.interface;
-    let all = undo(&mut bench.machine, interface, "net:[2]", &mut bench.records, &mut |_| Ok(())).unwrap();
+    let all = undo(&mut bench.machine, &identity("net:[2]"), &mut bench.records, &mut |_| Ok(())).unwrap();
     assert!(all.iter().all(|taken| taken.left.as_ref().is_some_and(|why| why.contains("net:[1]"))));
-    assert_eq!(bench.records.len(), count);
+    assert_eq!((all.len(), bench.records.len()), (count, count));
+}
+
+/// An index is what records go by, and not a name that another interface may have by now.
+#[test]
+fn an_interface_that_is_renamed_keeps_its_records() {
+    let mut bench = Bench::new("i226.json");
+    bench.apply();
+    let count = bench.records.len();
+    let undo = |bench: &mut Bench, interface: &str, index| {
+        let identity = Identity { interface: interface.to_owned(), index, namespace: "net:[1]".to_owned() };
+        undo(&mut bench.machine, &identity, &mut bench.records, &mut |_| Ok(())).unwrap().len()
+    };
+    assert_eq!((undo(&mut bench, "enp2s0", 3), bench.records.len()), (0, count));
+    assert_eq!((undo(&mut bench, "lan0", 2), bench.records.len()), (count, 0));
+}
+
+/// Records of a version that kept no index are found by their name.
+#[test]
+fn a_record_without_an_index() {
+    let mut bench = Bench::new("i226.json");
+    bench.apply();
+    let mut written = serde_json::to_value(&bench.records).unwrap();
+    for record in written.as_array_mut().unwrap() {
+        record.as_object_mut().unwrap().remove("index").unwrap();
+    }
+    bench.records = serde_json::from_value(written).unwrap();
+    assert!(bench.undo().iter().all(|(_, left)| left.is_none()));
+    assert_eq!(bench.records, Vec::new());
 }
 
 /// A discipline that a person made stays, for its settings could not be put back.

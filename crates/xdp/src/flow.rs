@@ -14,8 +14,9 @@ const GRXCLSRLALL: u32 = 0x30;
 const SRXCLSRLDEL: u32 = 0x31;
 const SRXCLSRLINS: u32 = 0x32;
 
-/// Kinds of flow: UDP over IPv4, and anything by its Ethernet header; the bit says that the tag counts too.
+/// Kinds of flow: UDP over IPv4 and over IPv6, and anything by its Ethernet header; the bit says that the tag counts too.
 const UDP_V4_FLOW: u32 = 0x02;
+const UDP_V6_FLOW: u32 = 0x06;
 const ETHER_FLOW: u32 = 0x12;
 const FLOW_EXT: u32 = 0x8000_0000;
 /// Bits of a VLAN tag that are its priority, PCP.
@@ -33,8 +34,9 @@ const LOCATION: usize = 176;
 const RULES: usize = 184;
 const LOCATIONS: usize = 188;
 const SIZE: usize = 192;
-/// The destination port within `ethtool_tcpip4_spec`.
+/// The destination port within `ethtool_tcpip4_spec` and `ethtool_tcpip6_spec`.
 const PORT: usize = 10;
+const PORT_V6: usize = 34;
 /// The type within `ethhdr`.
 const ETHERTYPE: usize = 12;
 /// The union that VALUE and MASK begin: what is set of it must be known, or the rule is none of ours.
@@ -50,6 +52,8 @@ const SPECIAL: u64 = 0x8000_0000;
 pub enum FlowFrames {
     /// UDP over IPv4 to this port, from and to whatever address.
     UdpPort(u16),
+    /// The same over IPv6.
+    Udp6Port(u16),
     /// Frames with a VLAN tag of this priority.
     Pcp(u8),
     /// Frames of this type, with a tag or without.
@@ -122,6 +126,11 @@ impl Command {
                 self.put(MASK + PORT, &[0xff; 2]);
                 UDP_V4_FLOW
             }
+            FlowFrames::Udp6Port(port) => {
+                self.put(VALUE + PORT_V6, &port.to_be_bytes());
+                self.put(MASK + PORT_V6, &[0xff; 2]);
+                UDP_V6_FLOW
+            }
             FlowFrames::Pcp(pcp) => {
                 self.put(VALUE_TAG, &(u16::from(pcp) << 13).to_be_bytes());
                 self.put(MASK_TAG, &PCP_BITS.to_be_bytes());
@@ -145,16 +154,16 @@ impl Command {
         let tag = u16::from_be_bytes(self.bytes(VALUE_TAG));
         let tag_mask = u16::from_be_bytes(self.bytes(MASK_TAG));
         let cares: Vec<usize> = (0..UNION).filter(|at| mask[*at] != 0).collect();
+        let number = |at: usize| u16::from_be_bytes([value[at], value[at + 1]]);
         let whole = cares.iter().all(|at| mask[*at] == 0xff);
         let frames = match self.word(FLOW_TYPE) {
-            UDP_V4_FLOW if whole && cares == [PORT, PORT + 1] => {
-                FlowFrames::UdpPort(u16::from_be_bytes([value[PORT], value[PORT + 1]]))
-            }
+            UDP_V4_FLOW if whole && cares == [PORT, PORT + 1] => FlowFrames::UdpPort(number(PORT)),
+            UDP_V6_FLOW if whole && cares == [PORT_V6, PORT_V6 + 1] => FlowFrames::Udp6Port(number(PORT_V6)),
             kind if kind == ETHER_FLOW | FLOW_EXT && cares.is_empty() && tag_mask == PCP_BITS => {
                 FlowFrames::Pcp((tag >> 13) as u8)
             }
             ETHER_FLOW if whole && cares == [ETHERTYPE, ETHERTYPE + 1] => {
-                FlowFrames::EtherType(u16::from_be_bytes([value[ETHERTYPE], value[ETHERTYPE + 1]]))
+                FlowFrames::EtherType(number(ETHERTYPE))
             }
             _ => FlowFrames::Other,
         };
@@ -208,7 +217,12 @@ mod tests {
 
     #[test]
     fn a_rule_is_read_as_it_was_written() {
-        for frames in [FlowFrames::UdpPort(7411), FlowFrames::Pcp(6), FlowFrames::EtherType(0x88b5)] {
+        for frames in [
+            FlowFrames::UdpPort(7411),
+            FlowFrames::Udp6Port(7411),
+            FlowFrames::Pcp(6),
+            FlowFrames::EtherType(0x88b5),
+        ] {
             let rule = FlowRule { location: 63, queue: 3, frames };
             let mut command = Command::new(SRXCLSRLINS, 0);
             command.write_rule(&rule).unwrap();
@@ -221,14 +235,18 @@ mod tests {
     /// Offsets that a C compiler gives on a 64-bit machine.
     #[test]
     fn the_layout_of_the_kernel() {
-        let mut command = Command::new(SRXCLSRLINS, 0);
-        command.write_rule(&FlowRule { location: 7, queue: 2, frames: FlowFrames::UdpPort(0x1d05) }).unwrap();
-        let bytes: [u8; SIZE] = command.bytes(0);
-        let set: Vec<(usize, u8)> =
-            bytes.iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect();
+        let set = |frames| {
+            let mut command = Command::new(SRXCLSRLINS, 0);
+            command.write_rule(&FlowRule { location: 7, queue: 2, frames }).unwrap();
+            let bytes: [u8; SIZE] = command.bytes(0);
+            bytes.iter().copied().enumerate().filter(|(_, byte)| *byte != 0).collect::<Vec<(usize, u8)>>()
+        };
         let wanted =
             [(0, 0x32), (16, 2), (30, 0x1d), (31, 0x05), (102, 0xff), (103, 0xff), (168, 2), (176, 7)];
-        assert_eq!(set, wanted);
+        assert_eq!(set(FlowFrames::UdpPort(0x1d05)), wanted);
+        let wanted =
+            [(0, 0x32), (16, 6), (54, 0x1d), (55, 0x05), (126, 0xff), (127, 0xff), (168, 2), (176, 7)];
+        assert_eq!(set(FlowFrames::Udp6Port(0x1d05)), wanted);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use taut_nic::{Able, Facts, Host, Machine, NicConfig, Outcome, Plan, Record};
+use taut_nic::{Able, Facts, Host, Identity, Machine, NicConfig, Outcome, Plan, Record};
 
 use crate::args::Network;
 use crate::failure::{End, Failure};
@@ -154,8 +154,9 @@ fn apply(config: &NicConfig, json: bool) -> Result<End, Failure> {
     let mut machine = host(&config.interface)?;
     let (store, mut records) = records()?;
     let mut save = |records: &[Record]| store.save(records);
-    let outcomes = taut_nic::apply(&mut machine, config, &store::namespace()?, &mut records, &mut save)
-        .map_err(Failure::Wrong)?;
+    let identity = identity(&machine)?;
+    let outcomes =
+        taut_nic::apply(&mut machine, config, &identity, &mut records, &mut save).map_err(Failure::Wrong)?;
     for (step, outcome) in &outcomes {
         if json {
             output::json(&json!({"kind": "step", "step": step, "outcome": outcome}))?;
@@ -179,22 +180,36 @@ fn apply(config: &NicConfig, json: bool) -> Result<End, Failure> {
     Err(Failure::System(format!("{} failed, the steps behind it were not tried, {undo}", step.item)))
 }
 
+/// The interface as the records know it.
+fn identity(machine: &Host) -> Result<Identity, Failure> {
+    let (interface, index) = (machine.interface().to_owned(), machine.index());
+    Ok(Identity { interface, index, namespace: store::namespace()? })
+}
+
+/// The interface that was called so when it was set up, and is called otherwise now.
+fn renamed(interface: &str, namespace: &str, records: &[Record]) -> Option<Host> {
+    let mut last = records.iter().rev();
+    let found = last.find(|record| record.interface == interface && record.namespace == namespace)?;
+    Host::at(found.index?)
+}
+
 fn undo(what: &What, network: &Network) -> Result<End, Failure> {
     let interface = if what.is_file() { what.config(network, None)?.interface } else { what.name.clone() };
     let (store, mut records) = records()?;
     let namespace = store::namespace()?;
-    let of_interface = |record: &Record| record.interface == interface && record.namespace == namespace;
     let mut save = |records: &[Record]| store.save(records);
-    let all = match Host::open(&interface) {
-        Ok(mut machine) => taut_nic::undo(&mut machine, &interface, &namespace, &mut records, &mut save)
-            .map_err(Failure::System)?,
-        Err(gone) => {
-            // What was set is gone with it.
-            records.retain(|record| !of_interface(record));
-            save(&records).map_err(Failure::System)?;
-            return Err(Failure::Wrong(gone));
-        }
+    // What was set is gone with an interface, and not with its name.
+    let is_gone = |record: &Record| {
+        record.namespace == namespace && record.index.is_some_and(|index| Host::at(index).is_none())
     };
+    records.retain(|record| !is_gone(record));
+    save(&records).map_err(Failure::System)?;
+    let mut machine = match (Host::open(&interface), renamed(&interface, &namespace, &records)) {
+        (Ok(machine), _) | (Err(_), Some(machine)) => machine,
+        (Err(absent), None) => return Err(Failure::Wrong(absent)),
+    };
+    let identity = identity(&machine)?;
+    let all = taut_nic::undo(&mut machine, &identity, &mut records, &mut save).map_err(Failure::System)?;
     for taken in &all {
         if what.json {
             output::json(&json!({"kind": "undo", "undo": taken}))?;

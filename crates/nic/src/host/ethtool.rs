@@ -3,10 +3,10 @@
 
 use nix::errno::Errno;
 use nix::sys::socket::SockProtocol;
-use taut_netlink::{Attributes, Socket, attribute, half, word};
+use taut_netlink::{Attributes, Socket, attribute, attributes, half, text, word};
 
 use super::refused;
-use crate::facts::{Channels, Coalescing, Ring, Seen};
+use crate::facts::{Channels, Coalescing, Feature, Ring, Seen};
 
 /// The family that knows all others, and its one request.
 const CONTROL: u16 = 0x10;
@@ -14,6 +14,7 @@ const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
 
+const FEATURES: Message = Message { get: 11, set: 12, name: "FEATURES" };
 const RINGS: Message = Message { get: 15, set: 16, name: "RINGS" };
 const CHANNELS: Message = Message { get: 17, set: 18, name: "CHANNELS" };
 const COALESCE: Message = Message { get: 19, set: 20, name: "COALESCE" };
@@ -22,6 +23,17 @@ const TSINFO: Message = Message { get: 25, set: 0, name: "TSINFO" };
 /// The attribute that names the interface, and its index within.
 const HEADER: u16 = 1;
 const INDEX: u16 = 1;
+/// Of FEATURES: sets of what can be switched, what is wanted, what is on, and what is never switched.
+const SWITCHABLE: u16 = 2;
+const WANTED: u16 = 3;
+const ACTIVE: u16 = 4;
+const NEVER: u16 = 5;
+/// Of a set: only what is in it is listed; the list. Of an element of the list: its name; it is in the set.
+const NO_MASK: u16 = 1;
+const BITS: u16 = 3;
+const BIT: u16 = 1;
+const BIT_NAME: u16 = 2;
+const BIT_VALUE: u16 = 3;
 /// Of CHANNELS.
 const RX_CHANNELS_MAX: u16 = 2;
 const TX_CHANNELS_MAX: u16 = 3;
@@ -146,6 +158,33 @@ impl Ethtool {
         self.set(&COALESCE, attributes)
     }
 
+    /// A switch of the driver; `None` if this kernel has none of that name.
+    pub fn feature(&mut self, name: &str) -> Option<Feature> {
+        let answer = self.get(&FEATURES).ok()?;
+        // All that the kernel knows are listed here, in the set or not.
+        let switchable = in_set(&answer, SWITCHABLE, name)?;
+        let has = |kind| in_set(&answer, kind, name) == Some(true);
+        Some(Feature { on: has(ACTIVE), fixed: !switchable || has(NEVER) })
+    }
+
+    /// Switches it.
+    ///
+    /// *Errors*: also if the kernel has taken the wish, and things are as they were.
+    pub fn set_feature(&mut self, name: &str, on: bool) -> Result<(), String> {
+        let named = Attributes::default().with_text(BIT_NAME, name);
+        let bit = if on { named.with(BIT_VALUE, &[]) } else { named };
+        let bits = Attributes::default().with_nested(BIT, &bit);
+        let set = Attributes::default().with_nested(BITS, &bits);
+        self.set(&FEATURES, self.header().with_nested(WANTED, &set))?;
+        if self.feature(name).is_some_and(|feature| feature.on == on) {
+            return Ok(());
+        }
+        Err(format!(
+            "netlink ETHTOOL_MSG_FEATURES_SET: the driver leaves {name} as it was; the kernel's log may say why: \
+             `dmesg | tail`"
+        ))
+    }
+
     /// The number of the hardware clock.
     pub fn clock(&mut self) -> Option<u32> {
         number(&self.get(&TSINFO).ok()?, PHC_INDEX)
@@ -158,4 +197,48 @@ fn generic(command: u8, attributes: &Attributes) -> Vec<u8> {
 
 fn number(attributes: &[u8], kind: u16) -> Option<u32> {
     word(attribute(attributes, kind)?, 0)
+}
+
+/// Is the element of that name in a set? `None` if it is not listed.
+fn in_set(attributes_of: &[u8], kind: u16, name: &str) -> Option<bool> {
+    let set = attribute(attributes_of, kind)?;
+    let bits = attributes(attribute(set, BITS)?).map(|(_, bit)| bit);
+    let mut named = bits.filter(|bit| attribute(bit, BIT_NAME).map(text).as_deref() == Some(name));
+    let bit = named.next()?;
+    Some(attribute(set, NO_MASK).is_some() || attribute(bit, BIT_VALUE).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use nix::net::if_::if_nametoindex;
+    use nix::sched::{CloneFlags, unshare};
+
+    use super::*;
+
+    /// In a network that goes with its thread.
+    #[test]
+    fn a_switch_of_the_driver() {
+        let there = std::thread::spawn(|| {
+            if unshare(CloneFlags::CLONE_NEWNET).is_err() {
+                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "it needs root");
+                println!("LEFT OUT: it needs root, to make a network namespace");
+                return;
+            }
+            let pair = ["link", "add", "nic0", "type", "veth", "peer", "name", "nic1"];
+            assert!(Command::new("ip").args(pair).status().unwrap().success());
+            let mut ethtool = Ethtool::open(if_nametoindex("nic0").unwrap()).unwrap();
+            let checksums = "tx-checksum-ip-generic";
+            for on in [false, true] {
+                ethtool.set_feature(checksums, on).unwrap();
+                assert_eq!(ethtool.feature(checksums), Some(Feature { on, fixed: false }));
+            }
+            assert_eq!(ethtool.feature("rx-ntuple-filter"), Some(Feature { on: false, fixed: true }));
+            let refused = ethtool.set_feature("rx-ntuple-filter", true).unwrap_err();
+            assert!(refused.contains("the driver leaves rx-ntuple-filter as it was"), "{refused}");
+            assert_eq!(ethtool.feature("no such feature"), None);
+        });
+        there.join().unwrap();
+    }
 }

@@ -8,13 +8,16 @@ use std::fmt::Display;
 use std::io;
 
 use nix::errno::Errno;
-use nix::net::if_::if_nametoindex;
+use nix::net::if_::{if_indextoname, if_nametoindex};
 use taut_xdp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_rule, set_spread, spread};
 
 use crate::apply::Machine;
 use crate::change::Change;
-use crate::facts::{Facts, Frames, Rule, Rules, Seen};
+use crate::facts::{Facts, Features, Frames, Rule, Rules, Seen};
 use ethtool::Ethtool;
+
+/// The kernel's name of the feature that ethtool calls `ntuple`.
+const NTUPLE: &str = "rx-ntuple-filter";
 
 /// A network interface of this machine.
 #[derive(Clone, Debug)]
@@ -39,6 +42,37 @@ impl Host {
         Ok(Host { interface: interface.to_owned(), index, kinds: files::kinds() })
     }
 
+    /// The interface that has this index, whatever it is called now; `None` if it is gone.
+    ///
+    /// ```
+    /// let lo = taut_nic::Host::open("lo").unwrap();
+    /// assert_eq!(taut_nic::Host::at(lo.index()).unwrap().interface(), "lo");
+    /// assert!(taut_nic::Host::at(0).is_none());
+    /// ```
+    pub fn at(index: u32) -> Option<Host> {
+        // An index that nobody has comes back as an empty name, too.
+        let interface = if_indextoname(index).ok()?.into_string().ok().filter(|name| !name.is_empty())?;
+        Some(Host { interface, index, kinds: files::kinds() })
+    }
+
+    /// Its name, as it was when it was opened.
+    ///
+    /// ```
+    /// assert_eq!(taut_nic::Host::open("lo").unwrap().interface(), "lo");
+    /// ```
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Its index, which it keeps when it is renamed.
+    ///
+    /// ```
+    /// assert_ne!(taut_nic::Host::open("lo").unwrap().index(), 0);
+    /// ```
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
     /// The processors that are online.
     ///
     /// ```
@@ -54,6 +88,7 @@ impl Host {
         let rule = |rule: FlowRule| {
             let frames = match rule.frames {
                 FlowFrames::UdpPort(port) => Frames::UdpPort(port),
+                FlowFrames::Udp6Port(port) => Frames::Udp6Port(port),
                 FlowFrames::Pcp(pcp) => Frames::Pcp(pcp),
                 FlowFrames::EtherType(kind) => Frames::EtherType(kind),
                 FlowFrames::Other => Frames::Other,
@@ -84,15 +119,13 @@ impl Host {
         };
         let frames = match frames {
             Frames::UdpPort(port) => FlowFrames::UdpPort(port),
+            Frames::Udp6Port(port) => FlowFrames::Udp6Port(port),
             Frames::Pcp(pcp) => FlowFrames::Pcp(pcp),
             Frames::EtherType(kind) => FlowFrames::EtherType(kind),
             Frames::Other => FlowFrames::Other,
         };
         insert_flow_rule(&self.interface, &FlowRule { location, queue, frames })
             .map_err(|error| ioctl_refused("ETHTOOL_SRXCLSRLINS", &error))
-            .map_err(|why| {
-                format!("{why}; some drivers want `ethtool -K {} ntuple on` first", self.interface)
-            })
     }
 }
 
@@ -100,10 +133,14 @@ impl Machine for Host {
     fn facts(&mut self) -> Result<Facts, String> {
         let ours = files::is_ours();
         let mut ethtool = Ethtool::open(self.index);
-        let asked = ethtool.as_mut().map_err(|why| why.clone());
-        let (channels, ring, coalescing, clock) = match asked {
-            Ok(ethtool) => (ethtool.channels(), ethtool.ring(), ethtool.coalescing(), ethtool.clock()),
-            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why), None),
+        let mut asked = ethtool.as_mut().map_err(|why| why.clone());
+        let (ntuple, clock) = match &mut asked {
+            Ok(ethtool) => (ethtool.feature(NTUPLE), ethtool.clock()),
+            Err(_) => (None, None),
+        };
+        let (channels, ring, coalescing) = match asked {
+            Ok(ethtool) => (ethtool.channels(), ethtool.ring(), ethtool.coalescing()),
+            Err(why) => (Err(why.clone()), Err(why.clone()), Err(why)),
         };
         Ok(Facts {
             interface: self.interface.clone(),
@@ -112,6 +149,7 @@ impl Machine for Host {
             channels,
             ring,
             coalescing,
+            features: Features { ntuple },
             rules: self.rules(),
             spread: spread(&self.interface).map_err(|error| ioctl_refused("ETHTOOL_GRXFHINDIR", &error)),
             interrupts: if ours.is_ok() { files::interrupts(&self.interface) } else { Vec::new() },
@@ -129,6 +167,7 @@ impl Machine for Host {
             }
             Change::Ring(frames) => Ethtool::open(self.index)?.set_ring(*frames),
             Change::Coalescing(wanted) => Ethtool::open(self.index)?.set_coalescing(wanted),
+            Change::Ntuple(on) => Ethtool::open(self.index)?.set_feature(NTUPLE, *on),
             Change::Rule { location, rule } => self.set_rule(*location, *rule),
             Change::Spread(table) => set_spread(&self.interface, table)
                 .map_err(|error| ioctl_refused("ETHTOOL_SRXFHINDIR", &error)),

@@ -12,6 +12,13 @@ use crate::facts::{Frames, Rules, counted};
 /// igb_ethtool.c and igc_ethtool.c of Linux refuse every flow type but ETHER_FLOW.
 const ETHERNET_ONLY: [&str; 2] = ["igb", "igc"];
 
+/// Drivers whose rules see UDP over IPv4 only: ixgbe_flowspec_to_flow_type of Linux knows no flow of IPv6.
+const IPV4_ONLY: [&str; 1] = ["ixgbe"];
+
+/// Drivers that take rules whether `ntuple` is on or off: igb_add_ethtool_nfc_entry and igc_ethtool_add_nfc_rule of Linux
+/// ask whether the NIC has the feature. To switch it would take the link down for nothing.
+const NO_SWITCH: [&str; 2] = ["igb", "igc"];
+
 /// What steering gains.
 const GAINS: &str = "they come to the critical queue, whatever else arrives";
 /// What is lost without it.
@@ -20,35 +27,82 @@ const LOST: &str = "the NIC's hash spreads them over all queues, where they wait
 impl Wanted<'_> {
     /// A step for each UDP port or for the type of frames without IP, and one for the priority of the VLAN tag.
     pub(super) fn steering(&self) -> Result<Vec<Step>, String> {
-        let mut frames: Vec<Frames> = self.ports()?.into_iter().map(Frames::UdpPort).collect();
-        frames.extend(self.config.without_ip.then_some(Frames::EtherType(ETHERTYPE)));
-        frames.extend(self.config.pcp.map(Frames::Pcp));
+        let frames = self.frames()?;
+        let target = counted("queue", &self.critical);
         let table = match &self.facts.rules {
             Ok(table) => table,
-            Err(why) => {
-                let item = names(&frames);
-                return Ok(vec![Step::cannot(item, self.target(0), GAINS, why, LOST)]);
-            }
+            Err(why) => return Ok(vec![Step::cannot(names(&frames), target, GAINS, why, LOST)]),
         };
-        let ethernet_only = ETHERNET_ONLY.contains(&self.facts.driver.as_str());
-        let (possible, not): (Vec<_>, Vec<_>) =
-            frames.into_iter().partition(|frames| !ethernet_only || !matches!(frames, Frames::UdpPort(_)));
+        let (possible, not): (Vec<_>, Vec<_>) = frames.into_iter().partition(|(frames, _)| self.sees(frames));
         let mut steps = Vec::new();
         if !not.is_empty() {
             let item = names(&not);
-            let why = format!("rules of {} see Ethernet headers only, no UDP ports", self.facts.driver);
-            let lost = if possible.is_empty() {
+            let see = if self.sees_ports() { "IPv4 only" } else { "Ethernet headers only, no UDP ports" };
+            let why = format!("rules of {} see {see}", self.facts.driver);
+            let lost = if self.sees_ports() {
+                LOST.to_owned()
+            } else if possible.is_empty() {
                 format!("{LOST}; with `pcp` in the file their VLAN tag can steer them")
             } else {
                 format!("without a tag {LOST}")
             };
-            steps.push(Step::cannot(item, self.target(0), GAINS, &why, &lost));
+            steps.push(Step::cannot(item, target, GAINS, &why, &lost));
         }
         let mut taken: Vec<u32> = table.rules.iter().map(|rule| rule.location).collect();
-        for (at, frames) in possible.into_iter().enumerate() {
-            steps.push(self.rule(frames, at, table, &mut taken));
+        for (frames, queue) in possible {
+            steps.push(self.rule(frames, queue, table, &mut taken));
         }
         Ok(steps)
+    }
+
+    /// Can a rule of this NIC be about a UDP port?
+    pub(super) fn sees_ports(&self) -> bool {
+        !ETHERNET_ONLY.contains(&self.facts.driver.as_str())
+    }
+
+    /// Can a rule of this NIC be about these frames?
+    fn sees(&self, frames: &Frames) -> bool {
+        match frames {
+            Frames::UdpPort(_) => self.sees_ports(),
+            Frames::Udp6Port(_) => self.sees_ports() && self.sees_ipv6(),
+            _ => true,
+        }
+    }
+
+    fn sees_ipv6(&self) -> bool {
+        !IPV4_ONLY.contains(&self.facts.driver.as_str())
+    }
+
+    /// What a rule about these frames leaves out.
+    fn left_out(&self, frames: &Frames) -> String {
+        let instead = match frames {
+            Frames::UdpPort(_) if !self.sees_ipv6() => {
+                format!("rules of {} see IPv4 only", self.facts.driver)
+            }
+            Frames::UdpPort(_) if !self.config.ipv6 => "`ipv6 = true` in the file steers them".to_owned(),
+            _ => return String::new(),
+        };
+        format!("the NIC's hash spreads those over IPv6: {instead}")
+    }
+
+    /// The step that has the driver take rules, if there are any; `steering` are the steps to them.
+    pub(super) fn ntuple(&self, steering: &[Step]) -> Option<Step> {
+        let feature = self.facts.features.ntuple?;
+        let off = !feature.on && !feature.fixed;
+        // A driver may not even tell its table while it takes no rules.
+        let wanted = steering.iter().any(steers) || (self.facts.rules.is_err() && off);
+        if !wanted || NO_SWITCH.contains(&self.facts.driver.as_str()) {
+            return None;
+        }
+        let gains = "the driver takes rules, which many refuse without it";
+        if feature.fixed && !feature.on {
+            let lost = "if its rules need it, the first one fails";
+            return Some(Step::cannot("ntuple", "on", gains, "the driver has it off for ever", lost));
+        }
+        let now = Change::Ntuple(feature.on).shown();
+        let step = Step::to("ntuple", now, Change::Ntuple(true), self.facts, gains);
+        let lost = if off { "some drivers take the link down for a moment" } else { "" };
+        Some(Step { lost: lost.to_owned(), ..step })
     }
 
     /// The step that keeps what no rule steers out of the critical queues; `steering` are the steps to rules.
@@ -66,7 +120,6 @@ impl Wanted<'_> {
         if others.is_empty() {
             return cannot("no queue is left for all others: ask for more queues");
         }
-        let steers = |step: &Step| matches!(step.able, Able::Change(_) | Able::AsPlanned);
         if !steering.iter().any(steers) {
             return cannot("no rule brings anything to the critical queue, which would be left empty");
         }
@@ -79,34 +132,47 @@ impl Wanted<'_> {
         Step::to(item, now, change, self.facts, gains)
     }
 
-    /// The ports of samples of the domains, as a participant computes them, and those of the file.
-    fn ports(&self) -> Result<Vec<u16>, String> {
+    /// What is critical, and the queue for it: the ports of samples of the domains, as a participant computes them, and
+    /// those of the file. Participants take turns at the queues; what is for all of them comes to the first.
+    fn frames(&self) -> Result<Vec<(Frames, u32)>, String> {
         let mapping = PortMapping::default();
-        let mut ports = Vec::new();
+        let mut frames = Vec::new();
+        let ipv6 = self.config.ipv6;
+        let mut port = |port: u16, queue: u32| {
+            frames.push((Frames::UdpPort(port), queue));
+            frames.extend(ipv6.then_some((Frames::Udp6Port(port), queue)));
+        };
+        let first = self.turn(0);
         let domains = if self.config.without_ip { &[][..] } else { &self.config.domains };
+        let mut turn = 0;
         for domain_id in domains {
             let none = || format!("domain {domain_id} has no ports: choose one from 0 to 232");
-            ports.push(mapping.user_multicast(*domain_id).ok_or_else(none)?);
+            let multicast = mapping.user_multicast(*domain_id).ok_or_else(none)?;
+            port(multicast, first);
             for participant in 0..self.config.participants {
-                ports.extend(mapping.unicast(*domain_id, participant).map(|(_, user)| user));
+                if let Some((_, user)) = mapping.unicast(*domain_id, participant) {
+                    port(user, self.turn(turn));
+                }
+                turn += 1;
             }
         }
-        ports.extend(&self.config.ports);
-        Ok(ports)
+        for (turn, besides) in self.config.ports.iter().enumerate() {
+            port(*besides, self.turn(turn));
+        }
+        frames.extend(self.config.without_ip.then_some((Frames::EtherType(ETHERTYPE), first)));
+        frames.extend(self.config.pcp.map(|pcp| (Frames::Pcp(pcp), first)));
+        Ok(frames)
     }
 
-    /// The queue of the rule number `at`: critical queues take turns.
-    fn queue(&self, at: usize) -> u32 {
-        self.critical.iter().cycle().nth(at % self.critical.len().max(1)).copied().unwrap_or(0)
-    }
-
-    fn target(&self, at: usize) -> String {
-        format!("queue {}", self.queue(at))
+    /// The critical queue whose turn it is.
+    fn turn(&self, turn: usize) -> u32 {
+        self.critical.get(turn % self.critical.len().max(1)).copied().unwrap_or(0)
     }
 
     /// The rule for these frames, at the last free place: the first ones are left to whoever wants to win.
-    fn rule(&self, frames: Frames, at: usize, table: &Rules, taken: &mut Vec<u32>) -> Step {
-        let queue = u64::from(self.queue(at));
+    fn rule(&self, frames: Frames, queue: u32, table: &Rules, taken: &mut Vec<u32>) -> Step {
+        let target = format!("queue {queue}");
+        let queue = u64::from(queue);
         if let Some(found) = table.rules.iter().find(|rule| rule.frames == frames) {
             let rule = Some((frames, queue));
             let now = format!("queue {} by rule {}", found.queue, found.location);
@@ -118,7 +184,7 @@ impl Wanted<'_> {
                 GAINS,
             );
             if found.queue == queue {
-                return step;
+                return Step { lost: self.left_out(&frames), ..step };
             }
             let why = format!("rule {} sends them to queue {}: remove it first", found.location, found.queue);
             return Step { able: Able::Cannot(why), lost: LOST.to_owned(), ..step };
@@ -126,27 +192,43 @@ impl Wanted<'_> {
         let Some(location) = (0..table.size).rev().find(|place| !taken.contains(place)) else {
             let why =
                 format!("its table of {} rules is full: ask for fewer ports or participants", table.size);
-            return Step::cannot(name(&frames), self.target(at), GAINS, &why, LOST);
+            return Step::cannot(name(&frames), target, GAINS, &why, LOST);
         };
         taken.push(location);
         let change = Change::Rule { location, rule: Some((frames, queue)) };
-        Step::to(name(&frames), "any queue", change, self.facts, GAINS)
+        let step = Step::to(name(&frames), "any queue", change, self.facts, GAINS);
+        Step { lost: self.left_out(&frames), ..step }
     }
 }
 
-/// All of them, the ports behind one noun.
-fn names(all: &[Frames]) -> String {
-    let port =
-        |frames: &Frames| if let Frames::UdpPort(port) = frames { Some(port.to_string()) } else { None };
-    let ports: Vec<String> = all.iter().filter_map(port).collect();
-    let ports = if ports.is_empty() { None } else { Some(format!("UDP ports {}", ports.join(", "))) };
-    let others = all.iter().filter(|frames| port(frames).is_none()).map(name);
-    ports.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+/// Does the step bring anything to a critical queue?
+fn steers(step: &Step) -> bool {
+    matches!(step.able, Able::Change(_) | Able::AsPlanned)
+}
+
+/// All of them, the ports behind one noun; over IPv6 those that are not there over IPv4.
+fn names(all: &[(Frames, u32)]) -> String {
+    let (mut v4, mut v6, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for (frames, _) in all {
+        match frames {
+            Frames::UdpPort(port) => v4.push(port.to_string()),
+            Frames::Udp6Port(port) => v6.push(port.to_string()),
+            _ => others.push(name(frames)),
+        }
+    }
+    v6.retain(|port| !v4.contains(port));
+    let ports = |ports: &[String], over: &str| match ports {
+        [] => None,
+        all => Some(format!("UDP ports {}{over}", all.join(", "))),
+    };
+    let ports = [ports(&v4, ""), ports(&v6, " over IPv6")].into_iter().flatten();
+    ports.chain(others).collect::<Vec<_>>().join(", ")
 }
 
 fn name(frames: &Frames) -> String {
     match frames {
         Frames::UdpPort(port) => format!("UDP port {port}"),
+        Frames::Udp6Port(port) => format!("UDP port {port} over IPv6"),
         Frames::Pcp(pcp) => format!("VLAN tag with PCP {pcp}"),
         Frames::EtherType(kind) => format!("frames of type {kind:#x}"),
         Frames::Other => "others".to_owned(),

@@ -162,6 +162,44 @@ now",
     assert_eq!((ended.stdout.as_str(), ended.code), (BEFORE, Some(0)), "{}", ended.stderr);
 }
 
+/// A rename takes nothing away from what was set, and the records stay as long as the interface is there.
+#[test]
+fn an_interface_that_was_renamed() {
+    let Some(ended) = in_namespace(
+        "rename() { ip link set $1 down; ip link set $1 name $2; ip link set $2 up; }
+$taut nic apply nic.toml > done
+rename nic0 lan0
+$taut nic undo lan0 > undone
+wc -l < undone
+rename lan0 nic0
+now
+$taut nic apply nic.toml > done
+rename nic0 lan0
+$taut nic undo nic.toml > undone
+wc -l < undone
+rename lan0 nic0
+now
+$taut nic apply nic.toml > done
+rename nic0 lan0
+ip link add nic0 type veth peer name nic7
+$taut nic undo nic0
+ip link del nic0
+rename lan0 nic0
+$taut nic undo nic0 > undone
+wc -l < undone
+$taut nic apply nic.toml > done
+rename nic0 lan0
+ip link del lan0
+$taut nic undo nic0 2>&1 || echo \"code $?\"
+ls /run/taut",
+    ) else {
+        return;
+    };
+    let absent = "taut: there is no network interface nic0: `ip link` lists them\ncode 2\n";
+    let wanted = format!("4\n{BEFORE}4\n{BEFORE}nothing to undo\n4\n{absent}nic.lock\n");
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (wanted.as_str(), ""));
+}
+
 #[test]
 fn what_others_have_set_stays() {
     let Some(ended) = in_namespace(
