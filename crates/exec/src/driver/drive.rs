@@ -337,7 +337,7 @@ impl Inner {
     #[cold]
     fn send_left(&self, core: &mut MutexGuard<'_, Core>) {
         self.run_writes(core);
-        self.send(core, TxClass::Data);
+        self.send_for_others(core, TxClass::Data);
     }
 
     /// Whoever waits for the token gets it; what others did meanwhile is no part of our next step.

@@ -162,7 +162,7 @@ impl Inner {
         self.writes.run(JobClass::Writes.budget(), |line, writes| {
             if last.is_some_and(|last| last != line) {
                 // The critical are not to wait for all others to be written, too.
-                self.send_user(core, TxClass::Critical);
+                self.send_for_others(core, TxClass::Critical);
             }
             if last.replace(line).is_some() {
                 self.let_others(core);
@@ -230,11 +230,21 @@ impl Inner {
         }
     }
 
-    /// Sends user data of class `lowest` and above in one step.
-    pub fn send_user(&self, core: &mut Core, lowest: TxClass) {
+    fn send_user(&self, core: &mut Core, lowest: TxClass) {
         let lowest = core.lowest_now(lowest);
         if core.participant.has_work(lowest) {
             self.send_in_a_step(core, JobClass::SendUser, lowest);
+        }
+    }
+
+    /// The same of what others had left: a part of their writes, which come before, and so no step beside those.
+    pub fn send_for_others(&self, core: &mut Core, lowest: TxClass) {
+        let lowest = core.lowest_now(lowest);
+        if core.participant.has_work(lowest) {
+            if lowest >= TxClass::Data {
+                self.release(core);
+            }
+            core.run(JobClass::SendUser, |core, budget| transmit(core, lowest, budget));
         }
     }
 
@@ -279,9 +289,13 @@ impl Inner {
 
     #[inline(always)]
     fn run_send(&self, core: &mut Core, class: JobClass, lowest: TxClass) {
-        self.run(core, class, |core, budget| {
-            let now = core.exact_now();
-            core.participant.poll_transmit(now, &mut core.port, lowest, budget).calls
-        });
+        self.run(core, class, |core, budget| transmit(core, lowest, budget));
     }
+}
+
+/// Sends within the budget. Returns how many calls that took.
+#[inline(always)]
+fn transmit(core: &mut Core, lowest: TxClass, budget: usize) -> usize {
+    let now = core.exact_now();
+    core.participant.poll_transmit(now, &mut core.port, lowest, budget).calls
 }
