@@ -3,7 +3,8 @@
 //! [`plan`] makes of a file and of what the NIC is like the steps from here to there, without any I/O; a
 //! [`Machine`] tells the facts and makes the changes: [`Host`] is this one, [`Recorded`] one whose facts were written
 //! down. [`apply`] does the steps that can be done and has each recorded first, [`undo`] takes them back. Must never
-//! run another program, nor change what it could not put back. `taut nic` calls it.
+//! run another program, nor change what it could not put back. [`Device`] is what XDP asks of an interface. `taut nic` and
+//! `taut doctor` call it.
 //!
 //! ```
 //! let config = taut_nic::NicConfig::parse("interface = \"eth0\"\ncritical_queues = [3]", "eth0.toml").unwrap();
@@ -28,6 +29,6 @@ pub use config::{NicConfig, Slot};
 pub use facts::{
     Channels, Coalescing, Facts, Feature, Features, Frames, Interrupt, Qdiscs, Ring, Rule, Rules, Seen, list,
 };
-pub use host::Host;
+pub use host::{Device, Host};
 pub use plan::{Able, Plan, Step, plan};
 pub use recorded::Recorded;

@@ -1,5 +1,6 @@
 //! This machine: facts and changes by netlink, by files of the kernel, and by one ioctl for rules.
 
+mod device;
 mod ethtool;
 mod files;
 mod qdisc;
@@ -14,6 +15,7 @@ use taut_xdp::{FlowFrames, FlowRule, flow_rules, insert_flow_rule, remove_flow_r
 use crate::apply::Machine;
 use crate::change::Change;
 use crate::facts::{Facts, Features, Frames, Rule, Rules, Seen};
+pub use device::Device;
 use ethtool::Ethtool;
 
 /// The kernel's name of the feature that ethtool calls `ntuple`.

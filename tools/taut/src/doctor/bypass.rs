@@ -1,5 +1,9 @@
-//! What it takes to go past the kernel's stack by XDP: privileges, and memory that may be locked. And what a participant
+//! What it takes to go past the kernel's stack by XDP: privileges, memory that may be locked, and a fit interface. And what a participant
 //! with DPDK that was killed has left behind.
+
+mod device;
+
+use std::collections::BTreeSet;
 
 use taut::{Config, XdpLayer, XdpNetd};
 
@@ -21,10 +25,9 @@ const SMALL_MTU: u64 = 1_768;
 /// What the configuration asks for.
 pub struct Asked {
     interface: String,
-    queues: u64,
+    queues: Vec<u32>,
+    layer: XdpLayer,
     netd: Option<String>,
-    /// Could netd have the privileges?
-    is_over_ip: bool,
 }
 
 impl Asked {
@@ -39,14 +42,21 @@ impl Asked {
             XdpNetd::Auto => system.exists(SOCKET).then(|| SOCKET.to_owned()),
             XdpNetd::Never => None,
         };
-        let queues = config.xdp_queues.len().max(1) as u64;
-        let is_over_ip = config.xdp_layer != XdpLayer::Bare;
-        let asked = Asked { interface: config.xdp_interface.clone(), queues, netd, is_over_ip };
+        let queues = if config.xdp_queues.is_empty() { vec![0] } else { config.xdp_queues.clone() };
+        let interface = config.xdp_interface.clone();
+        let asked = Asked { interface, queues, layer: config.xdp_layer, netd };
         (!config.xdp_interface.is_empty()).then_some(asked)
     }
 }
 
-/// All checks of this module.
+/// What is found of the interface; `used` are the names of those that the participant has addresses of.
+pub fn check_device(system: &System, asked: Option<&Asked>, used: &BTreeSet<&str>) -> Vec<Finding> {
+    let Some(asked) = asked else { return Vec::new() };
+    let device = taut_nic::Device::named(&asked.interface);
+    device::check(system, asked, &device, used.contains(asked.interface.as_str()))
+}
+
+/// What is found of this process.
 pub fn check(system: &System, asked: Option<&Asked>) -> Vec<Finding> {
     let Some(asked) = asked else { return Vec::new() };
     vec![privileges(system, asked), memory(system, asked)]
@@ -95,7 +105,7 @@ fn privileges(system: &System, asked: &Asked) -> Finding {
         "XDP on {} is refused to a program that `setcap` has given none: no participant can be made",
         asked.interface
     );
-    let or_netd = if asked.is_over_ip { "   # or run `taut netd`" } else { "" };
+    let or_netd = if asked.layer != XdpLayer::Bare { "   # or run `taut netd`" } else { "" };
     let mend = Mend::by_hand(
         format!("setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock=ep PROGRAM{or_netd}"),
         Lasts::ForGood,
@@ -116,7 +126,7 @@ fn memory(system: &System, asked: &Asked) -> Finding {
     };
     let mtu: u64 = system.number(&format!("/sys/class/net/{}/mtu", asked.interface)).unwrap_or(0);
     let of_queue = if mtu > SMALL_MTU { 2 * FRAMES } else { FRAMES };
-    let needed = of_queue * asked.queues;
+    let needed = of_queue * asked.queues.len() as u64;
     let seen = format!("mlock: at most {}, frames take {}", bytes(limit), bytes(needed));
     if limit >= needed {
         return Finding::good(name, seen);

@@ -110,6 +110,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     let port = probe::first_port(config.domain_id);
     let locks = memory::Locks { lanes: config.lock_memory, process: config.lock_process };
     let deadline = config.driver_deadline.is_some();
+    let asked = bypass::Asked::by(config, system);
     let families = [
         ("multicast", none.into_iter().collect()),
         ("multicast", multicast::check(system, &links, config.multicast, &config.initial_peers)),
@@ -121,7 +122,8 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("power", power::check(system, &measure::waking())),
         ("interrupts", interrupts::check(system, &names, cpus)),
         ("groups", groups::check(system)),
-        ("bypass", bypass::check(system, bypass::Asked::by(config, system).as_ref())),
+        ("bypass", bypass::check_device(system, asked.as_ref(), &names)),
+        ("bypass", bypass::check(system, asked.as_ref())),
         ("bypass", bypass::check_dpdk(system, config).into_iter().collect()),
         ("memory", memory::check(system, locks, config.prefault)),
     ];

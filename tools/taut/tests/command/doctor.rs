@@ -308,3 +308,83 @@ $restricted $taut --interface dds0 pub string --topic t --count 1 --no-wait || t
         }
     }
 }
+
+/// Runs the doctor and a participant on an interface that is so, and takes both at their word.
+fn refused_by_xdp(lines: &str, settings: &str) -> Option<(Vec<Value>, String)> {
+    let ended = in_namespace(&format!(
+        "{lines}
+export TAUT_INTERFACE=dds0 TAUT_XDP_INTERFACE=dds0 {settings}
+$taut doctor --json || true
+$taut pub string --topic t --count 1 --no-wait || true"
+    ))?;
+    let mut found = objects(&ended.stdout);
+    found.retain(|object| {
+        object["family"] == "bypass" && object["name"].as_str().unwrap().ends_with(" of XDP")
+    });
+    Some((found, ended.stderr))
+}
+
+/// What a participant would be refused for is told before: of an interface that is not fit, what of it is not.
+#[test]
+fn an_interface_that_is_not_fit_for_xdp() {
+    let wide = "ip link set dds1 mtu 62000; ip link set dds0 mtu 62000";
+    for (lines, settings, name, seen, told) in [
+        ("", "", "", "", "published 1 sample"),
+        (
+            "",
+            "TAUT_XDP_INTERFACE=none7 TAUT_XDP_QUEUES=9",
+            "interface of XDP",
+            "there is no none7 here",
+            "there is no interface none7 here",
+        ),
+        ("ip link set dds0 down", "", "interface of XDP", "dds0 is down", "dds0 is down"),
+        (
+            "",
+            "TAUT_INTERFACE=lo",
+            "interface of XDP",
+            "dds0 has no address that the participant uses",
+            "has no address that the participant uses",
+        ),
+        (
+            "",
+            "TAUT_XDP_QUEUES=9",
+            "queues of XDP",
+            "xdp_queues names queue 9, and dds0 has 1 queue, from 0 on",
+            "dds0 has no queue 9",
+        ),
+        (wide, "", "MTU of XDP", "62000 B on dds0, at most 61326", "frames of an MTU of 62000 B on dds0"),
+    ] {
+        let Some((found, participant)) = refused_by_xdp(lines, settings) else { return };
+        let bad: Vec<_> = found.iter().filter(|finding| finding["state"] != "good").collect();
+        assert!(participant.contains(told), "{settings}: {participant}");
+        if name.is_empty() {
+            assert_eq!((bad.len(), found.len()), (0, 5), "{found:?}");
+            continue;
+        }
+        assert_eq!(bad.len(), 1, "{found:?}");
+        assert_eq!((&bad[0]["name"], &bad[0]["seen"]), (&name.into(), &seen.into()));
+        assert_eq!(bad[0]["state"], "harmful");
+        assert!(!bad[0]["mend"]["command"].as_str().unwrap().is_empty());
+    }
+}
+
+/// One program has an interface: another participant's, too.
+#[test]
+fn an_interface_that_has_a_program_of_xdp() {
+    let Some((found, participant)) = refused_by_xdp(
+        "TAUT_XDP_INTERFACE=dds0 $taut --interface dds0 sub string --topic t > /dev/null 2>&1 &
+other=$!
+trap 'kill $other; wait $other || true' EXIT
+until ip link show dds0 | grep -q ' prog/xdp '; do kill -0 $other; done",
+        "",
+    ) else {
+        return;
+    };
+    let bad: Vec<_> = found.iter().filter(|finding| finding["state"] != "good").collect();
+    assert_eq!((bad.len(), &bad[0]["name"]), (1, &"program of XDP".into()), "{found:?}");
+    let seen = bad[0]["seen"].as_str().unwrap();
+    assert!(seen.starts_with("program ") && seen.ends_with(" is attached to dds0"), "{seen}");
+    assert_ne!(seen, "program 0 is attached to dds0");
+    assert_eq!(bad[0]["state"], "harmful");
+    assert!(participant.contains("another XDP program is attached to dds0"), "{participant}");
+}

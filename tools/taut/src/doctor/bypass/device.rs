@@ -1,0 +1,190 @@
+//! Whether the interface is one that a participant can have by XDP: it is there and up, has the queues and no other
+//! program, and its frames fit. What only trying tells is not told: whether its driver has XDP, or a socket has the queue.
+
+use taut::XdpLayer;
+use taut_nic::Device;
+
+use super::super::finding::{Finding, Lasts, Mend};
+use super::super::system::System;
+use super::Asked;
+
+/// The first kernel that takes frames in several chunks.
+const CHUNKS_SINCE: (u32, u32) = (6, 6);
+
+/// All checks of this module; `used` says whether the participant uses an address of the interface.
+pub fn check(
+    system: &System,
+    asked: &Asked,
+    device: &Result<Option<Device>, String>,
+    used: bool,
+) -> Vec<Finding> {
+    let name = "interface of XDP";
+    let device = match device {
+        Ok(Some(device)) => device,
+        Ok(None) => {
+            let seen = format!("there is no {} here", asked.interface);
+            let cost = "no participant can be made, as `xdp_interface` names it";
+            let mend = Mend::by_hand("ip link   # xdp_interface is to name one of these", Lasts::ForGood, "");
+            return vec![Finding::harmful(name, seen, cost).mend(mend)];
+        }
+        Err(error) => return vec![Finding::not_looked(name, error)],
+    };
+    vec![
+        interface(name, asked, device, used),
+        queues(asked, device),
+        mtu(system, asked, device),
+        programs(asked, device),
+    ]
+}
+
+fn interface(name: &str, asked: &Asked, device: &Device, used: bool) -> Finding {
+    let interface = &asked.interface;
+    let cost = format!("XDP on {interface} is refused: no participant can be made");
+    if !device.is_up {
+        let up = Mend::by_hand(
+            format!("ip link set {interface} up"),
+            Lasts::UntilReboot,
+            format!("ip link set {interface} down"),
+        );
+        return Finding::harmful(name, format!("{interface} is down"), cost).mend(up);
+    }
+    if !used && asked.layer == XdpLayer::Ip {
+        let seen = format!("{interface} has no address that the participant uses");
+        let address = format!("ip address add ADDRESS/24 dev {interface}   # or name it among `interfaces`");
+        let undo = format!("ip address del ADDRESS/24 dev {interface}");
+        return Finding::harmful(name, seen, cost).mend(Mend::by_hand(address, Lasts::UntilReboot, undo));
+    }
+    Finding::good(name, format!("{interface} is up"))
+}
+
+fn queues(asked: &Asked, device: &Device) -> Finding {
+    let name = "queues of XDP";
+    let last = asked.queues.iter().max().copied().unwrap_or(0);
+    let interface = &asked.interface;
+    // Every interface has the first one.
+    let Some(count) = device.queues.or((last == 0).then_some(1)) else {
+        return Finding::not_looked(name, format!("the driver of {interface} does not say how many it has"));
+    };
+    if last < count {
+        return Finding::good(name, format!("{interface} has {}", counted(count)));
+    }
+    let seen = format!("xdp_queues names queue {last}, and {interface} has {}, from 0 on", counted(count));
+    let cost = format!("XDP on {interface} is refused: no participant can be made");
+    // Which kind it has, the sum of both kinds does not tell.
+    let set = |count: u32| format!("ethtool -L {interface} combined {count}   # or rx {count} tx {count}");
+    let command = format!("{}; or name other queues", set(last.saturating_add(1)));
+    let mend = Mend::by_hand(command, Lasts::UntilReboot, set(count));
+    Finding::harmful(name, seen, cost).mend(mend)
+}
+
+fn counted(queues: u32) -> String {
+    if queues == 1 { "1 queue".to_owned() } else { format!("{queues} queues") }
+}
+
+fn mtu(system: &System, asked: &Asked, device: &Device) -> Finding {
+    let name = "MTU of XDP";
+    let (interface, mtu) = (&asked.interface, device.mtu);
+    let in_chunks = release(system).is_none_or(|release| release >= CHUNKS_SINCE);
+    let largest = Device::largest_mtu(in_chunks);
+    let seen = format!("{mtu} B on {interface}, at most {largest}");
+    if mtu <= largest {
+        return Finding::good(name, seen);
+    }
+    let cost = format!("XDP on {interface} is refused: no participant can be made");
+    let set = |mtu: u32| format!("ip link set {interface} mtu {mtu}");
+    Finding::harmful(name, seen, cost).mend(Mend::by_hand(set(largest), Lasts::UntilReboot, set(mtu)))
+}
+
+/// The version of the kernel, as far as it counts here.
+fn release(system: &System) -> Option<(u32, u32)> {
+    let text = system.text("/proc/sys/kernel/osrelease").ok()?;
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+fn programs(asked: &Asked, device: &Device) -> Finding {
+    let name = "program of XDP";
+    let interface = &asked.interface;
+    let Some(number) = device.program else {
+        return Finding::good(name, format!("none is attached to {interface}"));
+    };
+    let seen = format!("program {number} is attached to {interface}");
+    if asked.netd.is_some() {
+        return Finding::not_looked(
+            name,
+            format!("{seen}, and nothing says whether `taut netd` has done it"),
+        );
+    }
+    let cost = "there can be one, a participant's or another: no further participant can be made";
+    let command =
+        format!("bpftool net   # end its owner, or `ip link set {interface} xdp off`, or use `taut netd`");
+    Finding::harmful(name, seen, cost).mend(Mend::by_hand(command, Lasts::ForGood, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::finding::State;
+    use super::super::super::system::tests::tree;
+    use super::*;
+
+    fn asked(queues: &[u32]) -> Asked {
+        Asked { interface: "eth0".to_owned(), queues: queues.to_vec(), layer: XdpLayer::Ip, netd: None }
+    }
+
+    fn device(mtu: u32, queues: Option<u32>) -> Device {
+        Device { is_up: true, mtu, queues, program: None }
+    }
+
+    /// The states, and what the one that is not good has seen.
+    fn found(release: &str, asked: &Asked, device: Device, used: bool) -> Option<(State, String)> {
+        let (_directory, system) = tree(&[("/proc/sys/kernel/osrelease", release)]);
+        let found = check(&system, asked, &Ok(Some(device)), used);
+        assert_eq!(found.len(), 4);
+        let mut bad = found.into_iter().filter(|finding| finding.state != State::Good);
+        let first = bad.next()?;
+        assert_eq!(bad.next(), None);
+        assert!(first.state != State::Harmful || first.mend.is_some());
+        Some((first.state, first.seen))
+    }
+
+    #[test]
+    fn queues_that_there_are() {
+        let of = |numbers: &[u32], count| found("6.12.0", &asked(numbers), device(1_500, count), true);
+        assert_eq!(of(&[0, 3], Some(4)), None);
+        let seen = "xdp_queues names queue 4, and eth0 has 4 queues, from 0 on".to_owned();
+        assert_eq!(of(&[4, 1], Some(4)), Some((State::Harmful, seen)));
+        assert_eq!(of(&[0], None), None);
+        let seen = "the driver of eth0 does not say how many it has".to_owned();
+        assert_eq!(of(&[1], None), Some((State::NotLooked, seen)));
+    }
+
+    #[test]
+    fn the_largest_mtu_is_that_of_the_kernel() {
+        let of = |release: &str, mtu| found(release, &asked(&[0]), device(mtu, Some(1)), true);
+        assert_eq!((of("6.6.0-1-amd64", 61_326), of("6.1.0", 3_816), of("", 9_000)), (None, None, None));
+        let too_large =
+            |largest: u32, mtu: u32| Some((State::Harmful, format!("{mtu} B on eth0, at most {largest}")));
+        assert_eq!(of("7.0", 61_327), too_large(61_326, 61_327));
+        assert_eq!(of("6.5.13", 3_817), too_large(3_816, 3_817));
+    }
+
+    #[test]
+    fn a_participant_over_ip_uses_an_address_there() {
+        let of = |layer| {
+            let asked = Asked { layer, ..asked(&[0]) };
+            found("6.12.0", &asked, device(1_500, Some(1)), false)
+        };
+        let seen = "eth0 has no address that the participant uses".to_owned();
+        assert_eq!((of(XdpLayer::Ip), of(XdpLayer::Bare)), (Some((State::Harmful, seen)), None));
+    }
+
+    #[test]
+    fn a_program_may_be_that_of_netd() {
+        let of = |netd: Option<&str>| {
+            let asked = Asked { netd: netd.map(str::to_owned), ..asked(&[0]) };
+            let device = Device { program: Some(7), ..device(1_500, Some(1)) };
+            found("6.12.0", &asked, device, true).unwrap().0
+        };
+        assert_eq!([of(None), of(Some("/run/taut/netd.sock"))], [State::Harmful, State::NotLooked]);
+    }
+}
