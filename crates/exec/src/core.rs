@@ -91,7 +91,7 @@ impl Core {
     pub fn enter(&mut self, since: Option<Time>) {
         self.read_clock();
         self.ready = since.unwrap_or(self.now);
-        self.accounts.note_offered();
+        self.accounts.begin_round();
     }
 
     /// The same for one who has read the clock just before.
@@ -101,7 +101,7 @@ impl Core {
             None => self.read_clock(),
         }
         self.ready = self.now;
-        self.accounts.note_offered();
+        self.accounts.begin_round();
     }
 
     /// When the next timer is due.

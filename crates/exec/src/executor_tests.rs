@@ -13,6 +13,7 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::account::jobs::JobClass;
 use crate::clock::{Moment, monotonic_now};
+use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
@@ -268,6 +269,62 @@ fn what_comes_for_the_user_waits_for_one_step_of_discovery() {
     inner.give_back(inner.step(&readable, Some(begun)));
     assert_eq!(take(&inward, reader), [7]);
     inner.role.release(false);
+}
+
+/// Found at all sources of this traffic.
+fn found_at(executor: &Executor, traffic: &[Traffic]) -> Readable {
+    let mut readable = Readable::default();
+    executor.inner.peek(|core| {
+        let of = |source: &usize| core.port.traffic(*source).is_some_and(|of| traffic.contains(&of));
+        (0..99).filter(of).for_each(|source| readable.push(source as u64));
+    });
+    readable
+}
+
+#[test]
+fn the_bound_has_all_steps_of_a_round_that_come_before() {
+    let executor = inline(99);
+    let readable = found_at(&executor, &[Traffic::User, Traffic::Meta]);
+    let of_user = || executor.latency_report().classes[JobClass::ReceiveUser as usize];
+    assert_eq!(executor.inner.role.claim(), Claim::Taken);
+    let before = of_user();
+    executor.inner.give_back(executor.inner.step(&readable, None));
+    let (report, after) = (executor.latency_report(), of_user());
+    assert!(after.steps - before.steps >= 2, "one at each source");
+    let run = after.busy - before.busy;
+    let others = [JobClass::Writes, JobClass::Calls, JobClass::SendUser].map(|class| {
+        let of = report.classes[class as usize];
+        of.running.longest
+    });
+    let least = report.longest_step().1 + run + others.iter().sum::<std::time::Duration>();
+    assert!(run > after.running.longest);
+    assert!(report.bound(JobClass::Timers) >= least, "{least:?}\n{report}");
+    executor.inner.role.release(false);
+}
+
+#[test]
+fn what_a_thread_does_between_two_steps_comes_before_the_rest_of_the_round() {
+    let executor = inline(101);
+    let inner = &executor.inner;
+    let mut core = inner.enter();
+    let ready = core.ready;
+    let busy = |core: &Core| core.accounts.report().classes[JobClass::Calls as usize].busy;
+    let before = busy(&core);
+    inner.call(&mut core, |_| ());
+    std::thread::scope(|scope| {
+        let calls = scope.spawn(|| executor.with(|_, _| ()));
+        while inner.asking.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        while !calls.is_finished() {
+            inner.let_others(&mut core);
+        }
+    });
+    inner.call(&mut core, |_| ());
+    let (report, run) = (core.accounts.report(), busy(&core) - before);
+    assert_eq!(core.ready, ready, "it has waited since its round began");
+    assert_eq!(report.classes[JobClass::Calls as usize].steps, 3 + 1, "with the one of its start");
+    assert!(report.bound(JobClass::Timers) >= report.longest_step().1 + run, "{report}");
 }
 
 #[test]

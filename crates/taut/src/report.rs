@@ -182,7 +182,8 @@ impl ParticipantReport {
             let (waiting, running) = (found.waiting.spread(waiting), found.running.spread(running));
             let busy = Duration::from_nanos(found.busy_ns);
             let most = usize::try_from(found.most).unwrap_or(usize::MAX);
-            JobReport { class, steps: found.steps, most, waiting, running, busy }
+            let bound = Duration::from_nanos(found.bound_ns);
+            JobReport { class, steps: found.steps, most, waiting, running, busy, bound }
         };
         LatencyReport { classes: JobClass::ALL.map(of), steps_ahead: self.steps_ahead }
     }

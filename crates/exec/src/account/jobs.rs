@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::account::counts::Counts;
+use crate::driver::drive::HEARS_AFTER;
 
 /// A class of middleware work, highest first: what callers ask for, what comes for the user and goes out for him, what
 /// keeps the participant known.
@@ -55,6 +56,13 @@ impl JobClass {
     /// Is it below what comes for the user and goes out for him?
     pub(crate) const fn is_lower(self) -> bool {
         matches!(self, JobClass::Timers | JobClass::ReceiveMeta | JobClass::SendMeta)
+    }
+
+    /// Do its steps come before one of this class that waits? All of the classes above do. What was written before a call
+    /// is sent before it, and between two looks for samples others are sent.
+    const fn comes_before(self, waiting: JobClass) -> bool {
+        (self as usize) < waiting as usize
+            || matches!((self, waiting), (JobClass::SendUser, JobClass::Calls | JobClass::ReceiveUser))
     }
 
     /// Does it let a write come first that is made while it runs?
@@ -147,12 +155,14 @@ pub struct JobReport {
     pub running: Spread,
     /// The same of all steps together.
     pub busy: Duration,
+    /// See [`LatencyReport::bound`].
+    pub bound: Duration,
 }
 
 /// Where the time of a participant has gone, and the bounds that follow from it.
 ///
 /// *Source*: worst-case response times of non-preemptive fixed-priority scheduling: a step waits for at most one
-/// step that has begun, of whatever class, and for those of the classes above its own.
+/// step that has begun, of whatever class, and for those that come before it in a round, of which a class may have several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LatencyReport {
     /// The classes, highest first.
@@ -169,13 +179,12 @@ impl LatencyReport {
         longest.map_or((JobClass::Writes, Duration::ZERO), |of| (of.class, of.running.longest))
     }
 
-    /// The longest that a step of this class waits, going by the longest steps so far: for one of any class that
-    /// has begun, and one of each class above. It holds where a thread that wants to run does; it is never below
-    /// what was seen, as when the system has given the processor to others.
+    /// The longest that a step of this class waits, going by the longest so far: for one of any class that has begun, and
+    /// for what the steps before it take in a round, with those of its own class. It holds where a thread that wants to run
+    /// does, and one thread at a time wants the token: who asks later waits for the others. It is never below what was
+    /// seen, as when the system has given the processor to others.
     pub fn bound(&self, class: JobClass) -> Duration {
-        let above = self.classes.iter().filter(|of| of.class < class).map(|of| of.running.longest);
-        let seen = self.classes.iter().find(|of| of.class == class).map(|of| of.waiting.longest);
-        (self.longest_step().1 + above.sum::<Duration>()).max(seen.unwrap_or_default())
+        self.classes.iter().find(|of| of.class == class).map(|of| of.bound).unwrap_or_default()
     }
 }
 
@@ -356,6 +365,33 @@ struct Account {
     running: Times,
     most: usize,
     pace: Pace,
+    /// What all its steps had taken before the first one of the round.
+    before_ns: u64,
+    /// The longest that several in one round took.
+    run_ns: u64,
+    /// The longest that those took which one of the class waited for.
+    own_ns: u64,
+}
+
+impl Account {
+    /// A step that is not the first of the round; all before it had taken so much.
+    #[cold]
+    fn note_another(&mut self, class: JobClass, total_ns: u64) {
+        // One write most often was not there yet while the others ran: see [`Accounts::note_line`].
+        if class.gives_way() {
+            self.own_ns = self.own_ns.max(total_ns - self.before_ns);
+        }
+        self.note_run();
+    }
+
+    fn note_run(&mut self) {
+        self.run_ns = self.run_ns.max(self.running.total_ns - self.before_ns);
+    }
+
+    /// The longest that its steps in one round took.
+    fn longest_run(&self) -> u64 {
+        self.run_ns.max(self.running.longest())
+    }
 }
 
 /// The accounts of all classes.
@@ -363,7 +399,12 @@ struct Account {
 pub(crate) struct Accounts {
     classes: [Account; JobClass::ALL.len()],
     ahead: Ahead,
+    /// A bit for each class that has run since the token was taken.
+    in_round: u8,
 }
+
+/// A round that is interrupted: what all steps of each class had taken before its first in that round, and until now.
+pub(crate) struct Round([(u64, u64); JobClass::ALL.len()]);
 
 /// Steps that gave way to nobody, one after another.
 #[derive(Clone, Default)]
@@ -392,6 +433,39 @@ impl Accounts {
         self.classes[class as usize].pace.within(class.budget())
     }
 
+    /// A thread has got the token, and begins a round of steps.
+    #[inline]
+    pub fn begin_round(&mut self) {
+        self.in_round = 0;
+        self.note_offered();
+    }
+
+    /// Others get the token in the midst of one.
+    pub fn interrupt(&self) -> Round {
+        let ran = |class: JobClass| self.in_round & (1 << class as u8) != 0;
+        Round(JobClass::ALL.map(|class| {
+            let Account { before_ns, running, .. } = &self.classes[class as usize];
+            (if ran(class) { *before_ns } else { running.total_ns }, running.total_ns)
+        }))
+    }
+
+    /// It goes on. What others did meanwhile came before what is left of it, unless they had more turns than those that
+    /// had asked: then its thread did not run, and they waited for nobody.
+    pub fn resume(&mut self, round: &Round, waited: bool) {
+        self.in_round = u8::MAX;
+        for (account, (before_ns, total_ns)) in self.classes.iter_mut().zip(round.0) {
+            let own_ns = total_ns - before_ns;
+            account.before_ns = if waited { before_ns } else { account.running.total_ns - own_ns };
+            account.note_run();
+        }
+    }
+
+    /// Writes that were left have waited for so long while those before them were run.
+    pub fn note_line(&mut self, waited: taut_base::Duration) {
+        let own_ns = &mut self.classes[JobClass::Writes as usize].own_ns;
+        *own_ns = waited.0.max(0).unsigned_abs().max(*own_ns);
+    }
+
     /// Accounts for one step of a class, which did so much. *Cost*: two counts.
     #[inline(always)]
     pub fn note(
@@ -403,7 +477,15 @@ impl Accounts {
         let ran = ran.0.max(0).unsigned_abs();
         let account = &mut self.classes[class as usize];
         account.waiting.note_rare(waited.0.max(0).unsigned_abs());
+        let total_ns = account.running.total_ns;
         account.running.note(ran);
+        let bit = 1 << class as u8;
+        if self.in_round & bit == 0 {
+            self.in_round |= bit;
+            account.before_ns = total_ns;
+        } else {
+            account.note_another(class, total_ns);
+        }
         account.most = done.count.max(account.most);
         account.pace.learn(ran, done.cost, class.budget());
     }
@@ -465,12 +547,23 @@ impl Accounts {
         self.classes.each_mut().map(|of| of.running.take_recent())
     }
 
+    /// See [`LatencyReport::bound`].
+    fn bound(&self, class: JobClass) -> Duration {
+        let before = |other: &JobClass| other.comes_before(class);
+        let runs = JobClass::ALL.into_iter().filter(before).map(|of| self.classes[of as usize].longest_run());
+        let begun = self.classes.iter().map(|of| of.running.longest()).max().unwrap_or_default();
+        let Account { own_ns, waiting, .. } = &self.classes[class as usize];
+        // Lower steps that begin before that may all be over by then.
+        let unheard = if class == JobClass::ReceiveUser { HEARS_AFTER.0.unsigned_abs() } else { 0 };
+        Duration::from_nanos((begun + unheard + runs.sum::<u64>() + own_ns).max(waiting.longest()))
+    }
+
     pub fn report(&self) -> LatencyReport {
         let of = |class: JobClass| {
             let Account { waiting, running, most, .. } = &self.classes[class as usize];
             let (steps, busy) = (running.len(), Duration::from_nanos(running.total_ns));
             let (most, waiting, running) = (*most, waiting.spread(), running.spread());
-            JobReport { class, steps, most, waiting, running, busy }
+            JobReport { class, steps, most, waiting, running, busy, bound: self.bound(class) }
         };
         LatencyReport { classes: JobClass::ALL.map(of), steps_ahead: self.ahead.most }
     }
@@ -482,10 +575,14 @@ mod tests {
 
     const US: Duration = Duration::from_micros(1);
 
+    const fn us(n: i64) -> taut_base::Duration {
+        taut_base::Duration::from_micros(n)
+    }
+
     fn report() -> LatencyReport {
-        let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         for n in 1..=1_000 {
+            accounts.begin_round();
             accounts.note(JobClass::ReceiveUser, (us(n), us(2 * n)), 1.into());
         }
         accounts.note(JobClass::Timers, (us(1), us(5_000)), 1.into());
@@ -495,7 +592,6 @@ mod tests {
 
     #[test]
     fn a_step_does_what_takes_as_long_as_a_step_may() {
-        let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         let mut budget_after = |times: usize, each_us: i64, count: usize| {
             let ran = us(each_us * i64::try_from(count).unwrap());
@@ -518,7 +614,6 @@ mod tests {
 
     #[test]
     fn what_costs_more_counts_as_several() {
-        let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         (0..100).for_each(|_| {
             accounts.note(JobClass::ReceiveUser, (us(0), us(160)), Done { count: 1, cost: 8 });
@@ -531,10 +626,88 @@ mod tests {
     fn a_step_waits_for_one_that_has_begun_and_for_those_above() {
         let report = report();
         assert_eq!(report.longest_step(), (JobClass::Timers, 5_000 * US));
-        assert_eq!(report.bound(JobClass::ReceiveUser), 5_000 * US);
+        assert_eq!(report.bound(JobClass::Writes), 5_000 * US);
+        assert_eq!(
+            report.bound(JobClass::ReceiveUser),
+            5_020 * US,
+            "what is lower and began before its last look"
+        );
         assert_eq!(report.bound(JobClass::SendUser), 7_000 * US);
         assert_eq!(report.bound(JobClass::SendMeta), 12_001 * US);
         assert_eq!(report.bound(JobClass::ReceiveMeta), 20_000 * US, "not below what was seen");
+    }
+
+    /// Steps of one round, each of which waits for all before.
+    fn round(accounts: &mut Accounts, steps: &[(JobClass, u32)]) -> u32 {
+        accounts.begin_round();
+        let mut passed = 0;
+        for (class, ran) in steps {
+            accounts.note(*class, (us(passed.into()), us((*ran).into())), 1.into());
+            passed += ran;
+        }
+        passed
+    }
+
+    #[test]
+    fn a_step_waits_for_all_of_a_class_that_come_before_it_in_a_round() {
+        let mut accounts = Accounts::default();
+        // Many samples, and once something of discovery that takes longer: never in one round.
+        let samples = round(&mut accounts, &[(JobClass::ReceiveUser, 100); 10]);
+        round(
+            &mut accounts,
+            &[(JobClass::SendUser, 30), (JobClass::SendUser, 20), (JobClass::ReceiveMeta, 300)],
+        );
+        round(&mut accounts, &[(JobClass::ReceiveUser, 100), (JobClass::SendUser, 40)]);
+        let bound = |accounts: &Accounts, class: JobClass| accounts.report().bound(class);
+        // A timer that becomes due when the latter has just begun, and a round of the former that comes then.
+        let waits = 300 * US + samples * US;
+        let report = accounts.report();
+        let above = report.classes[..JobClass::Timers as usize].iter().map(|of| of.running.longest);
+        assert!(
+            report.longest_step().1 + above.sum::<Duration>() < waits,
+            "one step of each class is not all of it"
+        );
+        assert!(report.bound(JobClass::Timers) >= waits);
+        assert_eq!(bound(&accounts, JobClass::Timers), 1_350 * US);
+        assert_eq!(bound(&accounts, JobClass::SendUser), 1_330 * US, "with the one that is before it");
+        assert_eq!(
+            bound(&accounts, JobClass::ReceiveUser),
+            1_270 * US,
+            "the last of ten, after some were sent"
+        );
+        assert_eq!(bound(&accounts, JobClass::Writes), 300 * US);
+        accounts.note_line(us(70));
+        assert_eq!(bound(&accounts, JobClass::Writes), 370 * US, "with those left before");
+        assert_eq!(bound(&accounts, JobClass::Calls), 350 * US, "what was written before is sent");
+    }
+
+    #[test]
+    fn what_others_do_meanwhile_is_of_the_round_that_they_interrupt() {
+        let mut accounts = Accounts::default();
+        round(&mut accounts, &[(JobClass::Timers, 5)]);
+        round(&mut accounts, &[(JobClass::ReceiveUser, 10)]);
+        let interrupted = accounts.interrupt();
+        (0..3)
+            .for_each(|_| _ = round(&mut accounts, &[(JobClass::SendUser, 50), (JobClass::ReceiveUser, 1)]));
+        accounts.resume(&interrupted, true);
+        assert_eq!(accounts.report().bound(JobClass::Timers), (50 + 13 + 150) * US);
+        accounts.note(JobClass::SendUser, (us(163), us(20)), 1.into());
+        accounts.note(JobClass::Timers, (us(183), us(5)), 1.into());
+        assert_eq!(
+            accounts.report().bound(JobClass::ReceiveMeta),
+            (50 + 13 + 170 + 5) * US,
+            "and it goes on"
+        );
+        round(&mut accounts, &[(JobClass::SendUser, 20)]);
+        assert_eq!(accounts.report().bound(JobClass::Timers), (50 + 13 + 170) * US);
+        let mut accounts = Accounts::default();
+        round(&mut accounts, &[(JobClass::ReceiveUser, 10)]);
+        let interrupted = accounts.interrupt();
+        (0..3)
+            .for_each(|_| _ = round(&mut accounts, &[(JobClass::SendUser, 50), (JobClass::ReceiveUser, 1)]));
+        accounts.resume(&interrupted, false);
+        accounts.note(JobClass::ReceiveUser, (us(163), us(5)), 1.into());
+        assert_eq!(accounts.report().bound(JobClass::Timers), (50 + 15 + 50) * US, "it did not run");
     }
 
     #[test]
@@ -581,7 +754,6 @@ mod tests {
 
     #[test]
     fn the_longest_is_told_since_the_last_look_too() {
-        let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         let mut recent = |times: &[i64]| {
             times.iter().for_each(|n| accounts.note(JobClass::SendUser, (us(0), us(*n)), 1.into()));

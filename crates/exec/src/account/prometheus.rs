@@ -89,6 +89,7 @@ mod tests {
         let us = taut_base::Duration::from_micros;
         let mut accounts = Accounts::default();
         for n in 1..=1_000 {
+            accounts.begin_round();
             accounts.note(JobClass::ReceiveUser, (us(n % 10), us(2 * n)), 1.into());
         }
         accounts.note(JobClass::Timers, (us(0), us(5_000)), 1.into());

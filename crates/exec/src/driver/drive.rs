@@ -355,8 +355,13 @@ impl Inner {
         // Who sleeps for it is handed it. Who does not yet, or is about to try, finds it free.
         let took_it = || self.asking.load(Ordering::SeqCst) < asking;
         let wait = || (0..LOOKS).take_while(|_| !took_it()).for_each(|_| std::hint::spin_loop());
+        let (ready, round, tokens) =
+            (core.ready, core.accounts.interrupt(), self.tokens.load(Ordering::Relaxed));
         MutexGuard::unlocked_fair(core, wait);
         core.read_clock();
+        let turns = self.tokens.load(Ordering::Relaxed).wrapping_sub(tokens);
+        core.accounts.resume(&round, turns <= asking as u64);
+        core.ready = ready;
     }
 
     /// Each source is a step, and others come first between two of them. Returns whether there are sources of other

@@ -158,14 +158,18 @@ impl Inner {
 
     #[cold]
     fn run_left(&self, core: &mut MutexGuard<'_, Core>) {
-        let (ready, mut last) = (core.ready, None);
+        let (ready, mut begun, mut last) = (core.ready, core.now, None);
         self.writes.run(JobClass::Writes.budget(), |line, writes| {
             if last.is_some_and(|last| last != line) {
                 // The critical are not to wait for all others to be written, too.
                 self.send_for_others(core, TxClass::Critical);
             }
             if last.replace(line).is_some() {
+                let until = core.now;
+                core.accounts.note_line(until.since(begun));
+                // They begin with what is left, too.
                 self.let_others(core);
+                begun = begun + core.now.since(until);
             }
             self.run(core, JobClass::Writes, |core, _| self.write_all(core, writes));
         });
