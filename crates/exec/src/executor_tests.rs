@@ -12,6 +12,7 @@ use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::account::jobs::JobClass;
+use crate::account::recorder::{Activity, RecordCause};
 use crate::clock::{Moment, monotonic_now};
 use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
@@ -325,6 +326,30 @@ fn what_a_thread_does_between_two_steps_comes_before_the_rest_of_the_round() {
     assert_eq!(core.ready, ready, "it has waited since its round began");
     assert_eq!(report.classes[JobClass::Calls as usize].steps, 3 + 1, "with the one of its start");
     assert!(report.bound(JobClass::Timers) >= report.longest_step().1 + run, "{report}");
+}
+
+#[test]
+fn a_timer_waits_for_one_step_of_discovery() {
+    let executor = inline(100);
+    let (inner, readable) = (&executor.inner, found_at(&executor, &[Traffic::Meta]));
+    assert!(readable.sources().len() >= 2);
+    assert_eq!(inner.role.claim(), Claim::Taken);
+    // It becomes due while the first of them runs.
+    let mut core = inner.enter();
+    let begun = core.now;
+    core.follow_at = begun + Duration(1);
+    drop(core);
+    inner.give_back(inner.step(&readable, Some(begun)));
+    inner.peek(|core| core.record(RecordCause::LongStep(Activity::Listeners)));
+    let record = executor.flight_record().unwrap();
+    let lower = record.steps.iter().filter_map(|step| match step.activity {
+        Activity::Step(class) if class.is_lower() && class != JobClass::SendMeta => Some(class),
+        _ => None,
+    });
+    let lower: Vec<JobClass> = lower.skip_while(|class| *class != JobClass::ReceiveMeta).collect();
+    let wanted = [JobClass::ReceiveMeta, JobClass::Timers, JobClass::ReceiveMeta];
+    assert!(lower.starts_with(&wanted), "{lower:?}");
+    inner.role.release(false);
 }
 
 #[test]

@@ -390,11 +390,12 @@ impl Inner {
         self.take_from(core, JobClass::ReceiveUser, source);
     }
 
-    /// The same of discovery. What has come for the user meanwhile goes first then.
+    /// The same of discovery. What has come for the user meanwhile goes first then, and timers that have become due.
     #[inline(never)]
     fn take_meta_from(&self, core: &mut MutexGuard<'_, Core>, source: usize) {
         self.take_from(core, JobClass::ReceiveMeta, source);
         self.hear_users(core);
+        self.run_timers(core);
     }
 
     /// Takes what has come at a source, then lets others come. Compiled for each class by itself.
