@@ -139,6 +139,58 @@ fn what_is_left_is_not_acknowledged_before_it_is_run() {
     assert_eq!(take(&executor, reader), [7]);
 }
 
+/// Takes 3 ms.
+fn spend() {
+    let until = monotonic_now() + Duration::from_millis(3);
+    while monotonic_now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn what_is_left_last_waits_for_all_that_was_left_before() {
+    let (executor, writer, _) = executor();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+    let written = 2 * JobClass::Writes.budget() + 1;
+    executor.look(|_, _| {
+        spend();
+        (0..written).for_each(|n| write(&executor, &mut outlet, n as u32));
+    });
+    let report = executor.latency_report();
+    let writes = report.classes[JobClass::Writes as usize];
+    assert_eq!(writes.steps, 3);
+    let least = report.longest_step().1 + writes.busy - writes.running.longest;
+    assert!(report.bound(JobClass::Writes) >= least, "{least:?}\n{report}");
+}
+
+#[test]
+fn what_is_left_has_waited_since_the_first_of_it_was_left() {
+    let (executor, writer, reader) = executor();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+    let inner = &executor.inner;
+    let waiting = || executor.latency_report().classes[JobClass::Writes as usize].waiting;
+    assert_eq!(waiting().histogram.unwrap().count, 0);
+    let mut core = inner.enter();
+    let (before, after) = inner.call(&mut core, |_| {
+        spend();
+        let before = monotonic_now();
+        write(&executor, &mut outlet, 1);
+        let after = monotonic_now();
+        spend();
+        write(&executor, &mut outlet, 2);
+        (before, after)
+    });
+    let ran_at = core.now;
+    inner.give_way(&mut core);
+    drop(core);
+    assert_eq!(take(&executor, reader), [1, 2]);
+    let [least, most] = [after, before].map(|since| std::time::Duration::from(ran_at.since(since)));
+    let (longest, histogram) = (waiting().longest, waiting().histogram.unwrap());
+    assert!((least..=most).contains(&longest), "{longest:?}, not {least:?} to {most:?}");
+    assert_eq!((histogram.count, histogram.total), (1, longest), "in one step");
+    assert_eq!(histogram.up_to[..=10], [0; 11], "not within 2 ms");
+}
+
 #[test]
 fn who_only_looks_runs_what_is_left() {
     let (executor, writer, reader) = executor();
