@@ -18,6 +18,7 @@ use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
 use crate::driver::role::Claim;
 use crate::driver::watch::Readable;
+use crate::write::left::Line;
 use crate::write::writes::QUEUE;
 use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
@@ -32,8 +33,12 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
 
 /// An executor that nobody drives, in a domain of its own.
 fn inline(domain_id: u32) -> Executor {
+    start(domain_id, false)
+}
+
+fn start(domain_id: u32, local: bool) -> Executor {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
-    let config = ExecutorConfig { udp, local: false, driver: Driver::Inline, ..ExecutorConfig::default() };
+    let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
     Executor::start(&config).unwrap()
 }
 
@@ -161,6 +166,36 @@ fn what_is_left_last_waits_for_all_that_was_left_before() {
     assert_eq!(writes.steps, 3);
     let least = report.longest_step().1 + writes.busy - writes.running.longest;
     assert!(report.bound(JobClass::Writes) >= least, "{least:?}\n{report}");
+}
+
+#[test]
+fn what_was_left_before_comes_before_what_lanes_bring() {
+    let executor = start(102, true);
+    let inner = &executor.inner;
+    let (writer, other) = executor.with(|participant, now| {
+        participant.create_reader(now, endpoint::<DataReaderQos, SubscriberQos>(DataReaderQos::default()));
+        let writes = endpoint::<DataWriterQos, PublisherQos>(DataWriterQos::default());
+        let others = Endpoint { topic_name: "Others".into(), ..writes.clone() };
+        (participant.create_writer(now, writes), participant.create_writer(now, others))
+    });
+    let [mut outlet, mut other] =
+        [writer, other].map(|writer| executor.outlet(writer, &DataWriterQos::default()).unwrap());
+    executor.run_once(Some(Time(0))).unwrap();
+    write(&executor, &mut outlet, 1);
+    assert!(inner.doors.next_wanted(None).is_some(), "it is in the lane");
+    let mut core = inner.enter();
+    inner.call(&mut core, |_| {
+        let payload = Bytes::copy_from(&2_u32.to_le_bytes());
+        let mut left = Write { payload, ..new_write() };
+        inner.write(other.index, &mut left, 4, &mut other.burst, Some(Line::Others)).unwrap();
+    });
+    // Its holder has let go, and the driver gets it before that looks for what was left.
+    drop(core);
+    assert_eq!(inner.role.claim(), Claim::Taken);
+    inner.give_back(inner.step(&Readable::default(), None));
+    assert!(inner.doors.next_wanted(None).is_none());
+    assert_eq!(executor.latency_report().steps_ahead, 1);
+    inner.role.release(false);
 }
 
 #[test]

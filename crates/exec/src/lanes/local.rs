@@ -410,7 +410,10 @@ impl Inner {
         }
         let mut last = None;
         while let Some(door) = self.doors.next_wanted(last) {
-            last = Some(door.index);
+            if last.replace(door.index).is_none() {
+                // What the token's last holder was left has waited for that one's step.
+                self.give_way(core);
+            }
             for _ in 0..LANE_STEPS {
                 let mut more = false;
                 self.run(core, JobClass::ReceiveUser, |core, budget| {
