@@ -1,8 +1,8 @@
 //! A critical writer waits for no more than the step that has begun, and so does what comes for a critical reader, while
 //! discovery storms.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use taut::{
@@ -22,8 +22,8 @@ struct Count {
     n: u32,
 }
 
-fn participant() -> DomainParticipant {
-    let config = Config { domain_id: 94, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+fn participant(domain_id: u32, local: bool) -> DomainParticipant {
+    let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
     DomainParticipant::with_config(&config).unwrap()
 }
 
@@ -50,8 +50,11 @@ fn write(writer: &DataWriter<Count>, stop: &AtomicBool) -> u32 {
 }
 
 /// Has a reader tell the numbers that it takes.
-fn listen(reader: &DataReader<Count>, heard: &'static Mutex<Vec<u32>>) {
-    reader.on_data_available(|sample| heard.lock().unwrap().extend(sample.data.map(|data| data.n)));
+fn listen(reader: &DataReader<Count>) -> Arc<Mutex<Vec<u32>>> {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&heard);
+    reader.on_data_available(move |sample| told.lock().unwrap().extend(sample.data.map(|data| data.n)));
+    heard
 }
 
 fn meta_steps(report: &LatencyReport) -> u64 {
@@ -61,27 +64,44 @@ fn meta_steps(report: &LatencyReport) -> u64 {
 
 #[test]
 fn critical_writers_and_readers_wait_for_one_step_at_most() {
-    static ALL: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-    static LAST: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-    let (out, inward, other) = (participant(), participant(), participant());
+    wait_for_one_step(94, false);
+}
+
+#[test]
+fn they_do_beside_lanes_too_where_two_threads_wait() {
+    wait_for_one_step(96, true);
+}
+
+/// One writer waits for the token, and one leaves its writes to the token's holder. If it is `local`, another one waits,
+/// and what they write goes to a reader of theirs, too, by lanes that their driver empties.
+fn wait_for_one_step(domain_id: u32, local: bool) {
+    let [out, other] = [local; 2].map(|local| participant(domain_id, local));
+    let inward = participant(domain_id, false);
     let critical = Qos::default().reliable().transport_priority(1).max_blocking_time(SOON);
-    // One that waits for the token, and one that leaves its writes to the token's holder.
-    let pair = |topic: &str, qos: Qos, heard| {
+    let (keeps, last) = (critical.clone().keep_all(), critical.keep_last(1));
+    let ways = [("All", &keeps), ("Last", &last), ("Others", &keeps)];
+    let mut readers = Vec::new();
+    let mut ends = Vec::new();
+    for (topic, qos) in ways.into_iter().take(if local { 3 } else { 2 }) {
         let writer = out.topic::<Count>(topic).unwrap().writer(qos.clone()).unwrap();
-        let reader = inward.topic::<Count>(topic).unwrap().reader(qos).unwrap();
-        listen(&reader, heard);
-        writer.wait_matched(SOON).unwrap();
-        reader.wait_matched(SOON).unwrap();
-        (writer, reader)
-    };
-    let (waits, _all) = pair("All", critical.clone().keep_all(), &ALL);
-    let (leaves, _last) = pair("Last", critical.keep_last(1), &LAST);
+        let mut heard = Vec::new();
+        for at in [&inward, &out].into_iter().take(if local { 2 } else { 1 }) {
+            let reader = at.topic::<Count>(topic).unwrap().reader(qos.clone()).unwrap();
+            heard.push(listen(&reader));
+            reader.wait_matched(SOON).unwrap();
+            readers.push(reader);
+        }
+        writer.wait_matched_count(heard.len(), SOON).unwrap();
+        ends.push((writer, heard));
+    }
+    let (writers, heard): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
 
     let stop = AtomicBool::new(false);
     let (before, until) = (out.stats(), Instant::now() + SOON.into());
     let written = std::thread::scope(|scope| {
         let stop = &stop;
-        let writers = [waits, leaves].map(|writer| scope.spawn(move || write(&writer, stop)));
+        let writers: Vec<_> =
+            writers.into_iter().map(|writer| scope.spawn(move || write(&writer, stop))).collect();
         for round in 0.. {
             storm(&other, round);
             let now = out.stats();
@@ -97,7 +117,7 @@ fn critical_writers_and_readers_wait_for_one_step_at_most() {
             );
         }
         stop.store(true, Ordering::SeqCst);
-        writers.map(|writer| writer.join().unwrap())
+        Vec::from_iter(writers.into_iter().map(|writer| writer.join().unwrap()))
     });
 
     let report = out.latency_report();
@@ -112,6 +132,17 @@ fn critical_writers_and_readers_wait_for_one_step_at_most() {
         // A message that was begun is finished; it goes to at most the two others.
         assert!(of.most <= of.class.budget().saturating_add(4), "{:?}: {}", of.class, of.most);
     }
-    assert_eq!(*ALL.lock().unwrap(), Vec::from_iter(0..written[0]));
-    assert!(LAST.lock().unwrap().is_sorted());
+    let until = Instant::now() + SOON.into();
+    for ((heard, written), (topic, qos)) in heard.iter().zip(written).zip(ways) {
+        let keeps_all = qos == &keeps;
+        for heard in heard {
+            while keeps_all && heard.lock().unwrap().len() < written as usize {
+                assert!(Instant::now() < until, "{topic}");
+                std::thread::yield_now();
+            }
+            let heard = heard.lock().unwrap();
+            let is_right = if keeps_all { *heard == Vec::from_iter(0..written) } else { heard.is_sorted() };
+            assert!(is_right, "{topic}");
+        }
+    }
 }
