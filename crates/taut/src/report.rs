@@ -48,7 +48,7 @@ pub struct ClassReport {
     pub waiting: SpreadReport,
     /// How long they ran.
     pub running: SpreadReport,
-    /// The longest that the next one waits.
+    /// See [`LatencyReport::bound`].
     pub bound_ns: u64,
 }
 

@@ -1,5 +1,5 @@
-//! A critical writer waits for no more than the step that has begun, and so does what comes for a critical reader, while
-//! discovery storms.
+//! A critical writer waits for no more than the step that has begun, beside other writes, and so does what comes for a
+//! critical reader, while discovery storms.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
