@@ -12,6 +12,7 @@
 use std::io::Write;
 
 mod accounting;
+mod aims;
 pub mod args;
 mod bench;
 mod case;

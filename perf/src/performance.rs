@@ -14,7 +14,7 @@ use crate::report::sections::rows_not_ahead;
 use crate::report::svg::{Frame, standalone};
 use crate::report::units::{bytes, count, percent, rate, size, thousands, time, times};
 use crate::report::{headline, model, peers, rate_by_size, tables, time_by_size};
-use crate::{published, rules, run_file, why};
+use crate::{aims, published, rules, run_file, why};
 
 /// The picture of the README.
 pub const ROUND_TRIPS: &str = "round_trips.svg";
@@ -136,6 +136,7 @@ pub fn markdown(records: &[Record]) -> String {
     for picture in pictures(records) {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
+    page += &aims::table(&shown).map_or_else(String::new, |table| table.markdown("##"));
     not_ahead(&mut page, &model);
     page += &published::section(&shown);
     page += "## Every line\n\n";

@@ -84,7 +84,7 @@ pub(crate) fn explained(records: &[Record]) -> String {
 
 /// The section of the documentation; empty without a table.
 pub fn section(records: &[Record]) -> String {
-    let all: String = tables(records).iter().map(Table::markdown).collect();
+    let all: String = tables(records).iter().map(|table| table.markdown("###")).collect();
     if all.is_empty() {
         return all;
     }
@@ -465,7 +465,7 @@ mod tests {
         );
         assert!(
             table
-                .markdown()
+                .markdown("###")
                 .contains("| demand | interval | asked for | Taut | HDDS |\n|---|---|---|--:|--:|\n")
         );
     }

@@ -24,7 +24,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// Without columns and rows.
-    pub(super) fn new(title: impl Into<String>, used: &[&Record], says: impl Into<String>) -> Table {
+    pub(crate) fn new(title: impl Into<String>, used: &[&Record], says: impl Into<String>) -> Table {
         let mut commands: Vec<String> = used.iter().map(|record| record.run.command.clone()).collect();
         commands.sort_unstable();
         commands.dedup();
@@ -32,7 +32,7 @@ impl Table {
     }
 
     /// With columns of words, then columns of figures.
-    pub(super) fn with_heads<T: Into<String>>(
+    pub(crate) fn with_heads<T: Into<String>>(
         mut self,
         words: impl IntoIterator<Item = T>,
         figures: impl IntoIterator<Item = T>,
@@ -43,10 +43,10 @@ impl Table {
         self
     }
 
-    /// For the documentation.
-    pub(super) fn markdown(&self) -> String {
+    /// For the documentation, below a heading of this level.
+    pub(crate) fn markdown(&self, level: &str) -> String {
         let commands: Vec<String> = self.commands.iter().map(|command| format!("`{command}`")).collect();
-        let mut page = format!("### {}\n\n{}\n\n", self.title, commands.join(", "));
+        let mut page = format!("{level} {}\n\n{}\n\n", self.title, commands.join(", "));
         if !self.says.is_empty() {
             let _ = write!(page, "{}\n\n", self.says);
         }

@@ -1,7 +1,8 @@
-//! Beside what others have published: the tables of the documentation, on the page of a run.
+//! What is aimed at and what others have published: the tables of the documentation, on the page of a run.
 
 use maud::{Markup, html};
 
+use crate::aims;
 use crate::published::{self, Table};
 use crate::report::model::Model;
 
@@ -15,7 +16,7 @@ pub(crate) fn draw(model: &Model) -> Option<Markup> {
                 details open[at == 0] {
                     summary { (table.title) }
                     @if !table.says.is_empty() { p { (table.says) } }
-                    (published_rows(table))
+                    (rows(table))
                     p.soft { @for command in &table.commands { code { (command) } " " } }
                 }
             }
@@ -23,7 +24,16 @@ pub(crate) fn draw(model: &Model) -> Option<Markup> {
     })
 }
 
-fn published_rows(table: &Table) -> Markup {
+/// What Taut is built for, if it is the subject.
+pub(crate) fn aims(model: &Model) -> Option<Markup> {
+    let table = aims::table(model.records)?;
+    Some(html! {
+        p { (table.says) }
+        (rows(&table))
+    })
+}
+
+fn rows(table: &Table) -> Markup {
     let is_figure = |at: usize| table.heads.get(at).is_some_and(|head| head.is_figure);
     html! {
         div.scroll { table.beside {

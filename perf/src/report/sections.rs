@@ -32,7 +32,8 @@ pub(crate) struct Section {
 /// Id, title, what to know of it, and its content if there is any.
 type Plan = (&'static str, &'static str, &'static str, fn(&Model) -> Option<Markup>);
 
-const PLAN: [Plan; 20] = [
+const PLAN: [Plan; 21] = [
+    ("aims", "What Taut is built for", "", beside::aims),
     (
         "behind",
         "Not ahead",

@@ -1,0 +1,449 @@
+//! What Taut aims at, beside what a run has measured: the figures of its design, each with a verdict.
+//!
+//! A figure that relates to another one is of the same run, so that the machine drops out. What was not measured has no
+//! row. Where the bare machine is nearer to what is wanted, and does not reach it either, nobody can: the row says so.
+
+use std::cmp::Ordering;
+
+use crate::published::Table;
+use crate::record::{Calls, Memory, Outcome, Record, Times};
+use crate::report::peers;
+use crate::report::units::{self, bytes, count, size, thousands, time, times};
+
+/// The lines of one setting.
+#[derive(Clone, Copy)]
+struct Line {
+    workload: &'static str,
+    transport: &'static str,
+    size: u64,
+    case: &'static str,
+    pin: &'static str,
+    spins: bool,
+}
+
+impl Line {
+    /// Between two cores, asleep.
+    const fn of(workload: &'static str, transport: &'static str, size: u64) -> Line {
+        Line { workload, transport, size, case: "", pin: "none", spins: false }
+    }
+
+    const fn case(self, case: &'static str) -> Line {
+        Line { case, ..self }
+    }
+
+    const fn pin(self, pin: &'static str) -> Line {
+        Line { pin, ..self }
+    }
+
+    const fn spins(self) -> Line {
+        Line { spins: true, ..self }
+    }
+
+    fn is_of(&self, record: &Record) -> bool {
+        let is_stream = self.workload == "throughput";
+        record.outcome == Outcome::Ok
+            && record.workload == self.workload
+            && record.transport == self.transport
+            && record.size_bytes == self.size
+            && record.case == self.case
+            && record.pin == self.pin
+            && (record.wait == "spin") == self.spins
+            && (!is_stream || record.qos.starts_with("reliable"))
+    }
+}
+
+/// What of a line is to hold.
+#[derive(Clone, Copy)]
+struct Figure {
+    name: &'static str,
+    of: fn(&Record) -> Option<f64>,
+    shown: fn(f64) -> String,
+    /// Is more of it better?
+    rises: bool,
+}
+
+const fn time_of(name: &'static str, of: fn(&Record) -> Option<f64>) -> Figure {
+    Figure { name, of, shown: time, rises: false }
+}
+
+fn of_times(record: &Record, pick: fn(&Times) -> u64) -> Option<f64> {
+    let times = record.rtt_ns.as_ref().or(record.write_ns.as_ref()).or(record.matched_ns.as_ref());
+    times.map(|times| pick(times) as f64)
+}
+
+/// Memory of a process with these entities.
+fn held(record: &Record, is: fn(&&Memory) -> bool) -> Option<f64> {
+    let sum: i64 = record.memory.iter().filter(is).map(|step| step.bytes_each * step.count as i64).sum();
+    (sum > 0).then_some(sum as f64)
+}
+
+const MEDIAN: Figure = time_of("median", |r| of_times(r, |t| t.p50));
+const MEAN: Figure = time_of("mean", |r| of_times(r, |t| t.mean));
+const P999: Figure = time_of("p99.9", |r| of_times(r, |t| t.p999));
+const P9999: Figure = time_of("p99.99", |r| of_times(r, |t| t.p9999));
+const MAX: Figure = time_of("maximum", |r| of_times(r, |t| t.max));
+const SPREAD: Figure = Figure {
+    name: "maximum / mean",
+    of: |r| r.rtt_ns.as_ref().and_then(Times::max_to_mean),
+    shown: times,
+    rises: false,
+};
+const RATE: Figure = Figure { name: "rate", of: |r| r.samples_per_s, shown: units::rate, rises: true };
+const BANDWIDTH: Figure =
+    Figure { name: "bandwidth", of: |r| r.bytes_per_s, shown: |per_s| bytes(per_s) + "/s", rises: true };
+const PROCESSOR: Figure = time_of("processor time of a sample", |r| r.cpu_ns_per_sample);
+const SENDS: Figure = Figure {
+    name: "system calls to send",
+    of: |r| r.calls_per_burst("writer", |calls: &Calls| calls.send),
+    shown: count,
+    rises: false,
+};
+const PARTICIPANT: Figure = Figure {
+    name: "memory with a participant",
+    of: |r| held(r, |step| ["process", "participant"].contains(&step.entity.as_str())),
+    shown: bytes,
+    rises: false,
+};
+const ENDPOINTS: Figure = Figure {
+    name: "memory with 100 writers and 100 readers",
+    of: |r| held(r, |_| true),
+    shown: bytes,
+    rises: false,
+};
+const DATAGRAMS: Figure = Figure {
+    name: "datagrams",
+    of: |r| r.network_packets.map(|count| count as f64),
+    shown: |count| thousands(count as u64),
+    rises: false,
+};
+
+/// To what a figure relates: the same one of the best of these peers, in this setting.
+struct Base {
+    peers: &'static [&'static str],
+    line: Line,
+    figure: Figure,
+}
+
+/// One figure that is to hold.
+struct Aim {
+    what: String,
+    line: Line,
+    figure: Figure,
+    /// At most, or at least if more is better: so much, or so many times the base.
+    wanted: f64,
+    base: Option<Base>,
+}
+
+const FLOOR: &[&str] = &["floor"];
+const TAUT: &[&str] = &["taut"];
+const CYCLONE: &[&str] = &["cyclonedds", "cyclonedds11"];
+const CYCLONE_11: &[&str] = &["cyclonedds11"];
+const BOTH: &[&str] = &["cyclonedds", "cyclonedds11", "fastdds"];
+
+/// eProsima's sizes.
+const SIZES: [u64; 11] =
+    [64, 512, 1_024, 4_096, 8_192, 16_384, 65_536, 1_048_576, 2_097_152, 4_194_304, 8_388_608];
+
+/// So many times what these have in the same setting.
+fn times_of(
+    what: impl Into<String>,
+    line: Line,
+    figure: Figure,
+    wanted: f64,
+    peers: &'static [&'static str],
+) -> Aim {
+    beside(what, line, figure, wanted, Base { peers, line, figure })
+}
+
+/// So many times what is at the base.
+fn beside(what: impl Into<String>, line: Line, figure: Figure, wanted: f64, base: Base) -> Aim {
+    Aim { what: what.into(), line, figure, wanted, base: Some(base) }
+}
+
+/// So much.
+fn alone(what: impl Into<String>, line: Line, figure: Figure, wanted: f64) -> Aim {
+    Aim { what: what.into(), line, figure, wanted, base: None }
+}
+
+/// By the kernel's sockets.
+fn by_udp() -> Vec<Aim> {
+    let trip = |size| Line::of("latency", "udp", size);
+    let one_core = trip(64).pin("same");
+    let polling = trip(64).case("link").spins();
+    let mut aims = vec![
+        times_of("round trip by UDP, 64 B, both on one core", one_core, MEDIAN, 1.6, FLOOR),
+        times_of("round trip by UDP, 64 B, both on one core", one_core, MEDIAN, 0.55, CYCLONE),
+        times_of("round trip by UDP, 64 B, between cores", trip(64), MEDIAN, 1.15, FLOOR),
+        times_of("round trip by UDP, 64 B, polling", polling, MEDIAN, 1.3, FLOOR),
+    ];
+    aims.extend(SIZES.map(|bytes| {
+        let wanted = if bytes == 1 << 20 { 0.5 } else { 1.0 };
+        times_of(format!("round trip by UDP, {}", size(bytes)), trip(bytes), MEDIAN, wanted, BOTH)
+    }));
+    let (paced, inline) = (trip(32).case("every 1 ms"), trip(32).case("every 1 ms fifo inline"));
+    let base = Base { peers: CYCLONE, line: paced, figure: MAX };
+    aims.push(times_of("32 B, 1,000/s by UDP", paced, MEAN, 0.6, CYCLONE));
+    aims.push(beside("32 B, 1,000/s by UDP, SCHED_FIFO, inline", inline, MAX, 0.2, base));
+    aims.push(times_of("write by UDP, 64 B", Line::of("write", "udp", 64), MEDIAN, 1.1, FLOOR));
+    let stream = |size| Line::of("throughput", "udp", size);
+    aims.push(alone("reliable by UDP, 32 B", stream(32), RATE, 3e6));
+    aims.push(times_of("reliable by UDP, 32 B", stream(32), RATE, 3.0, CYCLONE));
+    for (bytes, wanted) in [(1 << 10, 1.5e9), (1 << 16, 4e9), (1 << 20, 4e9)] {
+        aims.push(alone(format!("reliable by UDP, {}", size(bytes)), stream(bytes), BANDWIDTH, wanted));
+    }
+    aims.push(times_of("reliable by UDP, 32 B", stream(32), PROCESSOR, 0.5, CYCLONE));
+    let bursts = Line::of("calls", "udp", 64).case("bursts of 100 each 10 ms");
+    aims.push(alone("a burst of 100 by UDP", bursts, SENDS, 1.0));
+    let flood = |case| Line::of("interference", "udp", 64).case(case);
+    let isolated = flood("flood fifo inline");
+    let quiet = Base { peers: TAUT, line: flood("quiet fifo inline"), figure: P999 };
+    let others = Base { peers: CYCLONE, line: flood("flood"), figure: P999 };
+    let what = "64 B by UDP beside a flood, SCHED_FIFO, inline";
+    aims.push(beside(format!("{what}, to without"), isolated, P999, 1.5, quiet));
+    aims.push(beside(what, isolated, P999, 0.1, others));
+    aims
+}
+
+/// Discovery and memory.
+fn footprint() -> Vec<Aim> {
+    let found = |case| Line::of("discovery", "udp", 0).case(case);
+    let (many, late) = (found("participants=50 endpoints=1"), "first sample of a late reader");
+    let memory = Line::of("memory", "udp", 0);
+    let first = Line::of("discovery", "udp", 64).case(late);
+    vec![
+        alone(late, first, MEDIAN, 3e6),
+        alone("50 participants are matched", many, MEDIAN, 0.7e9),
+        alone("50 participants are matched", many, DATAGRAMS, 15e3),
+        times_of("a process", memory, PARTICIPANT, 1.0, CYCLONE_11),
+        times_of("a process", memory, ENDPOINTS, 1.0, CYCLONE_11),
+    ]
+}
+
+/// Within a machine.
+fn local() -> Vec<Aim> {
+    let within = |transport, size| Line::of("local", transport, size).case("copy");
+    let rings = |transport| within(transport, 64).pin("split").spins();
+    let lent = Line::of("local", "shm", 1 << 20).case("loan");
+    vec![
+        times_of("write and take in one thread, 16 B", within("thread", 16), MEDIAN, 1.0 / 3.0, &["hdds"]),
+        times_of("between threads, 64 B, polling", rings("intra"), MEDIAN, 1.3, FLOOR),
+        times_of("by shared memory, 64 B, polling", rings("shm"), MEDIAN, 1.3, FLOOR),
+        times_of("a loan by shared memory, 1 MiB", lent, MEDIAN, 1.0, &["iceoryx2"]),
+    ]
+}
+
+/// Past the kernel's stack.
+fn bypass() -> Vec<Aim> {
+    let trip = |transport| Line::of("latency", transport, 64).case("link").spins();
+    let kernel = Base { peers: TAUT, line: trip("udp"), figure: MEDIAN };
+    let paced = |transport| Line::of("latency", transport, 32).case("every 1 ms link");
+    let asleep = |figure| Base { peers: CYCLONE, line: paced("udp"), figure };
+    let soak = Line::of("soak", "xdp", 64).case("link").spins();
+    let isolated = |case| Line::of("interference", "xdp", 64).case(case).pin("same");
+    let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999 };
+    let mut aims = vec![
+        times_of("round trip by AF_XDP, 64 B, polling", trip("xdp"), MEDIAN, 1.2, FLOOR),
+        beside("the same, to UDP", trip("xdp"), MEDIAN, 1.0, kernel),
+        times_of("round trip by DPDK's memif, 64 B, polling", trip("dpdk"), MEDIAN, 1.2, FLOOR),
+        times_of("64 B, 1,000/s by AF_XDP, polling", soak, SPREAD, 1.0, FLOOR),
+        beside("32 B, 1,000/s by AF_XDP, polling", paced("xdp").spins(), MEAN, 0.1, asleep(MEAN)),
+        beside("32 B, 1,000/s by AF_XDP, polling", paced("xdp").spins(), MAX, 0.05, asleep(MAX)),
+        beside(
+            "64 B by AF_XDP beside a flood, isolated, to without",
+            isolated("flood all long link"),
+            P9999,
+            1.1,
+            quiet,
+        ),
+    ];
+    for (bytes, figure) in [(32, RATE), (1 << 10, BANDWIDTH)] {
+        let stream = |transport| Line::of("throughput", transport, bytes).case("link");
+        let base = Base { peers: TAUT, line: stream("udp"), figure };
+        let what = format!("reliable by AF_XDP, {}, to UDP", size(bytes));
+        aims.push(beside(what, stream("xdp"), figure, 1.0, base));
+    }
+    aims
+}
+
+/// What was measured of an aim.
+struct Held<'a> {
+    aim: &'a Aim,
+    own: &'a Record,
+    base: Option<(&'a Record, f64)>,
+    /// How many times as far as wanted it is: above 1 it does not hold.
+    off: f64,
+    /// The same of the bare machine, where that is nearer.
+    floor_off: Option<f64>,
+}
+
+impl Aim {
+    fn measured<'a>(&'a self, records: &'a [Record]) -> Option<Held<'a>> {
+        // The later of two, as on the rest of the page, but one with a base.
+        records.iter().rev().filter(|r| r.peer == "taut" && self.line.is_of(r)).find_map(|own| {
+            let figure = (self.figure.of)(own).filter(|figure| *figure > 0.0)?;
+            let base = match &self.base {
+                Some(base) => Some(base.best(records, own)?),
+                None => None,
+            };
+            let limit = self.wanted * base.map_or(1.0, |(_, figure)| figure);
+            let off = |figure: f64| if self.figure.rises { limit / figure } else { figure / limit };
+            let floor = Base { peers: FLOOR, line: self.line, figure: self.figure }.best(records, own);
+            let floor_off = floor.map(|(_, floor)| off(floor)).filter(|floor_off| *floor_off < off(figure));
+            Some(Held { aim: self, own, base, off: off(figure), floor_off })
+        })
+    }
+
+    /// What is wanted, in words.
+    fn wanted(&self) -> String {
+        let bound = if self.figure.rises { "at least" } else { "at most" };
+        let Some(base) = &self.base else { return format!("{bound} {}", (self.figure.shown)(self.wanted)) };
+        let of = match base.peers {
+            ["taut"] => "its own".to_string(),
+            [peer] => peers::name(peer),
+            _ if base.peers.contains(&"fastdds") => "the best of Cyclone DDS and Fast DDS".into(),
+            _ => "Cyclone DDS".into(),
+        };
+        format!("{bound} {} {of}", times(self.wanted))
+    }
+}
+
+impl Base {
+    /// Of the same run.
+    fn best<'a>(&self, records: &'a [Record], own: &Record) -> Option<(&'a Record, f64)> {
+        let is = |r: &&Record| {
+            r.run.id == own.run.id && self.peers.contains(&r.peer.as_str()) && self.line.is_of(r)
+        };
+        let figure =
+            |r: &'a Record| (self.figure.of)(r).filter(|figure| *figure > 0.0).map(|figure| (r, figure));
+        let better = |a: &(&Record, f64), b: &(&Record, f64)| match self.figure.rises {
+            true => a.1.total_cmp(&b.1),
+            false => b.1.total_cmp(&a.1),
+        };
+        records.iter().filter(is).filter_map(figure).max_by(better)
+    }
+}
+
+impl Held<'_> {
+    fn row(&self) -> Vec<String> {
+        let Aim { what, figure, .. } = self.aim;
+        let own = (figure.of)(self.own).unwrap_or_default();
+        let measured = match self.base {
+            Some((base, other)) => {
+                let whose = if base.peer == "taut" {
+                    String::new()
+                } else {
+                    format!(" of {}", peers::name(&base.peer))
+                };
+                format!("{}, {} to {}{whose}", times(own / other), (figure.shown)(own), (figure.shown)(other))
+            }
+            None => (figure.shown)(own),
+        };
+        let verdict = match self.floor_off {
+            _ if self.holds() => "holds".to_string(),
+            Some(floor_off) if floor_off > 1.0 => {
+                format!("missed by {}, by the floor by {}", times(self.off), times(floor_off))
+            }
+            _ => format!("missed by {}", times(self.off)),
+        };
+        vec![format!("{what}: {}", figure.name), self.aim.wanted(), measured, verdict]
+    }
+
+    fn holds(&self) -> bool {
+        self.off <= 1.0
+    }
+}
+
+/// The table, worst first; nothing if the run has none of these lines.
+pub(crate) fn table(records: &[Record]) -> Option<Table> {
+    let aims: Vec<Aim> = [by_udp(), footprint(), local(), bypass()].into_iter().flatten().collect();
+    let mut all: Vec<Held> = aims.iter().filter_map(|aim| aim.measured(records)).collect();
+    all.sort_by(|a, b| b.off.partial_cmp(&a.off).unwrap_or(Ordering::Equal));
+    let used: Vec<&Record> =
+        all.iter().flat_map(|held| [Some(held.own), held.base.map(|base| base.0)]).flatten().collect();
+    let kept = all.iter().filter(|held| held.holds()).count();
+    let says = format!(
+        "{kept} of {} that were measured hold; there are {}. Worst first. Both figures of a line are of one run. Where the floor, \
+         which is the bare machine, misses a figure as well, no middleware can hold it there.",
+        all.len(),
+        aims.len()
+    );
+    let heads = ["figure", "wanted", "measured", ""];
+    let mut table = Table::new("What Taut is built for", &used, says).with_heads(heads, []);
+    table.rows = all.iter().map(Held::row).collect();
+    (!all.is_empty()).then_some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(peer: &str, run: &str, fields: serde_json::Value) -> Record {
+        let run = crate::record::Run { id: run.into(), command: "taut perf x".into(), ..Default::default() };
+        let mut all = serde_json::json!({
+            "workload": "latency", "peer": peer, "version": "1", "transport": "udp", "wait": "waitset",
+            "pin": "same", "size_bytes": 64, "rate_hz": 0.0, "qos": "reliable keep-last:1 volatile",
+            "case": "", "status": "ok", "rounds": 3, "samples": 900, "lost": 0, "out_of_order": 0,
+            "duplicates": 0, "corrupt": 0, "round_values": [1.0], "run": serde_json::to_value(run).unwrap(),
+        });
+        all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn trip(peer: &str, run: &str, p50_us: u64) -> Record {
+        let times = Times { p50: 1_000 * p50_us, ..Times::default() };
+        line(peer, run, serde_json::json!({"rtt_ns": serde_json::to_value(times).unwrap()}))
+    }
+
+    fn stream(peer: &str, per_s: f64) -> Record {
+        let fields = serde_json::json!({"workload": "throughput", "pin": "none", "size_bytes": 32,
+            "qos": "reliable keep-all volatile", "samples_per_s": per_s});
+        line(peer, "a", fields)
+    }
+
+    #[test]
+    fn each_figure_stands_beside_what_was_wanted_and_the_worst_is_first() {
+        let records = [
+            trip("taut", "a", 12),
+            trip("floor", "a", 8),
+            trip("cyclonedds", "a", 14),
+            trip("cyclonedds11", "a", 16),
+            stream("taut", 2e6),
+            stream("cyclonedds", 2e5),
+        ];
+        let table = table(&records).unwrap();
+        let what = "round trip by UDP, 64 B, both on one core: median";
+        assert_eq!(
+            table.rows,
+            [
+                [
+                    what,
+                    "at most 0.55× Cyclone DDS",
+                    "0.86×, 12 µs to 14 µs of Cyclone DDS",
+                    "missed by 1.56×, by the floor by 1.04×"
+                ],
+                ["reliable by UDP, 32 B: rate", "at least 3 M/s", "2 M/s", "missed by 1.50×"],
+                [what, "at most 1.60× floor", "1.50×, 12 µs to 8 µs of floor", "holds"],
+                [
+                    "reliable by UDP, 32 B: rate",
+                    "at least 3.00× Cyclone DDS",
+                    "10×, 2 M/s to 200 k/s of Cyclone DDS",
+                    "holds"
+                ],
+            ]
+        );
+        assert!(table.says.starts_with("2 of 4 that were measured hold; there are "), "{}", table.says);
+        assert_eq!(table.commands, ["taut perf x"]);
+    }
+
+    #[test]
+    fn figures_of_two_runs_are_no_comparison() {
+        assert!(table(&[trip("taut", "a", 12), trip("floor", "b", 8)]).is_none());
+        let both = [trip("taut", "a", 12), trip("floor", "a", 8), trip("taut", "b", 1)];
+        assert_eq!(table(&both).unwrap().rows[0][2], "1.50×, 12 µs to 8 µs of floor");
+    }
+
+    #[test]
+    fn a_run_of_others_has_no_such_table() {
+        assert!(table(&[trip("floor", "a", 8), trip("cyclonedds", "a", 14)]).is_none());
+    }
+}
