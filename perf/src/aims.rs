@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use crate::published::Table;
+use crate::published::{SIZES, Table};
 use crate::record::{Calls, Memory, Outcome, Record, Times};
 use crate::report::peers;
 use crate::report::units::{self, bytes, count, size, thousands, time, times};
@@ -139,10 +139,6 @@ const TAUT: &[&str] = &["taut"];
 const CYCLONE: &[&str] = &["cyclonedds", "cyclonedds11"];
 const CYCLONE_11: &[&str] = &["cyclonedds11"];
 const BOTH: &[&str] = &["cyclonedds", "cyclonedds11", "fastdds"];
-
-/// eProsima's sizes.
-const SIZES: [u64; 11] =
-    [64, 512, 1_024, 4_096, 8_192, 16_384, 65_536, 1_048_576, 2_097_152, 4_194_304, 8_388_608];
 
 /// So many times what these have in the same setting.
 fn times_of(

@@ -33,7 +33,7 @@ const COLUMNS: [&str; 11] = [
 ];
 
 /// eProsima's sizes.
-const SIZES: [u64; 11] =
+pub(crate) const SIZES: [u64; 11] =
     [64, 512, 1_024, 4_096, 8_192, 16_384, 65_536, 1_048_576, 2_097_152, 4_194_304, 8_388_608];
 
 /// The ways over a link, and how they are called.
