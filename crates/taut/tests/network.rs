@@ -519,3 +519,32 @@ fn a_sample_is_one_datagram_for_any_number_of_readers() {
         assert_eq!(far.counted() - before, 20, "{readers} readers");
     }
 }
+
+#[test]
+fn samples_leave_by_the_interfaces_of_their_readers() {
+    let Some((near, left)) = two_hosts("left", 16) else { return };
+    let mut crowd = Crowd::new(&near);
+    crowd.join(&left, 2);
+    crowd.all_receive(1);
+    // Who has come by another interface is found there, and reads nothing.
+    let right = Host::new().expect("as the others");
+    near.connect(&right, "right");
+    set_up(&near, &right, "right", 17);
+    let _idle = right.participant(&Config::default());
+    let end = Instant::now() + SOON;
+    while crowd.participants[0].discovered_participants().len() <= crowd.participants.len() {
+        assert!(Instant::now() < end, "nobody is found by the other interface");
+        thread::yield_now();
+    }
+    [(&left, "left"), (&right, "right")].iter().for_each(|(host, cable)| host.count_samples(cable));
+    let mut expect = |join: &Host, readers, each: [u64; 2]| {
+        crowd.join(join, readers);
+        let before = [left.counted(), right.counted()];
+        crowd.all_receive(20);
+        let after = [left.counted(), right.counted()];
+        assert_eq!([after[0] - before[0], after[1] - before[1]], each.map(|of| 20 * of), "{readers} readers");
+    };
+    expect(&left, 2, [1, 0]);
+    expect(&right, 3, [1, 1]);
+    expect(&right, 4, [1, 1]);
+}
