@@ -81,6 +81,41 @@ impl Locator {
         Some(SocketAddr::new(self.ip()?, port))
     }
 
+    /// A group of IPv4 as it is reached by one interface of this host, the one with this address; anything else is
+    /// returned as it is.
+    ///
+    /// It is for destinations only: the address is in bytes that are zero on the wire (RTPS 2.5 §9.3.2.4).
+    ///
+    /// ```
+    /// use std::net::Ipv4Addr;
+    /// use taut_base::Locator;
+    /// let (group, interface) = (Locator::udp_v4([239, 255, 0, 1].into(), 7401), Ipv4Addr::new(10, 0, 0, 1));
+    /// assert_eq!(group.by(interface).interface(), Some(interface));
+    /// assert_eq!((group.interface(), group.by(interface).by_all()), (None, group));
+    /// ```
+    pub fn by(self, interface: Ipv4Addr) -> Locator {
+        let [a, b, c, d] = interface.octets();
+        match self.ip() {
+            Some(IpAddr::V4(ip)) if ip.is_multicast() => {
+                let [e, f, g, h] = ip.octets();
+                Locator { address: [0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h], ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// The same by all interfaces.
+    pub fn by_all(self) -> Locator {
+        self.by(Ipv4Addr::UNSPECIFIED)
+    }
+
+    /// The address of the only interface by which a group is to be reached; `None` for all of them. See [`Locator::by`].
+    pub fn interface(&self) -> Option<Ipv4Addr> {
+        let [_, _, _, _, _, _, _, _, a, b, c, d, ..] = self.address;
+        let of_group = self.kind == LocatorKind::UDP_V4 && self.is_multicast();
+        of_group.then(|| Ipv4Addr::new(a, b, c, d)).filter(|interface| !interface.is_unspecified())
+    }
+
     /// Is it a multicast address?
     pub fn is_multicast(&self) -> bool {
         // The lowest bit of a station's first byte says that it stands for a group (IEEE 802.3).

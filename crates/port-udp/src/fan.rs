@@ -3,7 +3,6 @@
 use std::io::IoSlice;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
-use std::slice;
 
 use taut_base::Locator;
 
@@ -56,7 +55,7 @@ impl Sender {
             left = left.get(sent..).unwrap_or_default();
             // The kernel does not say what has stopped it: the one that did so goes alone.
             if let Some((alone, rest)) = left.split_first() {
-                let refused = send_by(slice::from_mut(marked), Some(alone.socket_addr()), parts, how, stats);
+                let refused = send_by([&mut *marked], Some(alone.socket_addr()), parts, how, stats);
                 how.cuts &= !matches!(refused, Some(Refused::Never));
                 narrow |= matches!(refused, Some(Refused::Narrow));
                 left = rest;

@@ -41,7 +41,8 @@ impl Port for UdpPort {
 
     /// Three syscalls for an address that was not asked for lately.
     fn path_size(&mut self, to: &Locator) -> usize {
-        self.sender.address_of(to).map_or(usize::MAX, |to| self.sender.paths.of(to))
+        let address = self.sender.address_of(to);
+        address.map_or(usize::MAX, |address| self.sender.paths.of(address, to.interface()))
     }
 
     fn path_generation(&self) -> u64 {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
 use nix::sys::socket::{getsockopt, sockopt};
@@ -37,7 +37,8 @@ pub(crate) struct PathSizes {
     v6: io::Result<Socket>,
     /// Where multicast leaves: the addresses, and the numbers of their interfaces.
     multicast: Vec<(IpAddr, u32)>,
-    known: BTreeMap<IpAddr, usize>,
+    /// By addresses, and by the interface that a group is reached by, if it is one.
+    known: BTreeMap<(IpAddr, Option<Ipv4Addr>), usize>,
     /// How often what was known has been forgotten.
     pub(crate) generation: u64,
 }
@@ -65,20 +66,24 @@ impl PathSizes {
 
     /// The same of the path to one address.
     pub(crate) fn forget_one(&mut self, to: IpAddr) {
-        if self.known.remove(&to).is_some() {
+        if self.known.remove(&(to, None)).is_some() {
             self.generation += 1;
         }
     }
 
-    pub(crate) fn of(&mut self, to: SocketAddr) -> usize {
-        if let Some(size) = self.known.get(&to.ip()) {
+    /// The payload of the largest datagram to an address, or to a group by `interface` if there is that.
+    pub(crate) fn of(&mut self, to: SocketAddr, interface: Option<Ipv4Addr>) -> usize {
+        let name = (to.ip(), interface);
+        if let Some(size) = self.known.get(&name) {
             return *size;
         }
         let kind = if to.is_ipv4() { V4 } else { V6 };
         let payload =
             |asked: io::Result<usize>| asked.unwrap_or(USUAL).saturating_sub(kind.headers).min(kind.largest);
         let size = if to.ip().is_multicast() {
-            let by = self.multicast.iter().filter(|(own, _)| own.is_ipv4() == to.is_ipv4());
+            let only = interface.filter(|by| self.multicast.iter().any(|(own, _)| own == by));
+            let is_by = |own: &IpAddr| only.map_or(own.is_ipv4() == to.is_ipv4(), |by| *own == by);
+            let by = self.multicast.iter().filter(|(own, _)| is_by(own));
             by.map(|own| payload(self.ask(to, Some(own)))).min().unwrap_or(kind.largest)
         } else {
             payload(self.ask(to, None))
@@ -86,7 +91,7 @@ impl PathSizes {
         if self.known.len() >= KNOWN {
             self.known.clear();
         }
-        self.known.insert(to.ip(), size);
+        self.known.insert(name, size);
         size
     }
 

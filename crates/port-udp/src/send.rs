@@ -2,9 +2,8 @@
 //! datagrams is one call as well, which the kernel or the network card cuts (UDP_SEGMENT).
 
 use std::io::IoSlice;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::slice;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{getsockopt, sockopt};
@@ -30,8 +29,8 @@ pub(crate) struct Sender {
     pub(crate) unicast: Marked,
     /// Those of IPv4 that are sent to most, one by one: what goes there comes from another port.
     ways: Ways,
-    /// One for each interface.
-    multicast: Vec<Marked>,
+    /// One for each interface, with its address.
+    multicast: Vec<(IpAddr, Marked)>,
     /// What is to be marked how.
     pub(crate) marks: Vec<(i32, u8)>,
     pub(crate) first_mark: u8,
@@ -128,13 +127,13 @@ impl Sender {
     ) -> Option<(Refused, bool)> {
         let refused = match to.socket_addr() {
             Some(address @ SocketAddr::V4(_)) if to.is_multicast() => {
-                send_by(&mut self.multicast, Some(address), parts, how, stats)
+                send_by(by_interface(&mut self.multicast, to), Some(address), parts, how, stats)
             }
             Some(address @ SocketAddr::V4(v4)) => match self.ways.note(&v4) {
                 Some(way) => {
                     return send_by_one(way, true, None, parts, how, stats).map(|refused| (refused, true));
                 }
-                None => send_by(slice::from_mut(&mut self.unicast), Some(address), parts, how, stats),
+                None => send_by([&mut self.unicast], Some(address), parts, how, stats),
             },
             _ => self.send_v6(to, parts, how, stats),
         };
@@ -185,14 +184,15 @@ pub(crate) enum Refused {
 }
 
 /// Sends by each of these sockets, to where they are connected or to `to`.
-pub(crate) fn send_by(
-    sockets: &mut [Marked],
+pub(crate) fn send_by<'a>(
+    sockets: impl IntoIterator<Item = &'a mut Marked>,
     to: Option<SocketAddr>,
     parts: &[IoSlice<'_>],
     how: &mut How<'_>,
     stats: &mut Stats,
 ) -> Option<Refused> {
-    if sockets.is_empty() {
+    let mut sockets = sockets.into_iter().peekable();
+    if sockets.peek().is_none() {
         stats.dropped_unreachable += 1;
     }
     let (is_v4, to, mut refused) = (to.is_none_or(|to| to.is_ipv4()), to.map(SockAddr::from), None);
@@ -246,17 +246,28 @@ fn send_less(
     Refused::Failed
 }
 
-/// A socket for each of these interfaces that uses multicast.
+/// The sockets that a group is sent to by: that of the interface which it names, if there is one, or all of them.
+fn by_interface<'a>(
+    all: &'a mut [(IpAddr, Marked)],
+    group: &Locator,
+) -> impl Iterator<Item = &'a mut Marked> {
+    let only = group.interface().and_then(|by| all.iter().position(|(own, _)| *own == by));
+    let by = only.map_or(0..all.len(), |only| only..only + 1);
+    all[by].iter_mut().map(|(_, socket)| socket)
+}
+
+/// A socket for each of these interfaces that uses multicast, with the first address of the interface.
 pub(crate) fn open_multicast<'a>(
     config: &UdpConfig,
     interfaces: impl Iterator<Item = &'a Interface>,
-) -> Result<Vec<Marked>> {
+) -> Result<Vec<(IpAddr, Marked)>> {
     let mut by_index: Vec<u32> = Vec::new();
     let mut multicast = Vec::new();
     for interface in interfaces.filter(|interface| interface.multicast) {
         if !by_index.contains(&interface.index) {
             by_index.push(interface.index);
-            multicast.push(Marked::new(socket::open_multicast_sender(config, interface)?, config.dscp));
+            let socket = Marked::new(socket::open_multicast_sender(config, interface)?, config.dscp);
+            multicast.push((interface.address, socket));
         }
     }
     Ok(multicast)

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
-use std::net::{Ipv6Addr, SocketAddr};
-use std::slice;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use taut_base::{Locator, Result};
 
@@ -20,7 +19,7 @@ const PEERS: usize = 4_096;
 pub(crate) struct SenderV6 {
     pub(crate) unicast: Marked,
     /// One for each interface.
-    multicast: Vec<Marked>,
+    multicast: Vec<(IpAddr, Marked)>,
     /// By which interface peers are reached whose addresses are of the link.
     links: BTreeMap<Ipv6Addr, u32>,
     /// The interface for those that were never heard.
@@ -78,10 +77,11 @@ impl Sender {
             stats.dropped_unreachable += 1;
             return None;
         };
-        let sockets = match to.is_multicast() {
-            true => &mut v6.multicast[..],
-            false => slice::from_mut(&mut v6.unicast),
-        };
-        send_by(sockets, Some(address), parts, how, stats)
+        if to.is_multicast() {
+            let sockets = v6.multicast.iter_mut().map(|(_, socket)| socket);
+            send_by(sockets, Some(address), parts, how, stats)
+        } else {
+            send_by([&mut v6.unicast], Some(address), parts, how, stats)
+        }
     }
 }

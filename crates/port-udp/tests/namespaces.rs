@@ -262,6 +262,44 @@ fn multicast_leaves_by_every_interface() {
     }
 }
 
+#[test]
+fn a_group_may_be_reached_by_one_interface() {
+    let run = in_namespace("a_group_may_be_reached_by_one_interface", || {
+        for (n, mtu) in [(1, 1500), (2, 1400)] {
+            ip(&format!("link add taut{n} mtu {mtu} type veth peer name end{n}"));
+            ip(&format!("link set end{n} up"));
+            ip(&format!("addr add 10.77.1{n}.1/24 dev taut{n}"));
+            ip(&format!("addr add 10.77.2{n}.1/24 dev taut{n}"));
+            ip(&format!("link set taut{n} up"));
+            await_up(&format!("taut{n}"));
+        }
+        let mut port = open(&domain_zero(&[]));
+        let group = port.user_multicast()[0];
+        let by = |address: &str| group.by(address.parse().unwrap());
+        for (to, size, sources) in [
+            (by("10.77.11.1"), 1_472, &["10.77.11.1"][..]),
+            (by("10.77.12.1"), 1_372, &["10.77.12.1"]),
+            (by("10.77.99.1"), 1_372, &["10.77.11.1", "10.77.12.1"]),
+            (group, 1_372, &["10.77.11.1", "10.77.12.1"]),
+        ] {
+            assert_eq!(port.path_size(&to), size, "{sources:?}");
+            let before = port.stats();
+            port.send(&[to], &[b"who is there?"]);
+            let after = port.stats();
+            let count = sources.len() as u64;
+            assert_eq!(after.send_calls - before.send_calls, count, "{sources:?}");
+            assert_eq!(after.datagrams_out - before.datagrams_out, count, "{sources:?}");
+            let frames = await_frames(&mut port, Traffic::User, sources.len());
+            let heard: Vec<_> = frames.iter().map(|frame| frame.source.ip().unwrap().to_string()).collect();
+            assert_eq!(heard, sources);
+            assert_silent(&mut port, Traffic::User);
+        }
+    });
+    if let Some(thread) = run {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
 /// Waits until the kernel has told of a change, and follows it.
 fn follow(port: &mut UdpPort) -> taut_base::Result<bool> {
     let watch = port.watch().expect("it follows");

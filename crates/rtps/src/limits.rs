@@ -43,7 +43,8 @@ pub const WINDOW_BYTES: usize = 16 << 20;
 pub const ACK_EVERY_CHANGES: usize = WINDOW_CHANGES / 2;
 /// The same in datagrams.
 pub const ACK_EVERY_DATAGRAMS: usize = WINDOW_DATAGRAMS / 2;
-/// The same in bytes.
+/// The same in bytes: a sixteenth, as samples that are acknowledged give back their memory, and an answer is little beside
+/// 1 MiB. Lower has large samples answered one by one, higher holds more of what has arrived long ago.
 pub const ACK_EVERY_BYTES: usize = WINDOW_BYTES / 16;
 
 /// Bytes that a writer sends again before others have their turn; at least one change or fragment. Lower takes more

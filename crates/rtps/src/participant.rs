@@ -36,6 +36,8 @@ pub struct Interface {
     pub address: IpAddr,
     /// The length of its network's prefix.
     pub prefix_len: u8,
+    /// The number of the link that it is on: addresses of one interface have the same.
+    pub link: u32,
 }
 
 /// Where a participant is reached, and where its host is.

@@ -70,18 +70,36 @@ impl Host {
     /// From now on one of so many packets of IPv4 that come by this cable is lost. What one call has sent is cut into
     /// packets before it is on the cable.
     fn lose_one_of(&self, packets: u32, cable: &str) {
-        let (cable, hook) = (cable.to_owned(), "{ type filter hook ingress device");
         self.ip(&format!("link set {cable} gso_max_segs 1"));
+        self.on_ingress(cable, format!("ip protocol udp numgen inc mod {packets} == 0 drop"));
+    }
+
+    /// From now on what comes by this cable meets this rule.
+    fn on_ingress(&self, cable: &str, rule: String) {
+        let (cable, hook) = (cable.to_owned(), "{ type filter hook ingress device");
         self.on(move || {
             for rule in [
                 "add table netdev t".to_owned(),
                 format!("add chain netdev t in {hook} {cable} priority 0; }}"),
-                format!("add rule netdev t in ip protocol udp numgen inc mod {packets} == 0 drop"),
+                format!("add rule netdev t in {rule}"),
             ] {
                 let status = Command::new("nft").args(rule.split_whitespace()).status().expect("nftables");
                 assert!(status.success(), "nft {rule}");
             }
         });
+    }
+
+    /// Counts the datagrams of samples that come by this cable: they go to odd ports. RTPS 2.5 §9.6.2.3.
+    fn count_samples(&self, cable: &str) {
+        self.on_ingress(cable, "ip protocol udp udp dport & 1 == 1 counter".into());
+    }
+
+    /// The count; see [`Host::count_samples`].
+    fn counted(&self) -> u64 {
+        let shown = self.on(|| Command::new("nft").args(["list", "table", "netdev", "t"]).output());
+        let text = String::from_utf8(shown.expect("nftables").stdout).expect("text");
+        let count = text.split("packets ").nth(1).and_then(|rest| rest.split(' ').next());
+        count.and_then(|count| count.parse().ok()).expect("a count")
     }
 
     fn participant(&self, config: &Config) -> DomainParticipant {
@@ -439,4 +457,94 @@ fn an_interface_that_refuses_multicast_is_warned_of() {
     stream.flows_after("another address of the first");
     is_warned_of("first13");
     is_warned_of("second13");
+}
+
+/// A writer, and readers that join it, each in a participant of its own.
+struct Crowd {
+    writer: DataWriter<Number>,
+    readers: Vec<DataReader<Number>>,
+    next: u32,
+    participants: Vec<DomainParticipant>,
+}
+
+impl Crowd {
+    fn new(near: &Host) -> Crowd {
+        let participant = near.participant(&Config::default());
+        let qos = Qos::default().best_effort().keep_all();
+        let writer = participant.topic::<Number>("Crowd").unwrap().writer(qos).unwrap();
+        Crowd { writer, readers: Vec::new(), next: 0, participants: vec![participant] }
+    }
+
+    /// Readers on this host join until there are so many in all.
+    fn join(&mut self, host: &Host, readers: usize) {
+        while self.readers.len() < readers {
+            let participant = host.participant(&Config::default());
+            let qos = Qos::default().best_effort().keep_all();
+            self.readers.push(participant.topic::<Number>("Crowd").unwrap().reader(qos).unwrap());
+            self.participants.push(participant);
+        }
+        let end = Instant::now() + SOON;
+        while self.writer.publication_matched_status().current_count != readers as u32 {
+            assert!(Instant::now() < end, "no match of {readers}");
+            thread::yield_now();
+        }
+        self.readers.iter().for_each(|reader| reader.wait_matched(SOON).unwrap());
+    }
+
+    /// Writes so many samples, each once all readers have the one before.
+    fn all_receive(&mut self, samples: u32) {
+        for _ in 0..samples {
+            self.writer.write(&Number { value: self.next }).unwrap();
+            for reader in &self.readers {
+                reader.wait(SOON).expect("each arrives");
+                let sample = reader.take_next().unwrap().unwrap().data;
+                assert_eq!(sample, Some(Number { value: self.next }));
+                assert!(reader.take_next().unwrap().is_none(), "once");
+            }
+            self.next += 1;
+        }
+    }
+}
+
+/// Best effort, so that nothing but samples is sent to where they are.
+#[test]
+fn a_sample_is_one_datagram_for_any_number_of_readers() {
+    let Some((near, far)) = two_hosts("cable", 15) else { return };
+    far.count_samples("cable");
+    let mut crowd = Crowd::new(&near);
+    for readers in [1, 2, 8, 32] {
+        crowd.join(&far, readers);
+        let before = far.counted();
+        crowd.all_receive(20);
+        assert_eq!(far.counted() - before, 20, "{readers} readers");
+    }
+}
+
+#[test]
+fn samples_leave_by_the_interfaces_of_their_readers() {
+    let Some((near, left)) = two_hosts("left", 16) else { return };
+    let mut crowd = Crowd::new(&near);
+    crowd.join(&left, 2);
+    crowd.all_receive(1);
+    // Who has come by another interface is found there, and reads nothing.
+    let right = Host::new().expect("as the others");
+    near.connect(&right, "right");
+    set_up(&near, &right, "right", 17);
+    let _idle = right.participant(&Config::default());
+    let end = Instant::now() + SOON;
+    while crowd.participants[0].discovered_participants().len() <= crowd.participants.len() {
+        assert!(Instant::now() < end, "nobody is found by the other interface");
+        thread::yield_now();
+    }
+    [(&left, "left"), (&right, "right")].iter().for_each(|(host, cable)| host.count_samples(cable));
+    let mut expect = |join: &Host, readers, each: [u64; 2]| {
+        crowd.join(join, readers);
+        let before = [left.counted(), right.counted()];
+        crowd.all_receive(20);
+        let after = [left.counted(), right.counted()];
+        assert_eq!([after[0] - before[0], after[1] - before[1]], each.map(|of| 20 * of), "{readers} readers");
+    };
+    expect(&left, 2, [1, 0]);
+    expect(&right, 3, [1, 1]);
+    expect(&right, 4, [1, 1]);
 }

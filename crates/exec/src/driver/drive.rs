@@ -410,8 +410,8 @@ impl Inner {
             let mut handle = |frame: &Frame| {
                 cost += weight(frame.bytes.len());
                 let now = if *is_exact { monotonic_now() } else { *now };
-                // Nothing that arrives may end the process. The core has no panic to catch: this is
-                // the backstop of rule R11, and its count is 0.
+                // Nothing that arrives may end the process. The core must not panic whatever the network sends, so
+                // there is nothing to catch, and the count is 0: this is for what neither lints nor tests have found.
                 let handled = catch_unwind(AssertUnwindSafe(|| participant.on_frame(now, frame)));
                 *panics += u64::from(handled.is_err());
             };

@@ -83,7 +83,7 @@ impl Ports {
             interfaces: udp
                 .interfaces()
                 .iter()
-                .map(|own| Interface { address: own.address, prefix_len: own.prefix_len })
+                .map(|own| Interface { address: own.address, prefix_len: own.prefix_len, link: own.index })
                 .collect(),
         };
         let Some(layer) = self.carrier().map(Carrier::layer) else { return all };
@@ -102,7 +102,9 @@ impl Ports {
             }
         }
         let own = layer.own().map(OwnIp::address);
-        let own = own.map(|own| Interface { address: own.address.into(), prefix_len: own.prefix_len });
+        // The kernel numbers its own from 1 on.
+        let own =
+            own.map(|own| Interface { address: own.address.into(), prefix_len: own.prefix_len, link: 0 });
         all.interfaces.extend(own);
         all
     }

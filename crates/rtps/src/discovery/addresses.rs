@@ -17,9 +17,16 @@ impl Participant {
     /// from where it is now. With the same addresses as before it only tells that it is there.
     pub fn set_addresses(&mut self, now: Time, addresses: Addresses, sink: &mut dyn Sink) {
         let moved = self.config.addresses.default_unicast != addresses.default_unicast;
+        // Then the interfaces by which groups are reached may be others.
+        let is_elsewhere = self.config.addresses.interfaces != addresses.interfaces;
         self.config.addresses = addresses;
         let peers: Vec<GuidPrefix> = self.database.peers.keys().copied().collect();
-        peers.iter().for_each(|prefix| self.find_peer(now, *prefix));
+        for prefix in &peers {
+            if let Some(peer) = self.database.peers.get_mut(prefix) {
+                peer.has_regrouped |= is_elsewhere;
+            }
+            self.find_peer(now, *prefix);
+        }
         if !self.spdp.announce_anew(now, &self.config) {
             return;
         }

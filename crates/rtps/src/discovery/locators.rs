@@ -1,6 +1,6 @@
 //! Which of a peer's addresses to use.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use taut_base::{Locator, LocatorKind};
 
@@ -60,7 +60,39 @@ pub fn is_usable(locator: &Locator, own: &Addresses) -> bool {
 pub fn groups(candidates: &[Locator], own: &Addresses) -> Vec<Locator> {
     let usable = || candidates.iter().filter(|locator| is_usable(locator, own)).copied();
     let first = usable().map(|locator| rank(&locator)).min();
-    usable().filter(|locator| Some(rank(locator)) == first).collect()
+    usable().filter(|locator| Some(rank(locator)) == first).map(Locator::by_all).collect()
+}
+
+/// The same for a member that is reached at these addresses: by the one interface behind which it is, if that is known.
+pub fn groups_of(candidates: &[Locator], member: &[Locator], own: &Addresses) -> Vec<Locator> {
+    let mut groups = groups(candidates, own);
+    if let Some(interface) = only_way(member, &own.interfaces) {
+        groups.iter_mut().for_each(|group| *group = group.by(interface));
+    }
+    groups
+}
+
+/// The first address of the link that all addresses of IPv4 of a member are on, of several links that there are. One that has
+/// an address of no network of this host, or of two, may be in the group anywhere.
+fn only_way(member: &[Locator], interfaces: &[Interface]) -> Option<Ipv4Addr> {
+    let links = || interfaces.iter().filter(|own| own.address.is_ipv4());
+    let first = links().next()?.link;
+    if links().all(|own| own.link == first) {
+        return None;
+    }
+    let mut ways = member.iter().filter_map(Locator::ip).filter(IpAddr::is_ipv4).map(|ip| {
+        let mut near = links().filter(|own| own.is_near(ip)).map(|own| own.link);
+        let link = near.next()?;
+        near.all(|other| other == link).then_some(link)
+    });
+    let link = ways.next()??;
+    if !ways.all(|way| way == Some(link)) {
+        return None;
+    }
+    match links().find(|own| own.link == link)?.address {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    }
 }
 
 fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
@@ -68,25 +100,31 @@ fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
 }
 
 fn distance_to(ip: IpAddr, interfaces: &[Interface]) -> Distance {
-    let same_network = |own: &Interface| match (own.address, ip) {
-        (IpAddr::V4(own_ip), IpAddr::V4(ip)) => {
-            let host_bits = 32_u32.saturating_sub(u32::from(own.prefix_len));
-            let mask = u32::MAX.checked_shl(host_bits).unwrap_or(0);
-            u32::from(ip) & mask == u32::from(own_ip) & mask
-        }
-        (IpAddr::V6(own_ip), IpAddr::V6(ip)) => {
-            let host_bits = 128_u32.saturating_sub(u32::from(own.prefix_len));
-            let mask = u128::MAX.checked_shl(host_bits).unwrap_or(0);
-            u128::from(ip) & mask == u128::from(own_ip) & mask
-        }
-        _ => false,
-    };
     if interfaces.iter().any(|own| own.address == ip) {
         Distance::Host
-    } else if interfaces.iter().any(same_network) {
+    } else if interfaces.iter().any(|own| own.is_near(ip)) {
         Distance::Network
     } else {
         Distance::Routed
+    }
+}
+
+impl Interface {
+    /// Is this address in its network?
+    fn is_near(&self, ip: IpAddr) -> bool {
+        match (self.address, ip) {
+            (IpAddr::V4(own_ip), IpAddr::V4(ip)) => {
+                let host_bits = 32_u32.saturating_sub(u32::from(self.prefix_len));
+                let mask = u32::MAX.checked_shl(host_bits).unwrap_or(0);
+                u32::from(ip) & mask == u32::from(own_ip) & mask
+            }
+            (IpAddr::V6(own_ip), IpAddr::V6(ip)) => {
+                let host_bits = 128_u32.saturating_sub(u32::from(self.prefix_len));
+                let mask = u128::MAX.checked_shl(host_bits).unwrap_or(0);
+                u128::from(ip) & mask == u128::from(own_ip) & mask
+            }
+            _ => false,
+        }
     }
 }
 
@@ -117,8 +155,12 @@ mod tests {
         text.parse::<SocketAddr>().unwrap().into()
     }
 
+    fn on_link(link: u32, address: &str, prefix_len: u8) -> Interface {
+        Interface { address: address.parse().unwrap(), prefix_len, link }
+    }
+
     fn interface(address: &str, prefix_len: u8) -> Interface {
-        Interface { address: address.parse().unwrap(), prefix_len }
+        on_link(1, address, prefix_len)
     }
 
     #[test]
@@ -144,6 +186,34 @@ mod tests {
         assert_eq!(groups(&both, &host(&[v4, v6])), [both[1]]);
         assert_eq!(groups(&both, &host(&[v6])), [both[0]]);
         assert_eq!(groups(&both[..1], &host(&[v4])), []);
+    }
+
+    #[test]
+    fn a_group_goes_by_the_one_link_that_its_member_is_on() {
+        let left = [on_link(2, "10.0.0.1", 24), on_link(2, "10.0.5.1", 24)];
+        let own = [&left[..], &[on_link(3, "10.0.1.1", 24), on_link(3, "fd00::1", 64)]].concat();
+        let [v4, v6] = ["239.255.0.1:7401", "[ff02::1]:7401"].map(parsed);
+        let by = |own: &[Interface], member: &[&str]| {
+            let member: Vec<Locator> = member.iter().map(|ip| parsed(&format!("{ip}:7411"))).collect();
+            let [group] = groups_of(&[v6, v4], &member, &host(own))[..] else { panic!("one group") };
+            assert_eq!(group.by_all(), v4);
+            group.interface().map(|interface| interface.to_string())
+        };
+        let (first, second) = (Some("10.0.0.1".to_owned()), Some("10.0.1.1".to_owned()));
+        assert_eq!(by(&own, &["10.0.0.9"]), first);
+        assert_eq!(by(&own, &["10.0.5.9"]), first, "two networks on one link");
+        assert_eq!(by(&own, &["10.0.5.9", "[fd00::9]", "10.0.0.9"]), first);
+        assert_eq!(by(&own, &["10.0.1.9"]), second);
+        assert_eq!(by(&own, &["10.0.0.9", "10.0.1.9"]), None, "behind both");
+        assert_eq!(by(&own, &["10.0.0.9", "172.17.0.1"]), None, "where else it is nobody knows");
+        assert_eq!(by(&own, &["10.9.0.9"]), None, "behind a router");
+        assert_eq!(by(&own, &["[fd00::9]"]), None);
+        assert_eq!(by(&own, &[]), None);
+        assert_eq!(by(&left, &["10.0.0.9"]), None, "there is no other link");
+        let same = [on_link(2, "10.0.0.1", 24), on_link(3, "10.0.0.2", 24)];
+        assert_eq!(by(&same, &["10.0.0.9"]), None, "two links into one network");
+        let said = v4.by([10, 0, 1, 1].into());
+        assert_eq!(groups(&[said], &host(&own)), [v4], "what a peer says of interfaces is nothing");
     }
 
     #[test]

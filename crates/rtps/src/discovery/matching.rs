@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
 use taut_qos::{DurabilityKind, ReliabilityKind, incompatible, partitions_match};
 
-use super::locators::{groups, nearest};
+use super::locators::{groups_of, nearest};
 use super::{EndpointData, Greeting, LocalKind, Refusal};
 use crate::counters::bump;
 use crate::event::Event;
@@ -113,12 +113,9 @@ impl Participant {
         let own = &self.config.addresses;
         let named = nearest(&data.unicast_locators, own, &source);
         let unicast = if named.is_empty() { peer.unicast.clone() } else { named };
-        let multicast = if data.multicast_locators.is_empty() {
-            groups(&peer.data.default_multicast, own)
-        } else {
-            groups(&data.multicast_locators, own)
-        };
-        (unicast, multicast)
+        let multicast = or(&data.multicast_locators, &peer.data.default_multicast);
+        let member = or(&data.unicast_locators, &peer.data.default_unicast);
+        (unicast, groups_of(multicast, member, own))
     }
 
     fn match_reader(&mut self, now: Time, index: WriterIndex, reader: &EndpointData) {
@@ -368,4 +365,9 @@ impl Participant {
             bump(&mut self.counters.too_many_endpoints);
         }
     }
+}
+
+/// What an endpoint names, or else what its participant does.
+fn or<'a>(named: &'a [Locator], default: &'a [Locator]) -> &'a [Locator] {
+    if named.is_empty() { default } else { named }
 }

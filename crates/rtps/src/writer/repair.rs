@@ -31,7 +31,7 @@ impl Shared<'_> {
         if number < self.from {
             return true;
         }
-        match self.recent.way(now, number, reader) {
+        match self.recent.way(now, self.group, number, reader) {
             Way::Alone => true,
             Way::Sent => false,
             Way::Shared => !self.changes.get_or_insert(SequenceNumberSet::new(number)).insert(number),

@@ -18,8 +18,15 @@ pub enum MulticastChoice {
     Always,
 }
 
-/// The destinations that reach every reader: unicast, or a multicast address where it pays.
-/// Readers of one participant share their addresses, so that one datagram serves them all. *Cost*: O(n log n).
+/// The destinations that reach every reader, each once: unicast, or a multicast address where it pays.
+///
+/// It pays where the readers of a group have two or more addresses, each with its port. Readers of one participant share
+/// theirs, so that one datagram serves them all as it is. Two participants have two, on one host, too: one datagram
+/// instead of two is half of the work here and on the way, and the host's kernel gives each its copy as it would
+/// otherwise. Who is in the group and does not read the topic drops what it gets, at the price of a datagram received.
+///
+/// A group that is reached by one interface ([`Locator::interface`]) counts by itself; once it goes out by all of them,
+/// it is the same group, as nobody is to be reached twice. *Cost*: O(n log n).
 pub fn cover<'a>(
     readers: impl Iterator<Item = &'a ReaderProxy> + Clone,
     choice: MulticastChoice,
@@ -41,8 +48,13 @@ pub fn cover<'a>(
             members.push(*first);
         }
     }
+    let pays = |members: &Distinct| members.list.len() > 1 || choice == MulticastChoice::Always;
+    let is_by_all = |(group, members): &&(Locator, Distinct)| group.interface().is_none() && pays(members);
+    let by_all: BTreeSet<Locator> = groups.iter().filter(is_by_all).map(|(group, _)| *group).collect();
     for (group, members) in groups {
-        if members.list.len() > 1 || choice == MulticastChoice::Always {
+        if by_all.contains(&group.by_all()) {
+            route.push(group.by_all());
+        } else if pays(&members) {
             route.push(group);
         } else {
             members.list.into_iter().for_each(|member| route.push(member));
@@ -107,12 +119,32 @@ mod tests {
     }
 
     #[test]
+    fn a_group_goes_by_the_interfaces_of_its_readers() {
+        let by = |n| Some(GROUP.by(Ipv4Addr::new(10, 0, n, 1)));
+        let left = [reader(1, by(1)), reader(2, by(1))];
+        let cover = |more: &[ReaderProxy], choice| cover(left.iter().chain(more), choice);
+        assert_eq!(cover(&[], MulticastChoice::Auto), [by(1).unwrap()]);
+        let right = [reader(3, by(2))];
+        assert_eq!(cover(&right, MulticastChoice::Auto), [by(1).unwrap(), unicast(3)]);
+        assert_eq!(cover(&right, MulticastChoice::Always), [by(1).unwrap(), by(2).unwrap()]);
+        let both = [reader(3, by(2)), reader(4, by(2))];
+        assert_eq!(cover(&both, MulticastChoice::Auto), [by(1).unwrap(), by(2).unwrap()]);
+        let anywhere = [reader(3, Some(GROUP)), reader(4, by(2)), reader(5, Some(GROUP))];
+        assert_eq!(cover(&anywhere[..2], MulticastChoice::Auto), [by(1).unwrap(), unicast(3), unicast(4)]);
+        assert_eq!(cover(&anywhere, MulticastChoice::Auto), [GROUP], "nobody gets it twice");
+    }
+
+    #[test]
     fn multicast_where_it_pays() {
         let one = [reader(1, Some(GROUP)), reader(1, Some(GROUP))];
         assert_eq!(cover(one.iter(), MulticastChoice::Auto), [unicast(1)], "one participant");
         assert_eq!(cover(one.iter(), MulticastChoice::Always), [GROUP]);
         let two = [reader(1, Some(GROUP)), reader(2, Some(GROUP)), reader(3, None)];
         assert_eq!(cover(two.iter(), MulticastChoice::Auto), [unicast(3), GROUP]);
+        let host = |n| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, n), 7411);
+        let of = |n| ReaderProxy::new(Guid::UNKNOWN, true, vec![host(n)], vec![GROUP]);
+        assert_eq!(cover([of(1), of(2)].iter(), MulticastChoice::Auto), [GROUP], "two hosts");
+        assert_eq!(cover(two[..2].iter(), MulticastChoice::Auto), [GROUP], "two participants of one host");
         let never = cover(two.iter(), MulticastChoice::Never);
         assert_eq!(never, [unicast(1), unicast(2), unicast(3)]);
     }

@@ -17,9 +17,9 @@ const ON_ITS_WAY: Duration = Duration(limits::NACK_REPEAT.0 / 2);
 /// How many repairs are remembered; beyond, each reader is repaired alone.
 const REMEMBERED: usize = 512;
 
-/// Changes that were sent again lately: when, and to whom alone, or to the group.
+/// Changes that were sent again lately to readers of a group: when, and to whom alone, or to the group.
 #[derive(Debug, Default)]
-pub(super) struct Recent(BTreeMap<SequenceNumber, (Time, Option<Guid>)>);
+pub(super) struct Recent(BTreeMap<(Locator, SequenceNumber), (Time, Option<Guid>)>);
 
 /// How a reader gets a change that it asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,10 +33,10 @@ pub(super) enum Way {
 }
 
 impl Recent {
-    /// How a reader gets a change that it asks for now.
-    pub fn way(&mut self, now: Time, number: SequenceNumber, reader: Guid) -> Way {
+    /// How a reader of a group gets a change that it asks for now.
+    pub fn way(&mut self, now: Time, group: Locator, number: SequenceNumber, reader: Guid) -> Way {
         let is_young = |at: &Time| now.since(*at) < ON_ITS_WAY;
-        let way = match self.0.get(&number).filter(|(at, _)| is_young(at)) {
+        let way = match self.0.get(&(group, number)).filter(|(at, _)| is_young(at)) {
             Some((_, None)) => return Way::Sent,
             Some((_, Some(first))) if *first != reader => Way::Shared,
             // It knows best whether it has lost what it was sent.
@@ -46,7 +46,7 @@ impl Recent {
             self.0.retain(|_, (at, _)| is_young(at));
         }
         if self.0.len() < REMEMBERED {
-            self.0.insert(number, (now, (way == Way::Alone).then_some(reader)));
+            self.0.insert((group, number), (now, (way == Way::Alone).then_some(reader)));
         }
         way
     }
@@ -57,27 +57,57 @@ impl Writer {
     /// one that was written before a reader matched is none of its business.
     pub(super) fn repair_group(&self, reader: Guid) -> Option<(Locator, SequenceNumber)> {
         let group = self.proxies.get(&reader)?.multicast.first()?;
+        let group = [*group, group.by_all()].into_iter().find(|group| self.route.contains(group))?;
         let from = |greeted: bool, first| if greeted { first } else { SequenceNumber(i64::MAX) };
         let from = self.proxies.values().map(|proxy| from(proxy.greeted, proxy.first_relevant)).max()?;
-        self.route.contains(group).then_some((*group, from))
+        Some((group, from))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WriterIndex;
+    use crate::writer::{MulticastChoice, ReaderProxy};
     use taut_base::{EntityId, GuidPrefix};
+    use taut_qos::{EndpointQos, History};
+
+    const GROUP: Locator = Locator::udp_v4(std::net::Ipv4Addr::new(239, 255, 0, 1), 7401);
+
+    #[test]
+    fn readers_are_repaired_by_the_group_that_reaches_them() {
+        let guid = Guid::new(GuidPrefix([7; 12]), EntityId::user(1, true, false));
+        let (qos, auto) = (EndpointQos::default_writer(), MulticastChoice::Auto);
+        let mut writer = Writer::new(guid, WriterIndex(0), &qos, History::KeepAll, None, auto);
+        let reader = |n| Guid::new(GuidPrefix([n; 12]), EntityId::user(1, false, false));
+        let mut join = |n, group| {
+            let unicast = vec![Locator::udp_v4([10, 0, 0, n].into(), 7411)];
+            writer.match_reader(ReaderProxy::new(reader(n), true, unicast, vec![group]), false);
+            [1, 2, 3].map(|n| writer.repair_group(reader(n)).map(|(group, _)| group))
+        };
+        let by = GROUP.by([10, 0, 0, 9].into());
+        assert_eq!(join(1, by), [None; 3]);
+        assert_eq!(join(2, by), [Some(by), Some(by), None]);
+        assert_eq!(join(3, GROUP), [Some(by), Some(by), None], "one elsewhere gets it alone");
+        assert_eq!(join(4, GROUP), [Some(GROUP); 3], "all by all interfaces");
+    }
 
     #[test]
     fn the_second_reader_makes_it_shared_and_time_makes_it_anew() {
         let reader = |n| Guid::new(GuidPrefix([n; 12]), EntityId::UNKNOWN);
         let (mut recent, number) = (Recent::default(), SequenceNumber(5));
-        let mut way = |at, who| recent.way(Time(at), number, reader(who));
+        let (group, other) = (GROUP, GROUP.by([10, 0, 0, 9].into()));
+        let mut way = |at, who| recent.way(Time(at), group, number, reader(who));
         assert_eq!([way(0, 1), way(1, 1), way(2, 2)], [Way::Alone, Way::Alone, Way::Shared]);
         assert_eq!([way(3, 1), way(4, 3)], [Way::Sent, Way::Sent]);
         assert_eq!(way(2 + ON_ITS_WAY.0, 3), Way::Alone);
+        assert_eq!(
+            recent.way(Time(2 + ON_ITS_WAY.0), other, number, reader(4)),
+            Way::Alone,
+            "of another group"
+        );
         for number in 0..10 * REMEMBERED as i64 {
-            recent.way(Time(0), SequenceNumber(number), reader(1));
+            recent.way(Time(0), group, SequenceNumber(number), reader(1));
         }
         assert!(recent.0.len() <= REMEMBERED);
     }
