@@ -56,6 +56,7 @@ mod tests {
             directory: "own".into(),
             dependencies: vec![dependency("syn"), dependency("own")],
             sources: Vec::new(),
+            feature_tests: Vec::new(),
         };
         let workspace = Workspace { members: vec![member], shared_dependencies: vec!["toml".to_string()] };
         check(&workspace, page).into_iter().map(|finding| finding.message).collect()

@@ -195,6 +195,7 @@ mod tests {
             directory: name.into(),
             dependencies,
             sources: Vec::new(),
+            feature_tests: Vec::new(),
         };
         let others = ["base", "mem", "wire", "port-x", "top", "tool", "sim", "derive"];
         let mut members: Vec<Member> =

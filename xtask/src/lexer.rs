@@ -26,7 +26,8 @@ pub enum Kind {
 pub struct Token {
     /// What it is.
     pub kind: Kind,
-    /// Its text; empty for literals, so that no rule matches inside of a string.
+    /// Its text; empty for literals, so that no rule matches inside of a string, but for the name of a feature, which
+    /// has its quotes.
     pub text: String,
     /// Its first line, counted from 1.
     pub line: usize,
@@ -92,9 +93,16 @@ impl<'a> Lexer<'a> {
                     }
                 }
                 TokenTree::Ident(ident) => self.push(Kind::Ident, ident.to_string(), span),
-                TokenTree::Literal(_) => self.push(Kind::Literal, String::new(), span),
+                TokenTree::Literal(_) => {
+                    let text = if self.names_a_feature() { self.text.get(span.clone()) } else { None };
+                    self.push(Kind::Literal, text.unwrap_or_default().to_string(), span);
+                }
             }
         }
+    }
+
+    fn names_a_feature(&self) -> bool {
+        matches!(self.tokens.as_slice(), [.., key, equals] if key.text == "feature" && equals.text == "=")
     }
 
     fn group(&mut self, group: &proc_macro2::Group) {

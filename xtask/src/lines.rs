@@ -51,8 +51,13 @@ mod tests {
     fn each_line_once() {
         let text = "//! A.\n\nfn a() { // b\n}\n// c\n#[cfg(test)]\nmod tests {\n\n// d\n}\n";
         let sources = vec![Source::parse(Path::new("a.rs"), text).unwrap()];
-        let member =
-            Member { name: "a".to_string(), directory: "a".into(), dependencies: Vec::new(), sources };
+        let member = Member {
+            name: "a".to_string(),
+            directory: "a".into(),
+            dependencies: Vec::new(),
+            sources,
+            feature_tests: Vec::new(),
+        };
         assert_eq!(count(&member), Lines { code: 2, comments: 2, tests: 3 });
     }
 }

@@ -16,6 +16,7 @@ mod purity;
 mod report;
 mod sizes;
 mod source;
+mod steps;
 mod tidy;
 mod unsafe_code;
 mod workspace;

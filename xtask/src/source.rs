@@ -91,6 +91,14 @@ impl Source {
         }
     }
 
+    /// Where the files of its modules are.
+    pub fn modules(&self) -> PathBuf {
+        let parent = self.path.parent().unwrap_or(Path::new(""));
+        let stem = self.path.file_stem().unwrap_or_default();
+        let is_root = ["lib", "main", "mod"].iter().any(|name| stem == *name);
+        if is_root { parent.to_owned() } else { parent.join(stem) }
+    }
+
     /// Names of modules declared as `#[cfg(test)] mod name;`: their files are test code.
     pub fn test_modules(&self) -> Vec<String> {
         let names = |range: &Range<usize>| {

@@ -7,17 +7,17 @@ use crate::layers::{self, Layers};
 use crate::purity::{self, Impurity};
 use crate::report::{self, Finding, Severity};
 use crate::workspace::{Member, Workspace, read_toml};
-use crate::{dependencies, lines, markers, sizes, unsafe_code};
+use crate::{dependencies, lines, markers, sizes, steps, unsafe_code};
 
 /// Runs all checks; true if none found an error.
 pub fn run(root: &Path) -> Result<bool, String> {
     let workspace = Workspace::load(root)?;
     let layers = Layers::parse(&read_toml(&root.join(layers::FILE))?)?;
-    let page = root.join(dependencies::FILE);
-    let page = fs::read_to_string(&page).map_err(|error| format!("{}: {error}", page.display()))?;
+    let read = |file: &str| fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"));
 
     let mut findings = layers.check(&workspace);
-    findings.extend(dependencies::check(&workspace, &page));
+    findings.extend(dependencies::check(&workspace, &read(dependencies::FILE)?));
+    findings.extend(steps::check(&workspace, &read(steps::FILE)?));
     for member in &workspace.members {
         findings.extend(check_member(member, &layers));
     }
@@ -80,7 +80,13 @@ mod tests {
 
     fn member(name: &str, text: &str) -> Member {
         let sources = vec![Source::parse(Path::new("a.rs"), text).unwrap()];
-        Member { name: name.to_string(), directory: name.into(), dependencies: Vec::new(), sources }
+        Member {
+            name: name.to_string(),
+            directory: name.into(),
+            dependencies: Vec::new(),
+            sources,
+            feature_tests: Vec::new(),
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use crate::source::Source;
+use crate::steps::FeatureTests;
 
 /// Why a crate is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,8 @@ pub struct Member {
     pub dependencies: Vec<Dependency>,
     /// All Rust files below the directory.
     pub sources: Vec<Source>,
+    /// The targets in `tests/` that are built with features only.
+    pub feature_tests: Vec<FeatureTests>,
 }
 
 /// The members, and the names in `[workspace.dependencies]`.
@@ -89,7 +92,23 @@ fn load_member(root: &Path, directory: &Path, members: &[PathBuf]) -> Result<Mem
         sources.push(source);
     }
     mark_test_modules(&mut sources);
-    Ok(Member { name, directory: directory.to_owned(), dependencies: dependencies(&manifest), sources })
+    let (dependencies, feature_tests) =
+        (dependencies(&manifest), feature_tests(&directory.join("Cargo.toml"), &manifest));
+    Ok(Member { name, directory: directory.to_owned(), dependencies, sources, feature_tests })
+}
+
+/// The tests of a manifest that have `required-features`.
+fn feature_tests(path: &Path, manifest: &Table) -> Vec<FeatureTests> {
+    let tests = manifest.get("test").and_then(Value::as_array).into_iter().flatten();
+    let of = |test: &Value| {
+        let features = test.get("required-features")?.as_array()?.iter();
+        Some(FeatureTests {
+            path: path.to_owned(),
+            target: Some(test.get("name")?.as_str()?.to_string()),
+            features: features.filter_map(Value::as_str).map(str::to_string).collect(),
+        })
+    };
+    tests.filter_map(of).collect()
 }
 
 /// Reads a TOML file.
@@ -148,10 +167,7 @@ fn is_beside(path: &Path) -> bool {
 fn mark_test_modules(sources: &mut [Source]) {
     let mut roots: Vec<PathBuf> = Vec::new();
     for source in sources.iter() {
-        let parent = source.path.parent().unwrap_or(Path::new("")).to_owned();
-        let stem = source.path.file_stem().unwrap_or_default();
-        let own =
-            if ["lib", "main", "mod"].iter().any(|name| stem == *name) { parent } else { parent.join(stem) };
+        let own = source.modules();
         roots.extend(source.test_modules().into_iter().map(|name| own.join(name)));
     }
     for source in sources {
@@ -171,6 +187,15 @@ mod tests {
         let found = dependencies(&manifest.parse().unwrap());
         let names: Vec<(&str, Use)> = found.iter().map(|d| (d.name.as_str(), d.for_what)).collect();
         assert_eq!(names, [("a", Use::Product), ("e", Use::Product), ("c", Use::Tests), ("d", Use::Product)]);
+    }
+
+    #[test]
+    fn tests_that_need_features() {
+        let manifest = "[[test]]\nname = 'a'\nrequired-features = ['x', 'y']\n[[test]]\nname = 'b'";
+        let found = feature_tests(Path::new("Cargo.toml"), &manifest.parse().unwrap());
+        let found: Vec<_> =
+            found.iter().map(|test| (test.target.as_deref(), test.features.join(","))).collect();
+        assert_eq!(found, [(Some("a"), "x,y".to_string())]);
     }
 
     #[test]

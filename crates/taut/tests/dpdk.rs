@@ -20,30 +20,48 @@ struct Blob {
 /// From nothing to what takes tens of thousands of frames, and around the length of one frame.
 const SIZES: [usize; 9] = [0, 1, 100, 1_380, 1_400, 1_420, 70_000, 4 << 20, 64 << 20];
 const SMALL: usize = 5_000;
+const IP: [&str; 2] = ["10.99.0.1/24", "10.99.0.2/24"];
 
 /// How the child below is told where the other end is, and what its address is.
 const CHILD: &str = "TAUT_DPDK_CHILD";
 const CHILD_ADDRESS: &str = "TAUT_DPDK_CHILD_ADDRESS";
-/// It polls on the first processor, under SCHED_FIFO.
-const CHILD_IS_FIRST: &str = "TAUT_DPDK_CHILD_IS_FIRST";
+/// And by whom it is driven, the number in this list.
+const CHILD_DRIVEN: &str = "TAUT_DPDK_CHILD_DRIVEN";
+const ALL_DRIVEN: [Driven; 3] = [Driven::Threaded, Driven::First, Driven::Inline];
 
-/// One that polls on a processor, before all threads without a priority.
-fn real_time(config: &mut Config, cpu: usize) {
-    config.driver = Driver::Polling;
-    config.driver_priority = 50;
-    config.driver_cpus = vec![cpu];
+/// Who drives both participants.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Driven {
+    Threaded,
+    /// A thread for each that polls on a processor of its own, before all threads without a priority.
+    First,
+    /// Those that write and read.
+    Inline,
 }
 
-fn participant(role: &str, socket: &str, address: &str, cpu: Option<usize>) -> DomainParticipant {
+fn participant(role: &str, socket: &str, address: &str, driven: Driven) -> DomainParticipant {
     // Devices of a process have numbers of their own.
-    let number = u8::from(!address.is_empty());
+    let number = 2 * driven as u8 + u8::from(!address.is_empty());
     let dpdk_device = format!("net_memif{number},role={role},socket={socket},socket-abstract=no");
     let dpdk_address = address.to_owned();
     let mut config = Config { dpdk_device, dpdk_address, report: false, ..Config::default() };
-    if let Some(cpu) = cpu {
-        real_time(&mut config, cpu);
+    match driven {
+        Driven::Threaded => {}
+        Driven::First => {
+            config.driver = Driver::Polling;
+            config.driver_priority = 50;
+            config.driver_cpus = vec![usize::from(role == "client")];
+        }
+        Driven::Inline => config.driver = Driver::Inline,
     }
     DomainParticipant::with_config(&config).unwrap()
+}
+
+/// Threads of this process that Taut has made.
+fn taut_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "taut").count()
 }
 
 fn qos() -> Qos {
@@ -59,9 +77,14 @@ fn take(reader: &DataReader<Blob>, count: usize) -> Vec<Blob> {
     got
 }
 
-/// Fewer and shorter ones where the threads that write them have what those leave that poll before all others.
-fn all(is_real_time: bool) -> Vec<Blob> {
-    let (longest, small) = if is_real_time { (70_000, 100) } else { (usize::MAX, SMALL) };
+/// Fewer and shorter ones where the threads that write them have what those leave that poll before all others, and where
+/// one thread at each end writes, reads and looks for frames.
+fn all(driven: Driven) -> Vec<Blob> {
+    let (longest, small) = match driven {
+        Driven::Threaded => (usize::MAX, SMALL),
+        Driven::First => (70_000, 100),
+        Driven::Inline => (4 << 20, 500),
+    };
     let sizes = SIZES.into_iter().filter(|len| *len <= longest).chain([64; SMALL].into_iter().take(small));
     let blob = |(number, len): (usize, usize)| Blob {
         number: number as u32,
@@ -76,19 +99,29 @@ fn echoes() {
     let Ok(socket) = std::env::var(CHILD) else {
         return println!("LEFT OUT: it is a child of another test");
     };
-    let cpu = std::env::var(CHILD_IS_FIRST).is_ok().then_some(0);
-    let participant = participant("server", &socket, &std::env::var(CHILD_ADDRESS).unwrap(), cpu);
+    let driven = ALL_DRIVEN[std::env::var(CHILD_DRIVEN).unwrap().parse::<usize>().unwrap()];
+    let participant = participant("server", &socket, &std::env::var(CHILD_ADDRESS).unwrap(), driven);
     let back = participant.topic::<Blob>("Back").unwrap().writer(qos()).unwrap();
     let reader = participant.topic::<Blob>("There").unwrap().reader(qos()).unwrap();
     println!("\nready");
-    for blob in take(&reader, all(cpu.is_some()).len()) {
-        back.write(&blob).unwrap();
+    let count = all(driven).len();
+    if driven != Driven::Inline {
+        take(&reader, count).iter().for_each(|blob| back.write(blob).unwrap());
+        return back.wait_for_acknowledgments(LIMIT).unwrap();
     }
-    back.wait_for_acknowledgments(LIMIT).unwrap();
+    let mut taken = 0;
+    while taken < count || back.wait_for_acknowledgments(taut::Duration::ZERO).is_err() {
+        participant.run_once(taut::Duration::from_millis(10)).unwrap();
+        for blob in reader.take().unwrap().into_iter().filter_map(|sample| sample.data) {
+            back.write(&blob).unwrap();
+            taken += 1;
+        }
+    }
+    assert_eq!(taut_threads(), 0, "no thread was made");
 }
 
 /// Between participants with these addresses on the two ends of a memif.
-fn there_and_back(name: &str, addresses: [&'static str; 2], is_real_time: bool) {
+fn there_and_back(name: &str, addresses: [&'static str; 2], driven: Driven) {
     with_pair(name, ["", ""], move |pair| {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("memif.sock").to_string_lossy().into_owned();
@@ -98,21 +131,19 @@ fn there_and_back(name: &str, addresses: [&'static str; 2], is_real_time: bool) 
             .args(["echoes", "--exact", "--nocapture"])
             .env(CHILD, &socket)
             .env(CHILD_ADDRESS, addresses[0])
+            .env(CHILD_DRIVEN, (driven as usize).to_string())
             .stdout(Stdio::piped());
-        if is_real_time {
-            command.env(CHILD_IS_FIRST, "yes");
-        }
         let mut child = Held(command.spawn().unwrap());
         let mut said = BufReader::new(child.0.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(said.any(|line| line == "ready"), "it ended before");
 
         pair.enter(End::B);
-        let participant = participant("client", &socket, addresses[1], is_real_time.then_some(1));
+        let participant = participant("client", &socket, addresses[1], driven);
         let there = participant.topic::<Blob>("There").unwrap().writer(qos()).unwrap();
         let back = participant.topic::<Blob>("Back").unwrap().reader(qos()).unwrap();
         there.wait_matched(LIMIT).unwrap();
         back.wait_matched(LIMIT).unwrap();
-        let sent = all(is_real_time);
+        let sent = all(driven);
         sent.iter().for_each(|blob| there.write(blob).unwrap());
         assert!(take(&back, sent.len()) == sent, "in order and whole");
         let frames = participant.stats().frames.unwrap();
@@ -121,7 +152,14 @@ fn there_and_back(name: &str, addresses: [&'static str; 2], is_real_time: bool) 
         assert_eq!([frames.malformed, frames.damaged, frames.errors, frames.conflicts], [0; 4], "{frames:?}");
         // The other side says twice who it is and which group it is in.
         assert!(frames.not_ours <= if addresses[0].is_empty() { 0 } else { 4 }, "{frames:?}");
-        await_that("the other side ends", || child.0.try_wait().unwrap().is_some());
+        await_that("the other side ends", || {
+            // Whoever acknowledges the last samples.
+            if driven == Driven::Inline {
+                participant.run_once(taut::Duration::ZERO).unwrap();
+            }
+            child.0.try_wait().unwrap().is_some()
+        });
+        assert!(child.0.wait().unwrap().success(), "the other side ends well");
     });
 }
 
@@ -160,7 +198,7 @@ fn a_look_in_vain_takes_no_token() {
 
 #[test]
 fn there_and_back_without_ip() {
-    there_and_back("there_and_back_without_ip", ["", ""], false);
+    there_and_back("there_and_back_without_ip", ["", ""], Driven::Threaded);
 }
 
 /// A thread of DPDK's that has no priority joins the two, and whoever polls before all others rests often enough for it.
@@ -173,12 +211,23 @@ fn there_and_back_before_all_others() {
     if let Err(error) = DomainParticipant::with_config(&config(50)) {
         return println!("LEFT OUT: {error}");
     }
-    there_and_back("there_and_back_before_all_others", ["", ""], true);
+    there_and_back("there_and_back_before_all_others", ["", ""], Driven::First);
 }
 
 #[test]
 fn there_and_back_over_ip() {
-    there_and_back("there_and_back_over_ip", ["10.99.0.1/24", "10.99.0.2/24"], false);
+    there_and_back("there_and_back_over_ip", IP, Driven::Threaded);
+}
+
+/// No thread is there but those that write and read, at either end.
+#[test]
+fn there_and_back_inline() {
+    there_and_back("there_and_back_inline", ["", ""], Driven::Inline);
+}
+
+#[test]
+fn there_and_back_inline_over_ip() {
+    there_and_back("there_and_back_inline_over_ip", IP, Driven::Inline);
 }
 
 /// Has one end of the cable be a device of DPDK with an address that its kernel does not have, and the other one that of
