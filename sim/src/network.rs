@@ -312,7 +312,7 @@ impl Network {
             metatraffic_multicast: if options.multicast_discovery { vec![META_GROUP] } else { Vec::new() },
             default_unicast: vec![Locator::udp_v4(address, USER_PORT)],
             default_multicast: vec![USER_GROUP],
-            interfaces: vec![Interface { address: address.into(), prefix_len: 8, link: 1 }],
+            interfaces: vec![Interface { address: address.into(), prefix_len: 8, link: 1, multicast: true }],
         }
     }
 

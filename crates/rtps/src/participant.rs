@@ -38,6 +38,8 @@ pub struct Interface {
     pub prefix_len: u8,
     /// The number of the link that it is on: addresses of one interface have the same.
     pub link: u32,
+    /// Is multicast used there?
+    pub multicast: bool,
 }
 
 /// Where a participant is reached, and where its host is.

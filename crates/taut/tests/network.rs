@@ -468,8 +468,8 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn new(near: &Host) -> Crowd {
-        let participant = near.participant(&Config::default());
+    fn new(near: &Host, config: &Config) -> Crowd {
+        let participant = near.participant(config);
         let qos = Qos::default().best_effort().keep_all();
         let writer = participant.topic::<Number>("Crowd").unwrap().writer(qos).unwrap();
         Crowd { writer, readers: Vec::new(), next: 0, participants: vec![participant] }
@@ -511,7 +511,7 @@ impl Crowd {
 fn a_sample_is_one_datagram_for_any_number_of_readers() {
     let Some((near, far)) = two_hosts("cable", 15) else { return };
     far.count_samples("cable");
-    let mut crowd = Crowd::new(&near);
+    let mut crowd = Crowd::new(&near, &Config::default());
     for readers in [1, 2, 8, 32] {
         crowd.join(&far, readers);
         let before = far.counted();
@@ -523,7 +523,7 @@ fn a_sample_is_one_datagram_for_any_number_of_readers() {
 #[test]
 fn samples_leave_by_the_interfaces_of_their_readers() {
     let Some((near, left)) = two_hosts("left", 16) else { return };
-    let mut crowd = Crowd::new(&near);
+    let mut crowd = Crowd::new(&near, &Config::default());
     crowd.join(&left, 2);
     crowd.all_receive(1);
     // Who has come by another interface is found there, and reads nothing.
@@ -547,4 +547,29 @@ fn samples_leave_by_the_interfaces_of_their_readers() {
     expect(&left, 2, [1, 0]);
     expect(&right, 3, [1, 1]);
     expect(&right, 4, [1, 1]);
+}
+
+/// By the group they would be sent nothing.
+#[test]
+fn readers_behind_an_interface_that_refuses_multicast_get_samples_by_themselves() {
+    let Some((near, first)) = two_hosts("first18", 18) else { return };
+    let limit = |most: &'static str| {
+        near.on(move || std::fs::write("/proc/sys/net/ipv4/igmp_max_memberships", most).expect("a sysctl"));
+    };
+    limit("0");
+    let config =
+        Config { initial_peers: vec!["10.78.18.2".into(), "10.78.19.2".into()], ..Config::default() };
+    let mut crowd = Crowd::new(&near, &config);
+    crowd.join(&first, 2);
+    crowd.all_receive(20);
+    // The first has one from now on, and the second none.
+    limit("1");
+    let second = Host::new().expect("as the others");
+    near.connect(&second, "second18");
+    set_up(&near, &second, "second18", 19);
+    crowd.join(&second, 4);
+    crowd.all_receive(20);
+    second.count_samples("second18");
+    crowd.all_receive(20);
+    assert_eq!(second.counted(), 40, "by unicast");
 }

@@ -83,7 +83,12 @@ impl Ports {
             interfaces: udp
                 .interfaces()
                 .iter()
-                .map(|own| Interface { address: own.address, prefix_len: own.prefix_len, link: own.index })
+                .map(|own| Interface {
+                    address: own.address,
+                    prefix_len: own.prefix_len,
+                    link: own.index,
+                    multicast: own.multicast,
+                })
                 .collect(),
         };
         let Some(layer) = self.carrier().map(Carrier::layer) else { return all };
@@ -103,8 +108,12 @@ impl Ports {
         }
         let own = layer.own().map(OwnIp::address);
         // The kernel numbers its own from 1 on.
-        let own =
-            own.map(|own| Interface { address: own.address.into(), prefix_len: own.prefix_len, link: 0 });
+        let own = own.map(|own| Interface {
+            address: own.address.into(),
+            prefix_len: own.prefix_len,
+            link: 0,
+            multicast: true,
+        });
         all.interfaces.extend(own);
         all
     }

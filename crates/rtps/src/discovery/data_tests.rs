@@ -190,7 +190,7 @@ fn keys() {
 }
 
 #[test]
-fn h54_locators() {
+fn implausible_or_too_many_locators() {
     let bad = [
         Locator { kind: LocatorKind(-1), ..udp(1, 1) },
         Locator { kind: LocatorKind(16), ..udp(1, 1) },
@@ -214,7 +214,7 @@ fn h54_locators() {
 }
 
 #[test]
-fn h55_h61_h63_h64_values() {
+fn values_that_cannot_be() {
     let long = "x".repeat(257);
     let refused: [(WireError, Fill<'_>); 14] = [
         (WireError::BadDuration, &|l| {
@@ -299,7 +299,7 @@ fn h55_h61_h63_h64_values() {
 }
 
 #[test]
-fn h59_h68_guids_vendors_and_unknown_parameters() {
+fn guids_vendors_and_unknown_parameters() {
     let wrong = payload(Endian::Little, |list| {
         list.put_guid(pid::PARTICIPANT_GUID, writer_guid());
     });
@@ -323,7 +323,7 @@ fn h59_h68_guids_vendors_and_unknown_parameters() {
 }
 
 #[test]
-fn h62_large_user_data_travels_whole() {
+fn large_user_data_travels_whole() {
     let mut data = participant();
     data.user_data = vec![9; taut_qos::MAX_OPAQUE_DATA];
     let mut bytes = Vec::new();

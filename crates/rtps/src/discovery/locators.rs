@@ -1,6 +1,6 @@
 //! Which of a peer's addresses to use.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use taut_base::{Locator, LocatorKind};
 
@@ -58,41 +58,48 @@ pub fn is_usable(locator: &Locator, own: &Addresses) -> bool {
 
 /// The groups that this participant reaches, of the one kind that is ranked first.
 pub fn groups(candidates: &[Locator], own: &Addresses) -> Vec<Locator> {
-    let usable = || candidates.iter().filter(|locator| is_usable(locator, own)).copied();
+    let usable = || candidates.iter().filter(|locator| is_usable_group(locator, own)).copied();
     let first = usable().map(|locator| rank(&locator)).min();
     usable().filter(|locator| Some(rank(locator)) == first).map(Locator::by_all).collect()
 }
 
-/// The same for a member that is reached at these addresses: by the one interface behind which it is, if that is known.
+/// Does this participant send to groups of that kind? An interface may refuse multicast.
+fn is_usable_group(group: &Locator, own: &Addresses) -> bool {
+    let Some(ip) = group.ip().filter(|_| !own.interfaces.is_empty()) else { return is_usable(group, own) };
+    own.interfaces.iter().any(|own| own.multicast && own.address.is_ipv4() == ip.is_ipv4())
+}
+
+/// The same for a member that is reached at these addresses: by the one link behind which it is, if that is known, and by
+/// none if that one has no multicast.
 pub fn groups_of(candidates: &[Locator], member: &[Locator], own: &Addresses) -> Vec<Locator> {
     let mut groups = groups(candidates, own);
-    if let Some(interface) = only_way(member, &own.interfaces) {
-        groups.iter_mut().for_each(|group| *group = group.by(interface));
+    let Some(link) = only_link(member, &own.interfaces) else { return groups };
+    let way = own.interfaces.iter().find_map(|own| match own.address {
+        IpAddr::V4(address) if own.link == link && own.multicast => Some(address),
+        _ => None,
+    });
+    match way {
+        Some(interface) => groups.iter_mut().for_each(|group| *group = group.by(interface)),
+        None => groups.retain(|group| group.kind != LocatorKind::UDP_V4),
     }
     groups
 }
 
-/// The first address of the link that all addresses of IPv4 of a member are on, of several links that there are. One that has
-/// an address of no network of this host, or of two, may be in the group anywhere.
-fn only_way(member: &[Locator], interfaces: &[Interface]) -> Option<Ipv4Addr> {
-    let links = || interfaces.iter().filter(|own| own.address.is_ipv4());
-    let first = links().next()?.link;
-    if links().all(|own| own.link == first) {
+/// The link that all addresses of IPv4 of a member are on, of several links that there are. One that has an address of no
+/// network of this host, or of two, may be in the group anywhere.
+fn only_link(member: &[Locator], interfaces: &[Interface]) -> Option<u32> {
+    let v4 = || interfaces.iter().filter(|own| own.address.is_ipv4());
+    let first = v4().next()?.link;
+    if v4().all(|own| own.link == first) {
         return None;
     }
-    let mut ways = member.iter().filter_map(Locator::ip).filter(IpAddr::is_ipv4).map(|ip| {
-        let mut near = links().filter(|own| own.is_near(ip)).map(|own| own.link);
+    let mut links = member.iter().filter_map(Locator::ip).filter(IpAddr::is_ipv4).map(|ip| {
+        let mut near = v4().filter(|own| own.is_near(ip)).map(|own| own.link);
         let link = near.next()?;
         near.all(|other| other == link).then_some(link)
     });
-    let link = ways.next()??;
-    if !ways.all(|way| way == Some(link)) {
-        return None;
-    }
-    match links().find(|own| own.link == link)?.address {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
-    }
+    let link = links.next()??;
+    links.all(|other| other == Some(link)).then_some(link)
 }
 
 fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
@@ -156,7 +163,7 @@ mod tests {
     }
 
     fn on_link(link: u32, address: &str, prefix_len: u8) -> Interface {
-        Interface { address: address.parse().unwrap(), prefix_len, link }
+        Interface { address: address.parse().unwrap(), prefix_len, link, multicast: true }
     }
 
     fn interface(address: &str, prefix_len: u8) -> Interface {
@@ -212,6 +219,12 @@ mod tests {
         assert_eq!(by(&left, &["10.0.0.9"]), None, "there is no other link");
         let same = [on_link(2, "10.0.0.1", 24), on_link(3, "10.0.0.2", 24)];
         assert_eq!(by(&same, &["10.0.0.9"]), None, "two links into one network");
+        let refuses = Interface { multicast: false, ..own[2] };
+        let less = host(&[left[0], refuses]);
+        let refused = [v4, v6].map(|group| groups_of(&[group], &[parsed("10.0.1.9:7411")], &less));
+        assert_eq!(refused, [[]; 2], "unicast is what is left");
+        assert_eq!(groups_of(&[v4], &[parsed("10.9.0.9:7411")], &less), [v4]);
+        assert_eq!(groups(&[v4], &host(&[refuses])), []);
         let said = v4.by([10, 0, 1, 1].into());
         assert_eq!(groups(&[said], &host(&own)), [v4], "what a peer says of interfaces is nothing");
     }
