@@ -5,6 +5,8 @@ mod common;
 use std::process::Stdio;
 
 use common::{CHILD, await_link, config, eal, memif, open, start};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use taut_dpdk::{Device, DeviceConfig, Eal, EalConfig, Error, Memory};
 use tempfile::TempDir;
 
@@ -140,6 +142,30 @@ fn dpdk_with_other_settings() {
     assert_eq!(refused(Eal::start(&other), "the same settings"), Error::OtherSettings);
 }
 
+const NO_HUGE_PAGES: &str = "no huge pages";
+/// In MiB: a petabyte.
+const MORE_THAN_THERE_ARE: &str = "1073741824";
+
+/// Where the kernel says which huge pages there are.
+const SIZES: &str = "/sys/kernel/mm/hugepages";
+
+fn has_free_huge_pages() -> bool {
+    let free = |size: std::fs::DirEntry| std::fs::read_to_string(size.path().join("free_hugepages")).ok();
+    let sizes = std::fs::read_dir(SIZES).into_iter().flatten().flatten();
+    sizes.filter_map(free).any(|count| count.trim() != "0")
+}
+
+/// Has this thread, and those that it starts, see none, though there are some. Needs root then.
+fn hide_huge_pages() {
+    if has_free_huge_pages() {
+        unshare(CloneFlags::CLONE_NEWNS).expect("a mount namespace, which needs root");
+        let none = None::<&str>;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("it is private");
+        mount(Some("none"), SIZES, Some("tmpfs"), MsFlags::empty(), none).expect("nothing in its place");
+    }
+    assert!(!has_free_huge_pages());
+}
+
 /// What DPDK refuses to start with, each in a process of its own.
 fn starts(what: &str) -> (EalConfig, &'static str) {
     let with = |arguments: &[&str]| EalConfig {
@@ -154,7 +180,13 @@ fn starts(what: &str) -> (EalConfig, &'static str) {
         "a core that is not there" => {
             (EalConfig { core: Some(9_999), ..EalConfig::default() }, "correct those")
         }
-        "no huge pages" => (EalConfig { memory: Memory::Huge, ..EalConfig::default() }, "vm.nr_hugepages"),
+        NO_HUGE_PAGES => {
+            hide_huge_pages();
+            (EalConfig { memory: Memory::Huge, ..EalConfig::default() }, "vm.nr_hugepages")
+        }
+        "too few huge pages" => {
+            (EalConfig { memory: Memory::Huge, ..with(&["-m", MORE_THAN_THERE_ARE]) }, "vm.nr_hugepages")
+        }
         _ => panic!("no start {what}"),
     }
 }
@@ -166,7 +198,10 @@ fn does_not_start() {
         return println!("LEFT OUT: it is a child of the other tests");
     };
     let (config, remedy) = starts(&what);
-    refused(Eal::start(&config), remedy);
+    let error = refused(Eal::start(&config), remedy);
+    if config.memory == Memory::Huge {
+        assert!(matches!(error, Error::NoHugePages { .. }), "{error:?}");
+    }
     let again = refused(Eal::start(&EalConfig::default()), "start the process again");
     assert_eq!(again, Error::FailedBefore);
 }
@@ -193,10 +228,10 @@ fn a_core_that_is_not_there() {
 
 #[test]
 fn no_huge_pages() {
-    let free = |size: std::fs::DirEntry| std::fs::read_to_string(size.path().join("free_hugepages")).ok();
-    let sizes = std::fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
-    if sizes.filter_map(free).any(|count| count.trim() != "0") {
-        return println!("LEFT OUT: there are huge pages");
-    }
-    is_refused("no huge pages");
+    is_refused(NO_HUGE_PAGES);
+}
+
+#[test]
+fn fewer_huge_pages_than_are_asked_for() {
+    is_refused("too few huge pages");
 }

@@ -357,14 +357,24 @@ fn peers_without_ip_may_have_it_by_xdp() {
     });
 }
 
-/// It could not move frames that samples are lent from, and AF_XDP is there without it.
+/// It could not move frames that samples are lent from, whatever its arguments, and AF_XDP is there without it.
 #[test]
 fn the_driver_of_dpdk_over_af_xdp_is_refused() {
     with_pair("the_driver_of_dpdk_over_af_xdp_is_refused", ["", ""], |pair| {
         pair.enter(End::A);
-        let config = Config { dpdk_device: "net_af_xdp17,iface=xa".into(), ..Config::default() };
-        let text = DomainParticipant::with_config(&config).map(drop).unwrap_err().to_string();
-        assert!(text.contains("use AF_XDP without DPDK (`xdp_interface`)") && !text.contains('\n'), "{text}");
+        for arguments in ["", ",force_copy=1", ",start_queue=0,queue_count=1,shared_umem=0,busy_budget=0"] {
+            let config =
+                Config { dpdk_device: format!("net_af_xdp17,iface=xa{arguments}"), ..Config::default() };
+            let text = DomainParticipant::with_config(&config).map(drop).unwrap_err().to_string();
+            assert!(text.contains("use AF_XDP without DPDK (`xdp_interface`)"), "{text}");
+            assert!(!text.contains('\n'), "{text}");
+            pair.await_no_program(End::A);
+        }
+        // What the sentence says to do, in the same place.
+        let xdp = Config { xdp_interface: "xa".into(), xdp_mode: XdpMode::Native, ..Config::default() };
+        let xdp = DomainParticipant::with_config(&xdp).unwrap();
+        assert!(xdp.stats().xdp.is_some() && pair.has_program(End::A));
+        drop(xdp);
         pair.await_no_program(End::A);
     });
 }
