@@ -27,6 +27,8 @@ pub enum MulticastChoice {
 ///
 /// A group that is reached by one interface ([`Locator::interface`]) counts by itself; once it goes out by all of them,
 /// it is the same group, as nobody is to be reached twice. *Cost*: O(n log n).
+// Who sends a writer's liveliness asks for it, and stands on every sample's way.
+#[inline(never)]
 pub fn cover<'a>(
     readers: impl Iterator<Item = &'a ReaderProxy> + Clone,
     choice: MulticastChoice,
