@@ -1,12 +1,10 @@
 //! What Taut aims at, beside what a run has measured: the figures of its design, each with a verdict.
 //!
 //! A figure that relates to another one is of the same run, so that the machine drops out. What was not measured has no
-//! row. Where the bare machine is nearer to what is wanted, and does not reach it either, nobody can: the row says so.
+//! row. Where the floor is nearer to what is wanted, and does not reach it either, the row says by how much.
 
-use std::cmp::Ordering;
-
-use crate::published::{SIZES, Table};
-use crate::record::{Calls, Memory, Outcome, Record, Times};
+use crate::published::{SIZES, Table, mean_ns, of_all, of_participant};
+use crate::record::{Calls, Outcome, Record, Times};
 use crate::report::peers;
 use crate::report::units::{self, bytes, count, size, thousands, time, times};
 
@@ -71,14 +69,8 @@ fn of_times(record: &Record, pick: fn(&Times) -> u64) -> Option<f64> {
     times.map(|times| pick(times) as f64)
 }
 
-/// Memory of a process with these entities.
-fn held(record: &Record, is: fn(&&Memory) -> bool) -> Option<f64> {
-    let sum: i64 = record.memory.iter().filter(is).map(|step| step.bytes_each * step.count as i64).sum();
-    (sum > 0).then_some(sum as f64)
-}
-
 const MEDIAN: Figure = time_of("median", |r| of_times(r, |t| t.p50));
-const MEAN: Figure = time_of("mean", |r| of_times(r, |t| t.mean));
+const MEAN: Figure = time_of("mean", mean_ns);
 const P999: Figure = time_of("p99.9", |r| of_times(r, |t| t.p999));
 const P9999: Figure = time_of("p99.99", |r| of_times(r, |t| t.p9999));
 const MAX: Figure = time_of("maximum", |r| of_times(r, |t| t.max));
@@ -98,18 +90,10 @@ const SENDS: Figure = Figure {
     shown: count,
     rises: false,
 };
-const PARTICIPANT: Figure = Figure {
-    name: "memory with a participant",
-    of: |r| held(r, |step| ["process", "participant"].contains(&step.entity.as_str())),
-    shown: bytes,
-    rises: false,
-};
-const ENDPOINTS: Figure = Figure {
-    name: "memory with 100 writers and 100 readers",
-    of: |r| held(r, |_| true),
-    shown: bytes,
-    rises: false,
-};
+const PARTICIPANT: Figure =
+    Figure { name: "memory with a participant", of: of_participant, shown: bytes, rises: false };
+const ENDPOINTS: Figure =
+    Figure { name: "memory with 100 writers and 100 readers", of: of_all, shown: bytes, rises: false };
 const DATAGRAMS: Figure = Figure {
     name: "datagrams",
     of: |r| r.network_packets.map(|count| count as f64),
@@ -268,7 +252,7 @@ struct Held<'a> {
     base: Option<(&'a Record, f64)>,
     /// How many times as far as wanted it is: above 1 it does not hold.
     off: f64,
-    /// The same of the bare machine, where that is nearer.
+    /// The same of the floor, where that is nearer.
     floor_off: Option<f64>,
 }
 
@@ -353,13 +337,13 @@ impl Held<'_> {
 pub(crate) fn table(records: &[Record]) -> Option<Table> {
     let aims: Vec<Aim> = [by_udp(), footprint(), local(), bypass()].into_iter().flatten().collect();
     let mut all: Vec<Held> = aims.iter().filter_map(|aim| aim.measured(records)).collect();
-    all.sort_by(|a, b| b.off.partial_cmp(&a.off).unwrap_or(Ordering::Equal));
+    all.sort_by(|a, b| b.off.total_cmp(&a.off));
     let used: Vec<&Record> =
         all.iter().flat_map(|held| [Some(held.own), held.base.map(|base| base.0)]).flatten().collect();
     let kept = all.iter().filter(|held| held.holds()).count();
     let says = format!(
         "{kept} of {} that were measured hold; there are {}. Worst first. Both figures of a line are of one run. Where the floor, \
-         which is the bare machine, misses a figure as well, no middleware can hold it there.",
+         a bare program in the same setting, misses a figure as well, the row says by how much.",
         all.len(),
         aims.len()
     );

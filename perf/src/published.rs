@@ -15,6 +15,7 @@ use crate::report::peers;
 use crate::report::units::size;
 use crate::workload::calls;
 use figure::Figure;
+pub(crate) use figure::{mean_ns, of_all, of_participant};
 pub(crate) use table::Table;
 
 /// Who has a column, if there is a figure for it.

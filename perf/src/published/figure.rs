@@ -88,15 +88,10 @@ impl Figure {
                     (of(|calls| calls.all)?, of(|calls| calls.send)?, of(|calls| calls.receive)?);
                 Some(format!("{all}, {send}, {receive}, {}", of(|calls| calls.futex)?))
             }
-            Figure::One => {
-                let is_first = |step: &&Memory| ["process", "participant"].contains(&step.entity.as_str());
-                let sum: i64 = record.memory.iter().filter(is_first).map(held).sum();
-                (sum > 0).then(|| bytes(sum as f64))
-            }
+            Figure::One => of_participant(record).map(bytes),
             Figure::Whole => {
-                let sum: i64 = record.memory.iter().map(held).sum();
                 let threads = record.memory.last()?.threads;
-                Some(format!("{}, {threads}", bytes(sum as f64)))
+                Some(format!("{}, {threads}", bytes(of_all(record)?)))
             }
             Figure::Matched => {
                 let took = time(record.matched_ns.as_ref()?.p50 as f64);
@@ -119,8 +114,19 @@ fn lost(record: &Record) -> String {
     if record.lost == 0 { String::new() } else { format!(", {} lost", percent(record.loss())) }
 }
 
-fn held(step: &Memory) -> i64 {
-    step.bytes_each * step.count as i64
+/// Memory of a process with one participant.
+pub(crate) fn of_participant(record: &Record) -> Option<f64> {
+    held(record, |step| ["process", "participant"].contains(&step.entity.as_str()))
+}
+
+/// The same with all that was made.
+pub(crate) fn of_all(record: &Record) -> Option<f64> {
+    held(record, |_| true)
+}
+
+fn held(record: &Record, is: fn(&&Memory) -> bool) -> Option<f64> {
+    let sum: i64 = record.memory.iter().filter(is).map(|step| step.bytes_each * step.count as i64).sum();
+    (sum > 0).then_some(sum as f64)
 }
 
 /// How long before their write samples of an open loop count from, on average.
@@ -130,7 +136,7 @@ pub(super) fn held_up_ns(record: &Record) -> f64 {
 }
 
 /// The mean from the write, as the study has it: without what the line's times count before it.
-pub(super) fn mean_ns(record: &Record) -> Option<f64> {
+pub(crate) fn mean_ns(record: &Record) -> Option<f64> {
     let times = record.rtt_ns.as_ref().or(record.write_ns.as_ref());
     times.map(|times| (times.mean as f64 - held_up_ns(record)).max(0.0))
 }

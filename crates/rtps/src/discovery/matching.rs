@@ -113,8 +113,8 @@ impl Participant {
         let own = &self.config.addresses;
         let named = nearest(&data.unicast_locators, own, &source);
         let unicast = if named.is_empty() { peer.unicast.clone() } else { named };
-        let multicast = or(&data.multicast_locators, &peer.data.default_multicast);
-        let member = or(&data.unicast_locators, &peer.data.default_unicast);
+        let multicast = named_or(&data.multicast_locators, &peer.data.default_multicast);
+        let member = named_or(&data.unicast_locators, &peer.data.default_unicast);
         (unicast, groups_of(multicast, member, own))
     }
 
@@ -368,6 +368,6 @@ impl Participant {
 }
 
 /// What an endpoint names, or else what its participant does.
-fn or<'a>(named: &'a [Locator], default: &'a [Locator]) -> &'a [Locator] {
+fn named_or<'a>(named: &'a [Locator], default: &'a [Locator]) -> &'a [Locator] {
     if named.is_empty() { default } else { named }
 }
