@@ -14,7 +14,7 @@ thread_local! {
 
 /// The calling thread's id, never 0. *Cost*: a load; a system call for the first of a thread.
 #[inline]
-pub(crate) fn id() -> u32 {
+pub fn id() -> u32 {
     match ID.get() {
         UNKNOWN => learn(),
         id => id,

@@ -191,16 +191,71 @@ fn pin(cpu: usize) {
 /// as they do when the kernel takes it.
 fn it_is_not_stopped() {
     const LONGEST_US: u64 = 20_000;
-    // What else the machine does may keep a sample waiting, but not each time: the kernel's throttle does.
-    let mut runs = (0..3).map_while(|_| latest_us());
-    let Some(first) = runs.next() else {
-        return println!("not tested: no privilege for SCHED_FIFO, or one processor only");
-    };
-    assert!(first < LONGEST_US || runs.any(|latest| latest < LONGEST_US), "stopped for {first} us and more");
+    for latest_us in [of_a_driver as fn() -> Option<u64>, of_who_polls_again_and_again] {
+        // What else the machine does may keep a sample waiting, but not each time: the kernel's throttle does.
+        let mut runs = (0..3).map_while(|_| latest_us());
+        let Some(first) = runs.next() else {
+            return println!("not tested: no privilege for SCHED_FIFO, or one processor only");
+        };
+        assert!(
+            first < LONGEST_US || runs.any(|latest| latest < LONGEST_US),
+            "stopped for {first} us and more"
+        );
+    }
+}
+
+/// Has the calling thread run under SCHED_FIFO.
+fn run_with_priority(priority: u8) -> Result<(), thread_priority::Error> {
+    thread_priority::set_thread_priority_and_policy(
+        thread_priority::thread_native_id(),
+        thread_priority::ThreadPriority::Crossplatform(priority.try_into().unwrap()),
+        thread_priority::ThreadSchedulePolicy::Realtime(thread_priority::RealtimeThreadSchedulePolicy::Fifo),
+    )
+}
+
+/// Turns the wheel on the last processor until it is told that it ends. Returns how often.
+fn hog(ends: &AtomicBool) -> u64 {
+    pin(std::thread::available_parallelism().unwrap().get() - 1);
+    let mut rounds = 0;
+    while !ends.load(Ordering::SeqCst) {
+        rounds += 1;
+    }
+    rounds
+}
+
+/// The longest time from one call to the next of a thread that polls for 200 us at a time, for three seconds.
+fn of_who_polls_again_and_again() -> Option<u64> {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    if cpus < 2 {
+        return None;
+    }
+    let inline = DomainParticipant::with_config(&config(55, Driver::Inline, false)).unwrap();
+    let ends = AtomicBool::new(false);
+    let longest = std::thread::scope(|scope| {
+        let hog = scope.spawn(|| hog(&ends));
+        let poller = scope.spawn(|| {
+            pin(cpus - 1);
+            run_with_priority(10).ok()?;
+            let (started, mut last, mut longest) = (Instant::now(), Instant::now(), 0);
+            while started.elapsed().as_secs() < 3 {
+                let began = Instant::now();
+                inline.poll_while(|| began.elapsed().as_micros() < 200).unwrap();
+                longest = longest.max(last.elapsed().as_micros());
+                last = Instant::now();
+            }
+            u64::try_from(longest).ok()
+        });
+        let longest = poller.join().unwrap();
+        ends.store(true, Ordering::SeqCst);
+        assert!(hog.join().unwrap() > 0);
+        longest
+    })?;
+    println!("the longest of many polls: {longest} us");
+    Some(longest)
 }
 
 /// How late the latest of 3,000 samples was.
-fn latest_us() -> Option<u64> {
+fn of_a_driver() -> Option<u64> {
     let cpus = std::thread::available_parallelism().unwrap().get();
     let polling =
         Config { driver_priority: 10, driver_cpus: vec![cpus - 1], ..config(54, Driver::Polling, false) };
@@ -220,24 +275,10 @@ fn latest_us() -> Option<u64> {
     });
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let hog = scope.spawn(|| {
-            pin(cpus - 1);
-            let mut rounds = 0_u64;
-            while !ends.load(Ordering::SeqCst) {
-                rounds += 1;
-            }
-            rounds
-        });
+        let hog = scope.spawn(|| hog(&ends));
         let keeps_time = scope.spawn(move || {
             pin(0);
-            thread_priority::set_thread_priority_and_policy(
-                thread_priority::thread_native_id(),
-                thread_priority::ThreadPriority::Crossplatform(20_u8.try_into().unwrap()),
-                thread_priority::ThreadSchedulePolicy::Realtime(
-                    thread_priority::RealtimeThreadSchedulePolicy::Fifo,
-                ),
-            )
-            .unwrap();
+            run_with_priority(20).unwrap();
             for _ in 0..3_000 {
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 writer.write(&Number { value: now_us() }).unwrap();

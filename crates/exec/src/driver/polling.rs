@@ -4,11 +4,11 @@
 //! for it changes a word that it looks at, and makes no system call. Under a real-time policy it rests now and
 //! then, in many short pauses, before the kernel makes it rest in a long one.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration as StdDuration;
 
 use taut_base::{Duration, Error, Result, Time};
-use taut_lock::Mutex;
+use taut_lock::{Mutex, thread_id};
 
 use crate::clock::monotonic_now;
 use crate::driver::driving::Driving;
@@ -43,6 +43,10 @@ const GIVES_WAY: Duration = Duration::from_micros(50);
 /// call without any counts as one, higher and who only looks in vain, too, is overlooked.
 const OTHERS_RAN: Duration = Duration::from_micros(1);
 
+/// What is known of a thread that polls again and again is learnt anew after so long. Lower makes more system calls, higher
+/// notices later that its policy has changed.
+const LEARNS_AGAIN: Duration = Duration::from_millis(100);
+
 /// What threads know of a driver that polls.
 #[derive(Default)]
 pub(crate) struct Polling {
@@ -56,8 +60,13 @@ pub(crate) struct Polling {
     has_company: AtomicBool,
     /// When whoever looks at sources itself asks the kernel next.
     ask_kernel_at: AtomicI64,
-    /// Of whoever polls.
+    /// The thread that polled last, and until when what is known of it holds: whether it is to rest, and how much.
+    poller: AtomicU32,
+    known_until: AtomicI64,
+    is_to_rest: AtomicBool,
     rest: Mutex<Option<Rest>>,
+    /// It polls now, and rests.
+    rests: AtomicBool,
 }
 
 impl Polling {
@@ -90,6 +99,27 @@ impl Polling {
         then
     }
 
+    /// Learns whether the calling thread is to rest. Who goes on as before owes what it owed.
+    #[cold]
+    fn learn_poller(&self, now: Time) {
+        let throttle = Throttle::of_this_thread();
+        let is_other = self.poller.swap(thread_id(), Ordering::Relaxed) != thread_id();
+        let is_changed = {
+            let mut rest = self.rest.lock();
+            let share = rest.as_ref().map(|rest| rest.share);
+            let is_changed = is_other || share != throttle.as_ref().map(Rest::share_of);
+            if is_changed {
+                *rest = throttle.as_ref().map(|throttle| Rest::new(throttle, now));
+            }
+            is_changed
+        };
+        self.is_to_rest.store(throttle.is_some(), Ordering::Relaxed);
+        self.known_until.store((now + LEARNS_AGAIN).0, Ordering::Relaxed);
+        if let Some(throttle) = throttle.filter(|_| is_changed) {
+            log::warn!("{throttle}");
+        }
+    }
+
     /// The kernel is asked for all sources just now.
     #[inline]
     pub fn note_asked(&self, now: Time) {
@@ -107,8 +137,9 @@ pub(crate) struct Polls<'a>(&'a Polling);
 
 impl Drop for Polls<'_> {
     fn drop(&mut self) {
-        self.0.is_on.store(self.0.is_always, Ordering::SeqCst);
-        *self.0.rest.lock() = None;
+        self.0.rests.store(false, Ordering::Relaxed);
+        // Before the role is given back, so that who finds another driver asleep finds this, too.
+        self.0.is_on.store(self.0.is_always, Ordering::Release);
     }
 }
 
@@ -122,7 +153,11 @@ struct Rest {
 
 impl Rest {
     fn new(throttle: &Throttle, now: Time) -> Rest {
-        Rest { share: throttle.share().clamp(1, 999), owed: Duration::ZERO, since: now }
+        Rest { share: Rest::share_of(throttle), owed: Duration::ZERO, since: now }
+    }
+
+    fn share_of(throttle: &Throttle) -> i64 {
+        throttle.share().clamp(1, 999)
     }
 
     /// It has been busy until now. Returns how long it is to rest, if at all.
@@ -131,6 +166,13 @@ impl Rest {
         self.since = now;
         self.owed = Duration(self.owed.0 + busy * self.share / (1_000 - self.share));
         (self.owed >= SHORTEST_REST).then_some(self.owed)
+    }
+
+    /// It polls again. What it did meanwhile has kept it busy, unless it may have slept.
+    fn resume(&mut self, now: Time) {
+        if now.since(self.since) > PUT_OFF {
+            self.since = now;
+        }
     }
 
     /// It has rested since then.
@@ -143,15 +185,23 @@ impl Rest {
 }
 
 impl Inner {
-    /// The calling thread polls from now on. It has the role.
+    /// The calling thread polls from now on. It has the role. *Cost*: a few stores for who polled last, too.
     pub fn begin_polling(&self) -> Polls<'_> {
-        let throttle = Throttle::of_this_thread();
-        if let Some(throttle) = &throttle {
-            log::warn!("{throttle}");
+        let (polling, now) = (&self.polling, monotonic_now());
+        let is_known = polling.poller.load(Ordering::Relaxed) == thread_id()
+            && now.0 < polling.known_until.load(Ordering::Relaxed);
+        if !is_known {
+            polling.learn_poller(now);
         }
-        *self.polling.rest.lock() = throttle.map(|throttle| Rest::new(&throttle, monotonic_now()));
-        self.polling.is_on.store(true, Ordering::SeqCst);
-        Polls(&self.polling)
+        if polling.is_to_rest.load(Ordering::Relaxed) {
+            polling.rests.store(true, Ordering::Relaxed);
+            if let Some(rest) = polling.rest.lock().as_mut() {
+                rest.resume(now);
+            }
+        }
+        // Who finds it asleep before that makes the eventfd readable in vain.
+        polling.is_on.store(true, Ordering::Release);
+        Polls(polling)
     }
 
     /// Looks until there is something to do, at most until `wake_at`. Whoever drives has said that it sleeps. Returns what
@@ -160,7 +210,8 @@ impl Inner {
         self.holding.look_always();
         let mut gives_way_at = self.polling.gives_way_at(now);
         // Locked once: a datagram is noticed half a turn late. Nobody else but whoever drives looks at either.
-        let (mut hand, rests) = (self.hand.as_ref().map(Mutex::lock), self.polling.rest.lock().is_some());
+        let mut hand = self.hand.as_ref().map(Mutex::lock);
+        let rests = self.polling.rests.load(Ordering::Relaxed);
         loop {
             let ready = self.glance_by(hand.as_deref_mut(), now);
             now = monotonic_now();
