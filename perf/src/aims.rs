@@ -11,6 +11,7 @@ use crate::report::units::{self, bytes, count, size, thousands, time, times};
 /// The lines of one setting.
 #[derive(Clone, Copy)]
 struct Line {
+    peer: &'static str,
     workload: &'static str,
     transport: &'static str,
     size: u64,
@@ -22,7 +23,7 @@ struct Line {
 impl Line {
     /// Between two cores, asleep.
     const fn of(workload: &'static str, transport: &'static str, size: u64) -> Line {
-        Line { workload, transport, size, case: "", pin: "none", spins: false }
+        Line { peer: "taut", workload, transport, size, case: "", pin: "none", spins: false }
     }
 
     const fn case(self, case: &'static str) -> Line {
@@ -31,6 +32,10 @@ impl Line {
 
     const fn pin(self, pin: &'static str) -> Line {
         Line { pin, ..self }
+    }
+
+    const fn peer(self, peer: &'static str) -> Line {
+        Line { peer, ..self }
     }
 
     const fn spins(self) -> Line {
@@ -174,6 +179,8 @@ fn by_udp() -> Vec<Aim> {
     aims.push(times_of("reliable by UDP, 32 B", stream(32), PROCESSOR, 0.5, CYCLONE));
     let bursts = Line::of("calls", "udp", 64).case("bursts of 100 each 10 ms");
     aims.push(alone("a burst of 100 by UDP", bursts, SENDS, 1.0));
+    let told = bursts.peer("taut:suspended");
+    aims.push(alone("a burst of 100 by UDP within suspend_publications", told, SENDS, 1.0));
     let flood = |case| Line::of("interference", "udp", 64).case(case);
     let isolated = flood("flood fifo inline");
     let quiet = Base { peers: TAUT, line: flood("quiet fifo inline"), figure: P999 };
@@ -259,7 +266,7 @@ struct Held<'a> {
 impl Aim {
     fn measured<'a>(&'a self, records: &'a [Record]) -> Option<Held<'a>> {
         // The later of two, as on the rest of the page, but one with a base.
-        records.iter().rev().filter(|r| r.peer == "taut" && self.line.is_of(r)).find_map(|own| {
+        records.iter().rev().filter(|r| r.peer == self.line.peer && self.line.is_of(r)).find_map(|own| {
             let figure = (self.figure.of)(own).filter(|figure| *figure > 0.0)?;
             let base = match &self.base {
                 Some(base) => Some(base.best(records, own)?),

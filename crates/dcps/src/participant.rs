@@ -146,6 +146,11 @@ impl DomainParticipant {
         self.core.has_work(lowest)
     }
 
+    /// What waits to be sent of fresh changes is all of a burst.
+    pub fn end_burst(&mut self, now: Time) {
+        self.core.end_burst(now);
+    }
+
     /// Sends at most about `budget` datagrams of class `lowest` or above.
     pub fn poll_transmit(
         &mut self,

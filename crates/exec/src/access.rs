@@ -351,6 +351,11 @@ impl Executor {
         }
     }
 
+    /// Sends what waits for a publisher to resume, and asks for acknowledgements of it. *Cost*: the token.
+    pub fn end_burst(&self) {
+        self.inner.end_burst();
+    }
+
     /// The chunks that a port sends payloads from as they are, of a writer with this TRANSPORT_PRIORITY, if one does.
     pub fn chunks(&self, priority: i32) -> Option<Arc<Chunks>> {
         self.inner.peek(|core| core.port.chunks(priority).cloned())

@@ -43,6 +43,7 @@ pub use hooks::{Listener, Waits};
 pub use lanes::door::Door;
 pub use lanes::path::SamplePath;
 pub use scheduling::{DeadlineScheduling, Scheduling};
+pub use write::burst::Suspension;
 pub use write::memory::Memory;
 pub use write::outlet::Outlet;
 pub use write::payload::Payload;

@@ -334,6 +334,16 @@ impl Participant {
         self.schedule.has_work(lowest)
     }
 
+    /// What waits to be sent of fresh changes is all of a burst: after a pause its last heartbeat asks for acknowledgements,
+    /// and is not followed by one of the timer's.
+    pub fn end_burst(&mut self, now: Time) {
+        for index in self.schedule.pushing(TxClass::Data) {
+            if let Some(writer) = self.writers.get_mut(index.0) {
+                writer.ask_behind_burst(now);
+            }
+        }
+    }
+
     /// Sends what is of class `lowest` or above, the highest first, by at most about `budget` calls of the port, one
     /// for each destination of a datagram or a row.
     pub fn poll_transmit(

@@ -85,6 +85,12 @@ impl Schedule {
         next
     }
 
+    /// The writers with fresh changes of this class.
+    pub fn pushing(&self, class: TxClass) -> impl Iterator<Item = WriterIndex> {
+        let queued = self.queues.get(class as usize).into_iter().flatten();
+        queued.filter_map(|(_, work)| if let Work::Push(writer) = work { Some(*writer) } else { None })
+    }
+
     /// Is there work of this class?
     #[inline]
     pub fn has(&self, class: TxClass) -> bool {

@@ -99,6 +99,11 @@ pub struct Readme;
 #[doc = include_str!("../../../docs/real-time.md")]
 pub struct RealTime;
 
+/// The program of what goes over the network runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/network.md")]
+pub struct Network;
+
 /// The program of the way of a sample runs.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/write-to-take.md")]

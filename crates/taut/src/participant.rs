@@ -1,10 +1,10 @@
 //! DomainParticipant, Publisher, Subscriber. DCPS 1.4 §2.2.2.2, §2.2.2.4.1, §2.2.2.5.2.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use taut_base::{Duration, Error, Result, Time};
 use taut_cdr::DdsType;
-use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, ends};
+use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, Suspension, ends};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 
 use crate::config::Config;
@@ -69,7 +69,7 @@ impl DomainParticipant {
 
     /// A publisher, to give several writers one PARTITION or PRESENTATION.
     pub fn publisher(&self, qos: PublisherQos) -> Publisher {
-        Publisher { qos }
+        Publisher { executor: Arc::downgrade(&self.executor), qos, suspension: Arc::default() }
     }
 
     /// A subscriber, to give several readers one PARTITION or PRESENTATION.
@@ -132,9 +132,12 @@ pub(crate) fn wait_for(
         .ok_or(Error::timeout())
 }
 
-/// Writers that share PARTITION and PRESENTATION.
+/// Writers that share PARTITION and PRESENTATION, and that can be told to expect more. Dropped while it is suspended, it
+/// resumes: nothing is discarded.
 pub struct Publisher {
+    executor: Weak<Executor>,
     qos: PublisherQos,
+    suspension: Arc<Suspension>,
 }
 
 impl Publisher {
@@ -144,7 +147,37 @@ impl Publisher {
         topic: &Topic<T>,
         qos: impl Into<DataWriterQos>,
     ) -> Result<DataWriter<T>> {
-        topic.writer(WriterQos { qos: qos.into(), publisher: self.qos.clone() })
+        let qos = WriterQos { qos: qos.into(), publisher: self.qos.clone() };
+        topic.writer_of(qos, Some(Arc::clone(&self.suspension)))
+    }
+
+    /// Says that several writes follow: until [`Publisher::resume_publications`], for a second at most, what its writers write
+    /// may wait for what comes next, so that they share datagrams and leave by one call. What readers on this machine get
+    /// past the network does not wait, nor do disposals and what has a TRANSPORT_PRIORITY. DCPS 1.4 §2.2.2.4.1.8.
+    pub fn suspend_publications(&self) {
+        self.suspension.set(true);
+    }
+
+    /// Sends what waits. *Cost*: the token; a system call for what fills a row of datagrams. DCPS 1.4 §2.2.2.4.1.9.
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`] without [`Publisher::suspend_publications`].
+    pub fn resume_publications(&self) -> Result<()> {
+        if !self.suspension.set(false) {
+            let text = "the publisher is not suspended: call suspend_publications before";
+            return Err(Error::PreconditionNotMet(text.into()));
+        }
+        // Without a participant there are no writers.
+        if let Some(executor) = self.executor.upgrade() {
+            executor.end_burst();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        // Most are not.
+        let _ = self.resume_publications();
     }
 }
 

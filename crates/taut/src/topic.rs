@@ -1,10 +1,12 @@
 //! Topic: a name, a type, and what makes writers and readers of it. DCPS 1.4 §2.2.2.3.2.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use taut_base::Result;
 use taut_cdr::DdsType;
 use taut_dcps::{ContentFilter, Endpoint, TypeSupport};
+use taut_exec::Suspension;
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, Qos, SubscriberQos, TopicQos};
 
 use crate::erase::type_support;
@@ -86,9 +88,16 @@ impl<T: DdsType> Topic<T> {
 
     /// A writer. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
     pub fn writer(&self, qos: impl Into<WriterQos>) -> Result<DataWriter<T>> {
-        let WriterQos { qos, publisher } = qos.into();
-        let endpoint = self.endpoint(qos, publisher);
-        Ok(DataWriter::of(UntypedWriter::new(&self.participant, endpoint)?))
+        self.writer_of(qos.into(), None)
+    }
+
+    pub(crate) fn writer_of(
+        &self,
+        qos: WriterQos,
+        suspension: Option<Arc<Suspension>>,
+    ) -> Result<DataWriter<T>> {
+        let endpoint = self.endpoint(qos.qos, qos.publisher);
+        Ok(DataWriter::of(UntypedWriter::new(&self.participant, endpoint, suspension)?))
     }
 
     /// A reader. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.

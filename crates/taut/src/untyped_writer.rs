@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taut_base::{Duration, Guid, InstanceHandle, Result, Time};
 use taut_cdr::{KeyHasher, Representation};
 use taut_dcps::{Endpoint, Entity};
-use taut_exec::{Call, Executor, Memory, Moment, Outlet, Patience, Payload, monotonic_now};
+use taut_exec::{Call, Executor, Memory, Moment, Outlet, Patience, Payload, Suspension, monotonic_now};
 use taut_mem::Pool;
 use taut_qos::{DataWriterQos, DurabilityKind, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
@@ -51,6 +51,7 @@ impl UntypedWriter {
     pub fn new(
         participant: &DomainParticipant,
         endpoint: Endpoint<DataWriterQos, PublisherQos>,
+        suspension: Option<Arc<Suspension>>,
     ) -> Result<UntypedWriter> {
         endpoint.qos.check()?;
         endpoint.group.check()?;
@@ -62,7 +63,10 @@ impl UntypedWriter {
             (index, participant.core().writer(index).map_or(Guid::UNKNOWN, |writer| writer.guid))
         });
         let outlet = executor.outlet(index, &qos);
-        let outlet = outlet.expect("invariant: the writer was just created");
+        let mut outlet = outlet.expect("invariant: the writer was just created");
+        if let Some(suspension) = suspension {
+            outlet.follow(suspension);
+        }
         let pool = Pool::new(BUFFER_SIZE, BUFFERS).over(executor.chunks(qos.transport_priority));
         let instances = Instances::new(&qos);
         let tools = RefCell::new(Tools { pool, hasher: KeyHasher::default(), outlet, instances });

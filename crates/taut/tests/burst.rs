@@ -3,7 +3,10 @@
 use std::sync::mpsc;
 use std::time::Instant;
 
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos};
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Publisher,
+    PublisherQos, Qos,
+};
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// Long enough that a hundred writes fit in on any machine.
@@ -104,6 +107,61 @@ fn a_sample_that_waited_alone_comes_within_its_budget() {
         pair.reader.take_next().unwrap();
         ages.push(written.elapsed());
     }
+}
+
+/// Participants whose writer belongs to a publisher.
+fn published(domain_id: u32, driver: Driver) -> (Publisher, Pair) {
+    let config = Config { domain_id, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+    let out = DomainParticipant::with_config(&Config { driver, ..config.clone() }).unwrap();
+    let inward = DomainParticipant::with_config(&config).unwrap();
+    let publisher = out.publisher(PublisherQos::default());
+    let qos = Qos::default().reliable().keep_all();
+    let writer = publisher.writer(&out.topic("Burst").unwrap(), qos.writer.clone()).unwrap();
+    let reader = inward.topic("Burst").unwrap().reader(qos).unwrap();
+    writer.wait_matched(LIMIT).unwrap();
+    reader.wait_matched(LIMIT).unwrap();
+    (publisher, Pair { out, _inward: inward, writer, reader })
+}
+
+#[test]
+fn what_a_suspended_publisher_writes_leaves_when_it_resumes() {
+    for driver in [Driver::Threaded, Driver::Inline] {
+        let (publisher, pair) = published(93, driver);
+        assert!(matches!(publisher.resume_publications(), Err(Error::PreconditionNotMet(_))));
+        let sent = || (pair.datagrams(), pair.out.stats().port.send_calls);
+        let until = Instant::now() + LIMIT.into();
+        loop {
+            publisher.suspend_publications();
+            let before = sent();
+            pair.write_all();
+            let waited = sent();
+            publisher.resume_publications().unwrap();
+            let resumed = sent();
+            assert_eq!(pair.take_all(), Vec::from_iter(0..COUNT), "{driver:?}");
+            if (waited, resumed) == (before, (before.0 + 1, before.1 + 1)) {
+                break;
+            }
+            // Discovery sends, too.
+            assert!(Instant::now() < until, "{before:?}, {waited:?}, {resumed:?}, {driver:?}");
+        }
+        let before = pair.datagrams();
+        pair.writer.write(&Count { n: 0 }).unwrap();
+        assert!(pair.datagrams() > before, "nothing waits any more, {driver:?}");
+    }
+}
+
+#[test]
+fn what_is_never_resumed_is_sent_all_the_same() {
+    let (publisher, pair) = published(94, Driver::Threaded);
+    publisher.suspend_publications();
+    pair.write_all();
+    assert_eq!(pair.take_all(), Vec::from_iter(0..COUNT), "by the driver, after a while");
+    pair.write_all();
+    drop(publisher);
+    assert_eq!(pair.take_all(), Vec::from_iter(0..COUNT), "nothing is discarded");
+    let before = pair.datagrams();
+    pair.writer.write(&Count { n: 0 }).unwrap();
+    assert!(pair.datagrams() > before, "nothing waits any more");
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytemuck::allocation::zeroed_box;
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Error, Plain, Qos, XdpLayer};
+use taut::{
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Error, Plain, Publisher,
+    PublisherQos, Qos, XdpLayer,
+};
 use taut_perf_kit::{Line, Options, Payload, Role, Stamp, Stop};
 
 use crate::types::Type;
@@ -16,6 +19,8 @@ pub const MATCH_WITHIN: Duration = Duration::from_secs(20);
 /// What a reliable writer may wait for its readers: the contract's limit after the last sample, and longer
 /// than any machine stalls before it.
 const BLOCK_AT_MOST: Duration = Duration::from_secs(5);
+/// The variant whose writer says where a burst begins and ends.
+pub const SUSPENDED: &str = "suspended";
 /// How often who drives itself looks in one call. Lower asks more often whether the run has ended or the next is to be sent, higher comes late to that.
 const LOOKS: usize = 8;
 
@@ -95,6 +100,8 @@ pub fn qos(options: &Options) -> Qos {
 /// A writer and a reader of one participant, or one of them.
 pub struct Ends<Out: DdsType, In: DdsType> {
     participant: DomainParticipant,
+    /// Of the writer, suspended while it has not said that a burst is over.
+    publisher: Option<Publisher>,
     writer: Option<DataWriter<Out>>,
     reader: Option<DataReader<In>>,
     /// It drives the participant itself while it looks for samples.
@@ -109,10 +116,22 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
         writes: Option<&str>,
         reads: Option<&str>,
     ) -> Result<Self, Stop> {
-        let writer = writes.map(|name| participant.topic::<Out>(name)?.writer(qos(options))).transpose()?;
+        let publisher =
+            (options.variant == SUSPENDED).then(|| participant.publisher(PublisherQos::default()));
+        let open_writer = |name| {
+            let topic = participant.topic::<Out>(name)?;
+            publisher.as_ref().map_or_else(
+                || topic.writer(qos(options)),
+                |publisher| publisher.writer(&topic, qos(options).writer),
+            )
+        };
+        let writer = writes.map(open_writer).transpose()?;
+        if let Some(publisher) = &publisher {
+            publisher.suspend_publications();
+        }
         let reader = reads.map(|name| participant.topic::<In>(name)?.reader(qos(options))).transpose()?;
         let spin = options.spin();
-        Ok(Ends { participant, writer, reader, drives: spin && is_network(options), spin })
+        Ok(Ends { participant, publisher, writer, reader, drives: spin && is_network(options), spin })
     }
 
     fn writer(&self) -> Result<&DataWriter<Out>, Stop> {
@@ -180,6 +199,10 @@ impl<Out: Payload, In: Payload> Line for AnyLine<Out, In> {
         (**self).receive(at_most)
     }
 
+    fn push(&mut self) -> Result<(), Stop> {
+        (**self).push()
+    }
+
     fn give_back(&mut self, taken: In) {
         (**self).give_back(taken);
     }
@@ -224,6 +247,15 @@ impl<Out: DdsType, In: DdsType> Ends<Out, In> {
         }
         if let Some(reader) = &self.reader {
             reader.wait_matched_count(remotes, MATCH_WITHIN)?;
+        }
+        Ok(())
+    }
+
+    /// A burst is over, and the next is to wait for its end.
+    fn push(&self) -> Result<(), Stop> {
+        if let Some(publisher) = &self.publisher {
+            publisher.resume_publications()?;
+            publisher.suspend_publications();
         }
         Ok(())
     }
@@ -278,6 +310,10 @@ impl<Out: DdsType + Payload + 'static, In: DdsType + Payload + 'static> Line for
 
     fn send(&mut self, sample: &Out) -> Result<(), Stop> {
         Ok(self.ends.writer()?.write(sample)?)
+    }
+
+    fn push(&mut self) -> Result<(), Stop> {
+        self.ends.push()
     }
 
     fn receive(&mut self, at_most: Duration) -> Result<Option<In>, Stop> {
@@ -375,6 +411,10 @@ impl<T: DdsType + Plain + Payload> Line for PlainLine<T> {
         }
         self.out.set_stamp(sample.stamp);
         Ok(writer.write(&self.out)?)
+    }
+
+    fn push(&mut self) -> Result<(), Stop> {
+        self.ends.push()
     }
 
     fn receive(&mut self, at_most: Duration) -> Result<Option<Mark>, Stop> {

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "node"],
         "types": ["bytes", "plain", "simple", "complex"],
         "waits": ["listener", "waitset", "spin", "inline"],
-        "variants": [],
+        "variants": [line::SUSPENDED],
         "multicast": true,
         "loan": true,
         "daemon": false,
@@ -63,6 +63,10 @@ fn play(options: &Options, control: &Control) -> Result<Value, Stop> {
     };
     if options.role != Role::Cdr && !places.contains(&options.transport.as_str()) {
         return Err(Stop::Absent(format!("no transport {} for this role", options.transport)));
+    }
+    let has_bursts = options.role == Role::Sub || options.role == Role::Pub && options.burst > 0;
+    if options.variant == line::SUSPENDED && !has_bursts {
+        return Err(Stop::Absent("publications are suspended for bursts".into()));
     }
     if options.loan() && options.kind != "plain" {
         return Err(Stop::Absent("loans are for type plain".into()));

@@ -389,7 +389,9 @@ pub(crate) fn gaps<'g, 'a>(model: &'g Model<'a>) -> Vec<Gap<'g, 'a>> {
             };
             let rival = |other: &&&Record| !model.is_subject(other) && peers::adapter(&other.peer) != "floor";
             let ran: Vec<&&Record> = group.lines.iter().filter(same).filter(rival).collect();
-            if ran.is_empty() {
+            // What a variant has not, the subject itself may have.
+            let has_own = group.lines.iter().filter(same).any(|other| model.is_subject(other));
+            if ran.is_empty() || has_own {
                 continue;
             }
             let at = gaps.iter().position(|gap| gap.reason == *why).unwrap_or_else(|| {

@@ -3,10 +3,14 @@
 //! A sample that is written alone is sent at once. Who writes one after the other without a pause keeps the
 //! port busy: from some point on a sample waits for those behind it, until a datagram is full, and no longer
 //! than half as long as the burst has lasted. LATENCY_BUDGET allows every sample to wait for half of it: the rest is
-//! for its way. What waits
-//! when the burst ends is sent by the driver. See docs/adr/0008-bursts.md.
+//! for its way. A publisher that is suspended has all of them wait until it resumes. What waits when the burst ends is
+//! sent by the driver. See docs/adr/0008-bursts.md.
+
+use std::sync::Arc;
 
 use taut_base::{Duration, Time};
+
+use crate::sync::{AtomicBool, Ordering};
 
 /// A write that begins so soon after the last has ended belongs to its burst. Lower and a sample that takes some
 /// time to encode is taken for one that is alone, higher and so is an answer to one that has been sent.
@@ -33,9 +37,24 @@ const SLACK: Duration = Duration::from_micros(10);
 /// The longest wait that LATENCY_BUDGET is used for: a budget is a permission, not a wish.
 const LONGEST_BUDGET: Duration = Duration::from_millis(10);
 
+/// What is written while its publisher is suspended waits no longer than this to be resumed. Lower wakes the driver more
+/// often, as it is to look then, higher keeps what is never resumed for longer.
+const LONGEST_SUSPENSION: Duration = Duration::from_secs(1);
+
 /// The bytes that fill a datagram, and what a sample takes of them besides its payload.
 const FULL: usize = 60_000;
 const HEADERS: usize = 40;
+
+/// What a publisher and its writers share: whether more writes are to follow at once. DCPS 1.4 §2.2.2.4.1.8.
+#[derive(Default)]
+pub struct Suspension(AtomicBool);
+
+impl Suspension {
+    /// The publisher is suspended from now on, or no longer. Returns whether it was.
+    pub fn set(&self, suspended: bool) -> bool {
+        self.0.swap(suspended, Ordering::Relaxed)
+    }
+}
 
 /// The writes of one writer, in the hands of its owner.
 pub(crate) struct Burst {
@@ -43,6 +62,7 @@ pub(crate) struct Burst {
     ended: Time,
     run: u32,
     budget: Duration,
+    suspension: Option<Arc<Suspension>>,
     /// When the present write began, if that is not long ago.
     begun: Option<Time>,
 }
@@ -55,8 +75,20 @@ impl Burst {
             ended: Time(i64::MIN),
             run: 0,
             budget: Duration(budget.0 / 2).min(LONGEST_BUDGET),
+            suspension: None,
             begun: None,
         }
+    }
+
+    /// Of a writer of this publisher.
+    pub fn follow(&mut self, suspension: Arc<Suspension>) {
+        self.suspension = Some(suspension);
+    }
+
+    /// Is its publisher suspended? What is written waits for the end of that, whoever drives.
+    #[inline]
+    pub fn is_suspended(&self) -> bool {
+        self.suspension.as_ref().is_some_and(|suspension| suspension.0.load(Ordering::Relaxed))
     }
 
     /// The next write has begun then. What encoding it takes passes before [`Burst::begin`].
@@ -79,7 +111,8 @@ impl Burst {
         self.run = self.run.saturating_add(1);
         let lasted = now.since(self.began);
         let earned = if self.goes_on() { Duration(lasted.0 / 2).min(LONGEST) } else { Duration::ZERO };
-        now + earned.max(self.budget)
+        let allowed = if self.is_suspended() { LONGEST_SUSPENSION } else { self.budget };
+        now + earned.max(allowed)
     }
 
     /// May each sample wait, whether or not others follow?
@@ -165,6 +198,17 @@ mod tests {
         assert_eq!(waits(&mut burst, [0, 1_000_000].into_iter()), [15_000, 15_000]);
         let mut patient = Burst::new(Duration::INFINITE);
         assert_eq!(waits(&mut patient, [0].into_iter()), [10_000_000]);
+    }
+
+    #[test]
+    fn a_suspension_is_a_permission_while_it_lasts() {
+        let (mut burst, suspension) = (Burst::new(Duration::ZERO), Arc::new(Suspension::default()));
+        burst.follow(Arc::clone(&suspension));
+        assert_eq!(waits(&mut burst, [0].into_iter()), [0]);
+        assert!(!suspension.set(true));
+        assert_eq!(waits(&mut burst, [100_000, 100_001].into_iter()), [1_000_000_000; 2]);
+        assert!(suspension.set(false));
+        assert_eq!(waits(&mut burst, [200_000].into_iter()), [0]);
     }
 
     #[test]

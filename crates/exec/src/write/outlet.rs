@@ -19,7 +19,7 @@ use taut_rtps::{Link, WriterIndex};
 use crate::config::LaneMemory;
 use crate::driver::waiting::Spin;
 use crate::lanes::ringer::Ringer;
-use crate::write::burst::Burst;
+use crate::write::burst::{Burst, Suspension};
 use crate::write::left::Line;
 use crate::write::payload::{Payload, Place};
 use crate::write::promises::Promise;
@@ -229,6 +229,11 @@ impl Outlet {
             source_order,
             notes_calls,
         }
+    }
+
+    /// Of a writer of the publisher that this suspends.
+    pub fn follow(&mut self, suspension: Arc<Suspension>) {
+        self.burst.follow(suspension);
     }
 
     /// Learns of readers that have come or gone.

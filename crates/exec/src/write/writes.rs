@@ -130,8 +130,9 @@ impl Inner {
         if nobody_sends || !fresh || !core.held.add(len) {
             return false;
         }
-        // Who drives by calls of its own sends what may wait in the first that finds it due.
-        core.held.note_patience(self.is_inline && burst.has_budget());
+        // Who drives by calls of its own sends what may wait in the first that finds it due, who has suspended its
+        // publisher when it resumes.
+        core.held.note_patience(burst.is_suspended() || (self.is_inline && burst.has_budget()));
         let until = until.min(core.held.left_until);
         if !self.holding.hold(&mut core.held, until, &self.role) {
             if burst.goes_on() {
@@ -140,6 +141,18 @@ impl Inner {
             return false;
         }
         core.held.until > core.now
+    }
+
+    /// Sends what waits for company: there is no more of it.
+    pub fn end_burst(&self) {
+        let mut core = self.enter();
+        self.run_writes(&mut core);
+        let now = core.now;
+        core.participant.end_burst(now);
+        self.release(&mut core);
+        self.send_data(&mut core);
+        self.send_on(&mut core);
+        self.give_back(core);
     }
 
     /// What waits for company is to be sent with the next that is.

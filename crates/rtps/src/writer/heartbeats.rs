@@ -113,6 +113,14 @@ impl Writer {
         self.hurry = true;
     }
 
+    /// The heartbeat behind the next fresh changes does, if the one of the timer followed the last ones: nothing is written
+    /// behind these either.
+    pub(crate) fn ask_behind_burst(&mut self, now: Time) {
+        if now >= self.pushed_at + limits::HEARTBEAT_PUT_OFF {
+            self.hurry = true;
+        }
+    }
+
     /// How long the readers of a built-in writer may take to answer.
     pub(crate) fn patience(&self) -> Duration {
         self.answers.patience().min(limits::DISCOVERY_PATIENCE)
