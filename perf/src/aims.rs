@@ -230,7 +230,7 @@ fn bypass() -> Vec<Aim> {
     let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999 };
     let mut aims = vec![
         times_of("round trip by AF_XDP, 64 B, polling", trip("xdp"), MEDIAN, 1.2, FLOOR),
-        beside("the same, to UDP", trip("xdp"), MEDIAN, 1.0, kernel),
+        beside("round trip by AF_XDP, 64 B, polling, to UDP", trip("xdp"), MEDIAN, 1.0, kernel),
         times_of("round trip by DPDK's memif, 64 B, polling", trip("dpdk"), MEDIAN, 1.2, FLOOR),
         times_of("64 B, 1,000/s by AF_XDP, polling", soak, SPREAD, 1.0, FLOOR),
         beside("32 B, 1,000/s by AF_XDP, polling", paced("xdp").spins(), MEAN, 0.1, asleep(MEAN)),
@@ -280,6 +280,16 @@ impl Aim {
         })
     }
 
+    /// The row of what the runs do not have.
+    fn row_without(&self) -> Vec<String> {
+        let [none, verdict] = ["–", "not measured"].map(String::from);
+        vec![self.name(), self.wanted(), none, verdict]
+    }
+
+    fn name(&self) -> String {
+        format!("{}: {}", self.what, self.figure.name)
+    }
+
     /// What is wanted, in words.
     fn wanted(&self) -> String {
         let bound = if self.figure.rises { "at least" } else { "at most" };
@@ -312,7 +322,7 @@ impl Base {
 
 impl Held<'_> {
     fn row(&self) -> Vec<String> {
-        let Aim { what, figure, .. } = self.aim;
+        let figure = &self.aim.figure;
         let own = (figure.of)(self.own).unwrap_or_default();
         let measured = match self.base {
             Some((base, other)) => {
@@ -332,7 +342,7 @@ impl Held<'_> {
             }
             _ => format!("missed by {}", times(self.off)),
         };
-        vec![format!("{what}: {}", figure.name), self.aim.wanted(), measured, verdict]
+        vec![self.aim.name(), self.aim.wanted(), measured, verdict]
     }
 
     fn holds(&self) -> bool {
@@ -340,10 +350,20 @@ impl Held<'_> {
     }
 }
 
+/// So many that are not measured have a row each. Fewer hides what is missing from a whole run, more fills the page of a
+/// short one with what it was not for.
+const FEW: usize = 8;
+
 /// The table, worst first; nothing if the run has none of these lines.
 pub(crate) fn table(records: &[Record]) -> Option<Table> {
     let aims: Vec<Aim> = [by_udp(), footprint(), local(), bypass()].into_iter().flatten().collect();
-    let mut all: Vec<Held> = aims.iter().filter_map(|aim| aim.measured(records)).collect();
+    let (mut all, mut missing) = (Vec::new(), Vec::new());
+    for aim in &aims {
+        match aim.measured(records) {
+            Some(held) => all.push(held),
+            None => missing.push(aim),
+        }
+    }
     all.sort_by(|a, b| b.off.total_cmp(&a.off));
     let used: Vec<&Record> =
         all.iter().flat_map(|held| [Some(held.own), held.base.map(|base| base.0)]).flatten().collect();
@@ -357,6 +377,9 @@ pub(crate) fn table(records: &[Record]) -> Option<Table> {
     let heads = ["figure", "wanted", "measured", ""];
     let mut table = Table::new("What Taut is built for", &used, says).with_heads(heads, []);
     table.rows = all.iter().map(Held::row).collect();
+    if missing.len() <= FEW {
+        table.rows.extend(missing.into_iter().map(Aim::row_without));
+    }
     (!all.is_empty()).then_some(table)
 }
 
