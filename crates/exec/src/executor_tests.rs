@@ -16,8 +16,10 @@ use crate::account::recorder::{Activity, RecordCause};
 use crate::clock::{Moment, monotonic_now};
 use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
-use crate::driver::role::Claim;
+use crate::driver::holding::Holding;
+use crate::driver::role::{Claim, Role};
 use crate::driver::watch::Readable;
+use crate::write::burst::Held;
 use crate::write::left::Line;
 use crate::write::writes::QUEUE;
 use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
@@ -130,6 +132,17 @@ fn what_is_left_does_not_wait_with_what_another_writer_may_keep() {
     out.inner.peek(|_| write(&out, &mut prompt, 3));
     assert_eq!(sent(), before + 1, "all three in one datagram");
     out.inner.role.release(false);
+}
+
+#[test]
+fn who_is_patient_has_nobody_else_wait_for_a_driver_that_is_not_there() {
+    let (holding, role, mut held) = (Holding::default(), Role::default(), Held::NOTHING);
+    held.note_patience(true);
+    assert!(holding.hold(&mut held, Time(100), &role), "it waits for a call");
+    held.note_patience(false);
+    assert!(!holding.hold(&mut held, Time(200), &role), "nobody drives");
+    role.claim();
+    assert!(holding.hold(&mut held, Time(200), &role));
 }
 
 #[test]
