@@ -196,7 +196,7 @@ impl Executor {
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
         tell_wall_clock(&mut side);
         let taken = take(&mut side, now, &mut pulled) > 0;
-        self.leave(door, side, pulled, taken);
+        self.leave_to_others(door, side, pulled, taken);
     }
 
     /// Tells who waits for it what a look at the lanes has done.
@@ -238,6 +238,23 @@ impl Executor {
         self.tell(door, pulled);
         if has_more {
             self.tell_driver(door, blocked);
+        }
+    }
+
+    /// The same after a visit that may leave what it has found: the driver, who would tell those that watch, finds it in no
+    /// lane any more.
+    pub(crate) fn leave_to_others(
+        &self,
+        door: &Door,
+        side: MutexGuard<'_, ReaderSide>,
+        pulled: Pulled,
+        taken: bool,
+    ) {
+        let found = StatusMask(pulled.news.0 & StatusMask::DATA_AVAILABLE.0);
+        let has_left = found != StatusMask::NONE && side.cache.unread_count() > 0;
+        self.leave(door, side, pulled, taken);
+        if has_left && door.is_watched() {
+            self.inner.look(|participant, _| participant.tell(Entity::Reader(door.index), found));
         }
     }
 

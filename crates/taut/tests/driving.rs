@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use futures_core::Stream;
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, StatusMask,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, Selection,
+    StatusMask,
 };
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -191,6 +192,34 @@ fn a_listener_hears_of_losses_that_a_take_finds() {
     assert_eq!(last.value, MANY - 1);
     assert!(heard.try_iter().any(|kinds| kinds.intersects(StatusMask::SAMPLE_LOST)));
     assert!(reader.sample_lost_status().total_count > 0);
+}
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Wheel {
+    #[dds(key)]
+    number: u32,
+}
+
+/// Who waits, or reads some, leaves samples that nobody finds in a lane any more.
+#[test]
+fn who_listens_hears_of_samples_that_another_has_found_and_left() {
+    let one = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(36) }).unwrap();
+    let topic = one.topic::<Wheel>("Left").unwrap();
+    let (writer, reader) = (topic.writer(reliable()).unwrap(), topic.reader(reliable()).unwrap());
+    reader.wait_matched(SOON).unwrap();
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().number).unwrap());
+    writer.write(&Wheel { number: 7 }).unwrap();
+    reader.wait(SOON).unwrap();
+    one.run_once(Duration::ZERO).unwrap();
+    assert_eq!(heard.try_recv(), Ok(7), "a wait has taken the news");
+
+    (1..=3).for_each(|number| writer.write(&Wheel { number }).unwrap());
+    let some = Selection { max_samples: 1, ..Selection::NOT_READ };
+    assert_eq!(reader.take_with(&some).unwrap().len(), 1);
+    one.run_once(Duration::ZERO).unwrap();
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [2, 3], "and so has a take");
 }
 
 #[test]
