@@ -394,7 +394,10 @@ impl Inner {
             let claim = self.role.claim();
             if claim == Claim::Taken {
                 let role = Driving::new(self);
-                return self.drive_until(&role, until, &mut ready);
+                return self.drive_until(Some(&role), until, &mut ready);
+            }
+            if self.polling.asks_me() {
+                return self.drive_until(None, until, &mut ready);
             }
             let seen = self.role.start_following();
             let (found, now) = self.look_now(&mut ready);
