@@ -104,25 +104,30 @@ impl Polling {
         then
     }
 
-    /// Learns whether the calling thread is to rest. Who goes on as before owes what it owed.
+    /// Learns whether the calling thread is to rest.
     #[cold]
     fn learn_poller(&self, now: Time) {
         let throttle = Throttle::of_this_thread();
-        let is_other = self.poller.swap(thread_id(), Ordering::Relaxed) != thread_id();
-        let is_changed = {
-            let mut rest = self.rest.lock();
-            let share = rest.as_ref().map(|rest| rest.share);
-            let is_changed = is_other || share != throttle.as_ref().map(Rest::share_of);
-            if is_changed {
-                *rest = throttle.as_ref().map(|throttle| Rest::new(throttle, now));
-            }
-            is_changed
-        };
-        self.is_to_rest.store(throttle.is_some(), Ordering::Relaxed);
-        self.known_until.store((now + LEARNS_AGAIN).0, Ordering::Relaxed);
-        if let Some(throttle) = throttle.filter(|_| is_changed) {
+        if self.learn(thread_id(), throttle.as_ref(), now)
+            && let Some(throttle) = throttle
+        {
             log::warn!("{throttle}");
         }
+    }
+
+    /// The same of what stops a thread. Returns whether that is news. Threads that take turns owe together: one that began
+    /// each turn without a debt would never rest.
+    fn learn(&self, thread: u32, throttle: Option<&Throttle>, now: Time) -> bool {
+        self.poller.store(thread, Ordering::Relaxed);
+        self.is_to_rest.store(throttle.is_some(), Ordering::Relaxed);
+        self.known_until.store((now + LEARNS_AGAIN).0, Ordering::Relaxed);
+        let Some(throttle) = throttle else { return false };
+        let mut rest = self.rest.lock();
+        let is_news = rest.as_ref().map(|rest| rest.share) != Some(Rest::share_of(throttle));
+        if is_news {
+            *rest = Some(Rest::new(throttle, now));
+        }
+        is_news
     }
 
     /// The kernel is asked for all sources just now.
@@ -416,6 +421,34 @@ mod tests {
             over.store(true, Ordering::Relaxed);
             assert!(looks_always.unwrap(), "the other one was never seen");
         });
+    }
+
+    #[test]
+    fn threads_that_take_turns_rest_as_one_does() {
+        const EACH: Duration = Duration::from_micros(200);
+        let throttle = Throttle::of(|_| None).unwrap();
+        let (polling, mut now, mut told, mut rested) = (Polling::default(), Time(0), 0, 0);
+        for turn in 0..5_000 {
+            // One of three runs under a normal policy.
+            let (thread, stops) = (1 + turn % 3, Some(&throttle).filter(|_| turn % 3 > 0));
+            told += u32::from(polling.learn(thread, stops, now));
+            let begun = now;
+            now = now + EACH;
+            if stops.is_none() {
+                continue;
+            }
+            let mut rest = polling.rest.lock();
+            let rest = rest.as_mut().unwrap();
+            rest.resume(begun);
+            if let Some(owed) = rest.owes(now) {
+                now = now + owed;
+                rested += owed.0;
+                rest.rested(now);
+            }
+        }
+        assert_eq!(told, 1);
+        let wanted = now.0 * 2 / 3 * 50 / 1_000;
+        assert!(rested >= wanted, "{rested} ns, {wanted} wanted");
     }
 
     #[test]
