@@ -222,6 +222,32 @@ fn who_listens_hears_of_samples_that_another_has_found_and_left() {
     assert_eq!(heard.try_iter().collect::<Vec<_>>(), [2, 3], "and so has a take");
 }
 
+/// Two tasks that share a reader, or a listener and a thread that takes: one has found all, and leaves some to the other.
+#[test]
+fn who_listens_hears_of_samples_that_a_take_of_the_next_has_left() {
+    let one = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(37) }).unwrap();
+    let (writer, reader) = pair(&one, &one, "Shared", &Qos::default().reliable().keep_last(10));
+    let write = || (0..3).for_each(|value| writer.write(&Number { value }).unwrap());
+    let woken = [(); 2].map(|()| Arc::new(Woken(AtomicBool::new(false))));
+    let wakers = woken.clone().map(Waker::from);
+    {
+        let mut tasks = [pin!(reader.samples()), pin!(reader.samples())];
+        let mut poll = |task: usize| tasks[task].as_mut().poll_next(&mut Context::from_waker(&wakers[task]));
+        assert!(poll(0).is_pending() && poll(1).is_pending());
+        write();
+        assert!(matches!(poll(0), Poll::Ready(Some(sample)) if sample.data == Some(Number { value: 0 })));
+        one.run_once(Duration::ZERO).unwrap();
+        assert!(woken[1].0.load(Ordering::SeqCst), "the other task sleeps");
+        while poll(1).is_ready() {}
+    }
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    write();
+    assert_eq!(reader.take_next().unwrap().unwrap().data, Some(Number { value: 0 }));
+    one.run_once(Duration::ZERO).unwrap();
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [1, 2]);
+}
+
 #[test]
 fn a_listener_may_write_to_its_own_topic() {
     let one = participant(22);
