@@ -396,7 +396,7 @@ impl Inner {
                 let role = Driving::new(self);
                 return self.drive_until(Some(&role), until, &mut ready);
             }
-            if self.polling.asks_me() {
+            if self.role.is_away(taut_lock::thread_id()) {
                 return self.drive_until(None, until, &mut ready);
             }
             let seen = self.role.start_following();

@@ -9,7 +9,7 @@ use taut_mem::Bytes;
 use taut_port::Traffic;
 use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
 use taut_rtps::history_cache::ChangeKind;
-use taut_rtps::{ReaderIndex, WriterIndex};
+use taut_rtps::{ReaderIndex, TxClass, WriterIndex};
 
 use crate::account::jobs::JobClass;
 use crate::account::recorder::{Activity, RecordCause};
@@ -143,6 +143,30 @@ fn who_is_patient_has_nobody_else_wait_for_a_driver_that_is_not_there() {
     assert!(!holding.hold(&mut held, Time(200), &role), "nobody drives");
     role.claim();
     assert!(holding.hold(&mut held, Time(200), &role));
+}
+
+/// What `goes_on` does takes as long as it likes, and who has the role looks at nothing meanwhile.
+#[test]
+fn nothing_waits_for_a_thread_that_is_asked_whether_it_polls_on() {
+    let Matched { out, writer, .. } = matched(103, History::KeepAll);
+    let (inner, until) = (&out.inner, monotonic_now() + LIMIT);
+    inner.role.claim();
+    inner.peek(|core| {
+        core.participant.write(core.now, writer, &mut new_write()).unwrap();
+        assert!(inner.holding.hold(&mut core.held, until, &inner.role));
+    });
+    inner.role.release(true);
+    let mut asked = 0;
+    let goes_on = || {
+        asked += 1;
+        inner.peek(|core| {
+            assert!(!core.participant.has_work(TxClass::Data), "it waits");
+            assert!(!inner.holding.hold(&mut core.held, until, &inner.role), "one would wait");
+            inner.holding.release(&mut core.held);
+        });
+        asked < 2
+    };
+    out.poll_while(goes_on).unwrap();
 }
 
 #[test]

@@ -67,12 +67,7 @@ pub(crate) struct Polling {
     rest: Mutex<Option<Rest>>,
     /// It polls now, and rests.
     rests: AtomicBool,
-    /// The thread that is just asked whether to go on polling, in the hands of the user: it has the role.
-    asked: AtomicU32,
 }
-
-/// No thread has this number.
-const NOBODY: u32 = 0;
 
 impl Polling {
     pub fn new(has_thread: bool, hand: Option<&Hand>) -> Polling {
@@ -136,20 +131,6 @@ impl Polling {
         self.ask_kernel_at.store((now + ASKS_KERNEL).0, Ordering::Relaxed);
     }
 
-    /// Asks the calling thread whether to go on.
-    fn ask(&self, goes_on: impl FnOnce() -> bool) -> bool {
-        self.asked.store(thread_id(), Ordering::Relaxed);
-        let goes_on = goes_on();
-        self.asked.store(NOBODY, Ordering::Relaxed);
-        goes_on
-    }
-
-    /// Does the calling thread have the role, as it polls and is asked whether to go on? What it waits for then nobody else
-    /// brings.
-    pub fn asks_me(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) == thread_id()
-    }
-
     /// Does whoever drives look whether it is woken? Then nobody has to make the eventfd readable for it.
     pub fn is_on(&self) -> bool {
         self.is_on.load(Ordering::SeqCst)
@@ -161,7 +142,6 @@ pub(crate) struct Polls<'a>(&'a Polling);
 
 impl Drop for Polls<'_> {
     fn drop(&mut self) {
-        self.0.asked.store(NOBODY, Ordering::Relaxed);
         self.0.rests.store(false, Ordering::Relaxed);
         // Before the role is given back, so that who finds another driver asleep finds this, too.
         self.0.is_on.store(self.0.is_always, Ordering::Release);
@@ -327,6 +307,14 @@ impl Inner {
         ready
     }
 
+    /// Asks the user whether to go on polling. That may take as long as it likes: no sample waits for it.
+    #[inline]
+    fn ask(&self, goes_on: impl FnOnce() -> bool) -> bool {
+        let _away = self.role.go_away(thread_id());
+        self.send_held();
+        goes_on()
+    }
+
     /// Rests although there is something to do, if it has put off too much. Returns whether it has.
     fn catch_up(&self, now: Time) -> bool {
         let mut rest = self.polling.rest.lock();
@@ -359,7 +347,7 @@ impl Executor {
         let role = Driving::new(&self.inner);
         role.note_driven();
         let _polls = self.inner.begin_polling();
-        while self.inner.polling.ask(&mut goes_on) {
+        while self.inner.ask(&mut goes_on) {
             let now = monotonic_now();
             self.inner.drive_once(Some(now + LOOKS_WHETHER), Some(now));
         }
