@@ -12,7 +12,7 @@ use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{ReaderIndex, TxClass, WriterIndex};
 
 use crate::account::jobs::JobClass;
-use crate::account::recorder::{Activity, RecordCause};
+use crate::account::recorder::{Activity, RecordCause, RecordedStep};
 use crate::clock::{Moment, monotonic_now};
 use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
@@ -305,6 +305,24 @@ fn what_is_left_at_the_last_moment_does_not_wait_for_a_listener() {
     executor.inner.finish(core);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [false, false], "of both, the second by itself");
     assert_eq!(take(&executor, reader), [1, 2]);
+}
+
+#[test]
+fn a_listener_begins_when_what_was_left_has_been_run() {
+    let (executor, writer, reader) = executor();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+    executor.set_listener(Entity::Reader(reader), Some(Box::new(|_| spend())));
+    let mut core = executor.inner.enter();
+    let mut first = Write { payload: Bytes::copy_from(&1_u32.to_le_bytes()), ..new_write() };
+    core.participant.write(Time(1), writer, &mut first).unwrap();
+    write(&executor, &mut outlet, 2);
+    executor.inner.finish(core);
+    executor.inner.peek(|core| core.record(RecordCause::LongStep(Activity::Listeners)));
+    let record = executor.flight_record().unwrap();
+    assert!(record.steps.iter().any(|step| step.activity == Activity::Listeners), "{record}");
+    // One thread has run all of them, one after the other.
+    let is_over = |pair: &[RecordedStep]| pair[0].began_before >= pair[0].ran + pair[1].began_before;
+    assert!(record.steps.windows(2).all(is_over), "{record}");
 }
 
 #[test]
