@@ -220,6 +220,8 @@ fn who_polls_may_wait(local: bool) {
                 assert_eq!(here.take_next().unwrap().unwrap().data, Some(Number { value }));
             }
             there.wait_for_acknowledgments(SOON).unwrap();
+            inline.run_once(Duration::ZERO).unwrap();
+            inline.run_once(Duration::from_millis(1)).unwrap();
             false
         })
         .unwrap();
