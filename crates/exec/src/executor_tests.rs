@@ -325,6 +325,21 @@ fn a_listener_begins_when_what_was_left_has_been_run() {
     assert!(record.steps.windows(2).all(is_over), "{record}");
 }
 
+/// Discovery that is sent while nobody drives, or whoever drives sleeps, comes before no sample.
+#[test]
+fn calls_between_two_looks_of_a_driver_are_no_steps_ahead_of_samples() {
+    let Matched { out, inward: _inward, .. } = matched(104, History::KeepAll);
+    let sent = || out.latency_report().classes[JobClass::SendMeta as usize].steps;
+    out.run_once(soon()).unwrap();
+    let (ahead, before) = (out.stats().steps_ahead_of_samples, sent());
+    while sent() < before + 5 {
+        spend();
+        let reads = DataReaderQos::default();
+        out.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+    }
+    assert_eq!(out.stats().steps_ahead_of_samples, ahead);
+}
+
 #[test]
 fn a_first_promise_wakes_a_driver_that_would_oversleep_it() {
     let (executor, writer, _) = executor();

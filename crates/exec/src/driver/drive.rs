@@ -212,9 +212,10 @@ impl Inner {
         self.step_until(readable, just_now).0
     }
 
-    /// The same, and gives the token back.
+    /// The same, and gives the token back. Next it sleeps, or looks, or somebody else drives.
     fn step_alone(&self, readable: &Readable, just_now: Option<Time>) {
-        let (core, idle_until) = self.step_until(readable, just_now);
+        let (mut core, idle_until) = self.step_until(readable, just_now);
+        core.accounts.end_round();
         self.end_step(core, idle_until);
     }
 
