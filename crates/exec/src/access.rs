@@ -137,8 +137,9 @@ impl Executor {
     }
 
     /// Takes the next sample that was not read before and gives it to `out`, which is called once, with the
-    /// door's lock: it hands a large sample on. `false` if there is none. *Cost*: the lock.
-    pub fn take_next(&self, door: &Door, out: &mut dyn FnMut(Taken<'_>)) -> bool {
+    /// door's lock: it hands a large sample on. `false` if there is none. The caller [watches](Executor::watch) `own` times
+    /// itself, and others hear of what it leaves. *Cost*: the lock.
+    pub fn take_next(&self, door: &Door, own: usize, out: &mut dyn FnMut(Taken<'_>)) -> bool {
         let (mut side, mut pulled) = (door.side(), Pulled::default());
         match side.pass_next(&mut pulled, out) {
             Passed::On(()) => {
@@ -151,7 +152,7 @@ impl Executor {
                 tell_wall_clock(&mut side);
                 pulled.add(side.refill(monotonic_now));
                 let taken = side.take_next_with(monotonic_now, out).is_some();
-                self.leave(door, side, pulled, taken);
+                self.leave_to_others(door, side, pulled, (taken, own));
                 taken
             }
         }
@@ -196,7 +197,7 @@ impl Executor {
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
         tell_wall_clock(&mut side);
         let taken = take(&mut side, now, &mut pulled) > 0;
-        self.leave(door, side, pulled, taken);
+        self.leave_to_others(door, side, pulled, (taken, 0));
     }
 
     /// Tells who waits for it what a look at the lanes has done.
@@ -238,6 +239,23 @@ impl Executor {
         self.tell(door, pulled);
         if has_more {
             self.tell_driver(door, blocked);
+        }
+    }
+
+    /// The same after a visit that may leave what it has found: the driver, who would tell those that watch, finds it in no
+    /// lane any more. The caller watches `own` times itself.
+    pub(crate) fn leave_to_others(
+        &self,
+        door: &Door,
+        side: MutexGuard<'_, ReaderSide>,
+        pulled: Pulled,
+        (taken, own): (bool, usize),
+    ) {
+        let found = StatusMask(pulled.news.0 & StatusMask::DATA_AVAILABLE.0);
+        let has_left = found != StatusMask::NONE && side.cache.unread_count() > 0;
+        self.leave(door, side, pulled, taken);
+        if has_left && door.is_watched_beside(own) {
+            self.inner.look(|participant, _| participant.tell(Entity::Reader(door.index), found));
         }
     }
 

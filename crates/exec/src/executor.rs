@@ -242,11 +242,13 @@ impl Executor {
         if self.is_threaded() {
             return refused("a background thread drives: run_once is for Driver::Inline");
         }
-        if self.inner.role.claim() != Claim::Taken {
-            return refused("another thread drives: it is in run_once, too, or waits for samples");
-        }
-        let role = Driving::new(&self.inner);
-        role.note_driven();
+        let role = match self.inner.role.claim() {
+            Claim::Taken => Some(Driving::new(&self.inner)),
+            // It polls, is asked whether to go on, and drives on.
+            _ if self.inner.role.is_away(taut_lock::thread_id()) => None,
+            _ => return refused("another thread drives: it is in run_once, too, or waits for samples"),
+        };
+        role.iter().for_each(Driving::note_driven);
         self.inner.drive_once(until, just_now);
         Ok(())
     }
@@ -394,7 +396,10 @@ impl Inner {
             let claim = self.role.claim();
             if claim == Claim::Taken {
                 let role = Driving::new(self);
-                return self.drive_until(&role, until, &mut ready);
+                return self.drive_until(Some(&role), until, &mut ready);
+            }
+            if self.role.is_away(taut_lock::thread_id()) {
+                return self.drive_until(None, until, &mut ready);
             }
             let seen = self.role.start_following();
             let (found, now) = self.look_now(&mut ready);

@@ -9,15 +9,17 @@ use taut_mem::Bytes;
 use taut_port::Traffic;
 use taut_qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicQos};
 use taut_rtps::history_cache::ChangeKind;
-use taut_rtps::{ReaderIndex, WriterIndex};
+use taut_rtps::{ReaderIndex, TxClass, WriterIndex};
 
 use crate::account::jobs::JobClass;
-use crate::account::recorder::{Activity, RecordCause};
+use crate::account::recorder::{Activity, RecordCause, RecordedStep};
 use crate::clock::{Moment, monotonic_now};
 use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
-use crate::driver::role::Claim;
+use crate::driver::holding::Holding;
+use crate::driver::role::{Claim, Role};
 use crate::driver::watch::Readable;
+use crate::write::burst::Held;
 use crate::write::left::Line;
 use crate::write::writes::QUEUE;
 use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
@@ -130,6 +132,41 @@ fn what_is_left_does_not_wait_with_what_another_writer_may_keep() {
     out.inner.peek(|_| write(&out, &mut prompt, 3));
     assert_eq!(sent(), before + 1, "all three in one datagram");
     out.inner.role.release(false);
+}
+
+#[test]
+fn who_is_patient_has_nobody_else_wait_for_a_driver_that_is_not_there() {
+    let (holding, role, mut held) = (Holding::default(), Role::default(), Held::NOTHING);
+    held.note_patience(true);
+    assert!(holding.hold(&mut held, Time(100), &role), "it waits for a call");
+    held.note_patience(false);
+    assert!(!holding.hold(&mut held, Time(200), &role), "nobody drives");
+    role.claim();
+    assert!(holding.hold(&mut held, Time(200), &role));
+}
+
+/// What `goes_on` does takes as long as it likes, and who has the role looks at nothing meanwhile.
+#[test]
+fn nothing_waits_for_a_thread_that_is_asked_whether_it_polls_on() {
+    let Matched { out, writer, .. } = matched(103, History::KeepAll);
+    let (inner, until) = (&out.inner, monotonic_now() + LIMIT);
+    inner.role.claim();
+    inner.peek(|core| {
+        core.participant.write(core.now, writer, &mut new_write()).unwrap();
+        assert!(inner.holding.hold(&mut core.held, until, &inner.role));
+    });
+    inner.role.release(true);
+    let mut asked = 0;
+    let goes_on = || {
+        asked += 1;
+        inner.peek(|core| {
+            assert!(!core.participant.has_work(TxClass::Data), "it waits");
+            assert!(!inner.holding.hold(&mut core.held, until, &inner.role), "one would wait");
+            inner.holding.release(&mut core.held);
+        });
+        asked < 2
+    };
+    out.poll_while(goes_on).unwrap();
 }
 
 #[test]
@@ -268,6 +305,39 @@ fn what_is_left_at_the_last_moment_does_not_wait_for_a_listener() {
     executor.inner.finish(core);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [false, false], "of both, the second by itself");
     assert_eq!(take(&executor, reader), [1, 2]);
+}
+
+#[test]
+fn a_listener_begins_when_what_was_left_has_been_run() {
+    let (executor, writer, reader) = executor();
+    let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
+    executor.set_listener(Entity::Reader(reader), Some(Box::new(|_| spend())));
+    let mut core = executor.inner.enter();
+    let mut first = Write { payload: Bytes::copy_from(&1_u32.to_le_bytes()), ..new_write() };
+    core.participant.write(Time(1), writer, &mut first).unwrap();
+    write(&executor, &mut outlet, 2);
+    executor.inner.finish(core);
+    executor.inner.peek(|core| core.record(RecordCause::LongStep(Activity::Listeners)));
+    let record = executor.flight_record().unwrap();
+    assert!(record.steps.iter().any(|step| step.activity == Activity::Listeners), "{record}");
+    // One thread has run all of them, one after the other.
+    let is_over = |pair: &[RecordedStep]| pair[0].began_before >= pair[0].ran + pair[1].began_before;
+    assert!(record.steps.windows(2).all(is_over), "{record}");
+}
+
+/// Discovery that is sent while nobody drives, or whoever drives sleeps, comes before no sample.
+#[test]
+fn calls_between_two_looks_of_a_driver_are_no_steps_ahead_of_samples() {
+    let Matched { out, inward: _inward, .. } = matched(104, History::KeepAll);
+    let sent = || out.latency_report().classes[JobClass::SendMeta as usize].steps;
+    out.run_once(soon()).unwrap();
+    let (ahead, before) = (out.stats().steps_ahead_of_samples, sent());
+    while sent() < before + 5 {
+        spend();
+        let reads = DataReaderQos::default();
+        out.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+    }
+    assert_eq!(out.stats().steps_ahead_of_samples, ahead);
 }
 
 #[test]

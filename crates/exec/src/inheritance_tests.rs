@@ -115,8 +115,8 @@ fn who_takes_waits_for_who_has_the_door_only() {
     (0..2).for_each(|n| write(&executor, &mut outlet, n));
     let door = executor.door(reader).unwrap();
     let goes_on = high_goes_on(
-        |held| assert!(executor.take_next(&door, &mut |_| held())),
-        || assert!(executor.take_next(&door, &mut |_| ())),
+        |held| assert!(executor.take_next(&door, 0, &mut |_| held())),
+        || assert!(executor.take_next(&door, 0, &mut |_| ())),
     );
     assert_ne!(goes_on, Some(false), "it waited for a thread of lower priority that had nothing of it");
 }

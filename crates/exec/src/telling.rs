@@ -72,10 +72,10 @@ impl Inner {
             self.send(&mut core, TxClass::Data);
         }
         // Most of the time there is nothing between the last step and the listeners.
-        let began = (matches.is_empty() && rare.is_none()).then_some(core.now);
+        let began = (lines.is_empty() && matches.is_empty() && rare.is_none()).then_some(core.now);
         self.let_go(core, count > 0);
         // Before all that is the user's and may take long.
-        let left_news = self.help_alone();
+        let helped = self.help_alone();
         // A logger is the user's, too.
         lines.iter().for_each(|line| log::warn!("{line}"));
         self.join(matches);
@@ -83,6 +83,7 @@ impl Inner {
             rare.lines.iter().for_each(|(level, line)| log::log!(*level, "{line}"));
             rare.record.iter().for_each(|record| log::warn!("{}", record.for_log()));
         }
+        let began = began.filter(|_| helped.is_none());
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));
         self.tell_of(news.iter().take(count));
         let noted = began.is_some_and(|began| self.note_listeners(began));
@@ -90,19 +91,19 @@ impl Inner {
             self.report(task);
         }
         drop(telling);
-        more_news || noted || left_news
+        more_news || noted || helped == Some(true)
     }
 
     /// Runs what was left for the holder of the token when it was given back. Returns whether there is news of it, which
-    /// the caller tells later: to tell it here would nest.
-    fn help_alone(&self) -> bool {
-        let has_news = Cell::new(false);
+    /// the caller tells later: to tell it here would nest. `None` if nothing was left.
+    fn help_alone(&self) -> Option<bool> {
+        let has_news = Cell::new(None);
         let serve = |mut core: MutexGuard<'_, Core>| {
             core.enter(None);
             self.run_writes(&mut core);
             self.send(&mut core, TxClass::Data);
             let news = !core.participant.is_quiet();
-            has_news.set(has_news.get() || news);
+            has_news.set(Some(news || has_news.get() == Some(true)));
             self.let_go(core, news);
         };
         self.writes.help_on(|| self.try_token(), serve);

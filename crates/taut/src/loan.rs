@@ -339,7 +339,7 @@ impl<T: DdsType + Plain> DataReader<T> {
     pub fn take_view(&self) -> Result<Option<View<T>>> {
         let UntypedReader { executor, door, .. } = &self.untyped;
         let mut view = None;
-        while executor.take_next(door, &mut |taken| view = View::of(taken)) && view.is_none() {
+        while executor.take_next(door, 0, &mut |taken| view = View::of(taken)) && view.is_none() {
             warn_of_other_type(T::TYPE_NAME);
         }
         Ok(view)

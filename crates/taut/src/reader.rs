@@ -67,11 +67,12 @@ fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
     decoded
 }
 
-/// Takes and decodes the next sample of a reader; samples that are none of the type are passed over.
-pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door) -> Option<Sample<T>> {
+/// Takes and decodes the next sample of a reader, for a caller who watches it `own` times; samples that are none of the type
+/// are passed over.
+pub(crate) fn take_next<T: DdsType>(executor: &Executor, door: &Door, own: usize) -> Option<Sample<T>> {
     // One place for it, which the caller has: a sample may be long.
     let mut sample = None;
-    untyped_reader::take_next(executor, door, T::TYPE_NAME, &mut |payload, kind, info| {
+    untyped_reader::take_next(executor, (door, own), T::TYPE_NAME, &mut |payload, kind, info| {
         decode_into(&mut sample, payload, kind, info)
     });
     sample
@@ -84,7 +85,7 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the next sample, if there is one.
     pub fn take_next(&self) -> Result<Option<Sample<T>>> {
-        Ok(take_next(&self.untyped.executor, &self.untyped.door))
+        Ok(take_next(&self.untyped.executor, &self.untyped.door, 0))
     }
 
     /// Takes the next sample into a value, whose strings and sequences keep their memory. It keeps what it has
@@ -93,7 +94,7 @@ impl<T: DdsType> DataReader<T> {
     /// *Cost*: one copy; allocates for what has grown only.
     pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
         let (UntypedReader { executor, door, .. }, mut taken) = (&self.untyped, None);
-        untyped_reader::take_next(executor, door, T::TYPE_NAME, &mut |payload, _, info| {
+        untyped_reader::take_next(executor, (door, 0), T::TYPE_NAME, &mut |payload, _, info| {
             let decoded = !info.valid_data || payload.decode_into(into).is_ok();
             taken = decoded.then_some(*info);
             decoded
@@ -189,7 +190,7 @@ impl<T: DdsType> DataReader<T> {
             else {
                 return;
             };
-            while let Some(sample) = take_next(&executor, &door) {
+            while let Some(sample) = take_next(&executor, &door, 1) {
                 listener(sample);
             }
         });

@@ -41,7 +41,7 @@ impl<T: DdsType> Stream for Samples<'_, T> {
         let UntypedReader { executor, door, .. } = &self.reader.untyped;
         // Registered before the look: a sample that comes in between wakes the task.
         executor.register_waker(&self.waits, context.waker());
-        match take_next(executor, door) {
+        match take_next(executor, door, 1) {
             Some(sample) => Poll::Ready(Some(sample)),
             None => match executor.may_wait() {
                 Ok(()) => Poll::Pending,

@@ -28,11 +28,17 @@ pub(crate) struct UntypedReader {
     pub qos: DataReaderQos,
 }
 
-/// Takes the next sample of a reader. Samples that are none of the type are passed over. `false` if there is none.
-pub(crate) fn take_next(executor: &Executor, door: &Door, type_name: &str, decode: &mut Decode<'_>) -> bool {
+/// Takes the next sample of a reader, for a caller who watches it `own` times. Samples that are none of the type are passed
+/// over. `false` if there is none.
+pub(crate) fn take_next(
+    executor: &Executor,
+    (door, own): (&Door, usize),
+    type_name: &str,
+    decode: &mut Decode<'_>,
+) -> bool {
     loop {
         let (mut decoded, mut large) = (false, None);
-        let any = executor.take_next(door, &mut |taken: Taken<'_>| {
+        let any = executor.take_next(door, own, &mut |taken: Taken<'_>| {
             let payload: &[u8] = &taken.payload;
             if payload.len() <= DECODED_AT_ONCE {
                 decoded = decode(payload.into(), taken.payload_kind, taken.info);

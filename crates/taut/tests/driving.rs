@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use futures_core::Stream;
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, StatusMask,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, Selection,
+    StatusMask,
 };
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -191,6 +192,60 @@ fn a_listener_hears_of_losses_that_a_take_finds() {
     assert_eq!(last.value, MANY - 1);
     assert!(heard.try_iter().any(|kinds| kinds.intersects(StatusMask::SAMPLE_LOST)));
     assert!(reader.sample_lost_status().total_count > 0);
+}
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Wheel {
+    #[dds(key)]
+    number: u32,
+}
+
+/// Who waits, or reads some, leaves samples that nobody finds in a lane any more.
+#[test]
+fn who_listens_hears_of_samples_that_another_has_found_and_left() {
+    let one = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(36) }).unwrap();
+    let topic = one.topic::<Wheel>("Left").unwrap();
+    let (writer, reader) = (topic.writer(reliable()).unwrap(), topic.reader(reliable()).unwrap());
+    reader.wait_matched(SOON).unwrap();
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().number).unwrap());
+    writer.write(&Wheel { number: 7 }).unwrap();
+    reader.wait(SOON).unwrap();
+    one.run_once(Duration::ZERO).unwrap();
+    assert_eq!(heard.try_recv(), Ok(7), "a wait has taken the news");
+
+    (1..=3).for_each(|number| writer.write(&Wheel { number }).unwrap());
+    let some = Selection { max_samples: 1, ..Selection::NOT_READ };
+    assert_eq!(reader.take_with(&some).unwrap().len(), 1);
+    one.run_once(Duration::ZERO).unwrap();
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [2, 3], "and so has a take");
+}
+
+/// Two tasks that share a reader, or a listener and a thread that takes: one has found all, and leaves some to the other.
+#[test]
+fn who_listens_hears_of_samples_that_a_take_of_the_next_has_left() {
+    let one = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(37) }).unwrap();
+    let (writer, reader) = pair(&one, &one, "Shared", &Qos::default().reliable().keep_last(10));
+    let write = || (0..3).for_each(|value| writer.write(&Number { value }).unwrap());
+    let woken = [(); 2].map(|()| Arc::new(Woken(AtomicBool::new(false))));
+    let wakers = woken.clone().map(Waker::from);
+    {
+        let mut tasks = [pin!(reader.samples()), pin!(reader.samples())];
+        let mut poll = |task: usize| tasks[task].as_mut().poll_next(&mut Context::from_waker(&wakers[task]));
+        assert!(poll(0).is_pending() && poll(1).is_pending());
+        write();
+        assert!(matches!(poll(0), Poll::Ready(Some(sample)) if sample.data == Some(Number { value: 0 })));
+        one.run_once(Duration::ZERO).unwrap();
+        assert!(woken[1].0.load(Ordering::SeqCst), "the other task sleeps");
+        while poll(1).is_ready() {}
+    }
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    write();
+    assert_eq!(reader.take_next().unwrap().unwrap().data, Some(Number { value: 0 }));
+    one.run_once(Duration::ZERO).unwrap();
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [1, 2]);
 }
 
 #[test]

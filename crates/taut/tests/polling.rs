@@ -70,6 +70,8 @@ fn polling() {
     threads_that_wait_are_served(true);
     a_program_may_poll_itself();
     only_one_drives();
+    who_polls_may_wait(false);
+    who_polls_may_wait(true);
     it_is_not_stopped();
 }
 
@@ -178,6 +180,53 @@ fn only_one_drives() {
             false
         })
         .unwrap();
+}
+
+/// Whatever asks whether to go on does so on the thread that drives: what it waits for comes all the same.
+fn who_polls_may_wait(local: bool) {
+    // More than a writer and its reader hold, less than those of both topics.
+    const MANY: u32 = 12;
+    let new = |driver| DomainParticipant::with_config(&config(56, driver, local)).unwrap();
+    let (inline, other) = (new(Driver::Inline), new(Driver::Threaded));
+    let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+    let qos = reliable().resource_limits(limits).max_blocking_time(SOON);
+    let end = |participant: &DomainParticipant, topic| {
+        let topic = participant.topic::<Number>(topic).unwrap();
+        move |qos: &Qos| (topic.writer(qos.clone()).unwrap(), topic.reader(qos.clone()).unwrap())
+    };
+    let [(there, _), (_, here)] = [end(&inline, "There"), end(&inline, "Back")].map(|end| end(&qos));
+    let [(_, to_other), (back, _)] = [end(&other, "There"), end(&other, "Back")].map(|end| end(&qos));
+    let (tell, matched) = mpsc::channel();
+    let echo = std::thread::spawn(move || {
+        to_other.wait_matched(SOON).unwrap();
+        back.wait_matched(SOON).unwrap();
+        tell.send(()).unwrap();
+        for _ in 0..MANY {
+            to_other.wait(SOON).unwrap();
+            back.write(&to_other.take_next().unwrap().unwrap().data.unwrap()).unwrap();
+        }
+        back.wait_for_acknowledgments(SOON).unwrap();
+    });
+    inline
+        .poll_while(|| {
+            if matched.try_recv().is_err() {
+                return true;
+            }
+            there.wait_matched(SOON).unwrap();
+            here.wait_matched(SOON).unwrap();
+            (0..MANY).for_each(|value| there.write(&Number { value }).unwrap());
+            for value in 0..MANY {
+                here.wait(SOON).unwrap();
+                assert_eq!(here.take_next().unwrap().unwrap().data, Some(Number { value }));
+            }
+            there.wait_for_acknowledgments(SOON).unwrap();
+            inline.run_once(Duration::ZERO).unwrap();
+            inline.run_once(Duration::from_millis(1)).unwrap();
+            false
+        })
+        .unwrap();
+    echo.join().unwrap();
+    inline.run_once(Duration::ZERO).unwrap();
 }
 
 /// Has the calling thread run on this processor only.

@@ -35,10 +35,10 @@ const ASIDE_STEPS: usize = 8;
 pub(crate) const HEARS_AFTER: Duration = Duration::from_micros(20);
 
 impl Inner {
-    /// Drives until `ready` gives a value. The caller has the role.
+    /// Drives until `ready` gives a value. The caller has the role, and keeps it if it is not given here.
     pub fn drive_until<R>(
         &self,
-        role: &Driving,
+        role: Option<&Driving>,
         until: Option<Time>,
         ready: &mut impl FnMut(&mut DomainParticipant, Time) -> Option<R>,
     ) -> Option<R> {
@@ -50,7 +50,7 @@ impl Inner {
             if found.is_some() || until.is_some_and(|until| until <= now) {
                 return self.stop_driving(core, found);
             }
-            role.note_driven();
+            role.inspect(|role| role.note_driven());
             let (readable, mut just_now) = self.sleep(core, until);
             if !readable.is_any() {
                 just_now = None;
@@ -212,9 +212,10 @@ impl Inner {
         self.step_until(readable, just_now).0
     }
 
-    /// The same, and gives the token back.
+    /// The same, and gives the token back. Next it sleeps, or looks, or somebody else drives.
     fn step_alone(&self, readable: &Readable, just_now: Option<Time>) {
-        let (core, idle_until) = self.step_until(readable, just_now);
+        let (mut core, idle_until) = self.step_until(readable, just_now);
+        core.accounts.end_round();
         self.end_step(core, idle_until);
     }
 

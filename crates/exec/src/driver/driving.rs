@@ -36,8 +36,13 @@ impl Inner {
         if self.role.release(has_driven) {
             self.unpark_background();
         }
+        self.send_held();
+    }
+
+    /// Nobody may drive now who would send what waits, unless that is for the next call.
+    #[inline]
+    pub fn send_held(&self) {
         if self.holding.until() != Time::NEVER {
-            // Nobody may drive now who would send it, unless that is for the next call.
             let mut core = self.enter();
             if !core.held.is_patient {
                 self.release(&mut core);

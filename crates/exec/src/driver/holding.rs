@@ -56,10 +56,13 @@ impl Holding {
     pub fn hold(&self, held: &mut Held, until: Time, role: &Role) -> bool {
         if until < held.until {
             self.until.store(until.0, Ordering::SeqCst);
-            // Who gives the role back looks after that for what is held.
-            if !held.is_patient && !role.is_taken() {
-                return false;
-            }
+        }
+        // Who gives the role back, or goes away with it, looks after that for what is held. Those before it may have been
+        // patient: that nobody drives is no news to them.
+        if !held.is_patient && !role.is_served() {
+            return false;
+        }
+        if until < held.until {
             held.until = until;
             self.streams.store(true, Ordering::Relaxed);
         }

@@ -99,25 +99,30 @@ impl Polling {
         then
     }
 
-    /// Learns whether the calling thread is to rest. Who goes on as before owes what it owed.
+    /// Learns whether the calling thread is to rest.
     #[cold]
     fn learn_poller(&self, now: Time) {
         let throttle = Throttle::of_this_thread();
-        let is_other = self.poller.swap(thread_id(), Ordering::Relaxed) != thread_id();
-        let is_changed = {
-            let mut rest = self.rest.lock();
-            let share = rest.as_ref().map(|rest| rest.share);
-            let is_changed = is_other || share != throttle.as_ref().map(Rest::share_of);
-            if is_changed {
-                *rest = throttle.as_ref().map(|throttle| Rest::new(throttle, now));
-            }
-            is_changed
-        };
-        self.is_to_rest.store(throttle.is_some(), Ordering::Relaxed);
-        self.known_until.store((now + LEARNS_AGAIN).0, Ordering::Relaxed);
-        if let Some(throttle) = throttle.filter(|_| is_changed) {
+        if self.learn(thread_id(), throttle.as_ref(), now)
+            && let Some(throttle) = throttle
+        {
             log::warn!("{throttle}");
         }
+    }
+
+    /// The same of what stops a thread. Returns whether that is news. Threads that take turns owe together: one that began
+    /// each turn without a debt would never rest.
+    fn learn(&self, thread: u32, throttle: Option<&Throttle>, now: Time) -> bool {
+        self.poller.store(thread, Ordering::Relaxed);
+        self.is_to_rest.store(throttle.is_some(), Ordering::Relaxed);
+        self.known_until.store((now + LEARNS_AGAIN).0, Ordering::Relaxed);
+        let Some(throttle) = throttle else { return false };
+        let mut rest = self.rest.lock();
+        let is_news = rest.as_ref().map(|rest| rest.share) != Some(Rest::share_of(throttle));
+        if is_news {
+            *rest = Some(Rest::new(throttle, now));
+        }
+        is_news
     }
 
     /// The kernel is asked for all sources just now.
@@ -302,6 +307,14 @@ impl Inner {
         ready
     }
 
+    /// Asks the user whether to go on polling. That may take as long as it likes: no sample waits for it.
+    #[inline]
+    fn ask(&self, goes_on: impl FnOnce() -> bool) -> bool {
+        let _away = self.role.go_away(thread_id());
+        self.send_held();
+        goes_on()
+    }
+
     /// Rests although there is something to do, if it has put off too much. Returns whether it has.
     fn catch_up(&self, now: Time) -> bool {
         let mut rest = self.polling.rest.lock();
@@ -317,7 +330,7 @@ impl Inner {
 
 impl Executor {
     /// Drives without a sleep as long as `goes_on` says so, which is asked at least each 100 us while there is little
-    /// to do. For the inline driver; threads that wait are served.
+    /// to do. For the inline driver; threads that wait are served. What `goes_on` itself waits for is driven meanwhile.
     ///
     /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
     pub fn poll_while(&self, mut goes_on: impl FnMut() -> bool) -> Result<()> {
@@ -334,7 +347,7 @@ impl Executor {
         let role = Driving::new(&self.inner);
         role.note_driven();
         let _polls = self.inner.begin_polling();
-        while goes_on() {
+        while self.inner.ask(&mut goes_on) {
             let now = monotonic_now();
             self.inner.drive_once(Some(now + LOOKS_WHETHER), Some(now));
         }
@@ -396,6 +409,34 @@ mod tests {
             over.store(true, Ordering::Relaxed);
             assert!(looks_always.unwrap(), "the other one was never seen");
         });
+    }
+
+    #[test]
+    fn threads_that_take_turns_rest_as_one_does() {
+        const EACH: Duration = Duration::from_micros(200);
+        let throttle = Throttle::of(|_| None).unwrap();
+        let (polling, mut now, mut told, mut rested) = (Polling::default(), Time(0), 0, 0);
+        for turn in 0..5_000 {
+            // One of three runs under a normal policy.
+            let (thread, stops) = (1 + turn % 3, Some(&throttle).filter(|_| turn % 3 > 0));
+            told += u32::from(polling.learn(thread, stops, now));
+            let begun = now;
+            now = now + EACH;
+            if stops.is_none() {
+                continue;
+            }
+            let mut rest = polling.rest.lock();
+            let rest = rest.as_mut().unwrap();
+            rest.resume(begun);
+            if let Some(owed) = rest.owes(now) {
+                now = now + owed;
+                rested += owed.0;
+                rest.rested(now);
+            }
+        }
+        assert_eq!(told, 1);
+        let wanted = now.0 * 2 / 3 * 50 / 1_000;
+        assert!(rested >= wanted, "{rested} ns, {wanted} wanted");
     }
 
     #[test]

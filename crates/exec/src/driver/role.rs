@@ -19,6 +19,8 @@ const WHO: u32 = 3;
 const FREE: u32 = 0;
 const USER: u32 = 1;
 const BACKGROUND: u32 = 2;
+/// No thread has this number.
+const NOBODY: u32 = 0;
 /// The others count how often users have come and whoever had it has gone.
 const CHANGE: u32 = WHO + 1;
 
@@ -27,6 +29,8 @@ const CHANGE: u32 = WHO + 1;
 pub(crate) struct Role {
     /// Who has it, and the count of changes.
     state: AtomicU32,
+    /// The thread that has it, while it is in the hands of the user: it looks at nothing meanwhile.
+    away: AtomicU32,
     /// Threads of the user that want the role while the background thread has it.
     wanted: AtomicUsize,
     /// The background thread sleeps until it is woken.
@@ -36,6 +40,16 @@ pub(crate) struct Role {
     /// What followers wait for.
     news: News,
     followers: AtomicUsize,
+}
+
+/// While it lives the thread that has the role is in the hands of the user.
+pub(crate) struct Away<'a>(&'a Role);
+
+impl Drop for Away<'_> {
+    fn drop(&mut self) {
+        // Who finds it away yet sends what may wait.
+        self.0.away.store(NOBODY, Ordering::Release);
+    }
 }
 
 /// What became of the wish for the role.
@@ -73,6 +87,22 @@ impl Role {
     /// Does anybody have it?
     pub fn is_taken(&self) -> bool {
         self.state.load(Ordering::SeqCst) & WHO != FREE
+    }
+
+    /// Does anybody have it who looks what there is to do?
+    pub fn is_served(&self) -> bool {
+        self.is_taken() && self.away.load(Ordering::SeqCst) == NOBODY
+    }
+
+    /// The calling thread, of this number, has the role and is in the hands of the user from now on.
+    pub fn go_away(&self, thread: u32) -> Away<'_> {
+        self.away.store(thread, Ordering::SeqCst);
+        Away(self)
+    }
+
+    /// Has the thread of this number the role, in the hands of the user? What it waits for then nobody else brings.
+    pub fn is_away(&self, thread: u32) -> bool {
+        self.away.load(Ordering::SeqCst) == thread
     }
 
     /// Has the background thread take the role if it is free. Returns whether to wake it for that.

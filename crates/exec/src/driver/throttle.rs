@@ -39,7 +39,7 @@ impl Throttle {
     }
 
     /// By what the kernel's files say.
-    fn of(text: impl Fn(&str) -> Option<String>) -> Option<Throttle> {
+    pub(super) fn of(text: impl Fn(&str) -> Option<String>) -> Option<Throttle> {
         let number = |file: &str| text(file)?.trim().parse::<i64>().ok();
         let (runtime, period) = (number(RUNTIME).unwrap_or(950_000), number(PERIOD).unwrap_or(1_000_000));
         let limit = (0..period).contains(&runtime).then_some(Throttle {

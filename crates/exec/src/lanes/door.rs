@@ -40,6 +40,11 @@ impl Door {
         self.watchers.load(Ordering::SeqCst) > 0
     }
 
+    /// Does anybody watch beside a caller who does so as often?
+    pub(crate) fn is_watched_beside(&self, own: usize) -> bool {
+        self.watchers.load(Ordering::SeqCst) > own
+    }
+
     /// Do lanes lead here?
     pub(crate) fn has_lanes(&self) -> bool {
         !self.writers.lock().is_empty()
