@@ -109,6 +109,15 @@ cat undone",
     assert_eq!(undone[3..], ["channels: 2 rx, 2 tx -> 4 rx, 4 tx"]);
 }
 
+/// Others pass through the directory, to the socket of netd.
+#[test]
+fn the_place_of_records_is_open_whatever_the_umask() {
+    let Some(ended) = in_namespace("umask 077\n$taut nic apply nic.toml > done\nstat -c %a /run/taut") else {
+        return;
+    };
+    assert_eq!(ended.stdout, "755\n", "{}", ended.stderr);
+}
+
 /// XPS is refused by a /sys that cannot be written; what was done before it is taken back.
 #[test]
 fn a_step_that_fails() {
