@@ -152,6 +152,27 @@ cat done",
     assert!(done.contains(why), "{done}");
 }
 
+/// A veth with a program of XDP keeps as many queues as its other end sends by.
+#[test]
+fn a_participant_has_the_queues() {
+    let Some(ended) = in_namespace(
+        "ip addr add 10.9.0.1/24 dev nic0
+TAUT_XDP_INTERFACE=nic0 TAUT_XDP_NETD=off $taut sub string --topic a > /dev/null &
+child=$!
+tries=0
+while ! ip -o link show nic0 | grep -q prog/xdp; do tries=$((tries + 1)); [ $tries -lt 10000 ]; done
+$taut nic apply nic.toml 2> /dev/null > done || grep CHANNELS_SET done
+kill $child
+wait $child || true
+$taut nic apply nic.toml 2>&1 | tail -n 1",
+    ) else {
+        return;
+    };
+    let (refused, then) = ended.stdout.split_once('\n').unwrap();
+    assert!(refused.contains("Invalid argument; end what has a program of XDP there"), "{refused}");
+    assert_eq!(then, "4 done; `taut nic undo nic0` takes it back\n", "{}", ended.stderr);
+}
+
 /// A process that is killed in the middle has recorded what it did.
 #[test]
 fn a_record_outlives_its_process() {
