@@ -128,7 +128,13 @@ mod tests {
     use super::*;
 
     fn asked(queues: &[u32]) -> Asked {
-        Asked { interface: "eth0".to_owned(), queues: queues.to_vec(), layer: XdpLayer::Ip, netd: None }
+        Asked {
+            interface: "eth0".to_owned(),
+            queues: queues.to_vec(),
+            layer: XdpLayer::Ip,
+            netd: None,
+            answers: false,
+        }
     }
 
     fn device(mtu: u32, queues: Option<u32>) -> Device {
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn a_program_may_be_that_of_netd() {
         let of = |netd: Option<&str>| {
-            let asked = Asked { netd: netd.map(str::to_owned), ..asked(&[0]) };
+            let asked = Asked { netd: netd.map(str::to_owned), answers: netd.is_some(), ..asked(&[0]) };
             let device = Device { program: Some(7), ..device(1_500, Some(1)) };
             found("6.12.0", &asked, device, true).unwrap().0
         };
