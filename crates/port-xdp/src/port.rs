@@ -195,7 +195,12 @@ impl XdpPort {
         format!("{name} queue {}, {attached}, {bound}{layer}{why}", numbers.join(" and "))
     }
 
-    /// The interface's name.
+    /// The interface's number, which it keeps when it is given another name.
+    pub fn index(&self) -> u32 {
+        self.interface.index
+    }
+
+    /// The name that the interface was opened by, and is by again if it was lost.
     pub fn interface(&self) -> &str {
         &self.interface.name
     }
