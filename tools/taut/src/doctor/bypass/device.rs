@@ -46,6 +46,10 @@ fn interface(name: &str, asked: &Asked, device: &Device, used: bool) -> Finding 
             Lasts::UntilReboot,
             format!("ip link set {interface} down"),
         );
+        let cost = match asked.layer {
+            XdpLayer::Ip => cost,
+            XdpLayer::Bare => "nobody is reached there until it is up".to_owned(),
+        };
         return Finding::harmful(name, format!("{interface} is down"), cost).mend(up);
     }
     if !used && asked.layer == XdpLayer::Ip {
@@ -182,6 +186,17 @@ mod tests {
         };
         let seen = "eth0 has no address that the participant uses".to_owned();
         assert_eq!((of(XdpLayer::Ip), of(XdpLayer::Bare)), (Some((State::Harmful, seen)), None));
+    }
+
+    /// Without an address there is none to use; without IP it needs none.
+    #[test]
+    fn one_that_is_down() {
+        let cost = |layer| {
+            let device = Device { is_up: false, ..device(1_500, Some(1)) };
+            interface("interface of XDP", &Asked { layer, ..asked(&[0]) }, &device, false).cost
+        };
+        assert_eq!(cost(XdpLayer::Ip), "XDP on eth0 is refused: no participant can be made");
+        assert_eq!(cost(XdpLayer::Bare), "nobody is reached there until it is up");
     }
 
     #[test]
