@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
-use taut_xdp::{AttachMode, Interface, Link, Mode, Program};
+use taut_xdp::{AttachMode, Error, Interface, Link, Mode, Program};
 
 /// The interfaces with our program.
 #[derive(Default)]
@@ -30,8 +30,10 @@ impl Interfaces {
             }
             return Ok(*id);
         }
-        let program = Program::load(Mode::L3, interface.mtu).map_err(|error| error.to_string())?;
-        let link = Link::attach(program, interface, wanted).map_err(|error| error.to_string())?;
+        // netd itself cannot be the remedy.
+        let text = |error: Error| error.without_netd().to_string();
+        let program = Program::load(Mode::L3, interface.mtu).map_err(text)?;
+        let link = Link::attach(program, interface, wanted).map_err(text)?;
         self.next += 1;
         self.opened.push((self.next, link));
         Ok(self.next)

@@ -40,8 +40,31 @@ mod sockets;
 mod tally;
 mod undertaker;
 
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+use taut_port_xdp::netd::Connection;
+
 pub use policy::{Policy, Wanted};
 pub use privileges::keep_least_privileges;
 pub use server::Server;
 pub use tally::Counts;
 pub use taut_port_xdp::netd::SOCKET;
+
+/// Looks whether a netd listens there, as a participant does that is about to ask it. Never waits.
+///
+/// *Errors*: it does not; `NotFound` and `ConnectionRefused`, as of a name that one has left behind, if nobody does.
+/// *Cost*: three system calls.
+///
+/// ```
+/// let error = taut_netd::look_for("/nonexistent/netd.sock".as_ref()).unwrap_err();
+/// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+/// ```
+pub fn look_for(path: &Path) -> io::Result<()> {
+    match Connection::connect_at_once(path) {
+        // It has no room just now.
+        Ok(_) | Err(Errno::AGAIN) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}

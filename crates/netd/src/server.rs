@@ -80,7 +80,7 @@ impl Server {
     pub fn open(policy: Policy, path: &Path) -> Result<Server, String> {
         raise_file_limit();
         // Whoever may do this may do the rest, and is told before anybody waits. It is for no interface.
-        drop(Program::load(Mode::L3, 0).map_err(|error| error.to_string())?);
+        drop(Program::load(Mode::L3, 0).map_err(|error| error.without_netd().to_string())?);
         let namespace =
             namespace().map_err(|errno| format!("SO_NETNS_COOKIE: {errno}; Linux 6.4 is needed"))?;
         let now = Instant::now();
@@ -307,7 +307,7 @@ impl Server {
             ends: Vec::new(),
             told: Vec::new(),
         };
-        Ok((share, layout, handovers.map_err(|error| error.to_string())?))
+        Ok((share, layout, handovers.map_err(|error| error.without_netd().to_string())?))
     }
 
     /// Has a client receive at these ends, and at no others.
@@ -475,6 +475,24 @@ const _: () = assert!(TO_BIND.as_millis() > AGAIN.as_millis());
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// In a thread of its own: the others keep what they have.
+    #[test]
+    fn who_may_not_is_not_sent_to_netd() {
+        use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+        let opened = std::thread::spawn(|| {
+            let none = CapabilitySet::empty();
+            let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+            set_capabilities(None, sets).unwrap();
+            let policy = Policy::parse("", "netd.toml").unwrap();
+            Server::open(policy, Path::new("/nonexistent/netd.sock")).err().unwrap()
+        });
+        let told = opened.join().unwrap();
+        assert!(
+            told.contains("give it CAP_NET_ADMIN and CAP_BPF") && !told.contains("`taut netd`"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn as_many_files_are_open_as_may_be() {

@@ -1,5 +1,7 @@
 //! The file that says what is wanted: TOML, as a participant's configuration.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -13,6 +15,8 @@ const MAX_PARTICIPANTS: u32 = 120;
 /// The SO_PRIORITY of datagrams with DSCP 46, which Taut's writers have from TRANSPORT_PRIORITY 100 on:
 /// TC_PRIO_INTERACTIVE.
 const PRIORITY: u8 = 6;
+/// Queues that an interface has at most: those of virtual ones.
+const MAX_QUEUES: u32 = 4_096;
 /// A schedule has at most so many slots: NICs have room for some dozens.
 const MAX_SLOTS: usize = 64;
 
@@ -63,7 +67,7 @@ struct Written {
     interface: Spanned<String>,
     queues: Option<Spanned<u32>>,
     #[serde(default)]
-    critical_queues: Vec<u32>,
+    critical_queues: Vec<Spanned<u32>>,
     #[serde(default)]
     cpus: Vec<u32>,
     domains: Option<Vec<Spanned<u32>>>,
@@ -123,14 +127,15 @@ impl NicConfig {
             place.wrong(error.span().map_or(0, |span| span.start), &format!("{what}; {remedy}"))
         })?;
         check(&written, &place)?;
-        let plain = |list: Vec<Spanned<u32>>| list.into_iter().map(Spanned::into_inner).collect();
+        let plain = |list: Vec<Spanned<u32>>| list.into_iter().map(Spanned::into_inner).collect::<Vec<u32>>();
         let schedule = written.schedule.iter().map(|slot| place.slot(slot)).collect::<Result<_, _>>()?;
         let priorities = written.priorities.map(|list| list.into_iter().map(Spanned::into_inner).collect());
         Ok(NicConfig {
             interface: written.interface.into_inner(),
             queues: written.queues.map(Spanned::into_inner),
-            critical_queues: written.critical_queues,
-            cpus: written.cpus,
+            critical_queues: once(plain(written.critical_queues)),
+            // As the kernel tells them: what was set is known by that.
+            cpus: BTreeSet::from_iter(written.cpus).into_iter().collect(),
             domains: written.domains.map(plain).unwrap_or_default(),
             participants: written.participants.map_or(PARTICIPANTS, Spanned::into_inner),
             without_ip: written.layer.is_some_and(|layer| layer.into_inner() == 2),
@@ -150,6 +155,12 @@ impl NicConfig {
     }
 }
 
+/// Each number where it is first named.
+fn once(numbers: Vec<u32>) -> Vec<u32> {
+    let mut named = BTreeSet::new();
+    numbers.into_iter().filter(|number| named.insert(*number)).collect()
+}
+
 /// The values that mean something.
 fn check(written: &Written, place: &Place) -> Result<(), String> {
     let name = written.interface.get_ref();
@@ -164,7 +175,7 @@ fn check(written: &Written, place: &Place) -> Result<(), String> {
         _ => Ok(()),
     };
     let of = |value: &Option<Spanned<u32>>| value.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
-    range(of(&written.queues), "queues", 1, 4_096, "number of queues")?;
+    range(of(&written.queues), "queues", 1, MAX_QUEUES.into(), "number of queues")?;
     range(of(&written.participants), "participants", 1, MAX_PARTICIPANTS.into(), "number of participants")?;
     range(of(&written.layer), "layer", 2, 3, "layer of Taut's")?;
     range(of(&written.ring), "ring", 1, 65_536, "number of frames")?;
@@ -177,6 +188,10 @@ fn check(written: &Written, place: &Place) -> Result<(), String> {
     }
     let pcp = written.pcp.as_ref().map(|v| (u64::from(*v.get_ref()), v.span().start));
     range(pcp, "pcp", 0, 7, "priority of a VLAN tag")?;
+    for queue in &written.critical_queues {
+        let value = Some((u64::from(*queue.get_ref()), queue.span().start));
+        range(value, "critical_queues", 0, u64::from(MAX_QUEUES) - 1, "queue")?;
+    }
     for domain in written.domains.iter().flatten() {
         let value = Some((u64::from(*domain.get_ref()), domain.span().start));
         range(value, "domains", 0, LAST_DOMAIN.into(), "domain")?;
@@ -251,6 +266,14 @@ mod tests {
         assert_eq!([tag("pcp = 7"), tag("vlan = 0"), tag("")], [Some(0xe000), Some(0), None]);
     }
 
+    /// A queue, or a processor, that is named twice is one; the kernel tells processors in their order.
+    #[test]
+    fn what_is_named_twice_is_there_once() {
+        let text = "interface = \"eth0\"\ncritical_queues = [3, 2, 3]\ncpus = [3, 1, 3]\n";
+        let config = NicConfig::parse(text, "a.toml").unwrap();
+        assert_eq!((config.critical_queues, config.cpus), (vec![3, 2], vec![1, 3]));
+    }
+
     #[test]
     fn the_priority_of_the_highest_mark() {
         let (_, mark) = taut_port_udp::MARKS[2];
@@ -269,6 +292,10 @@ mod tests {
             ),
             ("\ndomains = [0, 233]", "a.toml line 3: domains = 233 is no domain: use 0 to 232"),
             ("layer = 4", "a.toml line 2: layer = 4 is no layer of Taut's: use 2 to 3"),
+            (
+                "critical_queues = [1,\n4294967295]",
+                "a.toml line 3: critical_queues = 4294967295 is no queue: use 0 to 4095",
+            ),
             ("ports = [0]", "a.toml line 2: ports = 0 is no UDP port: use 1 to 65535"),
             (
                 "participants = 121",

@@ -48,15 +48,22 @@ impl Listed {
         self.flags.contains(InterfaceFlags::IFF_LOOPBACK)
     }
 
+    /// The name of the interface. An address of IPv4 may have a label, as `eth0:1`, which the kernel tells in its place;
+    /// no name has a colon.
+    fn interface(&self) -> &str {
+        self.name.split(':').next().unwrap_or_default()
+    }
+
     fn is_named(&self, asked: &str) -> bool {
-        self.name == asked || self.address.is_some_and(|address| asked.parse() == Ok(address))
+        [&self.name, self.interface()].contains(&asked)
+            || self.address.is_some_and(|address| asked.parse() == Ok(address))
     }
 
     fn usable(&self) -> Option<Interface> {
         let address = self.address.filter(|_| self.is_up())?;
         Some(Interface {
             index: 0,
-            name: self.name.clone(),
+            name: self.interface().to_owned(),
             address,
             prefix_len: self.prefix_len,
             loopback: self.is_loopback(),
@@ -293,6 +300,16 @@ mod tests {
     fn by_name_or_address() {
         assert_eq!(chosen(&host(), &["127.0.0.1", "lo"]), [("lo".into(), true)]);
         assert_eq!(chosen(&host(), &["tun0", "192.0.2.2"]), [("tun0".into(), false), ("eth0".into(), true)]);
+    }
+
+    /// The kernel tells the label in the place of the name.
+    #[test]
+    fn an_address_with_a_label_is_of_its_interface() {
+        let flags = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_MULTICAST;
+        let all = [listed("eth0", None, flags), listed("eth0:1", Some([192, 0, 2, 3]), flags)];
+        for asked in [&[][..], &["eth0"], &["eth0:1"], &["192.0.2.3"]] {
+            assert_eq!(chosen(&all, asked), [("eth0".into(), true)], "{asked:?}");
+        }
     }
 
     #[test]

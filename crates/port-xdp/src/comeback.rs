@@ -136,7 +136,8 @@ impl Comeback {
 pub struct Try {
     config: XdpConfig,
     reached: Reached,
-    sockets: Vec<OwnedFd>,
+    /// Or why there are none: that is told as any other reason why it is in vain.
+    sockets: std::io::Result<Vec<OwnedFd>>,
     namespace: Option<u64>,
     is_by_netd: bool,
     answered: Option<Asking>,
@@ -161,19 +162,21 @@ impl Try {
     }
 
     fn tried(mut self) -> Result<Done, String> {
+        let answered = self.answered.take();
+        let sockets = self.sockets.as_ref();
+        let sockets = sockets.map_err(|error| format!("dup: {error}; raise the limit of open files"))?;
         if self.namespace.is_some_and(|of| namespace() != Ok(of)) {
             return Ok(Done::Elsewhere);
         }
         let text = |error: taut_xdp::Error| error.to_string();
         is_up(&self.config.interface).map_err(text)?;
-        let answered = self.answered.take();
         let ground = Ground::lay(&self.config, self.reached.clone()).map_err(|error| error.to_string())?;
         let (interface, layer) = (&ground.interface, &ground.layer);
         let (attachment, queues) = match answered {
             Some(asking) => attachment::adopt(asking, layer.ends())?,
             None => {
                 if let Some(connection) = self.connect()? {
-                    let sockets: Vec<_> = self.sockets.iter().map(AsFd::as_fd).collect();
+                    let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
                     let interface = interface.clone();
                     let asking = Asking::new(connection, &self.config, interface, layer.ends(), &sockets)?;
                     return Ok(Done::Asks(Box::new(asking)));
@@ -239,7 +242,7 @@ impl XdpPort {
 
     /// What to try now, without the port. `ends` are those that the interface has by now, and `sockets` where the user's
     /// samples are received. *Cost*: a system call for each socket.
-    pub fn next_try(&mut self, now: Time, ends: Vec<SocketAddr>, sockets: &[BorrowedFd<'_>]) -> Option<Try> {
+    pub fn next_try(&mut self, now: Time, ends: Vec<SocketAddr>, sockets: &[BorrowedFd<'_>]) -> Try {
         let Comeback { config, bare, namespace, is_by_netd, asking, last, due, .. } = &mut self.comeback;
         // Until its end is known there is no other.
         *due = Time::NEVER;
@@ -248,10 +251,10 @@ impl XdpPort {
             // It has not answered in time, if it was asked.
             (*asking, *last) = (None, now);
         }
-        let sockets = sockets.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>();
+        let sockets = sockets.iter().map(BorrowedFd::try_clone_to_owned).collect();
         let reached = bare.clone().map_or(Reached::Ip(ends), Reached::Bare);
         let (config, namespace, is_by_netd) = (config.clone(), *namespace, *is_by_netd);
-        Some(Try { config, reached, sockets: sockets.ok()?, namespace, is_by_netd, answered })
+        Try { config, reached, sockets, namespace, is_by_netd, answered }
     }
 
     /// What has come of the try.

@@ -1,5 +1,6 @@
 //! The port: which datagrams go past the kernel's stack, and what comes of those that do.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -54,6 +55,12 @@ impl XdpConfig {
     /// The numbers of the queues.
     pub(crate) fn numbers(&self) -> &[u32] {
         if self.queues.is_empty() { &[0] } else { &self.queues }
+    }
+
+    /// The first queue that is named a second time: who has it would be in its own way.
+    fn twice(&self) -> Option<u32> {
+        let mut named = BTreeSet::new();
+        self.queues.iter().copied().find(|number| !named.insert(*number))
     }
 }
 
@@ -114,11 +121,14 @@ impl XdpPort {
     /// Loads the program, attaches it and takes the queues, or has `taut netd` do it. `sockets` are those of UDP where the
     /// user's samples are received, which prove to netd whose the ports are; without it they are not looked at.
     ///
-    /// *Errors*: what the kernel or the driver refuses, each with the remedy. Nothing stays attached then. *Cost*:
-    /// tens of system calls, 28 MiB for each queue; a driver may set up its queues anew, and the network be down for
-    /// seconds.
+    /// *Errors*: a queue that is named twice, and what the kernel or the driver refuses, each with the remedy. Nothing
+    /// stays attached then. *Cost*: tens of system calls, 28 MiB for each queue; a driver may set up its queues anew,
+    /// and the network be down for seconds.
     pub fn open(config: &XdpConfig, reached: Reached, sockets: &[BorrowedFd<'_>]) -> Result<XdpPort> {
         let refused = |why: String| Error::Error(format!("XDP on {}: {why}", config.interface));
+        if let Some(queue) = config.twice() {
+            return Err(refused(format!("xdp_queues names queue {queue} twice: name it once")));
+        }
         let ground = Ground::lay(config, reached.clone())?;
         let (attachment, queues) =
             attachment::open(config, &ground.interface, &ground.layer, sockets).map_err(refused)?;
@@ -185,7 +195,12 @@ impl XdpPort {
         format!("{name} queue {}, {attached}, {bound}{layer}{why}", numbers.join(" and "))
     }
 
-    /// The interface's name.
+    /// The interface's number, which it keeps when it is given another name.
+    pub fn index(&self) -> u32 {
+        self.interface.index
+    }
+
+    /// The name that the interface was opened by, and is by again if it was lost.
     pub fn interface(&self) -> &str {
         &self.interface.name
     }
@@ -361,6 +376,14 @@ mod tests {
         assert!(other.unwrap().ends_with("it has no address"));
         assert_eq!(hears(Message::Receiving), (None, 3));
         assert_eq!(hears(refused()), (Some(line.into()), 4), "anew");
+    }
+
+    #[test]
+    fn a_queue_that_is_named_twice() {
+        let config = XdpConfig { interface: "lo".into(), queues: vec![3, 1, 3], ..XdpConfig::default() };
+        let reached = Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()]);
+        let told = XdpPort::open(&config, reached, &[]).err().unwrap().to_string();
+        assert!(told.contains("xdp_queues names queue 3 twice: name it once"), "{told}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn tries(port: &mut XdpPort, now: Time) -> Option<Resumed> {
         return None;
     }
     drop(port.take_left());
-    let next = port.next_try(now, vec![address()], &[]).unwrap();
+    let next = port.next_try(now, vec![address()], &[]);
     Some(port.resume(now, next.run()))
 }
 

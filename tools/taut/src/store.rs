@@ -3,8 +3,9 @@
 //! A file that a reboot takes away, as it does what was changed; one process at a time holds it. `doctor` and `nic`
 //! have one each.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -53,6 +54,15 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
+/// Makes a directory that others can pass through, whatever the umask: the socket of netd may be there, too.
+fn make(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(directory)?;
+    std::fs::set_permissions(directory, Permissions::from_mode(0o755))
+}
+
 impl Store {
     /// Takes the file for this process, with the records in it.
     ///
@@ -68,7 +78,7 @@ impl Store {
                 path.display()
             ))
         };
-        std::fs::create_dir_all(&directory).map_err(|error| refused("mkdir", &directory, error))?;
+        make(&directory).map_err(|error| refused("mkdir", &directory, error))?;
         let lock = directory.join(format!("{name}.lock"));
         let file = File::options()
             .create(true)
@@ -84,9 +94,12 @@ impl Store {
         let store = Store { directory, name, _lock: lock };
         let path = store.path();
         let records = match std::fs::read(&path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map_err(|error| refused("parse", &path, error.into()))?
-            }
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+                Failure::System(format!(
+                    "{} holds no records: {error}; remove it, and what it was about is as it was after a reboot",
+                    path.display()
+                ))
+            })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(refused("read", &path, error)),
         };

@@ -165,9 +165,13 @@ impl Watch {
         frames.watched().try_for_each(|fd| self.add(fd, HOSTS)).map_err(refused("epoll_ctl"))
     }
 
-    /// Finds this descriptor by this number from now on, while it is readable.
+    /// Finds this descriptor by this number from now on, while it is readable, also if it was found by another one before.
     pub fn add(&self, fd: BorrowedFd<'_>, source: u64) -> nix::Result<()> {
-        self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, source))
+        let mut event = EpollEvent::new(EpollFlags::EPOLLIN, source);
+        match self.epoll.add(fd, event) {
+            Err(nix::Error::EEXIST) => self.epoll.modify(fd, &mut event),
+            added => added,
+        }
     }
 
     /// The inverse of [`Watch::add`].
@@ -213,8 +217,7 @@ impl Watch {
     fn watch_again(&self, ready: &mut Readable) {
         self.looks.store(0, Ordering::Relaxed);
         for (fd, source) in &*self.looked_at.lock() {
-            let added = self.add(fd.as_fd(), *source);
-            if !matches!(added, Ok(()) | Err(nix::Error::EEXIST)) {
+            if self.add(fd.as_fd(), *source).is_err() {
                 // The next one tries again.
                 self.looks.store(ALONE, Ordering::Relaxed);
                 ready.push(*source);
@@ -289,6 +292,7 @@ fn whole_ms(limit: Option<Duration>) -> EpollTimeout {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
+    use std::os::fd::AsFd;
     use std::sync::atomic::Ordering;
 
     use taut_port_udp::Direct;
@@ -297,6 +301,7 @@ mod tests {
     use crate::clock::monotonic_now;
     use crate::executor::Inner;
     use crate::executor_tests::executor;
+    use crate::net::network::HOSTS;
     use crate::net::ports::HAND;
 
     const SOURCE: u64 = Direct::SOURCE as u64;
@@ -345,6 +350,20 @@ mod tests {
         let mut ready = Readable::default();
         watch.find(&mut ready);
         assert!(ready.has(SOURCE));
+    }
+
+    /// The answers of netd come by a descriptor that is watched before its queues are.
+    #[test]
+    fn what_is_watched_already_is_found_by_its_new_number() {
+        let (executor, _, _) = executor();
+        let watch = &executor.inner.watch;
+        let (read, write) = std::io::pipe().unwrap();
+        for source in [HOSTS, SOURCE] {
+            watch.add(read.as_fd(), source).unwrap();
+        }
+        drop(write);
+        let ready = find(&executor.inner);
+        assert!(ready.has(SOURCE) && !ready.has(HOSTS));
     }
 
     #[test]

@@ -36,12 +36,10 @@ impl Inner {
         let next = lost.next_try(now, ends, &of_users(&port.udp));
         let tried = MutexGuard::unlocked_fair(core, || {
             drop(left);
-            next.map(taut_port_xdp::Try::run)
+            next.run()
         });
         core.read_clock();
-        if let Some(tried) = tried {
-            self.go_on_after(core, tried);
-        }
+        self.go_on_after(core, tried);
     }
 
     fn go_on_after(&self, core: &mut MutexGuard<'_, Core>, tried: taut_port_xdp::Tried) {

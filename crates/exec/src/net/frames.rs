@@ -102,7 +102,7 @@ impl Frames {
     pub fn follow(&mut self, now: Time, udp: &UdpPort) {
         match self {
             Frames::Xdp(xdp) => {
-                let ends = ends(udp, |own| own.name == xdp.interface());
+                let ends = ends(udp, |own| own.index == xdp.index());
                 xdp.follow(now, &ends);
             }
             #[cfg(feature = "dpdk")]

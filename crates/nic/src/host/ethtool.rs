@@ -96,9 +96,14 @@ impl Ethtool {
     fn set(&mut self, message: &Message, attributes: Attributes) -> Result<(), String> {
         let body = generic(message.set, &attributes);
         let answers = self.socket.request(self.family, 0, &body);
-        answers
-            .map(drop)
-            .map_err(|error| refused(&format!("netlink ETHTOOL_MSG_{}_SET", message.name), error))
+        let call = format!("netlink ETHTOOL_MSG_{}_SET", message.name);
+        answers.map(drop).map_err(|error| match error {
+            // As many as are used past the kernel are to stay, and nothing else tells these from numbers that cannot be.
+            Errno::EINVAL if message.set == CHANNELS.set => {
+                format!("{call}: {}; end what has a program of XDP there, or ask for another", error.desc())
+            }
+            _ => refused(&call, error),
+        })
     }
 
     pub fn channels(&mut self) -> Seen<Channels> {

@@ -91,6 +91,30 @@ fn the_interface_is_made_anew_for_who_polls() {
     });
 }
 
+/// It is the same one, whatever it is called.
+#[test]
+fn the_interface_is_renamed() {
+    with_pair("the_interface_is_renamed", ["", ""], |pair| {
+        let participants = End::BOTH.map(|end| {
+            pair.enter(end);
+            let config = Config { interfaces: Vec::new(), ..config(end, Some(XdpMode::Auto)) };
+            DomainParticipant::with_config(&config).unwrap()
+        });
+        let mut stream = Stream::new(participants);
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+        let followed = |stream: &Stream| stream.participants[1].stats().port.changes_followed;
+        let before = followed(&stream);
+        pair.enter(End::B);
+        for words in ["set xb down", "set xb name xz", "set xz up"] {
+            ip(&format!("link {words}"));
+        }
+        await_that("it is followed", || followed(&stream) > before);
+        stream.is_past_kernel(1);
+        stream.carries(&SIZES);
+    });
+}
+
 /// Gives this end another address of Ethernet, which the kernel at the other end is to ask for. The thread stays there, as
 /// it may be the one to open the interface anew.
 fn set_mac(pair: &Pair, end: End, mac: &str) {

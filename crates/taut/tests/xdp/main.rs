@@ -149,6 +149,20 @@ fn generic() {
     with_pair("generic", ["", ""], |pair| both_past_the_kernel(pair, XdpMode::Generic));
 }
 
+/// As `ip address add ... label` gives them, and older settings of networks (`iface eth0:1`).
+#[test]
+fn addresses_with_labels() {
+    with_pair("addresses_with_labels", ["", ""], |pair| {
+        for end in End::BOTH {
+            pair.enter(end);
+            let name = end.name();
+            ip(&format!("addr flush dev {name}"));
+            ip(&format!("addr add 10.88.0.{}/24 dev {name} label {name}:1", end.ipv4()[3]));
+        }
+        both_past_the_kernel(pair, XdpMode::Native);
+    });
+}
+
 /// Without an address of IP anywhere but on loopback.
 fn bare(pair: &Pair, mode: XdpMode) -> Stream {
     Stream::new(End::BOTH.map(|end| {

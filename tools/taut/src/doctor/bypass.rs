@@ -4,6 +4,7 @@
 mod device;
 
 use std::collections::BTreeSet;
+use std::io::{self, ErrorKind::ConnectionRefused, ErrorKind::NotFound};
 
 use taut::{Config, XdpLayer, XdpNetd};
 
@@ -27,25 +28,34 @@ pub struct Asked {
     interface: String,
     queues: Vec<u32>,
     layer: XdpLayer,
+    /// Where it asks netd.
     netd: Option<String>,
+    /// Does that answer there?
+    answers: bool,
 }
 
 impl Asked {
     /// `None` if nothing goes past the kernel by XDP.
     pub fn by(config: &Config, system: &System) -> Option<Asked> {
-        /// Where netd listens if nobody says otherwise.
-        const SOCKET: &str = taut_netd::SOCKET;
-        let netd = match &config.xdp_netd {
+        if config.xdp_interface.is_empty() {
+            return None;
+        }
+        let place = match &config.xdp_netd {
             // netd opens for IP only.
             _ if config.xdp_layer == XdpLayer::Bare => None,
             XdpNetd::At(path) => Some(path.display().to_string()),
-            XdpNetd::Auto => system.exists(SOCKET).then(|| SOCKET.to_owned()),
+            XdpNetd::Auto => Some(taut_netd::SOCKET.to_owned()),
             XdpNetd::Never => None,
         };
+        let found = place.as_deref().map(|place| system.look_for_netd(place));
+        let answers = matches!(found, Some(Ok(())));
+        let nobody = |error: io::Error| matches!(error.kind(), NotFound | ConnectionRefused);
+        // A participant that nobody has named a place to does without.
+        let without = config.xdp_netd == XdpNetd::Auto && found.is_some_and(|found| found.is_err_and(nobody));
+        let netd = place.filter(|_| !without);
         let queues = if config.xdp_queues.is_empty() { vec![0] } else { config.xdp_queues.clone() };
         let interface = config.xdp_interface.clone();
-        let asked = Asked { interface, queues, layer: config.xdp_layer, netd };
-        (!config.xdp_interface.is_empty()).then_some(asked)
+        Some(Asked { interface, queues, layer: config.xdp_layer, netd, answers })
     }
 }
 
@@ -88,8 +98,18 @@ pub fn check_dpdk(system: &System, config: &Config) -> Option<Finding> {
 
 fn privileges(system: &System, asked: &Asked) -> Finding {
     let name = "privileges of XDP";
-    if let Some(netd) = &asked.netd {
-        return Finding::good(name, format!("those of `taut netd` at {netd}"));
+    match &asked.netd {
+        Some(netd) if asked.answers => {
+            return Finding::good(name, format!("those of `taut netd` at {netd}"));
+        }
+        Some(netd) => {
+            let cost = format!("XDP on {} is refused: no participant can be made", asked.interface);
+            let command =
+                format!("taut netd --policy netd.toml --socket {netd}   # or set xdp_netd to \"off\"");
+            let mend = Mend::by_hand(command, Lasts::UntilReboot, "");
+            return Finding::harmful(name, format!("`taut netd` does not answer at {netd}"), cost).mend(mend);
+        }
+        None => {}
     }
     let known = [
         ("CAP_NET_ADMIN", has(system, CAP_NET_ADMIN)),
@@ -145,6 +165,7 @@ mod tests {
     use super::*;
 
     const NONE: &str = "0";
+    const LIMITS: &str = "Max locked memory   65536   65536   bytes\n";
     const THREE: &str = "8000003000";
     const FOUR: &str = "8000007000";
 
@@ -159,6 +180,21 @@ mod tests {
 
     fn config() -> Config {
         Config { xdp_interface: "eth0".to_owned(), ..Config::default() }
+    }
+
+    /// What is found beside a netd that listens at its place, or was killed there, for one that looks for it there or at
+    /// the place that is named.
+    fn beside_netd(listens: bool, config: &Config) -> Vec<Finding> {
+        let files = [("/proc/self/status", "CapEff:\t0\n"), ("/proc/self/limits", LIMITS)];
+        let (directory, system) = tree(&files);
+        let place = directory.path().join(taut_netd::SOCKET.trim_start_matches('/'));
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        let netd = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::SEQPACKET, None).unwrap();
+        netd.bind(&socket2::SockAddr::unix(place).unwrap()).unwrap();
+        if listens {
+            netd.listen(1).unwrap();
+        }
+        check(&system, Asked::by(config, &system).as_ref())
     }
 
     fn states(found: &[Finding]) -> Vec<State> {
@@ -207,18 +243,32 @@ mod tests {
 
     #[test]
     fn netd_has_it_for_participants_over_ip() {
-        let listens = [("/run/taut/netd.sock", "")];
-        assert_eq!(states(&found(&config(), &listens, NONE, "65536")), [State::Good, State::Good]);
+        assert_eq!(states(&beside_netd(true, &config())), [State::Good, State::Good]);
         for without in [
             Config { xdp_layer: XdpLayer::Bare, ..config() },
             Config { xdp_netd: XdpNetd::Never, ..config() },
         ] {
-            let found = found(&without, &listens, NONE, "65536");
+            let found = beside_netd(true, &without);
             assert_eq!(states(&found), [State::Harmful, State::Harmful]);
             let could_help = found[0].mend.as_ref().unwrap().command.contains("`taut netd`");
             assert_eq!(could_help, without.xdp_layer != XdpLayer::Bare);
         }
-        let elsewhere = Config { xdp_netd: XdpNetd::At("/tmp/netd".into()), ..config() };
-        assert_eq!(states(&found(&elsewhere, &[], NONE, "65536")), [State::Good, State::Good]);
+        let there = Config { xdp_netd: XdpNetd::At(taut_netd::SOCKET.into()), ..config() };
+        assert_eq!(states(&beside_netd(true, &there)), [State::Good, State::Good]);
+    }
+
+    /// A participant does without one that has left its name behind, unless it is to ask nobody else.
+    #[test]
+    fn a_netd_that_was_killed_has_nothing() {
+        let found = beside_netd(false, &config());
+        assert_eq!(states(&found), [State::Harmful, State::Harmful]);
+        assert_eq!(found[0].seen, "this user has no CAP_NET_ADMIN, no CAP_NET_RAW, no CAP_BPF");
+        for (listens, at) in [(false, taut_netd::SOCKET), (true, "/nonexistent/netd.sock")] {
+            let found = beside_netd(listens, &Config { xdp_netd: XdpNetd::At(at.into()), ..config() });
+            assert_eq!(found[0].state, State::Harmful);
+            assert_eq!(found[0].seen, format!("`taut netd` does not answer at {at}"));
+            let command = &found[0].mend.as_ref().unwrap().command;
+            assert!(command.starts_with(&format!("taut netd --policy netd.toml --socket {at}")), "{command}");
+        }
     }
 }

@@ -58,9 +58,9 @@ impl System {
         move |error| Unseen { path: path.to_owned(), error }
     }
 
-    /// Is there something of that name?
-    pub fn exists(&self, path: &str) -> bool {
-        self.place(path).exists()
+    /// Looks whether `taut netd` listens at a socket of that name.
+    pub fn look_for_netd(&self, path: &str) -> io::Result<()> {
+        taut_netd::look_for(&self.place(path))
     }
 
     /// What is in a file, without white space at its ends.

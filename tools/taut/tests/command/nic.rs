@@ -109,6 +109,15 @@ cat undone",
     assert_eq!(undone[3..], ["channels: 2 rx, 2 tx -> 4 rx, 4 tx"]);
 }
 
+/// Others pass through the directory, to the socket of netd.
+#[test]
+fn the_place_of_records_is_open_whatever_the_umask() {
+    let Some(ended) = in_namespace("umask 077\n$taut nic apply nic.toml > done\nstat -c %a /run/taut") else {
+        return;
+    };
+    assert_eq!(ended.stdout, "755\n", "{}", ended.stderr);
+}
+
 /// XPS is refused by a /sys that cannot be written; what was done before it is taken back.
 #[test]
 fn a_step_that_fails() {
@@ -141,6 +150,27 @@ cat done",
     let why =
         "because write /sys/class/net/nic0/queues/tx-0/xps_cpus: Read-only file system; a container may not";
     assert!(done.contains(why), "{done}");
+}
+
+/// A veth with a program of XDP keeps as many queues as its other end sends by.
+#[test]
+fn a_participant_has_the_queues() {
+    let Some(ended) = in_namespace(
+        "ip addr add 10.9.0.1/24 dev nic0
+TAUT_XDP_INTERFACE=nic0 TAUT_XDP_NETD=off $taut sub string --topic a > /dev/null &
+child=$!
+tries=0
+while ! ip -o link show nic0 | grep -q prog/xdp; do tries=$((tries + 1)); [ $tries -lt 10000 ]; done
+$taut nic apply nic.toml 2> /dev/null > done || grep CHANNELS_SET done
+kill $child
+wait $child || true
+$taut nic apply nic.toml 2>&1 | tail -n 1",
+    ) else {
+        return;
+    };
+    let (refused, then) = ended.stdout.split_once('\n').unwrap();
+    assert!(refused.contains("Invalid argument; end what has a program of XDP there"), "{refused}");
+    assert_eq!(then, "4 done; `taut nic undo nic0` takes it back\n", "{}", ended.stderr);
 }
 
 /// A process that is killed in the middle has recorded what it did.

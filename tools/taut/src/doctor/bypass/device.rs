@@ -46,6 +46,10 @@ fn interface(name: &str, asked: &Asked, device: &Device, used: bool) -> Finding 
             Lasts::UntilReboot,
             format!("ip link set {interface} down"),
         );
+        let cost = match asked.layer {
+            XdpLayer::Ip => cost,
+            XdpLayer::Bare => "nobody is reached there until it is up".to_owned(),
+        };
         return Finding::harmful(name, format!("{interface} is down"), cost).mend(up);
     }
     if !used && asked.layer == XdpLayer::Ip {
@@ -128,7 +132,13 @@ mod tests {
     use super::*;
 
     fn asked(queues: &[u32]) -> Asked {
-        Asked { interface: "eth0".to_owned(), queues: queues.to_vec(), layer: XdpLayer::Ip, netd: None }
+        Asked {
+            interface: "eth0".to_owned(),
+            queues: queues.to_vec(),
+            layer: XdpLayer::Ip,
+            netd: None,
+            answers: false,
+        }
     }
 
     fn device(mtu: u32, queues: Option<u32>) -> Device {
@@ -178,10 +188,21 @@ mod tests {
         assert_eq!((of(XdpLayer::Ip), of(XdpLayer::Bare)), (Some((State::Harmful, seen)), None));
     }
 
+    /// Without an address there is none to use; without IP it needs none.
+    #[test]
+    fn one_that_is_down() {
+        let cost = |layer| {
+            let device = Device { is_up: false, ..device(1_500, Some(1)) };
+            interface("interface of XDP", &Asked { layer, ..asked(&[0]) }, &device, false).cost
+        };
+        assert_eq!(cost(XdpLayer::Ip), "XDP on eth0 is refused: no participant can be made");
+        assert_eq!(cost(XdpLayer::Bare), "nobody is reached there until it is up");
+    }
+
     #[test]
     fn a_program_may_be_that_of_netd() {
         let of = |netd: Option<&str>| {
-            let asked = Asked { netd: netd.map(str::to_owned), ..asked(&[0]) };
+            let asked = Asked { netd: netd.map(str::to_owned), answers: netd.is_some(), ..asked(&[0]) };
             let device = Device { program: Some(7), ..device(1_500, Some(1)) };
             found("6.12.0", &asked, device, true).unwrap().0
         };
