@@ -17,7 +17,7 @@ use crate::message::{NUMBERS, Tx};
 use crate::recent::RecentMap;
 use crate::{ReaderIndex, WriterIndex};
 
-pub use reassembly::{Assembly, FragmentInfo};
+pub use reassembly::{Assembly, FragmentInfo, Said};
 pub(crate) use writer_proxy::is_newer;
 pub use writer_proxy::{Offer, WriterProxy};
 
