@@ -353,9 +353,10 @@ impl Network {
             self.time(node);
         }
         for Frame { source, traffic, bytes } in backlog {
-            self.arrive(node, traffic, source, bytes);
+            self.push(self.now, What::Arrive { to: node, traffic, source, bytes });
         }
-        self.time(node);
+        self.nodes[node].wake_at = self.now;
+        self.push(self.now, What::Wake { node });
     }
 
     /// Is its process stopped?
