@@ -256,7 +256,9 @@ impl World {
     fn start_some(&mut self) {
         let Some(node) = self.down_since.iter().position(Option::is_some) else { return };
         let since = self.down_since[node].take().unwrap_or_default();
-        let forgotten = self.network.now() > since + self.plan.lease + Duration::from_secs(1);
+        // Who was paused meanwhile counts the lease from when it went on.
+        let last = self.paused_until.iter().copied().fold(since, Time::max);
+        let forgotten = self.network.now() > last + self.plan.lease + Duration::from_secs(1);
         if forgotten && self.network.nodes[node].incarnation > 0 && self.rng.chance(700) {
             self.sometimes.hit("restart under the old name");
             self.network.start_again(node);

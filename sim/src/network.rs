@@ -93,6 +93,7 @@ pub struct Node {
     busy_until: Time,
     /// What has arrived since its process was stopped; `None` while that runs.
     backlog: Option<Vec<Frame>>,
+    has_paused: bool,
 }
 
 enum What {
@@ -261,6 +262,7 @@ impl Network {
             wake_at: Time::NEVER,
             busy_until: Time(0),
             backlog: None,
+            has_paused: false,
         });
         self.nodes.len() - 1
     }
@@ -343,6 +345,7 @@ impl Network {
     pub fn pause(&mut self, node: usize) {
         self.say(node, "pauses");
         self.nodes[node].backlog = Some(Vec::new());
+        self.nodes[node].has_paused = true;
     }
 
     /// The process goes on. Its driver looks at the clock first, or at what has arrived.
@@ -357,6 +360,11 @@ impl Network {
         }
         self.nodes[node].wake_at = self.now;
         self.push(self.now, What::Wake { node });
+    }
+
+    /// Has its process ever been stopped? Then what it handles, or sends again, may be older than the network's delay.
+    pub fn has_paused(&self, node: usize) -> bool {
+        self.nodes[node].has_paused
     }
 
     /// Is its process stopped?
