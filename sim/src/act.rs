@@ -1,6 +1,6 @@
 //! What may happen in a seed: writes, takes, comings and goings, cuts, attacks.
 
-use taut_base::Duration;
+use taut_base::{Duration, Time};
 use taut_port::Traffic;
 use taut_rtps::ChangeKind;
 
@@ -16,6 +16,7 @@ const ENDPOINTS: usize = 6;
 impl World {
     pub(crate) fn act(&mut self) {
         let wild = self.plan.class == Class::Wild;
+        self.go_on_some();
         match self.rng.below(1_000) {
             0..=549 => self.write_some(),
             550..=749 => self.take_some(),
@@ -24,7 +25,9 @@ impl World {
             830..=999 if !wild => self.attack(),
             830..=859 => self.cut_some(),
             860..=863 => self.network.mend_all(),
-            864..=919 => self.create_some_endpoint(),
+            864..=899 => self.create_some_endpoint(),
+            900..=909 => self.pause_some(),
+            910..=919 => self.move_some(),
             920..=939 => self.delete_some_endpoint(),
             940..=959 => self.stop_some(),
             _ => self.start_some(),
@@ -37,7 +40,9 @@ impl World {
     }
 
     fn some_writer(&mut self) -> Option<usize> {
-        let there: Vec<usize> = (0..self.writers.len()).filter(|at| self.writers[*at].exists).collect();
+        let runs =
+            |at: &usize| self.writers[*at].exists && !self.network.is_paused(self.writers[*at].writer.node);
+        let there: Vec<usize> = (0..self.writers.len()).filter(runs).collect();
         there.get(self.pick(there.len())).copied()
     }
 
@@ -48,6 +53,13 @@ impl World {
         }
         let base = if self.plan.shared_keys { 0 } else { record.writer.tag as u32 * 16 };
         base + self.rng.below(5) as u32
+    }
+
+    fn some_reader(&mut self) -> Option<usize> {
+        let runs =
+            |at: &usize| self.readers[*at].exists && !self.network.is_paused(self.readers[*at].reader.node);
+        let there: Vec<usize> = (0..self.readers.len()).filter(runs).collect();
+        there.get(self.pick(there.len())).copied()
     }
 
     fn write_some(&mut self) {
@@ -92,8 +104,7 @@ impl World {
     }
 
     fn take_some(&mut self) {
-        let there: Vec<usize> = (0..self.readers.len()).filter(|at| self.readers[*at].exists).collect();
-        let Some(at) = there.get(self.pick(there.len())).copied() else { return };
+        let Some(at) = self.some_reader() else { return };
         let most = if self.rng.chance(500) { usize::MAX } else { between(&mut self.rng, 1, 20) as usize };
         self.take(at, most);
     }
@@ -131,11 +142,48 @@ impl World {
         }
     }
 
+    /// For shorter than a lease, or for longer.
+    fn pause_some(&mut self) {
+        let node = self.pick(self.network.nodes.len());
+        if self.network.is_up(node) && !self.network.is_paused(node) {
+            self.sometimes.hit("pause");
+            self.network.pause(node);
+            let most = self.plan.lease.times(3).0.cast_unsigned() / 2;
+            let span = Duration(between(&mut self.rng, 1_000_000, most).cast_signed());
+            self.paused_until[node] = self.network.now() + span;
+        }
+    }
+
+    fn go_on_some(&mut self) {
+        for node in 0..self.network.nodes.len() {
+            if self.network.is_paused(node) && self.paused_until[node] <= self.network.now() {
+                let clock_first = self.rng.chance(500);
+                self.network.go_on(node, clock_first);
+            }
+        }
+    }
+
+    /// All that are paused go on.
+    pub(crate) fn go_on_all(&mut self) {
+        self.paused_until.fill(Time(0));
+        self.go_on_some();
+    }
+
+    /// Who starts with the addresses of others only would not find one that has moved.
+    fn move_some(&mut self) {
+        let node = self.pick(self.network.nodes.len());
+        let may = self.plan.nodes[node].multicast_discovery && self.network.is_up(node);
+        if may && !self.network.is_paused(node) {
+            self.sometimes.hit("move");
+            self.network.move_away(node, true);
+        }
+    }
+
     fn create_some_endpoint(&mut self) {
         let node = self.pick(self.network.nodes.len());
         let here = self.writers.iter().filter(|w| w.exists && w.writer.node == node).count()
             + self.readers.iter().filter(|r| r.exists && r.reader.node == node).count();
-        if self.network.is_up(node) && here < ENDPOINTS {
+        if self.network.is_up(node) && !self.network.is_paused(node) && here < ENDPOINTS {
             self.create_endpoint(node);
         }
     }
@@ -176,8 +224,7 @@ impl World {
             self.writers[at].exists = false;
             self.network.on(node, |p, now| p.delete_writer(now, index));
         } else {
-            let there: Vec<usize> = (0..self.readers.len()).filter(|at| self.readers[*at].exists).collect();
-            let Some(at) = there.get(self.pick(there.len())).copied() else { return };
+            let Some(at) = self.some_reader() else { return };
             let reader = self.readers[at].reader;
             self.take(at, usize::MAX);
             self.readers[at].exists = false;
@@ -187,7 +234,10 @@ impl World {
 
     fn stop_some(&mut self) {
         let node = self.pick(self.network.nodes.len());
-        if !self.network.is_up(node) || self.down_since.iter().flatten().count() > 0 {
+        if !self.network.is_up(node)
+            || self.network.is_paused(node)
+            || self.down_since.iter().flatten().count() > 0
+        {
             return;
         }
         self.note_counters(node);
@@ -206,7 +256,9 @@ impl World {
     fn start_some(&mut self) {
         let Some(node) = self.down_since.iter().position(Option::is_some) else { return };
         let since = self.down_since[node].take().unwrap_or_default();
-        let forgotten = self.network.now() > since + self.plan.lease + Duration::from_secs(1);
+        // Who was paused meanwhile counts the lease from when it went on.
+        let last = self.paused_until.iter().copied().fold(since, Time::max);
+        let forgotten = self.network.now() > last + self.plan.lease + Duration::from_secs(1);
         if forgotten && self.network.nodes[node].incarnation > 0 && self.rng.chance(700) {
             self.sometimes.hit("restart under the old name");
             self.network.start_again(node);

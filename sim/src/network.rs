@@ -25,6 +25,8 @@ pub const USER_GROUP: Locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7
 
 /// Datagrams per transmission step, as an executor would have it.
 const BUDGET: usize = 64;
+/// Datagrams that the socket of a process holds which does not run.
+const BACKLOG: usize = 300;
 /// Transmission steps that one event may cause. More is a core that never gets done.
 const STEPS: usize = 100_000;
 
@@ -89,6 +91,9 @@ pub struct Node {
     moves: u8,
     wake_at: Time,
     busy_until: Time,
+    /// What has arrived since its process was stopped; `None` while that runs.
+    backlog: Option<Vec<Frame>>,
+    has_paused: bool,
 }
 
 enum What {
@@ -256,6 +261,8 @@ impl Network {
             moves: 0,
             wake_at: Time::NEVER,
             busy_until: Time(0),
+            backlog: None,
+            has_paused: false,
         });
         self.nodes.len() - 1
     }
@@ -331,6 +338,38 @@ impl Network {
     pub fn crash(&mut self, node: usize) {
         self.say(node, "crashes");
         self.nodes[node].participant = None;
+        self.nodes[node].backlog = None;
+    }
+
+    /// Stops a participant's process for a while, as SIGSTOP does. It is not to be called until [`Network::go_on`].
+    pub fn pause(&mut self, node: usize) {
+        self.say(node, "pauses");
+        self.nodes[node].backlog = Some(Vec::new());
+        self.nodes[node].has_paused = true;
+    }
+
+    /// The process goes on. Its driver looks at the clock first, or at what has arrived.
+    pub fn go_on(&mut self, node: usize, clock_first: bool) {
+        self.say(node, "goes on");
+        let Some(backlog) = self.nodes[node].backlog.take() else { return };
+        if clock_first {
+            self.time(node);
+        }
+        for Frame { source, traffic, bytes } in backlog {
+            self.push(self.now, What::Arrive { to: node, traffic, source, bytes });
+        }
+        self.nodes[node].wake_at = self.now;
+        self.push(self.now, What::Wake { node });
+    }
+
+    /// Has its process ever been stopped? Then what it handles, or sends again, may be older than the network's delay.
+    pub fn has_paused(&self, node: usize) -> bool {
+        self.nodes[node].has_paused
+    }
+
+    /// Is its process stopped?
+    pub fn is_paused(&self, node: usize) -> bool {
+        self.nodes[node].backlog.is_some()
     }
 
     /// Stops a participant that says so.
@@ -427,6 +466,12 @@ impl Network {
         let local = self.local_now(to);
         let node = &mut self.nodes[to];
         let Some(participant) = &mut node.participant else { return };
+        if let Some(backlog) = &mut node.backlog {
+            if backlog.len() < BACKLOG {
+                backlog.push(Frame { source, traffic, bytes });
+            }
+            return;
+        }
         node.received += 1;
         if participant.wants_wall_clock() {
             participant.set_wall_clock(local, stamp(self.now));
@@ -436,12 +481,20 @@ impl Network {
     }
 
     fn wake(&mut self, node: usize, at: Time) {
-        let local = self.local_now(node);
         let place = &mut self.nodes[node];
         if place.wake_at != at {
             return;
         }
         place.wake_at = Time::NEVER;
+        if place.backlog.is_none() {
+            self.time(node);
+        }
+    }
+
+    /// Lets a participant look at its clock.
+    fn time(&mut self, node: usize) {
+        let local = self.local_now(node);
+        let place = &mut self.nodes[node];
         let Some(participant) = &mut place.participant else { return };
         if participant.next_timeout().is_some_and(|due| due <= local) {
             place.timeouts += 1;

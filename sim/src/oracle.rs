@@ -151,6 +151,13 @@ impl ReaderRecord {
         }
     }
 
+    /// A best-effort reader takes what lay in its sockets when it matched, and what others are sent again. Where processes
+    /// stop, any of them, that may be of long ago.
+    fn takes_late(&self, network: &Network) -> bool {
+        self.qos.reader.reliability.kind == ReliabilityKind::BestEffort
+            && (0..network.nodes.len()).any(|node| network.has_paused(node))
+    }
+
     /// A match with a writer begins.
     pub fn begin(&mut self, now: Time, tag: u64) {
         let seen = self.seen.entry(tag).or_insert_with(|| Seen { since: now, ..Seen::default() });
@@ -191,7 +198,10 @@ pub fn check_complete(
     let volatile = w.durability == DurabilityKind::Volatile || !durable;
     let first = writer.first_matched_at.get(&reader.reader.guid).copied().unwrap_or(0);
     // Either side may match first; a change is old if it was written before both did.
-    let is_old = |number: &&u64| volatile && **number <= first && writer.is_before(**number, seen.since);
+    let takes_late = reader.takes_late(network);
+    let is_old = |number: &&u64| {
+        volatile && !takes_late && **number <= first && writer.is_before(**number, seen.since)
+    };
     if let Some(old) = seen.ever.first().filter(is_old) {
         let writer = writer.writer.guid;
         return Err(format!("{}: number {old} of {writer} is older than the match", reader.reader.guid));

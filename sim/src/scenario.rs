@@ -45,6 +45,8 @@ pub(crate) struct World {
     pub taken: u64,
     /// When a node stopped that may start again.
     pub down_since: Vec<Option<Time>>,
+    /// When each node goes on that is paused.
+    pub paused_until: Vec<Time>,
     /// Whom each node knows.
     known: Vec<BTreeSet<GuidPrefix>>,
     failure: Option<String>,
@@ -77,9 +79,20 @@ impl World {
             network.capturing = 2_000;
         }
         let (down_since, known) = (vec![None; plan.nodes.len()], vec![BTreeSet::new(); plan.nodes.len()]);
-        let (writers, readers) = (Vec::new(), Vec::new());
-        let sometimes = Sometimes::default();
-        World { network, rng, plan, writers, readers, sometimes, taken: 0, down_since, known, failure: None }
+        let paused_until = vec![Time(0); plan.nodes.len()];
+        World {
+            network,
+            rng,
+            plan,
+            writers: Vec::new(),
+            readers: Vec::new(),
+            sometimes: Sometimes::default(),
+            taken: 0,
+            down_since,
+            paused_until,
+            known,
+            failure: None,
+        }
     }
 
     fn start(&mut self) {
@@ -236,6 +249,7 @@ impl World {
     /// Ends all faults, waits for everybody to find everybody, and lets every writer speak once more.
     fn heal(&mut self) -> Result<(), String> {
         self.network.mend_all();
+        self.go_on_all();
         self.network.faults = Faults { loss: self.network.faults.loss.min(50), ..Faults::default() };
         let settle = if self.plan.class == Class::Wild { self.plan.lease } else { Duration::ZERO };
         self.run_taking(settle)?;

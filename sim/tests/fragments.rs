@@ -1,11 +1,14 @@
 //! Samples larger than a datagram.
 
-use taut_base::{Duration, EntityId, GuidPrefix, SequenceNumber};
+use taut_base::{Duration, EntityId, GuidPrefix, SequenceNumber, Timestamp};
+use taut_dcps::InstanceState;
 use taut_mem::Bytes;
 use taut_port::Traffic;
 use taut_qos::Qos;
-use taut_sim::{Faults, NodeOptions, Pair, user_locator};
-use taut_wire::{DataFragHeader, Endian, write_info_dst, write_message_header};
+use taut_sim::{Content, Faults, NodeOptions, Pair, user_locator};
+use taut_wire::{
+    DataFragHeader, Endian, InlineQos, StatusInfo, write_info_dst, write_info_ts, write_message_header,
+};
 
 #[test]
 fn large_samples_arrive_whole_under_loss() {
@@ -139,5 +142,54 @@ fn fragments_that_a_change_does_not_have_are_asked_for_in_vain_only_once() {
         pair.write(1, 10).unwrap();
         pair.run_for(Duration::from_secs(5));
         assert_eq!(pair.take_numbers(), [1, 2, 3], "{size} B");
+    }
+}
+
+/// Cyclone DDS tells when a change was written, and what it does, with its first fragment only.
+#[test]
+fn what_the_first_fragment_says_holds_though_it_comes_late() {
+    let stamp = Timestamp { seconds: 1_000, fraction: 0 };
+    for order in [[1, 2], [2, 1]] {
+        let mut pair = Pair::new(11);
+        pair.reader(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all());
+        pair.run_until_matched();
+        pair.write(1, 10).unwrap();
+        pair.run_for(Duration::from_secs(1));
+        assert_eq!(pair.take_numbers(), [1]);
+        let payload = Content { key: 1, tag: 1, number: 2, filler: 1_000 }.encode();
+        for number in order {
+            let mut datagram = Vec::new();
+            write_message_header(&mut datagram, pair.network.prefix(Pair::WRITER));
+            let mut inline = Vec::new();
+            if number == 1 {
+                write_info_ts(&mut datagram, Endian::Little, Some(stamp));
+                let status_info = StatusInfo::DISPOSED;
+                InlineQos { status_info, ..InlineQos::default() }.write(&mut inline, Endian::Little);
+            }
+            let header = DataFragHeader {
+                reader_id: EntityId::UNKNOWN,
+                writer_id: pair.writers[0].guid.entity,
+                writer_sn: SequenceNumber(2),
+                fragment_starting_num: number,
+                fragments_in_submessage: 1,
+                fragment_size: 600,
+                sample_size: payload.len() as u32,
+                key: false,
+            };
+            let part = payload.chunks(600).nth(number as usize - 1).unwrap();
+            header.write(&mut datagram, Endian::Little, &inline, part.len());
+            datagram.extend_from_slice(part);
+            pair.network.inject(
+                Pair::READER,
+                Traffic::User,
+                user_locator(Pair::WRITER),
+                Bytes::from(datagram),
+            );
+            pair.run_for(Duration::from_millis(1));
+        }
+        let taken = pair.take();
+        let said: Vec<_> = taken.iter().map(|taken| (taken.state(), taken.info.source_timestamp)).collect();
+        assert_eq!(said, [(InstanceState::NotAliveDisposed, Some(stamp))], "{order:?}");
     }
 }

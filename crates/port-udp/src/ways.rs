@@ -5,12 +5,13 @@
 //! that were announced, so nothing is received here.
 
 use std::net::{SocketAddrV4, UdpSocket};
+use std::os::fd::AsFd;
 
 use taut_base::{Locator, LocatorKind, Result};
 
 use crate::UdpConfig;
 use crate::mark::Marked;
-use crate::socket;
+use crate::{socket, sys};
 
 /// How many there are. They are made with the port, as who sends later may be a thread in another network. Higher takes
 /// descriptors, lower leaves more peers to the slower way.
@@ -90,7 +91,10 @@ impl Ways {
     /// A datagram goes to an address without a way.
     fn note_other(&mut self, to: Name) {
         match self.0.iter_mut().find(|way| way.sent == 0) {
-            Some(free) => (free.to, free.connected, free.sent) = (to, false, 1),
+            Some(free) => {
+                free.forget();
+                (free.to, free.sent) = (to, 1);
+            }
             None => self.0.iter_mut().for_each(|way| way.sent -= 1),
         }
     }
@@ -117,6 +121,10 @@ impl Way {
     }
 
     fn forget(&mut self) {
+        if self.connected {
+            // What it is connected to next may be reached from another address.
+            let _ = sys::disconnect(self.socket.socket.as_fd());
+        }
         (self.to, self.connected, self.sent) = (0, false, 0);
     }
 }
@@ -152,6 +160,33 @@ mod tests {
         assert_eq!(way.socket.local_addr().unwrap().ip(), *address(1).ip());
         ways.leave(&address(1));
         assert!(send(&mut ways, &address(1)).is_none());
+    }
+
+    /// The address that a socket was connected from is the one that it is connected from next, unless it is
+    /// disconnected. That may be one of another network, or no longer be one of the host.
+    #[test]
+    fn a_way_begins_where_its_destination_is_reached_from() {
+        let anywhere = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let mut ways = Ways::open(&UdpConfig::default(), &anywhere).unwrap();
+        let own = |ways: &Ways| -> Vec<bool> {
+            ways.0.iter().map(|way| !way.socket.socket.local_addr().unwrap().ip().is_unspecified()).collect()
+        };
+        let connect = |ways: &mut Ways| (0..WORTH).for_each(|_| _ = send(ways, &address(1)));
+        connect(&mut ways);
+        assert_eq!(own(&ways), [true, false, false, false]);
+        ways.forget();
+        assert_eq!(own(&ways), [false; WAYS], "the host's addresses have changed");
+        connect(&mut ways);
+        let others = (0..).map(|n| address(100 + n % 1_000));
+        let taken = others.take(1_000 * WORTH as usize).find(|to| {
+            send(&mut ways, to);
+            ways.0.iter().all(|way| way.to != name(&address(1)))
+        });
+        assert!(
+            taken.is_some() && own(&ways) == [false; WAYS],
+            "another one has its place: {:?}",
+            own(&ways)
+        );
     }
 
     #[test]

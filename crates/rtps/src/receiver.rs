@@ -22,7 +22,7 @@ use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
 use crate::limits;
 use crate::participant::{Participant, Sink};
-use crate::reader::{Assembly, FragmentInfo, Offer, Reader, WriterProxy};
+use crate::reader::{Assembly, FragmentInfo, Offer, Reader, Said, WriterProxy};
 use crate::writer::Acknowledged;
 use crate::{ReaderIndex, WriterIndex};
 
@@ -218,7 +218,7 @@ impl Participant {
             Ok(inline) => inline,
             Err(reason) => return self.counters.malformed(reason),
         };
-        let kind = kind_of(frag.key, &inline);
+        let said = Said { kind: kind_of(frag.key, &inline), inline, source_timestamp: source.timestamp };
         let info = info_of(frag);
         let (number, mut is_followed) = (frag.writer_sn, false);
         self.for_each_reader(writer, frag.reader_id, |rx, reader| {
@@ -230,7 +230,7 @@ impl Participant {
             {
                 return bump(&mut rx.counters.duplicates);
             }
-            if inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
+            if said.inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
                 return rx.again().pass_over(now, reader.index, proxy, number, sink);
             }
             if proxy.clock.is_some() {
@@ -240,19 +240,19 @@ impl Participant {
                 bump(&mut rx.counters.bad_fragments);
             }
             if !proxy.assemblies.contains_key(&number) {
-                let assembly = Assembly::new(rx.samples, info, kind, inline, source.timestamp);
+                let assembly = Assembly::new(rx.samples, info, said);
                 if !assembly.is_some_and(|assembly| proxy.admit_assembly(number, assembly)) {
                     return bump(&mut rx.counters.bad_fragments);
                 }
                 is_followed |= proxy.is_followed(number);
             }
             let Some(assembly) = proxy.assemblies.get_mut(&number) else { return };
-            if !assembly.add(info, frag.payload, &mut |part| keep(rx.pool, &frame.bytes, part)) {
+            if !assembly.add(info, &said, frag.payload, &mut |part| keep(rx.pool, &frame.bytes, part)) {
                 return bump(&mut rx.counters.bad_fragments);
             }
             let finished = assembly.finish(rx.samples);
             proxy.note_arrival(now);
-            let Some((payload, kind, inline, source_timestamp)) = finished else { return };
+            let Some((payload, Said { kind, inline, source_timestamp })) = finished else { return };
             let payload =
                 if !frag.key && is_named_by_hash(kind, inline.key_hash) { Bytes::new() } else { payload };
             let mut offer = Some(CacheChange {

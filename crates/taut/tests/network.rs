@@ -247,6 +247,20 @@ fn an_interface_that_comes_later_is_used() {
     stream.flows_after("the second interface in place of the first");
 }
 
+/// As hosts with Docker are, whose bridges all have the same address: what is sent there does not leave the host.
+#[test]
+fn an_address_that_both_hosts_have_leads_to_neither() {
+    let (Some(near), Some(far)) = (Host::new(), Host::new()) else { return };
+    for host in [&near, &far] {
+        host.ip("link add docker0 type veth peer name nobody");
+        host.ip("addr add 172.17.0.1/16 dev docker0");
+        host.ip("link set docker0 up");
+    }
+    near.connect(&far, "cable20");
+    set_up(&near, &far, "cable20", 20);
+    Stream::new(&near, &far, &Config::default()).flows();
+}
+
 #[test]
 fn ipv6_alone_carries_samples() {
     let (Some(near), Some(far)) = (Host::new(), Host::new()) else { return };

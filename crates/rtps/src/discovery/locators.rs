@@ -15,17 +15,23 @@ enum Distance {
     Network,
     /// Reached by a router, if at all.
     Routed,
+    /// One of this host's own, which the peer's host has as well, as each with Docker has 172.17.0.1: what is sent
+    /// there does not leave this host.
+    Ambiguous,
 }
 
 /// The one address of a peer that is nearest; it is enough, and a second would double the traffic. Of two that
-/// are equally near the one whose kind is ranked first. A loopback address counts only if the peer spoke from this host
-/// (`source`).
+/// are equally near the one whose kind is ranked first. Only if the peer spoke from this host (`source`) a loopback address
+/// counts, and is an address of this host the nearest.
 pub fn nearest(candidates: &[Locator], own: &Addresses, source: &Locator) -> Vec<Locator> {
     let local_peer = is_own(source, &own.interfaces);
     let distance = |locator: &Locator| {
         let distance = match locator.ip() {
             Some(ip) if ip.is_loopback() && !local_peer => return None,
-            Some(ip) => distance_to(ip, &own.interfaces),
+            Some(ip) => match distance_to(ip, &own.interfaces) {
+                Distance::Host if !local_peer => Distance::Ambiguous,
+                distance => distance,
+            },
             // Without IP there is one network.
             None => Distance::Network,
         };
@@ -152,6 +158,8 @@ mod tests {
         assert_eq!(pick(&[far], far), [far]);
         assert_eq!(pick(&[lo, far], far), [far], "its loopback is not ours");
         assert_eq!(pick(&[lo], lo), [lo]);
+        assert_eq!(pick(&[own, far], far), [far], "another host has the address, too");
+        assert_eq!(pick(&[own], far), [own], "it has no other");
     }
 
     fn host(interfaces: &[Interface]) -> Addresses {

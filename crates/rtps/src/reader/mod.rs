@@ -17,7 +17,7 @@ use crate::message::{NUMBERS, Tx};
 use crate::recent::RecentMap;
 use crate::{ReaderIndex, WriterIndex};
 
-pub use reassembly::{Assembly, FragmentInfo};
+pub use reassembly::{Assembly, FragmentInfo, Said};
 pub(crate) use writer_proxy::is_newer;
 pub use writer_proxy::{Offer, WriterProxy};
 
@@ -212,9 +212,9 @@ mod tests {
     use crate::limits;
     use crate::message::Message;
     use taut_base::{EntityId, GuidPrefix, ProtocolVersion, SequenceNumber, SequenceNumberSet, VendorId};
-    use taut_mem::Bytes;
+    use taut_mem::{Bytes, Pool};
     use taut_port::Loopback;
-    use taut_wire::{Gap, Header, Heartbeat};
+    use taut_wire::{Gap, Header, Heartbeat, InlineQos};
 
     const WRITER: Guid = Guid::new(GuidPrefix([2; 12]), EntityId([0, 0, 1, 3]));
 
@@ -471,6 +471,27 @@ mod tests {
         (greeting.first_sn, greeting.last_sn, greeting.count) = (SequenceNumber(5), SequenceNumber(5), 3);
         proxy(&mut reader).on_heartbeat(Time(0), &greeting, &mut deliver);
         assert_eq!(delivered, [4], "what came after the greeting is of the stream");
+    }
+
+    /// What was written for others before the match is not delivered because a fragment of it was lost.
+    #[test]
+    fn fragments_that_are_missing_do_not_end_the_wait_for_a_greeting() {
+        let mut reader = reader_of(false);
+        reader.match_writer(WriterProxy::new(WRITER, true, 0, vec![taut_base::Locator::INVALID]), true);
+        arrives(&mut reader, Time(0), 1);
+        let info = FragmentInfo { starting_num: 2, fragment_size: 4, sample_size: 8 };
+        let said = Said { kind: ChangeKind::Alive, inline: InlineQos::default(), source_timestamp: None };
+        let mut assembly = Assembly::new(&mut Pool::new(0, 1), info, said).unwrap();
+        assembly.add(info, &said, &[0; 4], &mut |part| Bytes::copy_from(part));
+        assembly.offer(2);
+        assert!(proxy(&mut reader).admit_assembly(SequenceNumber(2), assembly));
+        reader.queue_ack(WRITER);
+        send(&mut reader, Time(0));
+        assert!(!reader.on_repeat_timer(Time(0) + limits::NACK_REPEAT.times(9)), "still held");
+        let overdue = proxy(&mut reader).await_greeting(Time(0));
+        assert!(reader.on_repeat_timer(overdue), "what is there begins the stream");
+        arrives(&mut reader, overdue, 3);
+        assert_eq!(proxy(&mut reader).ask_fragments(overdue).len(), 1, "it is asked for from now on");
     }
 
     #[test]

@@ -27,9 +27,18 @@ pub struct Assembly {
     asked_at: Option<Time>,
     /// Some of what was asked for has arrived.
     answered: bool,
-    inline: InlineQos,
-    kind: ChangeKind,
-    source_timestamp: Option<Timestamp>,
+    said: Said,
+}
+
+/// What is said of a change beside its payload.
+#[derive(Clone, Copy)]
+pub struct Said {
+    /// What it does.
+    pub kind: ChangeKind,
+    /// Its key hash and all else that its inline QoS says.
+    pub inline: InlineQos,
+    /// The writer's clock.
+    pub source_timestamp: Option<Timestamp>,
 }
 
 /// What stands in a DATA_FRAG besides its payload.
@@ -44,14 +53,8 @@ pub struct FragmentInfo {
 }
 
 impl Assembly {
-    /// Starts with what the first fragment that arrives says.
-    pub fn new(
-        pool: &mut Pool,
-        info: FragmentInfo,
-        kind: ChangeKind,
-        inline: InlineQos,
-        source_timestamp: Option<Timestamp>,
-    ) -> Option<Assembly> {
+    /// Starts with what the first that arrives says, for as long as fragment 1 has not.
+    pub fn new(pool: &mut Pool, info: FragmentInfo, said: Said) -> Option<Assembly> {
         if info.sample_size > limits::SAMPLE_SIZE || info.fragment_size == 0 {
             return None;
         }
@@ -68,15 +71,19 @@ impl Assembly {
             asked_until: 0,
             asked_at: None,
             answered: false,
-            inline,
-            kind,
-            source_timestamp,
+            said,
         })
     }
 
-    /// Adds the fragments of one submessage; `false` if they contradict those before.
+    /// Adds the fragments of one submessage, with what it says; `false` if they contradict those before.
     /// `keep` makes a view, or a copy, that outlives the frame.
-    pub fn add(&mut self, info: FragmentInfo, payload: &[u8], keep: &mut dyn FnMut(&[u8]) -> Bytes) -> bool {
+    pub fn add(
+        &mut self,
+        info: FragmentInfo,
+        said: &Said,
+        payload: &[u8],
+        keep: &mut dyn FnMut(&[u8]) -> Bytes,
+    ) -> bool {
         if !self.agrees(info) {
             return false;
         }
@@ -86,7 +93,7 @@ impl Assembly {
                 break;
             }
             if number == self.next {
-                self.append(fragment);
+                self.append(fragment, said);
             } else if number > self.next && !self.ahead.contains_key(&number) {
                 if self.fragment_size < limits::SMALL_FRAGMENT && self.ahead.len() >= limits::SMALL_FRAGMENTS
                 {
@@ -119,8 +126,22 @@ impl Assembly {
         }
     }
 
-    fn append(&mut self, fragment: &[u8]) {
+    fn append(&mut self, fragment: &[u8], said: &Said) {
         self.note_answer(self.next);
+        if self.ahead.is_empty() {
+            self.extend(fragment);
+        } else {
+            self.append_late(fragment, said);
+        }
+    }
+
+    /// Fragments behind it have come before.
+    #[inline(never)]
+    fn append_late(&mut self, fragment: &[u8], said: &Said) {
+        if self.next == 1 {
+            // Some writers, Cyclone DDS among them, say it with fragment 1 only.
+            self.said = *said;
+        }
         self.extend(fragment);
         while let Some(fragment) = self.ahead.remove(&self.next) {
             self.extend(&fragment);
@@ -152,12 +173,12 @@ impl Assembly {
     }
 
     /// The finished sample.
-    pub fn finish(&mut self, pool: &mut Pool) -> Option<(Bytes, ChangeKind, InlineQos, Option<Timestamp>)> {
+    pub fn finish(&mut self, pool: &mut Pool) -> Option<(Bytes, Said)> {
         if self.next <= self.last_fragment() {
             return None;
         }
         let payload = pool.share(self.prefix.take()?);
-        Some((payload, self.kind, self.inline, self.source_timestamp))
+        Some((payload, self.said))
     }
 
     /// The writer has sent the fragments up to `last`. Is one of them missing?
@@ -201,8 +222,12 @@ mod tests {
         Pool::new(0, 1)
     }
 
+    fn nothing() -> Said {
+        Said { kind: ChangeKind::Alive, inline: InlineQos::default(), source_timestamp: None }
+    }
+
     fn new() -> Assembly {
-        Assembly::new(&mut pool(), info(1), ChangeKind::Alive, InlineQos::default(), None).unwrap()
+        Assembly::new(&mut pool(), info(1), nothing()).unwrap()
     }
 
     #[test]
@@ -214,9 +239,9 @@ mod tests {
                 assert!(assembly.finish(&mut pool()).is_none());
                 let start = (number as usize - 1) * 4;
                 let part = &data[start..(start + 4).min(10)];
-                assert!(assembly.add(info(number), part, &mut |b| Bytes::copy_from(b)));
+                assert!(assembly.add(info(number), &nothing(), part, &mut |b| Bytes::copy_from(b)));
                 assert!(
-                    assembly.add(info(number), part, &mut |b| Bytes::copy_from(b)),
+                    assembly.add(info(number), &nothing(), part, &mut |b| Bytes::copy_from(b)),
                     "a duplicate is fine"
                 );
             }
@@ -228,23 +253,23 @@ mod tests {
     fn contradictions_and_wrong_lengths() {
         let mut assembly = new();
         let other = FragmentInfo { sample_size: 11, ..info(1) };
-        assert!(!assembly.add(other, &[0; 4], &mut |b| Bytes::copy_from(b)));
-        assembly.add(info(3), &[0; 4], &mut |b| Bytes::copy_from(b));
-        assembly.add(info(9), &[0; 4], &mut |b| Bytes::copy_from(b));
+        assert!(!assembly.add(other, &nothing(), &[0; 4], &mut |b| Bytes::copy_from(b)));
+        assembly.add(info(3), &nothing(), &[0; 4], &mut |b| Bytes::copy_from(b));
+        assembly.add(info(9), &nothing(), &[0; 4], &mut |b| Bytes::copy_from(b));
         assert!(assembly.ahead.is_empty(), "the last fragment has 2 bytes, there is no ninth");
     }
 
     #[test]
     fn asks_once_until_answered_or_overdue() {
         let mut assembly = new();
-        assembly.add(info(2), &[0; 4], &mut |b| Bytes::copy_from(b));
+        assembly.add(info(2), &nothing(), &[0; 4], &mut |b| Bytes::copy_from(b));
         let set = assembly.ask(Time(0), true, limits::NACK_REPEAT).unwrap();
         assert_eq!(set.iter().collect::<Vec<_>>(), [1, 3]);
         assert!(assembly.ask(Time(1), true, limits::NACK_REPEAT).is_none());
         assert!(assembly.ask(Time(0) + limits::NACK_REPEAT, true, limits::NACK_REPEAT).is_some());
-        assembly.add(info(1), &[0; 4], &mut |b| Bytes::copy_from(b));
+        assembly.add(info(1), &nothing(), &[0; 4], &mut |b| Bytes::copy_from(b));
         assert!(assembly.ask(Time(2), true, limits::NACK_REPEAT).is_none(), "one of two is still under way");
-        assembly.add(info(3), &[0; 2], &mut |b| Bytes::copy_from(b));
+        assembly.add(info(3), &nothing(), &[0; 2], &mut |b| Bytes::copy_from(b));
         assert!(
             assembly.ask(Time(3), true, limits::NACK_REPEAT).is_none()
                 && assembly.finish(&mut pool()).is_some()
@@ -254,20 +279,18 @@ mod tests {
     #[test]
     fn few_small_fragments_wait_for_a_missing_one() {
         let info = |starting_num| FragmentInfo { starting_num, fragment_size: 1, sample_size: 10_000 };
-        let mut assembly =
-            Assembly::new(&mut pool(), info(1), ChangeKind::Alive, InlineQos::default(), None).unwrap();
-        assert!(assembly.add(info(2), &[7; 9_999], &mut |b| Bytes::copy_from(b)));
+        let mut assembly = Assembly::new(&mut pool(), info(1), nothing()).unwrap();
+        assert!(assembly.add(info(2), &nothing(), &[7; 9_999], &mut |b| Bytes::copy_from(b)));
         assert_eq!(assembly.ahead.len(), limits::SMALL_FRAGMENTS);
-        assert!(assembly.add(info(1), &[7; 10_000], &mut |b| Bytes::copy_from(b)));
+        assert!(assembly.add(info(1), &nothing(), &[7; 10_000], &mut |b| Bytes::copy_from(b)));
         assert_eq!(assembly.finish(&mut pool()).unwrap().0.len(), 10_000);
     }
 
     #[test]
     fn memory_follows_the_bytes() {
         let big = FragmentInfo { starting_num: 1, fragment_size: 1_000, sample_size: 1 << 30 };
-        let mut assembly =
-            Assembly::new(&mut pool(), big, ChangeKind::Alive, InlineQos::default(), None).unwrap();
-        assembly.add(big, &[0; 1_000], &mut |b| Bytes::copy_from(b));
+        let mut assembly = Assembly::new(&mut pool(), big, nothing()).unwrap();
+        assembly.add(big, &nothing(), &[0; 1_000], &mut |b| Bytes::copy_from(b));
         assert!(assembly.prefix.unwrap().capacity() <= 4_000);
     }
 }

@@ -542,8 +542,12 @@ impl WriterProxy {
         before.fold(false, |any, (_, assembly)| assembly.offer(FragmentNumber::MAX) | any)
     }
 
-    /// What is missing of the samples in assembly, as far as it may be asked for now.
+    /// What is missing of the samples in assembly, as far as it may be asked for now. Nothing while the stream has not
+    /// begun: what is before its beginning is of no use, and the one timer is for the greeting then.
     pub fn ask_fragments(&mut self, now: Time) -> Vec<(SequenceNumber, FragmentNumberSet)> {
+        if self.held {
+            return Vec::new();
+        }
         let (last, patience) = (self.last_available, self.patience());
         let assemblies = self.assemblies.iter_mut();
         let sets: Vec<_> = assemblies

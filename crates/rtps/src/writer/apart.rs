@@ -264,7 +264,7 @@ mod tests {
 
     impl Pair {
         fn new(history: History) -> Pair {
-            let guid = Guid::new(GuidPrefix([9; 12]), EntityId::user(1, true, false));
+            let guid = Guid::new(GuidPrefix([9; 12]), EntityId::user(1, true, true));
             let mut qos = EndpointQos::default_writer();
             qos.reliability.kind = ReliabilityKind::Reliable;
             let mut writer = Writer::new(guid, WriterIndex(0), &qos, history, None, MulticastChoice::Never);
@@ -278,9 +278,13 @@ mod tests {
 
         /// Writes a change and sends all that there is. Returns where datagrams went.
         fn write(&mut self) -> Vec<Locator> {
+            self.write_to(InstanceHandle::NIL)
+        }
+
+        fn write_to(&mut self, instance: InstanceHandle) -> Vec<Locator> {
             let mut change = NewChange {
                 kind: ChangeKind::Alive,
-                instance: InstanceHandle::NIL,
+                instance,
                 source_timestamp: None,
                 payload: Bytes::from(vec![0; FRAGMENTS * limits::FRAGMENT_SIZE]),
                 number: None,
@@ -347,6 +351,21 @@ mod tests {
         assert_eq!(pair.send(), [locator(1)], "of which it hears");
         pair.acknowledge(1, 2);
         assert_eq!(pair.state(), (vec![], vec![locator(1), locator(2)]));
+    }
+
+    /// It acknowledges what it takes once it has all before that.
+    #[test]
+    fn what_is_before_the_change_that_is_kept_does_not_wait_for_it() {
+        let mut pair = Pair::new(History::KeepLast(1));
+        pair.write_to(InstanceHandle([1; 16]));
+        (0..2).for_each(|_| drop(pair.write()));
+        pair.acknowledge(2, 3);
+        pair.ask(1, 2, 5);
+        pair.ask(1, 3, 5);
+        assert_eq!(pair.state(), (vec![3], vec![locator(2)]));
+        pair.send();
+        pair.ask(1, 1, 3);
+        assert_eq!(pair.send(), [locator(1); 4], "and a heartbeat");
     }
 
     #[test]

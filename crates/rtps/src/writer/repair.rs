@@ -420,8 +420,8 @@ impl Contents<'_> {
     ) -> bool {
         while let Some(job) = proxy.fragments.front_mut() {
             let change = self.sendable(job.number).filter(|_| job.number >= proxy.first_relevant);
-            // One after the other: the rest it asks for again.
-            let waits = proxy.apart.is_some() && proxy.taking.is_some_and(|taking| taking != job.number);
+            // One after the other: the rest it asks for again. Not what comes before, without which it never has it all.
+            let waits = proxy.apart.is_some() && proxy.taking.is_some_and(|taking| taking < job.number);
             match change.map(|change| (change, self.paths.fragment_size(change))) {
                 Some((_, Some(_))) if waits => {}
                 Some((change, None)) => self.send_to_one(tx, change, proxy, turn),
