@@ -152,7 +152,7 @@ impl Executor {
                 tell_wall_clock(&mut side);
                 pulled.add(side.refill(monotonic_now));
                 let taken = side.take_next_with(monotonic_now, out).is_some();
-                self.leave_to_others(door, side, pulled, (taken, own));
+                self.leave(door, side, pulled, (taken, own));
                 taken
             }
         }
@@ -197,7 +197,7 @@ impl Executor {
         let (now, mut pulled) = (monotonic_now(), Pulled::default());
         tell_wall_clock(&mut side);
         let taken = take(&mut side, now, &mut pulled) > 0;
-        self.leave_to_others(door, side, pulled, (taken, 0));
+        self.leave(door, side, pulled, (taken, 0));
     }
 
     /// Tells who waits for it what a look at the lanes has done.
@@ -220,13 +220,15 @@ impl Executor {
         }
     }
 
-    /// After a visit: room is used, and told to who waits for it.
+    /// After a visit: room is used, and told to who waits for it. So is what it has found and left: the driver, who would
+    /// tell those that watch, finds it in no lane any more. The caller watches `own` times itself.
+    #[inline(always)]
     pub(crate) fn leave(
         &self,
         door: &Door,
         mut side: MutexGuard<'_, ReaderSide>,
         mut pulled: Pulled,
-        taken: bool,
+        (taken, own): (bool, usize),
     ) {
         let blocked = taken && side.take_blocked();
         if taken && side.is_stalled() {
@@ -234,29 +236,22 @@ impl Executor {
         }
         self.inner.doors.note_broken(door.index, &mut side);
         let has_more = blocked || side.take_untold();
+        let has_left = pulled.news.intersects(StatusMask::DATA_AVAILABLE) && side.cache.unread_count() > 0;
         drop(side);
         self.inner.leave_broken();
         self.tell(door, pulled);
         if has_more {
             self.tell_driver(door, blocked);
         }
+        if has_left && door.is_watched_beside(own) {
+            self.tell_others(door);
+        }
     }
 
-    /// The same after a visit that may leave what it has found: the driver, who would tell those that watch, finds it in no
-    /// lane any more. The caller watches `own` times itself.
-    pub(crate) fn leave_to_others(
-        &self,
-        door: &Door,
-        side: MutexGuard<'_, ReaderSide>,
-        pulled: Pulled,
-        (taken, own): (bool, usize),
-    ) {
-        let found = StatusMask(pulled.news.0 & StatusMask::DATA_AVAILABLE.0);
-        let has_left = found != StatusMask::NONE && side.cache.unread_count() > 0;
-        self.leave(door, side, pulled, taken);
-        if has_left && door.is_watched_beside(own) {
-            self.inner.look(|participant, _| participant.tell(Entity::Reader(door.index), found));
-        }
+    #[cold]
+    fn tell_others(&self, door: &Door) {
+        let found = StatusMask::DATA_AVAILABLE;
+        self.inner.look(|participant, _| participant.tell(Entity::Reader(door.index), found));
     }
 
     /// There is room for who was `blocked`, or a sample waits for its time.

@@ -196,7 +196,7 @@ impl Executor {
         let pulled = side.pull(monotonic_now());
         side.end_delivery(monotonic_now);
         let unread = side.cache.unread_count() > 0;
-        self.leave_to_others(door, side, pulled, (false, 0));
+        self.leave(door, side, pulled, (false, 0));
         unread
     }
 
