@@ -84,11 +84,16 @@ impl Spin {
     /// Is this one of the waits that a look does not help?
     #[inline]
     pub fn does_without(&self) -> bool {
+        self.does_without_by(monotonic_now)
+    }
+
+    #[inline]
+    fn does_without_by(&self, clock: impl Fn() -> Time) -> bool {
         let left = self.left.load(Ordering::Relaxed);
         if left > 0 {
             self.left.store(left - 1, Ordering::Relaxed);
             if left == 1 {
-                self.begun.store(monotonic_now().0, Ordering::Relaxed);
+                self.begun.store(clock().0, Ordering::Relaxed);
             }
         }
         left > 0
@@ -100,9 +105,21 @@ impl Spin {
         spin: Duration,
         until: Option<Time>,
         pace: &Pace,
+        ready: impl FnMut() -> bool,
+    ) -> bool {
+        self.look_by(monotonic_now, spin, until, pace, ready)
+    }
+
+    #[inline]
+    fn look_by(
+        &self,
+        clock: impl Fn() -> Time,
+        spin: Duration,
+        until: Option<Time>,
+        pace: &Pace,
         mut ready: impl FnMut() -> bool,
     ) -> bool {
-        let mut now = monotonic_now();
+        let mut now = clock();
         let latest = now + self.limit(spin, now);
         let end = until.map_or(latest, |until| until.min(latest));
         if end <= now {
@@ -115,7 +132,7 @@ impl Spin {
         while now < end {
             for _ in 0..pace.looks {
                 if ready() {
-                    if pace.stop != NEVER && monotonic_now() > now + pace.stop {
+                    if pace.stop != NEVER && clock() > now + pace.stop {
                         self.note_vain();
                     } else {
                         // Not at once 0: a stop may have been too short to be known as one.
@@ -125,7 +142,7 @@ impl Spin {
                 }
                 (0..pace.pauses).for_each(|_| std::hint::spin_loop());
             }
-            now = monotonic_now();
+            now = clock();
         }
         self.note_vain();
         false
@@ -302,33 +319,72 @@ impl Executor {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     const BRIEF: Duration = Duration::from_micros(1);
 
-    /// How many waits sleep at once until one looks again.
-    fn waits_without_a_look(spin: &Spin, finds: bool) -> usize {
-        let looks = || {
-            let mut looked = false;
-            let found = spin.look(BRIEF, None, &FOR_SAMPLE, || {
-                looked = true;
-                finds
-            });
-            assert_eq!(found, looked && finds);
-            looked
-        };
-        std::iter::repeat_with(looks).take_while(|looked| !looked).count()
+    /// A spin by a clock that each reading moves on, and nothing else does but the tests: no thread is stopped meanwhile.
+    #[derive(Default)]
+    struct Timed {
+        spin: Spin,
+        now: Cell<Time>,
+    }
+
+    impl Timed {
+        fn clock(&self) -> Time {
+            self.pass(Duration(100));
+            self.now.get()
+        }
+
+        fn pass(&self, span: Duration) {
+            self.now.set(self.now.get() + span);
+        }
+
+        fn look(&self, spin: Duration, pace: &Pace, ready: impl FnMut() -> bool) -> bool {
+            let clock = || self.clock();
+            !self.spin.does_without_by(clock) && self.spin.look_by(clock, spin, None, pace, ready)
+        }
+
+        /// How many waits sleep at once until one looks again.
+        fn waits_without_a_look(&self, finds: bool) -> usize {
+            let looks = || {
+                let mut looked = false;
+                let found = self.look(BRIEF, &FOR_SAMPLE, || {
+                    looked = true;
+                    finds
+                });
+                assert_eq!(found, looked && finds);
+                looked
+            };
+            std::iter::repeat_with(looks).take_while(|looked| !looked).count()
+        }
+
+        /// One after looks in vain.
+        fn in_vain() -> Timed {
+            let timed = Timed::default();
+            (0..13).for_each(|_| _ = timed.waits_without_a_look(false));
+            timed
+        }
+
+        /// Waits for what comes `after` a wait begins, and sleeps if it is not to be seen before. Whether a look saw it.
+        fn sees(&self, after: Duration) -> bool {
+            let comes = self.clock() + after;
+            let found = self.look(DEFAULT_SPIN, &AT_PORT, || self.clock() >= comes);
+            self.now.set(self.now.get().max(comes));
+            found
+        }
     }
 
     #[test]
     fn what_a_thread_finds_that_was_stopped_is_no_reason_to_look() {
-        let (spin, pace) = (Spin::default(), Pace { counts_at_once: true, ..AT_PORT });
+        let (timed, pace) = (Timed::default(), Pace { counts_at_once: true, ..AT_PORT });
         let (mut looks, mut waits) = (0, 0);
         while looks < 13 {
             waits += 1;
-            spin.look(BRIEF, None, &pace, || {
-                let begun = monotonic_now();
-                while monotonic_now() <= begun + STOP {}
+            timed.look(BRIEF, &pace, || {
+                timed.pass(STOP);
                 looks += 1;
                 true
             });
@@ -342,74 +398,51 @@ mod tests {
 
     #[test]
     fn looks_in_vain_grow_rare_and_one_that_finds_brings_them_back() {
-        let spin = Spin::default();
-        let pauses: Vec<usize> = (0..13).map(|_| waits_without_a_look(&spin, false)).collect();
+        let timed = Timed::default();
+        let pauses: Vec<usize> = (0..13).map(|_| timed.waits_without_a_look(false)).collect();
         assert_eq!(pauses, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1_023, 1_023, 1_023]);
-        assert_eq!(waits_without_a_look(&spin, true), 1_023);
+        assert_eq!(timed.waits_without_a_look(true), 1_023);
         assert!(
-            (0..10).all(|_| waits_without_a_look(&spin, true) == 0),
+            (0..10).all(|_| timed.waits_without_a_look(true) == 0),
             "as long as it finds something it looks"
         );
-        assert_eq!([false, false].map(|finds| waits_without_a_look(&spin, finds)), [0, 1]);
-    }
-
-    /// Waits for what comes `after` a wait begins, and sleeps if it is not to be seen before. Whether a look saw it.
-    fn sees(spin: &Spin, after: Duration) -> bool {
-        let comes = monotonic_now() + after;
-        let has_come = || monotonic_now() >= comes;
-        let found = spin.look(DEFAULT_SPIN, None, &AT_PORT, has_come);
-        while !has_come() {}
-        found
+        assert_eq!([false, false].map(|finds| timed.waits_without_a_look(finds)), [0, 1]);
     }
 
     #[test]
     fn who_waits_for_one_that_is_woken_each_time_looks_long_enough_to_see_it() {
-        let spin = Spin::default();
-        (0..13).for_each(|_| _ = waits_without_a_look(&spin, false));
-        let mut seen = 0;
-        for _ in 0..20_000 {
-            seen = if sees(&spin, DEFAULT_SPIN.times(2)) { seen + 1 } else { 0 };
-            if seen == 10 {
-                return;
-            }
-        }
-        panic!("it sleeps each time");
+        let timed = Timed::in_vain();
+        // The first that looks has slept before: the others make up for it, half as seldom each.
+        (0..1_023).for_each(|_| assert!(!timed.sees(DEFAULT_SPIN.times(2))));
+        assert!((0..1_000).all(|_| timed.sees(DEFAULT_SPIN.times(2))), "it sleeps");
     }
 
     #[test]
     fn what_comes_seldom_is_looked_for_no_longer() {
-        let spin = Spin::default();
-        let seen = (0..2_000).filter(|_| sees(&spin, DEFAULT_SPIN.times(2 * LONGER + 1))).count();
-        assert_eq!(seen, 0);
-        let look = || {
-            let begun = monotonic_now();
-            while spin.left.load(Ordering::Relaxed) > 0 {
-                sees(&spin, DEFAULT_SPIN.times(2 * LONGER + 1));
-            }
-            while monotonic_now() < begun + DEFAULT_SPIN.times(2 * LONGER + 1) {}
-            let looks_from = monotonic_now();
-            spin.look(DEFAULT_SPIN, None, &AT_PORT, || false);
-            monotonic_now().since(looks_from)
-        };
-        let shortest = (0..3).map(|_| look()).min().unwrap();
-        assert!(shortest < DEFAULT_SPIN.times(2), "{shortest}");
+        let (timed, seldom) = (Timed::default(), DEFAULT_SPIN.times(2 * LONGER + 1));
+        assert!((0..2_000).all(|_| !timed.sees(seldom)));
+        while timed.spin.left.load(Ordering::Relaxed) > 0 {
+            timed.sees(seldom);
+        }
+        timed.pass(seldom);
+        let begun = timed.clock();
+        timed.look(DEFAULT_SPIN, &AT_PORT, || false);
+        let looked = timed.clock().since(begun);
+        assert!((DEFAULT_SPIN..DEFAULT_SPIN.times(2)).contains(&looked), "{looked}");
     }
 
     #[test]
     fn one_find_by_chance_costs_one_look_in_vain() {
-        let spin = Spin::default();
-        (0..13).for_each(|_| _ = waits_without_a_look(&spin, false));
-        assert_eq!([true, false, false].map(|finds| waits_without_a_look(&spin, finds)), [1_023, 0, 1_023]);
+        let timed = Timed::in_vain();
+        assert_eq!([true, false, false].map(|finds| timed.waits_without_a_look(finds)), [1_023, 0, 1_023]);
     }
 
     #[test]
     fn what_was_there_already_is_no_reason_to_look_at_the_port() {
         let looks_of = |pace: &Pace| {
-            let spin = Spin::default();
-            (0..13).for_each(|_| _ = waits_without_a_look(&spin, false));
-            let mut looks = 0;
+            let (timed, mut looks) = (Timed::in_vain(), 0);
             for _ in 0..10_000 {
-                spin.look(BRIEF, None, pace, || {
+                timed.look(BRIEF, pace, || {
                     looks += 1;
                     true
                 });
@@ -422,10 +455,10 @@ mod tests {
 
     #[test]
     fn who_is_not_to_look_does_not() {
-        let spin = Spin::default();
+        let Timed { spin, .. } = &Timed::default();
         assert!(!spin.look(Duration::ZERO, None, &FOR_SAMPLE, || unreachable!("it is to sleep at once")));
         let past = Some(monotonic_now());
         assert!(!spin.look(BRIEF, past, &FOR_SAMPLE, || unreachable!("its time is over")));
-        assert_eq!(waits_without_a_look(&spin, false), 0, "neither was a look in vain");
+        assert!(!spin.does_without(), "neither was a look in vain");
     }
 }
