@@ -46,7 +46,15 @@ fn start(domain_id: u32, local: bool) -> Executor {
 
 /// A participant with a writer and a reader that the protocol joins, and nobody who drives.
 pub(crate) fn executor() -> (Executor, WriterIndex, ReaderIndex) {
-    let executor = inline(93);
+    with_both_ends(inline(93))
+}
+
+/// The same with lanes.
+pub(crate) fn executor_with_lanes() -> (Executor, WriterIndex, ReaderIndex) {
+    with_both_ends(start(105, true))
+}
+
+fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, ReaderIndex) {
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let (writer, reader) = executor.with(|participant, now| {
         let reader = participant.create_reader(now, endpoint::<_, SubscriberQos>(reads));
