@@ -225,7 +225,7 @@ impl Executor {
     /// Handles what has arrived and is due, sends what is to be sent, waits at most until `until` for
     /// something to do. For the inline driver.
     ///
-    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
+    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener or a waker.
     pub fn run_once(&self, until: Option<Time>) -> Result<()> {
         self.run(until, None)
     }
@@ -253,11 +253,24 @@ impl Executor {
         Ok(())
     }
 
-    /// May the calling thread wait for this participant? What it waits for could not come while it runs a
-    /// listener.
+    /// May the calling thread wait for this participant? What it waits for could not come while it runs a listener, or a
+    /// waker that runs its task there and then.
     ///
     /// *Errors*: [`Error::PreconditionNotMet`].
     pub fn may_wait(&self) -> Result<()> {
+        self.may_ask_again()?;
+        if self.inner.hooks.is_waking() {
+            let text = "a task cannot wait within its waker: that runs on the thread that brings what it would wait for; \
+                        have the waker leave the task to a thread of your own, or use a call that does not wait";
+            return Err(Error::PreconditionNotMet(text.into()));
+        }
+        Ok(())
+    }
+
+    /// May it be woken, and ask again then? A listener is not; a task is, wherever it runs.
+    ///
+    /// *Errors*: [`Error::PreconditionNotMet`].
+    pub fn may_ask_again(&self) -> Result<()> {
         if self.inner.hooks.is_telling() {
             let text = "a listener cannot wait: it runs on the thread that brings what it would wait for; \
                         do so in a thread of your own, or use a call that does not wait";

@@ -46,7 +46,15 @@ fn start(domain_id: u32, local: bool) -> Executor {
 
 /// A participant with a writer and a reader that the protocol joins, and nobody who drives.
 pub(crate) fn executor() -> (Executor, WriterIndex, ReaderIndex) {
-    let executor = inline(93);
+    with_both_ends(inline(93))
+}
+
+/// The same with lanes.
+pub(crate) fn executor_with_lanes() -> (Executor, WriterIndex, ReaderIndex) {
+    with_both_ends(start(105, true))
+}
+
+fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, ReaderIndex) {
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let (writer, reader) = executor.with(|participant, now| {
         let reader = participant.create_reader(now, endpoint::<_, SubscriberQos>(reads));
@@ -167,6 +175,38 @@ fn nothing_waits_for_a_thread_that_is_asked_whether_it_polls_on() {
         asked < 2
     };
     out.poll_while(goes_on).unwrap();
+}
+
+/// An interface that was lost is opened anew, say: that takes as long as its driver likes.
+#[test]
+fn nothing_waits_for_a_thread_that_is_away_from_driving() {
+    let Matched { out, writer, writes, .. } = matched(106, History::KeepAll);
+    let mut outlet = out.outlet(writer, &writes).unwrap();
+    let (inner, until) = (&out.inner, monotonic_now() + LIMIT);
+    inner.role.claim();
+    let holds = |core: &mut Core| inner.holding.hold(&mut core.held, until, &inner.role);
+    let mut core = inner.enter();
+    let now = core.now;
+    core.participant.write(now, writer, &mut new_write()).unwrap();
+    assert!(holds(&mut core));
+    let meanwhile = || {
+        assert!(!inner.writes.is_any(), "one was left to nobody");
+        inner.peek(|core| {
+            assert!(!core.participant.has_work(TxClass::Data), "it waits");
+            assert!(!holds(core), "one would wait");
+            inner.holding.release(&mut core.held);
+        });
+    };
+    inner.away_from(&mut core, meanwhile);
+    assert!(holds(&mut core), "it is back");
+    write(&out, &mut outlet, 7);
+    assert!(inner.writes.is_any(), "one is left to who holds the token");
+    let away = inner.role.go_away(taut_lock::thread_id());
+    inner.away_from(&mut core, meanwhile);
+    assert!(!inner.role.is_served(), "it is not back from what it was at before");
+    drop(away);
+    drop(core);
+    inner.role.release(true);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::Waker;
+use std::thread::LocalKey;
 
 use taut_dcps::{Entity, StatusMask};
 use taut_lock::Mutex;
@@ -14,47 +15,50 @@ use taut_lock::Mutex;
 /// that panics.
 pub type Listener = Box<dyn FnMut(StatusMask) + Send>;
 
-/// How many participants deep listeners may run within each other and be told apart. Lower and a listener that may
-/// wait, within listeners of so many others, is refused to; higher and there is more to look at.
+/// How many participants deep listeners, or wakers, may run within each other and be told apart. Lower and one that may
+/// wait, within those of so many others, is refused to; higher and there is more to look at.
 const DEEPEST: usize = 4;
 
-/// Whose listeners a thread runs, each within the one before: the addresses of their hooks.
+/// Whose listeners, or wakers, a thread runs, each within the one before: the addresses of their hooks.
 #[derive(Clone, Copy)]
 struct Tells {
     of: [usize; DEEPEST],
     depth: usize,
 }
 
+/// Of a thread. Without a destructor, as a participant may end with it.
+type Stack = LocalKey<Cell<Tells>>;
+
 thread_local! {
-    /// Of this thread. Without a destructor, as a participant may end with a thread.
-    static TELLS: Cell<Tells> = const { Cell::new(Tells { of: [0; DEEPEST], depth: 0 }) };
+    static LISTENERS: Cell<Tells> = const { Cell::new(Tells { of: [0; DEEPEST], depth: 0 }) };
+    static WAKERS: Cell<Tells> = const { Cell::new(Tells { of: [0; DEEPEST], depth: 0 }) };
 }
 
-/// While it lives the thread runs a listener.
-struct Telling;
+/// While it lives the thread runs a listener, or wakers.
+struct Telling(&'static Stack);
 
 impl Telling {
-    fn of(hooks: &Hooks) -> Telling {
-        let mut tells = TELLS.get();
+    fn of(hooks: &Hooks, stack: &'static Stack) -> Telling {
+        let mut tells = stack.get();
         if let Some(slot) = tells.of.get_mut(tells.depth) {
             *slot = hooks.address();
         }
         tells.depth += 1;
-        TELLS.set(tells);
-        Telling
+        stack.set(tells);
+        Telling(stack)
     }
 }
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        let tells = TELLS.get();
-        TELLS.set(Tells { depth: tells.depth - 1, ..tells });
+        let tells = self.0.get();
+        self.0.set(Tells { depth: tells.depth - 1, ..tells });
     }
 }
 
 /// Does the calling thread run a listener, of whatever participant?
 pub(crate) fn runs_listener() -> bool {
-    TELLS.get().depth > 0
+    LISTENERS.get().depth > 0
 }
 
 /// Calls what is the user's. A panic ends neither the thread that drives nor the call that happens to bring the news.
@@ -164,12 +168,18 @@ impl Hooks {
     /// Does the calling thread run one of these listeners?
     #[inline]
     pub fn is_telling(&self) -> bool {
-        runs_listener() && self.is_among_telling()
+        runs_listener() && self.is_among(&LISTENERS)
+    }
+
+    /// Does it run one of these wakers, which may run a task there and then?
+    #[inline]
+    pub fn is_waking(&self) -> bool {
+        WAKERS.get().depth > 0 && self.is_among(&WAKERS)
     }
 
     #[cold]
-    fn is_among_telling(&self) -> bool {
-        let Tells { of, depth } = TELLS.get();
+    fn is_among(&self, stack: &'static Stack) -> bool {
+        let Tells { of, depth } = stack.get();
         of.get(..depth).is_none_or(|of| of.contains(&self.address()))
     }
 
@@ -202,11 +212,14 @@ impl Hooks {
             Some(hook) => (hook.listener.clone(), std::mem::take(&mut hook.wakers)),
             None => return,
         };
-        for (_, waker) in wakers {
-            call_users("a waker", || waker.wake());
+        if !wakers.is_empty() {
+            let _waking = Telling::of(self, &WAKERS);
+            for (_, waker) in wakers {
+                call_users("a waker", || waker.wake());
+            }
         }
         if let Some(listener) = listener.filter(|_| kinds != StatusMask::NONE) {
-            let _telling = Telling::of(self);
+            let _telling = Telling::of(self, &LISTENERS);
             listener.tell(kinds);
             // If it was taken away meanwhile, what it owns ends here.
             call_users("the end of a listener", || drop(listener));

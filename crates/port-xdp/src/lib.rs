@@ -32,4 +32,4 @@ pub use comeback::{Left, Resumed, Tried, Try};
 pub use netd::Netd;
 pub use port::{Probed, XdpConfig, XdpPort};
 pub use queue::QueueCounts;
-pub use taut_xdp::{AttachMode, BindMode, Glance};
+pub use taut_xdp::{AttachMode, BindMode, Glance, is_up};

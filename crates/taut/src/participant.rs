@@ -84,7 +84,7 @@ impl DomainParticipant {
 
     /// With [`crate::Driver::Inline`]: handles what has arrived and is due; waits at most `timeout` for it.
     ///
-    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
+    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener or a waker.
     pub fn run_once(&self, timeout: Duration) -> Result<()> {
         // Who does not want to wait need not know the time.
         if timeout == Duration::ZERO {
@@ -94,10 +94,12 @@ impl DomainParticipant {
     }
 
     /// With [`crate::Driver::Inline`]: drives without a sleep as long as `goes_on` says so, which is asked at least
-    /// each 100 us while there is little to do. Threads that wait are served meanwhile. Under a real-time policy it
-    /// rests now and then, before the kernel would stop it, and says so in the log.
+    /// each 100 us while there is little to do. Threads that wait are served meanwhile. What `goes_on` itself waits for,
+    /// samples or room for them, is driven meanwhile by its thread, and it may call [`DomainParticipant::run_once`]. Under a
+    /// real-time policy it rests now and then, before the kernel would stop it, and says so in the log.
     ///
-    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
+    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, from `goes_on` itself, or from a listener or a
+    /// waker.
     pub fn poll_while(&self, goes_on: impl FnMut() -> bool) -> Result<()> {
         self.executor.poll_while(goes_on)
     }

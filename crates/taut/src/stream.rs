@@ -12,7 +12,8 @@ use crate::reader::{DataReader, Sample, take_next};
 use crate::untyped_reader::UntypedReader;
 
 /// Takes one sample after the other. It ends where it would wait within a listener, whose thread would have to bring
-/// what it waits for, and says so in the log; it never does elsewhere.
+/// what it waits for, and says so in the log; it never does elsewhere. A waker that polls its task there and then does so on
+/// that thread, too: the task may take and write, and is refused to wait by another call (`PreconditionNotMet`).
 pub struct Samples<'a, T> {
     reader: &'a DataReader<T>,
     waits: Waits,
@@ -43,7 +44,7 @@ impl<T: DdsType> Stream for Samples<'_, T> {
         executor.register_waker(&self.waits, context.waker());
         match take_next(executor, door, 1) {
             Some(sample) => Poll::Ready(Some(sample)),
-            None => match executor.may_wait() {
+            None => match executor.may_ask_again() {
                 Ok(()) => Poll::Pending,
                 Err(error) => {
                     log::error!("a stream of samples ends: {error}");

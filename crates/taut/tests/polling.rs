@@ -175,6 +175,8 @@ fn only_one_drives() {
                 let nested = Arc::clone(&nested);
                 let other = std::thread::spawn(move || refused(&nested)).join().unwrap();
                 assert!(other.contains("another thread drives"), "{other}");
+                let own = refused(&polls);
+                assert!(own.contains("this thread is in poll_while already"), "{own}");
                 return true;
             }
             false

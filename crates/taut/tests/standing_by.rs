@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use futures_core::Stream;
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Qos};
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -188,6 +188,61 @@ fn a_waker_that_panics_stops_nobody() {
     reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
     second.write(&Number { value: 2 }).unwrap();
     assert_eq!(heard.recv_timeout(SOON.into()), Ok(2), "nobody drives any more");
+}
+
+/// A waker that runs its task there and then.
+struct Task {
+    reader: DataReader<Number>,
+    does: mpsc::Sender<(Result<(), Error>, bool)>,
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        // It may be woken by other news than its sample.
+        while self.reader.take_next().unwrap().is_some() {}
+        let waited = self.reader.wait(SOON);
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = std::pin::pin!(self.reader.samples()).poll_next(&mut context);
+        let _ = self.does.send((waited, matches!(polled, Poll::Ready(None))));
+    }
+}
+
+/// It is on the thread that would bring what it waits for. A stream that it polls is none that waits.
+#[test]
+fn a_task_that_its_waker_runs_is_refused_to_wait_for_itself() {
+    for (domain_id, driver) in [(187, Driver::Threaded), (188, Driver::Inline), (189, Driver::Polling)] {
+        let out = DomainParticipant::with_config(&apart(domain_id)).unwrap();
+        let inward = Config { driver, ..apart(domain_id) };
+        let inward = DomainParticipant::with_config(&inward).unwrap();
+        let (writer, reader) = (writer(&out, "Woken"), reader(&inward, "Woken"));
+        let drive = || {
+            if driver == Driver::Inline {
+                inward.run_once(Duration::from_millis(1)).unwrap();
+            }
+        };
+        let is_matched = || {
+            drive();
+            let written = writer.publication_matched_status().current_count == 1;
+            written && reader.subscription_matched_status().current_count == 1
+        };
+        assert!(until(is_matched), "{driver:?}: they do not match");
+        let (does, told) = mpsc::channel();
+        let task = Arc::new(Task { reader, does });
+        let mut samples = task.reader.samples();
+        let waker = Waker::from(Arc::clone(&task));
+        assert!(std::pin::Pin::new(&mut samples).poll_next(&mut Context::from_waker(&waker)).is_pending());
+        writer.write(&Number { value: 7 }).unwrap();
+        let mut tells = None;
+        let has_told = || {
+            drive();
+            tells = told.try_recv().ok();
+            tells.is_some()
+        };
+        assert!(until(has_told), "{driver:?}: it is not woken, or waits");
+        let (waited, ends) = tells.unwrap();
+        assert!(matches!(waited, Err(Error::PreconditionNotMet(_))), "{driver:?}: {waited:?}");
+        assert!(!ends, "{driver:?}: the stream ends");
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ use crate::explore;
 use crate::write::burst::{Held, due};
 
 const START: Time = Time(1_000_000);
+/// The number of the thread that drives.
+const DRIVER: u32 = 1;
 /// How long samples may wait.
 const WAIT: Duration = Duration::from_micros(50);
 
@@ -95,6 +97,29 @@ impl Model {
         self.slept.fetch_add(1, Ordering::Relaxed);
         let looks = || self.holding.next_look(now, wake_at);
         (!busy).then(looks).flatten()
+    }
+
+    /// The driver is in the hands of the user. As `Inner::ask` has it.
+    fn ask(&self, goes_on: impl FnOnce()) {
+        let _away = self.role.go_away(DRIVER);
+        if self.holding.until() != Time::NEVER {
+            let mut core = self.core.lock().unwrap();
+            self.send(&mut core);
+            self.let_go(core);
+        }
+        goes_on();
+    }
+
+    /// It does what takes long, between two holds of the token. As `Inner::away_from` has it.
+    fn away_from(&self, meanwhile: impl FnOnce()) {
+        let mut core = self.core.lock().unwrap();
+        let away = self.role.go_away(DRIVER);
+        self.send(&mut core);
+        drop(core);
+        meanwhile();
+        let core = self.core.lock().unwrap();
+        drop(away);
+        self.let_go(core);
     }
 
     /// Was the driver woken?
@@ -252,4 +277,52 @@ fn nothing_waits_for_a_driver_that_runs_a_listener() {
         assert_eq!(model.core.lock().unwrap().unsent, []);
         drop(telling);
     });
+}
+
+/// How a driver goes away, does this meanwhile, and comes back.
+type Leave = fn(&Model, &mut dyn FnMut());
+const LEAVES: [Leave; 2] =
+    [|model, meanwhile| model.ask(meanwhile), |model, meanwhile| model.away_from(meanwhile)];
+
+/// A driver goes away like that and does not come back before all is written.
+fn writes_while_away(leave: Leave) {
+    explore(move || {
+        let model = Model::new();
+        assert_eq!(model.role.claim(), Claim::Taken);
+        let writer = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || (0..2).for_each(|_| model.write(START)))
+        };
+        let mut writer = Some(writer);
+        leave(&model, &mut || {
+            writer.take().unwrap().join().unwrap();
+            assert_eq!(model.core.lock().unwrap().unsent, [], "who is away sends none");
+        });
+    });
+}
+
+#[test]
+fn nothing_waits_for_a_driver_that_is_away() {
+    LEAVES.into_iter().for_each(writes_while_away);
+}
+
+/// What is written while it goes, is away and comes back is sent when it is due at the latest.
+#[test]
+fn nothing_is_left_by_a_driver_that_comes_back() {
+    for leave in LEAVES {
+        explore(move || {
+            let model = Model::new();
+            assert_eq!(model.role.claim(), Claim::Taken);
+            let driver = {
+                let model = Arc::clone(&model);
+                thread::spawn(move || {
+                    leave(&model, &mut || ());
+                    model.step(START)
+                })
+            };
+            (0..2).for_each(|_| model.write(START));
+            let asleep = driver.join().unwrap();
+            model.finish(START, asleep);
+        });
+    }
 }

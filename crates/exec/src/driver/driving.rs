@@ -3,8 +3,10 @@
 use std::cell::Cell;
 
 use taut_base::Time;
+use taut_lock::{MutexGuard, thread_id};
 use taut_rtps::TxClass;
 
+use crate::core::Core;
 use crate::executor::Inner;
 
 /// While it lives the calling thread has the role, which it gives back also if it panics.
@@ -44,11 +46,26 @@ impl Inner {
     pub fn send_held(&self) {
         if self.holding.until() != Time::NEVER {
             let mut core = self.enter();
-            if !core.held.is_patient {
-                self.release(&mut core);
-            }
-            self.send(&mut core, TxClass::Data);
+            self.send_waiting(&mut core);
             self.give_back(core);
         }
+    }
+
+    fn send_waiting(&self, core: &mut MutexGuard<'_, Core>) {
+        if !core.held.is_patient {
+            self.release(core);
+        }
+        self.send(core, TxClass::Data);
+    }
+
+    /// Calls, with the role and without the token, what may take long: no sample waits for it, neither one that is held
+    /// nor one that was left to the token's holder.
+    pub fn away_from<R>(&self, core: &mut MutexGuard<'_, Core>, call: impl FnOnce() -> R) -> R {
+        let _away = self.role.go_away(thread_id());
+        self.send_waiting(core);
+        MutexGuard::unlocked_fair(core, || {
+            self.help();
+            call()
+        })
     }
 }

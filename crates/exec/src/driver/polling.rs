@@ -332,7 +332,7 @@ impl Executor {
     /// Drives without a sleep as long as `goes_on` says so, which is asked at least each 100 us while there is little
     /// to do. For the inline driver; threads that wait are served. What `goes_on` itself waits for is driven meanwhile.
     ///
-    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, or from a listener.
+    /// *Errors*: [`Error::PreconditionNotMet`] while another thread drives, within itself, or from a listener or a waker.
     pub fn poll_while(&self, mut goes_on: impl FnMut() -> bool) -> Result<()> {
         self.may_wait()?;
         if self.is_threaded() {
@@ -340,7 +340,12 @@ impl Executor {
             return Err(Error::PreconditionNotMet(text.into()));
         }
         if self.inner.role.claim() != Claim::Taken {
-            let text = "another thread drives: it is in poll_while or run_once, or waits for samples";
+            let text = if self.inner.role.is_away(thread_id()) {
+                "this thread is in poll_while already, and goes on with that when what it asks returns: \
+                 to drive meanwhile, call run_once or wait"
+            } else {
+                "another thread drives: it is in poll_while or run_once, or waits for samples"
+            };
             return Err(Error::PreconditionNotMet(text.into()));
         }
         // Given back in this order, whatever `goes_on` does.

@@ -29,7 +29,7 @@ const CHANGE: u32 = WHO + 1;
 pub(crate) struct Role {
     /// Who has it, and the count of changes.
     state: AtomicU32,
-    /// The thread that has it, while it is in the hands of the user: it looks at nothing meanwhile.
+    /// The thread that has it, while it looks at nothing: it is in the hands of the user, or does what may take long.
     away: AtomicU32,
     /// Threads of the user that want the role while the background thread has it.
     wanted: AtomicUsize,
@@ -42,13 +42,17 @@ pub(crate) struct Role {
     followers: AtomicUsize,
 }
 
-/// While it lives the thread that has the role is in the hands of the user.
-pub(crate) struct Away<'a>(&'a Role);
+/// While it lives the thread that has the role looks at nothing.
+pub(crate) struct Away<'a> {
+    role: &'a Role,
+    /// What it was before: one within the other is no end of that.
+    before: u32,
+}
 
 impl Drop for Away<'_> {
     fn drop(&mut self) {
         // Who finds it away yet sends what may wait.
-        self.0.away.store(NOBODY, Ordering::Release);
+        self.role.away.store(self.before, Ordering::Release);
     }
 }
 
@@ -94,13 +98,16 @@ impl Role {
         self.is_taken() && self.away.load(Ordering::SeqCst) == NOBODY
     }
 
-    /// The calling thread, of this number, has the role and is in the hands of the user from now on.
+    /// The calling thread, of this number, has the role and looks at nothing from now on. What is held it has to send after
+    /// that: who holds a sample looks after that whether somebody is away.
     pub fn go_away(&self, thread: u32) -> Away<'_> {
+        // Nobody else changes it meanwhile.
+        let before = self.away.load(Ordering::Relaxed);
         self.away.store(thread, Ordering::SeqCst);
-        Away(self)
+        Away { role: self, before }
     }
 
-    /// Has the thread of this number the role, in the hands of the user? What it waits for then nobody else brings.
+    /// Has the thread of this number the role, and looks at nothing? What it waits for then nobody else brings.
     pub fn is_away(&self, thread: u32) -> bool {
         self.away.load(Ordering::SeqCst) == thread
     }

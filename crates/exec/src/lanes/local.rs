@@ -47,7 +47,6 @@ struct Offer {
     lane: Arc<Lane>,
     route: Arc<Route>,
     ringer: Ringer,
-    index: WriterIndex,
 }
 
 /// Offers of this process that wait for their match; those of neighbours have a bound of their own
@@ -74,6 +73,12 @@ pub(crate) struct Joins {
 impl Joins {
     pub fn route(&self, index: WriterIndex) -> Arc<Route> {
         Arc::clone(self.routes.lock().entry(index).or_default())
+    }
+
+    /// Where the lane of a writer leads that there is. With the token, as its place in the table is the next writer's once
+    /// somebody else has had that.
+    fn route_of(&self, participant: &DomainParticipant, writer: Guid) -> Option<Arc<Route>> {
+        participant.core().local_writer(writer).map(|index| self.route(index))
     }
 
     pub fn remove_route(&self, index: WriterIndex) {
@@ -137,16 +142,15 @@ impl Inner {
         })
     }
 
-    fn local_writer(&self, writer: Guid) -> Option<WriterIndex> {
-        self.peek(|core| core.participant.core().local_writer(writer))
+    fn route_of(&self, writer: Guid) -> Option<Arc<Route>> {
+        self.peek(|core| self.joins.route_of(&core.participant, writer))
     }
 
     fn offer_here(&self, other: &Inner, writer: Guid, reader: Guid) {
         let Some(me) = self.me.upgrade().filter(|me| me.local) else { return };
-        let Some(index) = self.local_writer(writer) else { return };
-        let route = self.joins.route(index);
+        let Some(route) = self.route_of(writer) else { return };
         let lane = route.lane(self.lane_memory());
-        other.consider(reader, Offer { writer, lane, route, ringer: Ringer::of(&me), index });
+        other.consider(reader, Offer { writer, lane, route, ringer: Ringer::of(&me) });
     }
 
     /// Offers what has waited for a neighbour's hello.
@@ -158,8 +162,7 @@ impl Inner {
 
     /// Offers the lane of a local writer to a neighbour's reader.
     pub fn offer_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid) {
-        let Some(index) = self.local_writer(writer) else { return };
-        let route = self.joins.route(index);
+        let Some(route) = self.route_of(writer) else { return };
         let lane = route.lane(self.lane_memory());
         drop(lane);
         let Some(number) = neighbour.pairs.offer((writer, reader)) else { return };
@@ -185,15 +188,14 @@ impl Inner {
         let feedback = Arc::new(feedback);
         let added = self.peek(|core| {
             let participant = &core.participant;
-            let index = participant.core().local_writer(writer)?;
+            let route = self.joins.route_of(participant, writer)?;
             let ringer = Ringer::of_neighbour(from)?;
             let reliable = is_reliable(participant, writer) && is_reliable(participant, reader);
-            let added = from.note_feedback(&feedback)
-                && self.joins.route(index).add(reader, feedback, reliable, vec![ringer]);
+            let added = from.note_feedback(&feedback) && route.add(reader, feedback, reliable, vec![ringer]);
             fail::point(Point::RouteAdded);
-            added.then_some(index)
+            added.then_some(route)
         });
-        let Some(index) = added else {
+        let Some(route) = added else {
             if from.pairs.remove((writer, reader)) {
                 from.send(&Message::End { writer, reader }, &[]);
             }
@@ -201,13 +203,13 @@ impl Inner {
         };
         if !from.pairs.is((writer, reader), |stage| matches!(stage, Stage::Begun)) {
             // The pair is no longer matched: nobody would take the reader away again.
-            return self.joins.route(index).remove(reader);
+            return route.remove(reader);
         }
         fail::point(Point::BeforeBegin);
         if !from.send(&Message::Begin { writer, reader, number }, &[]) {
             // It never attaches, and the lane would wait for it: by UDP, then.
             self.neighbours.doubt();
-            self.joins.route(index).remove(reader);
+            route.remove(reader);
         }
         fail::point(Point::BeginSent);
     }
@@ -243,21 +245,24 @@ impl Inner {
 
     /// A neighbour's reader takes from the lane, from this sample on, what goes through it.
     pub fn on_reading(&self, writer: Guid, reader: Guid, number: u64) {
+        self.set_reader_lane(writer, reader, SequenceNumber(number.cast_signed()));
+        fail::point(Point::ReaderLaneSet);
+    }
+
+    fn set_reader_lane(&self, writer: Guid, reader: Guid, from: SequenceNumber) {
         self.with(|participant, now| {
             if let Some(index) = participant.core().local_writer(writer) {
-                let from = SequenceNumber(number.cast_signed());
                 participant.set_reader_lane(now, index, reader, Some(from));
             }
         });
-        fail::point(Point::ReaderLaneSet);
     }
 
     /// The pair no longer uses a lane, though it may be matched still.
     pub fn leave_lane(&self, writer: Guid, reader: Guid) {
-        let index = self.with(|participant, now| match participant.core().local_writer(writer) {
+        let route = self.with(|participant, now| match participant.core().local_writer(writer) {
             Some(index) => {
                 participant.set_reader_lane(now, index, reader, None);
-                Some(index)
+                Some(self.joins.route(index))
             }
             None => {
                 if let Some(index) = participant.core().local_reader(reader) {
@@ -266,8 +271,8 @@ impl Inner {
                 None
             }
         });
-        match index {
-            Some(index) => self.joins.route(index).remove(reader),
+        match route {
+            Some(route) => route.remove(reader),
             None => self.forget(writer, reader),
         }
     }
@@ -295,8 +300,8 @@ impl Inner {
     fn withdraw(&self, writer: Guid, reader: Guid) {
         // First of all: who is about to add the reader looks after that whether the pair is still there.
         let neighbour = self.neighbours.end(writer, reader, reader.prefix);
-        if let Some(index) = self.local_writer(writer) {
-            self.joins.route(index).remove(reader);
+        if let Some(route) = self.route_of(writer) {
+            route.remove(reader);
         }
         if let Some(neighbour) = neighbour {
             neighbour.send(&Message::End { writer, reader }, &[]);
@@ -332,7 +337,7 @@ impl Inner {
 
     /// Joins a writer of this process with a matched reader.
     fn join_here(&self, mut core: MutexGuard<'_, Core>, reader: Guid, offer: Offer) {
-        let Offer { writer, lane, route, ringer, index } = offer;
+        let Offer { writer, lane, route, ringer } = offer;
         let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).map(Arc::new);
         let participant = &core.participant;
         let door = participant.core().local_reader(reader).and_then(|index| self.doors.get(index));
@@ -357,9 +362,7 @@ impl Inner {
             Some(_) if writer.prefix == reader.prefix => {}
             Some(from) => {
                 if let Some(other) = find(writer.prefix) {
-                    other.with(|participant, now| {
-                        participant.set_reader_lane(now, index, reader, Some(from));
-                    });
+                    other.set_reader_lane(writer, reader, from);
                 }
             }
         }
@@ -440,4 +443,41 @@ fn may_read_lane(core: &mut Core, writer: Guid, reader: Guid) -> bool {
 fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {
     let endpoint = participant.core().endpoint(endpoint);
     endpoint.is_some_and(|endpoint| endpoint.qos.reliability.kind == ReliabilityKind::Reliable)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::executor_tests::executor_with_lanes;
+
+    /// A writer may be deleted, and the next one get its place, as soon as somebody else has the token.
+    #[test]
+    fn nobody_comes_between_a_writer_and_where_its_lane_leads() {
+        let (executor, writer, reader) = executor_with_lanes();
+        let inner = &executor.inner;
+        let (writer, reader) = inner.peek(|core| {
+            let core = core.participant.core();
+            (core.writer(writer).unwrap().guid, core.reader(reader).unwrap().guid)
+        });
+        let calls: [fn(&Inner, Guid, Guid); 3] = [
+            |inner, writer, reader| inner.offer_here(inner, writer, reader),
+            Inner::leave_lane,
+            Inner::withdraw,
+        ];
+        for call in calls {
+            let routes = inner.joins.routes.lock();
+            let (tokens, waits) = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
+            std::thread::scope(|scope| {
+                scope.spawn(|| call(inner, writer, reader));
+                while inner.tokens.load(Ordering::SeqCst) == tokens || taut_lock::waits() == waits {
+                    std::thread::yield_now();
+                }
+                let is_free = inner.core.try_lock().is_some();
+                drop(routes);
+                assert!(!is_free, "it waits for the routes without the token");
+            });
+        }
+    }
 }

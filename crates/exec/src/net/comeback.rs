@@ -1,7 +1,7 @@
 //! A port of frames that has lost its interface: who drives opens it anew.
 //!
-//! What may take long is done without the token: writers and readers go on by sockets. Only what comes waits meanwhile,
-//! as it does for any step of the driver.
+//! What may take long is done without the token: writers and readers go on by sockets, and no sample waits for company.
+//! Only what comes waits meanwhile, as it does for any step of the driver.
 
 use log::Level;
 use taut_lock::MutexGuard;
@@ -34,7 +34,7 @@ impl Inner {
         }
         let ends = ends(&port.udp, |own| own.name == lost.interface());
         let next = lost.next_try(now, ends, &of_users(&port.udp));
-        let tried = MutexGuard::unlocked_fair(core, || {
+        let tried = self.away_from(core, || {
             drop(left);
             next.run()
         });

@@ -273,6 +273,10 @@ fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Fra
     } else {
         log::info!("XDP on {}", xdp.describe());
     }
+    // Over IP it has no address then, and is refused.
+    if let Err(error) = taut_port_xdp::is_up(&choice.port.interface) {
+        log::warn!("XDP on {}: {error}; nothing comes or goes there before", xdp.describe());
+    }
     Ok(Frames::Xdp(Box::new(xdp)))
 }
 

@@ -200,6 +200,8 @@ mod tests {
         assert_eq!(waits(&mut patient, [0].into_iter()), [10_000_000]);
     }
 
+    // It is no model: loom's atomics are for those alone.
+    #[cfg(not(loom))]
     #[test]
     fn a_suspension_is_a_permission_while_it_lasts() {
         let (mut burst, suspension) = (Burst::new(Duration::ZERO), Arc::new(Suspension::default()));

@@ -155,18 +155,19 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "xdp_netd",
-        allowed: "a path; `off` for none; empty for `/run/taut/netd.sock` if `taut netd` listens there",
+        allowed: "a path; `off` for none; `auto` for `/run/taut/netd.sock` if `taut netd` listens there",
         meaning: "Where `taut netd` listens, which opens `xdp_interface` over IP for participants without privileges, as its policy allows. Without one the participant opens it itself.",
         set: Set::One(|config, text| {
             config.xdp_netd = match text {
-                "" => Netd::Auto,
+                // A file of that name is at `./auto`.
+                "" | "auto" => Netd::Auto,
                 "off" => Netd::Never,
                 path => Netd::At(path.into()),
             };
             Some(())
         }),
         get: |config| match &config.xdp_netd {
-            Netd::Auto => "\"\"".into(),
+            Netd::Auto => "\"auto\"".into(),
             Netd::Never => "\"off\"".into(),
             Netd::At(path) => format!("{:?}", path.to_string_lossy()),
         },
@@ -607,6 +608,22 @@ mod tests {
                 assert!(set(&mut config, shown.trim_matches('"')).is_some(), "{}", setting.name);
             }
             assert_eq!((setting.get)(&config), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_netd() {
+        let setting = TABLE.iter().find(|setting| setting.name == "xdp_netd").unwrap();
+        let Set::One(set) = setting.set else { panic!() };
+        let mut config = Config::default();
+        for (text, netd) in [
+            ("off", Netd::Never),
+            ("auto", Netd::default()),
+            ("./auto", Netd::At("./auto".into())),
+            ("", Netd::default()),
+        ] {
+            set(&mut config, text).unwrap();
+            assert_eq!(config.xdp_netd, netd, "{text}");
         }
     }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Mutex;
 
-use taut::{XdpAttachMode, XdpBindMode, XdpMode, XdpProbed, XdpQueueCounts};
-use taut_testbed::{End, Pair, with_pair};
+use taut::{
+    Config, DomainParticipant, XdpAttachMode, XdpBindMode, XdpLayer, XdpMode, XdpProbed, XdpQueueCounts,
+};
+use taut_testbed::{End, Pair, ip, with_pair};
 
-use crate::participant;
+use crate::{config, participant};
 
 /// What the process has warned of.
 struct Warnings(Mutex<Vec<String>>);
@@ -22,6 +24,16 @@ impl log::Log for Warnings {
     }
 
     fn flush(&self) {}
+}
+
+/// From here on, what is warned of and has these words.
+fn warnings_with(words: &'static str) -> impl Fn() -> Vec<String> {
+    let _ = log::set_logger(&WARNINGS);
+    log::set_max_level(log::LevelFilter::Warn);
+    move || {
+        let warnings = WARNINGS.0.lock().unwrap();
+        warnings.iter().filter(|text| text.contains(words)).cloned().collect()
+    }
 }
 
 /// What is found out in this mode.
@@ -52,16 +64,7 @@ const TOO_FEW: [&str; 2] = ["numrxqueues 5 numtxqueues 1", "numrxqueues 1 numtxq
 #[test]
 fn a_slower_mode_that_nobody_chose_is_warned_of() {
     with_pair("a_slower_mode_is_warned_of", TOO_FEW, |pair| {
-        let _ = log::set_logger(&WARNINGS);
-        log::set_max_level(log::LevelFilter::Warn);
-        let warnings = || {
-            let warnings = WARNINGS.0.lock().unwrap();
-            warnings
-                .iter()
-                .filter(|text| text.contains("xa has 5 receive queues"))
-                .cloned()
-                .collect::<Vec<_>>()
-        };
+        let warnings = warnings_with("xa has 5 receive queues");
         assert_eq!(found(pair, Some(XdpMode::Generic)), Some(probed(XdpAttachMode::Generic)));
         assert_eq!(warnings(), Vec::<String>::new(), "it was chosen");
         pair.await_no_program(End::A);
@@ -74,5 +77,30 @@ fn a_slower_mode_that_nobody_chose_is_warned_of() {
             warning.starts_with("XDP on xa queue 0, generic, copied") && warning.contains(&why),
             "{warning}"
         );
+    });
+}
+
+/// Without IP nothing else is wrong with it.
+#[test]
+fn an_interface_that_is_down_is_warned_of_once() {
+    with_pair("an_interface_that_is_down_is_warned_of", ["", ""], |pair| {
+        pair.enter(End::A);
+        for words in ["set lo up", "set xa down", "set xa name below"] {
+            ip(&format!("link {words}"));
+        }
+        let config = Config {
+            interfaces: vec!["lo".into()],
+            xdp_interface: "below".into(),
+            xdp_layer: XdpLayer::Bare,
+            ..config(End::A, Some(XdpMode::Auto))
+        };
+        let warnings = warnings_with("XDP on below");
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        let [warning] = &warnings()[..] else { panic!("{:?}", warnings()) };
+        assert!(warning.contains("below is down: `ip link set below up`"), "{warning}");
+        drop(participant);
+        ip("link set below up");
+        drop(DomainParticipant::with_config(&config).unwrap());
+        assert_eq!(warnings().len(), 1, "{:?}", warnings());
     });
 }
