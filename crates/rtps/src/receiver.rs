@@ -365,6 +365,10 @@ impl Participant {
         let acknowledged = writer.on_acknack(now, reader, reader_sn_state, *count, *final_flag);
         match acknowledged {
             Acknowledged::Nothing => return bump(&mut self.counters.unmatched_reader),
+            Acknowledged::Beyond => {
+                bump(&mut self.counters.unmatched_reader);
+                return self.wake_writer(now, index);
+            }
             Acknowledged::Anew => return self.begin_life(now, source.prefix),
             _ => {}
         }
