@@ -576,7 +576,7 @@ fn no_more_timers_are_handled_than_the_budget_has() {
     }
     assert_eq!(participant.database().peers().count(), usize::from(PEERS));
     // All leases end at the same time.
-    let after = Time(0) + ParticipantData::default().lease_duration.times(2);
+    let after = Time(0) + ParticipantData::default().lease_duration;
     let mut last = usize::from(PEERS);
     while last > 0 {
         let handled = participant.on_timeout(after, BUDGET);
