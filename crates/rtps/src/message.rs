@@ -439,7 +439,6 @@ fn payload_kind(kind: ChangeKind, length: usize) -> PayloadKind {
     match (length, kind) {
         (0, _) => PayloadKind::None,
         (_, ChangeKind::Alive) => PayloadKind::Data,
-        (_, kind) if kind.has_data() => PayloadKind::Data,
         _ => PayloadKind::Key,
     }
 }
