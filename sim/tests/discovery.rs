@@ -258,6 +258,49 @@ fn a_reader_that_starts_again_under_its_old_name_is_found_within_its_lease() {
     }
 }
 
+/// It may look at its clock before it finds in its sockets what the others have said meanwhile.
+#[test]
+fn who_was_stopped_for_longer_than_a_lease_keeps_those_who_lived() {
+    for clock_first in [true, false] {
+        let short = NodeOptions { lease: second().times(10), ..NodeOptions::default() };
+        let long = NodeOptions { lease: second().times(1_000), ..NodeOptions::default() };
+        let mut pair = Pair::with_options(9, long, short);
+        pair.reader(Qos::default().reliable().keep_all());
+        pair.writer(Qos::default().reliable().keep_all());
+        pair.run_until_matched();
+        pair.write(1, 10).unwrap();
+        pair.run_for(second());
+        assert_eq!(pair.take_numbers(), [1]);
+        pair.network.cut(Pair::WRITER, Pair::READER);
+        (0..3).for_each(|_| _ = pair.write(1, 10).unwrap());
+        pair.run_for(Duration::from_millis(10));
+        pair.network.pause(Pair::WRITER);
+        pair.run_for(second().times(35));
+        pair.mend();
+        pair.network.go_on(Pair::WRITER, clock_first);
+        pair.run_for(second().times(2));
+        assert_eq!(pair.take_numbers(), [2, 3, 4], "clock first: {clock_first}");
+    }
+}
+
+#[test]
+fn who_was_stopped_forgets_those_who_ended_meanwhile() {
+    let mut pair = short_leases(10);
+    pair.reader(durable());
+    pair.writer(durable());
+    pair.run_until_matched();
+    pair.network.crash(Pair::READER);
+    pair.run_for(second());
+    pair.network.pause(Pair::WRITER);
+    pair.run_for(second().times(30));
+    pair.network.go_on(Pair::WRITER, true);
+    let known =
+        |pair: &Pair| pair.network.participant(Pair::WRITER).unwrap().core().database().peers().count();
+    assert_eq!(known(&pair), 1, "it has not looked yet");
+    pair.run_for(limits::LEASE_GRACE);
+    assert_eq!(known(&pair), 0);
+}
+
 #[test]
 fn liveliness_is_lost_and_regained() {
     for kind in

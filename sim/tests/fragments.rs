@@ -5,7 +5,7 @@ use taut_dcps::InstanceState;
 use taut_mem::Bytes;
 use taut_port::Traffic;
 use taut_qos::Qos;
-use taut_sim::{Content, Faults, NodeOptions, Pair, user_locator};
+use taut_sim::{Content, Faults, NodeOptions, Pair, Taken, user_locator};
 use taut_wire::{
     DataFragHeader, Endian, InlineQos, StatusInfo, write_info_dst, write_info_ts, write_message_header,
 };
@@ -189,7 +189,12 @@ fn what_the_first_fragment_says_holds_though_it_comes_late() {
             pair.run_for(Duration::from_millis(1));
         }
         let taken = pair.take();
-        let said: Vec<_> = taken.iter().map(|taken| (taken.state(), taken.info.source_timestamp)).collect();
-        assert_eq!(said, [(InstanceState::NotAliveDisposed, Some(stamp))], "{order:?}");
+        let number =
+            |taken: &Taken| taken.content.filter(|_| taken.info.valid_data).map(|content| content.number);
+        let said = |taken: &Taken| (number(taken), taken.state(), taken.info.source_timestamp);
+        let said: Vec<_> = taken.iter().map(said).collect();
+        // The data, and the end that comes with them.
+        let expected = [Some(2), None].map(|number| (number, InstanceState::NotAliveDisposed, Some(stamp)));
+        assert_eq!(said, expected, "{order:?}");
     }
 }

@@ -182,3 +182,59 @@ fn who_moves_again_and_again_is_followed_now_and_then() {
     pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.take_numbers(), [11]);
 }
+
+/// What it asks for was written before by the peer that is asked, and nothing since.
+#[test]
+fn who_asks_for_what_an_earlier_life_wrote_is_told_that_there_is_none() {
+    let mut pair = Pair::new(1);
+    pair.network.run_for(Duration::from_secs(1));
+    pair.writer(Qos::default().reliable());
+    pair.run_for(Duration::from_secs(2));
+    let endpoints = |pair: &Pair| {
+        let participant = pair.network.participant(Pair::READER).unwrap();
+        participant.core().database().endpoints().count()
+    };
+    assert_eq!(endpoints(&pair), 1);
+    // Another writer was announced, which has not come when the process ends.
+    pair.cut();
+    let heartbeat = Heartbeat {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: EntityId::SEDP_PUBLICATIONS_WRITER,
+        first_sn: SequenceNumber(1),
+        last_sn: SequenceNumber(2),
+        count: 500,
+        final_flag: false,
+        liveliness_flag: false,
+        group_info: None,
+    };
+    forge(&mut pair, Pair::WRITER, |out| heartbeat.write(out, Endian::Little));
+    pair.run_for(Duration::from_millis(100));
+    pair.network.crash(Pair::WRITER);
+    pair.mend();
+    pair.network.start_again(Pair::WRITER);
+    let found = pair.run_until(limits::RESTART_AFTER.times(10), |pair| endpoints(pair) == 0);
+    assert!(found, "what the earlier life has said is taken for that of the new one");
+    pair.run_for(Duration::from_secs(5));
+    let sent = sent_in(&mut pair, Duration::from_secs(10));
+    assert_eq!(sent.sedp, 0, "somebody still asks: {sent:?}");
+}
+
+#[test]
+fn who_has_more_than_was_written_is_answered_now_and_then() {
+    for (is_final, most) in [(false, 12), (true, 0)] {
+        let mut pair = matched(0.0);
+        let (reader_id, writer_id) = (pair.readers[0].guid.entity, pair.writers[0].guid.entity);
+        let before = pair.network.nodes[Pair::WRITER].sent.heartbeat;
+        for n in 0..1_000 {
+            let reader_sn_state = SequenceNumberSet::new(SequenceNumber(1 << 40));
+            let acknack =
+                AckNack { reader_id, writer_id, reader_sn_state, count: 1_000 + n, final_flag: is_final };
+            forge(&mut pair, Pair::READER, |out| acknack.write(out, Endian::Little));
+            pair.run_for(Duration::from_millis(1));
+        }
+        let heartbeats = pair.network.nodes[Pair::WRITER].sent.heartbeat - before;
+        assert!(heartbeats <= most, "at most one in 100 ms: {heartbeats}");
+        assert!(is_final || heartbeats > 0);
+        assert_eq!(pair.network.sent().data, 10, "a lie acknowledges nothing and has nothing sent");
+    }
+}

@@ -17,9 +17,7 @@ const NONE: u64 = u64::MAX;
 pub fn meta(number: SequenceNumber, write: &Write) -> Meta {
     let kind = match write.kind {
         ChangeKind::Alive => 0,
-        ChangeKind::NotAliveDisposed => 1,
-        ChangeKind::NotAliveUnregistered => 2,
-        ChangeKind::NotAliveDisposedUnregistered => 3,
+        end => u64::from(end.status_info()),
     };
     let (high, low) = halves(write.instance);
     let timestamp = write.source_timestamp.map_or(NONE, Timestamp::to_bits);

@@ -18,6 +18,7 @@ mod fresh;
 mod instance;
 mod instance_state;
 mod lag;
+mod last;
 mod lifespan;
 mod list;
 mod names;

@@ -108,7 +108,7 @@ impl ReaderSide {
         if payload.is_empty() {
             return change.instance.map(|hash| instances.handle_of(hash));
         }
-        let is_key = change.kind != ChangeKind::Alive;
+        let is_key = change.kind != ChangeKind::Alive && !change.kind.has_data();
         let handle = key_hash(payload, is_key)?;
         if instances.has_nameless() {
             instances.learn_key(handle, payload, if is_key { PayloadKind::Key } else { PayloadKind::Data });

@@ -182,7 +182,7 @@ pub struct ReaderSide {
     /// Writers that it is matched with.
     pub matched: usize,
     pub(crate) key_hash: Option<KeyHash>,
-    filter: Option<ContentFilter>,
+    pub(crate) filter: Option<ContentFilter>,
     pub(crate) lifespans: Lifespans,
     reliable: bool,
     /// Buffers for short payloads that stay in the cache.
@@ -593,7 +593,7 @@ impl ReaderSide {
 
     /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.
     #[inline(never)]
-    fn insert(&mut self, now: Time, strength: i32, offered: &mut Offer) -> StatusMask {
+    pub(crate) fn insert(&mut self, now: Time, strength: i32, offered: &mut Offer) -> StatusMask {
         let Some(change) = offered else { return StatusMask::NONE };
         let filter = self.filter.as_ref().filter(|_| change.kind == ChangeKind::Alive);
         if filter.is_some_and(|filter| !filter.passes(&change.payload)) {
@@ -608,7 +608,11 @@ impl ReaderSide {
             return StatusMask::NONE;
         };
         let is_end = change.kind != ChangeKind::Alive;
-        if self.filter.is_some() && is_end && self.cache.lookup_instance(instance).is_none() {
+        if self.filter.is_some()
+            && is_end
+            && !change.kind.has_data()
+            && self.cache.lookup_instance(instance).is_none()
+        {
             // Nothing of it has passed.
             if let Some(change) = offered.take() {
                 self.end_unheard(instance, &change);
@@ -629,6 +633,9 @@ impl ReaderSide {
             return StatusMask::NONE;
         }
         let Some(change) = offered.take() else { return StatusMask::NONE };
+        if change.kind != ChangeKind::Alive && change.kind.has_data() {
+            return self.insert_last(now, strength, change);
+        }
         match self.cache.insert(now, change, strength, expires) {
             Insert::Stored | Insert::Replaced => StatusMask::DATA_AVAILABLE,
             Insert::Rejected(reason) => {

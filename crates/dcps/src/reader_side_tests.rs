@@ -3,15 +3,18 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use taut_base::{Duration, SequenceNumber, Time, Timestamp};
-use taut_mem::Region;
+use taut_base::{Duration, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Meta};
+use taut_mem::{Bytes, Region};
 use taut_qos::{DataReaderQos, ReliabilityKind, ResourceLimits};
-use taut_rtps::history_cache::ChangeKind;
+use taut_rtps::Offer;
+use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
 use crate::reader_cache_tests::{change, handle, writer};
 use crate::reader_side::{Passed, Pulled, ReaderSide};
-use crate::{ContentFilter, PayloadKind, SampleRejectedReason, StatusMask, TypeSupport};
+use crate::{
+    ContentFilter, InstanceState, PayloadKind, SampleInfo, SampleRejectedReason, StatusMask, TypeSupport,
+};
 
 const CELLS: usize = 4;
 
@@ -352,4 +355,104 @@ fn of_an_instance_of_which_nothing_passed_the_filter_no_end_is_told() {
         // One of which nothing at all has come.
         assert_eq!(told(NotAliveDisposed, 3), !filtered);
     }
+}
+
+/// Its key is not what its data begin with.
+fn key_hash_behind(payload: &[u8], is_key: bool) -> Option<InstanceHandle> {
+    payload.get(if is_key { 0 } else { 1 }).map(|byte| handle(*byte))
+}
+
+fn data_of(kind: ChangeKind, instance: u8, number: i64) -> Offer {
+    let payload = Bytes::copy_from(&[9, instance, 9]);
+    Some(CacheChange { instance: None, payload, ..change(kind, 1, 0, number) })
+}
+
+#[test]
+fn data_and_the_end_that_comes_with_them_are_both_told() {
+    use ChangeKind::{AliveThenDisposed, AliveThenDisposedUnregistered, AliveThenUnregistered};
+    let type_support = TypeSupport {
+        type_name: "Keyed".into(),
+        key_hash: Some(key_hash_behind),
+        other_key_hash: None,
+        filter: Some(ContentFilter::new(|payload| payload.get(1) != Some(&2))),
+    };
+    for (end, state) in [
+        (AliveThenDisposed, InstanceState::NotAliveDisposed),
+        (AliveThenUnregistered, InstanceState::NotAliveNoWriters),
+        (AliveThenDisposedUnregistered, InstanceState::NotAliveDisposed),
+    ] {
+        for qos in [DataReaderQos::default(), DataReaderQos::default().keep_all()] {
+            let mut side = ReaderSide::new(&qos, &type_support);
+            let taken = |side: &mut ReaderSide| {
+                let next = || side.take_next(Time(9)).map(|sample| (sample.info, sample.payload));
+                let told = |(info, payload): (SampleInfo, Bytes)| {
+                    (info.instance_handle, info.instance_state, info.valid_data.then_some(payload[1]))
+                };
+                std::iter::from_fn(next).map(told).collect::<Vec<_>>()
+            };
+            // Of one that nothing was known of, and of one that lives.
+            side.deliver(Time(1), 0, &mut data_of(end, 1, 1));
+            assert_eq!(taken(&mut side), [(handle(1), state, Some(1)), (handle(1), state, None)]);
+            side.deliver(Time(2), 0, &mut data_of(ChangeKind::Alive, 3, 2));
+            assert_eq!(taken(&mut side), [(handle(3), InstanceState::Alive, Some(3))]);
+            side.deliver(Time(3), 0, &mut data_of(end, 3, 3));
+            assert_eq!(taken(&mut side), [(handle(3), state, Some(3)), (handle(3), state, None)]);
+            // Nothing of it passes the filter.
+            side.deliver(Time(4), 0, &mut data_of(end, 2, 4));
+            assert_eq!(taken(&mut side), []);
+            assert_eq!(side.undecodable, 0);
+        }
+    }
+}
+
+/// The data are left out, the end is not.
+#[test]
+fn the_end_that_comes_with_data_outlives_them() {
+    let filter = ContentFilter::new(|payload| payload.first() != Some(&8));
+    let type_support = TypeSupport {
+        type_name: "Keyed".into(),
+        key_hash: Some(key_hash_behind),
+        other_key_hash: None,
+        filter: Some(filter),
+    };
+    for expires in [false, true] {
+        let mut side = ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support);
+        side.deliver(Time(1), 0, &mut data_of(ChangeKind::Alive, 1, 1));
+        assert!(side.take_next(Time(1)).is_some());
+        let mut last = data_of(ChangeKind::AliveThenDisposed, 1, 2);
+        let change = last.as_mut().unwrap();
+        if expires {
+            side.lifespans.set(change.writer_guid, Duration(10));
+        } else {
+            change.payload = Bytes::copy_from(&[8, 1, 9]);
+        }
+        side.deliver(Time(50), 0, &mut last);
+        let end = side.take_next(Time(50)).unwrap().info;
+        assert_eq!((end.valid_data, end.instance_state), (false, InstanceState::NotAliveDisposed));
+        assert!(side.take_next(Time(50)).is_none());
+    }
+}
+
+#[test]
+fn data_with_an_end_wait_for_room() {
+    let type_support = TypeSupport {
+        type_name: "Keyed".into(),
+        key_hash: Some(key_hash_behind),
+        other_key_hash: None,
+        filter: None,
+    };
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let mut qos = DataReaderQos::default().keep_all().resource_limits(limits);
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    let mut side = ReaderSide::new(&qos, &type_support);
+    side.deliver(Time(1), 0, &mut data_of(ChangeKind::Alive, 1, 1));
+    let mut last = data_of(ChangeKind::AliveThenDisposed, 1, 2);
+    side.deliver(Time(2), 0, &mut last);
+    assert!(last.is_some() && side.take_blocked());
+    assert!(side.take_next(Time(3)).is_some() && side.take_next(Time(3)).is_none());
+    side.deliver(Time(3), 0, &mut last);
+    assert!(last.is_none());
+    let told = std::iter::from_fn(|| side.take_next(Time(4))).map(|sample| sample.info);
+    let told: Vec<_> = told.map(|info| (info.valid_data, info.instance_state)).collect();
+    assert_eq!(told, [true, false].map(|valid| (valid, InstanceState::NotAliveDisposed)));
 }

@@ -25,6 +25,13 @@ pub enum ChangeKind {
     NotAliveUnregistered,
     /// Both at once.
     NotAliveDisposedUnregistered,
+    /// New data, and the instance is disposed of right after them, as by `dds_writedispose` of Cyclone DDS. Taut's writers
+    /// write none of this kind and of those below.
+    AliveThenDisposed,
+    /// New data, the last that the writer has of the instance.
+    AliveThenUnregistered,
+    /// New data, then both at once.
+    AliveThenDisposedUnregistered,
 }
 
 impl ChangeKind {
@@ -32,15 +39,35 @@ impl ChangeKind {
     pub fn status_info(self) -> u32 {
         match self {
             ChangeKind::Alive => 0,
-            ChangeKind::NotAliveDisposed => 1,
-            ChangeKind::NotAliveUnregistered => 2,
-            ChangeKind::NotAliveDisposedUnregistered => 3,
+            ChangeKind::NotAliveDisposed | ChangeKind::AliveThenDisposed => 1,
+            ChangeKind::NotAliveUnregistered | ChangeKind::AliveThenUnregistered => 2,
+            ChangeKind::NotAliveDisposedUnregistered | ChangeKind::AliveThenDisposedUnregistered => 3,
         }
     }
 
     /// Does its writer not write the instance any more?
     pub(crate) fn unregisters(self) -> bool {
-        matches!(self, ChangeKind::NotAliveUnregistered | ChangeKind::NotAliveDisposedUnregistered)
+        self.status_info() & 2 != 0
+    }
+
+    /// Is a payload that is not empty data, rather than a key?
+    pub fn has_data(self) -> bool {
+        self == ChangeKind::Alive || self != self.end()
+    }
+
+    /// The same without new data: what is left for the instance once they have come.
+    pub fn end(self) -> ChangeKind {
+        ChangeKind::from_status_info(self.status_info())
+    }
+
+    /// The same with new data before it.
+    pub(crate) fn after_data(self) -> ChangeKind {
+        match self.end() {
+            ChangeKind::Alive => ChangeKind::Alive,
+            ChangeKind::NotAliveDisposed => ChangeKind::AliveThenDisposed,
+            ChangeKind::NotAliveUnregistered => ChangeKind::AliveThenUnregistered,
+            _ => ChangeKind::AliveThenDisposedUnregistered,
+        }
     }
 
     /// From the StatusInfo_t bits.
@@ -69,7 +96,7 @@ pub struct CacheChange {
     pub source_timestamp: Option<Timestamp>,
     /// This side's clock at the arrival (a reader's change) or at the write (a writer's).
     pub time: Time,
-    /// Encapsulation header and serialized data, or the serialized key if `kind` is not `Alive`.
+    /// Encapsulation header and serialized data, or the serialized key if `kind` [has no data](ChangeKind::has_data).
     pub payload: Bytes,
 }
 

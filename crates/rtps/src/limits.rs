@@ -148,6 +148,13 @@ pub const ASK_STEP: usize = 32;
 /// that it has forgotten this side. Lower lets a peer, or who takes its name, keep this side busy with a few bytes,
 /// higher delays one that moves twice in a row.
 pub const LOOK_REPEAT: Duration = Duration::from_millis(1_000);
+/// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
+/// may still lie in a socket. Lower gives others their grace whose timers are late by as much as any step takes, higher
+/// has a process that was stopped for that little forget who said that it lives just then.
+pub const LEASE_LATE: Duration = Duration::from_millis(1);
+/// So long what lies in the sockets then has to be received. Lower is less than a full buffer takes on a slow machine,
+/// higher believes for longer in who ended meanwhile.
+pub const LEASE_GRACE: Duration = Duration::from_millis(250);
 /// A peer that says the same for so long that only one that has lost all it knew would say counts as started again.
 /// Lower takes what the network holds back or repeats for that, higher leaves one that did start again unheard.
 pub const RESTART_AFTER: Duration = Duration::from_millis(1_000);

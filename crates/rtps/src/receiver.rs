@@ -5,9 +5,7 @@
 
 use std::collections::VecDeque;
 
-use taut_base::{
-    EntityId, Guid, GuidPrefix, InstanceHandle, Locator, SequenceNumber, Time, Timestamp, VendorId,
-};
+use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Timestamp, VendorId};
 use taut_mem::{Bytes, Pool};
 use taut_port::Frame;
 use taut_qos::LivelinessKind;
@@ -161,10 +159,7 @@ impl Participant {
         };
         let (kind, payload) = match data.payload {
             Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
-            Payload::Data(bytes) => {
-                let kind = ChangeKind::from_status_info(inline.status_info.0);
-                (kind, if is_named_by_hash(kind, inline.key_hash) { &[][..] } else { bytes })
-            }
+            Payload::Data(bytes) => (kind_of(false, &inline), bytes),
             Payload::Key(bytes) => (kind_of(true, &inline), bytes),
         };
         if data.writer_id == EntityId::SPDP_WRITER {
@@ -253,8 +248,6 @@ impl Participant {
             let finished = assembly.finish(rx.samples);
             proxy.note_arrival(now);
             let Some((payload, Said { kind, inline, source_timestamp })) = finished else { return };
-            let payload =
-                if !frag.key && is_named_by_hash(kind, inline.key_hash) { Bytes::new() } else { payload };
             let mut offer = Some(CacheChange {
                 kind,
                 writer_guid: writer,
@@ -372,6 +365,10 @@ impl Participant {
         let acknowledged = writer.on_acknack(now, reader, reader_sn_state, *count, *final_flag);
         match acknowledged {
             Acknowledged::Nothing => return bump(&mut self.counters.unmatched_reader),
+            Acknowledged::Beyond => {
+                bump(&mut self.counters.unmatched_reader);
+                return self.wake_writer(now, index);
+            }
             Acknowledged::Anew => return self.begin_life(now, source.prefix),
             _ => {}
         }
@@ -592,16 +589,14 @@ fn is_for_others(list: Option<ParameterList<'_>>, reader: Guid) -> bool {
     list.is_some_and(|list| !InlineQos::names(list, reader))
 }
 
-/// With an end of an instance a payload counts as a key. Data are none: does the hash say whose end it is?
-fn is_named_by_hash(kind: ChangeKind, key_hash: Option<InstanceHandle>) -> bool {
-    kind != ChangeKind::Alive && key_hash.is_some()
-}
-
-/// What a change does. A serialized key without a status says that the instance is disposed (RTPS 2.5 §8.3.8.2).
+/// What a change with a payload does. A serialized key without a status says that the instance is disposed
+/// (RTPS 2.5 §8.3.8.2). Data with a status are data, and the end comes after them.
 fn kind_of(is_key: bool, inline: &InlineQos) -> ChangeKind {
     match ChangeKind::from_status_info(inline.status_info.0) {
         ChangeKind::Alive if is_key => ChangeKind::NotAliveDisposed,
-        kind => kind,
+        ChangeKind::Alive => ChangeKind::Alive,
+        end if is_key => end,
+        end => end.after_data(),
     }
 }
 

@@ -371,9 +371,10 @@ fn the_data_of_a_sample_that_disposes_of_its_instance_are_no_key() {
         participant.on_frame(Time(0), &frame(message), &mut sink);
     }
     let kept = |change: &taut_rtps::CacheChange| (change.kind, change.instance, change.payload.len());
-    let disposed = ChangeKind::NotAliveDisposed;
+    let (with_data, with_key) = (ChangeKind::AliveThenDisposed, ChangeKind::NotAliveDisposed);
     let got: Vec<_> = sink.0.iter().map(kept).collect();
-    assert_eq!(got, [(disposed, Some(instance), 0), (disposed, Some(instance), payload.len())]);
+    assert_eq!(got, [with_data, with_key].map(|kind| (kind, Some(instance), payload.len())));
+    assert_eq!([with_data.has_data(), with_key.has_data()], [true, false]);
 }
 
 /// What is said about a change, and of which readers it is directed to.
@@ -486,9 +487,46 @@ fn a_key_in_fragments_ends_its_instance() {
         (NotAliveDisposedUnregistered, hash, 10),
         (NotAliveDisposed, None, 10),
         // The data of a sample that ends its instance are no key, in fragments as in one piece.
-        (NotAliveDisposed, hash, 0),
+        (ChangeKind::AliveThenDisposed, hash, 10),
         (Alive, None, 10),
     ];
+    assert_eq!(sink.0.iter().map(kept).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn data_that_end_their_instance_are_kept_and_are_no_key() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    let sample: Vec<u8> = (0..8).collect();
+    let all = StatusInfo::DISPOSED.with(StatusInfo::UNREGISTERED);
+    let mut number = 0;
+    let mut expected = Vec::new();
+    for (status_info, with_data, with_key) in [
+        (StatusInfo::DISPOSED, ChangeKind::AliveThenDisposed, ChangeKind::NotAliveDisposed),
+        (StatusInfo::UNREGISTERED, ChangeKind::AliveThenUnregistered, ChangeKind::NotAliveUnregistered),
+        (all, ChangeKind::AliveThenDisposedUnregistered, ChangeKind::NotAliveDisposedUnregistered),
+    ] {
+        for (payload, kind) in [(PayloadKind::Data, with_data), (PayloadKind::Key, with_key)] {
+            for key_hash in [None, Some(InstanceHandle([7; 16]))] {
+                number += 1;
+                let said = inline(&InlineQos { key_hash, status_info, ..InlineQos::default() }, &[]);
+                let mut message = Vec::new();
+                write_message_header(&mut message, OTHER);
+                let writer_id = EntityId::user(1, true, false);
+                let header =
+                    DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn: SequenceNumber(number) };
+                header.write(&mut message, Endian::Little, &said, payload, sample.len());
+                message.extend_from_slice(&sample);
+                participant.on_frame(Time(0), &frame(message), &mut sink);
+                assert_eq!(kind.has_data(), payload == PayloadKind::Data);
+                assert_eq!((kind.end(), kind.status_info()), (with_key, status_info.0));
+                expected.push((kind, key_hash, 8));
+            }
+        }
+    }
+    let kept = |change: &taut_rtps::CacheChange| (change.kind, change.instance, change.payload.len());
     assert_eq!(sink.0.iter().map(kept).collect::<Vec<_>>(), expected);
 }
 
@@ -538,7 +576,7 @@ fn no_more_timers_are_handled_than_the_budget_has() {
     }
     assert_eq!(participant.database().peers().count(), usize::from(PEERS));
     // All leases end at the same time.
-    let after = Time(0) + ParticipantData::default().lease_duration.times(2);
+    let after = Time(0) + ParticipantData::default().lease_duration;
     let mut last = usize::from(PEERS);
     while last > 0 {
         let handled = participant.on_timeout(after, BUDGET);

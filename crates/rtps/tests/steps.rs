@@ -13,6 +13,8 @@ use taut_rtps::{
 };
 use taut_wire::{DataHeader, Endian, PayloadKind, write_message_header};
 
+/// The lease of the other participant.
+const LEASE: Duration = Duration::from_secs(10);
 const OTHER: GuidPrefix = GuidPrefix([2; 12]);
 const ADDRESS: Locator = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410);
 const GROUP: Locator = Locator::udp_v4(Ipv4Addr::new(239, 255, 0, 1), 7400);
@@ -53,7 +55,7 @@ fn announcement_from(address: Locator) -> Frame {
         metatraffic_unicast: vec![address],
         default_unicast: vec![address],
         builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER,
-        lease_duration: Duration::from_secs(10),
+        lease_duration: LEASE,
         ..ParticipantData::default()
     };
     data.write(&mut payload);
@@ -150,7 +152,7 @@ fn run_timers(
 #[test]
 fn a_peer_with_a_thousand_endpoints_is_forgotten_in_many_steps() {
     let mut participant = matched();
-    let late = Time(0) + Duration::from_secs(11);
+    let late = Time(0) + LEASE;
     let steps = run_timers(&mut participant, late, |participant, steps| {
         assert!(steps == 0 || participant.database().peers().count() == 0, "from the first step on");
     });
@@ -162,7 +164,7 @@ fn a_peer_with_a_thousand_endpoints_is_forgotten_in_many_steps() {
 #[test]
 fn who_comes_back_while_it_is_forgotten_is_found_anew() {
     let mut participant = matched();
-    let late = Time(0) + Duration::from_secs(11);
+    let late = Time(0) + LEASE;
     run_timers(&mut participant, late, |participant, steps| {
         if steps == 3 {
             participant.on_frame(late, &announcement(), &mut Nowhere);

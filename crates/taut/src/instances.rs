@@ -101,8 +101,8 @@ impl Instances {
         }
         let told = match kind {
             ChangeKind::Alive => Told::Alive,
-            ChangeKind::NotAliveDisposed => Told::Disposed,
-            ChangeKind::NotAliveUnregistered | ChangeKind::NotAliveDisposedUnregistered => {
+            ChangeKind::NotAliveDisposed | ChangeKind::AliveThenDisposed => Told::Disposed,
+            _ => {
                 self.recent = None;
                 self.key_bytes -= self.known.remove(&instance).map_or(0, |known| known.key.len());
                 return;

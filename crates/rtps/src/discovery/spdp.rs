@@ -278,10 +278,16 @@ impl Participant {
 
     pub(crate) fn on_lease_timer(&mut self, now: Time, at: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peers.get(&prefix) else { return };
-        if peer.lease_until <= now {
+        let until = peer.lease_until;
+        // Timers come before discovery, so a process that was stopped, or a machine that slept, gets here before it has
+        // received what the peer has said meanwhile. A second look is given to each end of a lease, whatever else comes.
+        let is_first_look = at <= until;
+        if until > now {
+            self.timers.set(until, Timer::Lease(prefix));
+        } else if is_first_look && now.since(until) >= limits::LEASE_LATE {
+            self.timers.set(now + limits::LEASE_GRACE, Timer::Lease(prefix));
+        } else {
             self.remove_peer(now, prefix, false);
-        } else if peer.lease_until > at {
-            self.timers.set(peer.lease_until, Timer::Lease(prefix));
         }
     }
 

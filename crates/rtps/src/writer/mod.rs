@@ -83,6 +83,8 @@ pub struct Full;
 pub enum Acknowledged {
     /// Of a reader that is not matched, old, or a lie.
     Nothing,
+    /// Of more than was written, and a question.
+    Beyond,
     /// News, or a question.
     More,
     /// Less than before: its reader has forgotten this writer and found it again.
@@ -486,7 +488,7 @@ impl Writer {
             return Acknowledged::Anew;
         }
         if !proxy.on_acknack(set, count, last) {
-            return Acknowledged::Nothing;
+            return if is_final { Acknowledged::Nothing } else { self.on_question_beyond(now, reader, set) };
         }
         let fell = proxy.acked < before;
         proxy.heard = Some(now);
@@ -533,6 +535,20 @@ impl Writer {
             self.forget_acknowledged();
         }
         if fell { Acknowledged::Less } else { Acknowledged::More }
+    }
+
+    /// A question has acknowledged nothing. One about more than was written may be meant for an earlier life of this writer
+    /// under the same name: from a heartbeat its reader learns that this is another one, and would ask for ever without
+    /// (RTPS 2.5 §8.3.8.1: it wants one). As it may as well be a lie, it gets one only now and then.
+    #[cold]
+    fn on_question_beyond(&mut self, now: Time, reader: Guid, set: &SequenceNumberSet) -> Acknowledged {
+        let Some(proxy) = self.proxies.get_mut(&reader) else { return Acknowledged::Nothing };
+        if set.base() <= self.last.next() || !proxy.may_repeat(now) {
+            return Acknowledged::Nothing;
+        }
+        proxy.heartbeat_due = true;
+        self.owe(reader);
+        Acknowledged::Beyond
     }
 
     /// A NACK_FRAG has arrived.
