@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::record::{Calls, Outcome, Record};
-use crate::report::current::current;
+use crate::report::current::{current, settled};
 use crate::report::model::{
     Gain, Group, Model, Standing, failed_rounds, gains, gaps, main_times, remark, subject,
 };
@@ -136,7 +136,7 @@ pub fn markdown(records: &[Record]) -> String {
     for picture in pictures(records) {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
-    page += &aims::table(&shown).map_or_else(String::new, |table| table.markdown("##"));
+    page += &aims::table(&shown, &settled(records)).map_or_else(String::new, |table| table.markdown("##"));
     not_ahead(&mut page, &model);
     page += &published::section(&shown);
     page += "## Every line\n\n";

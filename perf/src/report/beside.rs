@@ -26,7 +26,7 @@ pub(crate) fn draw(model: &Model) -> Option<Markup> {
 
 /// What Taut is built for, if it is the subject.
 pub(crate) fn aims(model: &Model) -> Option<Markup> {
-    let table = aims::table(model.records)?;
+    let table = aims::table(model.records, &[])?;
     Some(html! {
         p { (table.says) }
         (rows(&table))

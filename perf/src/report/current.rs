@@ -42,7 +42,12 @@ pub(crate) fn current(records: &[Record]) -> Vec<Record> {
     };
     let mut places: Vec<usize> = cases.into_values().filter_map(best).flat_map(|share| share.lines).collect();
     places.sort_unstable();
-    places.into_iter().map(|at| settled(&records[at])).collect()
+    places.into_iter().map(|at| settle(&records[at])).collect()
+}
+
+/// All lines, each as it counts.
+pub(crate) fn settled(records: &[Record]) -> Vec<Record> {
+    records.iter().map(settle).collect()
 }
 
 /// What is measured beside each other, whoever the peer is.
@@ -52,7 +57,7 @@ fn case_of(record: &Record) -> String {
 }
 
 /// The line with the median that its gains are of: runs of before had that of all samples of all rounds.
-fn settled(record: &Record) -> Record {
+fn settle(record: &Record) -> Record {
     let mut record = record.clone();
     if let Some((median, times)) = typical(&record.round_values).zip(compared_mut(&mut record)) {
         times.p50 = median.round() as u64;
