@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use taut_base::InstanceHandle;
 use taut_mem::Bytes;
-use taut_rtps::history_cache::{CacheChange, ChangeKind};
+use taut_rtps::history_cache::CacheChange;
 
 use crate::instance::{Instance, InstanceTable};
 use crate::reader_side::ReaderSide;
@@ -108,7 +108,7 @@ impl ReaderSide {
         if payload.is_empty() {
             return change.instance.map(|hash| instances.handle_of(hash));
         }
-        let is_key = change.kind != ChangeKind::Alive && !change.kind.has_data();
+        let is_key = !change.kind.has_data();
         let handle = key_hash(payload, is_key)?;
         if instances.has_nameless() {
             instances.learn_key(handle, payload, if is_key { PayloadKind::Key } else { PayloadKind::Data });

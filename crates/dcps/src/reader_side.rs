@@ -608,10 +608,7 @@ impl ReaderSide {
             return StatusMask::NONE;
         };
         let is_end = change.kind != ChangeKind::Alive;
-        if self.filter.is_some()
-            && is_end
-            && !change.kind.has_data()
-            && self.cache.lookup_instance(instance).is_none()
+        if self.filter.is_some() && !change.kind.has_data() && self.cache.lookup_instance(instance).is_none()
         {
             // Nothing of it has passed.
             if let Some(change) = offered.take() {
@@ -633,7 +630,7 @@ impl ReaderSide {
             return StatusMask::NONE;
         }
         let Some(change) = offered.take() else { return StatusMask::NONE };
-        if change.kind != ChangeKind::Alive && change.kind.has_data() {
+        if is_end && change.kind.has_data() {
             return self.insert_last(now, strength, change);
         }
         match self.cache.insert(now, change, strength, expires) {

@@ -54,7 +54,8 @@ impl Holding {
     /// A sample waits until then, or as long as those before it if that is less. `false` if nobody drives who would send
     /// it: what waits is to be sent now, unless it is patient.
     pub fn hold(&self, held: &mut Held, until: Time, role: &Role) -> bool {
-        if until < held.until {
+        let is_first = until < held.until;
+        if is_first {
             self.until.store(until.0, Ordering::SeqCst);
         }
         // Who gives the role back, or goes away with it, looks after that for what is held. Those before it may have been
@@ -62,7 +63,7 @@ impl Holding {
         if !held.is_patient && !role.is_served() {
             return false;
         }
-        if until < held.until {
+        if is_first {
             held.until = until;
             self.streams.store(true, Ordering::Relaxed);
         }
