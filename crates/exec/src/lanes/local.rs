@@ -168,7 +168,7 @@ impl Inner {
         let Some(number) = neighbour.pairs.offer((writer, reader)) else { return };
         fail::point(Point::BeforeOffer);
         let offer = Message::Offer { writer, reader, number };
-        route.with_memory(|memory| neighbour.send(&offer, &[memory.fd()]));
+        route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
         fail::point(Point::OfferSent);
     }
 
@@ -177,7 +177,7 @@ impl Inner {
     pub fn on_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: Arc<Lane>) {
         if !from.pairs.note_offer((writer, reader), number, lane) {
             self.neighbours.doubt();
-            from.send(&Message::Refuse { writer, reader, reason: NO_ROOM }, &[]);
+            self.say(from, &Message::Refuse { writer, reader, reason: NO_ROOM }, None);
             return;
         }
         self.accept_there(from, (writer, reader));
@@ -197,7 +197,7 @@ impl Inner {
         });
         let Some(route) = added else {
             if from.pairs.remove((writer, reader)) {
-                from.send(&Message::End { writer, reader }, &[]);
+                self.say(from, &Message::End { writer, reader }, None);
             }
             return;
         };
@@ -206,7 +206,7 @@ impl Inner {
             return route.remove(reader);
         }
         fail::point(Point::BeforeBegin);
-        if !from.send(&Message::Begin { writer, reader, number }, &[]) {
+        if !self.say(from, &Message::Begin { writer, reader, number }, None) {
             // It never attaches, and the lane would wait for it: by UDP, then.
             self.neighbours.doubt();
             route.remove(reader);
@@ -234,12 +234,12 @@ impl Inner {
             Some(first) => {
                 let number = first.0.cast_unsigned();
                 fail::point(Point::BeforeReading);
-                from.send(&Message::Reading { writer, reader, from: number }, &[]);
+                self.say(from, &Message::Reading { writer, reader, from: number }, None);
                 fail::point(Point::ReadingSent);
                 // What has come in meanwhile rang no bell.
                 self.be_rung();
             }
-            None => drop(from.send(&Message::End { writer, reader }, &[])),
+            None => drop(self.say(from, &Message::End { writer, reader }, None)),
         }
     }
 
@@ -304,7 +304,7 @@ impl Inner {
             route.remove(reader);
         }
         if let Some(neighbour) = neighbour {
-            neighbour.send(&Message::End { writer, reader }, &[]);
+            self.say(&neighbour, &Message::End { writer, reader }, None);
         }
     }
 
@@ -316,7 +316,7 @@ impl Inner {
             self.doors.remove_writer(&door, writer);
         }
         if let Some(neighbour) = self.neighbours.end(writer, reader, writer.prefix) {
-            neighbour.send(&Message::End { writer, reader }, &[]);
+            self.say(&neighbour, &Message::End { writer, reader }, None);
         }
     }
 
@@ -380,12 +380,12 @@ impl Inner {
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
         let (Ok(memory), Some(feedback)) = (memory, feedback) else {
             neighbour.pairs.remove(pair);
-            neighbour.send(&Message::Refuse { writer, reader, reason: NO_MEMORY }, &[]);
+            self.say(neighbour, &Message::Refuse { writer, reader, reason: NO_MEMORY }, None);
             return;
         };
         let Some(number) = neighbour.pairs.accept(pair, Arc::new(feedback)) else { return };
         fail::point(Point::BeforeAccept);
-        neighbour.send(&Message::Accept { writer, reader, number }, &[memory.fd()]);
+        self.say(neighbour, &Message::Accept { writer, reader, number }, Some(&memory));
         fail::point(Point::AcceptSent);
     }
 

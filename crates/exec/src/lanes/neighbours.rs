@@ -5,7 +5,7 @@
 //! eventfd, and from then on pairs are joined by the four messages of [`Message`]. A hang-up or any doubt
 //! ends the connection, and with it all of its lanes: samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -40,6 +40,9 @@ pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
 const MAX_CONNECTIONS: usize = 1_024;
 /// Messages handled of one connection before others have their turn.
 const MESSAGES: usize = 64;
+/// Messages to one neighbour that wait for room in its socket: some for each of its pairs. Lower and of pairs that are
+/// joined together some take their samples by UDP; higher and who never listens takes more memory.
+const UNSENT: usize = 4 * PAIRS;
 /// The bell's and a feedback's memory.
 pub(crate) const PAGE: usize = 4_096;
 
@@ -57,6 +60,8 @@ pub(crate) struct Neighbour {
     pub expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
+    /// What its socket had no room for, in order, and the memory that goes with each.
+    unsent: Mutex<VecDeque<(Message, Option<Memory>)>>,
     /// It could not be greeted yet: it had not looked who this is.
     owed_hello: AtomicBool,
     /// What its readers hold of lanes of ours, for when its process has ended.
@@ -125,8 +130,15 @@ impl Own {
 }
 
 impl Neighbour {
-    pub fn send(&self, message: &Message, fds: &[BorrowedFd<'_>]) -> bool {
-        self.connection.send(message, fds).is_ok()
+    /// By which number its connection is found; its process by the next.
+    fn source(&self) -> u64 {
+        FIRST_SOURCE + 2 * self.id
+    }
+
+    /// Says something now. *Errors*: what hinders.
+    pub fn send(&self, message: &Message, memory: Option<&Memory>) -> std::result::Result<(), SendError> {
+        let fd = memory.map(Memory::fd);
+        self.connection.send(message, fd.as_slice())
     }
 
     pub fn bell(&self) -> Option<Arc<Bell>> {
@@ -299,12 +311,13 @@ impl Inner {
             parted: AtomicBool::new(false),
             expected,
             greeted: OnceLock::new(),
+            unsent: Mutex::default(),
             owed_hello: AtomicBool::new(false),
             feedbacks: Mutex::default(),
             pairs: Pairs::default(),
         });
-        let watched = self.watch_fd(neighbour.connection.fd(), FIRST_SOURCE + 2 * id)
-            && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, FIRST_SOURCE + 2 * id + 1));
+        let watched = self.watch_fd(neighbour.connection.fd(), neighbour.source())
+            && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, neighbour.source() + 1));
         fail::point(Point::BeforeHello);
         if !watched {
             return self.neighbours.doubt();
@@ -346,10 +359,46 @@ impl Inner {
         }
         let neighbour = self.neighbours.known.lock().get(&(number / 2)).cloned();
         let Some(neighbour) = neighbour else { return };
+        self.say_unsent(&neighbour);
         self.listen(&neighbour);
         if number % 2 == 1 {
             self.bury(&neighbour);
         }
+    }
+
+    /// Says something of a pair, with the memory that it is about: now, or in its turn when there is room. `false`: the
+    /// other end has gone, or has not listened for long.
+    pub fn say(&self, to: &Neighbour, message: &Message, memory: Option<&Memory>) -> bool {
+        let mut unsent = to.unsent.lock();
+        if unsent.is_empty() {
+            match to.send(message, memory) {
+                Err(SendError::Full) => {}
+                sent => return sent.is_ok(),
+            }
+            if !self.watch.await_room(to.connection.fd(), to.source(), true) {
+                return false;
+            }
+        }
+        let has_room = unsent.len() < UNSENT;
+        if has_room {
+            unsent.push_back((*message, memory.cloned()));
+        }
+        has_room
+    }
+
+    /// Says what had no room before, as far as there is some now.
+    fn say_unsent(&self, to: &Neighbour) {
+        let mut unsent = to.unsent.lock();
+        if unsent.is_empty() {
+            return;
+        }
+        while let Some((message, memory)) = unsent.front() {
+            if to.send(message, memory.as_ref()) == Err(SendError::Full) {
+                return;
+            }
+            unsent.pop_front();
+        }
+        self.watch.await_room(to.connection.fd(), to.source(), false);
     }
 
     pub fn listen(&self, neighbour: &Arc<Neighbour>) {
@@ -474,6 +523,7 @@ impl Inner {
             return;
         }
         self.neighbours.count_strangers();
+        neighbour.unsent.lock().clear();
         self.watch.remove(neighbour.connection.fd());
         // A peer that is not told leaves samples to lanes that nobody reads any more.
         neighbour.connection.end();

@@ -41,6 +41,7 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
 struct Pair {
     near: Executor,
     far: Executor,
+    writes: DataWriterQos,
     writer: WriterIndex,
     reader: ReaderIndex,
     outlet: Outlet,
@@ -58,15 +59,34 @@ impl Pair {
         let history = History::KeepAll;
         let writes = DataWriterQos { reliability: reliable(writes.reliability), history, ..writes };
         let reads = DataReaderQos { reliability: reliable(reads.reliability), history, ..reads };
-        let outlet_qos = writes.clone();
-        let create = |now, participant: &mut taut_dcps::DomainParticipant| {
-            participant.create_writer(now, endpoint::<_, PublisherQos>(writes))
-        };
-        let writer = near.with(|participant, now| create(now, participant));
+        let writer = near.with(|participant, now| {
+            participant.create_writer(now, endpoint::<_, PublisherQos>(writes.clone()))
+        });
         let reader =
             far.with(|participant, now| participant.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
-        let outlet = near.outlet(writer, &outlet_qos).unwrap();
-        Pair { near, far, writer, reader, outlet }
+        let outlet = near.outlet(writer, &writes).unwrap();
+        Pair { near, far, writes, writer, reader, outlet }
+    }
+
+    /// One more writer of the kind is the one that is looked at from now on.
+    fn add_writer(&mut self) {
+        let qos = &self.writes;
+        self.writer = self.near.with(|participant, now| {
+            participant.create_writer(now, endpoint::<_, PublisherQos>(qos.clone()))
+        });
+        self.outlet = self.near.outlet(self.writer, qos).unwrap();
+    }
+
+    /// Writes and takes until the lane is enough. Returns what was taken.
+    fn drive_into_lane(&mut self, written: &mut u32) -> Vec<u32> {
+        let mut taken = Vec::new();
+        self.drive("the lane is enough", |pair| {
+            pair.write(*written).unwrap();
+            *written += 1;
+            taken.extend(take(&pair.far, pair.reader));
+            pair.outlet.has_readers() && pair.outlet.is_direct()
+        });
+        taken
     }
 
     fn guids(&self) -> (Guid, Guid) {
@@ -98,7 +118,7 @@ impl Pair {
 }
 
 #[test]
-fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
+fn a_reader_that_cannot_be_told_to_begin_is_told_when_there_is_room() {
     /// More than the lane holds.
     const SAMPLES: u32 = 700;
     let mut pair = Pair::new(95);
@@ -109,7 +129,7 @@ fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
         neighbour.is_some_and(|one| one.pairs.is((writer, reader), is_accepted))
     });
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
-    while neighbour.send(&Message::Ring, &[]) {}
+    while neighbour.send(&Message::Ring, None).is_ok() {}
     pair.near.run_once(Some(Time(0))).unwrap();
     let (mut taken, mut next) = (Vec::new(), 0);
     pair.drive("all samples have come", |pair| {
@@ -120,6 +140,19 @@ fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
         taken.len() >= SAMPLES as usize
     });
     assert_eq!(taken, Vec::from_iter(0..SAMPLES));
+    pair.drive_into_lane(&mut next);
+}
+
+/// As where many writers match at once: their offers are more than a socket has room for.
+#[test]
+fn an_offer_that_finds_no_room_in_the_socket_is_made_when_there_is_some() {
+    let mut pair = Pair::new(50);
+    pair.drive_into_lane(&mut 0);
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    while neighbour.send(&Message::Ring, None).is_ok() {}
+    pair.add_writer();
+    pair.near.run_once(Some(Time(0))).unwrap();
+    pair.drive_into_lane(&mut 0);
 }
 
 #[test]
@@ -127,16 +160,12 @@ fn who_breaks_off_a_connection_tells_the_other_end() {
     const MORE: u32 = 100;
     let mut pair = Pair::new(96);
     let (writer, reader) = pair.guids();
-    let (mut taken, mut written) = (Vec::new(), 0);
-    pair.drive("the lane is enough", |pair| {
-        pair.write(written).unwrap();
-        written += 1;
-        taken.extend(take(&pair.far, pair.reader));
-        pair.outlet.has_readers() && pair.outlet.is_direct()
-    });
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
     // The writer is not the reader's to begin with.
-    assert!(neighbour.send(&Message::Begin { writer: reader, reader: writer, number: 1 }, &[]));
+    let begin = Message::Begin { writer: reader, reader: writer, number: 1 };
+    neighbour.send(&begin, None).unwrap();
     pair.drive("it has no more of this one", |pair| {
         pair.far.inner.neighbours.find(pair.near.inner.prefix).is_none()
     });
@@ -158,16 +187,11 @@ fn what_was_accepted_is_not_accepted_again() {
     const SAMPLES: u32 = 700;
     let mut pair = Pair::new(97);
     let (writer, reader) = pair.guids();
-    let (mut taken, mut written) = (Vec::new(), 0);
-    pair.drive("the lane is enough", |pair| {
-        pair.write(written).unwrap();
-        written += 1;
-        taken.extend(take(&pair.far, pair.reader));
-        pair.outlet.has_readers() && pair.outlet.is_direct()
-    });
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
     let neighbour = pair.far.inner.neighbours.find(pair.near.inner.prefix).unwrap();
     let memory = Memory::create("feedback", FEEDBACK_LEN).unwrap();
-    assert!(neighbour.send(&Message::Accept { writer, reader, number: 1 }, &[memory.fd()]));
+    neighbour.send(&Message::Accept { writer, reader, number: 1 }, Some(&memory)).unwrap();
     let all = written + SAMPLES;
     pair.drive("all samples have come", |pair| {
         pair.write(written).unwrap();
