@@ -26,19 +26,29 @@ use crate::lanes::pairs::{Pair, Stage};
 use crate::lanes::ringer::Ringer;
 use crate::write::outlet::Route;
 
-/// The participants of this process.
-static PARTICIPANTS: Mutex<BTreeMap<GuidPrefix, Weak<Inner>>> = Mutex::new(BTreeMap::new());
+/// The participants of processes, by the numbers of these. One that was forked has the memory of all that its parent
+/// had, whom nobody drives here: their samples come by shared memory, as from any other process.
+static PARTICIPANTS: Mutex<BTreeMap<(u32, GuidPrefix), Weak<Inner>>> = Mutex::new(BTreeMap::new());
+
+/// A participant of this process.
+fn here(prefix: GuidPrefix) -> (u32, GuidPrefix) {
+    (std::process::id(), prefix)
+}
 
 pub(crate) fn register(prefix: GuidPrefix, inner: &Arc<Inner>) {
-    PARTICIPANTS.lock().insert(prefix, Arc::downgrade(inner));
+    PARTICIPANTS.lock().insert(here(prefix), Arc::downgrade(inner));
 }
 
 pub(crate) fn unregister(prefix: GuidPrefix) {
-    PARTICIPANTS.lock().remove(&prefix);
+    PARTICIPANTS.lock().remove(&here(prefix));
 }
 
 pub(crate) fn find(prefix: GuidPrefix) -> Option<Arc<Inner>> {
-    PARTICIPANTS.lock().get(&prefix)?.upgrade()
+    find_in(here(prefix))
+}
+
+fn find_in(process: (u32, GuidPrefix)) -> Option<Arc<Inner>> {
+    PARTICIPANTS.lock().get(&process)?.upgrade()
 }
 
 /// A lane of a writer of this process, offered to a reader.
@@ -451,6 +461,15 @@ mod tests {
 
     use super::*;
     use crate::executor_tests::executor_with_lanes;
+
+    /// One that is forked has the memory of this process, but another number.
+    #[test]
+    fn a_participant_is_here_in_its_own_process_only() {
+        let (executor, ..) = executor_with_lanes();
+        let (process, prefix) = here(executor.inner.prefix);
+        assert!(find_in((process, prefix)).is_some());
+        assert!(find_in((process + 1, prefix)).is_none());
+    }
 
     /// A writer may be deleted, and the next one get its place, as soon as somebody else has the token.
     #[test]
