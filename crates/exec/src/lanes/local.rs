@@ -67,9 +67,11 @@ const OFFERS: usize = 4_096;
 /// a quick writer hold up other readers and the network for longer.
 const LANE_STEPS: usize = 64;
 
-/// Why an offer is refused, for counters: there is no memory for a feedback, or the neighbour has too many pairs.
+/// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, or the
+/// lane cannot be mapped.
 const NO_MEMORY: u8 = 1;
 const NO_ROOM: u8 = 2;
+pub(crate) const NO_ADDRESSES: u8 = 3;
 
 /// What a participant knows of lanes.
 #[derive(Default)]

@@ -17,14 +17,15 @@ use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{Bell, Feedback, Lane};
 use taut_port_shm::{
-    Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, SendError, Waker,
-    host_id, map,
+    Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, Refusal,
+    SendError, Waker, host_id, map,
 };
 
 use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::Complaints;
+use crate::lanes::local::NO_ADDRESSES;
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -446,12 +447,19 @@ impl Inner {
             Message::Ring => {}
             Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
-                let mapped = map(lane, MAX_LANE).map_err(|why| why.to_string());
+                let mapped = map(lane, MAX_LANE);
+                let is_own_want = matches!(mapped, Err(Refusal::NotMapped { .. }));
+                let mapped = mapped.map_err(|why| why.to_string());
                 match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
                     Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
                     Err(why) => {
                         self.neighbours.reasons.note(Who::Participant(writer.prefix), why);
-                        return false;
+                        if !is_own_want {
+                            return false;
+                        }
+                        // The peer has kept to the rules, and the lanes that were mapped before are there still.
+                        self.neighbours.doubt();
+                        self.say(from, &Message::Refuse { writer, reader, reason: NO_ADDRESSES }, None);
                     }
                 }
             }
