@@ -163,6 +163,11 @@ impl Neighbour {
         self.parted.load(Ordering::SeqCst)
     }
 
+    /// Do its readers hold anything of lanes of ours?
+    fn holds_any(&self) -> bool {
+        self.feedbacks.lock().iter().filter_map(Weak::upgrade).any(|feedback| feedback.holds_any())
+    }
+
     /// What its readers hold of lanes of ours is nobody's any more.
     fn abandon(&self) {
         self.feedbacks.lock().iter().filter_map(Weak::upgrade).for_each(|feedback| feedback.abandon());
@@ -550,7 +555,8 @@ impl Inner {
         }
     }
 
-    /// Drops those that have parted and whose participants are no longer known: the process lives on.
+    /// Drops those that have parted and whose participants are no longer known: the process lives on. While it looks at
+    /// samples of ours, its end is still to be heard.
     fn sweep(&self) {
         let known = self.neighbours.known.lock();
         let parted: Vec<_> = known.values().filter(|one| one.has_parted()).cloned().collect();
@@ -558,7 +564,7 @@ impl Inner {
         for one in parted {
             let name = one.name();
             let lives = |prefix| self.peek(|core| core.participant.core().database().peer(prefix).is_some());
-            if !name.is_some_and(lives) {
+            if !name.is_some_and(lives) && !one.holds_any() {
                 self.drop_neighbour(&one);
             }
         }

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use taut_base::{Guid, Time};
-use taut_dcps::{Endpoint, TypeSupport};
+use taut_dcps::{Endpoint, Selection, TypeSupport};
+use taut_mem::Pool;
 use taut_mem::lane::FEEDBACK_LEN;
-use taut_port_shm::{Memory, Message};
+use taut_port_shm::{Connection, Memory, Message};
 use taut_qos::{
     DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, SubscriberQos,
     TopicQos,
@@ -15,6 +16,7 @@ use taut_rtps::{ReaderIndex, WriterIndex};
 use crate::clock::monotonic_now;
 use crate::executor_tests::{call, take};
 use crate::lanes::local;
+use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::lanes::pairs::Stage;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
@@ -200,4 +202,45 @@ fn what_was_accepted_is_not_accepted_again() {
         assert!(pair.outlet.is_direct(), "the lane is no longer enough after {} samples", taken.len());
         written == all
     });
+}
+
+#[test]
+fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
+    /// More than a cell holds.
+    const LEN: usize = 1_000;
+    let mut pair = Pair::new(55);
+    pair.drive_into_lane(&mut 0);
+    let (_, reader) = pair.guids();
+    let mut pool = Pool::new(LEN, 1);
+    let memory = pair.near.lend(&mut pair.outlet, &mut pool, LEN).unwrap();
+    let mut payload = Payload::of(&mut pool, memory, LEN);
+    pair.near.publish(&mut pair.outlet, &mut call(Patience::KeepAll(None)), &mut payload).unwrap();
+    let mut kept = Vec::new();
+    pair.drive("the sample is there", |pair| {
+        let door = pair.far.door(pair.reader).unwrap();
+        pair.far.take(&door, &Selection::ANY, |sample| kept.push(sample.payload));
+        kept.iter().any(|payload| payload.len() == LEN)
+    });
+    let Pair { near, far, writer, mut outlet, .. } = pair;
+    let (inner, prefix) = (&near.inner, far.inner.prefix);
+    let id = *inner.neighbours.known.lock().keys().next().unwrap();
+    drop(far);
+    let is_known = || inner.peek(|core| core.participant.core().database().peer(prefix).is_some());
+    let end = Instant::now() + LIMIT;
+    while is_known() || inner.neighbours.find(prefix).is_some() {
+        assert!(Instant::now() < end, "it has gone");
+        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+    }
+    let mut held = || {
+        inner.joins.route(writer).remove(reader);
+        outlet.refresh();
+        outlet.lane.as_ref().unwrap().left()
+    };
+    assert_eq!(held(), 1, "the sample is looked at");
+    // Somebody else connects.
+    let _other = Connection::connect(inner.prefix, None).unwrap();
+    inner.hear(FIRST_SOURCE);
+    // The process ends.
+    inner.hear(FIRST_SOURCE + 2 * id + 1);
+    assert_eq!(held(), 0);
 }
