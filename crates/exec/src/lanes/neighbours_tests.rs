@@ -1,15 +1,17 @@
 //! Two participants that take each other for those of two processes, driven in turns by one thread.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use taut_base::{Guid, Time};
 use taut_dcps::{Endpoint, Selection, TypeSupport};
-use taut_mem::Pool;
-use taut_mem::lane::FEEDBACK_LEN;
+use taut_mem::lane::{FEEDBACK_LEN, Feedback};
+use taut_mem::{Pool, Region};
 use taut_port_shm::{Connection, Memory, Message};
 use taut_qos::{
-    DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, SubscriberQos,
-    TopicQos,
+    DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, ResourceLimits,
+    SubscriberQos, TopicQos,
 };
 use taut_rtps::{ReaderIndex, WriterIndex};
 
@@ -24,8 +26,12 @@ use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn participant(domain_id: u32) -> Executor {
+    start(domain_id, true)
+}
+
+fn start(domain_id: u32, local: bool) -> Executor {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
-    let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
+    let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
     let executor = Executor::start(&config).unwrap();
     // Who does not find it here takes it for one of another process.
     local::unregister(executor.inner.prefix);
@@ -52,14 +58,18 @@ struct Pair {
 impl Pair {
     /// In a domain of their own.
     fn new(domain_id: u32) -> Pair {
-        let (near, far) = (participant(domain_id), participant(domain_id));
+        Pair::between(participant(domain_id), participant(domain_id), ResourceLimits::default())
+    }
+
+    fn between(near: Executor, far: Executor, resource_limits: ResourceLimits) -> Pair {
         let reliable = |mut reliability: Reliability| {
             reliability.kind = ReliabilityKind::Reliable;
             reliability
         };
         let (writes, reads) = (DataWriterQos::default(), DataReaderQos::default());
         let history = History::KeepAll;
-        let writes = DataWriterQos { reliability: reliable(writes.reliability), history, ..writes };
+        let writes =
+            DataWriterQos { reliability: reliable(writes.reliability), history, resource_limits, ..writes };
         let reads = DataReaderQos { reliability: reliable(reads.reliability), history, ..reads };
         let writer = near.with(|participant, now| {
             participant.create_writer(now, endpoint::<_, PublisherQos>(writes.clone()))
@@ -243,4 +253,61 @@ fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
     // The process ends.
     inner.hear(FIRST_SOURCE + 2 * id + 1);
     assert_eq!(held(), 0);
+}
+
+/// A lane in which each cell was written once has no room while a reader is about to attach.
+#[test]
+fn who_comes_while_a_write_waits_may_take_its_place_in_the_lane() {
+    const CELLS: u32 = 512;
+    const SAMPLES: u32 = 600;
+    let limits = ResourceLimits { max_samples: Some(SAMPLES), ..ResourceLimits::default() };
+    let mut pair = Pair::between(participant(56), start(56, false), limits);
+    let are_matched = |pair: &mut Pair| {
+        let (out, far) = (&pair.near, &pair.far);
+        let one =
+            out.with(|p, _| p.writer(pair.writer).is_some_and(|w| w.publication_matched.current_count == 1));
+        one && far
+            .with(|p, _| p.reader(pair.reader).is_some_and(|r| r.subscription_matched.current_count == 1))
+    };
+    pair.drive("both have matched", are_matched);
+    let before = SAMPLES - CELLS;
+    (0..before).for_each(|n| pair.write(n).unwrap());
+    let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
+    let reads = DataReaderQos { reliability: pair.writes.reliability, ..reads };
+    let beside = pair.near.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+    let mut taken = Vec::new();
+    for n in before..SAMPLES {
+        pair.write(n).unwrap();
+        taken.extend(take(&pair.near, beside));
+    }
+    let (_, comer) = pair.guids();
+    let reader = pair.reader;
+    let route = pair.near.inner.joins.route(pair.writer);
+    let lane = route.lane(None);
+    let Pair { near, far, mut outlet, .. } = pair;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let end = Instant::now() + LIMIT;
+            while !lane.is_awaited() {
+                assert!(Instant::now() < end, "it does not wait");
+                std::thread::yield_now();
+            }
+            let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap();
+            assert!(route.add(comer, Arc::new(feedback), true, Vec::new()));
+            // Now there is room, as far as the protocol is concerned.
+            while !done.load(Ordering::SeqCst) && Instant::now() < end {
+                far.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+                take(&far, reader);
+            }
+        });
+        let patience = Patience::KeepAll(Some(taut_base::Duration::from_secs(20)));
+        let payload = &mut Payload::short(&SAMPLES.to_le_bytes());
+        let written = near.publish(&mut outlet, &mut call(patience), payload);
+        done.store(true, Ordering::SeqCst);
+        written.unwrap();
+    });
+    near.run_once(Some(Time(0))).unwrap();
+    taken.extend(take(&near, beside));
+    assert_eq!(taken, Vec::from_iter(before..=SAMPLES));
 }
