@@ -395,8 +395,9 @@ impl Executor {
         self.may_wait()?;
         let written = self.await_readers(outlet, ends(wait), |outlet, until| {
             self.inner.wait_behind(until, |participant, now| {
-                // What was taken from the lane meanwhile counts no more.
+                // What was taken from the lane meanwhile counts no more, and who has come may leave no room in it.
                 outlet.may_write();
+                write.in_lane &= outlet.has_room();
                 participant.write(now, index, write).is_ok().then_some(())
             })
         });

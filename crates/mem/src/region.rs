@@ -2,6 +2,11 @@
 //!
 //! Owns nothing but the memory. Who writes which part of it is the lane's business ([`crate::Lane`]).
 
+#[cfg(not(loom))]
+use std::alloc::{Layout, alloc_zeroed};
+#[cfg(not(loom))]
+use std::ptr::NonNull;
+
 #[cfg(loom)]
 use crate::lane::UNIT;
 use crate::sync::AtomicU64;
@@ -20,7 +25,7 @@ pub(crate) const PAGE: usize = if cfg!(loom) { 256 } else { 4_096 };
 /// of [`Region::bytes`] and [`Region::bytes_mut`].
 #[cfg(not(loom))]
 pub struct Region {
-    base: std::ptr::NonNull<u8>,
+    base: NonNull<u8>,
     len: usize,
     writable: bool,
     _keep: Box<dyn std::any::Any + Send + Sync>,
@@ -39,9 +44,28 @@ impl Region {
     pub fn heap(len: usize) -> Region {
         // A Vec of zeros comes from the system untouched only with the alignment of its type: it is a page
         // longer, and the region starts where a page does.
-        let words = Box::into_raw(vec![0_u64; (len.saturating_add(PAGE)).div_ceil(WORD)].into_boxed_slice());
+        Region::of(Box::into_raw(vec![0_u64; Region::words_for(len)].into_boxed_slice()), len)
+    }
+
+    /// The same; `None` if the process may not have so much.
+    pub fn try_heap(len: usize) -> Option<Region> {
+        let count = Region::words_for(len);
+        let layout = Layout::array::<u64>(count).ok()?;
+        // SAFETY: it has more than no bytes.
+        let words = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        // So a box of them is allocated.
+        Some(Region::of(std::ptr::slice_from_raw_parts_mut(words.cast().as_ptr(), count), len))
+    }
+
+    /// Words in which so many bytes lie from the start of a page on.
+    fn words_for(len: usize) -> usize {
+        len.saturating_add(PAGE).div_ceil(WORD)
+    }
+
+    /// `words` are those for `len`, as [`Heap`] wants them.
+    fn of(words: *mut [u64], len: usize) -> Region {
         let base = words.cast::<u8>().map_addr(|address| address.next_multiple_of(PAGE));
-        let base = std::ptr::NonNull::new(base).expect("invariant: a box is somewhere");
+        let base = NonNull::new(base).expect("invariant: a box is somewhere");
         Region { base, len, writable: true, _keep: Box::new(Heap(words)) }
     }
 
@@ -51,7 +75,7 @@ impl Region {
     /// From `base`, a multiple of 8, `len` bytes must stay readable until `keep` is dropped, and writable
     /// if `writable`; nothing but regions may access them.
     pub unsafe fn mapped(
-        base: std::ptr::NonNull<u8>,
+        base: NonNull<u8>,
         len: usize,
         writable: bool,
         keep: Box<dyn std::any::Any + Send + Sync>,
@@ -122,7 +146,7 @@ impl Region {
     }
 }
 
-/// The heap's memory of a region. Invariant: made by `Box::into_raw`, freed once.
+/// The heap's memory of a region. Invariant: made by `Box::into_raw`, or allocated as if it were, freed once.
 #[cfg(not(loom))]
 struct Heap(*mut [u64]);
 

@@ -145,6 +145,8 @@ fn socket_path(prefix: GuidPrefix, directory: &Path) -> Result<PathBuf> {
 }
 
 const SUFFIX: &str = ".sock";
+/// The extension of a name whose socket does not listen yet.
+const YOUNG: &str = "new";
 
 fn names_of_this_host() -> Result<String> {
     let [a, b, c, d, ..] = host_id()?;
@@ -155,7 +157,7 @@ fn bind_path(socket: &OwnedFd, path: &Path) -> std::result::Result<(), Errno> {
     if path.exists() && !is_dead(path)? {
         return Err(Errno::ADDRINUSE);
     }
-    let young = path.with_extension("new");
+    let young = path.with_extension(YOUNG);
     let address = SocketAddrUnix::new(young.as_path())?;
     let bound = bind(socket, &address).or_else(|errno| match errno {
         Errno::ADDRINUSE if is_dead(&young)? => unlink(&young).and_then(|()| bind(socket, &address)),
@@ -197,7 +199,8 @@ fn sweep(directory: &Path) {
     for entry in entries.take(SWEPT).flatten() {
         let Ok(name) = entry.file_name().to_str() else { continue };
         let path = directory.join(name);
-        if name.starts_with(&prefix) && name.ends_with(SUFFIX) && is_dead(&path) == Ok(true) {
+        let is_young = path.extension().is_some_and(|extension| extension == YOUNG);
+        if name.starts_with(&prefix) && (name.ends_with(SUFFIX) || is_young) && is_dead(&path) == Ok(true) {
             let _ = unlink(&path);
         }
     }

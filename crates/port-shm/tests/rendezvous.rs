@@ -5,7 +5,7 @@ mod common;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use common::{
@@ -324,8 +324,15 @@ fn a_path_outlives_its_process_until_somebody_else_binds() {
     drop((first, second));
     assert_eq!(names(), 1, "each has removed its own");
 
-    // Killed between its bind and its rename.
-    let young = of_first.with_extension("new");
+    leave_half_made(&of_first);
+    drop(Listener::bind(same, Some(at)).expect("a half-made name is free too"));
+    assert_eq!(names(), 1);
+    assert_eq!(Connection::connect(live, Some(at)).err(), Some(ConnectError::Nobody));
+}
+
+/// What a process leaves that is killed between its bind and its rename to this name. Returns where.
+fn leave_half_made(name: &Path) -> PathBuf {
+    let young = name.with_extension("new");
     drop(UnixListener::bind(&young).unwrap());
     // A child that another test starts just now has it open until it runs its own program.
     let end = Instant::now() + Duration::from_secs(10);
@@ -333,9 +340,19 @@ fn a_path_outlives_its_process_until_somebody_else_binds() {
         assert!(Instant::now() < end, "nobody holds it for long");
         std::thread::yield_now();
     }
-    drop(Listener::bind(same, Some(at)).expect("a half-made name is free too"));
-    assert_eq!(names(), 1);
-    assert_eq!(Connection::connect(live, Some(at)).err(), Some(ConnectError::Nobody));
+    young
+}
+
+#[test]
+fn a_name_that_was_half_made_goes_with_the_next_bind() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let dead = Listener::bind(unused_prefix(), Some(at)).unwrap();
+    let name = std::fs::read_dir(at).unwrap().next().unwrap().unwrap().path();
+    drop(dead);
+    let young = leave_half_made(&name);
+    let _live = Listener::bind(unused_prefix(), Some(at)).unwrap();
+    assert!(!young.exists(), "nobody else ever has this prefix");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Resource, setrlimit};
 use taut::{Config, DdsType, DomainParticipant, LocalMatch, Qos, SamplePath};
 
 #[derive(DdsType)]
@@ -17,7 +18,13 @@ struct Number {
 
 /// Set in the process that reads: the domain.
 const READS: &str = "TAUT_PATH_READS";
+/// Set in the process that reads topics for which it has not enough addresses: the domain.
+const READS_SOME: &str = "TAUT_PATH_READS_SOME";
 const TOPIC: &str = "Path";
+/// Topics of that process.
+const TOPICS: usize = 6;
+/// Addresses for two lanes, and what else it takes. *Units*: bytes.
+const ROOM: u64 = (2 << 30) + (600 << 20);
 const SOON: Duration = Duration::from_secs(10);
 /// Some user that is not the one that runs the tests.
 const ANOTHER_USER: u32 = 65_533;
@@ -50,9 +57,13 @@ struct Reads(Child);
 
 impl Reads {
     fn start(domain_id: u32, user: Option<u32>) -> Reads {
+        Reads::start_as("reads_in_another_process", READS, domain_id, user)
+    }
+
+    fn start_as(part: &str, variable: &str, domain_id: u32, user: Option<u32>) -> Reads {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "reads_in_another_process", "--quiet"]);
-        command.env(READS, domain_id.to_string()).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.args(["--exact", part, "--quiet"]);
+        command.env(variable, domain_id.to_string()).stdin(Stdio::piped()).stdout(Stdio::null());
         if let Some(user) = user {
             command.uid(user);
         }
@@ -75,6 +86,49 @@ fn reads_in_another_process() {
     let participant = participant(domain_id, true);
     let _reader = participant.topic::<Number>(TOPIC).unwrap().reader(Qos::default().reliable()).unwrap();
     let _ = std::io::stdin().read(&mut [0]);
+}
+
+fn topic_of(number: usize) -> String {
+    format!("{TOPIC}{number}")
+}
+
+/// Does nothing unless it was started as the process that reads some by shared memory.
+#[test]
+fn reads_some_in_another_process() {
+    let Some(domain_id) = std::env::var(READS_SOME).ok().and_then(|text| text.parse().ok()) else { return };
+    let participant = participant(domain_id, true);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let taken = size.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1_024;
+    setrlimit(Resource::RLIMIT_AS, taken + ROOM, taken + ROOM).unwrap();
+    let reader = |number| participant.topic::<Number>(&topic_of(number))?.reader(Qos::default().reliable());
+    let _readers: Vec<_> = (0..TOPICS).map(|number| reader(number).unwrap()).collect();
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+#[test]
+fn a_lane_that_finds_no_addresses_leaves_the_others_alone() {
+    let a = participant(57, true);
+    let _reads = Reads::start_as("reads_some_in_another_process", READS_SOME, 57, None);
+    let writers: Vec<_> = (0..TOPICS)
+        .map(|number| {
+            let topic = a.topic::<Number>(&topic_of(number)).unwrap();
+            let writer = topic.writer(Qos::default().reliable()).unwrap();
+            writer.wait_matched(SOON).unwrap();
+            writer
+        })
+        .collect();
+    let shared = || a.matches().iter().filter(|pair| pair.path == Some(SamplePath::SharedMemory)).count();
+    let start = Instant::now();
+    while shared() < 2 {
+        assert!(start.elapsed() < SOON, "{:?}", a.matches());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for writer in &writers {
+        writer.write(&Number { value: 1 }).unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+    }
+    assert_eq!(shared(), 2, "{:?}", a.matches());
 }
 
 #[test]

@@ -174,6 +174,12 @@ impl Watch {
         }
     }
 
+    /// Finds a descriptor that was added also while it can be written, or no longer. `false`: it is not watched.
+    pub fn await_room(&self, fd: BorrowedFd<'_>, source: u64, wanted: bool) -> bool {
+        let room = if wanted { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
+        self.epoll.modify(fd, &mut EpollEvent::new(EpollFlags::EPOLLIN | room, source)).is_ok()
+    }
+
     /// The inverse of [`Watch::add`].
     pub fn remove(&self, fd: BorrowedFd<'_>) {
         // It was not there, or is gone with its last descriptor.

@@ -26,19 +26,29 @@ use crate::lanes::pairs::{Pair, Stage};
 use crate::lanes::ringer::Ringer;
 use crate::write::outlet::Route;
 
-/// The participants of this process.
-static PARTICIPANTS: Mutex<BTreeMap<GuidPrefix, Weak<Inner>>> = Mutex::new(BTreeMap::new());
+/// The participants of processes, by the numbers of these. One that was forked has the memory of all that its parent
+/// had, whom nobody drives here: their samples come by shared memory, as from any other process.
+static PARTICIPANTS: Mutex<BTreeMap<(u32, GuidPrefix), Weak<Inner>>> = Mutex::new(BTreeMap::new());
+
+/// A participant of this process.
+fn here(prefix: GuidPrefix) -> (u32, GuidPrefix) {
+    (std::process::id(), prefix)
+}
 
 pub(crate) fn register(prefix: GuidPrefix, inner: &Arc<Inner>) {
-    PARTICIPANTS.lock().insert(prefix, Arc::downgrade(inner));
+    PARTICIPANTS.lock().insert(here(prefix), Arc::downgrade(inner));
 }
 
 pub(crate) fn unregister(prefix: GuidPrefix) {
-    PARTICIPANTS.lock().remove(&prefix);
+    PARTICIPANTS.lock().remove(&here(prefix));
 }
 
 pub(crate) fn find(prefix: GuidPrefix) -> Option<Arc<Inner>> {
-    PARTICIPANTS.lock().get(&prefix)?.upgrade()
+    find_in(here(prefix))
+}
+
+fn find_in(process: (u32, GuidPrefix)) -> Option<Arc<Inner>> {
+    PARTICIPANTS.lock().get(&process)?.upgrade()
 }
 
 /// A lane of a writer of this process, offered to a reader.
@@ -57,9 +67,11 @@ const OFFERS: usize = 4_096;
 /// a quick writer hold up other readers and the network for longer.
 const LANE_STEPS: usize = 64;
 
-/// Why an offer is refused, for counters: there is no memory for a feedback, or the neighbour has too many pairs.
+/// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, or the
+/// lane cannot be mapped.
 const NO_MEMORY: u8 = 1;
 const NO_ROOM: u8 = 2;
+pub(crate) const NO_ADDRESSES: u8 = 3;
 
 /// What a participant knows of lanes.
 #[derive(Default)]
@@ -168,7 +180,7 @@ impl Inner {
         let Some(number) = neighbour.pairs.offer((writer, reader)) else { return };
         fail::point(Point::BeforeOffer);
         let offer = Message::Offer { writer, reader, number };
-        route.with_memory(|memory| neighbour.send(&offer, &[memory.fd()]));
+        route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
         fail::point(Point::OfferSent);
     }
 
@@ -177,7 +189,7 @@ impl Inner {
     pub fn on_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: Arc<Lane>) {
         if !from.pairs.note_offer((writer, reader), number, lane) {
             self.neighbours.doubt();
-            from.send(&Message::Refuse { writer, reader, reason: NO_ROOM }, &[]);
+            self.say(from, &Message::Refuse { writer, reader, reason: NO_ROOM }, None);
             return;
         }
         self.accept_there(from, (writer, reader));
@@ -197,7 +209,7 @@ impl Inner {
         });
         let Some(route) = added else {
             if from.pairs.remove((writer, reader)) {
-                from.send(&Message::End { writer, reader }, &[]);
+                self.say(from, &Message::End { writer, reader }, None);
             }
             return;
         };
@@ -206,7 +218,7 @@ impl Inner {
             return route.remove(reader);
         }
         fail::point(Point::BeforeBegin);
-        if !from.send(&Message::Begin { writer, reader, number }, &[]) {
+        if !self.say(from, &Message::Begin { writer, reader, number }, None) {
             // It never attaches, and the lane would wait for it: by UDP, then.
             self.neighbours.doubt();
             route.remove(reader);
@@ -234,12 +246,12 @@ impl Inner {
             Some(first) => {
                 let number = first.0.cast_unsigned();
                 fail::point(Point::BeforeReading);
-                from.send(&Message::Reading { writer, reader, from: number }, &[]);
+                self.say(from, &Message::Reading { writer, reader, from: number }, None);
                 fail::point(Point::ReadingSent);
                 // What has come in meanwhile rang no bell.
                 self.be_rung();
             }
-            None => drop(from.send(&Message::End { writer, reader }, &[])),
+            None => drop(self.say(from, &Message::End { writer, reader }, None)),
         }
     }
 
@@ -304,7 +316,7 @@ impl Inner {
             route.remove(reader);
         }
         if let Some(neighbour) = neighbour {
-            neighbour.send(&Message::End { writer, reader }, &[]);
+            self.say(&neighbour, &Message::End { writer, reader }, None);
         }
     }
 
@@ -316,7 +328,7 @@ impl Inner {
             self.doors.remove_writer(&door, writer);
         }
         if let Some(neighbour) = self.neighbours.end(writer, reader, writer.prefix) {
-            neighbour.send(&Message::End { writer, reader }, &[]);
+            self.say(&neighbour, &Message::End { writer, reader }, None);
         }
     }
 
@@ -380,12 +392,12 @@ impl Inner {
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
         let (Ok(memory), Some(feedback)) = (memory, feedback) else {
             neighbour.pairs.remove(pair);
-            neighbour.send(&Message::Refuse { writer, reader, reason: NO_MEMORY }, &[]);
+            self.say(neighbour, &Message::Refuse { writer, reader, reason: NO_MEMORY }, None);
             return;
         };
         let Some(number) = neighbour.pairs.accept(pair, Arc::new(feedback)) else { return };
         fail::point(Point::BeforeAccept);
-        neighbour.send(&Message::Accept { writer, reader, number }, &[memory.fd()]);
+        self.say(neighbour, &Message::Accept { writer, reader, number }, Some(&memory));
         fail::point(Point::AcceptSent);
     }
 
@@ -451,6 +463,15 @@ mod tests {
 
     use super::*;
     use crate::executor_tests::executor_with_lanes;
+
+    /// One that is forked has the memory of this process, but another number.
+    #[test]
+    fn a_participant_is_here_in_its_own_process_only() {
+        let (executor, ..) = executor_with_lanes();
+        let (process, prefix) = here(executor.inner.prefix);
+        assert!(find_in((process, prefix)).is_some());
+        assert!(find_in((process + 1, prefix)).is_none());
+    }
 
     /// A writer may be deleted, and the next one get its place, as soon as somebody else has the token.
     #[test]

@@ -5,7 +5,7 @@
 //! eventfd, and from then on pairs are joined by the four messages of [`Message`]. A hang-up or any doubt
 //! ends the connection, and with it all of its lanes: samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,14 +17,15 @@ use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{Bell, Feedback, Lane};
 use taut_port_shm::{
-    Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, SendError, Waker,
-    host_id, map,
+    Admitted, ConnectError, Connection, Listener, Memory, Message, Peer, Policy, Received, Refusal,
+    SendError, Waker, host_id, map,
 };
 
 use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::Complaints;
+use crate::lanes::local::NO_ADDRESSES;
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -40,6 +41,9 @@ pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
 const MAX_CONNECTIONS: usize = 1_024;
 /// Messages handled of one connection before others have their turn.
 const MESSAGES: usize = 64;
+/// Messages to one neighbour that wait for room in its socket: some for each of its pairs. Lower and of pairs that are
+/// joined together some take their samples by UDP; higher and who never listens takes more memory.
+const UNSENT: usize = 4 * PAIRS;
 /// The bell's and a feedback's memory.
 pub(crate) const PAGE: usize = 4_096;
 
@@ -57,6 +61,8 @@ pub(crate) struct Neighbour {
     pub expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
+    /// What its socket had no room for, in order, and the memory that goes with each.
+    unsent: Mutex<VecDeque<(Message, Option<Memory>)>>,
     /// It could not be greeted yet: it had not looked who this is.
     owed_hello: AtomicBool,
     /// What its readers hold of lanes of ours, for when its process has ended.
@@ -125,8 +131,15 @@ impl Own {
 }
 
 impl Neighbour {
-    pub fn send(&self, message: &Message, fds: &[BorrowedFd<'_>]) -> bool {
-        self.connection.send(message, fds).is_ok()
+    /// By which number its connection is found; its process by the next.
+    fn source(&self) -> u64 {
+        FIRST_SOURCE + 2 * self.id
+    }
+
+    /// Says something now. *Errors*: what hinders.
+    pub fn send(&self, message: &Message, memory: Option<&Memory>) -> std::result::Result<(), SendError> {
+        let fd = memory.map(Memory::fd);
+        self.connection.send(message, fd.as_slice())
     }
 
     pub fn bell(&self) -> Option<Arc<Bell>> {
@@ -148,6 +161,11 @@ impl Neighbour {
 
     fn has_parted(&self) -> bool {
         self.parted.load(Ordering::SeqCst)
+    }
+
+    /// Do its readers hold anything of lanes of ours?
+    fn holds_any(&self) -> bool {
+        self.feedbacks.lock().iter().filter_map(Weak::upgrade).any(|feedback| feedback.holds_any())
     }
 
     /// What its readers hold of lanes of ours is nobody's any more.
@@ -299,12 +317,13 @@ impl Inner {
             parted: AtomicBool::new(false),
             expected,
             greeted: OnceLock::new(),
+            unsent: Mutex::default(),
             owed_hello: AtomicBool::new(false),
             feedbacks: Mutex::default(),
             pairs: Pairs::default(),
         });
-        let watched = self.watch_fd(neighbour.connection.fd(), FIRST_SOURCE + 2 * id)
-            && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, FIRST_SOURCE + 2 * id + 1));
+        let watched = self.watch_fd(neighbour.connection.fd(), neighbour.source())
+            && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, neighbour.source() + 1));
         fail::point(Point::BeforeHello);
         if !watched {
             return self.neighbours.doubt();
@@ -346,10 +365,46 @@ impl Inner {
         }
         let neighbour = self.neighbours.known.lock().get(&(number / 2)).cloned();
         let Some(neighbour) = neighbour else { return };
+        self.say_unsent(&neighbour);
         self.listen(&neighbour);
         if number % 2 == 1 {
             self.bury(&neighbour);
         }
+    }
+
+    /// Says something of a pair, with the memory that it is about: now, or in its turn when there is room. `false`: the
+    /// other end has gone, or has not listened for long.
+    pub fn say(&self, to: &Neighbour, message: &Message, memory: Option<&Memory>) -> bool {
+        let mut unsent = to.unsent.lock();
+        if unsent.is_empty() {
+            match to.send(message, memory) {
+                Err(SendError::Full) => {}
+                sent => return sent.is_ok(),
+            }
+            if !self.watch.await_room(to.connection.fd(), to.source(), true) {
+                return false;
+            }
+        }
+        let has_room = unsent.len() < UNSENT;
+        if has_room {
+            unsent.push_back((*message, memory.cloned()));
+        }
+        has_room
+    }
+
+    /// Says what had no room before, as far as there is some now.
+    fn say_unsent(&self, to: &Neighbour) {
+        let mut unsent = to.unsent.lock();
+        if unsent.is_empty() {
+            return;
+        }
+        while let Some((message, memory)) = unsent.front() {
+            if to.send(message, memory.as_ref()) == Err(SendError::Full) {
+                return;
+            }
+            unsent.pop_front();
+        }
+        self.watch.await_room(to.connection.fd(), to.source(), false);
     }
 
     pub fn listen(&self, neighbour: &Arc<Neighbour>) {
@@ -397,12 +452,19 @@ impl Inner {
             Message::Ring => {}
             Message::Offer { writer, reader, number } => {
                 let Some(lane) = fds.pop().filter(|_| is_of(writer) && ours(reader)) else { return false };
-                let mapped = map(lane, MAX_LANE).map_err(|why| why.to_string());
+                let mapped = map(lane, MAX_LANE);
+                let is_own_want = matches!(mapped, Err(Refusal::NotMapped { .. }));
+                let mapped = mapped.map_err(|why| why.to_string());
                 match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
                     Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
                     Err(why) => {
                         self.neighbours.reasons.note(Who::Participant(writer.prefix), why);
-                        return false;
+                        if !is_own_want {
+                            return false;
+                        }
+                        // The peer has kept to the rules, and the lanes that were mapped before are there still.
+                        self.neighbours.doubt();
+                        self.say(from, &Message::Refuse { writer, reader, reason: NO_ADDRESSES }, None);
                     }
                 }
             }
@@ -474,6 +536,7 @@ impl Inner {
             return;
         }
         self.neighbours.count_strangers();
+        neighbour.unsent.lock().clear();
         self.watch.remove(neighbour.connection.fd());
         // A peer that is not told leaves samples to lanes that nobody reads any more.
         neighbour.connection.end();
@@ -492,7 +555,8 @@ impl Inner {
         }
     }
 
-    /// Drops those that have parted and whose participants are no longer known: the process lives on.
+    /// Drops those that have parted and whose participants are no longer known: the process lives on. While it looks at
+    /// samples of ours, its end is still to be heard.
     fn sweep(&self) {
         let known = self.neighbours.known.lock();
         let parted: Vec<_> = known.values().filter(|one| one.has_parted()).cloned().collect();
@@ -500,7 +564,7 @@ impl Inner {
         for one in parted {
             let name = one.name();
             let lives = |prefix| self.peek(|core| core.participant.core().database().peer(prefix).is_some());
-            if !name.is_some_and(lives) {
+            if !name.is_some_and(lives) && !one.holds_any() {
                 self.drop_neighbour(&one);
             }
         }

@@ -1,20 +1,24 @@
 //! Two participants that take each other for those of two processes, driven in turns by one thread.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use taut_base::{Guid, Time};
-use taut_dcps::{Endpoint, TypeSupport};
-use taut_mem::lane::FEEDBACK_LEN;
-use taut_port_shm::{Memory, Message};
+use taut_dcps::{Endpoint, Selection, TypeSupport};
+use taut_mem::lane::{FEEDBACK_LEN, Feedback};
+use taut_mem::{Pool, Region};
+use taut_port_shm::{Connection, Memory, Message};
 use taut_qos::{
-    DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, SubscriberQos,
-    TopicQos,
+    DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, ResourceLimits,
+    SubscriberQos, TopicQos,
 };
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::monotonic_now;
 use crate::executor_tests::{call, take};
 use crate::lanes::local;
+use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::lanes::pairs::Stage;
 use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
@@ -22,8 +26,12 @@ use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn participant(domain_id: u32) -> Executor {
+    start(domain_id, true)
+}
+
+fn start(domain_id: u32, local: bool) -> Executor {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
-    let config = ExecutorConfig { udp, driver: Driver::Inline, ..ExecutorConfig::default() };
+    let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
     let executor = Executor::start(&config).unwrap();
     // Who does not find it here takes it for one of another process.
     local::unregister(executor.inner.prefix);
@@ -41,6 +49,7 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
 struct Pair {
     near: Executor,
     far: Executor,
+    writes: DataWriterQos,
     writer: WriterIndex,
     reader: ReaderIndex,
     outlet: Outlet,
@@ -49,24 +58,47 @@ struct Pair {
 impl Pair {
     /// In a domain of their own.
     fn new(domain_id: u32) -> Pair {
-        let (near, far) = (participant(domain_id), participant(domain_id));
+        Pair::between(participant(domain_id), participant(domain_id), ResourceLimits::default())
+    }
+
+    fn between(near: Executor, far: Executor, resource_limits: ResourceLimits) -> Pair {
         let reliable = |mut reliability: Reliability| {
             reliability.kind = ReliabilityKind::Reliable;
             reliability
         };
         let (writes, reads) = (DataWriterQos::default(), DataReaderQos::default());
         let history = History::KeepAll;
-        let writes = DataWriterQos { reliability: reliable(writes.reliability), history, ..writes };
+        let writes =
+            DataWriterQos { reliability: reliable(writes.reliability), history, resource_limits, ..writes };
         let reads = DataReaderQos { reliability: reliable(reads.reliability), history, ..reads };
-        let outlet_qos = writes.clone();
-        let create = |now, participant: &mut taut_dcps::DomainParticipant| {
-            participant.create_writer(now, endpoint::<_, PublisherQos>(writes))
-        };
-        let writer = near.with(|participant, now| create(now, participant));
+        let writer = near.with(|participant, now| {
+            participant.create_writer(now, endpoint::<_, PublisherQos>(writes.clone()))
+        });
         let reader =
             far.with(|participant, now| participant.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
-        let outlet = near.outlet(writer, &outlet_qos).unwrap();
-        Pair { near, far, writer, reader, outlet }
+        let outlet = near.outlet(writer, &writes).unwrap();
+        Pair { near, far, writes, writer, reader, outlet }
+    }
+
+    /// One more writer of the kind is the one that is looked at from now on.
+    fn add_writer(&mut self) {
+        let qos = &self.writes;
+        self.writer = self.near.with(|participant, now| {
+            participant.create_writer(now, endpoint::<_, PublisherQos>(qos.clone()))
+        });
+        self.outlet = self.near.outlet(self.writer, qos).unwrap();
+    }
+
+    /// Writes and takes until the lane is enough. Returns what was taken.
+    fn drive_into_lane(&mut self, written: &mut u32) -> Vec<u32> {
+        let mut taken = Vec::new();
+        self.drive("the lane is enough", |pair| {
+            pair.write(*written).unwrap();
+            *written += 1;
+            taken.extend(take(&pair.far, pair.reader));
+            pair.outlet.has_readers() && pair.outlet.is_direct()
+        });
+        taken
     }
 
     fn guids(&self) -> (Guid, Guid) {
@@ -98,7 +130,7 @@ impl Pair {
 }
 
 #[test]
-fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
+fn a_reader_that_cannot_be_told_to_begin_is_told_when_there_is_room() {
     /// More than the lane holds.
     const SAMPLES: u32 = 700;
     let mut pair = Pair::new(95);
@@ -109,7 +141,7 @@ fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
         neighbour.is_some_and(|one| one.pairs.is((writer, reader), is_accepted))
     });
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
-    while neighbour.send(&Message::Ring, &[]) {}
+    while neighbour.send(&Message::Ring, None).is_ok() {}
     pair.near.run_once(Some(Time(0))).unwrap();
     let (mut taken, mut next) = (Vec::new(), 0);
     pair.drive("all samples have come", |pair| {
@@ -120,6 +152,19 @@ fn a_reader_that_cannot_be_told_to_begin_takes_its_samples_by_udp() {
         taken.len() >= SAMPLES as usize
     });
     assert_eq!(taken, Vec::from_iter(0..SAMPLES));
+    pair.drive_into_lane(&mut next);
+}
+
+/// As where many writers match at once: their offers are more than a socket has room for.
+#[test]
+fn an_offer_that_finds_no_room_in_the_socket_is_made_when_there_is_some() {
+    let mut pair = Pair::new(50);
+    pair.drive_into_lane(&mut 0);
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    while neighbour.send(&Message::Ring, None).is_ok() {}
+    pair.add_writer();
+    pair.near.run_once(Some(Time(0))).unwrap();
+    pair.drive_into_lane(&mut 0);
 }
 
 #[test]
@@ -127,16 +172,12 @@ fn who_breaks_off_a_connection_tells_the_other_end() {
     const MORE: u32 = 100;
     let mut pair = Pair::new(96);
     let (writer, reader) = pair.guids();
-    let (mut taken, mut written) = (Vec::new(), 0);
-    pair.drive("the lane is enough", |pair| {
-        pair.write(written).unwrap();
-        written += 1;
-        taken.extend(take(&pair.far, pair.reader));
-        pair.outlet.has_readers() && pair.outlet.is_direct()
-    });
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
     let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
     // The writer is not the reader's to begin with.
-    assert!(neighbour.send(&Message::Begin { writer: reader, reader: writer, number: 1 }, &[]));
+    let begin = Message::Begin { writer: reader, reader: writer, number: 1 };
+    neighbour.send(&begin, None).unwrap();
     pair.drive("it has no more of this one", |pair| {
         pair.far.inner.neighbours.find(pair.near.inner.prefix).is_none()
     });
@@ -158,16 +199,11 @@ fn what_was_accepted_is_not_accepted_again() {
     const SAMPLES: u32 = 700;
     let mut pair = Pair::new(97);
     let (writer, reader) = pair.guids();
-    let (mut taken, mut written) = (Vec::new(), 0);
-    pair.drive("the lane is enough", |pair| {
-        pair.write(written).unwrap();
-        written += 1;
-        taken.extend(take(&pair.far, pair.reader));
-        pair.outlet.has_readers() && pair.outlet.is_direct()
-    });
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
     let neighbour = pair.far.inner.neighbours.find(pair.near.inner.prefix).unwrap();
     let memory = Memory::create("feedback", FEEDBACK_LEN).unwrap();
-    assert!(neighbour.send(&Message::Accept { writer, reader, number: 1 }, &[memory.fd()]));
+    neighbour.send(&Message::Accept { writer, reader, number: 1 }, Some(&memory)).unwrap();
     let all = written + SAMPLES;
     pair.drive("all samples have come", |pair| {
         pair.write(written).unwrap();
@@ -176,4 +212,102 @@ fn what_was_accepted_is_not_accepted_again() {
         assert!(pair.outlet.is_direct(), "the lane is no longer enough after {} samples", taken.len());
         written == all
     });
+}
+
+#[test]
+fn what_a_participant_left_held_comes_back_with_the_end_of_its_process() {
+    /// More than a cell holds.
+    const LEN: usize = 1_000;
+    let mut pair = Pair::new(55);
+    pair.drive_into_lane(&mut 0);
+    let (_, reader) = pair.guids();
+    let mut pool = Pool::new(LEN, 1);
+    let memory = pair.near.lend(&mut pair.outlet, &mut pool, LEN).unwrap();
+    let mut payload = Payload::of(&mut pool, memory, LEN);
+    pair.near.publish(&mut pair.outlet, &mut call(Patience::KeepAll(None)), &mut payload).unwrap();
+    let mut kept = Vec::new();
+    pair.drive("the sample is there", |pair| {
+        let door = pair.far.door(pair.reader).unwrap();
+        pair.far.take(&door, &Selection::ANY, |sample| kept.push(sample.payload));
+        kept.iter().any(|payload| payload.len() == LEN)
+    });
+    let Pair { near, far, writer, mut outlet, .. } = pair;
+    let (inner, prefix) = (&near.inner, far.inner.prefix);
+    let id = *inner.neighbours.known.lock().keys().next().unwrap();
+    drop(far);
+    let is_known = || inner.peek(|core| core.participant.core().database().peer(prefix).is_some());
+    let end = Instant::now() + LIMIT;
+    while is_known() || inner.neighbours.find(prefix).is_some() {
+        assert!(Instant::now() < end, "it has gone");
+        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+    }
+    let mut held = || {
+        inner.joins.route(writer).remove(reader);
+        outlet.refresh();
+        outlet.lane.as_ref().unwrap().left()
+    };
+    assert_eq!(held(), 1, "the sample is looked at");
+    // Somebody else connects.
+    let _other = Connection::connect(inner.prefix, None).unwrap();
+    inner.hear(FIRST_SOURCE);
+    // The process ends.
+    inner.hear(FIRST_SOURCE + 2 * id + 1);
+    assert_eq!(held(), 0);
+}
+
+/// A lane in which each cell was written once has no room while a reader is about to attach.
+#[test]
+fn who_comes_while_a_write_waits_may_take_its_place_in_the_lane() {
+    const CELLS: u32 = 512;
+    const SAMPLES: u32 = 600;
+    let limits = ResourceLimits { max_samples: Some(SAMPLES), ..ResourceLimits::default() };
+    let mut pair = Pair::between(participant(56), start(56, false), limits);
+    let are_matched = |pair: &mut Pair| {
+        let (out, far) = (&pair.near, &pair.far);
+        let one =
+            out.with(|p, _| p.writer(pair.writer).is_some_and(|w| w.publication_matched.current_count == 1));
+        one && far
+            .with(|p, _| p.reader(pair.reader).is_some_and(|r| r.subscription_matched.current_count == 1))
+    };
+    pair.drive("both have matched", are_matched);
+    let before = SAMPLES - CELLS;
+    (0..before).for_each(|n| pair.write(n).unwrap());
+    let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
+    let reads = DataReaderQos { reliability: pair.writes.reliability, ..reads };
+    let beside = pair.near.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+    let mut taken = Vec::new();
+    for n in before..SAMPLES {
+        pair.write(n).unwrap();
+        taken.extend(take(&pair.near, beside));
+    }
+    let (_, comer) = pair.guids();
+    let reader = pair.reader;
+    let route = pair.near.inner.joins.route(pair.writer);
+    let lane = route.lane(None);
+    let Pair { near, far, mut outlet, .. } = pair;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let end = Instant::now() + LIMIT;
+            while !lane.is_awaited() {
+                assert!(Instant::now() < end, "it does not wait");
+                std::thread::yield_now();
+            }
+            let feedback = Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap();
+            assert!(route.add(comer, Arc::new(feedback), true, Vec::new()));
+            // Now there is room, as far as the protocol is concerned.
+            while !done.load(Ordering::SeqCst) && Instant::now() < end {
+                far.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+                take(&far, reader);
+            }
+        });
+        let patience = Patience::KeepAll(Some(taut_base::Duration::from_secs(20)));
+        let payload = &mut Payload::short(&SAMPLES.to_le_bytes());
+        let written = near.publish(&mut outlet, &mut call(patience), payload);
+        done.store(true, Ordering::SeqCst);
+        written.unwrap();
+    });
+    near.run_once(Some(Time(0))).unwrap();
+    taken.extend(take(&near, beside));
+    assert_eq!(taken, Vec::from_iter(before..=SAMPLES));
 }

@@ -65,6 +65,12 @@ fn shared_memory(how: LaneMemory, refused: &mut Vec<Error>) -> Option<Memory> {
     Some(memory)
 }
 
+/// Memory for a lane that only this process sees. Where even addresses are few it has its cells alone: a larger sample
+/// then finds no place in it.
+fn own_memory() -> Region {
+    Region::try_heap(Lane::size(CELLS, HEAP_ARENA)).unwrap_or_else(|| Region::heap(Lane::size(CELLS, 0)))
+}
+
 /// Where a writer's lane leads: changed by whoever joins readers, looked at by the writer's owner before
 /// each write.
 #[derive(Default)]
@@ -106,7 +112,7 @@ impl Route {
                 let pages = memory.clone();
                 (memory.region(), Box::new(move |at, len| pages.commit(at, len).is_ok()))
             }
-            None => (Region::heap(Lane::size(CELLS, HEAP_ARENA)), Box::new(|_, _| true)),
+            None => (own_memory(), Box::new(|_, _| true)),
         };
         let lane = Arc::new(Lane::create(region, CELLS));
         ends.memory = memory;

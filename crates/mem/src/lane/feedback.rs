@@ -64,7 +64,7 @@ impl Feedback {
     }
 
     /// Is any slot looked at?
-    pub(crate) fn holds_any(&self) -> bool {
+    pub fn holds_any(&self) -> bool {
         fence(Ordering::SeqCst);
         !self.abandoned.load(StdOrdering::Acquire)
             && (0..PLACES).any(|place| self.place(place).load(Ordering::Acquire) != 0)
