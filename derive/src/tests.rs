@@ -64,11 +64,36 @@ fn refuses_wrong_unions() {
 }
 
 #[test]
+fn refuses_members_of_a_union_that_cannot_be_told_apart() {
+    for (labels, what) in [
+        (["case = 1", "case = 0x1"], "same discriminator"),
+        (["case = 1", "case = [2, 1]"], "same discriminator"),
+        (["case = [-1, -1]", "case = 2"], "same discriminator"),
+        (["case = LOW", "case = LOW"], "same discriminator"),
+        (["case = 1", "default = 1"], "same discriminator"),
+        (["default = 1", "case = 1"], "same discriminator"),
+        (["case = 1, id = 7", "case = 2, id = 7"], "same id"),
+        (["case = 1, id = 2", "case = 2, id = 2"], "same id"),
+        (["case = 1", "case = 2, id = 0"], "that of the discriminator"),
+    ] {
+        let [one, other] = labels.map(|label| label.parse::<proc_macro2::TokenStream>().unwrap());
+        let text = refusal(parse_quote! {
+            #[dds(union, mutable, discriminator = i32)] enum A { #[dds(#one)] B(u8), #[dds(#other)] C(u16) }
+        });
+        assert!(text.contains(what), "{labels:?}: {text}");
+    }
+}
+
+#[test]
 fn accepts_the_rest() {
-    let inputs: [syn::DeriveInput; 4] = [
+    let inputs: [syn::DeriveInput; 5] = [
         parse_quote! { #[dds(final, name = "a::B")] struct A<T> { #[dds(key)] r#type: T, b: Option<String> } },
         parse_quote! { #[dds(mutable)] struct A(#[dds(key, must_understand)] u8, #[dds(bound = [1, 2])] Vec<String>); },
         parse_quote! { #[dds(bit_bound = 8)] enum A { B, #[dds(default)] C } },
+        parse_quote! {
+            #[dds(union, final, discriminator = u8)]
+            enum A { #[dds(case = [1, 2], default)] B(u8), #[dds(case = 3)] C, }
+        },
         parse_quote! { #[dds(bitset)] struct A { #[dds(bits = 3, skip = 2)] a: u8 } },
     ];
     for input in inputs {

@@ -240,6 +240,21 @@ fn unions_by_enumeration_and_boolean() {
 }
 
 #[test]
+fn the_id_of_a_member_of_a_union_follows_from_the_one_before() {
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(mutable, union, discriminator = u8, crate = taut_cdr)]
+    enum Far {
+        #[dds(case = 1, id = 20)]
+        One(u8),
+        #[dds(case = 2)]
+        Two(u8),
+    }
+    // IDL: case 1: @id(20) octet one; case 2: octet two;
+    let expected = [0, 0, 0, 13, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 21, 9];
+    assert_eq!(bytes(&Far::Two(9), Xcdr2), expected);
+}
+
+#[test]
 fn depth_is_bounded_on_both_sides() {
     let nest = |depth: usize| (1..depth).fold(Tree::Leaf(Char(0)), |inner, _| Tree::Node(vec![inner]));
     bytes(&nest(32), Xcdr2);
