@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use taut_cdr::{
     CdrError, Char, DdsType as Type, Encapsulation, Endian, LongDouble, Representation, WChar, WString,
-    from_key_payload, from_payload, key_hash, key_to_payload, to_payload, to_payload_in,
+    fill_payload, from_key_payload, from_payload, key_hash, key_to_payload, to_payload, to_payload_in,
 };
 use taut_derive::DdsType;
 
@@ -332,4 +332,22 @@ fn invalid_values_are_refused() {
     assert_eq!(with(11, 9), CdrError::EndOfData);
     let nul = Values { flag: true, maybe: None, kind: Kind::Low, text: "a\0".into() };
     assert_eq!(refused(&nul), CdrError::InvalidString);
+}
+
+#[test]
+fn a_sample_beyond_32_bits_is_refused_as_a_whole() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Halves {
+        first: Vec<u8>,
+        second: Vec<u8>,
+    }
+    // Zeros that nobody looks at take no memory, and what does not fit is only counted.
+    let halves = |len: usize| Halves { first: vec![0; 1 << 31], second: vec![0; len] };
+    for representation in [Xcdr1, Xcdr2] {
+        let longest = (1 << 31) - 16;
+        assert_eq!(fill_payload(&halves(longest), representation, &mut []), Ok(u32::MAX as usize - 3));
+        assert_eq!(fill_payload(&halves(longest + 1), representation, &mut []), Err(CdrError::TooLarge));
+        assert_eq!(fill_payload(&halves(1 << 31), representation, &mut []), Err(CdrError::TooLarge));
+    }
 }
