@@ -29,6 +29,7 @@ pub struct TypeAttributes {
     pub bit_bound: Option<u32>,
     pub plain: bool,
     ident: String,
+    words: Vec<Path>,
 }
 
 /// What stands in `#[dds(..)]` on a member or variant.
@@ -47,6 +48,7 @@ pub struct MemberAttributes {
     pub cases: Vec<Expr>,
     pub default: bool,
     pub default_label: Option<Expr>,
+    words: Vec<Path>,
 }
 
 /// The greatest member id: 28 bits of the member header (XTypes 1.3 §7.4.1.2.5).
@@ -71,6 +73,16 @@ fn each(attributes: &[Attribute], mut read: impl FnMut(&ParseNestedMeta<'_>) -> 
         .try_for_each(|attribute| attribute.parse_nested_meta(|meta| read(&meta)))
 }
 
+/// What is written where it says nothing is a mistake: a key that is none, a bound that nobody keeps.
+fn only(written: &[Path], words: &[&str], kind: &str) -> Result<()> {
+    match written.iter().find(|path| !words.iter().any(|word| path.is_ident(word))) {
+        Some(path) => {
+            Err(Error::new_spanned(path, format!("says nothing of {kind}, which takes {}", words.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
 impl TypeAttributes {
     pub fn parse(input: &DeriveInput) -> Result<TypeAttributes> {
         let mut out = TypeAttributes {
@@ -85,12 +97,14 @@ impl TypeAttributes {
             bit_bound: None,
             plain: false,
             ident: input.ident.to_string().trim_start_matches("r#").to_owned(),
+            words: Vec::new(),
         };
         each(&input.attrs, |meta| out.read(meta))?;
         Ok(out)
     }
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        self.words.push(meta.path.clone());
         let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
         match word.as_str() {
             "final" => self.set_extensibility(meta, Extensibility::Final)?,
@@ -127,6 +141,12 @@ impl TypeAttributes {
             return Err(meta.error("only one of final, appendable, mutable"));
         }
         Ok(())
+    }
+
+    /// Refuses words that say nothing of `kind`, beside those that any type takes.
+    pub fn only(&self, words: &[&str], kind: &str) -> Result<()> {
+        const ANY: [&str; 5] = ["final", "appendable", "mutable", "name", "crate"];
+        only(&self.words, &[&ANY, words].concat(), kind)
     }
 
     /// The extensibility, which structures and unions must write out.
@@ -204,6 +224,7 @@ impl MemberAttributes {
     }
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        self.words.push(meta.path.clone());
         let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
         match word.as_str() {
             "key" => self.key = true,
@@ -237,6 +258,11 @@ impl MemberAttributes {
             }
         }
         Ok(())
+    }
+
+    /// Refuses words that say nothing of `kind`.
+    pub fn only(&self, words: &[&str], kind: &str) -> Result<()> {
+        only(&self.words, words, kind)
     }
 
     /// The bounds as an array expression of `usize`.

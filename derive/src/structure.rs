@@ -62,12 +62,16 @@ impl<'a> Structure<'a> {
             };
             let attributes = MemberAttributes::parse(&field.attrs)?;
             if attributes.base {
+                attributes.only(&["base"], "a base")?;
                 if index != 0 {
                     return Err(Error::new_spanned(field, "the base must be the first member"));
                 }
                 out.base = Some((member, field.ty.clone()));
                 continue;
             }
+            const WORDS: [&str; 7] =
+                ["key", "id", "optional", "external", "bound", "must_understand", "name"];
+            attributes.only(&WORDS, "a member of a structure")?;
             out.push(member, &field.ty, attributes)?;
         }
         Ok(out)

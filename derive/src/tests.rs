@@ -85,6 +85,43 @@ fn refuses_members_of_a_union_that_cannot_be_told_apart() {
 }
 
 #[test]
+fn refuses_words_where_they_say_nothing() {
+    let inputs: [(&str, syn::DeriveInput); 14] = [
+        ("a structure", parse_quote! { #[dds(final, key)] struct A { x: u8 } }),
+        ("a structure", parse_quote! { #[dds(final, union)] struct A { x: u8 } }),
+        ("a structure", parse_quote! { #[dds(final, bit_bound = 8)] struct A { x: u8 } }),
+        ("an enumeration", parse_quote! { #[dds(key)] enum A { B } }),
+        ("a bit set", parse_quote! { #[dds(bitset, bit_bound = 16)] struct A { #[dds(bits = 8)] a: u8 } }),
+        ("a bit mask", parse_quote! { #[dds(bitmask, plain)] struct A(u32); }),
+        (
+            "a union",
+            parse_quote! { #[dds(union, final, discriminator = u8, plain)] enum A { #[dds(case = 1)] B } },
+        ),
+        ("a member of a structure", parse_quote! { #[dds(final)] struct A { #[dds(default)] x: u8 } }),
+        ("a member of a structure", parse_quote! { #[dds(final)] struct A { #[dds(bits = 3)] x: u8 } }),
+        ("a base", parse_quote! { #[dds(final)] struct A { #[dds(base, key)] b: B } }),
+        ("a literal", parse_quote! { enum A { #[dds(id = 3)] B } }),
+        ("a member of a bit set", parse_quote! { #[dds(bitset)] struct A { #[dds(bits = 3, key)] a: u8 } }),
+        (
+            "a variant",
+            parse_quote! {
+                #[dds(union, final, discriminator = u8)] enum A { #[dds(case = 1, key)] B(u8) }
+            },
+        ),
+        (
+            "the value of a variant",
+            parse_quote! {
+                #[dds(union, mutable, discriminator = u8)] enum A { #[dds(case = 1)] B { #[dds(id = 3)] b: u8 } }
+            },
+        ),
+    ];
+    for (kind, input) in inputs {
+        let text = refusal(input);
+        assert!(text.contains(&format!("says nothing of {kind}")), "{kind}: {text}");
+    }
+}
+
+#[test]
 fn accepts_the_rest() {
     let inputs: [syn::DeriveInput; 5] = [
         parse_quote! { #[dds(final, name = "a::B")] struct A<T> { #[dds(key)] r#type: T, b: Option<String> } },

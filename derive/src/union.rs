@@ -64,11 +64,13 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
 impl<'a> Case<'a> {
     fn parse(variant: &'a Variant, before: Option<&Case<'_>>) -> Result<Case<'a>> {
         let mut read = MemberAttributes::parse(&variant.attrs)?;
+        read.only(&["case", "default", "id", "bound", "name"], "a variant of a union")?;
         let mut keeps = false;
         let mut values: Vec<&Field> = Vec::new();
         for field in &variant.fields {
             if field.ident.as_ref().is_some_and(|name| name == "discriminator") {
                 keeps = true;
+                MemberAttributes::parse(&field.attrs)?.only(&[], "a kept discriminator")?;
             } else {
                 values.push(field);
             }
@@ -90,6 +92,10 @@ impl<'a> Case<'a> {
         }
         if let Some(field) = values.first() {
             let of_field = MemberAttributes::parse(&field.attrs)?;
+            of_field.only(
+                &["bound", "external", "name"],
+                "the value of a variant, beside those of the variant",
+            )?;
             if read.bounds.is_empty() {
                 read.bounds = of_field.bounds;
             }
