@@ -221,20 +221,25 @@ impl<'a> Structure<'a> {
         });
         let (coding, plain_items) = if plain { self.plain_coding() } else { (self.coding(), quote!()) };
         let fields = self.field_access();
-        let decode_key = if self.mutable() {
-            quote! {
+        let in_order = quote! {
+            |input| {
+                let mut value = <Self as #krate::Cdr>::initial();
+                #krate::Members::decode_key_members(&mut value, input)?;
+                Ok(value)
+            }
+        };
+        let final_key = quote!(input.structure(#krate::Extensibility::Final, #in_order));
+        let decode_key = match self.extensibility {
+            Extensibility::Final => final_key,
+            Extensibility::Appendable => quote! {
+                if input.is_bare() { #final_key } else { input.structure(#extensibility, #in_order) }
+            },
+            Extensibility::Mutable => quote! {
+                if input.is_bare() { return #final_key; }
                 let mut value = <Self as #krate::Cdr>::initial();
                 input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, true, input))?;
                 Ok(value)
-            }
-        } else {
-            quote! {
-                input.structure(#extensibility, |input| {
-                    let mut value = <Self as #krate::Cdr>::initial();
-                    #krate::Members::decode_key_members(&mut value, input)?;
-                    Ok(value)
-                })
-            }
+            },
         };
         quote! {
             #[automatically_derived]

@@ -33,6 +33,8 @@ pub struct Decoder<'a> {
     representation: Representation,
     swap: bool,
     depth: u32,
+    /// A key without the headers of structures, its members in the order of their ids.
+    bare: bool,
     /// What `data` lies in, if values may keep parts of that.
     whole: Option<&'a Bytes>,
 }
@@ -57,13 +59,33 @@ impl<'a> Decoder<'a> {
             Representation::Xcdr2 => 4,
         };
         let swap = endian != Endian::NATIVE;
-        Decoder { data, pos: 0, origin: 0, max_align, representation, swap, depth: 0, whole: None }
+        Decoder {
+            data,
+            pos: 0,
+            origin: 0,
+            max_align,
+            representation,
+            swap,
+            depth: 0,
+            bare: false,
+            whole: None,
+        }
     }
 
     /// The same bytes, which lie in `whole`: values may keep parts of that.
     #[inline]
     pub(crate) fn within_whole(self, whole: Option<&'a Bytes>) -> Decoder<'a> {
         Decoder { whole, ..self }
+    }
+
+    /// The same bytes, to be read as a key without the headers of structures, its members in the order of their ids.
+    pub(crate) fn bare(self) -> Decoder<'a> {
+        Decoder { bare: true, ..self }
+    }
+
+    /// Does it read a key without the headers of structures, with the members in the order of their ids?
+    pub fn is_bare(&self) -> bool {
+        self.bare
     }
 
     /// What these bytes lie in, if values may keep parts of it.

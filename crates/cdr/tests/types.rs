@@ -351,3 +351,46 @@ fn a_sample_beyond_32_bits_is_refused_as_a_whole() {
         assert_eq!(fill_payload(&halves(1 << 31), representation, &mut []), Err(CdrError::TooLarge));
     }
 }
+
+#[test]
+fn a_key_without_headers_is_told_from_one_with_them() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct Part {
+        #[dds(key)]
+        number: i32,
+        gap: u8,
+        #[dds(key)]
+        place: u8,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(mutable, crate = taut_cdr)]
+    struct Whole {
+        #[dds(key, id = 9)]
+        part: Part,
+        #[dds(key, id = 4)]
+        id: i32,
+    }
+    let part = |number, place| Part { number, gap: 0, place };
+    let header = |id| [0, id, 0, 0];
+    // The first four bytes are such a length, too, as is 0 without anything behind.
+    for number in [0, 1, 4, 5, 8, -1] {
+        let bare = [&header(8)[..], &i32::to_be_bytes(number), &[7]].concat();
+        let padded = [&bare[..], &[0; 3]].concat();
+        assert_eq!(from_key_payload(&bare), Ok(part(number, 7)));
+        assert_eq!(from_key_payload(&padded), Ok(part(number, 7)));
+        let whole = [&header(10)[..], &[0, 0, 0, 3], &bare[4..]].concat();
+        assert_eq!(from_key_payload(&whole), Ok(Whole { part: part(number, 7), id: 3 }));
+        for representation in [Xcdr1, Xcdr2] {
+            let value = Whole { part: part(number, 7), id: number };
+            let (mut key, mut of_part) = (Vec::new(), Vec::new());
+            key_to_payload(&value, representation, &mut key).unwrap();
+            key_to_payload(&value.part, representation, &mut of_part).unwrap();
+            assert_eq!(from_key_payload(&key).as_ref(), Ok(&value));
+            assert_eq!(from_key_payload(&of_part), Ok(value.part));
+        }
+    }
+    assert_eq!(from_key_payload::<Part>(&[0, 8, 0, 0, 0, 0, 0, 9, 1]), Ok(part(9, 1)));
+    assert_eq!(from_key_payload::<Part>(&[0, 8, 0, 0, 0, 0, 0, 9]), Err(CdrError::Header));
+    assert_eq!(from_key_payload::<Whole>(&[0, 10, 0, 0, 0, 0, 0, 9]), Err(CdrError::Header));
+}
