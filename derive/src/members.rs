@@ -66,7 +66,7 @@ impl Structure<'_> {
             let read = match (self.extensibility, optional) {
                 (Extensibility::Appendable, false) => quote!(input.appended()?),
                 (Extensibility::Appendable, true) => {
-                    quote!(if input.trimmed() { None } else { input.optional(#id)? })
+                    quote!(input.appended_optional(#id)?)
                 }
                 (_, false) => quote!(#krate::Cdr::decode(input)?),
                 (_, true) => quote!(input.optional(#id)?),
@@ -95,7 +95,7 @@ impl Structure<'_> {
             let read = match (self.extensibility, optional) {
                 (Extensibility::Appendable, false) => quote!(input.appended_into(&mut self.#member)?),
                 (Extensibility::Appendable, true) => {
-                    quote!(self.#member = if input.trimmed() { None } else { input.optional(#id)? })
+                    quote!(self.#member = input.appended_optional(#id)?)
                 }
                 (_, false) => quote!(#krate::Cdr::decode_into(&mut self.#member, input)?),
                 (_, true) => quote!(self.#member = input.optional(#id)?),
@@ -253,7 +253,8 @@ impl Structure<'_> {
         let read =
             if *optional { quote!(input.optional(#id)?) } else { quote!(#krate::Cdr::decode_key(input)?) };
         let present = match self.extensibility {
-            Extensibility::Appendable => quote!(if input.is_bare() || !input.trimmed()),
+            // A key has all its members, and may take less than the least size of the whole.
+            Extensibility::Appendable => quote!(if input.is_bare() || !input.trimmed(0)),
             _ => TokenStream::new(),
         };
         quote!(#present { self.#member = #read; } #check)
