@@ -1,12 +1,13 @@
 //! What no other implementation here can make: by hand from XTypes 1.3, and there and back again.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
 use taut_cdr::{
     CdrError, Char, DdsType as Type, Encapsulation, Endian, LongDouble, Representation, WChar, WString,
-    fill_payload, from_key_payload, from_payload, key_hash, key_to_payload, to_payload, to_payload_in,
+    fill_payload, from_key_payload, from_payload, key_hash, key_hash_of_payload, key_to_payload, to_payload,
+    to_payload_in,
 };
 use taut_derive::DdsType;
 
@@ -393,4 +394,25 @@ fn a_key_without_headers_is_told_from_one_with_them() {
     assert_eq!(from_key_payload::<Part>(&[0, 8, 0, 0, 0, 0, 0, 9, 1]), Ok(part(9, 1)));
     assert_eq!(from_key_payload::<Part>(&[0, 8, 0, 0, 0, 0, 0, 9]), Err(CdrError::Header));
     assert_eq!(from_key_payload::<Whole>(&[0, 10, 0, 0, 0, 0, 0, 9]), Err(CdrError::Header));
+}
+
+#[test]
+fn equal_hashed_maps_are_one_key() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Labels {
+        #[dds(key)]
+        labels: HashMap<String, u32>,
+    }
+    // Each map has a hasher of its own, and with it an order.
+    let made = || Labels { labels: (0..20).map(|n| (format!("label {n}"), n)).collect() };
+    for representation in [Xcdr1, Xcdr2] {
+        let hash = key_hash(&made(), representation).unwrap();
+        let mut payload = Vec::new();
+        to_payload(&made(), representation, &mut payload).unwrap();
+        assert_eq!(key_hash(&made(), representation), Ok(hash));
+        assert_eq!(key_hash_of_payload::<Labels>(&payload, false), Ok(hash));
+        let other = Labels { labels: made().labels.into_iter().skip(1).collect() };
+        assert_ne!(key_hash(&other, representation), Ok(hash));
+    }
 }
