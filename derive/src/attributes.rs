@@ -1,7 +1,7 @@
 //! Reads the `#[dds(..)]` attributes of types, members and variants.
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::meta::ParseNestedMeta;
 use syn::{
     Attribute, DeriveInput, Error, Expr, ExprArray, GenericArgument, LitInt, LitStr, Path, PathArguments,
@@ -53,6 +53,14 @@ pub struct MemberAttributes {
 
 /// The greatest member id: 28 bits of the member header (XTypes 1.3 §7.4.1.2.5).
 const MAX_ID: u32 = 0x0fff_ffff;
+
+/// Refuses an id that is greater, written out or not, at `place`.
+pub fn check_id(id: u32, place: impl ToTokens) -> Result<()> {
+    if id > MAX_ID {
+        return Err(Error::new_spanned(place, "a member id has 28 bits: at most 0x0fffffff"));
+    }
+    Ok(())
+}
 
 fn integer(meta: &ParseNestedMeta<'_>) -> Result<u32> {
     meta.value()?.parse::<LitInt>()?.base10_parse()
@@ -230,9 +238,7 @@ impl MemberAttributes {
             "key" => self.key = true,
             "id" => {
                 let id = integer(meta)?;
-                if id > MAX_ID {
-                    return Err(meta.error("a member id has 28 bits: at most 0x0fffffff"));
-                }
+                check_id(id, &meta.path)?;
                 self.id = Some(id);
             }
             "optional" => self.optional = true,

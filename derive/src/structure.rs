@@ -4,7 +4,9 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Index, Member, Path, Result, Type};
 
-use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, argument_of, with_bounds};
+use crate::attributes::{
+    Extensibility, MemberAttributes, TypeAttributes, argument_of, check_id, with_bounds,
+};
 
 /// A member as the code below needs it.
 pub struct Field {
@@ -104,6 +106,7 @@ impl<'a> Structure<'a> {
             }
             (None, None, None) => (Some(0), quote!(0u32)),
         };
+        check_id(number.unwrap_or(0), &member)?;
         if number.is_some() && self.fields.iter().any(|field| field.number == number) {
             return Err(Error::new_spanned(&member, "another member has the same id"));
         }

@@ -32,6 +32,13 @@ fn refuses_wrong_members() {
     assert!(text.contains("same id"), "{text}");
     let text = refusal(parse_quote! { #[dds(mutable)] struct A { #[dds(id = 0x10000000)] a: u8 } });
     assert!(text.contains("28 bits"), "{text}");
+    let text = refusal(parse_quote! { #[dds(mutable)] struct A { #[dds(id = 0x0fffffff)] a: u8, b: u8 } });
+    assert!(text.contains("28 bits"), "{text}");
+    let text = refusal(parse_quote! {
+        #[dds(union, mutable, discriminator = u8)]
+        enum A { #[dds(case = 1, id = 0x0fffffff)] B(u8), #[dds(case = 2)] C(u8) }
+    });
+    assert!(text.contains("28 bits"), "{text}");
     let text = refusal(parse_quote! { #[dds(final)] struct A { #[dds(key)] a: Option<u8> } });
     assert!(text.contains("cannot be optional"), "{text}");
     let text = refusal(parse_quote! { #[dds(final)] struct A { #[dds(optional)] a: u8 } });

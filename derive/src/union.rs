@@ -7,7 +7,7 @@ use syn::{
     Variant,
 };
 
-use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes};
+use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, check_id};
 
 /// A variant as the code below needs it.
 struct Case<'a> {
@@ -118,6 +118,7 @@ impl<'a> Case<'a> {
 
     /// Refuses an id or a discriminator that one of those before has.
     fn check_against(&self, before: &[Case<'_>]) -> Result<()> {
+        check_id(self.id, self.name)?;
         if self.id == 0 {
             return Err(Error::new_spanned(self.name, "the id 0 is that of the discriminator"));
         }
