@@ -1,7 +1,7 @@
 //! Reads the `#[dds(..)]` attributes of types, members and variants.
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::meta::ParseNestedMeta;
 use syn::{
     Attribute, DeriveInput, Error, Expr, ExprArray, GenericArgument, LitInt, LitStr, Path, PathArguments,
@@ -29,6 +29,7 @@ pub struct TypeAttributes {
     pub bit_bound: Option<u32>,
     pub plain: bool,
     ident: String,
+    words: Vec<Path>,
 }
 
 /// What stands in `#[dds(..)]` on a member or variant.
@@ -47,10 +48,19 @@ pub struct MemberAttributes {
     pub cases: Vec<Expr>,
     pub default: bool,
     pub default_label: Option<Expr>,
+    words: Vec<Path>,
 }
 
 /// The greatest member id: 28 bits of the member header (XTypes 1.3 §7.4.1.2.5).
 const MAX_ID: u32 = 0x0fff_ffff;
+
+/// Refuses an id that is greater, written out or not, at `place`.
+pub fn check_id(id: u32, place: impl ToTokens) -> Result<()> {
+    if id > MAX_ID {
+        return Err(Error::new_spanned(place, "a member id has 28 bits: at most 0x0fffffff"));
+    }
+    Ok(())
+}
 
 fn integer(meta: &ParseNestedMeta<'_>) -> Result<u32> {
     meta.value()?.parse::<LitInt>()?.base10_parse()
@@ -71,6 +81,16 @@ fn each(attributes: &[Attribute], mut read: impl FnMut(&ParseNestedMeta<'_>) -> 
         .try_for_each(|attribute| attribute.parse_nested_meta(|meta| read(&meta)))
 }
 
+/// What is written where it says nothing is a mistake: a key that is none, a bound that nobody keeps.
+fn only(written: &[Path], words: &[&str], kind: &str) -> Result<()> {
+    match written.iter().find(|path| !words.iter().any(|word| path.is_ident(word))) {
+        Some(path) => {
+            Err(Error::new_spanned(path, format!("says nothing of {kind}, which takes {}", words.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
 impl TypeAttributes {
     pub fn parse(input: &DeriveInput) -> Result<TypeAttributes> {
         let mut out = TypeAttributes {
@@ -85,12 +105,14 @@ impl TypeAttributes {
             bit_bound: None,
             plain: false,
             ident: input.ident.to_string().trim_start_matches("r#").to_owned(),
+            words: Vec::new(),
         };
         each(&input.attrs, |meta| out.read(meta))?;
         Ok(out)
     }
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        self.words.push(meta.path.clone());
         let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
         match word.as_str() {
             "final" => self.set_extensibility(meta, Extensibility::Final)?,
@@ -127,6 +149,12 @@ impl TypeAttributes {
             return Err(meta.error("only one of final, appendable, mutable"));
         }
         Ok(())
+    }
+
+    /// Refuses words that say nothing of `kind`, beside those that any type takes.
+    pub fn only(&self, words: &[&str], kind: &str) -> Result<()> {
+        const ANY: [&str; 5] = ["final", "appendable", "mutable", "name", "crate"];
+        only(&self.words, &[&ANY, words].concat(), kind)
     }
 
     /// The extensibility, which structures and unions must write out.
@@ -204,14 +232,13 @@ impl MemberAttributes {
     }
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        self.words.push(meta.path.clone());
         let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
         match word.as_str() {
             "key" => self.key = true,
             "id" => {
                 let id = integer(meta)?;
-                if id > MAX_ID {
-                    return Err(meta.error("a member id has 28 bits: at most 0x0fffffff"));
-                }
+                check_id(id, &meta.path)?;
                 self.id = Some(id);
             }
             "optional" => self.optional = true,
@@ -237,6 +264,11 @@ impl MemberAttributes {
             }
         }
         Ok(())
+    }
+
+    /// Refuses words that say nothing of `kind`.
+    pub fn only(&self, words: &[&str], kind: &str) -> Result<()> {
+        only(&self.words, words, kind)
     }
 
     /// The bounds as an array expression of `usize`.

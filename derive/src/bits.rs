@@ -64,6 +64,7 @@ pub fn mask(input: &DeriveInput, attributes: &TypeAttributes, data: &DataStruct)
             format!("a bit mask is a structure with one member, an unsigned integer: struct Flags({wire})");
         return Err(Error::new_spanned(&input.ident, text));
     };
+    MemberAttributes::parse(&field.attrs)?.only(&[], "the member of a bit mask")?;
     let member = field.ident.clone().map_or(Member::Unnamed(Index::from(0)), Member::Named);
     let unused = 64u32.saturating_sub(bound);
     let check = quote! {
@@ -79,6 +80,7 @@ pub fn set(input: &DeriveInput, attributes: &TypeAttributes, data: &DataStruct) 
     let (mut to, mut from) = (TokenStream::new(), TokenStream::new());
     for (index, field) in data.fields.iter().enumerate() {
         let read = MemberAttributes::parse(&field.attrs)?;
+        read.only(&["bits", "skip", "name"], "a member of a bit set")?;
         let Some(bits) = read.bits.filter(|bits| (1..=64).contains(bits)) else {
             return Err(Error::new_spanned(field, "a member of a bit set says how many: #[dds(bits = N)]"));
         };

@@ -17,7 +17,9 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
     };
     let mut initial = data.variants.first().map(|variant| &variant.ident);
     for variant in &data.variants {
-        if MemberAttributes::parse(&variant.attrs)?.default {
+        let read = MemberAttributes::parse(&variant.attrs)?;
+        read.only(&["default", "name"], "a literal of an enumeration")?;
+        if read.default {
             initial = Some(&variant.ident);
         }
     }

@@ -27,7 +27,7 @@ mod tests;
 mod union;
 
 use proc_macro2::{Span, TokenStream};
-use syn::{Data, DeriveInput, Error, Fields, Result, parse_macro_input};
+use syn::{Data, DataEnum, DeriveInput, Error, Fields, Result, parse_macro_input};
 
 use attributes::TypeAttributes;
 
@@ -38,16 +38,28 @@ pub fn derive_dds_type(input: proc_macro::TokenStream) -> proc_macro::TokenStrea
     expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
+fn has_no_data(data: &DataEnum) -> bool {
+    data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit))
+}
+
 fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let attributes = TypeAttributes::parse(input)?;
+    match &input.data {
+        Data::Struct(_) if attributes.bitmask => attributes.only(&["bitmask", "bit_bound"], "a bit mask")?,
+        Data::Struct(_) if attributes.bitset => attributes.only(&["bitset"], "a bit set")?,
+        Data::Struct(_) => attributes.only(&["plain"], "a structure")?,
+        Data::Enum(_) if attributes.union => {
+            attributes.only(&["union", "discriminator", "key"], "a union")?
+        }
+        Data::Enum(data) if has_no_data(data) => attributes.only(&["bit_bound"], "an enumeration")?,
+        _ => {}
+    }
     let body = match &input.data {
         Data::Struct(data) if attributes.bitmask => bits::mask(input, &attributes, data),
         Data::Struct(data) if attributes.bitset => bits::set(input, &attributes, data),
         Data::Struct(data) => structure::expand(input, &attributes, data),
         Data::Enum(data) if attributes.union => union::expand(input, &attributes, data),
-        Data::Enum(data) if data.variants.iter().all(|v| matches!(v.fields, Fields::Unit)) => {
-            enumeration::expand(input, &attributes, data)
-        }
+        Data::Enum(data) if has_no_data(data) => enumeration::expand(input, &attributes, data),
         Data::Enum(_) => Err(Error::new(
             Span::call_site(),
             "an enum with data is a DDS union: write #[dds(union, discriminator = i32, final)] on the type and \

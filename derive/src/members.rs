@@ -66,7 +66,7 @@ impl Structure<'_> {
             let read = match (self.extensibility, optional) {
                 (Extensibility::Appendable, false) => quote!(input.appended()?),
                 (Extensibility::Appendable, true) => {
-                    quote!(if input.trimmed() { None } else { input.optional(#id)? })
+                    quote!(input.appended_optional(#id)?)
                 }
                 (_, false) => quote!(#krate::Cdr::decode(input)?),
                 (_, true) => quote!(input.optional(#id)?),
@@ -95,7 +95,7 @@ impl Structure<'_> {
             let read = match (self.extensibility, optional) {
                 (Extensibility::Appendable, false) => quote!(input.appended_into(&mut self.#member)?),
                 (Extensibility::Appendable, true) => {
-                    quote!(self.#member = if input.trimmed() { None } else { input.optional(#id)? })
+                    quote!(self.#member = input.appended_optional(#id)?)
                 }
                 (_, false) => quote!(#krate::Cdr::decode_into(&mut self.#member, input)?),
                 (_, true) => quote!(self.#member = input.optional(#id)?),
@@ -231,27 +231,33 @@ impl Structure<'_> {
 
     pub fn decode_key(&self) -> TokenStream {
         let krate = self.krate;
-        if self.mutable() {
-            return TokenStream::new();
+        let order = |sorted| {
+            self.over_key(
+                sorted,
+                |member, _| quote!(#krate::Members::decode_key_members(&mut self.#member, input)?;),
+                |field| self.decode_key_member(field),
+            )
+        };
+        let (defined, sorted) = (order(false), order(true));
+        // Those of a mutable one are told apart by their ids, unless they come without.
+        if self.mutable() || defined.to_string() == sorted.to_string() {
+            return sorted;
         }
+        quote!(if input.is_bare() { #sorted } else { #defined })
+    }
+
+    fn decode_key_member(&self, field: &Field) -> TokenStream {
+        let krate = self.krate;
+        let Field { member, id, optional, .. } = field;
+        let check = self.check(field, quote!(&self.#member));
+        let read =
+            if *optional { quote!(input.optional(#id)?) } else { quote!(#krate::Cdr::decode_key(input)?) };
         let present = match self.extensibility {
-            Extensibility::Appendable => quote!(if !input.trimmed()),
+            // A key has all its members, and may take less than the least size of the whole.
+            Extensibility::Appendable => quote!(if input.is_bare() || !input.trimmed(0)),
             _ => TokenStream::new(),
         };
-        self.over_key(
-            false,
-            |member, _| quote!(#krate::Members::decode_key_members(&mut self.#member, input)?;),
-            |field| {
-                let Field { member, id, optional, .. } = field;
-                let check = self.check(field, quote!(&self.#member));
-                let read = if *optional {
-                    quote!(input.optional(#id)?)
-                } else {
-                    quote!(#krate::Cdr::decode_key(input)?)
-                };
-                quote!(#present { self.#member = #read; } #check)
-            },
-        )
+        quote!(#present { self.#member = #read; } #check)
     }
 
     pub fn key_size(&self) -> TokenStream {

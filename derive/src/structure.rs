@@ -4,7 +4,9 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Index, Member, Path, Result, Type};
 
-use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, argument_of, with_bounds};
+use crate::attributes::{
+    Extensibility, MemberAttributes, TypeAttributes, argument_of, check_id, with_bounds,
+};
 
 /// A member as the code below needs it.
 pub struct Field {
@@ -62,12 +64,16 @@ impl<'a> Structure<'a> {
             };
             let attributes = MemberAttributes::parse(&field.attrs)?;
             if attributes.base {
+                attributes.only(&["base"], "a base")?;
                 if index != 0 {
                     return Err(Error::new_spanned(field, "the base must be the first member"));
                 }
                 out.base = Some((member, field.ty.clone()));
                 continue;
             }
+            const WORDS: [&str; 7] =
+                ["key", "id", "optional", "external", "bound", "must_understand", "name"];
+            attributes.only(&WORDS, "a member of a structure")?;
             out.push(member, &field.ty, attributes)?;
         }
         Ok(out)
@@ -100,6 +106,7 @@ impl<'a> Structure<'a> {
             }
             (None, None, None) => (Some(0), quote!(0u32)),
         };
+        check_id(number.unwrap_or(0), &member)?;
         if number.is_some() && self.fields.iter().any(|field| field.number == number) {
             return Err(Error::new_spanned(&member, "another member has the same id"));
         }
@@ -217,20 +224,25 @@ impl<'a> Structure<'a> {
         });
         let (coding, plain_items) = if plain { self.plain_coding() } else { (self.coding(), quote!()) };
         let fields = self.field_access();
-        let decode_key = if self.mutable() {
-            quote! {
+        let in_order = quote! {
+            |input| {
+                let mut value = <Self as #krate::Cdr>::initial();
+                #krate::Members::decode_key_members(&mut value, input)?;
+                Ok(value)
+            }
+        };
+        let final_key = quote!(input.structure(#krate::Extensibility::Final, #in_order));
+        let decode_key = match self.extensibility {
+            Extensibility::Final => final_key,
+            Extensibility::Appendable => quote! {
+                if input.is_bare() { #final_key } else { input.structure(#extensibility, #in_order) }
+            },
+            Extensibility::Mutable => quote! {
+                if input.is_bare() { return #final_key; }
                 let mut value = <Self as #krate::Cdr>::initial();
                 input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, true, input))?;
                 Ok(value)
-            }
-        } else {
-            quote! {
-                input.structure(#extensibility, |input| {
-                    let mut value = <Self as #krate::Cdr>::initial();
-                    #krate::Members::decode_key_members(&mut value, input)?;
-                    Ok(value)
-                })
-            }
+            },
         };
         quote! {
             #[automatically_derived]

@@ -32,6 +32,13 @@ fn refuses_wrong_members() {
     assert!(text.contains("same id"), "{text}");
     let text = refusal(parse_quote! { #[dds(mutable)] struct A { #[dds(id = 0x10000000)] a: u8 } });
     assert!(text.contains("28 bits"), "{text}");
+    let text = refusal(parse_quote! { #[dds(mutable)] struct A { #[dds(id = 0x0fffffff)] a: u8, b: u8 } });
+    assert!(text.contains("28 bits"), "{text}");
+    let text = refusal(parse_quote! {
+        #[dds(union, mutable, discriminator = u8)]
+        enum A { #[dds(case = 1, id = 0x0fffffff)] B(u8), #[dds(case = 2)] C(u8) }
+    });
+    assert!(text.contains("28 bits"), "{text}");
     let text = refusal(parse_quote! { #[dds(final)] struct A { #[dds(key)] a: Option<u8> } });
     assert!(text.contains("cannot be optional"), "{text}");
     let text = refusal(parse_quote! { #[dds(final)] struct A { #[dds(optional)] a: u8 } });
@@ -64,11 +71,73 @@ fn refuses_wrong_unions() {
 }
 
 #[test]
+fn refuses_members_of_a_union_that_cannot_be_told_apart() {
+    for (labels, what) in [
+        (["case = 1", "case = 0x1"], "same discriminator"),
+        (["case = 1", "case = [2, 1]"], "same discriminator"),
+        (["case = [-1, -1]", "case = 2"], "same discriminator"),
+        (["case = LOW", "case = LOW"], "same discriminator"),
+        (["case = 1", "default = 1"], "same discriminator"),
+        (["default = 1", "case = 1"], "same discriminator"),
+        (["case = 1, id = 7", "case = 2, id = 7"], "same id"),
+        (["case = 1, id = 2", "case = 2, id = 2"], "same id"),
+        (["case = 1", "case = 2, id = 0"], "that of the discriminator"),
+    ] {
+        let [one, other] = labels.map(|label| label.parse::<proc_macro2::TokenStream>().unwrap());
+        let text = refusal(parse_quote! {
+            #[dds(union, mutable, discriminator = i32)] enum A { #[dds(#one)] B(u8), #[dds(#other)] C(u16) }
+        });
+        assert!(text.contains(what), "{labels:?}: {text}");
+    }
+}
+
+#[test]
+fn refuses_words_where_they_say_nothing() {
+    let inputs: [(&str, syn::DeriveInput); 14] = [
+        ("a structure", parse_quote! { #[dds(final, key)] struct A { x: u8 } }),
+        ("a structure", parse_quote! { #[dds(final, union)] struct A { x: u8 } }),
+        ("a structure", parse_quote! { #[dds(final, bit_bound = 8)] struct A { x: u8 } }),
+        ("an enumeration", parse_quote! { #[dds(key)] enum A { B } }),
+        ("a bit set", parse_quote! { #[dds(bitset, bit_bound = 16)] struct A { #[dds(bits = 8)] a: u8 } }),
+        ("a bit mask", parse_quote! { #[dds(bitmask, plain)] struct A(u32); }),
+        (
+            "a union",
+            parse_quote! { #[dds(union, final, discriminator = u8, plain)] enum A { #[dds(case = 1)] B } },
+        ),
+        ("a member of a structure", parse_quote! { #[dds(final)] struct A { #[dds(default)] x: u8 } }),
+        ("a member of a structure", parse_quote! { #[dds(final)] struct A { #[dds(bits = 3)] x: u8 } }),
+        ("a base", parse_quote! { #[dds(final)] struct A { #[dds(base, key)] b: B } }),
+        ("a literal", parse_quote! { enum A { #[dds(id = 3)] B } }),
+        ("a member of a bit set", parse_quote! { #[dds(bitset)] struct A { #[dds(bits = 3, key)] a: u8 } }),
+        (
+            "a variant",
+            parse_quote! {
+                #[dds(union, final, discriminator = u8)] enum A { #[dds(case = 1, key)] B(u8) }
+            },
+        ),
+        (
+            "the value of a variant",
+            parse_quote! {
+                #[dds(union, mutable, discriminator = u8)] enum A { #[dds(case = 1)] B { #[dds(id = 3)] b: u8 } }
+            },
+        ),
+    ];
+    for (kind, input) in inputs {
+        let text = refusal(input);
+        assert!(text.contains(&format!("says nothing of {kind}")), "{kind}: {text}");
+    }
+}
+
+#[test]
 fn accepts_the_rest() {
-    let inputs: [syn::DeriveInput; 4] = [
+    let inputs: [syn::DeriveInput; 5] = [
         parse_quote! { #[dds(final, name = "a::B")] struct A<T> { #[dds(key)] r#type: T, b: Option<String> } },
         parse_quote! { #[dds(mutable)] struct A(#[dds(key, must_understand)] u8, #[dds(bound = [1, 2])] Vec<String>); },
         parse_quote! { #[dds(bit_bound = 8)] enum A { B, #[dds(default)] C } },
+        parse_quote! {
+            #[dds(union, final, discriminator = u8)]
+            enum A { #[dds(case = [1, 2], default)] B(u8), #[dds(case = 3)] C, }
+        },
         parse_quote! { #[dds(bitset)] struct A { #[dds(bits = 3, skip = 2)] a: u8 } },
     ];
     for input in inputs {

@@ -7,7 +7,7 @@ use syn::{
     Variant,
 };
 
-use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes};
+use crate::attributes::{Extensibility, MemberAttributes, TypeAttributes, check_id};
 
 /// A variant as the code below needs it.
 struct Case<'a> {
@@ -18,6 +18,8 @@ struct Case<'a> {
     keeps: bool,
     labels: Vec<Expr>,
     default: bool,
+    /// What a default was told to write.
+    default_label: Option<Expr>,
     /// What is written when the variant does not keep the discriminator.
     label: Option<TokenStream>,
     id: u32,
@@ -44,7 +46,9 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
     let extensibility = attributes.extensibility()?;
     let mut cases = Vec::new();
     for variant in &data.variants {
-        cases.push(Case::parse(variant, cases.len())?);
+        let case = Case::parse(variant, cases.last())?;
+        case.check_against(&cases)?;
+        cases.push(case);
     }
     if cases.iter().filter(|case| case.default).count() > 1 {
         return Err(Error::new_spanned(&input.ident, "only one variant is the default"));
@@ -58,13 +62,15 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
 }
 
 impl<'a> Case<'a> {
-    fn parse(variant: &'a Variant, index: usize) -> Result<Case<'a>> {
+    fn parse(variant: &'a Variant, before: Option<&Case<'_>>) -> Result<Case<'a>> {
         let mut read = MemberAttributes::parse(&variant.attrs)?;
+        read.only(&["case", "default", "id", "bound", "name"], "a variant of a union")?;
         let mut keeps = false;
         let mut values: Vec<&Field> = Vec::new();
         for field in &variant.fields {
             if field.ident.as_ref().is_some_and(|name| name == "discriminator") {
                 keeps = true;
+                MemberAttributes::parse(&field.attrs)?.only(&[], "a kept discriminator")?;
             } else {
                 values.push(field);
             }
@@ -86,12 +92,16 @@ impl<'a> Case<'a> {
         }
         if let Some(field) = values.first() {
             let of_field = MemberAttributes::parse(&field.attrs)?;
+            of_field.only(
+                &["bound", "external", "name"],
+                "the value of a variant, beside those of the variant",
+            )?;
             if read.bounds.is_empty() {
                 read.bounds = of_field.bounds;
             }
         }
-        // XTypes 1.3 §7.3.1.2.1.1: ids are sequential; 0 is the discriminator.
-        let id = read.id.unwrap_or(u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1));
+        // XTypes 1.3 §7.3.1.2.1.1: an id that is not written out follows from the member before; 0 is the discriminator.
+        let id = read.id.unwrap_or_else(|| before.map_or(0, |case| case.id).saturating_add(1));
         let label = read.cases.first().or(read.default_label.as_ref()).map(|expr| quote!(#expr));
         Ok(Case {
             name: &variant.ident,
@@ -100,9 +110,34 @@ impl<'a> Case<'a> {
             bounds: read.bounds_tokens(),
             labels: read.cases,
             default: read.default,
+            default_label: read.default_label,
             label,
             id,
         })
+    }
+
+    /// Refuses an id or a discriminator that one of those before has.
+    fn check_against(&self, before: &[Case<'_>]) -> Result<()> {
+        check_id(self.id, self.name)?;
+        if self.id == 0 {
+            return Err(Error::new_spanned(self.name, "the id 0 is that of the discriminator"));
+        }
+        if before.iter().any(|case| case.id == self.id) {
+            return Err(Error::new_spanned(self.name, "another member has the same id"));
+        }
+        for (index, label) in self.discriminators().enumerate() {
+            let earlier =
+                before.iter().flat_map(Case::discriminators).chain(self.discriminators().take(index));
+            if earlier.into_iter().any(|other| is_same(label, other)) {
+                return Err(Error::new_spanned(label, "another variant is chosen by the same discriminator"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that choose it, and what a default writes.
+    fn discriminators(&self) -> impl Iterator<Item = &Expr> {
+        self.labels.iter().chain(&self.default_label)
     }
 
     /// A pattern or expression of the variant, with `value` and `discriminator` as its parts.
@@ -127,6 +162,14 @@ fn number(expr: &Expr) -> Option<i128> {
         },
         Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => number(expr).map(i128::wrapping_neg),
         _ => None,
+    }
+}
+
+/// Are they the same discriminator, as far as can be seen without their values?
+fn is_same(one: &Expr, other: &Expr) -> bool {
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => quote!(#one).to_string() == quote!(#other).to_string(),
     }
 }
 

@@ -1,5 +1,5 @@
 // Prints what Cyclone DDS (its C library) makes of the values below: one line for each type and version,
-// "type version order kind bytes". Kinds: the sample, and the key hash.
+// "type version order kind bytes". Kinds: the sample, the key hash, and the key alone.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void print(const char *type, int version, const char *kind, const unsigne
   printf("\n");
 }
 
-static void print_taken(dds_entity_t reader, const char *type, int version, bool hash) {
+static void print_taken(dds_entity_t reader, const char *type, int version, const char *kind, bool hash) {
   struct ddsi_serdata *taken = NULL;
   dds_sample_info_t info;
   dds_return_t n = dds_takecdr(reader, &taken, 1, &info, DDS_ANY_STATE);
@@ -36,7 +36,7 @@ static void print_taken(dds_entity_t reader, const char *type, int version, bool
   uint32_t size = ddsi_serdata_size(taken);
   unsigned char *bytes = malloc(size);
   ddsi_serdata_to_ser(taken, 0, size, bytes);
-  print(type, version, "sample", bytes, size);
+  print(type, version, kind, bytes, size);
   free(bytes);
   if (hash) {
     struct ddsi_keyhash keyhash;
@@ -64,7 +64,11 @@ static void one(const char *type, const dds_topic_descriptor_t *descriptor, cons
   check(reader, "reader");
   check(writer, "writer");
   check(dds_write(writer, value), "write");
-  print_taken(reader, type, version, descriptor->m_nkeys > 0);
+  print_taken(reader, type, version, "sample", descriptor->m_nkeys > 0);
+  if (descriptor->m_nkeys > 0) {
+    check(dds_dispose(writer, value), "dispose");
+    print_taken(reader, type, version, "key", false);
+  }
   dds_delete_qos(qos);
   dds_delete(writer);
   dds_delete(reader);

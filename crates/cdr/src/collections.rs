@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 
 use crate::field::element;
 use crate::types::within;
-use crate::{Cdr, CdrError, Decoder, Encoder, FieldKind, FieldValue, KeySize, Result, Step};
+use crate::{Cdr, CdrError, Decoder, Encoder, Endian, FieldKind, FieldValue, KeySize, Result, Step, append};
 
 fn inner(bounds: &[usize]) -> &[usize] {
     bounds.split_first().map_or(&[], |(_, rest)| rest)
@@ -256,12 +256,31 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
     }
 }
 
-/// Like the ordered map; the order of the entries on the wire is that of the hasher.
+/// The entries in the order of their keys' bytes, so that equal maps are the same key.
+fn encode_map_in_order<'m, K: Cdr + 'm, V: Cdr + 'm>(
+    entries: impl Iterator<Item = (&'m K, &'m V)>,
+    out: &mut Encoder<'_>,
+) -> Result<()> {
+    let representation = out.representation();
+    let with_bytes = entries.map(|entry| {
+        let mut bytes = Vec::new();
+        append(&mut bytes, representation, Endian::Big, |out| entry.0.encode(out))?;
+        Ok((bytes, entry))
+    });
+    let mut entries = with_bytes.collect::<Result<Vec<_>>>()?;
+    entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    encode_map(entries.len(), entries.iter().map(|(_, entry)| *entry), out)
+}
+
+/// Like the ordered map; the order of the entries on the wire is that of the hasher, in a key hash that of their bytes.
 impl<K: Cdr + Eq + Hash, V: Cdr, S: BuildHasher + Default> Cdr for HashMap<K, V, S> {
     const MIN_SIZE: usize = 4;
     const LENGTH_CODE: u32 = if K::PRIMITIVE && V::PRIMITIVE { 4 } else { 5 };
 
     fn encode(&self, out: &mut Encoder<'_>) -> Result<()> {
+        if out.is_key_hash() {
+            return encode_map_in_order(self.iter(), out);
+        }
         encode_map(self.len(), self.iter(), out)
     }
     fn decode(input: &mut Decoder<'_>) -> Result<Self> {

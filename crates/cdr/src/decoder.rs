@@ -33,6 +33,8 @@ pub struct Decoder<'a> {
     representation: Representation,
     swap: bool,
     depth: u32,
+    /// A key without the headers of structures, its members in the order of their ids.
+    bare: bool,
     /// What `data` lies in, if values may keep parts of that.
     whole: Option<&'a Bytes>,
 }
@@ -57,13 +59,33 @@ impl<'a> Decoder<'a> {
             Representation::Xcdr2 => 4,
         };
         let swap = endian != Endian::NATIVE;
-        Decoder { data, pos: 0, origin: 0, max_align, representation, swap, depth: 0, whole: None }
+        Decoder {
+            data,
+            pos: 0,
+            origin: 0,
+            max_align,
+            representation,
+            swap,
+            depth: 0,
+            bare: false,
+            whole: None,
+        }
     }
 
     /// The same bytes, which lie in `whole`: values may keep parts of that.
     #[inline]
     pub(crate) fn within_whole(self, whole: Option<&'a Bytes>) -> Decoder<'a> {
         Decoder { whole, ..self }
+    }
+
+    /// The same bytes, to be read as a key without the headers of structures, its members in the order of their ids.
+    pub(crate) fn bare(self) -> Decoder<'a> {
+        Decoder { bare: true, ..self }
+    }
+
+    /// Does it read a key without the headers of structures, with the members in the order of their ids?
+    pub fn is_bare(&self) -> bool {
+        self.bare
     }
 
     /// What these bytes lie in, if values may keep parts of it.
@@ -292,25 +314,38 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Did the sender's older type end before the next member? Only asked in appendable structures.
+    /// Did the sender's older type end before the next member, which takes at least `min` bytes? Only asked in appendable
+    /// structures.
     ///
-    /// XCDR1 has no delimiters, so there only the outermost structure can tell.
-    pub fn trimmed(&self) -> bool {
-        self.remaining() == 0 && (self.representation == Representation::Xcdr2 || self.depth <= 1)
+    /// XCDR1 has no delimiters, so there only the outermost structure can tell. What fills the submessage up to 4 bytes
+    /// is no member: not all senders count it in the options.
+    pub fn trimmed(&self, min: usize) -> bool {
+        let rest = self.remaining();
+        rest < 4
+            && match self.representation {
+                Representation::Xcdr1 => self.depth <= 1 && (rest == 0 || rest < min),
+                Representation::Xcdr2 => rest == 0,
+            }
     }
 
     /// Reads the next member of an appendable structure, or gives its initial value if it was not sent.
     pub fn appended<T: Cdr>(&mut self) -> Result<T> {
-        if self.trimmed() { Ok(T::initial()) } else { T::decode(self) }
+        if self.trimmed(T::MIN_SIZE) { Ok(T::initial()) } else { T::decode(self) }
     }
 
     /// Reads the next member of an appendable structure into `value`, or gives it its initial value if it was not sent.
     pub fn appended_into<T: Cdr>(&mut self, value: &mut T) -> Result<()> {
-        if self.trimmed() {
+        if self.trimmed(T::MIN_SIZE) {
             *value = T::initial();
             return Ok(());
         }
         value.decode_into(self)
+    }
+
+    /// As [`Decoder::appended`] for an optional member.
+    pub fn appended_optional<T: Cdr>(&mut self, id: u32) -> Result<Option<T>> {
+        // In XCDR1 it begins with the header of a parameter.
+        if self.trimmed(4) { Ok(None) } else { self.optional(id) }
     }
 
     /// Reads an optional member of a final or appendable structure.

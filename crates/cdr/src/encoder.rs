@@ -111,6 +111,8 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes a payload: its header, what `body` writes, and padding, of which the header tells.
+    ///
+    /// *Errors*: those of `body`; `TooLarge` for more than the 32 bits that RTPS has for a sample's size.
     #[inline]
     pub(crate) fn encapsulated(&mut self, id: u8, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.put_array([0, id, 0, 0]);
@@ -121,7 +123,7 @@ impl<'a> Encoder<'a> {
             self.put_zeros(padding);
             self.patch(3, [u8::try_from(padding).unwrap_or(0)]);
         }
-        Ok(())
+        wire_length(self.len).map(drop)
     }
 
     /// The version that is written.

@@ -211,7 +211,29 @@ pub fn from_payload_into<T: DdsType>(payload: &[u8], into: &mut T) -> Result<()>
 }
 
 /// Reads a serialized key; members outside of the key take their initial value.
+///
+/// Also as Cyclone DDS 0.10 writes it: in XCDR2, but as for its hash, without the headers of structures and in the order
+/// of the members' ids.
 pub fn from_key_payload<T: DdsType>(payload: &[u8]) -> Result<T> {
     let mut input = SerializedPayload::from(payload).open::<T>()?;
-    if T::HAS_KEY { T::decode_key(&mut input) } else { Ok(T::initial()) }
+    if !T::HAS_KEY {
+        return Ok(T::initial());
+    }
+    let (len, representation) = (input.remaining(), input.representation());
+    let key = T::decode_key(&mut input);
+    if representation == Representation::Xcdr1 || key.as_ref().is_ok_and(|key| is_within(key, len)) {
+        return key;
+    }
+    let mut bare = SerializedPayload::from(payload).open::<T>()?.bare();
+    match T::decode_key(&mut bare) {
+        // Cyclone DDS does not tell of the padding.
+        Ok(bare_key) if bare.remaining() < 4 => Ok(bare_key),
+        _ => key,
+    }
+}
+
+/// Does the key in XCDR2 take that many bytes at most? What lacks members takes more.
+fn is_within<T: DdsType>(key: &T, len: usize) -> bool {
+    let mut out = Encoder::new(&mut [], Representation::Xcdr2, Endian::NATIVE);
+    key.encode_key(&mut out).is_ok() && out.len() <= len
 }

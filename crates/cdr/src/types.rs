@@ -182,7 +182,7 @@ pub trait Members: DdsType {
     fn decode_member(&mut self, id: u32, key: bool, input: &mut Decoder<'_>) -> Result<bool>;
     /// Writes the key members (all members if there are none).
     fn encode_key_members(&self, out: &mut Encoder<'_>) -> Result<()>;
-    /// Reads the key members of a final or appendable structure.
+    /// Reads the key members of a final or appendable structure, or those of any without headers.
     fn decode_key_members(&mut self, input: &mut Decoder<'_>) -> Result<()>;
     /// Adds the greatest size of the key members.
     fn key_members_size(size: KeySize) -> KeySize;

@@ -3,8 +3,8 @@
 
 use taut_base::InstanceHandle;
 use taut_cdr::{
-    CdrError, DdsType as _, Endian, Representation, from_key_payload, from_payload, key_hash,
-    key_hash_of_payload, key_to_payload_in, to_payload, to_payload_in, view,
+    CdrError, DdsType as _, Endian, Representation, from_key_payload, from_payload, from_payload_into,
+    key_hash, key_hash_of_payload, key_to_payload_in, to_payload, to_payload_in, view,
 };
 use taut_derive::DdsType;
 
@@ -119,6 +119,36 @@ fn appended_and_trimmed_members() {
     to_payload(&Two { first: Old { a: 5 }, last: 7 }, Representation::Xcdr2, &mut out).unwrap();
     let expected = Two { first: New { a: 5, b: String::new(), c: None, d: [0; 40] }, last: 7 };
     assert_eq!(from_payload::<Two<New>>(&out), Ok(expected));
+}
+
+#[test]
+fn members_are_trimmed_before_padding_that_nobody_tells_of() {
+    #[derive(DdsType, Debug, Default, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct New {
+        #[dds(key)]
+        a: u8,
+        #[dds(key)]
+        b: u32,
+        c: Option<u64>,
+        d: String,
+    }
+    let [one, two] = [0, 9].map(|b| New { a: 7, b, ..New::default() });
+    // As Fast DDS sends a structure of an octet: a submessage has a multiple of 4 bytes, the options count none of them.
+    for padding in 0..4 {
+        let old = [&[0, 1, 0, 0, 7][..], &[0, 0, 0][..padding]].concat();
+        assert_eq!(from_payload::<New>(&old).as_ref(), Ok(&one), "{padding} bytes");
+        let mut into = New { a: 1, b: 2, c: Some(3), d: "four".into() };
+        assert_eq!(from_payload_into(&old, &mut into), Ok(()));
+        assert_eq!(into, one, "{padding} bytes");
+        let old = [&[0, 1, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0][..], &[0, 0, 0][..padding]].concat();
+        assert_eq!(from_payload::<New>(&old).as_ref(), Ok(&two), "{padding} bytes");
+        assert_eq!(from_key_payload::<New>(&old), Ok(New { a: 7, b: 9, ..New::default() }));
+    }
+    // More than padding can be is a part of a member, as all is that XCDR2 delimits.
+    let cut = [0, 1, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0];
+    assert_eq!(from_payload::<New>(&cut), Err(CdrError::EndOfData));
+    assert_eq!(from_payload::<New>(&[0, 9, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0]), Err(CdrError::EndOfData));
 }
 
 #[derive(DdsType, Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]

@@ -1,12 +1,13 @@
 //! What no other implementation here can make: by hand from XTypes 1.3, and there and back again.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
 use taut_cdr::{
     CdrError, Char, DdsType as Type, Encapsulation, Endian, LongDouble, Representation, WChar, WString,
-    from_key_payload, from_payload, key_hash, key_to_payload, to_payload, to_payload_in,
+    fill_payload, from_key_payload, from_payload, key_hash, key_hash_of_payload, key_to_payload, to_payload,
+    to_payload_in,
 };
 use taut_derive::DdsType;
 
@@ -240,6 +241,21 @@ fn unions_by_enumeration_and_boolean() {
 }
 
 #[test]
+fn the_id_of_a_member_of_a_union_follows_from_the_one_before() {
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(mutable, union, discriminator = u8, crate = taut_cdr)]
+    enum Far {
+        #[dds(case = 1, id = 20)]
+        One(u8),
+        #[dds(case = 2)]
+        Two(u8),
+    }
+    // IDL: case 1: @id(20) octet one; case 2: octet two;
+    let expected = [0, 0, 0, 13, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 21, 9];
+    assert_eq!(bytes(&Far::Two(9), Xcdr2), expected);
+}
+
+#[test]
 fn depth_is_bounded_on_both_sides() {
     let nest = |depth: usize| (1..depth).fold(Tree::Leaf(Char(0)), |inner, _| Tree::Node(vec![inner]));
     bytes(&nest(32), Xcdr2);
@@ -317,4 +333,86 @@ fn invalid_values_are_refused() {
     assert_eq!(with(11, 9), CdrError::EndOfData);
     let nul = Values { flag: true, maybe: None, kind: Kind::Low, text: "a\0".into() };
     assert_eq!(refused(&nul), CdrError::InvalidString);
+}
+
+#[test]
+fn a_sample_beyond_32_bits_is_refused_as_a_whole() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Halves {
+        first: Vec<u8>,
+        second: Vec<u8>,
+    }
+    // Zeros that nobody looks at take no memory, and what does not fit is only counted.
+    let halves = |len: usize| Halves { first: vec![0; 1 << 31], second: vec![0; len] };
+    for representation in [Xcdr1, Xcdr2] {
+        let longest = (1 << 31) - 16;
+        assert_eq!(fill_payload(&halves(longest), representation, &mut []), Ok(u32::MAX as usize - 3));
+        assert_eq!(fill_payload(&halves(longest + 1), representation, &mut []), Err(CdrError::TooLarge));
+        assert_eq!(fill_payload(&halves(1 << 31), representation, &mut []), Err(CdrError::TooLarge));
+    }
+}
+
+#[test]
+fn a_key_without_headers_is_told_from_one_with_them() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    struct Part {
+        #[dds(key)]
+        number: i32,
+        gap: u8,
+        #[dds(key)]
+        place: u8,
+    }
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(mutable, crate = taut_cdr)]
+    struct Whole {
+        #[dds(key, id = 9)]
+        part: Part,
+        #[dds(key, id = 4)]
+        id: i32,
+    }
+    let part = |number, place| Part { number, gap: 0, place };
+    let header = |id| [0, id, 0, 0];
+    // The first four bytes are such a length, too, as is 0 without anything behind.
+    for number in [0, 1, 4, 5, 8, -1] {
+        let bare = [&header(8)[..], &i32::to_be_bytes(number), &[7]].concat();
+        let padded = [&bare[..], &[0; 3]].concat();
+        assert_eq!(from_key_payload(&bare), Ok(part(number, 7)));
+        assert_eq!(from_key_payload(&padded), Ok(part(number, 7)));
+        let whole = [&header(10)[..], &[0, 0, 0, 3], &bare[4..]].concat();
+        assert_eq!(from_key_payload(&whole), Ok(Whole { part: part(number, 7), id: 3 }));
+        for representation in [Xcdr1, Xcdr2] {
+            let value = Whole { part: part(number, 7), id: number };
+            let (mut key, mut of_part) = (Vec::new(), Vec::new());
+            key_to_payload(&value, representation, &mut key).unwrap();
+            key_to_payload(&value.part, representation, &mut of_part).unwrap();
+            assert_eq!(from_key_payload(&key).as_ref(), Ok(&value));
+            assert_eq!(from_key_payload(&of_part), Ok(value.part));
+        }
+    }
+    assert_eq!(from_key_payload::<Part>(&[0, 8, 0, 0, 0, 0, 0, 9, 1]), Ok(part(9, 1)));
+    assert_eq!(from_key_payload::<Part>(&[0, 8, 0, 0, 0, 0, 0, 9]), Err(CdrError::Header));
+    assert_eq!(from_key_payload::<Whole>(&[0, 10, 0, 0, 0, 0, 0, 9]), Err(CdrError::Header));
+}
+
+#[test]
+fn equal_hashed_maps_are_one_key() {
+    #[derive(DdsType, Debug, PartialEq)]
+    #[dds(final, crate = taut_cdr)]
+    struct Labels {
+        #[dds(key)]
+        labels: HashMap<String, u32>,
+    }
+    // Each map has a hasher of its own, and with it an order.
+    let made = || Labels { labels: (0..20).map(|n| (format!("label {n}"), n)).collect() };
+    for representation in [Xcdr1, Xcdr2] {
+        let hash = key_hash(&made(), representation).unwrap();
+        let mut payload = Vec::new();
+        to_payload(&made(), representation, &mut payload).unwrap();
+        assert_eq!(key_hash(&made(), representation), Ok(hash));
+        assert_eq!(key_hash_of_payload::<Labels>(&payload, false), Ok(hash));
+        let other = Labels { labels: made().labels.into_iter().skip(1).collect() };
+        assert_ne!(key_hash(&other, representation), Ok(hash));
+    }
 }

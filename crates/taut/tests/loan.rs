@@ -168,3 +168,17 @@ fn serialized_bytes_are_lent() {
     assert_eq!((taken.seq, taken.ranges[999], info.valid_data), (7, 2.5, true));
     assert!(reader.take_into(&mut taken).unwrap().is_none());
 }
+
+#[test]
+fn a_loan_is_no_longer_than_a_sample_can_be() {
+    let participant = participant(83, true);
+    let (writer, _reader) = pair::<Cloud>(&participant, &participant, "LongLoan");
+    let head = Cloud { name: "lidar".into(), sensor: 1, points: vec![] };
+    for len in [(1 << 32) - 7, 1 << 32, usize::MAX - 4, usize::MAX] {
+        assert!(matches!(writer.loan_bytes(len), Err(Error::BadParameter(_))), "{len} bytes");
+        assert!(
+            matches!(writer.loan_sequence::<Point>(&head, len / 8), Err(Error::BadParameter(_))),
+            "{len}"
+        );
+    }
+}
