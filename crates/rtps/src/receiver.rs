@@ -155,7 +155,7 @@ impl Participant {
         let (writer, number) = (Guid::new(source.prefix, data.writer_id), data.writer_sn);
         let inline = match parse_inline(data.inline_qos) {
             Ok(inline) => inline,
-            Err(reason) => return self.counters.malformed(reason),
+            Err(reason) => return self.refuse_change(now, (writer, number, data.reader_id), reason, sink),
         };
         let (kind, payload) = match data.payload {
             Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
@@ -209,13 +209,14 @@ impl Participant {
         sink: &mut dyn Sink,
     ) {
         let writer = Guid::new(source.prefix, frag.writer_id);
+        let number = frag.writer_sn;
         let inline = match parse_inline(frag.inline_qos) {
             Ok(inline) => inline,
-            Err(reason) => return self.counters.malformed(reason),
+            Err(reason) => return self.refuse_change(now, (writer, number, frag.reader_id), reason, sink),
         };
         let said = Said { kind: kind_of(frag.key, &inline), inline, source_timestamp: source.timestamp };
         let info = info_of(frag);
-        let (number, mut is_followed) = (frag.writer_sn, false);
+        let mut is_followed = false;
         self.for_each_reader(writer, frag.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
@@ -262,6 +263,31 @@ impl Participant {
         if is_followed {
             self.ask_for_fragments(writer);
         }
+    }
+
+    /// The inline QoS of a change cannot be read. One that has to be understood, and is not, makes the change one to be
+    /// ignored (RTPS 2.5 §9.6.2.2.1): it will be the same each time it is sent, so nobody waits for it.
+    #[cold]
+    fn refuse_change(
+        &mut self,
+        now: Time,
+        (writer, number, reader_id): (Guid, SequenceNumber, EntityId),
+        reason: WireError,
+        sink: &mut dyn Sink,
+    ) {
+        self.counters.malformed(reason);
+        if reason != WireError::NotUnderstood {
+            return;
+        }
+        self.for_each_reader(writer, reader_id, |rx, reader| {
+            let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            rx.hear(now, reader.index, proxy);
+            pass_lane(reader.index, proxy, sink);
+            if !proxy.is_known(number) {
+                rx.pass_over(now, reader.index, proxy, number, sink);
+                rx.note_lost(reader.index, 1);
+            }
+        });
     }
 
     /// What a writer has sent is in assembly, and some of it has not come.
@@ -488,7 +514,7 @@ impl Rx<'_> {
         self.note_lost(reader, lost);
     }
 
-    /// A change is for other readers only.
+    /// A change is not for this reader.
     #[cold]
     fn pass_over(
         &mut self,

@@ -13,7 +13,7 @@ use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{ChangeKind, Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, limits};
 use taut_wire::{
     Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, Heartbeat, InfoSource,
-    InlineQos, ParameterListWriter, PayloadKind, StatusInfo, WireError, pid, write_info_dst,
+    InlineQos, ParameterId, ParameterListWriter, PayloadKind, StatusInfo, WireError, pid, write_info_dst,
     write_message_header,
 };
 
@@ -584,5 +584,46 @@ fn no_more_timers_are_handled_than_the_budget_has() {
         assert!(handled <= BUDGET && last - left <= BUDGET, "{handled} timers: {last} peers, then {left}");
         assert!(handled == BUDGET || left == 0, "{left} peers are left");
         last = left;
+    }
+}
+
+/// A DATA of the other participant's writer, with an inline QoS of its own.
+fn data(number: i64, inline: &[u8], kind: PayloadKind, payload: &[u8]) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let (writer_id, writer_sn) = (EntityId::user(1, true, false), SequenceNumber(number));
+    let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
+    header.write(&mut message, Endian::Little, inline, kind, payload.len());
+    message.extend_from_slice(payload);
+    frame(message)
+}
+
+#[test]
+fn a_change_that_is_not_understood_holds_up_no_others() {
+    let mut unknown = Vec::new();
+    let mut list = ParameterListWriter::new(&mut unknown, Endian::Little);
+    list.put_u32(ParameterId(0x7ff0), 7);
+    list.finish();
+    let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let reader = reader_of(&mut participant, "Topic", kind);
+        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = kind);
+        participant.on_frame(Time(0), &said, &mut sink);
+        for (number, inline) in [(1, &[][..]), (2, &unknown[..]), (3, &[][..])] {
+            participant.on_frame(Time(0), &data(number, inline, PayloadKind::Data, &sample), &mut sink);
+        }
+        for fragment in [1, 2] {
+            participant.on_frame(Time(0), &part(4, fragment, false, &unknown, &sample), &mut sink);
+        }
+        participant.on_frame(Time(0), &data(5, &[], PayloadKind::Data, &sample), &mut sink);
+        assert_eq!(sink.0, [1, 3, 5].map(|number| (reader, number)), "{kind:?}");
+        assert_eq!(participant.counters().of(WireError::NotUnderstood), 3, "{kind:?}");
+        let lost = std::iter::from_fn(|| participant.poll_event()).filter_map(|event| match event {
+            Event::SampleLost { count, .. } => Some(count),
+            _ => None,
+        });
+        assert_eq!(lost.sum::<u64>(), 2, "{kind:?}");
     }
 }

@@ -201,8 +201,8 @@ impl WriterProxy {
         }
     }
 
-    /// A change has arrived that is for other readers only (RTPS 2.5 §8.7.7): there is nothing to wait for, and what was
-    /// behind it is delivered. Returns what [`WriterProxy::on_change`] does.
+    /// A change has arrived of which this reader gets nothing, as of one for others (RTPS 2.5 §8.7.7): there is nothing to
+    /// wait for, and what was behind it is delivered. Returns what [`WriterProxy::on_change`] does.
     #[cold]
     pub fn pass_over(&mut self, now: Time, number: SequenceNumber, deliver: Deliver<'_>) -> u64 {
         self.moved_at = now;
