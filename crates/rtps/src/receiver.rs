@@ -175,7 +175,7 @@ impl Participant {
             {
                 return bump(&mut rx.counters.duplicates);
             }
-            if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
+            if inline.is_for_some && is_for_others(&inline, data.inline_qos, reader.guid) {
                 return rx.again().pass_over(now, reader.index, proxy, number, sink);
             }
             if proxy.clock.is_some() {
@@ -226,7 +226,7 @@ impl Participant {
             {
                 return bump(&mut rx.counters.duplicates);
             }
-            if said.inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
+            if said.inline.is_for_some && is_for_others(&said.inline, frag.inline_qos, reader.guid) {
                 return rx.again().pass_over(now, reader.index, proxy, number, sink);
             }
             if proxy.clock.is_some() {
@@ -609,10 +609,10 @@ fn parse_inline(list: Option<ParameterList<'_>>) -> Result<InlineQos, WireError>
     list.map_or(Ok(InlineQos::default()), InlineQos::parse)
 }
 
-/// Is a change that is directed for other readers only?
+/// Is a change that is for some readers not for this one?
 #[cold]
-fn is_for_others(list: Option<ParameterList<'_>>, reader: Guid) -> bool {
-    list.is_some_and(|list| !InlineQos::names(list, reader))
+fn is_for_others(inline: &InlineQos, list: Option<ParameterList<'_>>, reader: Guid) -> bool {
+    list.is_some_and(|list| !inline.is_for(list, reader))
 }
 
 /// What a change with a payload does. A serialized key without a status says that the instance is disposed

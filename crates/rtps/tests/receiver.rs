@@ -627,3 +627,27 @@ fn a_change_that_is_not_understood_holds_up_no_others() {
         assert_eq!(lost.sum::<u64>(), 2, "{kind:?}");
     }
 }
+
+#[test]
+fn a_change_that_does_not_pass_a_filter_is_neither_data_nor_an_end() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &said, &mut sink);
+    let key_hash = Some(InstanceHandle([7; 16]));
+    let with = |status_info| inline(&InlineQos { key_hash, status_info, ..InlineQos::default() }, &[]);
+    let sample: Vec<u8> = (0..8).collect();
+    let filtered = with(StatusInfo::FILTERED);
+    for (number, kind) in [(1, PayloadKind::Key), (2, PayloadKind::None), (3, PayloadKind::Data)] {
+        let payload = if kind == PayloadKind::None { &[][..] } else { &sample[..] };
+        participant.on_frame(Time(0), &data(number, &filtered, kind, payload), &mut sink);
+    }
+    for fragment in [2, 1] {
+        participant.on_frame(Time(0), &part(4, fragment, true, &filtered, &sample), &mut sink);
+    }
+    let ends = with(StatusInfo::FILTERED.with(StatusInfo::DISPOSED));
+    participant.on_frame(Time(0), &data(5, &ends, PayloadKind::Key, &sample), &mut sink);
+    let got: Vec<_> = sink.0.iter().map(|change| (change.sequence_number.0, change.kind)).collect();
+    assert_eq!(got, [(5, ChangeKind::NotAliveDisposed)]);
+}
