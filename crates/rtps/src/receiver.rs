@@ -158,7 +158,11 @@ impl Participant {
             Err(reason) => return self.refuse_change(now, (writer, number, data.reader_id), reason, sink),
         };
         let (kind, payload) = match data.payload {
-            Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
+            Payload::None => match ChangeKind::from_status_info(inline.status_info.0) {
+                // RTPS 2.5 §8.7.5: as one that only ends a coherent set.
+                ChangeKind::Alive => return self.pass_by(now, (writer, number, data.reader_id), 0, sink),
+                end => (end, &[][..]),
+            },
             Payload::Data(bytes) => (kind_of(false, &inline), bytes),
             Payload::Key(bytes) => (kind_of(true, &inline), bytes),
         };
@@ -271,21 +275,32 @@ impl Participant {
     fn refuse_change(
         &mut self,
         now: Time,
-        (writer, number, reader_id): (Guid, SequenceNumber, EntityId),
+        change: (Guid, SequenceNumber, EntityId),
         reason: WireError,
         sink: &mut dyn Sink,
     ) {
         self.counters.malformed(reason);
-        if reason != WireError::NotUnderstood {
-            return;
+        if reason == WireError::NotUnderstood {
+            self.pass_by(now, change, 1, sink);
         }
+    }
+
+    /// A change has arrived of which no reader gets anything. `lost`: so many samples they miss with it.
+    #[cold]
+    fn pass_by(
+        &mut self,
+        now: Time,
+        (writer, number, reader_id): (Guid, SequenceNumber, EntityId),
+        lost: u64,
+        sink: &mut dyn Sink,
+    ) {
         self.for_each_reader(writer, reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
             pass_lane(reader.index, proxy, sink);
             if !proxy.is_known(number) {
                 rx.pass_over(now, reader.index, proxy, number, sink);
-                rx.note_lost(reader.index, 1);
+                rx.note_lost(reader.index, lost);
             }
         });
     }

@@ -651,3 +651,18 @@ fn a_change_that_does_not_pass_a_filter_is_neither_data_nor_an_end() {
     let got: Vec<_> = sink.0.iter().map(|change| (change.sequence_number.0, change.kind)).collect();
     assert_eq!(got, [(5, ChangeKind::NotAliveDisposed)]);
 }
+
+#[test]
+fn a_change_without_anything_is_no_sample() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &said, &mut sink);
+    let of_set = InlineQos { coherent_set: Some(SequenceNumber::UNKNOWN), ..InlineQos::default() };
+    let end_of_set = inline(&of_set, &[]);
+    participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    participant.on_frame(Time(0), &data(2, &end_of_set, PayloadKind::None, &[]), &mut sink);
+    participant.on_frame(Time(0), &data(3, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    assert_eq!(sink.0.iter().map(|change| change.sequence_number.0).collect::<Vec<_>>(), [1, 3]);
+}
