@@ -7,14 +7,16 @@ use taut_base::{
     VendorId,
 };
 use taut_mem::Bytes;
-use taut_port::{Frame, Traffic};
+use taut_port::{Frame, Loopback, Traffic};
 use taut_qos::{EndpointQos, History, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
-use taut_rtps::{ChangeKind, Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, limits};
+use taut_rtps::{
+    ChangeKind, Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits,
+};
 use taut_wire::{
-    Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, Heartbeat, InfoSource,
-    InlineQos, ParameterId, ParameterListWriter, PayloadKind, StatusInfo, WireError, pid, write_info_dst,
-    write_message_header,
+    Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, Header, HeaderExtension, Heartbeat, InfoSource,
+    InlineQos, ParameterId, ParameterListWriter, PayloadKind, StatusInfo, Submessage, Submessages, WireError,
+    pid, write_info_dst, write_message_header,
 };
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -665,4 +667,65 @@ fn a_change_without_anything_is_no_sample() {
     participant.on_frame(Time(0), &data(2, &end_of_set, PayloadKind::None, &[]), &mut sink);
     participant.on_frame(Time(0), &data(3, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
     assert_eq!(sink.0.iter().map(|change| change.sequence_number.0).collect::<Vec<_>>(), [1, 3]);
+}
+
+/// A participant with a writer that promises to say that it is alive, and another one of whose reader for that this is
+/// said. Returns how many assertions and heartbeats of them it sends within a minute.
+fn liveliness_sent_to(builtin_endpoint_qos: u32) -> (usize, usize) {
+    let (mut participant, mut port) = (participant(), Loopback::new());
+    let mut qos = EndpointQos::default_writer();
+    qos.liveliness.lease_duration = Duration::from_secs(30);
+    let endpoint = EndpointConfig {
+        topic_name: "Topic".to_owned(),
+        type_name: "Type".to_owned(),
+        keyed: false,
+        qos,
+        history: History::KeepLast(1),
+        max_samples: None,
+    };
+    participant.create_writer(Time(0), endpoint, &mut Nowhere);
+    let data = ParticipantData {
+        guid_prefix: OTHER,
+        vendor_id: FOREIGN,
+        metatraffic_unicast: vec![ADDRESS],
+        builtin_endpoints: builtin_endpoint::PARTICIPANT_MESSAGE_READER,
+        builtin_endpoint_qos,
+        ..ParticipantData::default()
+    };
+    let (mut message, mut payload) = (Vec::new(), Vec::new());
+    data.write(&mut payload);
+    write_message_header(&mut message, OTHER);
+    put_data(&mut message, EntityId::SPDP_WRITER, 1, &payload);
+    participant.on_frame(Time(0), &frame(message), &mut Nowhere);
+    let (mut assertions, mut heartbeats) = (0, 0);
+    let end = Time(0) + Duration::from_secs(60);
+    let mut now = Time(0);
+    while now <= end {
+        participant.on_timeout(now, usize::MAX);
+        participant.poll_transmit(now, &mut port, TxClass::Discovery, usize::MAX);
+        while let Some((_, datagram)) = port.take() {
+            let (_, rest) = Header::parse(&datagram).unwrap();
+            for submessage in Submessages::new(rest) {
+                match submessage.unwrap() {
+                    Submessage::Data(data) if data.writer_id == EntityId::PARTICIPANT_MESSAGE_WRITER => {
+                        assertions += 1;
+                    }
+                    Submessage::Heartbeat(said) if said.writer_id == EntityId::PARTICIPANT_MESSAGE_WRITER => {
+                        heartbeats += 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        now = participant.next_timeout().unwrap_or(Time::NEVER).max(now);
+    }
+    (assertions, heartbeats)
+}
+
+#[test]
+fn who_takes_liveliness_without_acknowledging_is_not_asked_for_it() {
+    let (assertions, heartbeats) = liveliness_sent_to(1);
+    assert!((6..=8).contains(&assertions), "three in each lease: {assertions}");
+    assert_eq!(heartbeats, 0, "nobody answers them");
+    assert!(liveliness_sent_to(0).1 > 10, "one that is to acknowledge is asked for it");
 }
