@@ -218,6 +218,10 @@ impl Participant {
             Ok(inline) => inline,
             Err(reason) => return self.refuse_change(now, (writer, number, frag.reader_id), reason, sink),
         };
+        if frag.sample_size > limits::SAMPLE_SIZE {
+            let change = (writer, number, frag.reader_id);
+            return self.refuse_change(now, change, WireError::LimitExceeded, sink);
+        }
         let said = Said { kind: kind_of(frag.key, &inline), inline, source_timestamp: source.timestamp };
         let info = info_of(frag);
         let mut is_followed = false;
@@ -269,8 +273,8 @@ impl Participant {
         }
     }
 
-    /// The inline QoS of a change cannot be read. One that has to be understood, and is not, makes the change one to be
-    /// ignored (RTPS 2.5 §9.6.2.2.1): it will be the same each time it is sent, so nobody waits for it.
+    /// A change cannot be taken. One with a parameter that has to be understood, and is not, is to be ignored (RTPS 2.5
+    /// §9.6.2.2.1), and one that is too large always will be: each time it is sent it is the same, so nobody waits for it.
     #[cold]
     fn refuse_change(
         &mut self,
@@ -280,7 +284,7 @@ impl Participant {
         sink: &mut dyn Sink,
     ) {
         self.counters.malformed(reason);
-        if reason == WireError::NotUnderstood {
+        if matches!(reason, WireError::NotUnderstood | WireError::LimitExceeded) {
             self.pass_by(now, change, 1, sink);
         }
     }

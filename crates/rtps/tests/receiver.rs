@@ -729,3 +729,23 @@ fn who_takes_liveliness_without_acknowledging_is_not_asked_for_it() {
     assert_eq!(heartbeats, 0, "nobody answers them");
     assert!(liveliness_sent_to(0).1 > 10, "one that is to acknowledge is asked for it");
 }
+
+#[test]
+fn a_sample_that_is_larger_than_any_that_is_taken_holds_up_no_others() {
+    let sample = [0, 1, 0, 0];
+    for kind in [ReliabilityKind::Reliable, ReliabilityKind::BestEffort] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let reader = reader_of(&mut participant, "Topic", kind);
+        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = kind);
+        participant.on_frame(Time(0), &said, &mut sink);
+        for number in 1..=2 {
+            participant.on_frame(Time(0), &fragment(number, limits::SAMPLE_SIZE + 1), &mut sink);
+        }
+        participant.on_frame(Time(0), &data(2, &[], PayloadKind::Data, &sample), &mut sink);
+        assert_eq!(sink.0, [(reader, 2)], "{kind:?}");
+        assert_eq!(participant.counters().of(WireError::LimitExceeded), 2, "{kind:?}");
+        let lost = |event: &Event| matches!(event, Event::SampleLost { count: 1, .. });
+        assert_eq!(std::iter::from_fn(|| participant.poll_event()).filter(lost).count(), 1, "{kind:?}");
+    }
+}
