@@ -129,8 +129,6 @@ pub const GREETING_PATIENCE: Duration = Duration::from_secs(1);
 pub const HISTORY_PATIENCE: Duration = Duration::from_secs(1);
 /// History that is pushed to a reader when it matches, before it has to ask.
 pub const REPLAY_CHANGES: usize = 256;
-/// Local readers of one remote writer.
-pub const READERS_PER_WRITER: usize = 1_024;
 
 /// Participants that one participant knows.
 pub const PEERS: usize = 4_096;

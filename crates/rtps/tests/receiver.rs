@@ -749,3 +749,18 @@ fn a_sample_that_is_larger_than_any_that_is_taken_holds_up_no_others() {
         assert_eq!(std::iter::from_fn(|| participant.poll_event()).filter(lost).count(), 1, "{kind:?}");
     }
 }
+
+#[test]
+fn each_of_many_readers_of_a_writer_hears_it() {
+    const READERS: usize = 1_100;
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    for _ in 0..READERS {
+        reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    }
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    let matched = |event: &Event| matches!(event, Event::SubscriptionMatched { matched: true, .. });
+    assert_eq!(std::iter::from_fn(|| participant.poll_event()).filter(matched).count(), READERS);
+    participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    assert_eq!(sink.0.len(), READERS);
+}
