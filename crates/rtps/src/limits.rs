@@ -108,7 +108,7 @@ pub const ANSWER_REPEAT: Duration = Duration::from_millis(100);
 /// greetings were lost for one that has heard them, higher keeps one that never sets the final flag waiting.
 pub const DEAF_QUESTIONS: u32 = 16;
 
-/// Changes that a reader holds per writer while an earlier one is missing.
+/// Changes that a reader holds per writer while an earlier one is missing; beyond, the last ones are asked for again.
 pub const PENDING_CHANGES: usize = 2_048;
 /// Intervals of irrelevant numbers kept per writer.
 pub const GAP_INTERVALS: usize = 256;

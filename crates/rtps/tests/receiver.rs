@@ -764,3 +764,21 @@ fn each_of_many_readers_of_a_writer_hears_it() {
     participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
     assert_eq!(sink.0.len(), READERS);
 }
+
+#[test]
+fn what_is_far_ahead_gives_way_to_what_comes_next() {
+    let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
+    for far in [500, 1 << 40] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
+        participant.on_frame(Time(0), &said, &mut sink);
+        for number in (far..far + most).chain(2..100).chain([1]) {
+            let change = data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]);
+            participant.on_frame(Time(0), &change, &mut sink);
+        }
+        let numbers = sink.0.iter().map(|(_, number)| *number);
+        assert!(numbers.eq(1..100), "{} of 99 with {far} and more before them", sink.0.len());
+    }
+}

@@ -178,7 +178,7 @@ impl WriterProxy {
             self.note_answer(time);
         }
         if number != self.next || self.held {
-            if self.pending.len() < limits::PENDING_CHANGES {
+            if self.pending.len() < limits::PENDING_CHANGES || self.gives_way_to(number) {
                 self.put_back(number, offer);
             }
             return 0;
@@ -191,6 +191,14 @@ impl WriterProxy {
         }
         self.deliver_pending(deliver);
         0
+    }
+
+    /// As many wait as may. Is there one behind this change? It can be asked for again, and goes, so that neither what runs
+    /// ahead nor made-up numbers keep out what is missing.
+    #[cold]
+    fn gives_way_to(&mut self, number: SequenceNumber) -> bool {
+        let is_behind = self.pending.last_key_value().is_some_and(|(last, _)| *last > number);
+        is_behind && self.pending.pop_last().is_some()
     }
 
     /// A change waits for others, or for room.
