@@ -348,6 +348,29 @@ fn liveliness_is_lost_and_regained() {
 }
 
 #[test]
+fn a_promise_that_is_broken_wakes_nobody_again() {
+    for kind in [LivelinessKind::ManualByTopic, LivelinessKind::ManualByParticipant] {
+        let mut pair = Pair::new(1);
+        let qos = Qos::default().reliable().liveliness(kind, Duration::from_millis(1));
+        pair.writer(qos);
+        pair.run_for(second());
+        let lost = |pair: &mut Pair| {
+            let index = pair.writers[0].index;
+            pair.network.on(0, |p, _| p.writer(index).map(|w| w.liveliness_lost.total_count)).flatten()
+        };
+        assert_eq!(lost(&mut pair), Some(1), "{kind}");
+        let before = pair.network.nodes[0].timeouts;
+        pair.run_for(second());
+        let woken = pair.network.nodes[0].timeouts - before;
+        assert!(woken < 10, "{kind}: woken {woken} times in a second in which nothing happens");
+        // It is watched again once it lives.
+        pair.write(1, 0).unwrap();
+        pair.run_for(Duration::from_millis(2));
+        assert_eq!(lost(&mut pair), Some(2), "{kind}");
+    }
+}
+
+#[test]
 fn a_writer_that_goes_changes_the_liveliness() {
     let mut pair = Pair::new(8);
     pair.reader_on(0, Qos::default());

@@ -18,7 +18,7 @@ pub const FRAGMENT_HEADERS: usize = 120;
 pub const ROW: usize = 63;
 /// The smallest datagram that a path is believed to need.
 pub const DATAGRAM_MIN: usize = FRAGMENT_SIZE_MIN + FRAGMENT_HEADERS;
-/// The largest sample a reader assembles. Lower refuses what peers may send; the memory is only
+/// The largest sample a reader assembles; a larger one is lost. Lower refuses what peers may send; the memory is only
 /// taken as the bytes arrive.
 pub const SAMPLE_SIZE: u32 = 1 << 30;
 /// Buffers for assembled samples that are kept for the next ones, and the largest that is. Lower makes
@@ -108,7 +108,7 @@ pub const ANSWER_REPEAT: Duration = Duration::from_millis(100);
 /// greetings were lost for one that has heard them, higher keeps one that never sets the final flag waiting.
 pub const DEAF_QUESTIONS: u32 = 16;
 
-/// Changes that a reader holds per writer while an earlier one is missing.
+/// Changes that a reader holds per writer while an earlier one is missing; beyond, the last ones are asked for again.
 pub const PENDING_CHANGES: usize = 2_048;
 /// Intervals of irrelevant numbers kept per writer.
 pub const GAP_INTERVALS: usize = 256;
@@ -129,8 +129,6 @@ pub const GREETING_PATIENCE: Duration = Duration::from_secs(1);
 pub const HISTORY_PATIENCE: Duration = Duration::from_secs(1);
 /// History that is pushed to a reader when it matches, before it has to ask.
 pub const REPLAY_CHANGES: usize = 256;
-/// Local readers of one remote writer.
-pub const READERS_PER_WRITER: usize = 1_024;
 
 /// Participants that one participant knows.
 pub const PEERS: usize = 4_096;

@@ -158,6 +158,10 @@ impl Participant {
         let writer = self.writers.get_mut(index.0);
         if writer.is_some_and(|writer| std::mem::take(&mut writer.liveliness_lost)) {
             self.tell_readers_beside(index, true);
+            let promise = self.manual_writers().find(|(writer, ..)| *writer == index);
+            if let Some((_, asserted_at, lease)) = promise {
+                self.timers.set(asserted_at + lease, Timer::WriterLiveliness(index));
+            }
         }
     }
 
@@ -223,11 +227,10 @@ impl Participant {
             return;
         };
         let due = asserted_at + lease;
-        let next = if due > now { due } else { now + lease };
-        self.timers.set(next, Timer::WriterLiveliness(index));
         if due > now {
-            return;
+            return self.timers.set(due, Timer::WriterLiveliness(index));
         }
+        // It is watched again once it lives.
         let Some(writer) = self.writers.get_mut(index.0) else { return };
         self.liveliness.any_silent |= writer.by_participant;
         if !std::mem::replace(&mut writer.liveliness_lost, true) {

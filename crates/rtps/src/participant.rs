@@ -418,7 +418,7 @@ impl Participant {
 
     /// Creates a writer, announces it and matches it with the readers that are known.
     pub fn create_writer(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> WriterIndex {
-        let entity = EntityId::user(self.take_entity_key(), true, endpoint.keyed);
+        let entity = self.take_entity(true, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);
         let multicast = self.config.multicast;
         let tells = self.config.anatomy.is_some();
@@ -447,7 +447,7 @@ impl Participant {
 
     /// Creates a reader, announces it and matches it with the writers that are known.
     pub fn create_reader(&mut self, now: Time, endpoint: EndpointConfig, sink: &mut dyn Sink) -> ReaderIndex {
-        let entity = EntityId::user(self.take_entity_key(), false, endpoint.keyed);
+        let entity = self.take_entity(false, endpoint.keyed);
         let guid = Guid::new(self.config.guid_prefix, entity);
         let index = ReaderIndex(
             self.readers.insert_with(|index| Reader::new(guid, ReaderIndex(index), &endpoint.qos)),
@@ -503,10 +503,15 @@ impl Participant {
         &self.database
     }
 
-    fn take_entity_key(&mut self) -> u32 {
-        let key = self.next_entity_key;
-        self.next_entity_key = self.next_entity_key.wrapping_add(1);
-        key
+    /// A name that no endpoint has. Keys have 24 bits: after so many endpoints they come around, and some may still be there.
+    fn take_entity(&mut self, is_writer: bool, keyed: bool) -> EntityId {
+        loop {
+            let entity = EntityId::user(self.next_entity_key, is_writer, keyed);
+            self.next_entity_key = self.next_entity_key.wrapping_add(1);
+            if !self.locals.contains_key(&entity) {
+                return entity;
+            }
+        }
     }
 
     /// Writes a change, whose payload it takes. *Errors*: [`Full`] if KEEP_ALL has to wait for readers first, or KEEP_LAST
@@ -772,5 +777,43 @@ pub(crate) fn arm_timers(timers: &mut Timers, now: Time, writer: &mut Writer) {
 fn arm_heartbeat(timers: &mut Timers, now: Time, writer: &mut Writer) {
     if let Some(at) = writer.want_heartbeat(now) {
         timers.set_heartbeat(at, writer.index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    struct Nowhere;
+
+    impl Sink for Nowhere {
+        fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
+    }
+
+    #[test]
+    fn no_two_endpoints_have_the_same_name_however_many_there_were() {
+        let here = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410);
+        let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), here));
+        let endpoint = |participant: &mut Participant, is_writer| {
+            let endpoint = EndpointConfig {
+                topic_name: "Topic".to_owned(),
+                type_name: "Type".to_owned(),
+                keyed: false,
+                qos: EndpointQos::default_reader(),
+                history: History::KeepAll,
+                max_samples: None,
+            };
+            match is_writer {
+                true => _ = participant.create_writer(Time(0), endpoint, &mut Nowhere),
+                false => _ = participant.create_reader(Time(0), endpoint, &mut Nowhere),
+            }
+        };
+        let long_lived = [false, true, false];
+        long_lived.into_iter().for_each(|is_writer| endpoint(&mut participant, is_writer));
+        // So many have come and gone since that all keys have been given out.
+        participant.next_entity_key = (1 << 24) + 1;
+        long_lived.into_iter().for_each(|is_writer| endpoint(&mut participant, is_writer));
+        assert_eq!(participant.local_endpoints().count(), 6);
     }
 }

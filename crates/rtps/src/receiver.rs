@@ -155,10 +155,14 @@ impl Participant {
         let (writer, number) = (Guid::new(source.prefix, data.writer_id), data.writer_sn);
         let inline = match parse_inline(data.inline_qos) {
             Ok(inline) => inline,
-            Err(reason) => return self.counters.malformed(reason),
+            Err(reason) => return self.refuse_change(now, (writer, number, data.reader_id), reason, sink),
         };
         let (kind, payload) = match data.payload {
-            Payload::None => (ChangeKind::from_status_info(inline.status_info.0), &[][..]),
+            Payload::None => match ChangeKind::from_status_info(inline.status_info.0) {
+                // RTPS 2.5 §8.7.5: as one that only ends a coherent set.
+                ChangeKind::Alive => return self.pass_by(now, (writer, number, data.reader_id), 0, sink),
+                end => (end, &[][..]),
+            },
             Payload::Data(bytes) => (kind_of(false, &inline), bytes),
             Payload::Key(bytes) => (kind_of(true, &inline), bytes),
         };
@@ -175,7 +179,7 @@ impl Participant {
             {
                 return bump(&mut rx.counters.duplicates);
             }
-            if inline.is_directed && is_for_others(data.inline_qos, reader.guid) {
+            if inline.is_for_some && is_for_others(&inline, data.inline_qos, reader.guid) {
                 return rx.again().pass_over(now, reader.index, proxy, number, sink);
             }
             if proxy.clock.is_some() {
@@ -209,13 +213,18 @@ impl Participant {
         sink: &mut dyn Sink,
     ) {
         let writer = Guid::new(source.prefix, frag.writer_id);
+        let number = frag.writer_sn;
         let inline = match parse_inline(frag.inline_qos) {
             Ok(inline) => inline,
-            Err(reason) => return self.counters.malformed(reason),
+            Err(reason) => return self.refuse_change(now, (writer, number, frag.reader_id), reason, sink),
         };
+        if frag.sample_size > limits::SAMPLE_SIZE {
+            let change = (writer, number, frag.reader_id);
+            return self.refuse_change(now, change, WireError::LimitExceeded, sink);
+        }
         let said = Said { kind: kind_of(frag.key, &inline), inline, source_timestamp: source.timestamp };
         let info = info_of(frag);
-        let (number, mut is_followed) = (frag.writer_sn, false);
+        let mut is_followed = false;
         self.for_each_reader(writer, frag.reader_id, |rx, reader| {
             let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
             rx.hear(now, reader.index, proxy);
@@ -225,7 +234,7 @@ impl Participant {
             {
                 return bump(&mut rx.counters.duplicates);
             }
-            if said.inline.is_directed && is_for_others(frag.inline_qos, reader.guid) {
+            if said.inline.is_for_some && is_for_others(&said.inline, frag.inline_qos, reader.guid) {
                 return rx.again().pass_over(now, reader.index, proxy, number, sink);
             }
             if proxy.clock.is_some() {
@@ -262,6 +271,42 @@ impl Participant {
         if is_followed {
             self.ask_for_fragments(writer);
         }
+    }
+
+    /// A change cannot be taken. One with a parameter that has to be understood, and is not, is to be ignored (RTPS 2.5
+    /// §9.6.2.2.1), and one that is too large always will be: each time it is sent it is the same, so nobody waits for it.
+    #[cold]
+    fn refuse_change(
+        &mut self,
+        now: Time,
+        change: (Guid, SequenceNumber, EntityId),
+        reason: WireError,
+        sink: &mut dyn Sink,
+    ) {
+        self.counters.malformed(reason);
+        if matches!(reason, WireError::NotUnderstood | WireError::LimitExceeded) {
+            self.pass_by(now, change, 1, sink);
+        }
+    }
+
+    /// A change has arrived of which no reader gets anything. `lost`: so many samples they miss with it.
+    #[cold]
+    fn pass_by(
+        &mut self,
+        now: Time,
+        (writer, number, reader_id): (Guid, SequenceNumber, EntityId),
+        lost: u64,
+        sink: &mut dyn Sink,
+    ) {
+        self.for_each_reader(writer, reader_id, |rx, reader| {
+            let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+            rx.hear(now, reader.index, proxy);
+            pass_lane(reader.index, proxy, sink);
+            if !proxy.is_known(number) {
+                rx.pass_over(now, reader.index, proxy, number, sink);
+                rx.note_lost(reader.index, lost);
+            }
+        });
     }
 
     /// What a writer has sent is in assembly, and some of it has not come.
@@ -488,7 +533,7 @@ impl Rx<'_> {
         self.note_lost(reader, lost);
     }
 
-    /// A change is for other readers only.
+    /// A change is not for this reader.
     #[cold]
     fn pass_over(
         &mut self,
@@ -583,10 +628,10 @@ fn parse_inline(list: Option<ParameterList<'_>>) -> Result<InlineQos, WireError>
     list.map_or(Ok(InlineQos::default()), InlineQos::parse)
 }
 
-/// Is a change that is directed for other readers only?
+/// Is a change that is for some readers not for this one?
 #[cold]
-fn is_for_others(list: Option<ParameterList<'_>>, reader: Guid) -> bool {
-    list.is_some_and(|list| !InlineQos::names(list, reader))
+fn is_for_others(inline: &InlineQos, list: Option<ParameterList<'_>>, reader: Guid) -> bool {
+    list.is_some_and(|list| !inline.is_for(list, reader))
 }
 
 /// What a change with a payload does. A serialized key without a status says that the instance is disposed

@@ -7,14 +7,16 @@ use taut_base::{
     VendorId,
 };
 use taut_mem::Bytes;
-use taut_port::{Frame, Traffic};
+use taut_port::{Frame, Loopback, Traffic};
 use taut_qos::{EndpointQos, History, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
-use taut_rtps::{ChangeKind, Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, limits};
+use taut_rtps::{
+    ChangeKind, Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits,
+};
 use taut_wire::{
-    Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, HeaderExtension, Heartbeat, InfoSource,
-    InlineQos, ParameterListWriter, PayloadKind, StatusInfo, WireError, pid, write_info_dst,
-    write_message_header,
+    Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, Header, HeaderExtension, Heartbeat, InfoSource,
+    InlineQos, ParameterId, ParameterListWriter, PayloadKind, StatusInfo, Submessage, Submessages, WireError,
+    pid, write_info_dst, write_message_header,
 };
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -584,5 +586,199 @@ fn no_more_timers_are_handled_than_the_budget_has() {
         assert!(handled <= BUDGET && last - left <= BUDGET, "{handled} timers: {last} peers, then {left}");
         assert!(handled == BUDGET || left == 0, "{left} peers are left");
         last = left;
+    }
+}
+
+/// A DATA of the other participant's writer, with an inline QoS of its own.
+fn data(number: i64, inline: &[u8], kind: PayloadKind, payload: &[u8]) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let (writer_id, writer_sn) = (EntityId::user(1, true, false), SequenceNumber(number));
+    let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
+    header.write(&mut message, Endian::Little, inline, kind, payload.len());
+    message.extend_from_slice(payload);
+    frame(message)
+}
+
+#[test]
+fn a_change_that_is_not_understood_holds_up_no_others() {
+    let mut unknown = Vec::new();
+    let mut list = ParameterListWriter::new(&mut unknown, Endian::Little);
+    list.put_u32(ParameterId(0x7ff0), 7);
+    list.finish();
+    let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let reader = reader_of(&mut participant, "Topic", kind);
+        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = kind);
+        participant.on_frame(Time(0), &said, &mut sink);
+        for (number, inline) in [(1, &[][..]), (2, &unknown[..]), (3, &[][..])] {
+            participant.on_frame(Time(0), &data(number, inline, PayloadKind::Data, &sample), &mut sink);
+        }
+        for fragment in [1, 2] {
+            participant.on_frame(Time(0), &part(4, fragment, false, &unknown, &sample), &mut sink);
+        }
+        participant.on_frame(Time(0), &data(5, &[], PayloadKind::Data, &sample), &mut sink);
+        assert_eq!(sink.0, [1, 3, 5].map(|number| (reader, number)), "{kind:?}");
+        assert_eq!(participant.counters().of(WireError::NotUnderstood), 3, "{kind:?}");
+        let lost = std::iter::from_fn(|| participant.poll_event()).filter_map(|event| match event {
+            Event::SampleLost { count, .. } => Some(count),
+            _ => None,
+        });
+        assert_eq!(lost.sum::<u64>(), 2, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_change_that_does_not_pass_a_filter_is_neither_data_nor_an_end() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &said, &mut sink);
+    let key_hash = Some(InstanceHandle([7; 16]));
+    let with = |status_info| inline(&InlineQos { key_hash, status_info, ..InlineQos::default() }, &[]);
+    let sample: Vec<u8> = (0..8).collect();
+    let filtered = with(StatusInfo::FILTERED);
+    for (number, kind) in [(1, PayloadKind::Key), (2, PayloadKind::None), (3, PayloadKind::Data)] {
+        let payload = if kind == PayloadKind::None { &[][..] } else { &sample[..] };
+        participant.on_frame(Time(0), &data(number, &filtered, kind, payload), &mut sink);
+    }
+    for fragment in [2, 1] {
+        participant.on_frame(Time(0), &part(4, fragment, true, &filtered, &sample), &mut sink);
+    }
+    let ends = with(StatusInfo::FILTERED.with(StatusInfo::DISPOSED));
+    participant.on_frame(Time(0), &data(5, &ends, PayloadKind::Key, &sample), &mut sink);
+    let got: Vec<_> = sink.0.iter().map(|change| (change.sequence_number.0, change.kind)).collect();
+    assert_eq!(got, [(5, ChangeKind::NotAliveDisposed)]);
+}
+
+#[test]
+fn a_change_without_anything_is_no_sample() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
+    participant.on_frame(Time(0), &said, &mut sink);
+    let of_set = InlineQos { coherent_set: Some(SequenceNumber::UNKNOWN), ..InlineQos::default() };
+    let end_of_set = inline(&of_set, &[]);
+    participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    participant.on_frame(Time(0), &data(2, &end_of_set, PayloadKind::None, &[]), &mut sink);
+    participant.on_frame(Time(0), &data(3, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    assert_eq!(sink.0.iter().map(|change| change.sequence_number.0).collect::<Vec<_>>(), [1, 3]);
+}
+
+/// A participant with a writer that promises to say that it is alive, and another one of whose reader for that this is
+/// said. Returns how many assertions and heartbeats of them it sends within a minute.
+fn liveliness_sent_to(builtin_endpoint_qos: u32) -> (usize, usize) {
+    let (mut participant, mut port) = (participant(), Loopback::new());
+    let mut qos = EndpointQos::default_writer();
+    qos.liveliness.lease_duration = Duration::from_secs(30);
+    let endpoint = EndpointConfig {
+        topic_name: "Topic".to_owned(),
+        type_name: "Type".to_owned(),
+        keyed: false,
+        qos,
+        history: History::KeepLast(1),
+        max_samples: None,
+    };
+    participant.create_writer(Time(0), endpoint, &mut Nowhere);
+    let data = ParticipantData {
+        guid_prefix: OTHER,
+        vendor_id: FOREIGN,
+        metatraffic_unicast: vec![ADDRESS],
+        builtin_endpoints: builtin_endpoint::PARTICIPANT_MESSAGE_READER,
+        builtin_endpoint_qos,
+        ..ParticipantData::default()
+    };
+    let (mut message, mut payload) = (Vec::new(), Vec::new());
+    data.write(&mut payload);
+    write_message_header(&mut message, OTHER);
+    put_data(&mut message, EntityId::SPDP_WRITER, 1, &payload);
+    participant.on_frame(Time(0), &frame(message), &mut Nowhere);
+    let (mut assertions, mut heartbeats) = (0, 0);
+    let end = Time(0) + Duration::from_secs(60);
+    let mut now = Time(0);
+    while now <= end {
+        participant.on_timeout(now, usize::MAX);
+        participant.poll_transmit(now, &mut port, TxClass::Discovery, usize::MAX);
+        while let Some((_, datagram)) = port.take() {
+            let (_, rest) = Header::parse(&datagram).unwrap();
+            for submessage in Submessages::new(rest) {
+                match submessage.unwrap() {
+                    Submessage::Data(data) if data.writer_id == EntityId::PARTICIPANT_MESSAGE_WRITER => {
+                        assertions += 1;
+                    }
+                    Submessage::Heartbeat(said) if said.writer_id == EntityId::PARTICIPANT_MESSAGE_WRITER => {
+                        heartbeats += 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        now = participant.next_timeout().unwrap_or(Time::NEVER).max(now);
+    }
+    (assertions, heartbeats)
+}
+
+#[test]
+fn who_takes_liveliness_without_acknowledging_is_not_asked_for_it() {
+    let (assertions, heartbeats) = liveliness_sent_to(1);
+    assert!((6..=8).contains(&assertions), "three in each lease: {assertions}");
+    assert_eq!(heartbeats, 0, "nobody answers them");
+    assert!(liveliness_sent_to(0).1 > 10, "one that is to acknowledge is asked for it");
+}
+
+#[test]
+fn a_sample_that_is_larger_than_any_that_is_taken_holds_up_no_others() {
+    let sample = [0, 1, 0, 0];
+    for kind in [ReliabilityKind::Reliable, ReliabilityKind::BestEffort] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let reader = reader_of(&mut participant, "Topic", kind);
+        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = kind);
+        participant.on_frame(Time(0), &said, &mut sink);
+        for number in 1..=2 {
+            participant.on_frame(Time(0), &fragment(number, limits::SAMPLE_SIZE + 1), &mut sink);
+        }
+        participant.on_frame(Time(0), &data(2, &[], PayloadKind::Data, &sample), &mut sink);
+        assert_eq!(sink.0, [(reader, 2)], "{kind:?}");
+        assert_eq!(participant.counters().of(WireError::LimitExceeded), 2, "{kind:?}");
+        let lost = |event: &Event| matches!(event, Event::SampleLost { count: 1, .. });
+        assert_eq!(std::iter::from_fn(|| participant.poll_event()).filter(lost).count(), 1, "{kind:?}");
+    }
+}
+
+#[test]
+fn each_of_many_readers_of_a_writer_hears_it() {
+    const READERS: usize = 1_100;
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    for _ in 0..READERS {
+        reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    }
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    let matched = |event: &Event| matches!(event, Event::SubscriptionMatched { matched: true, .. });
+    assert_eq!(std::iter::from_fn(|| participant.poll_event()).filter(matched).count(), READERS);
+    participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    assert_eq!(sink.0.len(), READERS);
+}
+
+#[test]
+fn what_is_far_ahead_gives_way_to_what_comes_next() {
+    let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
+    for far in [500, 1 << 40] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
+        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
+        participant.on_frame(Time(0), &said, &mut sink);
+        for number in (far..far + most).chain(2..100).chain([1]) {
+            let change = data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]);
+            participant.on_frame(Time(0), &change, &mut sink);
+        }
+        let numbers = sink.0.iter().map(|(_, number)| *number);
+        assert!(numbers.eq(1..100), "{} of 99 with {far} and more before them", sink.0.len());
     }
 }

@@ -24,6 +24,12 @@ impl StatusInfo {
         self.0 & other.0 == other.0
     }
 
+    /// Is that it did not pass all that is said of the change? An end of its instance stands even so.
+    pub const fn is_filtered(self) -> bool {
+        self.contains(StatusInfo::FILTERED)
+            && self.0 & StatusInfo::DISPOSED.with(StatusInfo::UNREGISTERED).0 == 0
+    }
+
     /// The bits of both.
     #[must_use]
     pub const fn with(self, other: StatusInfo) -> StatusInfo {
@@ -47,9 +53,8 @@ pub struct InlineQos {
     /// PID_ORIGINAL_WRITER_INFO: who wrote the change first, and as which number. A claim of the
     /// sender, not proof.
     pub original_writer: Option<(Guid, SequenceNumber)>,
-    /// There is a PID_DIRECTED_WRITE: the change is for those readers that the list [names](InlineQos::names). It is not
-    /// written.
-    pub is_directed: bool,
+    /// Not every reader gets the change: [`InlineQos::is_for`] tells which do. It is not written.
+    pub is_for_some: bool,
 }
 
 impl InlineQos {
@@ -81,7 +86,7 @@ impl InlineQos {
                 }
                 pid::DIRECTED_WRITE => {
                     value.guid().map_err(bad)?;
-                    qos.is_directed = true;
+                    qos.is_for_some = true;
                 }
                 known if parameter.pid.must_understand() && !pid::is_standard(known) => {
                     return Err(WireError::NotUnderstood);
@@ -89,12 +94,17 @@ impl InlineQos {
                 _ => {}
             }
         }
+        qos.is_for_some |= qos.status_info.is_filtered();
         Ok(qos)
     }
 
-    /// Does a list with a PID_DIRECTED_WRITE name this reader? It has one for each reader that the change is for.
-    /// *Source*: RTPS 2.5 §8.7.7.
-    pub fn names(list: ParameterList<'_>, reader: Guid) -> bool {
+    /// Is a change that is for some readers, as this was read from the list, for this one? Of one that did not pass a filter
+    /// nobody gets anything; one that is directed has a PID_DIRECTED_WRITE for each reader that it is for.
+    /// *Source*: RTPS 2.5 §8.7.7, §9.6.4.9.
+    pub fn is_for(&self, list: ParameterList<'_>, reader: Guid) -> bool {
+        if self.status_info.is_filtered() {
+            return false;
+        }
         let all = list.into_iter().flatten();
         let mut directed = all.filter(|one| one.pid.without_must_understand() == pid::DIRECTED_WRITE);
         directed.any(|one| one.cursor().guid() == Ok(reader))

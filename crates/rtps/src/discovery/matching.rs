@@ -151,8 +151,8 @@ impl Participant {
             // Taut's writers greet by themselves, once they know the reader; others may wait to be asked.
             self.greet(now, entity, writer.guid);
         }
+        // No peer decides how many there are: each is one of the application's own.
         if let Some(readers) = self.sources.get_or_default(writer.guid)
-            && readers.len() < limits::READERS_PER_WRITER
             && !readers.contains(&index)
         {
             readers.push(index);

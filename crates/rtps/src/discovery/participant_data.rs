@@ -120,6 +120,11 @@ impl Default for ParticipantData {
 }
 
 impl ParticipantData {
+    /// Does its reader of the liveliness protocol acknowledge? *Source*: RTPS 2.5 §8.4.13.3.
+    pub fn acknowledges_liveliness(&self) -> bool {
+        self.builtin_endpoint_qos & 1 == 0
+    }
+
     /// The GUID of the participant.
     pub fn guid(&self) -> Guid {
         Guid::new(self.guid_prefix, EntityId::PARTICIPANT)

@@ -71,12 +71,16 @@ impl Participant {
         let Some(peer) = self.database.peer(prefix) else { return };
         let (has, unicast) = (peer.data.builtin_endpoints, peer.metatraffic.clone());
         let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses);
+        let acknowledges_liveliness = peer.data.acknowledges_liveliness();
         for pair in self.builtin.pairs() {
             if has & pair.reads != 0
                 && let Some(local) = self.writers.get_mut(pair.writer.0)
             {
                 let guid = Guid::new(prefix, pair.remote_reader);
-                local.match_reader(ReaderProxy::new(guid, true, unicast.clone(), multicast.clone()), true);
+                let reliable = acknowledges_liveliness || guid.entity != EntityId::PARTICIPANT_MESSAGE_READER;
+                let proxy = ReaderProxy::new(guid, reliable, unicast.clone(), multicast.clone());
+                // One that cannot ask waits for the next assertion rather than for history.
+                local.match_reader(proxy, reliable);
                 local.greet(guid);
                 self.wake_writer(now, pair.writer);
             }

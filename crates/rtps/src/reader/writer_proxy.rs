@@ -178,7 +178,7 @@ impl WriterProxy {
             self.note_answer(time);
         }
         if number != self.next || self.held {
-            if self.pending.len() < limits::PENDING_CHANGES {
+            if self.pending.len() < limits::PENDING_CHANGES || self.gives_way_to(number) {
                 self.put_back(number, offer);
             }
             return 0;
@@ -193,6 +193,14 @@ impl WriterProxy {
         0
     }
 
+    /// As many wait as may. Is there one behind this change? It can be asked for again, and goes, so that neither what runs
+    /// ahead nor made-up numbers keep out what is missing.
+    #[cold]
+    fn gives_way_to(&mut self, number: SequenceNumber) -> bool {
+        let is_behind = self.pending.last_key_value().is_some_and(|(last, _)| *last > number);
+        is_behind && self.pending.pop_last().is_some()
+    }
+
     /// A change waits for others, or for room.
     #[cold]
     fn put_back(&mut self, number: SequenceNumber, offer: &mut Offer) {
@@ -201,8 +209,8 @@ impl WriterProxy {
         }
     }
 
-    /// A change has arrived that is for other readers only (RTPS 2.5 §8.7.7): there is nothing to wait for, and what was
-    /// behind it is delivered. Returns what [`WriterProxy::on_change`] does.
+    /// A change has arrived of which this reader gets nothing, as of one for others (RTPS 2.5 §8.7.7): there is nothing to
+    /// wait for, and what was behind it is delivered. Returns what [`WriterProxy::on_change`] does.
     #[cold]
     pub fn pass_over(&mut self, now: Time, number: SequenceNumber, deliver: Deliver<'_>) -> u64 {
         self.moved_at = now;
