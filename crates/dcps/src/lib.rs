@@ -65,4 +65,4 @@ pub use status::{
     SampleRejectedStatus, SlowReaderStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
 pub use taut_rtps::NewChange as Write;
-pub use type_support::{ContentFilter, KeyHash, TypeSupport};
+pub use type_support::{ContentFilter, KeyHash, TypeSupport, instance_handle};

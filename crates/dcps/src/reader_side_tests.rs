@@ -14,6 +14,7 @@ use crate::reader_cache_tests::{change, handle, writer};
 use crate::reader_side::{Passed, Pulled, ReaderSide};
 use crate::{
     ContentFilter, InstanceState, PayloadKind, SampleInfo, SampleRejectedReason, StatusMask, TypeSupport,
+    instance_handle,
 };
 
 const CELLS: usize = 4;
@@ -268,6 +269,19 @@ fn of_two_versions() -> ReaderSide {
         filter: None,
     };
     ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support)
+}
+
+#[test]
+fn a_hash_of_zeros_names_an_instance_whose_handle_is_not_nil() {
+    let mut side = side_with_instances(None);
+    side.key_hash = Some(|payload, _| payload.first().map(|byte| instance_handle(handle(*byte))));
+    for (number, kind) in [(1, ChangeKind::Alive), (2, ChangeKind::NotAliveDisposed)] {
+        side.deliver(Time(number), 0, &mut Some(change(kind, 1, 0, number)));
+        let SampleInfo { instance_handle: found, valid_data, .. } =
+            side.take_next(Time(number)).unwrap().info;
+        assert_eq!((found == InstanceHandle::NIL, valid_data), (false, number == 1));
+    }
+    assert_eq!(side.cache.instance_count(), 1);
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use taut::{Config, DataRepresentationId, DdsType, DomainParticipant, Duration, InstanceState, Qos};
+use taut::{
+    Config, DataRepresentationId, DdsType, DomainParticipant, Duration, InstanceHandle, InstanceState, Qos,
+    Selection,
+};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -73,6 +76,27 @@ fn a_writer_tells_of_an_instance_by_the_handle_that_readers_have() {
         };
         assert_eq!(missed, handle, "{one:?}");
     }
+}
+
+#[test]
+fn a_walk_goes_past_the_instance_whose_key_is_zero() {
+    let config = Config { domain_id: 95, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Track>("Zeros").unwrap();
+    let qos = || Qos::default().reliable().keep_all();
+    let (writer, reader) = (topic.writer(qos()).unwrap(), topic.reader(qos()).unwrap());
+    let track = |number| Track { kind: 0, number, seq: 0 };
+    let mut handles: Vec<_> =
+        (0..3).map(|number| writer.register_instance(&track(number)).unwrap()).collect();
+    (0..3).for_each(|number| writer.write(&track(number)).unwrap());
+    let (mut after, mut walked) = (InstanceHandle::NIL, Vec::new());
+    while walked.len() <= handles.len() {
+        let next = Selection { next_instance_after: Some(after), ..Selection::ANY };
+        let Some(first) = reader.read_with(&next).unwrap().pop() else { break };
+        after = first.info.instance_handle;
+        walked.push(after);
+    }
+    handles.sort();
+    assert_eq!(walked, handles);
 }
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
