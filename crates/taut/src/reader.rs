@@ -13,6 +13,7 @@ use taut_dcps::{
 use taut_exec::{Door, Executor};
 use taut_qos::DataReaderQos;
 
+use crate::erase::HANDLES;
 use crate::stream::Samples;
 use crate::untyped_reader::{self, UntypedReader};
 
@@ -55,10 +56,17 @@ fn decode_into<T: DdsType>(
 fn decode_key<T: DdsType>(payload: &[u8], kind: PayloadKind, &info: &SampleInfo) -> Sample<T> {
     let key = match kind {
         PayloadKind::Key => taut_cdr::from_key_payload(payload).ok(),
-        PayloadKind::Data => taut_cdr::from_payload(payload).ok(),
+        PayloadKind::Data => key_of_data(payload).ok(),
         PayloadKind::Empty => None,
     };
     Sample { data: None, key, info }
+}
+
+/// The key of a sample alone, whatever else its instance was first written with.
+fn key_of_data<T: DdsType>(payload: &[u8]) -> taut_cdr::Result<T> {
+    let mut key = Vec::new();
+    taut_cdr::key_to_payload(&taut_cdr::from_payload::<T>(payload)?, HANDLES, &mut key)?;
+    taut_cdr::from_key_payload(&key)
 }
 
 fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {

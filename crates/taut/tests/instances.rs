@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use taut::{
-    Config, DataRepresentationId, DdsType, DomainParticipant, Duration, InstanceHandle, InstanceState, Qos,
-    Selection,
+    Config, DataRepresentationId, DdsType, DomainParticipant, Duration, InstanceHandle, InstanceState,
+    LivelinessKind, Qos, Selection,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -133,4 +133,20 @@ fn an_instance_whose_key_goes_in_fragments_ends() {
         named.seq = 0;
         assert!(end.data.is_none() && end.key == Some(named));
     }
+}
+
+#[test]
+fn who_falls_silent_leaves_the_key_of_an_instance_and_nothing_of_its_samples() {
+    let config = Config { domain_id: 95, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Track>("Silent").unwrap();
+    let qos =
+        || Qos::default().keep_all().liveliness(LivelinessKind::ManualByTopic, Duration::from_millis(20));
+    let (writer, reader) = (topic.writer(qos()).unwrap(), topic.reader(qos()).unwrap());
+    writer.write(&Track { kind: 1, number: 7, seq: 9 }).unwrap();
+    reader.wait(SOON).unwrap();
+    assert_eq!(reader.take_next().unwrap().unwrap().data.unwrap().seq, 9);
+    reader.wait(SOON).unwrap();
+    let end = reader.take_next().unwrap().unwrap();
+    assert_eq!(end.info.instance_state, InstanceState::NotAliveNoWriters);
+    assert_eq!(end.key, Some(Track { kind: 1, number: 7, seq: 0 }));
 }
