@@ -187,7 +187,7 @@ impl<T: DdsType> DataReader<T> {
         Samples::new(self)
     }
 
-    /// Calls `listener` with each sample that arrives, on the thread that drives: do not wait in it. That may be a
+    /// Calls `listener` with each sample that waits or arrives, on the thread that drives: do not wait in it. That may be a
     /// thread of yours, within any call of this participant, so take no lock in it that you hold around one.
     /// One that panics is called no more; the log says so.
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
@@ -204,7 +204,8 @@ impl<T: DdsType> DataReader<T> {
         });
     }
 
-    /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
+    /// Calls `listener` with the kinds of each change of a status, on the thread that drives; with DATA_AVAILABLE also for
+    /// samples that nobody has read by now.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
         self.untyped.set_listener(Box::new(listener));
     }
