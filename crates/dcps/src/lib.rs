@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod anatomy;
+mod between_lanes;
 pub mod cell;
 mod deadline;
 #[cfg(test)]

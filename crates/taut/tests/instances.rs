@@ -150,3 +150,34 @@ fn who_falls_silent_leaves_the_key_of_an_instance_and_nothing_of_its_samples() {
     assert_eq!(end.info.instance_state, InstanceState::NotAliveNoWriters);
     assert_eq!(end.key, Some(Track { kind: 1, number: 7, seq: 0 }));
 }
+
+/// A reader that looks when all was written long since, through lanes and over the network.
+#[test]
+fn what_two_writers_have_written_ends_as_the_last_of_them_left_it() {
+    for (local, domain_id) in [(true, 93), (false, 94)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let open = || DomainParticipant::with_config(&config).unwrap();
+        let (out, inward) = (open(), open());
+        let track = |seq| Track { kind: 1, number: 7, seq };
+        for (name, qos) in [("Last", Qos::default()), ("Owned", Qos::default().keep_all().exclusive())] {
+            let qos = |strength| qos.clone().reliable().ownership_strength(strength);
+            let reader = inward.topic::<Track>(name).unwrap().reader(qos(0)).unwrap();
+            let topic = out.topic::<Track>(name).unwrap();
+            let (weak, strong) = (topic.writer(qos(1)).unwrap(), topic.writer(qos(2)).unwrap());
+            reader.wait_matched_count(2, SOON).unwrap();
+            for writer in [&weak, &strong] {
+                writer.wait_matched(SOON).unwrap();
+            }
+            weak.write(&track(1)).unwrap();
+            strong.write(&track(2)).unwrap();
+            weak.dispose(&track(0)).unwrap();
+            weak.write(&track(3)).unwrap();
+            for writer in [&weak, &strong] {
+                writer.wait_for_acknowledgments(SOON).unwrap();
+            }
+            let data: Vec<_> = reader.take().unwrap().into_iter().filter_map(|sample| sample.data).collect();
+            let expected = if name == "Last" { vec![track(3)] } else { vec![track(1), track(2)] };
+            assert_eq!(data, expected, "{name}, local: {local}");
+        }
+    }
+}
