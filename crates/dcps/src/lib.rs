@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod anatomy;
+mod between_lanes;
 pub mod cell;
 mod deadline;
 #[cfg(test)]
@@ -65,4 +66,4 @@ pub use status::{
     SampleRejectedStatus, SlowReaderStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
 pub use taut_rtps::NewChange as Write;
-pub use type_support::{ContentFilter, KeyHash, TypeSupport};
+pub use type_support::{ContentFilter, KeyHash, TypeSupport, instance_handle};

@@ -14,7 +14,7 @@ use taut_rtps::history_cache::CacheChange;
 use crate::instance::{Instance, InstanceTable};
 use crate::reader_side::ReaderSide;
 use crate::sample_info::PayloadKind;
-use crate::type_support::KeyHash;
+use crate::type_support::{KeyHash, instance_handle};
 
 /// The names of a reader's instances where these are not the handles.
 #[derive(Debug, Default)]
@@ -106,7 +106,7 @@ impl ReaderSide {
     fn instance_by(&mut self, key_hash: KeyHash, change: &CacheChange) -> Option<InstanceHandle> {
         let (instances, payload) = (&mut self.cache.instances, &change.payload);
         if payload.is_empty() {
-            return change.instance.map(|hash| instances.handle_of(hash));
+            return change.instance.map(|hash| instances.handle_of(instance_handle(hash)));
         }
         let is_key = !change.kind.has_data();
         let handle = key_hash(payload, is_key)?;

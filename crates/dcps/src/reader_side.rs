@@ -23,12 +23,12 @@ use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
 use crate::type_support::{ContentFilter, KeyHash, TypeSupport};
 
 /// A lane that a reader reads.
-struct Source {
+pub(crate) struct Source {
     writer: Guid,
     /// The writer's GUID as samples tell it.
     handle: InstanceHandle,
     strength: i32,
-    lane: LaneReader,
+    pub(crate) lane: LaneReader,
     /// Must what the lane leaves out be waited for?
     reliable: bool,
     /// What is below has come, through the lane or the protocol.
@@ -39,11 +39,18 @@ struct Source {
     broken: bool,
     /// Its words say when `write` was called, by a clock that is this one.
     tells_time: bool,
+    /// How many samples of others have come before its next one.
+    pub(crate) waited: usize,
 }
 
 impl Source {
-    fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         !self.stalled && !self.broken && self.lane.is_ready()
+    }
+
+    /// How many samples it holds at most.
+    pub(crate) fn cells(&self) -> usize {
+        usize::try_from(self.lane.lane().cells()).unwrap_or(usize::MAX)
     }
 
     /// The number of the lane's next sample.
@@ -191,9 +198,9 @@ pub struct ReaderSide {
     blocked: bool,
     /// A writer waits to hear of room that was made where nobody could tell it.
     awaited: bool,
-    sources: Vec<Source>,
+    pub(crate) sources: Vec<Source>,
     /// The place of the source that is looked at first.
-    turn: usize,
+    pub(crate) turn: usize,
     /// When its lanes are to be looked into for the sake of deadlines.
     sweep_at: Time,
     /// What was found in a lane last, and what is known of it. They are put together here and copied once:
@@ -274,8 +281,9 @@ impl ReaderSide {
     ) {
         self.remove_lane(writer);
         let reliable = reliable && self.reliable;
-        let (handle, stalled, broken, tells_time) = (writer.into(), false, false, false);
-        let source = Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time };
+        let (handle, stalled, broken, tells_time, waited) = (writer.into(), false, false, false, 0);
+        let source =
+            Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time, waited };
         self.sources.push(source);
         if !self.cache.deadline().is_infinite() {
             self.sweep_at = Time::AT_ONCE;
@@ -424,28 +432,34 @@ impl ReaderSide {
     pub fn pull_at_most(&mut self, now: Time, most: usize) -> Pulled {
         let mut pulled = Pulled::default();
         let mut sources = std::mem::take(&mut self.sources);
-        let first = if self.turn < sources.len() { self.turn } else { 0 };
-        let (before, after) = sources.split_at_mut(first);
-        let places = (first..).take(after.len()).chain(0..first);
-        for (source, at) in after.iter_mut().chain(before).zip(places) {
-            self.pull_source(now, source, &mut pulled, most);
-            if pulled.read >= most {
-                self.turn = at.saturating_add(1);
-                break;
-            }
+        // There may be room by now.
+        sources.iter_mut().for_each(|source| source.stalled = false);
+        if sources.iter().filter(|source| source.is_ready()).nth(1).is_some() {
+            self.pull_in_order(now, &mut sources, &mut pulled, most);
+        } else if let Some(source) = sources.iter_mut().find(|source| source.is_ready()) {
+            self.pull_source(now, source, &mut pulled, most, u64::MAX);
         }
         self.sources = sources;
         pulled
     }
 
-    /// Takes what is in a lane, until `pulled` has at most so many samples.
-    fn pull_source(&mut self, now: Time, source: &mut Source, pulled: &mut Pulled, most: usize) {
+    /// Takes what is in a lane and was written until then, until `pulled` has at most so many samples.
+    pub(crate) fn pull_source(
+        &mut self,
+        now: Time,
+        source: &mut Source,
+        pulled: &mut Pulled,
+        most: usize,
+        until: u64,
+    ) {
         source.stalled = false;
         if !source.is_ready() {
             return;
         }
-        let cells = usize::try_from(source.lane.lane().cells()).unwrap_or(usize::MAX);
-        for _ in 0..cells.min(most.saturating_sub(pulled.read)) {
+        for _ in 0..source.cells().min(most.saturating_sub(pulled.read)) {
+            if until != u64::MAX && source.written() > until {
+                break;
+            }
             match source.lane.poll(&mut self.entry) {
                 Next::Empty => break,
                 Next::Broken => {
@@ -510,12 +524,16 @@ impl ReaderSide {
         let Some((writer, number)) = change.as_ref().map(|one| (one.writer_guid, one.sequence_number)) else {
             return StatusMask::NONE;
         };
+        // What lies in a lane was written before, and not all readers keep both.
+        let comes_after = (self.cache.depth.is_some() || self.cache.exclusive) && self.is_ready();
+        let mut pulled = if comes_after { self.pull(now) } else { Pulled::default() };
         let Some(at) = self.sources.iter().position(|source| source.writer == writer) else {
-            return self.deliver_one(now, strength, change);
+            self.note_awaited(pulled);
+            return pulled.news | self.deliver_one(now, strength, change);
         };
-        let (mut pulled, mut news) = (Pulled::default(), StatusMask::NONE);
+        let mut news = StatusMask::NONE;
         let mut source = self.sources.swap_remove(at);
-        self.pull_source(now, &mut source, &mut pulled, usize::MAX);
+        self.pull_source(now, &mut source, &mut pulled, usize::MAX, u64::MAX);
         if number < source.next {
             *change = None;
         } else if source.reliable && source.first().is_some_and(|first| first < number) {
@@ -526,7 +544,7 @@ impl ReaderSide {
         }
         if change.is_none() {
             source.next = source.next.max(number.next());
-            self.pull_source(now, &mut source, &mut pulled, usize::MAX);
+            self.pull_source(now, &mut source, &mut pulled, usize::MAX, u64::MAX);
         }
         self.sources.push(source);
         self.note_awaited(pulled);
@@ -584,7 +602,7 @@ impl ReaderSide {
         // What the lane still holds has not come, whatever the protocol knows of it.
         let known = source.first().map_or(expected, |first| first.min(expected));
         source.next = source.next.max(known);
-        self.pull_source(now, &mut source, &mut pulled, usize::MAX);
+        self.pull_source(now, &mut source, &mut pulled, usize::MAX, u64::MAX);
         let next = source.next;
         self.sources.push(source);
         self.note_awaited(pulled);
@@ -712,6 +730,10 @@ impl ReaderSide {
         }
         // After one source the next: else a fast writer's lane is all that is ever looked at.
         let Some(at) = self.next_ready() else { return Passed::Nothing };
+        // With KEEP_LAST, and where instances end, it matters which of several came first.
+        if (self.key_hash.is_some() || self.cache.depth.is_some()) && self.has_ready_beside(at) {
+            return Passed::Not(out);
+        }
         let source = &mut self.sources[at];
         // With KEEP_LAST what follows may take this one's place.
         let Next::Sample { lost } = source.lane.poll(&mut self.entry) else { return Passed::Not(out) };

@@ -10,10 +10,13 @@ use taut_qos::{DataReaderQos, ReliabilityKind, ResourceLimits};
 use taut_rtps::Offer;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
+use crate::between_lanes::PATIENCE;
+use crate::reader_cache::ReaderCache;
 use crate::reader_cache_tests::{change, handle, writer};
 use crate::reader_side::{Passed, Pulled, ReaderSide};
 use crate::{
     ContentFilter, InstanceState, PayloadKind, SampleInfo, SampleRejectedReason, StatusMask, TypeSupport,
+    instance_handle,
 };
 
 const CELLS: usize = 4;
@@ -113,6 +116,93 @@ fn who_waits_for_room_hears_of_what_the_protocol_has_emptied() {
     side.note_awaited(pulled);
     side.remove_lane(writer(1));
     assert!(side.take_awaited());
+}
+
+/// Writes into the lane at this place, at this time of its writer's clock.
+fn push_at(lanes: &mut [LaneWriter], at: usize, number: u64, seconds: u32) {
+    let mut meta = meta(number);
+    meta[1] = Timestamp { seconds, fraction: 0 }.to_bits();
+    lanes[at].push(&meta, b"sample").unwrap();
+}
+
+/// The seconds at which that was written which is taken.
+fn written(side: &mut ReaderSide) -> Vec<u32> {
+    let next = || side.take_next(Time(9)).and_then(|sample| sample.info.source_timestamp);
+    std::iter::from_fn(next).map(|at| at.seconds).collect()
+}
+
+#[test]
+fn what_several_lanes_hold_comes_in_the_order_in_which_it_was_written() {
+    let (mut side, mut lanes) = side(3);
+    let all = [(1, 1, 10), (0, 1, 20), (0, 2, 30), (2, 1, 40), (1, 2, 50), (1, 3, 51), (0, 3, 60)];
+    all.into_iter().for_each(|(at, number, seconds)| push_at(&mut lanes, at, number, seconds));
+    assert_eq!(side.pull_at_most(Time(1), 3).read, 3);
+    assert_eq!((side.pull(Time(1)).read, side.is_ready()), (4, false));
+    assert_eq!(written(&mut side), [10, 20, 30, 40, 50, 51, 60]);
+}
+
+#[test]
+fn the_last_that_is_kept_was_written_last() {
+    let keeps_last = || {
+        let (mut side, lanes) = side(2);
+        side.cache = ReaderCache::new(&DataReaderQos::default(), false);
+        (side, lanes)
+    };
+    let (mut side, mut lanes) = keeps_last();
+    [(1, 1, 10), (0, 1, 20), (1, 2, 30)].into_iter().for_each(|(at, n, s)| push_at(&mut lanes, at, n, s));
+    side.pull(Time(1));
+    assert_eq!(written(&mut side), [30]);
+
+    // Each lane has one: the second would come after the first has been handed on.
+    push_at(&mut lanes, 1, 3, 40);
+    push_at(&mut lanes, 0, 2, 50);
+    assert!(matches!(side.pass_next(&mut Pulled::default(), |_| ()), Passed::Not(_)));
+    side.refill(|| Time(2));
+    assert_eq!(written(&mut side), [50]);
+
+    // And one of a third writer comes through the protocol.
+    push_at(&mut lanes, 0, 3, 60);
+    let source_timestamp = Some(Timestamp { seconds: 70, fraction: 0 });
+    let mut later = Some(CacheChange { source_timestamp, ..change(ChangeKind::Alive, 3, 0, 1) });
+    side.deliver(Time(3), 0, &mut later);
+    side.pull(Time(4));
+    assert_eq!(written(&mut side), [70]);
+}
+
+#[test]
+fn an_instance_that_was_written_since_is_not_disposed_of() {
+    let (mut side, mut lanes) = side(2);
+    side.cache = ReaderCache::new(&DataReaderQos::default().keep_all(), true);
+    side.key_hash = Some(|payload, _| payload.first().map(|byte| handle(*byte)));
+    let states = |side: &mut ReaderSide| {
+        let mut states = Vec::new();
+        let mut told = |info: &SampleInfo| states.push((info.valid_data, info.instance_state));
+        while let Passed::On(()) = side.pass_next(&mut Pulled::default(), |taken| told(taken.info)) {}
+        side.refill(|| Time(9));
+        while side.take_next_with(|| Time(9), |taken| told(taken.info)).is_some() {}
+        states
+    };
+    push_at(&mut lanes, 1, 1, 10);
+    assert_eq!(states(&mut side), [(true, InstanceState::Alive)]);
+    push_at(&mut lanes, 0, 1, 30);
+    let mut dispose = meta(2);
+    (dispose[1], dispose[2]) = (Timestamp { seconds: 20, fraction: 0 }.to_bits(), 1);
+    lanes[1].push(&dispose, b"sample").unwrap();
+    assert_eq!(states(&mut side), [(false, InstanceState::Alive), (true, InstanceState::Alive)]);
+}
+
+#[test]
+fn who_writes_without_a_pause_holds_up_nobody_whose_clock_is_ahead() {
+    let (mut side, mut lanes) = side(2);
+    push_at(&mut lanes, 1, 1, 9_000_000);
+    let (mut read, mut last) = (0, 0);
+    while last != 9_000_000 {
+        push_at(&mut lanes, 0, read + 1, 10);
+        read += 1;
+        side.pull_at_most(Time(1), 1);
+        last = written(&mut side).pop().unwrap();
+        assert!(read <= PATIENCE as u64 + 1, "it waits for ever");
+    }
 }
 
 #[test]
@@ -268,6 +358,19 @@ fn of_two_versions() -> ReaderSide {
         filter: None,
     };
     ReaderSide::new(&DataReaderQos::default().keep_all(), &type_support)
+}
+
+#[test]
+fn a_hash_of_zeros_names_an_instance_whose_handle_is_not_nil() {
+    let mut side = side_with_instances(None);
+    side.key_hash = Some(|payload, _| payload.first().map(|byte| instance_handle(handle(*byte))));
+    for (number, kind) in [(1, ChangeKind::Alive), (2, ChangeKind::NotAliveDisposed)] {
+        side.deliver(Time(number), 0, &mut Some(change(kind, 1, 0, number)));
+        let SampleInfo { instance_handle: found, valid_data, .. } =
+            side.take_next(Time(number)).unwrap().info;
+        assert_eq!((found == InstanceHandle::NIL, valid_data), (false, number == 1));
+    }
+    assert_eq!(side.cache.instance_count(), 1);
 }
 
 #[test]

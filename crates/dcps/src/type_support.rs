@@ -6,8 +6,19 @@ use std::sync::Arc;
 use taut_base::InstanceHandle;
 
 /// Finds the instance in a payload, in whatever version that is; the flag says that it is a serialized key. `None` if
-/// the bytes are not a sample of the type.
+/// the bytes are not a sample of the type. What it finds is [never NIL](instance_handle).
 pub type KeyHash = fn(payload: &[u8], key_only: bool) -> Option<InstanceHandle>;
+
+/// The instance whose key is all zeros, which so is its hash: the digest of no bytes, that is, of no key.
+const ZEROS: InstanceHandle =
+    InstanceHandle([212, 29, 140, 217, 143, 0, 178, 4, 233, 128, 9, 152, 236, 248, 66, 126]);
+
+/// The handle of the instance that a key hash names: the hash, but never NIL. That stands before all instances, so that who
+/// asks for the next one would get it again and again, and for none where one is looked for.
+#[inline]
+pub fn instance_handle(key_hash: InstanceHandle) -> InstanceHandle {
+    if key_hash == InstanceHandle::NIL { ZEROS } else { key_hash }
+}
 
 /// Which samples a reader lets in, by their payloads. One that is no sample of the type is let in, for who
 /// decodes it to tell.

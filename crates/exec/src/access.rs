@@ -265,6 +265,13 @@ impl Executor {
         });
     }
 
+    /// Who has begun to listen hears of samples that were found before: of those in lanes it hears as the driver finds them.
+    pub fn tell_found(&self, door: &Door) {
+        if door.side().cache.unread_count() > 0 {
+            self.tell_others(door);
+        }
+    }
+
     /// From now on the driver empties the reader's lanes, so that its news are told.
     pub fn watch(&self, door: &Door) {
         self.inner.doors.watch(door);

@@ -8,7 +8,7 @@ use crate::entity::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
 };
 use crate::partition::{MAX_NAME, MAX_NAMES};
-use crate::policy::{History, Liveliness, ResourceLimits};
+use crate::policy::{EntityFactory, History, Liveliness, ResourceLimits};
 
 /// The longest USER_DATA, TOPIC_DATA or GROUP_DATA. *Units*: bytes. They travel in one discovery
 /// datagram; 60,000 leaves room for the other parameters. Higher and an endpoint cannot be announced.
@@ -16,6 +16,19 @@ pub const MAX_OPAQUE_DATA: usize = 60_000;
 
 fn check(fits: bool, remedy: impl FnOnce() -> String) -> Result<()> {
     if fits { Ok(()) } else { Err(Error::InconsistentPolicy(remedy())) }
+}
+
+/// Is it done at all? What is silently left out would be found out by samples.
+fn supported(is_done: bool, remedy: &str) -> Result<()> {
+    if is_done { Ok(()) } else { Err(Error::Unsupported(remedy.into())) }
+}
+
+/// DCPS 1.4 §2.2.3.20.
+fn factory(factory: EntityFactory) -> Result<()> {
+    supported(
+        factory.autoenable_created_entities,
+        "ENTITY_FACTORY autoenable_created_entities is false, but all entities are born enabled: make it true",
+    )
 }
 
 fn span(policy: &str, value: Duration, may_be_zero: bool) -> Result<()> {
@@ -103,8 +116,9 @@ impl DomainParticipantQos {
 }
 
 impl PublisherQos {
-    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` and `Unsupported` with what to change.
     pub fn check(&self) -> Result<()> {
+        factory(self.entity_factory)?;
         partition(&self.partition)?;
         opaque("GROUP_DATA", &self.group_data)
     }
@@ -117,8 +131,14 @@ impl PublisherQos {
 }
 
 impl SubscriberQos {
-    /// Is it at one with itself? *Errors*: `InconsistentPolicy` with what to change.
+    /// Is it at one with itself? *Errors*: `InconsistentPolicy` and `Unsupported` with what to change.
     pub fn check(&self) -> Result<()> {
+        factory(self.entity_factory)?;
+        supported(
+            !self.presentation.coherent_access,
+            "PRESENTATION coherent_access of a subscriber, but the changes of a set are handed out as they come: \
+             make it false",
+        )?;
         partition(&self.partition)?;
         opaque("GROUP_DATA", &self.group_data)
     }
@@ -281,6 +301,22 @@ mod tests {
         assert!(reader().keep_last(4).resource_limits(limits(Some(4), Some(4))).check().is_ok());
         assert!(DataWriterQos::default().lifespan(Duration::ZERO).check().is_err());
         assert!(PublisherQos::default().partition(["x".repeat(MAX_NAME + 1)]).check().is_err());
+    }
+
+    #[test]
+    fn what_is_not_done_is_refused() {
+        let is_refused =
+            |outcome, words: &str| matches!(outcome, Err(Error::Unsupported(text)) if text.contains(words));
+        let entity_factory = EntityFactory { autoenable_created_entities: false };
+        assert!(is_refused(
+            PublisherQos { entity_factory, ..PublisherQos::default() }.check(),
+            "born enabled"
+        ));
+        let mut subscriber = SubscriberQos { entity_factory, ..SubscriberQos::default() };
+        assert!(is_refused(subscriber.check(), "born enabled"));
+        subscriber = SubscriberQos::default();
+        subscriber.presentation.coherent_access = true;
+        assert!(is_refused(subscriber.check(), "coherent_access"));
     }
 
     #[test]

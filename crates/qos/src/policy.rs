@@ -170,7 +170,7 @@ pub struct DurabilityService {
 pub struct Presentation {
     /// The widest group.
     pub access_scope: PresentationAccessScopeKind,
-    /// Are the changes of a coherent set seen all at once or not at all?
+    /// Are the changes of a coherent set seen all at once or not at all? A subscriber of Taut's cannot ask for it.
     pub coherent_access: bool,
     /// Are changes seen in the order they were made within the scope?
     pub ordered_access: bool,
@@ -225,7 +225,7 @@ impl Reliability {
     };
 }
 
-/// Are entities born enabled? *Source*: DCPS 1.4 §2.2.3.20.
+/// Are entities born enabled? Those of Taut are. *Source*: DCPS 1.4 §2.2.3.20.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EntityFactory {
     /// Yes.

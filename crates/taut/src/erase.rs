@@ -2,7 +2,7 @@
 
 use taut_base::{Error, InstanceHandle, Result};
 use taut_cdr::{CdrError, DdsType, Representation};
-use taut_dcps::TypeSupport;
+use taut_dcps::{TypeSupport, instance_handle};
 use taut_qos::{DataRepresentationId, offered_representation};
 
 /// The version in which the hash of an instance's key is its handle: the one that writers use unless told otherwise, so
@@ -21,11 +21,11 @@ pub(crate) fn type_support<T: DdsType>(type_name: &str) -> TypeSupport {
 
 /// The handle of the instance of a sample, or of a key.
 pub(crate) fn handle_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
-    taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, HANDLES).ok()
+    taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, HANDLES).ok().map(instance_handle)
 }
 
 fn other_hash_of<T: DdsType>(payload: &[u8], key_only: bool) -> Option<InstanceHandle> {
-    taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, Representation::Xcdr2).ok()
+    taut_cdr::key_hash_of_payload_in::<T>(payload, key_only, Representation::Xcdr2).ok().map(instance_handle)
 }
 
 /// The encoding that a writer uses: the first of its DATA_REPRESENTATION.

@@ -74,7 +74,7 @@ impl DomainParticipant {
 
     /// A subscriber, to give several readers one PARTITION or PRESENTATION.
     pub fn subscriber(&self, qos: SubscriberQos) -> Subscriber {
-        Subscriber { qos }
+        Subscriber { executor: Arc::downgrade(&self.executor), qos }
     }
 
     /// Says that all MANUAL_BY_PARTICIPANT writers are alive.
@@ -142,13 +142,25 @@ pub struct Publisher {
     suspension: Arc<Suspension>,
 }
 
+/// A group's entities are its participant's. DCPS 1.4 §2.2.2.4.1.5, §2.2.2.5.2.5.
+fn check_own<T: DdsType>(executor: &Weak<Executor>, topic: &Topic<T>) -> Result<()> {
+    if std::ptr::eq(executor.as_ptr(), Arc::as_ptr(&topic.participant.executor)) {
+        return Ok(());
+    }
+    let text = format!("topic {} is of another participant: make it by this one", topic.name());
+    Err(Error::BadParameter(text))
+}
+
 impl Publisher {
     /// A writer of a topic.
+    ///
+    /// *Errors*: as [`Topic::writer`]; [`Error::BadParameter`] for a topic of another participant.
     pub fn writer<T: DdsType>(
         &self,
         topic: &Topic<T>,
         qos: impl Into<DataWriterQos>,
     ) -> Result<DataWriter<T>> {
+        check_own(&self.executor, topic)?;
         let qos = WriterQos { qos: qos.into(), publisher: self.qos.clone() };
         topic.writer_of(qos, Some(Arc::clone(&self.suspension)))
     }
@@ -186,16 +198,20 @@ impl Drop for Publisher {
 
 /// Readers that share PARTITION and PRESENTATION.
 pub struct Subscriber {
+    executor: Weak<Executor>,
     qos: SubscriberQos,
 }
 
 impl Subscriber {
     /// A reader of a topic.
+    ///
+    /// *Errors*: as [`Topic::reader`]; [`Error::BadParameter`] for a topic of another participant.
     pub fn reader<T: DdsType>(
         &self,
         topic: &Topic<T>,
         qos: impl Into<DataReaderQos>,
     ) -> Result<DataReader<T>> {
+        check_own(&self.executor, topic)?;
         topic.reader(ReaderQos { qos: qos.into(), subscriber: self.qos.clone() })
     }
 }

@@ -13,6 +13,7 @@ use taut_dcps::{
 use taut_exec::{Door, Executor};
 use taut_qos::DataReaderQos;
 
+use crate::erase::HANDLES;
 use crate::stream::Samples;
 use crate::untyped_reader::{self, UntypedReader};
 
@@ -55,10 +56,17 @@ fn decode_into<T: DdsType>(
 fn decode_key<T: DdsType>(payload: &[u8], kind: PayloadKind, &info: &SampleInfo) -> Sample<T> {
     let key = match kind {
         PayloadKind::Key => taut_cdr::from_key_payload(payload).ok(),
-        PayloadKind::Data => taut_cdr::from_payload(payload).ok(),
+        PayloadKind::Data => key_of_data(payload).ok(),
         PayloadKind::Empty => None,
     };
     Sample { data: None, key, info }
+}
+
+/// The key of a sample alone, whatever else its instance was first written with.
+fn key_of_data<T: DdsType>(payload: &[u8]) -> taut_cdr::Result<T> {
+    let mut key = Vec::new();
+    taut_cdr::key_to_payload(&taut_cdr::from_payload::<T>(payload)?, HANDLES, &mut key)?;
+    taut_cdr::from_key_payload(&key)
 }
 
 fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
@@ -179,7 +187,7 @@ impl<T: DdsType> DataReader<T> {
         Samples::new(self)
     }
 
-    /// Calls `listener` with each sample that arrives, on the thread that drives: do not wait in it. That may be a
+    /// Calls `listener` with each sample that waits or arrives, on the thread that drives: do not wait in it. That may be a
     /// thread of yours, within any call of this participant, so take no lock in it that you hold around one.
     /// One that panics is called no more; the log says so.
     pub fn on_data_available(&self, mut listener: impl FnMut(Sample<T>) + Send + 'static) {
@@ -196,7 +204,8 @@ impl<T: DdsType> DataReader<T> {
         });
     }
 
-    /// Calls `listener` with the kinds of each change of a status, on the thread that drives.
+    /// Calls `listener` with the kinds of each change of a status, on the thread that drives; with DATA_AVAILABLE also for
+    /// samples that nobody has read by now.
     pub fn set_listener(&self, listener: impl FnMut(StatusMask) + Send + 'static) {
         self.untyped.set_listener(Box::new(listener));
     }

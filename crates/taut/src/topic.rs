@@ -86,7 +86,7 @@ impl<T: DdsType> Topic<T> {
         &self.type_name
     }
 
-    /// A writer. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
+    /// A writer. *Errors*: [`crate::Error::InconsistentPolicy`] and [`crate::Error::Unsupported`] with what to change.
     pub fn writer(&self, qos: impl Into<WriterQos>) -> Result<DataWriter<T>> {
         self.writer_of(qos.into(), None)
     }
@@ -100,7 +100,7 @@ impl<T: DdsType> Topic<T> {
         Ok(DataWriter::of(UntypedWriter::new(&self.participant, endpoint, suspension)?))
     }
 
-    /// A reader. *Errors*: [`crate::Error::InconsistentPolicy`] with what to change.
+    /// A reader. *Errors*: [`crate::Error::InconsistentPolicy`] and [`crate::Error::Unsupported`] with what to change.
     pub fn reader(&self, qos: impl Into<ReaderQos>) -> Result<DataReader<T>> {
         self.reader_of(qos, None)
     }

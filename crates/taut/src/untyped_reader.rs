@@ -109,6 +109,7 @@ impl UntypedReader {
         if !self.executor.set_listener(Entity::Reader(self.index), Some(listener)) {
             self.executor.watch(&self.door);
         }
+        self.executor.tell_found(&self.door);
     }
 
     pub fn status<S: Default>(&self, take: impl FnOnce(&mut taut_dcps::DataReader) -> S) -> S {

@@ -6,7 +6,7 @@ use taut_base::{Duration, Error, Guid, InstanceHandle, Result, Timestamp};
 use taut_cdr::{DdsType, Encapsulation, Endian, KeyHasher};
 use taut_dcps::{
     Entity, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
-    PublicationMatchedStatus, SlowReaderStatus, StatusMask,
+    PublicationMatchedStatus, SlowReaderStatus, StatusMask, instance_handle,
 };
 use taut_exec::{Call, Moment, Outlet, Payload, SlowReader};
 use taut_mem::Pool;
@@ -105,7 +105,8 @@ impl<T: DdsType> DataWriter<T> {
     /// [`Error::OutOfResources`] beyond that; [`Error::BadParameter`] as [`DataWriter::write`].
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
         self.name(key)?;
-        taut_cdr::key_hash(key, HANDLES).map_err(refused::<T>)
+        let hash = taut_cdr::key_hash(key, HANDLES).map_err(refused::<T>)?;
+        Ok(if T::HAS_KEY { instance_handle(hash) } else { hash })
     }
 
     /// The name that the instance of a sample has in this writer's changes; registers it.

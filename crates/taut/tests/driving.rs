@@ -176,6 +176,21 @@ fn a_listener_that_comes_late_hears_at_once() {
     assert_eq!(heard.recv_timeout(SOON.into()), Ok(7), "the driver slept on when somebody began to listen");
 }
 
+/// The history of a durable writer is there before anybody can listen.
+#[test]
+fn a_listener_hears_of_samples_that_were_there_before_it() {
+    let one = DomainParticipant::with_config(&Config { driver: Driver::Inline, ..config(35) }).unwrap();
+    let topic = one.topic::<Number>("Before").unwrap();
+    let writer = topic.writer(reliable().transient_local()).unwrap();
+    (0..3).for_each(|value| writer.write(&Number { value }).unwrap());
+    let reader = topic.reader(reliable().transient_local()).unwrap();
+    one.run_once(Duration::ZERO).unwrap();
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |sample| send.send(sample.data.unwrap().value).unwrap());
+    one.run_once(Duration::ZERO).unwrap();
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
+}
+
 #[test]
 fn a_listener_hears_of_losses_that_a_take_finds() {
     // More than a lane holds.

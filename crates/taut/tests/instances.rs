@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use taut::{Config, DataRepresentationId, DdsType, DomainParticipant, Duration, InstanceState, Qos};
+use taut::{
+    Config, DataRepresentationId, DdsType, DomainParticipant, Duration, InstanceHandle, InstanceState,
+    LivelinessKind, Qos, Selection,
+};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -75,6 +78,27 @@ fn a_writer_tells_of_an_instance_by_the_handle_that_readers_have() {
     }
 }
 
+#[test]
+fn a_walk_goes_past_the_instance_whose_key_is_zero() {
+    let config = Config { domain_id: 95, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Track>("Zeros").unwrap();
+    let qos = || Qos::default().reliable().keep_all();
+    let (writer, reader) = (topic.writer(qos()).unwrap(), topic.reader(qos()).unwrap());
+    let track = |number| Track { kind: 0, number, seq: 0 };
+    let mut handles: Vec<_> =
+        (0..3).map(|number| writer.register_instance(&track(number)).unwrap()).collect();
+    (0..3).for_each(|number| writer.write(&track(number)).unwrap());
+    let (mut after, mut walked) = (InstanceHandle::NIL, Vec::new());
+    while walked.len() <= handles.len() {
+        let next = Selection { next_instance_after: Some(after), ..Selection::ANY };
+        let Some(first) = reader.read_with(&next).unwrap().pop() else { break };
+        after = first.info.instance_handle;
+        walked.push(after);
+    }
+    handles.sort();
+    assert_eq!(walked, handles);
+}
+
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
 struct Named {
@@ -108,5 +132,52 @@ fn an_instance_whose_key_goes_in_fragments_ends() {
         assert_eq!(end.info.instance_state, InstanceState::NotAliveDisposed);
         named.seq = 0;
         assert!(end.data.is_none() && end.key == Some(named));
+    }
+}
+
+#[test]
+fn who_falls_silent_leaves_the_key_of_an_instance_and_nothing_of_its_samples() {
+    let config = Config { domain_id: 95, interfaces: vec!["lo".into()], ..Config::default() };
+    let topic = DomainParticipant::with_config(&config).unwrap().topic::<Track>("Silent").unwrap();
+    let qos =
+        || Qos::default().keep_all().liveliness(LivelinessKind::ManualByTopic, Duration::from_millis(20));
+    let (writer, reader) = (topic.writer(qos()).unwrap(), topic.reader(qos()).unwrap());
+    writer.write(&Track { kind: 1, number: 7, seq: 9 }).unwrap();
+    reader.wait(SOON).unwrap();
+    assert_eq!(reader.take_next().unwrap().unwrap().data.unwrap().seq, 9);
+    reader.wait(SOON).unwrap();
+    let end = reader.take_next().unwrap().unwrap();
+    assert_eq!(end.info.instance_state, InstanceState::NotAliveNoWriters);
+    assert_eq!(end.key, Some(Track { kind: 1, number: 7, seq: 0 }));
+}
+
+/// A reader that looks when all was written long since, through lanes and over the network.
+#[test]
+fn what_two_writers_have_written_ends_as_the_last_of_them_left_it() {
+    for (local, domain_id) in [(true, 93), (false, 94)] {
+        let config = Config { domain_id, interfaces: vec!["lo".into()], local, ..Config::default() };
+        let open = || DomainParticipant::with_config(&config).unwrap();
+        let (out, inward) = (open(), open());
+        let track = |seq| Track { kind: 1, number: 7, seq };
+        for (name, qos) in [("Last", Qos::default()), ("Owned", Qos::default().keep_all().exclusive())] {
+            let qos = |strength| qos.clone().reliable().ownership_strength(strength);
+            let reader = inward.topic::<Track>(name).unwrap().reader(qos(0)).unwrap();
+            let topic = out.topic::<Track>(name).unwrap();
+            let (weak, strong) = (topic.writer(qos(1)).unwrap(), topic.writer(qos(2)).unwrap());
+            reader.wait_matched_count(2, SOON).unwrap();
+            for writer in [&weak, &strong] {
+                writer.wait_matched(SOON).unwrap();
+            }
+            weak.write(&track(1)).unwrap();
+            strong.write(&track(2)).unwrap();
+            weak.dispose(&track(0)).unwrap();
+            weak.write(&track(3)).unwrap();
+            for writer in [&weak, &strong] {
+                writer.wait_for_acknowledgments(SOON).unwrap();
+            }
+            let data: Vec<_> = reader.take().unwrap().into_iter().filter_map(|sample| sample.data).collect();
+            let expected = if name == "Last" { vec![track(3)] } else { vec![track(1), track(2)] };
+            assert_eq!(data, expected, "{name}, local: {local}");
+        }
     }
 }

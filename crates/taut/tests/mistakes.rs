@@ -7,8 +7,8 @@ use std::time::Instant;
 use futures_core::Stream;
 use taut::qos::ResourceLimits;
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, Qos, SamplePath,
-    StatusMask,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, PublisherQos, Qos,
+    SamplePath, StatusMask, SubscriberQos,
 };
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -318,4 +318,19 @@ fn a_program_that_drives_is_refused_while_another_thread_waits() {
     assert!(refused.to_string().contains("waits for samples"), "{refused}");
     assert_eq!(waiter.join().unwrap(), Err(Error::timeout()));
     one.run_once(Duration::ZERO).unwrap();
+}
+
+/// What a publisher holds back is its own participant's.
+#[test]
+fn who_groups_takes_no_topic_of_another_participant() {
+    let [own, other] = [(); 2].map(|()| participant(27, Driver::Inline));
+    let [mine, theirs] = [&own, &other].map(|of| of.topic::<Number>("Foreign").unwrap());
+    let (publisher, subscriber) =
+        (own.publisher(PublisherQos::default()), own.subscriber(SubscriberQos::default()));
+    let is_refused = |error: Option<Error>| matches!(error, Some(Error::BadParameter(text)) if text.contains("another participant"));
+    assert!(is_refused(publisher.writer(&theirs, Qos::default().writer).err()));
+    assert!(is_refused(subscriber.reader(&theirs, Qos::default().reader).err()));
+    drop(own);
+    assert!(publisher.writer(&mine, Qos::default().writer).is_ok());
+    assert!(subscriber.reader(&mine, Qos::default().reader).is_ok());
 }

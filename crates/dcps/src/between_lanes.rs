@@ -1,0 +1,89 @@
+//! Which lane is read first where several have something. DCPS 1.4 §2.2.3.9.2, §2.2.3.17, §2.2.3.18.
+//!
+//! A lane is read when somebody wants to see what is in it, which may be long after that was written. What several writers
+//! have written meanwhile comes in the order in which they wrote, by their source timestamps: else one that KEEP_LAST
+//! keeps would not be the last, an instance would be disposed of that was written since, and a weaker writer be heard
+//! beside its owner. Within a lane nothing changes its place.
+
+use taut_base::Time;
+
+use crate::cell::Head;
+use crate::reader_side::{Pulled, ReaderSide, Source};
+
+/// So many samples of others come before one though it would be its turn after them: a writer's timestamps may be the
+/// user's, and far ahead. Lower and samples of a long pause are out of order, higher and one waits longer behind who
+/// writes without a pause. As many as a lane holds.
+pub(crate) const PATIENCE: usize = 512;
+
+/// Before all others.
+const FIRST: u64 = 0;
+
+impl Source {
+    /// Where its next sample stands among those of others; one that does not say comes at once.
+    pub(crate) fn written(&self) -> u64 {
+        let meta = self.lane.peek().filter(|_| self.waited < PATIENCE);
+        meta.and_then(|meta| Head::of(&meta).source_timestamp).map_or(FIRST, |written| written.to_bits())
+    }
+}
+
+impl ReaderSide {
+    /// Has a lane something beside the one at this place?
+    #[inline]
+    pub(crate) fn has_ready_beside(&self, place: usize) -> bool {
+        self.sources.len() > 1
+            && self.sources.iter().enumerate().any(|(at, source)| at != place && source.is_ready())
+    }
+
+    /// Takes what is in these lanes, in the order in which it was written, until `pulled` has at most so many samples.
+    /// *Cost*: a look at each lane whenever the next sample is of another one.
+    #[cold]
+    pub(crate) fn pull_in_order(
+        &mut self,
+        now: Time,
+        sources: &mut [Source],
+        pulled: &mut Pulled,
+        most: usize,
+    ) {
+        // Who goes on writing meanwhile is not waited for.
+        let mut left = sources.iter().fold(0, |cells: usize, source| cells.saturating_add(source.cells()));
+        while pulled.read < most
+            && left > 0
+            && let Some((at, until)) = self.first_written(sources)
+        {
+            let before = pulled.read;
+            let Some(source) = sources.get_mut(at) else { return };
+            self.pull_source(now, source, pulled, most, until);
+            source.waited = 0;
+            let read = pulled.read.saturating_sub(before);
+            // One that was overtaken while it was looked at has had its turn.
+            left = left.saturating_sub(read.max(1));
+            for (other, source) in sources.iter_mut().enumerate() {
+                let waits = other != at && source.is_ready();
+                source.waited = if waits { source.waited.saturating_add(read) } else { 0 };
+            }
+            if pulled.read >= most {
+                self.turn = at.saturating_add(1);
+            }
+        }
+    }
+
+    /// The lane whose next sample was written first, and until when what follows in it was written before that of others. Of
+    /// those that were written at the same time it is the first whose turn it is.
+    fn first_written(&self, sources: &[Source]) -> Option<(usize, u64)> {
+        let turn = if self.turn < sources.len() { self.turn } else { 0 };
+        let (before, after) = sources.split_at_checked(turn)?;
+        let places = (turn..).take(after.len()).chain(0..turn);
+        let (mut first, mut second) = (None, u64::MAX);
+        for (source, at) in after.iter().chain(before).zip(places).filter(|(source, _)| source.is_ready()) {
+            let written = source.written();
+            match first {
+                Some((_, earliest)) if written >= earliest => second = second.min(written),
+                found => {
+                    second = found.map_or(second, |(_, earliest)| second.min(earliest));
+                    first = Some((at, written));
+                }
+            }
+        }
+        first.map(|(at, written)| (at, second.max(written)))
+    }
+}
