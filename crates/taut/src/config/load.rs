@@ -226,6 +226,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_can_be_read() {
+        let millis = taut_base::Duration::from_millis;
+        let config = Config {
+            name: "e\u{301}, \u{200b}\"\\ \u{7}\n".into(),
+            user_data: "\u{85}\u{1f600}\u{e000}".into(),
+            interfaces: vec!["\u{feff}lo".into()],
+            initial_peers: vec!["a\tb".into(), String::new()],
+            dpdk_device: "net_memif0,socket=/\u{ad}.sock".into(),
+            dpdk_arguments: vec!["--\u{300}".into(), "-\u{7f}".into()],
+            local_directory: Some("/\u{1b}".into()),
+            lease_duration: millis(150_500),
+            announcement_period: millis(90_001),
+            spin: taut_base::Duration::from_micros(1_250),
+            ..Config::default()
+        };
+        let lines: String = config.settings().iter().map(|s| format!("{} = {}\n", s.name, s.value)).collect();
+        assert!(!lines.contains('\u{1b}') && lines.lines().count() == config.settings().len(), "{lines}");
+        let file = File::new("shown", &lines);
+        let read = load(Some(&file.0), &[]).unwrap();
+        assert_eq!(read.settings(), config.settings());
+        assert_eq!((read.name, read.spin), (config.name, config.spin));
+    }
+
+    #[test]
     fn unknown_names_get_a_suggestion() {
         let text = refusal("unknown", "domian = 1\n", &[]);
         assert!(text.ends_with("is no setting of Taut: did you mean domain?"), "{text}");
