@@ -213,19 +213,16 @@ impl Out {
             }
             None => None,
         };
-        let first_named = options.peers.iter().find(|name| *name != "all").cloned();
+        // `all` names nobody.
+        let named: Vec<String> = options.peers.iter().filter(|name| *name != "all").cloned().collect();
         let floor = entries.iter().find(|entry| entry.name() == FLOOR).or(entries.first());
-        let base = first_named.or(floor.map(|entry| entry.name().to_string()));
+        let base = named.first().cloned().or(floor.map(|entry| entry.name().to_string()));
         Ok(Out {
             json: options.json,
             file,
             lines: Vec::new(),
             base: base.filter(|_| entries.len() > 1),
-            counted: if options.peers.is_empty() {
-                COUNTED.map(String::from).into()
-            } else {
-                options.peers.clone()
-            },
+            counted: if named.is_empty() { COUNTED.map(String::from).into() } else { named },
             has_failed: false,
         })
     }
@@ -379,5 +376,9 @@ mod tests {
     fn who_was_named_counts_or_else_what_we_answer_for() {
         assert!(fails("", "taut") && fails("", "floor") && !fails("", "hdds"));
         assert!(fails("--peers hdds", "hdds") && !fails("--peers hdds", "taut"));
+        assert!(
+            fails("--peers all", "taut") && fails("--peers all", "floor") && !fails("--peers all", "hdds")
+        );
+        assert!(fails("--peers all,hdds", "hdds") && !fails("--peers all,hdds", "taut"));
     }
 }
