@@ -14,7 +14,7 @@ use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::record::{Outcome, Record, Run};
 use crate::session::Trouble;
-use crate::{Failure, Stop, Wrong, machine, print, table};
+use crate::{Failure, Stop, Wrong, machine, note, print, table};
 
 /// All is measured.
 const DONE: u8 = 0;
@@ -53,7 +53,7 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     let left_out = (!plan.left_out.is_empty())
         .then(|| format!("left out for lack of time: {}", plan.left_out.join(", ")));
     if let Some(left_out) = &left_out {
-        eprintln!("taut perf: {left_out}; a larger --budget has it, --quick never");
+        note(&format!("{left_out}; a larger --budget has it, --quick never"));
     }
     let run = machine::describe(notes.into_iter().chain(left_out).collect());
     measure(&bench, &plan, &entries, &run, &mut out)?;
@@ -70,12 +70,12 @@ fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut O
     let planned_s: f64 = plan.cases.iter().map(|case| plan::case_s(case, entries)).sum();
     let trials: usize =
         plan.cases.iter().map(|case| plan::runnable(case, entries) * case.rounds as usize).sum();
-    eprintln!(
-        "taut perf: {} cases, {} peers, {trials} trials, about {}",
+    note(&format!(
+        "{} cases, {} peers, {trials} trials, about {}",
         plan.cases.len(),
         entries.len(),
         humantime::format_duration(Duration::from_secs(planned_s.ceil() as u64))
-    );
+    ));
     let mut progress = Progress::new(planned_s);
     for cases in plan.cases.chunk_by(|_, next| next.in_turns) {
         let rounds = affordable(plan, cases, entries, &progress);
