@@ -16,8 +16,16 @@ const PREFIX: &str = "TAUT_";
 const CONFIG: &str = "TAUT_CONFIG";
 /// Variables with our prefix that are no settings: the file, the `taut` command's own, and those of
 /// the repository's scripts.
-const NO_SETTINGS: [&str; 7] =
-    [CONFIG, "TAUT_LOG", "TAUT_DEMO_PEERS", "TAUT_PERF_PEERS", "TAUT_REPOSITORY", "TAUT_TEST", "TAUT_ALONE"];
+const NO_SETTINGS: [&str; 8] = [
+    CONFIG,
+    "TAUT_LOG",
+    "TAUT_DEMO_PEERS",
+    "TAUT_PERF_PEERS",
+    "TAUT_PERF_INSIDE",
+    "TAUT_REPOSITORY",
+    "TAUT_TEST",
+    "TAUT_ALONE",
+];
 /// The name of a file in the working directory and in the user's configuration.
 const FILE: &str = "taut.toml";
 
@@ -223,6 +231,13 @@ mod tests {
         assert_eq!(load(None, &pairs).unwrap().domain_id, 9);
         let gone = environment(&[(CONFIG, "/nowhere/taut.toml")]);
         assert!(load(None, &gone).unwrap_err().to_string().contains("/nowhere/taut.toml cannot be read"));
+    }
+
+    #[test]
+    fn a_program_that_taut_perf_has_started_needs_no_care() {
+        let inside = environment(&[("TAUT_PERF_INSIDE", "7"), ("TAUT_DOMAIN", "3")]);
+        let file = File::new("inside", "");
+        assert_eq!(load(Some(&file.0), &inside).unwrap().domain_id, 3);
     }
 
     #[test]
