@@ -97,6 +97,11 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
 }
 
+/// A remark for people on stderr. That it cannot be written is no reason to stop: then nobody is left to tell.
+pub(crate) fn note(text: &str) {
+    let _ = std::io::stderr().write_all(format!("taut perf: {text}\n").as_bytes());
+}
+
 /// What the user has to change; the text has the remedy.
 #[derive(Debug)]
 pub struct Wrong(pub String);

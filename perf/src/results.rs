@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::args::{CompareArguments, ReportArguments};
 use crate::record::Record;
-use crate::{Failure, Wrong, compare, performance, print, report, run_file};
+use crate::{Failure, Wrong, compare, note, performance, print, report, run_file};
 
 /// Writes the page, or the pages of the documentation.
 pub(crate) fn report(options: &ReportArguments) -> Result<u8, Failure> {
@@ -33,7 +33,7 @@ pub(crate) fn compare(options: &CompareArguments) -> Result<u8, Failure> {
 fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Record>, Wrong> {
     let lines = run_file::read(paths).map_err(|error| Wrong::new(error.to_string()))?;
     for warning in lines.warnings {
-        eprintln!("taut perf: {warning}");
+        note(&warning);
     }
     Ok(lines.records)
 }

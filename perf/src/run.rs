@@ -14,7 +14,7 @@ use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::record::{Outcome, Record, Run};
 use crate::session::Trouble;
-use crate::{Failure, Stop, Wrong, machine, print, table};
+use crate::{Failure, Stop, Wrong, machine, note, print, table};
 
 /// All is measured.
 const DONE: u8 = 0;
@@ -53,7 +53,7 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     let left_out = (!plan.left_out.is_empty())
         .then(|| format!("left out for lack of time: {}", plan.left_out.join(", ")));
     if let Some(left_out) = &left_out {
-        eprintln!("taut perf: {left_out}; a larger --budget has it, --quick never");
+        note(&format!("{left_out}; a larger --budget has it, --quick never"));
     }
     let run = machine::describe(notes.into_iter().chain(left_out).collect());
     measure(&bench, &plan, &entries, &run, &mut out)?;
@@ -70,12 +70,12 @@ fn measure(bench: &Bench, plan: &Plan, entries: &[Entry], run: &Run, out: &mut O
     let planned_s: f64 = plan.cases.iter().map(|case| plan::case_s(case, entries)).sum();
     let trials: usize =
         plan.cases.iter().map(|case| plan::runnable(case, entries) * case.rounds as usize).sum();
-    eprintln!(
-        "taut perf: {} cases, {} peers, {trials} trials, about {}",
+    note(&format!(
+        "{} cases, {} peers, {trials} trials, about {}",
         plan.cases.len(),
         entries.len(),
         humantime::format_duration(Duration::from_secs(planned_s.ceil() as u64))
-    );
+    ));
     let mut progress = Progress::new(planned_s);
     for cases in plan.cases.chunk_by(|_, next| next.in_turns) {
         let rounds = affordable(plan, cases, entries, &progress);
@@ -213,19 +213,16 @@ impl Out {
             }
             None => None,
         };
-        let first_named = options.peers.iter().find(|name| *name != "all").cloned();
+        // `all` names nobody.
+        let named: Vec<String> = options.peers.iter().filter(|name| *name != "all").cloned().collect();
         let floor = entries.iter().find(|entry| entry.name() == FLOOR).or(entries.first());
-        let base = first_named.or(floor.map(|entry| entry.name().to_string()));
+        let base = named.first().cloned().or(floor.map(|entry| entry.name().to_string()));
         Ok(Out {
             json: options.json,
             file,
             lines: Vec::new(),
             base: base.filter(|_| entries.len() > 1),
-            counted: if options.peers.is_empty() {
-                COUNTED.map(String::from).into()
-            } else {
-                options.peers.clone()
-            },
+            counted: if named.is_empty() { COUNTED.map(String::from).into() } else { named },
             has_failed: false,
         })
     }
@@ -379,5 +376,9 @@ mod tests {
     fn who_was_named_counts_or_else_what_we_answer_for() {
         assert!(fails("", "taut") && fails("", "floor") && !fails("", "hdds"));
         assert!(fails("--peers hdds", "hdds") && !fails("--peers hdds", "taut"));
+        assert!(
+            fails("--peers all", "taut") && fails("--peers all", "floor") && !fails("--peers all", "hdds")
+        );
+        assert!(fails("--peers all,hdds", "hdds") && !fails("--peers all,hdds", "taut"));
     }
 }

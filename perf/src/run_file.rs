@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::record::{Outcome, Record};
@@ -75,7 +75,7 @@ fn unpacked(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
         return Ok(bytes);
     }
     let mut all = Vec::new();
-    GzDecoder::new(&bytes[..]).take(UNPACKED_MOST).read_to_end(&mut all)?;
+    MultiGzDecoder::new(&bytes[..]).take(UNPACKED_MOST).read_to_end(&mut all)?;
     Ok(all)
 }
 
@@ -158,6 +158,19 @@ mod tests {
         assert_eq!(records.len(), 2);
         assert!(records.iter().all(|record| record.peer == "taut" && record.histogram.is_empty()));
         assert!(records.iter().all(|record| record.outcome == Outcome::Failed("it broke".into())));
+    }
+
+    #[test]
+    fn packed_runs_behind_each_other_are_all_read() {
+        let record = of(GOOD).unwrap().records.remove(0);
+        let other = Record { peer: "floor".into(), ..record.clone() };
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("both.gz");
+        let both = [packed(&[record], "taut").unwrap(), packed(&[other], "taut").unwrap()].concat();
+        std::fs::write(&file, both).unwrap();
+        let peers: Vec<String> =
+            read(&[&file]).unwrap().records.into_iter().map(|record| record.peer).collect();
+        assert_eq!(peers, ["taut", "floor"]);
     }
 
     #[test]

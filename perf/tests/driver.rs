@@ -381,6 +381,19 @@ fn wrong_use_is_told() {
     }
 }
 
+#[test]
+fn a_run_is_measured_though_its_remarks_reach_nobody() {
+    if !has_namespaces() {
+        return;
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let words = "latency --peers fake --sizes 64 --count 10 --rounds 1";
+    let mut child = driver(words).arg("--json").stderr(full).spawn().unwrap();
+    await_or_kill(&mut child, 30, words);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), records(&output).is_empty()), (Some(0), false));
+}
+
 /// A run in which a deaf pong has said where it is, outside of its process namespace.
 fn started(file: &Path) -> Child {
     let mut command = driver("latency --peers fake:deaf --sizes 64 --rate 100 --duration 60 --json");

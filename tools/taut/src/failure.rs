@@ -90,8 +90,10 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
 fn unknown_word(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let command = Arguments::command();
-    let before = std::env::args().skip(1).take_while(|argument| argument != word);
-    let parent = before.into_iter().find_map(|argument| command.find_subcommand(argument));
+    // Not all of them have to be text; the parser replaces what is not, too.
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let mut before = arguments.take_while(|argument| argument != word);
+    let parent = before.find_map(|argument| command.find_subcommand(argument));
     let known: Vec<&str> =
         parent.unwrap_or(&command).get_subcommands().map(clap::Command::get_name).collect();
     let what = match parent.map(clap::Command::get_name) {

@@ -30,7 +30,16 @@ impl Picture {
 
     /// Draws the next picture over the last one.
     pub fn draw(&mut self, lines: &[String], width: usize) -> io::Result<()> {
-        let mut picture = String::from("\x1b[?25l");
+        let picture = self.text(lines, width);
+        let mut out = io::stdout().lock();
+        out.write_all(picture.as_bytes())?;
+        out.flush()
+    }
+
+    /// What the terminal gets. Characters may be wider than one column, as they are in names of the far east: the terminal
+    /// cuts what remains too long, where a line that wraps would leave one of the last picture behind.
+    fn text(&mut self, lines: &[String], width: usize) -> String {
+        let mut picture = String::from("\x1b[?25l\x1b[?7l");
         if self.height > 0 {
             let _ = write!(picture, "\x1b[{}A\r", self.height);
         }
@@ -44,11 +53,9 @@ impl Picture {
             let end = if style.is_empty() { "" } else { "\x1b[0m" };
             let _ = writeln!(picture, "{style}{cut}{end}\x1b[K");
         }
-        picture.push_str("\x1b[J");
+        picture.push_str("\x1b[J\x1b[?7h");
         self.height = lines.len();
-        let mut out = io::stdout().lock();
-        out.write_all(picture.as_bytes())?;
-        out.flush()
+        picture
     }
 }
 
@@ -57,5 +64,18 @@ impl Drop for Picture {
         // A terminal that is gone needs no cursor.
         let _ = io::stdout().write_all(b"\x1b[?25h");
         let _ = io::stdout().flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_wider_than_they_are_long_do_not_wrap() {
+        let mut picture = Picture { heading: 1, styled: false, height: 0 };
+        let text = picture.text(&["日本語".to_owned(), "abc".to_owned()], 4);
+        assert_eq!(text, "\x1b[?25l\x1b[?7l日本語\x1b[K\nabc\x1b[K\n\x1b[J\x1b[?7h");
+        assert!(picture.text(&["abc".to_owned()], 4).starts_with("\x1b[?25l\x1b[?7l\x1b[2A\rabc"));
     }
 }

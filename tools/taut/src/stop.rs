@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::sys::signal::{SigSet, Signal};
 use taut::{Duration, Error, Result};
 
 use crate::failure::Failure;
@@ -12,9 +13,28 @@ const LOOK: Duration = Duration::from_millis(100);
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Has the flag set by SIGINT, SIGTERM and SIGHUP.
+/// Has the flag set by SIGINT, SIGTERM and SIGHUP. The last is left alone where it is ignored: `nohup` has it so, for a
+/// command that is to outlive its terminal, and for the processes that it starts. No other thread may be there yet.
 pub fn install() -> std::result::Result<(), Failure> {
-    ctrlc::set_handler(request).map_err(|error| Failure::System(format!("no signal handler: {error}")))
+    let failed = |error: std::io::Error| Failure::System(format!("no thread for signals: {error}"));
+    let mut signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    if !ignores_hangup() {
+        signals.add(Signal::SIGHUP);
+    }
+    // Threads that come later have them blocked, too; processes have not.
+    signals.thread_block().map_err(|errno| failed(errno.into()))?;
+    let wait = move || {
+        while signals.wait().is_ok() {
+            request();
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop).map_err(failed)
+}
+
+/// Was SIGHUP ignored from the start?
+fn ignores_hangup() -> bool {
+    let status = procfs::process::Process::myself().and_then(|process| process.status());
+    status.is_ok_and(|status| status.sigign & 1 << (Signal::SIGHUP as u64 - 1) != 0)
 }
 
 /// Sets the flag.

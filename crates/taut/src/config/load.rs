@@ -16,8 +16,16 @@ const PREFIX: &str = "TAUT_";
 const CONFIG: &str = "TAUT_CONFIG";
 /// Variables with our prefix that are no settings: the file, the `taut` command's own, and those of
 /// the repository's scripts.
-const NO_SETTINGS: [&str; 7] =
-    [CONFIG, "TAUT_LOG", "TAUT_DEMO_PEERS", "TAUT_PERF_PEERS", "TAUT_REPOSITORY", "TAUT_TEST", "TAUT_ALONE"];
+const NO_SETTINGS: [&str; 8] = [
+    CONFIG,
+    "TAUT_LOG",
+    "TAUT_DEMO_PEERS",
+    "TAUT_PERF_PEERS",
+    "TAUT_PERF_INSIDE",
+    "TAUT_REPOSITORY",
+    "TAUT_TEST",
+    "TAUT_ALONE",
+];
 /// The name of a file in the working directory and in the user's configuration.
 const FILE: &str = "taut.toml";
 
@@ -223,6 +231,37 @@ mod tests {
         assert_eq!(load(None, &pairs).unwrap().domain_id, 9);
         let gone = environment(&[(CONFIG, "/nowhere/taut.toml")]);
         assert!(load(None, &gone).unwrap_err().to_string().contains("/nowhere/taut.toml cannot be read"));
+    }
+
+    #[test]
+    fn a_program_that_taut_perf_has_started_needs_no_care() {
+        let inside = environment(&[("TAUT_PERF_INSIDE", "7"), ("TAUT_DOMAIN", "3")]);
+        let file = File::new("inside", "");
+        assert_eq!(load(Some(&file.0), &inside).unwrap().domain_id, 3);
+    }
+
+    #[test]
+    fn what_is_shown_can_be_read() {
+        let millis = taut_base::Duration::from_millis;
+        let config = Config {
+            name: "e\u{301}, \u{200b}\"\\ \u{7}\n".into(),
+            user_data: "\u{85}\u{1f600}\u{e000}".into(),
+            interfaces: vec!["\u{feff}lo".into()],
+            initial_peers: vec!["a\tb".into(), String::new()],
+            dpdk_device: "net_memif0,socket=/\u{ad}.sock".into(),
+            dpdk_arguments: vec!["--\u{300}".into(), "-\u{7f}".into()],
+            local_directory: Some("/\u{1b}".into()),
+            lease_duration: millis(150_500),
+            announcement_period: millis(90_001),
+            spin: taut_base::Duration::from_micros(1_250),
+            ..Config::default()
+        };
+        let lines: String = config.settings().iter().map(|s| format!("{} = {}\n", s.name, s.value)).collect();
+        assert!(!lines.contains('\u{1b}') && lines.lines().count() == config.settings().len(), "{lines}");
+        let file = File::new("shown", &lines);
+        let read = load(Some(&file.0), &[]).unwrap();
+        assert_eq!(read.settings(), config.settings());
+        assert_eq!((read.name, read.spin), (config.name, config.spin));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(super) const TABLE: &[Row] = &[
             config.interfaces = list;
             Some(())
         }),
-        get: |config| format!("{:?}", config.interfaces),
+        get: |config| shown(&config.interfaces),
     },
     Row {
         name: "ipv6",
@@ -85,7 +85,7 @@ pub(super) const TABLE: &[Row] = &[
             config.initial_peers = list;
             Some(())
         }),
-        get: |config| format!("{:?}", config.initial_peers),
+        get: |config| shown(&config.initial_peers),
     },
     Row {
         name: "multicast",
@@ -115,7 +115,7 @@ pub(super) const TABLE: &[Row] = &[
             text.clone_into(&mut config.xdp_interface);
             Some(())
         }),
-        get: |config| format!("{:?}", config.xdp_interface),
+        get: |config| quoted(&config.xdp_interface),
     },
     Row {
         name: "xdp_layer",
@@ -169,7 +169,7 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| match &config.xdp_netd {
             Netd::Auto => "\"auto\"".into(),
             Netd::Never => "\"off\"".into(),
-            Netd::At(path) => format!("{:?}", path.to_string_lossy()),
+            Netd::At(path) => quoted(&path.to_string_lossy()),
         },
     },
     Row {
@@ -193,7 +193,7 @@ pub(super) const TABLE: &[Row] = &[
             text.clone_into(&mut config.dpdk_device);
             Some(())
         }),
-        get: |config| format!("{:?}", config.dpdk_device),
+        get: |config| quoted(&config.dpdk_device),
     },
     Row {
         name: "dpdk_address",
@@ -204,7 +204,7 @@ pub(super) const TABLE: &[Row] = &[
             text.clone_into(&mut config.dpdk_address);
             Some(())
         }),
-        get: |config| format!("{:?}", config.dpdk_address),
+        get: |config| quoted(&config.dpdk_address),
     },
     Row {
         name: "dpdk_gateway",
@@ -215,7 +215,7 @@ pub(super) const TABLE: &[Row] = &[
             text.clone_into(&mut config.dpdk_gateway);
             Some(())
         }),
-        get: |config| format!("{:?}", config.dpdk_gateway),
+        get: |config| quoted(&config.dpdk_gateway),
     },
     Row {
         name: "dpdk_huge_pages",
@@ -256,10 +256,7 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| {
-            format!(
-                "{:?}",
-                config.local_directory.as_deref().map(|path| path.to_string_lossy()).unwrap_or_default()
-            )
+            quoted(&config.local_directory.as_deref().map(|path| path.to_string_lossy()).unwrap_or_default())
         },
     },
     Row {
@@ -314,8 +311,9 @@ pub(super) const TABLE: &[Row] = &[
             Some(())
         }),
         get: |config| {
-            let shown = |of: DeadlineScheduling| format!("\"{}/{}/{}\"", of.runtime, of.deadline, of.period);
-            config.driver_deadline.map_or_else(|| "\"\"".into(), shown)
+            let shown =
+                |of: DeadlineScheduling| [of.runtime, of.deadline, of.period].map(in_a_unit).join("/");
+            quoted(&config.driver_deadline.map(shown).unwrap_or_default())
         },
     },
     Row {
@@ -396,7 +394,7 @@ pub(super) const TABLE: &[Row] = &[
             text.clone_into(&mut config.name);
             Some(())
         }),
-        get: |config| format!("{:?}", config.name),
+        get: |config| quoted(&config.name),
     },
     Row {
         name: "user_data",
@@ -406,7 +404,7 @@ pub(super) const TABLE: &[Row] = &[
             config.user_data = text.as_bytes().to_vec();
             Some(())
         }),
-        get: |config| format!("{:?}", String::from_utf8_lossy(&config.user_data)),
+        get: |config| quoted(&String::from_utf8_lossy(&config.user_data)),
     },
     Row {
         name: "lease_duration",
@@ -416,7 +414,7 @@ pub(super) const TABLE: &[Row] = &[
             config.lease_duration = duration(text)?;
             Some(())
         }),
-        get: |config| format!("\"{}\"", config.lease_duration),
+        get: |config| written(config.lease_duration),
     },
     Row {
         name: "announcement_period",
@@ -426,7 +424,7 @@ pub(super) const TABLE: &[Row] = &[
             config.announcement_period = duration(text)?;
             Some(())
         }),
-        get: |config| format!("\"{}\"", config.announcement_period),
+        get: |config| written(config.announcement_period),
     },
     Row {
         name: "receive_buffer",
@@ -490,7 +488,20 @@ fn numbers<N: FromStr>(list: &[String]) -> Option<Vec<N>> {
 
 /// The same as the file takes it.
 fn shown<N: ToString>(list: &[N]) -> String {
-    format!("{:?}", list.iter().map(N::to_string).collect::<Vec<_>>())
+    let texts: Vec<String> = list.iter().map(|one| quoted(&one.to_string())).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// A text as TOML has it, in one line: control characters by their numbers.
+fn quoted(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        '\n' => "\\n".into(),
+        '\t' => "\\t".into(),
+        _ if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        _ => c.into(),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }
 
 /// A priority and its code point.
@@ -530,7 +541,19 @@ fn span(text: &str) -> Option<Duration> {
 
 /// The same as the file takes it.
 fn written(span: Duration) -> String {
-    if span == Duration::ZERO { "\"0us\"".into() } else { format!("\"{span}\"") }
+    quoted(&in_a_unit(span))
+}
+
+/// A whole number of the largest unit that gives one. What is below a microsecond no file takes: only a program sets it.
+fn in_a_unit(span: Duration) -> String {
+    let units =
+        [(Duration::from_secs(1), "s"), (Duration::from_millis(1), "ms"), (Duration::from_micros(1), "µs")];
+    let whole = units.into_iter().find(|(unit, _)| span.0 % unit.0 == 0);
+    match whole {
+        _ if span == Duration::ZERO => "0us".into(),
+        Some((unit, name)) if !span.is_infinite() => format!("{}{name}", span.0 / unit.0),
+        _ => span.to_string(),
+    }
 }
 
 /// The name that is meant by one that is not known: like it, or with a word of it too many or missing.

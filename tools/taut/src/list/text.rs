@@ -83,7 +83,7 @@ fn policy(name: &str, text: &str) -> String {
 
 fn write_participant(page: &mut String, participant: &ParticipantSummary) {
     let (host, process, _) = place(participant);
-    let mut facts = vec![vendor(participant)];
+    let mut facts = vec![escaped(&vendor(participant))];
     facts.extend(host.map(|host| format!("host {}", escaped(host))));
     facts.extend(process.map(|process| format!("program {}", escaped(process))));
     let locators = participant.unicast.iter().chain(&participant.multicast);
@@ -122,6 +122,18 @@ mod tests {
     use taut::SamplePath;
 
     use super::*;
+
+    #[test]
+    fn nothing_of_a_peer_reaches_the_terminal_as_it_is() {
+        let evil = "\u{1b}[2J";
+        let named = ["taut.version", "taut.host", "taut.process", "taut.pid"].map(|name| (name, evil));
+        let mut participant = super::super::path::tests::participant(1, &named);
+        participant.name = evil.to_owned();
+        let domain =
+            Domain { domain_id: 0, participants: vec![participant], endpoints: vec![], pairs: vec![] };
+        let page = page(&domain);
+        assert!(!page.contains('\u{1b}') && page.contains("Taut \\u{1b}[2J, host \\u{1b}[2J"), "{page}");
+    }
 
     #[test]
     fn paths_are_counted_best_first() {

@@ -2,6 +2,7 @@
 
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -97,6 +98,20 @@ fn an_unknown_topic_type() {
         let line = refusal(bare(&format!("{command} circles")));
         assert_eq!(line, "taut: unknown topic type \"circles\": use shapes, string, metric");
     }
+}
+
+#[test]
+fn words_that_are_no_text() {
+    let no_text = std::ffi::OsStr::from_bytes(b"\xff");
+    let mut command = bare("--config");
+    command.arg(no_text).arg("list");
+    assert!(refusal(command).contains("unknown command \"list\": use pub, sub, ls"));
+    let mut command = bare("");
+    command.arg(no_text);
+    assert!(refusal(command).contains("unknown command \"\u{fffd}\": use pub, sub, ls"));
+    let mut command = bare("pub");
+    command.arg(no_text);
+    assert!(refusal(command).contains("unknown topic type \"\u{fffd}\": use shapes, string"));
 }
 
 #[test]

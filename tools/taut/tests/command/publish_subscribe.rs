@@ -128,3 +128,25 @@ fn the_environment_chooses_the_domain() {
     assert_eq!(published.code, Some(0), "{}", published.stderr);
     assert_eq!(sub.end().code, Some(0));
 }
+
+#[test]
+fn who_is_to_outlive_the_terminal_does() {
+    let publish = taut(79, "pub string --no-wait --rate 200 --json");
+    let mut command = std::process::Command::new("nohup");
+    command.arg(publish.get_program()).args(publish.get_args()).stdin(std::process::Stdio::null());
+    for (name, value) in publish.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut publisher = Running::start(command);
+    assert!(publisher.line().contains("hello"));
+    publisher.signal("HUP");
+    // More than may have been written before the signal.
+    for _ in 0..50 {
+        assert!(publisher.line().contains("hello"), "it has ended");
+    }
+    publisher.signal("INT");
+    assert_eq!(publisher.end().code, Some(0));
+}
