@@ -394,6 +394,38 @@ fn a_second_apply_keeps_what_was_first() {
     assert_eq!(bench.machine.facts.ring.unwrap().rx, 256);
 }
 
+/// A driver whose rings are powers of two long, and which takes the next one for any other.
+struct Rounding(Recorded);
+
+impl Machine for Rounding {
+    fn facts(&mut self) -> Result<Facts, String> {
+        self.0.facts()
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::Ring(frames) => self.0.change(&Change::Ring(frames.next_power_of_two())),
+            other => self.0.change(other),
+        }
+    }
+}
+
+#[test]
+fn a_ring_that_the_driver_has_rounded_is_taken_back() {
+    let facts = facts("i226.json");
+    let config = config(&facts, "ring = 1000\ndomains = [0]\n");
+    let (mut machine, here) = (Rounding(Recorded::new(facts)), identity("net:[1]"));
+    let mut records = Vec::new();
+    for _ in 0..2 {
+        apply(&mut machine, &config, &here, &mut records, &mut |_| Ok(())).unwrap();
+        assert_eq!(machine.facts().unwrap().ring.unwrap().rx, 1_024);
+    }
+    let all = undo(&mut machine, &here, &mut records, &mut |_| Ok(())).unwrap();
+    assert!(all.iter().all(|taken| taken.left.is_none()), "{all:?}");
+    assert_eq!(machine.facts().unwrap().ring.unwrap().rx, 256);
+    assert_eq!(records, []);
+}
+
 #[test]
 fn each_network_namespace_has_its_own() {
     let mut bench = Bench::new("i226.json");
