@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use taut_nic::{
-    Able, Change, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record, Recorded,
-    apply, plan, undo,
+    Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record,
+    Recorded, apply, plan, undo,
 };
 
 const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
@@ -259,6 +259,22 @@ fn other_queues_are_spread_over_anew() {
     assert!(at("channels") < at("all others (RSS)"));
     bench.undo();
     assert_eq!(bench.machine.facts.spread.as_ref().unwrap()[63..65], [0, 1]);
+}
+
+/// Facts are a file: what stands there is not counted up to.
+#[test]
+fn facts_of_no_nic() {
+    let most = u32::MAX;
+    for told in [
+        Channels { combined: most, combined_max: most, ..Channels::default() },
+        Channels { combined: 4, combined_max: 4, rx: most, rx_max: most, ..Channels::default() },
+        Channels { rx: 1, rx_max: 1, tx: 4_097, tx_max: most, ..Channels::default() },
+    ] {
+        let facts = Facts { channels: Ok(told), ..facts("i226.json") };
+        let error = plan(&config(&facts, "cpus = [3]\ndomains = [0]\n"), &facts).unwrap_err();
+        assert!(error.starts_with("the facts say that enp2s0 has 4"), "{error}");
+        assert!(error.ends_with("take them again (`taut nic facts enp2s0`)"), "{error}");
+    }
 }
 
 #[test]
