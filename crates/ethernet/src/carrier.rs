@@ -213,7 +213,7 @@ impl Carrier {
     pub fn send(&mut self, to: &Locator, parts: &[&[u8]], put: impl FnOnce(&Outgoing<'_>) -> Put) -> bool {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let (own, longest) = (&self.station, self.longest);
-        let fits = |route: &Route| route.header_len(own) + len <= longest;
+        let fits = |route: &Route| route.header_len(own) + len <= longest.min(route.longest(own));
         let route = match self.layer.route(to) {
             Ok(route) if fits(&route) => route,
             // Nobody else has a way to it.

@@ -22,6 +22,10 @@ const KNOWN: usize = 4_096;
 /// So often one datagram to a host that is sent to goes by the kernel. Lower takes it out of its way more often, higher
 /// finds out later that an address has moved; the kernel doubts one that it has not heard from for half a minute or so.
 const REFRESH: Duration = Duration::from_secs(20);
+/// After so long the kernel is asked for a route that it has told for the first time, or with another MTU; the time doubles
+/// with each that is as before, up to [`REFRESH`]. What a router on the way says of a smaller MTU it tells to the kernel,
+/// which tells nobody. Lower asks more often, higher sends for longer what that router drops.
+const FIRST: Duration = Duration::from_millis(100);
 
 // linux/rtnetlink.h and linux/neighbour.h
 const NEW_NEIGHBOUR: u16 = 28;
@@ -40,6 +44,8 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
+const RTAX_MTU: u16 = 2;
 const RTN_UNICAST: u8 = 1;
 
 /// The way to a host.
@@ -49,6 +55,8 @@ pub(crate) struct Way {
     pub to: Mac,
     /// Our address on that way.
     pub from: IpAddr,
+    /// The longest packet of IP that it takes, in bytes, where that is not known to be the interface's MTU.
+    pub mtu: Option<u32>,
 }
 
 /// Who is next on the way to a host, and from which address of ours.
@@ -56,12 +64,14 @@ pub(crate) struct Way {
 struct Hop {
     to: IpAddr,
     from: IpAddr,
+    mtu: Option<u32>,
 }
 
 /// What is known of a host.
 struct Host {
-    /// Was the kernel asked for its route since that may have changed?
-    asked: bool,
+    /// When to ask the kernel for its route, and how long after that again.
+    ask_at: Time,
+    pause: Duration,
     /// The route, if our interface is on it.
     hop: Option<Hop>,
     /// The way, once the address of Ethernet is known.
@@ -122,8 +132,9 @@ impl Hosts {
     #[cold]
     fn want(&mut self, to: IpAddr) {
         if self.known.len() < KNOWN {
-            let (asked, hop, way, due, used, by_kernel) = (false, None, None, Time(0), true, false);
-            self.known.insert(to, Host { asked, hop, way, due, used, by_kernel });
+            let (ask_at, pause, hop, way) = (Time(0), FIRST, None, None);
+            let (due, used, by_kernel) = (Time(0), true, false);
+            self.known.insert(to, Host { ask_at, pause, hop, way, due, used, by_kernel });
             self.due = Time(0);
         }
     }
@@ -134,31 +145,28 @@ impl Hosts {
     }
 
     /// Asks the kernel for one route, if one is to be asked for, and has it look after known addresses; forgets who is
-    /// not sent to any more.
+    /// not sent to any more. Returns whether that route takes packets of another length than it did.
     ///
     /// *Cost*: two system calls, for which the kernel takes no lock of networks. Only if the kernel had more to tell
     /// than the socket holds, as when hundreds of neighbours come at once, are all listed anew, which may wait for one.
-    pub(crate) fn ask(&mut self, now: Time) {
+    pub(crate) fn ask(&mut self, now: Time) -> bool {
         if now < self.due {
-            return;
+            return false;
         }
         if std::mem::take(&mut self.missed) {
             let _ = self.list();
         }
         self.known.retain(|_, host| host.due > now || host.used);
-        let next = self.known.iter().find(|(_, host)| !host.asked).map(|(to, _)| *to);
-        let hop = next.and_then(|to| self.route(to));
-        if let Some(host) = next.and_then(|to| self.known.get_mut(&to)) {
-            (host.asked, host.hop, host.due, host.used) = (true, hop, now + REFRESH, false);
-            host.find_way(&self.stations);
-        }
-        for host in self.known.values_mut().filter(|host| host.asked && host.due <= now) {
-            // Without a route there is none by our interface, as far as the kernel has told.
-            (host.asked, host.by_kernel) = (host.hop.is_some(), host.way.is_some());
+        for host in self.known.values_mut().filter(|host| host.due <= now) {
+            host.by_kernel = host.way.is_some();
             (host.due, host.used) = (now + REFRESH, false);
         }
-        let due = |host: &Host| if host.asked { host.due } else { Time(0) };
-        self.due = self.known.values().map(due).min().unwrap_or(Time::NEVER);
+        let next = self.known.iter().find(|(_, host)| host.ask_at <= now).map(|(to, _)| *to);
+        let hop = next.and_then(|to| self.route(to));
+        let host = next.and_then(|to| self.known.get_mut(&to));
+        let is_other_length = host.is_some_and(|host| host.told(now, hop, &self.stations));
+        self.due = self.known.values().map(|host| host.due.min(host.ask_at)).min().unwrap_or(Time::NEVER);
+        is_other_length
     }
 
     /// Lists the neighbours.
@@ -187,8 +195,10 @@ impl Hosts {
             return None;
         }
         let hop = attribute(attributes, RTA_GATEWAY).map_or(Some(to), address)?;
+        let metrics = attribute(attributes, RTA_METRICS);
+        let mtu = metrics.and_then(|metrics| word(attribute(metrics, RTAX_MTU)?, 0)).filter(|mtu| *mtu > 0);
         // Without a preferred address of ours it is not known here which one the other side would answer to.
-        Some(Hop { to: hop, from: attribute(attributes, RTA_PREFSRC).and_then(address)? })
+        Some(Hop { to: hop, from: attribute(attributes, RTA_PREFSRC).and_then(address)?, mtu })
     }
 
     /// Takes what the kernel has told.
@@ -197,7 +207,7 @@ impl Hosts {
         watch.hear(|heard| match heard {
             Heard::TooMuch | Heard::Message(NEW_ROUTE | DELETE_ROUTE, _) => {
                 *missed |= heard == Heard::TooMuch;
-                known.values_mut().for_each(|host| host.asked = false);
+                known.values_mut().for_each(|host| (host.ask_at, host.pause) = (Time(0), FIRST));
                 *due = if known.is_empty() && !*missed { *due } else { Time(0) };
             }
             Heard::Message(kind @ (NEW_NEIGHBOUR | DELETE_NEIGHBOUR), body) => {
@@ -217,8 +227,20 @@ impl Hosts {
 }
 
 impl Host {
+    /// The kernel has told its route. Returns whether that takes packets of another length than before.
+    fn told(&mut self, now: Time, hop: Option<Hop>, stations: &BTreeMap<IpAddr, Mac>) -> bool {
+        let mtu = |hop: Option<Hop>| hop.and_then(|hop| hop.mtu);
+        let is_other_length = mtu(hop) != mtu(self.hop);
+        let pause = if is_other_length { FIRST } else { self.pause };
+        (self.ask_at, self.pause) = (now + pause, pause.times(2).min(REFRESH));
+        self.hop = hop;
+        self.find_way(stations);
+        is_other_length
+    }
+
     fn find_way(&mut self, stations: &BTreeMap<IpAddr, Mac>) {
-        self.way = self.hop.and_then(|hop| Some(Way { to: *stations.get(&hop.to)?, from: hop.from }));
+        let way = |hop: Hop| Some(Way { to: *stations.get(&hop.to)?, from: hop.from, mtu: hop.mtu });
+        self.way = self.hop.and_then(way);
     }
 }
 

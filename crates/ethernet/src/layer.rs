@@ -106,6 +106,8 @@ pub struct Route {
     /// Who takes the frame: the destination, a group, or the router on the way.
     to: Mac,
     ends: Ends,
+    /// The longest payload of Ethernet that the way takes, in bytes, where it takes less than the network.
+    mtu: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,6 +117,12 @@ enum Ends {
 }
 
 impl Route {
+    /// Bytes of the longest frame that the way takes, as far as is known.
+    #[inline]
+    pub fn longest(&self, own: &Station) -> usize {
+        self.mtu.map_or(usize::MAX, |mtu| own.header_len() + mtu as usize)
+    }
+
     /// Bytes of headers before the payload.
     #[inline]
     pub fn header_len(&self, own: &Station) -> usize {
@@ -191,7 +199,7 @@ impl Layer {
             Layer::Bare(ends) => by_stations(ends, to).ok_or(NoRoute::Elsewhere),
             Layer::Own(own) => {
                 let (from, station, to) = own.route(to)?;
-                Ok(Route { to: station, ends: Ends::Udp { from, to } })
+                Ok(Route { to: station, ends: Ends::Udp { from, to }, mtu: None })
             }
         }
     }
@@ -299,13 +307,15 @@ impl Layer {
         }
     }
 
-    /// Asks for the way to a host, if it is time: the kernel, or the network. *Cost*: two system calls, or none.
-    pub fn on_timeout(&mut self, now: Time) {
+    /// Asks for the way to a host, if it is time: the kernel, or the network. Returns whether that takes frames of another
+    /// length than it did. *Cost*: two system calls, or none.
+    pub fn on_timeout(&mut self, now: Time) -> bool {
         match self {
-            Layer::Ip { hosts, .. } => hosts.ask(now),
+            Layer::Ip { hosts, .. } => return hosts.ask(now),
             Layer::Bare(_) => {}
             Layer::Own(own) => own.on_timeout(now),
         }
+        false
     }
 
     fn hosts(&self) -> Option<&Hosts> {
@@ -322,14 +332,15 @@ fn by_hosts(ends: &[SocketAddr], hosts: &mut Hosts, to: &Locator) -> Option<Rout
     let way = hosts.way(to.ip())?;
     let from = *ends.iter().find(|end| end.ip() == way.from)?;
     // Ends of one kind: a way is from an address of the destination's kind.
-    (from.is_ipv4() == to.is_ipv4()).then_some(Route { to: way.to, ends: Ends::Udp { from, to } })
+    let is_one_kind = from.is_ipv4() == to.is_ipv4();
+    is_one_kind.then_some(Route { to: way.to, ends: Ends::Udp { from, to }, mtu: way.mtu })
 }
 
 #[inline]
 fn by_stations(ends: &FrameEnds, to: &Locator) -> Option<Route> {
     let (mac, port) = (to.mac()?, u16::try_from(to.port).ok()?);
     let from = ends.user.first().and_then(|own| u16::try_from(own.port).ok())?;
-    Some(Route { to: mac, ends: Ends::Bare { from, to: port } })
+    Some(Route { to: mac, ends: Ends::Bare { from, to: port }, mtu: None })
 }
 
 /// Those that are received at. An address of the link means something with its interface only, which a frame does not

@@ -86,11 +86,11 @@ impl Socket {
 fn take(bytes: &[u8], sequence: u32, answers: &mut Vec<Vec<u8>>) -> nix::Result<bool> {
     for message in messages(bytes).filter(|message| message.sequence == sequence) {
         match message.kind {
-            ERROR => match word(message.body, 0).unwrap_or(0).cast_signed() {
-                0 => return Ok(true),
-                error => return Err(Errno::from_raw(error.saturating_neg())),
+            // A list that the kernel cannot make, or not to its end, ends with the reason.
+            ERROR | DONE => match word(message.body, 0).unwrap_or(0).cast_signed() {
+                error @ ..0 => return Err(Errno::from_raw(error.saturating_neg())),
+                0.. => return Ok(true),
             },
-            DONE => return Ok(true),
             _ => answers.push(message.body.to_vec()),
         }
     }
@@ -105,6 +105,16 @@ mod tests {
     fn what_the_kernel_refuses_is_an_error() {
         let mut socket = Socket::open(SockProtocol::NetlinkRoute).unwrap();
         assert!(socket.request(0xffff, 0, &[0; 4]).is_err());
+    }
+
+    /// The sockets of a protocol whose part of the kernel is not there, as UDP's is not without CONFIG_INET_UDP_DIAG.
+    #[test]
+    fn a_list_that_the_kernel_cannot_make_is_an_error() {
+        let mut socket = Socket::of_sockets().unwrap();
+        // SOCK_DIAG_BY_FAMILY with an inet_diag_req_v2: of IPv4, of a protocol that is none, in all states.
+        let mut request = [0; 56];
+        request[..8].copy_from_slice(&[2, 200, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(socket.request(20, DUMP, &request), Err(Errno::ENOENT));
     }
 
     #[test]

@@ -174,8 +174,23 @@ fn make(
         *records = old;
         // The record of a change that was not made does no harm: undo finds another one there.
         let _ = save(records);
+        return made;
     }
-    made
+    match (rounded(machine, &record.written), records.last_mut()) {
+        (Some(written), Some(last)) => {
+            last.written = written;
+            save(records)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a change has come to where that is not what was asked for: drivers take the next length of a ring that they can
+/// have, without a word. Undo is to know it as ours.
+fn rounded(machine: &mut impl Machine, asked: &Change) -> Option<Change> {
+    let Change::Ring(_) = asked else { return None };
+    let now = asked.inverse(&machine.facts().ok()?).ok()?;
+    (now != *asked).then_some(now)
 }
 
 /// Takes back what was made of this interface, in reverse order, where it is still as it was made, and forgets it.

@@ -16,7 +16,7 @@ const MAX_PARTICIPANTS: u32 = 120;
 /// TC_PRIO_INTERACTIVE.
 const PRIORITY: u8 = 6;
 /// Queues that an interface has at most: those of virtual ones.
-const MAX_QUEUES: u32 = 4_096;
+pub(crate) const MAX_QUEUES: u32 = 4_096;
 /// A schedule has at most so many slots: NICs have room for some dozens.
 const MAX_SLOTS: usize = 64;
 

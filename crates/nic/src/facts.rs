@@ -153,13 +153,13 @@ pub struct Qdiscs {
 impl Facts {
     /// How many receive queues it has, where it says so.
     pub fn rx_queues(&self) -> Option<u32> {
-        self.channels.as_ref().ok().map(|channels| channels.combined + channels.rx)
+        self.channels.as_ref().ok().map(|channels| channels.combined.saturating_add(channels.rx))
     }
 
     /// How many transmit queues it has.
     pub fn tx_queues(&self) -> u32 {
         match &self.channels {
-            Ok(channels) => channels.combined + channels.tx,
+            Ok(channels) => channels.combined.saturating_add(channels.tx),
             Err(_) => self.xps.as_ref().map_or(1, |queues| u32::try_from(queues.len()).unwrap_or(1)),
         }
     }

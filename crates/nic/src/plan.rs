@@ -7,7 +7,7 @@ mod steering;
 use serde::Serialize;
 
 use crate::change::{Change, shown_channels, shown_coalescing};
-use crate::config::NicConfig;
+use crate::config::{MAX_QUEUES, NicConfig};
 use crate::facts::{Coalescing, Facts, counted, list};
 
 /// The steps for one NIC.
@@ -66,7 +66,7 @@ struct Wanted<'a> {
 
 /// The steps from what is to what is wanted.
 ///
-/// *Errors*: a sentence where the file asks for a queue or a processor that there is not.
+/// *Errors*: a sentence where the file asks for a queue or a processor that there is not, or the facts are of no NIC.
 ///
 /// ```
 /// let config = taut_nic::NicConfig::of_interface("enp3s0", 0, &[0, 1, 2, 3]);
@@ -100,6 +100,14 @@ pub fn plan(config: &NicConfig, facts: &Facts) -> Result<Plan, String> {
 
 fn wanted<'a>(config: &'a NicConfig, facts: &'a Facts) -> Result<Wanted<'a>, String> {
     let online = &facts.cpus;
+    let has = facts.rx_queues().map_or(facts.tx_queues(), |rx| rx.max(facts.tx_queues()));
+    if has > MAX_QUEUES {
+        let name = &facts.interface;
+        return Err(format!(
+            "the facts say that {name} has {has} queues, and none has more than {MAX_QUEUES}: take them again \
+             (`taut nic facts {name}`)"
+        ));
+    }
     let (now, most) = match &facts.channels {
         Ok(channels) if channels.combined_max > 0 => (channels.combined, channels.combined_max),
         Ok(channels) => (channels.tx.min(channels.rx), channels.tx_max.min(channels.rx_max)),

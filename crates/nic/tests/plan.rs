@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use taut_nic::{
-    Able, Change, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record, Recorded,
-    apply, plan, undo,
+    Able, Change, Channels, Facts, Feature, Features, Frames, Identity, Machine, NicConfig, Outcome, Record,
+    Recorded, apply, plan, undo,
 };
 
 const FILE: &str = "critical_queues = [3]\ncpus = [3]\ndomains = [0]\nparticipants = 2\npcp = 6\n";
@@ -261,6 +261,22 @@ fn other_queues_are_spread_over_anew() {
     assert_eq!(bench.machine.facts.spread.as_ref().unwrap()[63..65], [0, 1]);
 }
 
+/// Facts are a file: what stands there is not counted up to.
+#[test]
+fn facts_of_no_nic() {
+    let most = u32::MAX;
+    for told in [
+        Channels { combined: most, combined_max: most, ..Channels::default() },
+        Channels { combined: 4, combined_max: 4, rx: most, rx_max: most, ..Channels::default() },
+        Channels { rx: 1, rx_max: 1, tx: 4_097, tx_max: most, ..Channels::default() },
+    ] {
+        let facts = Facts { channels: Ok(told), ..facts("i226.json") };
+        let error = plan(&config(&facts, "cpus = [3]\ndomains = [0]\n"), &facts).unwrap_err();
+        assert!(error.starts_with("the facts say that enp2s0 has 4"), "{error}");
+        assert!(error.ends_with("take them again (`taut nic facts enp2s0`)"), "{error}");
+    }
+}
+
 #[test]
 fn what_the_file_asks_and_the_nic_has_not() {
     let facts = facts("i226.json");
@@ -392,6 +408,38 @@ fn a_second_apply_keeps_what_was_first() {
     }
     bench.undo();
     assert_eq!(bench.machine.facts.ring.unwrap().rx, 256);
+}
+
+/// A driver whose rings are powers of two long, and which takes the next one for any other.
+struct Rounding(Recorded);
+
+impl Machine for Rounding {
+    fn facts(&mut self) -> Result<Facts, String> {
+        self.0.facts()
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::Ring(frames) => self.0.change(&Change::Ring(frames.next_power_of_two())),
+            other => self.0.change(other),
+        }
+    }
+}
+
+#[test]
+fn a_ring_that_the_driver_has_rounded_is_taken_back() {
+    let facts = facts("i226.json");
+    let config = config(&facts, "ring = 1000\ndomains = [0]\n");
+    let (mut machine, here) = (Rounding(Recorded::new(facts)), identity("net:[1]"));
+    let mut records = Vec::new();
+    for _ in 0..2 {
+        apply(&mut machine, &config, &here, &mut records, &mut |_| Ok(())).unwrap();
+        assert_eq!(machine.facts().unwrap().ring.unwrap().rx, 1_024);
+    }
+    let all = undo(&mut machine, &here, &mut records, &mut |_| Ok(())).unwrap();
+    assert!(all.iter().all(|taken| taken.left.is_none()), "{all:?}");
+    assert_eq!(machine.facts().unwrap().ring.unwrap().rx, 256);
+    assert_eq!(records, []);
 }
 
 #[test]

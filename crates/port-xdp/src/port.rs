@@ -271,9 +271,15 @@ impl XdpPort {
         self.carrier.layer().next_timeout().min(self.comeback.due())
     }
 
-    /// Looks for the ways to hosts, and whether the program is still there, if it is time. Returns what to warn of.
-    pub fn on_timeout(&mut self, now: Time) -> Option<String> {
-        self.carrier.layer_mut().on_timeout(now);
+    /// Looks for the ways to hosts, and whether the program is still there, if it is time. Returns whether frames may have
+    /// another length than before, and what to warn of.
+    pub fn on_timeout(&mut self, now: Time) -> (bool, Option<String>) {
+        let is_other_length = self.carrier.layer_mut().on_timeout(now);
+        (is_other_length, self.look(now))
+    }
+
+    /// Looks whether the program is still there, if it is time. Returns what to warn of.
+    fn look(&mut self, now: Time) -> Option<String> {
         let attachment = self.attachment.as_ref().filter(|_| self.comeback.due() <= now)?;
         if attachment.is_attached() {
             self.comeback.look_later(now);

@@ -66,7 +66,7 @@ fn another_program_takes_the_place_of_ours() {
         let mut port = open(pair);
         let chunks = Arc::clone(port.chunks(0).unwrap());
         let mut pool = Pool::new(16, 4).over(Some(Arc::clone(&chunks)));
-        assert_eq!(port.on_timeout(START), None);
+        assert_eq!(port.on_timeout(START), (false, None));
         assert!(port.next_timeout() > START && !port.is_to_try(START));
         detach(pair);
         let other =
@@ -75,7 +75,7 @@ fn another_program_takes_the_place_of_ours() {
         // Nobody tells of it.
         let mut now = port.next_timeout();
         assert!(now <= START + Duration::from_secs(1));
-        let warning = port.on_timeout(now).unwrap();
+        let warning = port.on_timeout(now).1.unwrap();
         assert!(
             warning.starts_with("XDP on xa: the program was detached: samples go by sockets"),
             "{warning}"
@@ -99,7 +99,7 @@ fn another_program_takes_the_place_of_ours() {
         assert!(tries(&mut port, now).unwrap().is_back);
         println!("opened anew in {:?}", begun.elapsed());
         assert!(pair.has_program(End::A));
-        assert_eq!(port.on_timeout(now + Duration::from_secs(1)), None);
+        assert_eq!(port.on_timeout(now + Duration::from_secs(1)), (false, None));
         assert!(port.probed().is_some());
         let written = pool.written(100, |bytes| bytes.fill(1));
         assert!(

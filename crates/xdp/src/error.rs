@@ -209,11 +209,14 @@ impl fmt::Display for Error {
                 tag.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
                 f.write_str(": something has changed it, use UDP and report the tag and the kernel's version")
             }
-            Error::Refused { call, errno } => write!(
-                f,
-                "{call}: {}: use UDP as long as this lasts",
-                std::io::Error::from_raw_os_error(*errno)
-            ),
+            Error::Refused { call, errno } => {
+                let why = std::io::Error::from_raw_os_error(*errno);
+                let remedy = match Errno::from_raw_os_error(*errno) {
+                    Errno::MFILE | Errno::NFILE => "raise the limit of open files (`ulimit -n`)",
+                    _ => "use UDP as long as this lasts",
+                };
+                write!(f, "{call}: {why}: {remedy}")
+            }
         }
     }
 }

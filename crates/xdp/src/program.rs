@@ -163,7 +163,8 @@ pub(crate) fn refused(call: &'static str, errno: Errno) -> Error {
 }
 
 fn rejected((errno, log): (Errno, String)) -> Error {
-    if log.is_empty() || errno == Errno::PERM {
+    // It says something of what it takes, too, which may then find no descriptor.
+    if log.is_empty() || matches!(errno, Errno::PERM | Errno::MFILE | Errno::NFILE) {
         return refused("bpf(BPF_PROG_LOAD)", errno);
     }
     let mut text = log;

@@ -130,19 +130,17 @@ impl Frames {
         self.carrier().layer().is_shared(to)
     }
 
-    /// Looks for the ways to hosts, if it is time. Returns what to warn of.
-    pub fn on_timeout(&mut self, now: Time) -> Option<String> {
+    /// Looks for the ways to hosts, if it is time.
+    pub fn on_timeout(&mut self, now: Time) -> Heard {
         match self {
-            Frames::Xdp(xdp) => xdp.on_timeout(now),
+            Frames::Xdp(xdp) => {
+                let (is_other_length, warning) = xdp.on_timeout(now);
+                Heard { is_other_length, warning }
+            }
             #[cfg(feature = "dpdk")]
             Frames::Dpdk(dpdk) => {
                 dpdk.on_timeout(now);
-                let own = dpdk.carrier_mut().layer_mut().own_mut()?;
-                let (own, mac) = (own.address().address, own.take_conflict()?);
-                let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
-                Some(format!(
-                    "DPDK: the station {mac} has our address {own}, too: give one of us another (dpdk_address)"
-                ))
+                Heard { is_other_length: false, warning: conflict(dpdk) }
             }
         }
     }
@@ -255,6 +253,15 @@ impl Frames {
             Frames::Dpdk(_) => None,
         }
     }
+}
+
+/// That another station has the address of ours, once.
+#[cfg(feature = "dpdk")]
+fn conflict(dpdk: &mut DpdkPort) -> Option<String> {
+    let own = dpdk.carrier_mut().layer_mut().own_mut()?;
+    let (own, mac) = (own.address().address, own.take_conflict()?);
+    let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
+    Some(format!("DPDK: the station {mac} has our address {own}, too: give one of us another (dpdk_address)"))
 }
 
 fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {

@@ -12,7 +12,7 @@ use taut_port_udp::{UdpPort, queue_of};
 use taut_rtps::{Addresses, Interface};
 
 use crate::config::ExecutorConfig;
-use crate::net::frames::Frames;
+use crate::net::frames::{Frames, Heard};
 use crate::net::network::tell_of_buffers;
 
 /// The number of the first queue among the sources; sockets have small ones.
@@ -130,6 +130,11 @@ impl Ports {
     /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does. Returns what to warn of.
     pub fn hear_hosts(&mut self, now: Time) -> Option<String> {
         let heard = self.frames.as_mut().map(|frames| frames.hear(now))?;
+        self.note(heard)
+    }
+
+    /// Returns what to warn of.
+    fn note(&mut self, heard: Heard) -> Option<String> {
         if heard.is_other_length {
             // No socket refuses what goes by frames.
             self.udp.forget_paths();
@@ -162,7 +167,8 @@ impl Ports {
 
     /// Looks for the ways to hosts, if it is time. Returns what to warn of.
     pub fn on_timeout(&mut self, now: Time) -> Option<String> {
-        self.frames.as_mut()?.on_timeout(now)
+        let heard = self.frames.as_mut().map(|frames| frames.on_timeout(now))?;
+        self.note(heard)
     }
 }
 

@@ -76,3 +76,18 @@ fn a_peer_behind_a_router() {
         stream.is_past_kernel(0);
     });
 }
+
+/// Of what is too long for the network behind it the router says so to the kernel, and drops it.
+#[test]
+fn a_narrower_network_behind_the_router() {
+    with_pair("a_narrower_network_behind_the_router", ["", ""], |pair| {
+        let server = server_behind(pair);
+        ip("link set rb mtu 1300");
+        pair.enter(End::B);
+        ip("link set ra mtu 1300");
+        let mut stream = stream(pair, &server);
+        stream.is_past_kernel(0);
+        stream.carries(&SIZES);
+        stream.is_past_kernel(0);
+    });
+}
