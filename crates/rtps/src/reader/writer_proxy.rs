@@ -396,12 +396,18 @@ impl WriterProxy {
         // What the writer had dropped before this side listened is not lost.
         let listened = self.next > SequenceNumber::FIRST && !self.held;
         // DCPS 1.4 §2.2.3.4: a volatile reader gets nothing that was written before the match.
-        let history = if is_first && self.skips_history { heartbeat.last_sn } else { SequenceNumber::ZERO };
+        let history = if is_first && self.skips_history {
+            heartbeat.last_sn.min(self.before_stream())
+        } else {
+            SequenceNumber::ZERO
+        };
         let first = heartbeat.first_sn.max(history.next());
         // A greeting, the first that is for it alone, says where its stream begins: what others were sent again is not
-        // of it, though it came here too.
+        // of it, though it came here too. One that has more to say is none: it says what can still be had.
         if heartbeat.reader_id != EntityId::UNKNOWN && std::mem::take(&mut self.awaits_greeting) {
-            self.pending.retain(|number, _| *number >= first);
+            if heartbeat.last_sn < heartbeat.first_sn {
+                self.pending.retain(|number, _| *number >= first);
+            }
             if std::mem::take(&mut self.held) {
                 self.repeat_at = Time::NEVER;
             }
@@ -418,6 +424,17 @@ impl WriterProxy {
         let due = !heartbeat.final_flag || self.may_ask(now);
         self.ack_due |= due;
         lost
+    }
+
+    /// The last number that may be history. What a writer has sent that does not greet its readers is of their stream, and so
+    /// is all that follows it.
+    fn before_stream(&self) -> SequenceNumber {
+        if self.next > SequenceNumber::FIRST {
+            return self.next.prev();
+        }
+        let waiting = self.pending.keys().next().into_iter().chain(self.assemblies.keys().next());
+        let first = waiting.min().filter(|_| !self.held);
+        first.map_or(SequenceNumber(i64::MAX), |number| number.prev())
     }
 
     /// The writer has nothing below `first` any more: delivers what has arrived of it, counts the
