@@ -492,6 +492,43 @@ mod tests {
         assert_eq!(begins_with(&[2, 3, 5], false, 6), (vec![2, 3, 5], SequenceNumber(6)));
     }
 
+    /// The reader learns that there is a change more, and asks for it.
+    fn asks_for(reader: &mut Reader, now: Time, number: i32) {
+        let heartbeat = Heartbeat { last_sn: SequenceNumber(number.into()), count: number, ..heartbeat() };
+        proxy(reader).on_heartbeat(now, &heartbeat, &mut |_| {});
+        reader.queue_ack(WRITER);
+        assert_eq!(send(reader, now), 1);
+    }
+
+    /// A change of so many fragments, of which this one has come first.
+    fn assembly(starting_num: u32, count: u32) -> Assembly {
+        let mut assembly = Assembly::new(&mut Pool::new(0, 1), part(starting_num, count), said()).unwrap();
+        assembly.add(part(starting_num, count), &said(), &[0; 4], &mut |part| Bytes::copy_from(part));
+        assembly
+    }
+
+    fn part(starting_num: u32, count: u32) -> FragmentInfo {
+        FragmentInfo { starting_num, fragment_size: 4, sample_size: 4 * count }
+    }
+
+    fn said() -> Said {
+        Said { kind: ChangeKind::Alive, inline: InlineQos::default(), source_timestamp: None }
+    }
+
+    #[test]
+    fn how_long_a_sample_takes_to_be_whole_is_not_how_long_answers_take() {
+        let mut reader = unheard(false);
+        let mut now = Time(0);
+        for number in 1..=6 {
+            asks_for(&mut reader, now, number);
+            assert_eq!(proxy(&mut reader).repeat_at, now + limits::NACK_REPEAT);
+            now = now + Duration::from_millis(1);
+            assert!(proxy(&mut reader).admit_assembly(now, SequenceNumber(number.into()), assembly(1, 2)));
+            now = now + Duration::from_millis(400);
+            arrives(&mut reader, now, number.into());
+        }
+    }
+
     #[test]
     fn a_greeting_says_where_the_stream_begins() {
         let mut reader = reader();
@@ -528,7 +565,7 @@ mod tests {
         let mut assembly = Assembly::new(&mut Pool::new(0, 1), info, said).unwrap();
         assembly.add(info, &said, &[0; 4], &mut |part| Bytes::copy_from(part));
         assembly.offer(2);
-        assert!(proxy(&mut reader).admit_assembly(SequenceNumber(2), assembly));
+        assert!(proxy(&mut reader).admit_assembly(Time(0), SequenceNumber(2), assembly));
         reader.queue_ack(WRITER);
         send(&mut reader, Time(0));
         assert!(!reader.on_repeat_timer(Time(0) + limits::NACK_REPEAT.times(9)), "still held");

@@ -267,6 +267,11 @@ impl WriterProxy {
     fn note_answer(&mut self, now: Time) {
         self.asked = self.asked.saturating_sub(1);
         self.rests_until = None;
+        self.time_answer(now);
+    }
+
+    /// The answer to what was asked last has begun to come.
+    fn time_answer(&mut self, now: Time) {
         if let Some(from) = self.timed_from.take() {
             self.answers.note(now.since(from));
         }
@@ -499,7 +504,11 @@ impl WriterProxy {
     /// Takes a new assembly in. Too many at once: a reliable reader does without the last in order, as
     /// it can ask again, so that made-up numbers far ahead cannot keep the next sample out; a
     /// best-effort one gives up the oldest.
-    pub fn admit_assembly(&mut self, number: SequenceNumber, assembly: Assembly) -> bool {
+    pub fn admit_assembly(&mut self, now: Time, number: SequenceNumber, assembly: Assembly) -> bool {
+        // How long it takes until the sample is whole says nothing of how long the writer takes to answer.
+        if number <= self.asked_until {
+            self.time_answer(now);
+        }
         if self.assemblies.len() >= limits::ASSEMBLIES {
             if !self.reliable {
                 self.assemblies.pop_first();
