@@ -43,6 +43,8 @@ pub struct WriterProxy {
     /// It sends this reader, which cannot ask, history before all else, alone: what comes for all readers is not taken
     /// until it says that this is done, or until then.
     pub history_until: Option<Time>,
+    /// It is asked for its first heartbeat by a set that begins with 0.
+    pub asks_from_zero: bool,
     /// An ACKNACK is due.
     pub ack_due: bool,
     /// When something of this writer last arrived.
@@ -98,6 +100,7 @@ impl WriterProxy {
             awaits_greeting: false,
             held: false,
             history_until: None,
+            asks_from_zero: false,
             ack_due: reliable,
             heard: Time(i64::MIN),
             liveliness: Liveliness::default(),
@@ -533,6 +536,9 @@ impl WriterProxy {
     /// numbers in the set. Whole samples only; for those in assembly see [`WriterProxy::ask_fragments`].
     pub fn acknack(&mut self, now: Time) -> SequenceNumberSet {
         self.ack_due = false;
+        if self.asks_from_zero && !self.has_heard() {
+            return SequenceNumberSet::new(SequenceNumber::ZERO);
+        }
         let mut set = SequenceNumberSet::new(self.next);
         // Before its first heartbeat the writer must not take it for one that has heard it.
         if !self.has_heard() || !self.may_ask(now) {
