@@ -245,7 +245,7 @@ impl Participant {
             }
             if !proxy.assemblies.contains_key(&number) {
                 let assembly = Assembly::new(rx.samples, info, said);
-                if !assembly.is_some_and(|assembly| proxy.admit_assembly(number, assembly)) {
+                if !assembly.is_some_and(|assembly| proxy.admit_assembly(now, number, assembly)) {
                     return bump(&mut rx.counters.bad_fragments);
                 }
                 is_followed |= proxy.is_followed(number);

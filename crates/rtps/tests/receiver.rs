@@ -15,8 +15,8 @@ use taut_rtps::{
 };
 use taut_wire::{
     Checksum, DataFragHeader, DataHeader, Endian, HEADER_LEN, Header, HeaderExtension, Heartbeat, InfoSource,
-    InlineQos, ParameterId, ParameterListWriter, PayloadKind, StatusInfo, Submessage, Submessages, WireError,
-    pid, write_info_dst, write_message_header,
+    InlineQos, ParameterId, ParameterListWriter, PayloadKind, StatusInfo, Submessage, SubmessageKind,
+    Submessages, WireError, pid, write_info_dst, write_message_header,
 };
 
 const OWN: GuidPrefix = GuidPrefix([1; 12]);
@@ -279,6 +279,41 @@ fn heartbeat(count: i32, last: i64) -> Frame {
     };
     heartbeat.write(&mut message, Endian::Little);
     frame(message)
+}
+
+/// Where the sets begin by which the built-in writers of the other participant are asked what they have.
+fn asked_from(participant: &mut Participant, now: Time) -> Vec<u32> {
+    const FINAL: u8 = 2;
+    let mut port = Loopback::new();
+    participant.poll_transmit(now, &mut port, TxClass::Discovery, usize::MAX);
+    let mut asked = Vec::new();
+    while let Some((_, datagram)) = port.take() {
+        // As it stands there: who reads a set takes 0 for 1.
+        let mut rest = &datagram[HEADER_LEN..];
+        while let [id, flags, low, high, body @ ..] = rest {
+            let (body, behind) = body.split_at(u16::from_le_bytes([*low, *high]).into());
+            if SubmessageKind(*id) == SubmessageKind::ACKNACK && flags & FINAL == 0 {
+                assert_eq!(body[8..12], [0; 4]);
+                asked.push(u32::from_le_bytes(body[12..16].try_into().unwrap()));
+            }
+            rest = behind;
+        }
+    }
+    asked
+}
+
+/// Fast DDS that has been cut off without noticing says what it has only if it is asked as its own readers ask.
+#[test]
+fn fast_dds_is_asked_for_its_first_heartbeat_from_0() {
+    for (vendor, first) in [(FOREIGN, 1), (VendorId([1, 15]), 0)] {
+        let mut participant = participant();
+        let announced = announcement_at(OTHER, OTHER, &[ADDRESS], "", vendor);
+        participant.on_frame(Time(0), &announced, &mut Nowhere);
+        assert_eq!(asked_from(&mut participant, Time(0)), [first; 2]);
+        participant.on_frame(Time(1), &heartbeat(1, 1), &mut Nowhere);
+        participant.on_frame(Time(1), &announced, &mut Nowhere);
+        assert_eq!(asked_from(&mut participant, Time(1)), [1, first], "publications have been heard of");
+    }
 }
 
 fn times_lost(participant: &mut Participant) -> usize {

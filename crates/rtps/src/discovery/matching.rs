@@ -16,6 +16,11 @@ use crate::timers::Timer;
 use crate::writer::ReaderProxy;
 use crate::{ReaderIndex, WriterIndex};
 
+/// Whose writers take an ACKNACK that begins with 0 for the question what they have, as their readers ask it. One that begins
+/// with 1 has them count anew until the next periodic heartbeat, which never comes while they are asked more often than
+/// that. For all others 0 is not valid (RTPS 2.5 §8.3.5.5).
+const ASKED_FROM_ZERO: VendorId = VendorId([1, 15]);
+
 /// May a writer and a reader of one topic talk to each other?
 fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) -> Result<(), Refusal> {
     fn ours_first<T>(local_is_writer: bool, writer: T, reader: T) -> (T, T) {
@@ -141,6 +146,7 @@ impl Participant {
         proxy.clock = self.clock_of(writer.guid.prefix);
         let vendor = self.database.peer(writer.guid.prefix).map(|peer| peer.data.vendor_id);
         let is_taut = vendor == Some(VendorId::UNKNOWN);
+        proxy.asks_from_zero = vendor.is_some_and(is_asked_from_zero);
         if is_taut && proxy.skips_history {
             proxy.history_until = Some(now + limits::HISTORY_PATIENCE);
         }
@@ -365,6 +371,11 @@ impl Participant {
             bump(&mut self.counters.too_many_endpoints);
         }
     }
+}
+
+/// Is this a vendor whose writers are asked so for their first heartbeat?
+pub(super) fn is_asked_from_zero(vendor: VendorId) -> bool {
+    vendor == ASKED_FROM_ZERO
 }
 
 /// What an endpoint names, or else what its participant does.

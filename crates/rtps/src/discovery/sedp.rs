@@ -7,6 +7,7 @@ use taut_mem::Bytes;
 use taut_qos::{DurabilityKind, EndpointQos, History, ReliabilityKind};
 
 use super::locators::groups;
+use super::matching::is_asked_from_zero;
 use super::{Builtin, EndpointData, Local, LocalKind};
 use crate::counters::bump;
 use crate::event::Event;
@@ -70,6 +71,7 @@ impl Participant {
     pub(crate) fn match_builtin_endpoints(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peer(prefix) else { return };
         let (has, unicast) = (peer.data.builtin_endpoints, peer.metatraffic.clone());
+        let asks_from_zero = is_asked_from_zero(peer.data.vendor_id);
         let multicast = groups(&peer.data.metatraffic_multicast, &self.config.addresses);
         let acknowledges_liveliness = peer.data.acknowledges_liveliness();
         for pair in self.builtin.pairs() {
@@ -88,7 +90,9 @@ impl Participant {
                 && let Some(local) = self.readers.get_mut(pair.reader.0)
             {
                 let guid = Guid::new(prefix, pair.remote_writer);
-                local.match_writer(WriterProxy::new(guid, true, 0, unicast.clone()), false);
+                let mut proxy = WriterProxy::new(guid, true, 0, unicast.clone());
+                proxy.asks_from_zero = asks_from_zero;
+                local.match_writer(proxy, false);
                 local.greet(now, guid);
                 self.sources.insert(guid, vec![pair.reader]);
                 self.wake_reader(pair.reader);

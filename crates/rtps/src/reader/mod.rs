@@ -207,6 +207,8 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
     use crate::history_cache::{CacheChange, ChangeKind};
     use crate::limits;
@@ -224,6 +226,13 @@ mod tests {
     }
 
     fn reader_of(durable_writer: bool) -> Reader {
+        let mut reader = unheard(durable_writer);
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat(), &mut |_| {});
+        reader
+    }
+
+    /// A volatile reader that has heard nothing of its writer.
+    fn unheard(durable_writer: bool) -> Reader {
         let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user(1, false, false));
         let mut qos = EndpointQos::default_writer();
         qos.reliability.kind = ReliabilityKind::Reliable;
@@ -232,7 +241,11 @@ mod tests {
         writer.skips_history = durable_writer;
         reader.match_writer(writer, false);
         reader.greet(Time(0), WRITER);
-        let heartbeat = Heartbeat {
+        reader
+    }
+
+    fn heartbeat() -> Heartbeat {
+        Heartbeat {
             reader_id: EntityId::UNKNOWN,
             writer_id: WRITER.entity,
             first_sn: SequenceNumber(1),
@@ -241,9 +254,7 @@ mod tests {
             final_flag: false,
             liveliness_flag: false,
             group_info: None,
-        };
-        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut |_| {});
-        reader
+        }
     }
 
     fn proxy(reader: &mut Reader) -> &mut WriterProxy {
@@ -251,7 +262,11 @@ mod tests {
     }
 
     fn arrives(reader: &mut Reader, now: Time, number: i64) {
-        let change = CacheChange {
+        proxy(reader).on_change(&mut Some(change(now, number)), |offer| *offer = None);
+    }
+
+    fn change(now: Time, number: i64) -> CacheChange {
+        CacheChange {
             kind: ChangeKind::Alive,
             writer_guid: WRITER,
             sequence_number: SequenceNumber(number),
@@ -259,8 +274,7 @@ mod tests {
             source_timestamp: None,
             time: now,
             payload: Bytes::new(),
-        };
-        proxy(reader).on_change(&mut Some(change), |offer| *offer = None);
+        }
     }
 
     /// Sends what is due. Returns how many datagrams that took.
@@ -448,6 +462,73 @@ mod tests {
         assert_eq!(proxy(&mut reader_of(true)).next_expected(), SequenceNumber(4));
     }
 
+    /// What a volatile reader is given, and asks for then, to which these have come before the first heartbeat, which says
+    /// that the writer has those from `first` to 6.
+    fn begins_with(arrived: &[i64], durable_writer: bool, first: i64) -> (Vec<i64>, SequenceNumber) {
+        let mut reader = unheard(durable_writer);
+        let delivered = RefCell::new(Vec::new());
+        let deliver =
+            |offer: &mut Offer| delivered.borrow_mut().extend(offer.take().map(|c| c.sequence_number.0));
+        for number in arrived {
+            proxy(&mut reader).on_change(&mut Some(change(Time(0), *number)), deliver);
+        }
+        let heartbeat = Heartbeat {
+            reader_id: reader.guid.entity,
+            first_sn: SequenceNumber(first),
+            last_sn: SequenceNumber(6),
+            ..heartbeat()
+        };
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut { deliver });
+        let next = proxy(&mut reader).next_expected();
+        (delivered.into_inner(), next)
+    }
+
+    #[test]
+    fn what_comes_before_the_first_heartbeat_is_of_the_stream_and_so_is_what_follows() {
+        assert_eq!(begins_with(&[], true, 1), (vec![], SequenceNumber(7)), "all of it is history");
+        assert_eq!(begins_with(&[1, 2, 4], true, 1), (vec![1, 2], SequenceNumber(3)));
+        assert_eq!(begins_with(&[3, 4, 6], true, 1), (vec![3, 4], SequenceNumber(5)), "1 and 2 are history");
+        // The writer has kept the last one.
+        assert_eq!(begins_with(&[2, 3, 5], false, 6), (vec![2, 3, 5], SequenceNumber(6)));
+    }
+
+    /// The reader learns that there is a change more, and asks for it.
+    fn asks_for(reader: &mut Reader, now: Time, number: i32) {
+        let heartbeat = Heartbeat { last_sn: SequenceNumber(number.into()), count: number, ..heartbeat() };
+        proxy(reader).on_heartbeat(now, &heartbeat, &mut |_| {});
+        reader.queue_ack(WRITER);
+        assert_eq!(send(reader, now), 1);
+    }
+
+    /// A change of so many fragments, of which this one has come first.
+    fn assembly(starting_num: u32, count: u32) -> Assembly {
+        let mut assembly = Assembly::new(&mut Pool::new(0, 1), part(starting_num, count), said()).unwrap();
+        assembly.add(part(starting_num, count), &said(), &[0; 4], &mut |part| Bytes::copy_from(part));
+        assembly
+    }
+
+    fn part(starting_num: u32, count: u32) -> FragmentInfo {
+        FragmentInfo { starting_num, fragment_size: 4, sample_size: 4 * count }
+    }
+
+    fn said() -> Said {
+        Said { kind: ChangeKind::Alive, inline: InlineQos::default(), source_timestamp: None }
+    }
+
+    #[test]
+    fn how_long_a_sample_takes_to_be_whole_is_not_how_long_answers_take() {
+        let mut reader = unheard(false);
+        let mut now = Time(0);
+        for number in 1..=6 {
+            asks_for(&mut reader, now, number);
+            assert_eq!(proxy(&mut reader).repeat_at, now + limits::NACK_REPEAT);
+            now = now + Duration::from_millis(1);
+            assert!(proxy(&mut reader).admit_assembly(now, SequenceNumber(number.into()), assembly(1, 2)));
+            now = now + Duration::from_millis(400);
+            arrives(&mut reader, now, number.into());
+        }
+    }
+
     #[test]
     fn a_greeting_says_where_the_stream_begins() {
         let mut reader = reader();
@@ -484,7 +565,7 @@ mod tests {
         let mut assembly = Assembly::new(&mut Pool::new(0, 1), info, said).unwrap();
         assembly.add(info, &said, &[0; 4], &mut |part| Bytes::copy_from(part));
         assembly.offer(2);
-        assert!(proxy(&mut reader).admit_assembly(SequenceNumber(2), assembly));
+        assert!(proxy(&mut reader).admit_assembly(Time(0), SequenceNumber(2), assembly));
         reader.queue_ack(WRITER);
         send(&mut reader, Time(0));
         assert!(!reader.on_repeat_timer(Time(0) + limits::NACK_REPEAT.times(9)), "still held");

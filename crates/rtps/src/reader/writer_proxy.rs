@@ -43,6 +43,8 @@ pub struct WriterProxy {
     /// It sends this reader, which cannot ask, history before all else, alone: what comes for all readers is not taken
     /// until it says that this is done, or until then.
     pub history_until: Option<Time>,
+    /// It is asked for its first heartbeat by a set that begins with 0.
+    pub asks_from_zero: bool,
     /// An ACKNACK is due.
     pub ack_due: bool,
     /// When something of this writer last arrived.
@@ -98,6 +100,7 @@ impl WriterProxy {
             awaits_greeting: false,
             held: false,
             history_until: None,
+            asks_from_zero: false,
             ack_due: reliable,
             heard: Time(i64::MIN),
             liveliness: Liveliness::default(),
@@ -267,6 +270,11 @@ impl WriterProxy {
     fn note_answer(&mut self, now: Time) {
         self.asked = self.asked.saturating_sub(1);
         self.rests_until = None;
+        self.time_answer(now);
+    }
+
+    /// The answer to what was asked last has begun to come.
+    fn time_answer(&mut self, now: Time) {
         if let Some(from) = self.timed_from.take() {
             self.answers.note(now.since(from));
         }
@@ -396,12 +404,18 @@ impl WriterProxy {
         // What the writer had dropped before this side listened is not lost.
         let listened = self.next > SequenceNumber::FIRST && !self.held;
         // DCPS 1.4 §2.2.3.4: a volatile reader gets nothing that was written before the match.
-        let history = if is_first && self.skips_history { heartbeat.last_sn } else { SequenceNumber::ZERO };
+        let history = if is_first && self.skips_history {
+            heartbeat.last_sn.min(self.before_stream())
+        } else {
+            SequenceNumber::ZERO
+        };
         let first = heartbeat.first_sn.max(history.next());
         // A greeting, the first that is for it alone, says where its stream begins: what others were sent again is not
-        // of it, though it came here too.
+        // of it, though it came here too. One that has more to say is none: it says what can still be had.
         if heartbeat.reader_id != EntityId::UNKNOWN && std::mem::take(&mut self.awaits_greeting) {
-            self.pending.retain(|number, _| *number >= first);
+            if heartbeat.last_sn < heartbeat.first_sn {
+                self.pending.retain(|number, _| *number >= first);
+            }
             if std::mem::take(&mut self.held) {
                 self.repeat_at = Time::NEVER;
             }
@@ -418,6 +432,17 @@ impl WriterProxy {
         let due = !heartbeat.final_flag || self.may_ask(now);
         self.ack_due |= due;
         lost
+    }
+
+    /// The last number that may be history. What a writer has sent that does not greet its readers is of their stream, and so
+    /// is all that follows it.
+    fn before_stream(&self) -> SequenceNumber {
+        if self.next > SequenceNumber::FIRST {
+            return self.next.prev();
+        }
+        let waiting = self.pending.keys().next().into_iter().chain(self.assemblies.keys().next());
+        let first = waiting.min().filter(|_| !self.held);
+        first.map_or(SequenceNumber(i64::MAX), |number| number.prev())
     }
 
     /// The writer has nothing below `first` any more: delivers what has arrived of it, counts the
@@ -482,7 +507,11 @@ impl WriterProxy {
     /// Takes a new assembly in. Too many at once: a reliable reader does without the last in order, as
     /// it can ask again, so that made-up numbers far ahead cannot keep the next sample out; a
     /// best-effort one gives up the oldest.
-    pub fn admit_assembly(&mut self, number: SequenceNumber, assembly: Assembly) -> bool {
+    pub fn admit_assembly(&mut self, now: Time, number: SequenceNumber, assembly: Assembly) -> bool {
+        // How long it takes until the sample is whole says nothing of how long the writer takes to answer.
+        if number <= self.asked_until {
+            self.time_answer(now);
+        }
         if self.assemblies.len() >= limits::ASSEMBLIES {
             if !self.reliable {
                 self.assemblies.pop_first();
@@ -507,6 +536,9 @@ impl WriterProxy {
     /// numbers in the set. Whole samples only; for those in assembly see [`WriterProxy::ask_fragments`].
     pub fn acknack(&mut self, now: Time) -> SequenceNumberSet {
         self.ack_due = false;
+        if self.asks_from_zero && !self.has_heard() {
+            return SequenceNumberSet::new(SequenceNumber::ZERO);
+        }
         let mut set = SequenceNumberSet::new(self.next);
         // Before its first heartbeat the writer must not take it for one that has heard it.
         if !self.has_heard() || !self.may_ask(now) {
