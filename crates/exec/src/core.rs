@@ -14,6 +14,7 @@ use crate::account::recorder::{Activity, RecordCause, Recorder};
 use crate::account::reports::Schedule;
 use crate::clock::monotonic_now;
 use crate::driver::drive::HEARS_AFTER;
+use crate::net::network::network;
 use crate::net::ports::Ports;
 use crate::write::burst::Held;
 use crate::write::promises::Promises;
@@ -37,6 +38,8 @@ pub(crate) struct Core {
     pub heard_at: Time,
     /// When to look which interfaces there are now; `NEVER` while nothing has changed.
     pub follow_at: Time,
+    /// The network namespace in which the ports were opened.
+    pub network: Option<u64>,
     /// The deadlines of its writers.
     pub promises: Arc<Promises>,
     /// Samples say when they are sent and received.
@@ -64,6 +67,7 @@ impl Core {
             ready,
             heard_at: now,
             follow_at,
+            network: network(),
             promises,
             is_exact,
             lines: Vec::new(),

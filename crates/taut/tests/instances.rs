@@ -190,7 +190,7 @@ fn what_two_writers_have_written_ends_as_the_last_of_them_left_it() {
             weak.dispose(&track(0)).unwrap();
             written(&weak);
             weak.write(&track(3)).unwrap();
-            [&weak, &strong].map(come);
+            [&weak, &strong].into_iter().for_each(come);
             let data: Vec<_> = reader.take().unwrap().into_iter().filter_map(|sample| sample.data).collect();
             let expected = if name == "Last" { vec![track(3)] } else { vec![track(1), track(2)] };
             assert_eq!(data, expected, "{name}, local: {local}");

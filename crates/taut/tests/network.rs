@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Qos};
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Qos};
 
 /// For what takes milliseconds when nothing else runs on the machine.
 const SOON: Duration = Duration::from_secs(10);
@@ -364,6 +364,34 @@ fn cut(host: &Host) -> (u64, u64) {
         };
         (of("FragOKs"), of("FragCreates"))
     })
+}
+
+/// A thread of another network namespace sees the interfaces of that.
+#[test]
+fn who_drives_in_another_network_changes_nothing() {
+    let Some((near, _far)) = two_hosts("cable", 14) else { return };
+    let participant = near.participant(&Config { driver: Driver::Inline, ..Config::default() });
+    let counts = |of: &DomainParticipant| (of.stats().port.changes_heard, of.stats().port.changes_followed);
+    let drive = |of: &DomainParticipant| of.run_once(taut::Duration::from_millis(1)).unwrap();
+    let (heard, followed) = counts(&participant);
+    near.ip("addr add 10.78.15.1/24 dev cable");
+    let end = Instant::now() + SOON;
+    while counts(&participant).0 == heard {
+        assert!(Instant::now() < end, "the kernel tells");
+        drive(&participant);
+    }
+    // Longer than changes take to settle.
+    let settled = Instant::now() + Duration::from_millis(120);
+    while Instant::now() < settled {
+        drive(&participant);
+    }
+    assert_eq!(counts(&participant).1, followed);
+    near.on(move || {
+        while counts(&participant).1 == followed {
+            assert!(Instant::now() < end, "one that is there follows");
+            drive(&participant);
+        }
+    });
 }
 
 #[test]

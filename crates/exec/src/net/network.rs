@@ -3,6 +3,7 @@
 //! The port hears of it and finds out what there is; the core tells the others. This decides when: changes come
 //! in groups, an interface that goes down loses its addresses one by one.
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::Once;
 
 use log::Level;
@@ -22,8 +23,17 @@ pub(crate) const HOSTS: u64 = FIRST_SOURCE - 3;
 /// addresses that do not last, higher lets samples go astray for longer.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
 
+/// A thread that drives from within another network namespace cannot look: so much later it is seen whether one drives that
+/// can. Lower looks in vain more often, higher lets samples go astray for longer.
+const ELSEWHERE: Duration = Duration::from_millis(100);
+
 /// A process says it once: its participants ask for the same.
 static CAPPED: Once = Once::new();
+
+/// The network namespace of the calling thread by its number, where the system tells. network_namespaces(7).
+pub(crate) fn network() -> Option<u64> {
+    std::fs::metadata("/proc/thread-self/ns/net").ok().map(|namespace| namespace.ino())
+}
 
 /// Says what to do about receive buffers that the kernel has made smaller than `asked`, in bytes.
 pub(crate) fn tell_of_buffers(asked: usize, granted: usize) {
@@ -66,6 +76,11 @@ impl Core {
     /// Looks what there is now, if it is time, and tells the others.
     pub fn follow_network(&mut self) {
         if self.follow_at > self.now {
+            return;
+        }
+        if self.network != network() {
+            // It sees other interfaces.
+            self.follow_at = self.now + ELSEWHERE;
             return;
         }
         self.follow_at = Time::NEVER;
