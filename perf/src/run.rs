@@ -282,7 +282,8 @@ fn list(options: &Options, stop: Stop) -> Result<u8, Failure> {
                 objects.push(serde_json::json!({
                     "peer": name, "status": "ok", "version": info.version, "transports": info.transports,
                     "roles": info.roles, "types": info.types, "waits": info.waits, "variants": info.variants,
-                    "multicast": info.multicast, "loan": info.loan, "daemon": info.daemon, "note": info.note,
+                    "multicast": info.multicast, "loan": info.loan, "daemon": info.daemon,
+                    "built_with": info.built_with, "note": info.note,
                 }));
             }
             Err(reason) => {
