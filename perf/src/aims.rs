@@ -106,7 +106,8 @@ const DATAGRAMS: Figure = Figure {
     rises: false,
 };
 
-/// To what a figure relates: the same one of the best of these peers, in this setting.
+/// To what a figure relates: the same one of the best of these peers, in this setting. Of a rival each set-up counts that
+/// was measured; the floor's are exchanges of another kind, and those of Taut have lines of their own.
 struct Base {
     peers: &'static [&'static str],
     line: Line,
@@ -305,11 +306,16 @@ impl Aim {
 }
 
 impl Base {
+    fn is_of(&self, record: &Record) -> bool {
+        let adapter = peers::adapter(&record.peer);
+        let is_rival = ![FLOOR, TAUT].concat().contains(&adapter);
+        let name = if is_rival { adapter } else { record.peer.as_str() };
+        self.peers.contains(&name) && self.line.is_of(record)
+    }
+
     /// Of the same run.
     fn best<'a>(&self, records: &'a [Record], own: &Record) -> Option<(&'a Record, f64)> {
-        let is = |r: &&Record| {
-            r.run.id == own.run.id && self.peers.contains(&r.peer.as_str()) && self.line.is_of(r)
-        };
+        let is = |r: &&Record| r.run.id == own.run.id && self.is_of(r);
         let figure =
             |r: &'a Record| (self.figure.of)(r).filter(|figure| *figure > 0.0).map(|figure| (r, figure));
         let better = |a: &(&Record, f64), b: &(&Record, f64)| match self.figure.rises {
@@ -453,6 +459,26 @@ mod tests {
         assert_eq!(table(&both, &[]).unwrap().rows[0][2], "1.50×, 12 µs to 8 µs of floor");
         let shown = [trip("taut", "b", 1), trip("floor", "a", 8)];
         assert_eq!(table(&shown, &both).unwrap().rows[0][2], "1.50×, 12 µs to 8 µs of floor");
+    }
+
+    #[test]
+    fn a_rival_is_held_to_the_best_of_its_set_ups() {
+        let records = [
+            stream("taut", 2e6),
+            stream("taut:suspended", 9e6),
+            stream("floor:gso", 9e6),
+            stream("cyclonedds", 2e5),
+            stream("cyclonedds:batching", 1e6),
+        ];
+        let rows = table(&records, &[]).unwrap().rows;
+        let measured = "2.00×, 2 M/s to 1 M/s of Cyclone DDS batching";
+        assert_eq!(
+            rows,
+            [
+                ["reliable by UDP, 32 B: rate", "at least 3 M/s", "2 M/s", "missed by 1.50×"],
+                ["reliable by UDP, 32 B: rate", "at least 3.00× Cyclone DDS", measured, "missed by 1.50×"],
+            ]
+        );
     }
 
     #[test]
