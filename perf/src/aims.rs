@@ -4,7 +4,7 @@
 //! row. Where the floor is nearer to what is wanted, and does not reach it either, the row says by how much.
 
 use crate::published::{SIZES, Table, mean_ns, of_all, of_participant};
-use crate::record::{Calls, Outcome, Record, Times};
+use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record, Times};
 use crate::report::peers;
 use crate::report::units::{self, bytes, count, size, thousands, time, times};
 
@@ -76,8 +76,8 @@ fn of_times(record: &Record, pick: fn(&Times) -> u64) -> Option<f64> {
 
 const MEDIAN: Figure = time_of("median", |r| of_times(r, |t| t.p50));
 const MEAN: Figure = time_of("mean", mean_ns);
-const P999: Figure = time_of("p99.9", |r| of_times(r, |t| t.p999));
-const P9999: Figure = time_of("p99.99", |r| of_times(r, |t| t.p9999));
+const P999: Figure = time_of("p99.9", |r| of_times(r, |t| t.p999).filter(|_| r.samples >= LEAST_OF_P999));
+const P9999: Figure = time_of("p99.99", |r| of_times(r, |t| t.p9999).filter(|_| r.samples >= LEAST_OF_P9999));
 const MAX: Figure = time_of("maximum", |r| of_times(r, |t| t.max));
 const SPREAD: Figure = Figure {
     name: "maximum / mean",
@@ -479,6 +479,21 @@ mod tests {
                 ["reliable by UDP, 32 B: rate", "at least 3.00× Cyclone DDS", measured, "missed by 1.50×"],
             ]
         );
+    }
+
+    #[test]
+    fn a_rare_time_is_of_ten_samples_beyond_it() {
+        let flooded = |case: &str, run: &str, samples: u64, p999_us: u64| {
+            let times = Times { p999: 1_000 * p999_us, ..Times::default() };
+            let fields = serde_json::json!({"workload": "interference", "case": case, "pin": "none",
+                "samples": samples, "rtt_ns": serde_json::to_value(times).unwrap()});
+            line("taut", run, fields)
+        };
+        let [flood, quiet] = ["flood fifo inline", "quiet fifo inline"];
+        let few = [flooded(flood, "b", 9_999, 1), flooded(quiet, "b", 12_000, 100)];
+        assert!(table(&few, &[]).is_none());
+        let many = [flooded(flood, "a", 10_000, 140), flooded(quiet, "a", 10_000, 100)];
+        assert_eq!(table(&few, &many).unwrap().rows[0][2], "1.40×, 140 µs to 100 µs");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::record::{Calls, Outcome, Record};
+use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record};
 use crate::report::current::{current, settled};
 use crate::report::model::{
     Gain, Group, Model, Standing, failed_rounds, gains, gaps, main_times, remark, subject,
@@ -292,13 +292,13 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
             ),
             Some(t) if paced => {
                 let [p50, mean, p99, max] = [t.p50, t.mean, t.p99, t.max].map(|ns| time(ns as f64));
-                let (p999, p9999) = (rare(line, t.p999, 10_000), rare(line, t.p9999, 100_000));
+                let (p999, p9999) = (rare(line, t.p999, LEAST_OF_P999), rare(line, t.p9999, LEAST_OF_P9999));
                 let spread = t.max_to_mean().map(times).unwrap_or_default();
                 format!("{} | {p50} | {mean} | {p99} | {p999} | {p9999} | {max} | {spread}", taken(line))
             }
             Some(t) => {
                 let [p50, p99, max] = [t.p50, t.p99, t.max].map(|ns| time(ns as f64));
-                format!("{} | {p50} | {p99} | {} | {max}", taken(line), rare(line, t.p9999, 100_000))
+                format!("{} | {p50} | {p99} | {} | {max}", taken(line), rare(line, t.p9999, LEAST_OF_P9999))
             }
             None => " | ".repeat(columns - 1),
         };
@@ -348,7 +348,7 @@ fn lost(line: &Record) -> String {
     }
 }
 
-/// A percentile that takes so many samples to be more than the largest of them: ten beyond it.
+/// A percentile that takes so many samples.
 fn rare(line: &Record, ns: u64, least: u64) -> String {
     if line.samples < least { "–".to_string() } else { time(ns as f64) }
 }
