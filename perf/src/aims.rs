@@ -266,8 +266,9 @@ struct Held<'a> {
 
 impl Aim {
     fn measured<'a>(&'a self, records: &'a [Record]) -> Option<Held<'a>> {
-        // The later of two, as on the rest of the page, but one with a base.
-        records.iter().rev().filter(|r| r.peer == self.line.peer && self.line.is_of(r)).find_map(|own| {
+        // As on the rest of the page, but a run with a base.
+        let own = records.iter().filter(|r| r.peer == self.line.peer && self.line.is_of(r));
+        let held = own.enumerate().filter_map(|(at, own)| {
             let figure = (self.figure.of)(own).filter(|figure| *figure > 0.0)?;
             let base = match &self.base {
                 Some(base) => Some(base.best(records, own)?),
@@ -277,8 +278,11 @@ impl Aim {
             let off = |figure: f64| if self.figure.rises { limit / figure } else { figure / limit };
             let floor = Base { peers: FLOOR, line: self.line, figure: self.figure }.best(records, own);
             let floor_off = floor.map(|(_, floor)| off(floor)).filter(|floor_off| *floor_off < off(figure));
-            Some(Held { aim: self, own, base, off: off(figure), floor_off })
-        })
+            Some((at, Held { aim: self, own, base, off: off(figure), floor_off }))
+        });
+        let peers =
+            |own: &Record| records.iter().filter(|r| r.run.id == own.run.id && self.line.is_of(r)).count();
+        held.max_by_key(|(at, held)| (peers(held.own), held.own.rounds, *at)).map(|(_, held)| held)
     }
 
     /// The row of what the runs do not have.
@@ -494,6 +498,20 @@ mod tests {
         assert!(table(&few, &[]).is_none());
         let many = [flooded(flood, "a", 10_000, 140), flooded(quiet, "a", 10_000, 100)];
         assert_eq!(table(&few, &many).unwrap().rows[0][2], "1.40×, 140 µs to 100 µs");
+    }
+
+    #[test]
+    fn of_stored_runs_that_have_both_the_one_with_most_peers_then_rounds_counts() {
+        let in_rounds =
+            |peer: &str, run: &str, p50_us: u64, rounds: u32| Record { rounds, ..trip(peer, run, p50_us) };
+        let measured = |stored: &[Record]| table(&[], stored).unwrap().rows[0][2].clone();
+        let most = [in_rounds("taut", "a", 20, 3), in_rounds("floor", "a", 10, 3)];
+        let brief = [in_rounds("taut", "b", 10, 1), in_rounds("floor", "b", 10, 1)];
+        assert_eq!(measured(&[&most[..], &brief].concat()), "2.00×, 20 µs to 10 µs of floor");
+        let later = [in_rounds("taut", "c", 11, 3), in_rounds("floor", "c", 10, 3)];
+        assert_eq!(measured(&[&most[..], &later].concat()), "1.10×, 11 µs to 10 µs of floor");
+        let more = [&brief[..], &[in_rounds("zenoh", "b", 90, 1)]].concat();
+        assert_eq!(measured(&[&more[..], &later].concat()), "1.00×, 10 µs to 10 µs of floor");
     }
 
     #[test]
