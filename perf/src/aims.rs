@@ -112,6 +112,8 @@ struct Base {
     peers: &'static [&'static str],
     line: Line,
     figure: Figure,
+    /// What is otherwise with a rival than in the row's own setting; empty for nothing.
+    setting: &'static str,
 }
 
 /// One figure that is to hold.
@@ -138,7 +140,7 @@ fn times_of(
     wanted: f64,
     peers: &'static [&'static str],
 ) -> Aim {
-    beside(what, line, figure, wanted, Base { peers, line, figure })
+    beside(what, line, figure, wanted, Base { peers, line, figure, setting: "" })
 }
 
 /// So many times what is at the base.
@@ -167,7 +169,7 @@ fn by_udp() -> Vec<Aim> {
         times_of(format!("round trip by UDP, {}", size(bytes)), trip(bytes), MEDIAN, wanted, BOTH)
     }));
     let (paced, inline) = (trip(32).case("every 1 ms"), trip(32).case("every 1 ms fifo inline"));
-    let base = Base { peers: CYCLONE, line: paced, figure: MAX };
+    let base = Base { peers: CYCLONE, line: paced, figure: MAX, setting: " without SCHED_FIFO" };
     aims.push(times_of("32 B, 1,000/s by UDP", paced, MEAN, 0.6, CYCLONE));
     aims.push(beside("32 B, 1,000/s by UDP, SCHED_FIFO, inline", inline, MAX, 0.2, base));
     aims.push(times_of("write by UDP, 64 B", Line::of("write", "udp", 64), MEDIAN, 1.1, FLOOR));
@@ -184,8 +186,8 @@ fn by_udp() -> Vec<Aim> {
     aims.push(alone("a burst of 100 by UDP within suspend_publications", told, SENDS, 1.0));
     let flood = |case| Line::of("interference", "udp", 64).case(case);
     let isolated = flood("flood fifo inline");
-    let quiet = Base { peers: TAUT, line: flood("quiet fifo inline"), figure: P999 };
-    let others = Base { peers: CYCLONE, line: flood("flood"), figure: P999 };
+    let quiet = Base { peers: TAUT, line: flood("quiet fifo inline"), figure: P999, setting: "" };
+    let others = Base { peers: CYCLONE, line: flood("flood"), figure: P999, setting: " without SCHED_FIFO" };
     let what = "64 B by UDP beside a flood, SCHED_FIFO, inline";
     aims.push(beside(format!("{what}, to without"), isolated, P999, 1.5, quiet));
     aims.push(beside(what, isolated, P999, 0.1, others));
@@ -223,12 +225,12 @@ fn local() -> Vec<Aim> {
 /// Past the kernel's stack.
 fn bypass() -> Vec<Aim> {
     let trip = |transport| Line::of("latency", transport, 64).case("link").spins();
-    let kernel = Base { peers: TAUT, line: trip("udp"), figure: MEDIAN };
+    let kernel = Base { peers: TAUT, line: trip("udp"), figure: MEDIAN, setting: "" };
     let paced = |transport| Line::of("latency", transport, 32).case("every 1 ms link");
-    let asleep = |figure| Base { peers: CYCLONE, line: paced("udp"), figure };
+    let asleep = |figure| Base { peers: CYCLONE, line: paced("udp"), figure, setting: " asleep, by UDP" };
     let soak = Line::of("soak", "xdp", 64).case("link").spins();
     let isolated = |case| Line::of("interference", "xdp", 64).case(case).pin("same");
-    let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999 };
+    let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999, setting: "" };
     let mut aims = vec![
         times_of("round trip by AF_XDP, 64 B, polling", trip("xdp"), MEDIAN, 1.2, FLOOR),
         beside("round trip by AF_XDP, 64 B, polling, to UDP", trip("xdp"), MEDIAN, 1.0, kernel),
@@ -246,7 +248,7 @@ fn bypass() -> Vec<Aim> {
     ];
     for (bytes, figure) in [(32, RATE), (1 << 10, BANDWIDTH)] {
         let stream = |transport| Line::of("throughput", transport, bytes).case("link");
-        let base = Base { peers: TAUT, line: stream("udp"), figure };
+        let base = Base { peers: TAUT, line: stream("udp"), figure, setting: "" };
         let what = format!("reliable by AF_XDP, {}, to UDP", size(bytes));
         aims.push(beside(what, stream("xdp"), figure, 1.0, base));
     }
@@ -276,7 +278,8 @@ impl Aim {
             };
             let limit = self.wanted * base.map_or(1.0, |(_, figure)| figure);
             let off = |figure: f64| if self.figure.rises { limit / figure } else { figure / limit };
-            let floor = Base { peers: FLOOR, line: self.line, figure: self.figure }.best(records, own);
+            let floor =
+                Base { peers: FLOOR, line: self.line, figure: self.figure, setting: "" }.best(records, own);
             let floor_off = floor.map(|(_, floor)| off(floor)).filter(|floor_off| *floor_off < off(figure));
             Some((at, Held { aim: self, own, base, off: off(figure), floor_off }))
         });
@@ -305,7 +308,7 @@ impl Aim {
             _ if base.peers.contains(&"fastdds") => "the best of Cyclone DDS and Fast DDS".into(),
             _ => "Cyclone DDS".into(),
         };
-        format!("{bound} {} {of}", times(self.wanted))
+        format!("{bound} {} {of}{}", times(self.wanted), base.setting)
     }
 }
 
@@ -512,6 +515,22 @@ mod tests {
         assert_eq!(measured(&[&most[..], &later].concat()), "1.10×, 11 µs to 10 µs of floor");
         let more = [&brief[..], &[in_rounds("zenoh", "b", 90, 1)]].concat();
         assert_eq!(measured(&[&more[..], &later].concat()), "1.00×, 10 µs to 10 µs of floor");
+    }
+
+    #[test]
+    fn a_row_says_in_which_setting_another_one_is() {
+        let paced = |peer: &str, case: &str, wait: &str| {
+            let times = Times { max: 1_000, ..Times::default() };
+            let fields = serde_json::json!({"case": case, "pin": "none", "size_bytes": 32, "wait": wait,
+                "rtt_ns": serde_json::to_value(times).unwrap()});
+            line(peer, "a", fields)
+        };
+        let records = [
+            paced("taut", "every 1 ms fifo inline", "inline"),
+            paced("cyclonedds", "every 1 ms", "listener"),
+        ];
+        let rows = table(&records, &[]).unwrap().rows;
+        assert_eq!(rows[0][1], "at most 0.20× Cyclone DDS without SCHED_FIFO");
     }
 
     #[test]
