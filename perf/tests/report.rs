@@ -300,6 +300,11 @@ fn the_plain_floor_is_no_limit_of_rates() {
     );
 }
 
+#[test]
+fn who_looks_before_it_sleeps_may_pass_the_floor_and_is_told() {
+    assert!(document(|_| {}).contains("who looks for a while before it sleeps"));
+}
+
 /// Workload, peer, transport and size of a line over a link, and what sets it apart.
 type Linked<'a> = (&'a str, &'a str, &'a str, u64, &'a dyn Fn(&mut Record));
 
