@@ -136,9 +136,10 @@ pub fn markdown(records: &[Record]) -> String {
     for picture in pictures(records) {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
-    page += &aims::table(&shown, &settled(records)).map_or_else(String::new, |table| table.markdown("##"));
+    let stored = settled(records);
+    page += &aims::table(&shown, &stored).map_or_else(String::new, |table| table.markdown("##"));
     not_ahead(&mut page, &model);
-    page += &published::section(&shown);
+    page += &published::section(&shown, &stored);
     page += "## Every line\n\n";
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
     page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";

@@ -397,6 +397,27 @@ fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
 }
 
 #[test]
+fn what_was_measured_in_two_runs_is_no_gain_and_no_pair() {
+    let of = |run: &'static str, case: &'static str| {
+        move |line: &mut Record| {
+            (line.case, line.wait, line.samples, line.run.id) =
+                (case.into(), "spin".into(), 110_000, run.into());
+            line.rtt_ns = Some(Times { mean: 9_000, max: 90_000, p9999: 60_000, ..Times::default() });
+        }
+    };
+    let titles = ["### What going past the kernel gains", "### What a flood adds to isolated round trips"];
+    for (other, are_shown) in [("a", true), ("b", false)] {
+        let page = performance::markdown(&with_linked(&[
+            ("latency", "taut", "xdp", 32, &of("a", "every 1 ms link")),
+            ("latency", "cyclonedds", "udp", 32, &of(other, "every 1 ms link")),
+            ("interference", "taut", "xdp", 64, &of("a", "quiet all long link")),
+            ("interference", "taut", "xdp", 64, &of(other, "flood all long link")),
+        ]));
+        assert_eq!(titles.map(|title| page.contains(title)), [are_shown; 2], "run {other}");
+    }
+}
+
+#[test]
 fn each_mitigation_is_shown_there_and_back_and_one_way_at_each_size() {
     let timed = |case: &'static str, base: u64| {
         move |line: &mut Record| {
