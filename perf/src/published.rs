@@ -447,6 +447,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_sample_costs_stands_with_those_that_got_lost() {
+        let line = |peer: &str, lost: u64| {
+            record(
+                serde_json::json!({"workload": "throughput", "peer": peer, "size_bytes": 32, "samples": 75,
+                "lost": lost, "cpu_ns_per_sample": 2_000.0, "qos": "reliable keep-all volatile"}),
+            )
+        };
+        let page = section(&[line("taut", 0), line("hdds", 25)], &[]);
+        let row = "| processor time of both sides for a million of 32 B, reliable, as fast as it goes | 2 s | 2 s, 25.0 % lost |";
+        assert!(page.contains(row), "{page}");
+    }
+
+    #[test]
     fn a_table_of_bursts_has_each_cell_of_each_peer() {
         let pace = |demand: u64, interval_ms: u64, per_s: f64, lost: u64| serde_json::json!({"demand": demand, "interval_ms": interval_ms, "samples_per_s": per_s, "expected": 1_000, "lost": lost});
         let line = |peer: &str, paces: &[serde_json::Value]| {
