@@ -1,15 +1,24 @@
-//! What processes have used: CPU time, context switches, memory, threads, descriptors. From `/proc`.
+//! What processes have used: CPU time, context switches, memory, threads, descriptors. From `/proc`, and CPU time from the
+//! clock that each process has.
 
 use std::collections::HashMap;
 
+use nix::sys::time::TimeValLike;
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 use procfs::process::Process;
 
 /// Processes below an adapter that are followed. A broker has a handful; a bound ends a fork bomb.
 const CHILDREN_MOST: usize = 256;
 
-/// CPU time and context switches of each thread of some processes, their children included.
+/// What some processes have used so far, their children included.
 #[derive(Clone, Debug, Default)]
-pub struct Accounts(HashMap<i32, Usage>);
+pub struct Accounts {
+    /// CPU time of each process in nanoseconds, that of threads which have ended included: some begin one for each sample.
+    cpu_ns: HashMap<i32, u64>,
+    /// Context switches of each thread.
+    switches: HashMap<i32, u64>,
+}
 
 /// What was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,32 +54,37 @@ impl Accounts {
                 break;
             }
             let Ok(tasks) = Process::new(pid).and_then(|process| process.tasks()) else { continue };
+            accounts.cpu_ns.extend(cpu_ns(pid).map(|used_ns| (pid, used_ns)));
             for task in tasks.flatten() {
-                let usage = Usage {
-                    cpu_ns: task.schedstat().map_or(0, |schedstat| schedstat.sum_exec_runtime),
-                    switches: task.status().map_or(0, |status| {
-                        status.voluntary_ctxt_switches.unwrap_or(0)
-                            + status.nonvoluntary_ctxt_switches.unwrap_or(0)
-                    }),
-                    allocations: None,
-                };
-                accounts.0.insert(task.tid, usage);
+                let switches = task.status().map_or(0, |status| {
+                    status.voluntary_ctxt_switches.unwrap_or(0)
+                        + status.nonvoluntary_ctxt_switches.unwrap_or(0)
+                });
+                accounts.switches.insert(task.tid, switches);
                 left.extend(task.children().unwrap_or_default().into_iter().map(|child| child as i32));
             }
         }
         accounts
     }
 
-    /// What was used since then. A thread that has ended in between is not counted: nobody can ask it.
+    /// What was used since then. The context switches of a thread that has ended in between are not counted: nobody can
+    /// ask it.
     pub fn since(&self, before: &Accounts) -> Usage {
-        let mut used = Usage::default();
-        for (tid, after) in &self.0 {
-            let before = before.0.get(tid).copied().unwrap_or_default();
-            used.cpu_ns += after.cpu_ns.saturating_sub(before.cpu_ns);
-            used.switches += after.switches.saturating_sub(before.switches);
+        let since = |after: &HashMap<i32, u64>, before: &HashMap<i32, u64>| {
+            after.iter().map(|(id, after)| after.saturating_sub(before.get(id).copied().unwrap_or(0))).sum()
+        };
+        Usage {
+            cpu_ns: since(&self.cpu_ns, &before.cpu_ns),
+            switches: since(&self.switches, &before.switches),
+            allocations: None,
         }
-        used
     }
+}
+
+/// What all threads of a process have used, whether or not they are there still.
+fn cpu_ns(pid: i32) -> Option<u64> {
+    let clock = clock_getcpuclockid(Pid::from_raw(pid)).ok()?;
+    Some(clock_gettime(clock).ok()?.num_nanoseconds() as u64)
 }
 
 /// What a process holds, its children included.
@@ -136,6 +150,8 @@ impl Sent {
 
 #[cfg(test)]
 mod tests {
+    use nix::time::ClockId;
+
     use super::*;
 
     #[test]
@@ -150,6 +166,16 @@ mod tests {
         assert!(used.cpu_ns >= 10_000_000, "20 ms of work are {used:?}");
         let held = holding(own);
         assert!(held.bytes > 100_000 && held.threads >= 1 && held.descriptors >= 3, "{held:?}");
+    }
+
+    #[test]
+    fn the_work_of_a_thread_that_has_ended_is_counted() {
+        let before = Accounts::read([std::process::id()]);
+        let own_ns = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().num_nanoseconds();
+        let works = move || while own_ns() < 100_000_000 {};
+        std::thread::spawn(works).join().unwrap();
+        let used = Accounts::read([std::process::id()]).since(&before);
+        assert!(used.cpu_ns >= 100_000_000, "100 ms of work are {used:?}");
     }
 
     #[test]

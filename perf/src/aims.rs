@@ -4,7 +4,7 @@
 //! row. Where the floor is nearer to what is wanted, and does not reach it either, the row says by how much.
 
 use crate::published::{SIZES, Table, mean_ns, of_all, of_participant};
-use crate::record::{Calls, Outcome, Record, Times};
+use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record, Times};
 use crate::report::peers;
 use crate::report::units::{self, bytes, count, size, thousands, time, times};
 
@@ -76,8 +76,8 @@ fn of_times(record: &Record, pick: fn(&Times) -> u64) -> Option<f64> {
 
 const MEDIAN: Figure = time_of("median", |r| of_times(r, |t| t.p50));
 const MEAN: Figure = time_of("mean", mean_ns);
-const P999: Figure = time_of("p99.9", |r| of_times(r, |t| t.p999));
-const P9999: Figure = time_of("p99.99", |r| of_times(r, |t| t.p9999));
+const P999: Figure = time_of("p99.9", |r| of_times(r, |t| t.p999).filter(|_| r.samples >= LEAST_OF_P999));
+const P9999: Figure = time_of("p99.99", |r| of_times(r, |t| t.p9999).filter(|_| r.samples >= LEAST_OF_P9999));
 const MAX: Figure = time_of("maximum", |r| of_times(r, |t| t.max));
 const SPREAD: Figure = Figure {
     name: "maximum / mean",
@@ -106,11 +106,14 @@ const DATAGRAMS: Figure = Figure {
     rises: false,
 };
 
-/// To what a figure relates: the same one of the best of these peers, in this setting.
+/// To what a figure relates: the same one of the best of these peers, in this setting. Of a rival each set-up counts that
+/// was measured; the floor's are exchanges of another kind, and those of Taut have lines of their own.
 struct Base {
     peers: &'static [&'static str],
     line: Line,
     figure: Figure,
+    /// What is otherwise with a rival than in the row's own setting; empty for nothing.
+    setting: &'static str,
 }
 
 /// One figure that is to hold.
@@ -137,7 +140,7 @@ fn times_of(
     wanted: f64,
     peers: &'static [&'static str],
 ) -> Aim {
-    beside(what, line, figure, wanted, Base { peers, line, figure })
+    beside(what, line, figure, wanted, Base { peers, line, figure, setting: "" })
 }
 
 /// So many times what is at the base.
@@ -166,7 +169,7 @@ fn by_udp() -> Vec<Aim> {
         times_of(format!("round trip by UDP, {}", size(bytes)), trip(bytes), MEDIAN, wanted, BOTH)
     }));
     let (paced, inline) = (trip(32).case("every 1 ms"), trip(32).case("every 1 ms fifo inline"));
-    let base = Base { peers: CYCLONE, line: paced, figure: MAX };
+    let base = Base { peers: CYCLONE, line: paced, figure: MAX, setting: " without SCHED_FIFO" };
     aims.push(times_of("32 B, 1,000/s by UDP", paced, MEAN, 0.6, CYCLONE));
     aims.push(beside("32 B, 1,000/s by UDP, SCHED_FIFO, inline", inline, MAX, 0.2, base));
     aims.push(times_of("write by UDP, 64 B", Line::of("write", "udp", 64), MEDIAN, 1.1, FLOOR));
@@ -183,8 +186,8 @@ fn by_udp() -> Vec<Aim> {
     aims.push(alone("a burst of 100 by UDP within suspend_publications", told, SENDS, 1.0));
     let flood = |case| Line::of("interference", "udp", 64).case(case);
     let isolated = flood("flood fifo inline");
-    let quiet = Base { peers: TAUT, line: flood("quiet fifo inline"), figure: P999 };
-    let others = Base { peers: CYCLONE, line: flood("flood"), figure: P999 };
+    let quiet = Base { peers: TAUT, line: flood("quiet fifo inline"), figure: P999, setting: "" };
+    let others = Base { peers: CYCLONE, line: flood("flood"), figure: P999, setting: " without SCHED_FIFO" };
     let what = "64 B by UDP beside a flood, SCHED_FIFO, inline";
     aims.push(beside(format!("{what}, to without"), isolated, P999, 1.5, quiet));
     aims.push(beside(what, isolated, P999, 0.1, others));
@@ -222,12 +225,12 @@ fn local() -> Vec<Aim> {
 /// Past the kernel's stack.
 fn bypass() -> Vec<Aim> {
     let trip = |transport| Line::of("latency", transport, 64).case("link").spins();
-    let kernel = Base { peers: TAUT, line: trip("udp"), figure: MEDIAN };
+    let kernel = Base { peers: TAUT, line: trip("udp"), figure: MEDIAN, setting: "" };
     let paced = |transport| Line::of("latency", transport, 32).case("every 1 ms link");
-    let asleep = |figure| Base { peers: CYCLONE, line: paced("udp"), figure };
+    let asleep = |figure| Base { peers: CYCLONE, line: paced("udp"), figure, setting: " asleep, by UDP" };
     let soak = Line::of("soak", "xdp", 64).case("link").spins();
     let isolated = |case| Line::of("interference", "xdp", 64).case(case).pin("same");
-    let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999 };
+    let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999, setting: "" };
     let mut aims = vec![
         times_of("round trip by AF_XDP, 64 B, polling", trip("xdp"), MEDIAN, 1.2, FLOOR),
         beside("round trip by AF_XDP, 64 B, polling, to UDP", trip("xdp"), MEDIAN, 1.0, kernel),
@@ -245,7 +248,7 @@ fn bypass() -> Vec<Aim> {
     ];
     for (bytes, figure) in [(32, RATE), (1 << 10, BANDWIDTH)] {
         let stream = |transport| Line::of("throughput", transport, bytes).case("link");
-        let base = Base { peers: TAUT, line: stream("udp"), figure };
+        let base = Base { peers: TAUT, line: stream("udp"), figure, setting: "" };
         let what = format!("reliable by AF_XDP, {}, to UDP", size(bytes));
         aims.push(beside(what, stream("xdp"), figure, 1.0, base));
     }
@@ -265,8 +268,9 @@ struct Held<'a> {
 
 impl Aim {
     fn measured<'a>(&'a self, records: &'a [Record]) -> Option<Held<'a>> {
-        // The later of two, as on the rest of the page, but one with a base.
-        records.iter().rev().filter(|r| r.peer == self.line.peer && self.line.is_of(r)).find_map(|own| {
+        // As on the rest of the page, but a run with a base.
+        let own = records.iter().filter(|r| r.peer == self.line.peer && self.line.is_of(r));
+        let held = own.enumerate().filter_map(|(at, own)| {
             let figure = (self.figure.of)(own).filter(|figure| *figure > 0.0)?;
             let base = match &self.base {
                 Some(base) => Some(base.best(records, own)?),
@@ -274,10 +278,14 @@ impl Aim {
             };
             let limit = self.wanted * base.map_or(1.0, |(_, figure)| figure);
             let off = |figure: f64| if self.figure.rises { limit / figure } else { figure / limit };
-            let floor = Base { peers: FLOOR, line: self.line, figure: self.figure }.best(records, own);
+            let floor =
+                Base { peers: FLOOR, line: self.line, figure: self.figure, setting: "" }.best(records, own);
             let floor_off = floor.map(|(_, floor)| off(floor)).filter(|floor_off| *floor_off < off(figure));
-            Some(Held { aim: self, own, base, off: off(figure), floor_off })
-        })
+            Some((at, Held { aim: self, own, base, off: off(figure), floor_off }))
+        });
+        let peers =
+            |own: &Record| records.iter().filter(|r| r.run.id == own.run.id && self.line.is_of(r)).count();
+        held.max_by_key(|(at, held)| (peers(held.own), held.own.rounds, *at)).map(|(_, held)| held)
     }
 
     /// The row of what the runs do not have.
@@ -300,16 +308,21 @@ impl Aim {
             _ if base.peers.contains(&"fastdds") => "the best of Cyclone DDS and Fast DDS".into(),
             _ => "Cyclone DDS".into(),
         };
-        format!("{bound} {} {of}", times(self.wanted))
+        format!("{bound} {} {of}{}", times(self.wanted), base.setting)
     }
 }
 
 impl Base {
+    fn is_of(&self, record: &Record) -> bool {
+        let adapter = peers::adapter(&record.peer);
+        let is_rival = ![FLOOR, TAUT].concat().contains(&adapter);
+        let name = if is_rival { adapter } else { record.peer.as_str() };
+        self.peers.contains(&name) && self.line.is_of(record)
+    }
+
     /// Of the same run.
     fn best<'a>(&self, records: &'a [Record], own: &Record) -> Option<(&'a Record, f64)> {
-        let is = |r: &&Record| {
-            r.run.id == own.run.id && self.peers.contains(&r.peer.as_str()) && self.line.is_of(r)
-        };
+        let is = |r: &&Record| r.run.id == own.run.id && self.is_of(r);
         let figure =
             |r: &'a Record| (self.figure.of)(r).filter(|figure| *figure > 0.0).map(|figure| (r, figure));
         let better = |a: &(&Record, f64), b: &(&Record, f64)| match self.figure.rises {
@@ -453,6 +466,71 @@ mod tests {
         assert_eq!(table(&both, &[]).unwrap().rows[0][2], "1.50×, 12 µs to 8 µs of floor");
         let shown = [trip("taut", "b", 1), trip("floor", "a", 8)];
         assert_eq!(table(&shown, &both).unwrap().rows[0][2], "1.50×, 12 µs to 8 µs of floor");
+    }
+
+    #[test]
+    fn a_rival_is_held_to_the_best_of_its_set_ups() {
+        let records = [
+            stream("taut", 2e6),
+            stream("taut:suspended", 9e6),
+            stream("floor:gso", 9e6),
+            stream("cyclonedds", 2e5),
+            stream("cyclonedds:batching", 1e6),
+        ];
+        let rows = table(&records, &[]).unwrap().rows;
+        let measured = "2.00×, 2 M/s to 1 M/s of Cyclone DDS batching";
+        assert_eq!(
+            rows,
+            [
+                ["reliable by UDP, 32 B: rate", "at least 3 M/s", "2 M/s", "missed by 1.50×"],
+                ["reliable by UDP, 32 B: rate", "at least 3.00× Cyclone DDS", measured, "missed by 1.50×"],
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rare_time_is_of_ten_samples_beyond_it() {
+        let flooded = |case: &str, run: &str, samples: u64, p999_us: u64| {
+            let times = Times { p999: 1_000 * p999_us, ..Times::default() };
+            let fields = serde_json::json!({"workload": "interference", "case": case, "pin": "none",
+                "samples": samples, "rtt_ns": serde_json::to_value(times).unwrap()});
+            line("taut", run, fields)
+        };
+        let [flood, quiet] = ["flood fifo inline", "quiet fifo inline"];
+        let few = [flooded(flood, "b", 9_999, 1), flooded(quiet, "b", 12_000, 100)];
+        assert!(table(&few, &[]).is_none());
+        let many = [flooded(flood, "a", 10_000, 140), flooded(quiet, "a", 10_000, 100)];
+        assert_eq!(table(&few, &many).unwrap().rows[0][2], "1.40×, 140 µs to 100 µs");
+    }
+
+    #[test]
+    fn of_stored_runs_that_have_both_the_one_with_most_peers_then_rounds_counts() {
+        let in_rounds =
+            |peer: &str, run: &str, p50_us: u64, rounds: u32| Record { rounds, ..trip(peer, run, p50_us) };
+        let measured = |stored: &[Record]| table(&[], stored).unwrap().rows[0][2].clone();
+        let most = [in_rounds("taut", "a", 20, 3), in_rounds("floor", "a", 10, 3)];
+        let brief = [in_rounds("taut", "b", 10, 1), in_rounds("floor", "b", 10, 1)];
+        assert_eq!(measured(&[&most[..], &brief].concat()), "2.00×, 20 µs to 10 µs of floor");
+        let later = [in_rounds("taut", "c", 11, 3), in_rounds("floor", "c", 10, 3)];
+        assert_eq!(measured(&[&most[..], &later].concat()), "1.10×, 11 µs to 10 µs of floor");
+        let more = [&brief[..], &[in_rounds("zenoh", "b", 90, 1)]].concat();
+        assert_eq!(measured(&[&more[..], &later].concat()), "1.00×, 10 µs to 10 µs of floor");
+    }
+
+    #[test]
+    fn a_row_says_in_which_setting_another_one_is() {
+        let paced = |peer: &str, case: &str, wait: &str| {
+            let times = Times { max: 1_000, ..Times::default() };
+            let fields = serde_json::json!({"case": case, "pin": "none", "size_bytes": 32, "wait": wait,
+                "rtt_ns": serde_json::to_value(times).unwrap()});
+            line(peer, "a", fields)
+        };
+        let records = [
+            paced("taut", "every 1 ms fifo inline", "inline"),
+            paced("cyclonedds", "every 1 ms", "listener"),
+        ];
+        let rows = table(&records, &[]).unwrap().rows;
+        assert_eq!(rows[0][1], "at most 0.20× Cyclone DDS without SCHED_FIFO");
     }
 
     #[test]

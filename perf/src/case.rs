@@ -328,6 +328,12 @@ impl Case {
         if let Some(role) = self.work.roles().iter().find(|role| lacks(&info.roles, role)) {
             return Some(format!("no role {role}"));
         }
+        if self.work.weighs() && !info.built_with.is_empty() {
+            let more = info.built_with.join(" and ");
+            return Some(format!(
+                "built with {more}, which would be weighed as its own: build the adapter without"
+            ));
+        }
         if self.work.has_type() && lacks(&info.types, self.kind) {
             return Some(format!("no type {}", self.kind));
         }

@@ -27,6 +27,8 @@ pub struct Info {
     pub loan: bool,
     /// Must a broker run first?
     pub daemon: bool,
+    /// Libraries in it that the product does without.
+    pub built_with: Vec<String>,
     /// What a reader of the result must know.
     pub note: String,
 }

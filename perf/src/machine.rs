@@ -49,6 +49,25 @@ fn machine_notes(cpu: Option<&procfs::CpuInfo>) -> Vec<String> {
     notes
 }
 
+/// What each DDS of the adapters asks for, where it can be asked.
+const RECEIVE_BUFFER: u64 = 4 << 20;
+
+/// What a reader must know where the system gives sockets less than the adapters ask for: Taut and the floor pass the limit
+/// as root, and nobody else does.
+pub fn unequal_buffers() -> Option<String> {
+    cut_buffers(text("/proc/sys/net/core/rmem_max").as_deref())
+}
+
+fn cut_buffers(rmem_max: Option<&str>) -> Option<String> {
+    let limit: u64 = rmem_max?.parse().ok()?;
+    (limit < RECEIVE_BUFFER).then(|| {
+        format!(
+            "net.core.rmem_max is {limit}: sockets of Taut and of the floor, which pass it as root, have more than those of \
+             others; equal terms take sysctl -w net.core.rmem_max={RECEIVE_BUFFER}"
+        )
+    })
+}
+
 fn text(path: &str) -> Option<String> {
     Some(std::fs::read_to_string(Path::new(path)).ok()?.trim().to_string())
 }
@@ -77,6 +96,13 @@ mod tests {
         let words = ["/usr/bin/taut", "perf", "--peer-dir", "my peers", "it's", ""];
         let line = command_line(words.iter().map(ToString::to_string));
         assert_eq!(line, r"taut perf --peer-dir 'my peers' 'it'\''s' ''");
+    }
+
+    #[test]
+    fn a_limit_that_not_everyone_passes_is_told() {
+        assert_eq!((cut_buffers(None), cut_buffers(Some("4194304"))), (None, None));
+        let told = cut_buffers(Some("212992")).unwrap();
+        assert!(told.starts_with("net.core.rmem_max is 212992: "), "{told}");
     }
 
     #[test]

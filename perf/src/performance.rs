@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::record::{Calls, Outcome, Record};
+use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record};
 use crate::report::current::{current, settled};
 use crate::report::model::{
     Gain, Group, Model, Standing, failed_rounds, gains, gaps, main_times, remark, subject,
@@ -136,12 +136,13 @@ pub fn markdown(records: &[Record]) -> String {
     for picture in pictures(records) {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
-    page += &aims::table(&shown, &settled(records)).map_or_else(String::new, |table| table.markdown("##"));
+    let stored = settled(records);
+    page += &aims::table(&shown, &stored).map_or_else(String::new, |table| table.markdown("##"));
     not_ahead(&mut page, &model);
-    page += &published::section(&shown);
+    page += &published::section(&shown, &stored);
     page += "## Every line\n\n";
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
-    page += "The floor is the same exchange without a middleware: of times a limit, not a rival. At rates it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
+    page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
     page += &rules::explained(&shown);
     page += "\n\n";
     for group in model.groups.iter().filter(|group| ran(group)) {
@@ -292,13 +293,13 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
             ),
             Some(t) if paced => {
                 let [p50, mean, p99, max] = [t.p50, t.mean, t.p99, t.max].map(|ns| time(ns as f64));
-                let (p999, p9999) = (rare(line, t.p999, 10_000), rare(line, t.p9999, 100_000));
+                let (p999, p9999) = (rare(line, t.p999, LEAST_OF_P999), rare(line, t.p9999, LEAST_OF_P9999));
                 let spread = t.max_to_mean().map(times).unwrap_or_default();
                 format!("{} | {p50} | {mean} | {p99} | {p999} | {p9999} | {max} | {spread}", taken(line))
             }
             Some(t) => {
                 let [p50, p99, max] = [t.p50, t.p99, t.max].map(|ns| time(ns as f64));
-                format!("{} | {p50} | {p99} | {} | {max}", taken(line), rare(line, t.p9999, 100_000))
+                format!("{} | {p50} | {p99} | {} | {max}", taken(line), rare(line, t.p9999, LEAST_OF_P9999))
             }
             None => " | ".repeat(columns - 1),
         };
@@ -348,7 +349,7 @@ fn lost(line: &Record) -> String {
     }
 }
 
-/// A percentile that takes so many samples to be more than the largest of them: ten beyond it.
+/// A percentile that takes so many samples.
 fn rare(line: &Record, ns: u64, least: u64) -> String {
     if line.samples < least { "–".to_string() } else { time(ns as f64) }
 }

@@ -50,8 +50,9 @@ struct Row<'a> {
     figure: Figure,
 }
 
-/// All tables that the run has rows for.
-pub(crate) fn tables(records: &[Record]) -> Vec<Table> {
+/// All tables that the lines which are shown have rows for; what compares two lines of Taut and others looks for a run that
+/// has both in what is stored, too.
+pub(crate) fn tables(records: &[Record], stored: &[Record]) -> Vec<Table> {
     let mut plain = vec![
         ("User-space networking for DDS (PerCom 2024)".to_string(), bound()),
         ("Past the kernel's stack and through it, over one link".into(), bypass()),
@@ -66,7 +67,7 @@ pub(crate) fn tables(records: &[Record]) -> Vec<Table> {
         ("eProsima's comparison of Fast DDS and Cyclone DDS".into(), eprosima()),
     ]);
     let mut all: Vec<Table> =
-        [gains::table(records), isolation::beside_flood(records)].into_iter().flatten().collect();
+        [gains::table(records, stored), isolation::beside_flood(records)].into_iter().flatten().collect();
     all.extend(plain.iter().filter_map(|(title, rows)| table(records, title, rows)));
     all.extend(bursts::tables(records));
     all.extend(table(records, "Starting, and what it takes", &footprint()));
@@ -84,8 +85,8 @@ pub(crate) fn explained(records: &[Record]) -> String {
 }
 
 /// The section of the documentation; empty without a table.
-pub fn section(records: &[Record]) -> String {
-    let all: String = tables(records).iter().map(|table| table.markdown("###")).collect();
+pub fn section(records: &[Record], stored: &[Record]) -> String {
+    let all: String = tables(records, stored).iter().map(|table| table.markdown("###")).collect();
     if all.is_empty() {
         return all;
     }
@@ -412,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_row_has_the_published_figure_and_those_of_the_run() {
-        let page = section(&[trip("taut", 10_000), trip("hdds", 300_000)]);
+        let page = section(&[trip("taut", 10_000), trip("hdds", 300_000)], &[]);
         let hdds = "| round trip over UDP, 64 B: p50, p99 | 246 µs, p99 450 µs; Cyclone DDS 133 µs | 10 µs, 20 µs | 300 µs, 600 µs |";
         assert!(page.contains(hdds), "{page}");
         // Half of it, least and mean; no column for who was not there.
@@ -440,8 +441,22 @@ mod tests {
             record(serde_json::json!({"workload": "throughput", "case": case, "samples_per_s": per_s,
                 "bytes_per_s": per_s * 64.0, "qos": "reliable keep-all volatile"}))
         };
-        let page = section(&[burst("", 1e6), burst("best of all bursts", 2e6), burst("best of bursts", 5e5)]);
+        let page =
+            section(&[burst("", 1e6), burst("best of all bursts", 2e6), burst("best of bursts", 5e5)], &[]);
         assert!(page.contains("| most of any burst, UDP, 64 B | 128 MB/s |"), "{page}");
+    }
+
+    #[test]
+    fn what_a_sample_costs_stands_with_those_that_got_lost() {
+        let line = |peer: &str, lost: u64| {
+            record(
+                serde_json::json!({"workload": "throughput", "peer": peer, "size_bytes": 32, "samples": 75,
+                "lost": lost, "cpu_ns_per_sample": 2_000.0, "qos": "reliable keep-all volatile"}),
+            )
+        };
+        let page = section(&[line("taut", 0), line("hdds", 25)], &[]);
+        let row = "| processor time of both sides for a million of 32 B, reliable, as fast as it goes | 2 s | 2 s, 25.0 % lost |";
+        assert!(page.contains(row), "{page}");
     }
 
     #[test]
@@ -453,7 +468,7 @@ mod tests {
         };
         let own = line("taut", &[pace(1_000, 10, 1e5, 0), pace(100, 0, 2e6, 0), pace(1_000, 0, 1e6, 0)]);
         let other = line("hdds", &[pace(100, 0, 5e4, 25), pace(1_000, 0, 0.0, 0)]);
-        let all = tables(&[own, other]);
+        let all = tables(&[own, other], &[]);
         let table = all.iter().find(|table| table.title.starts_with("Demand")).expect("the table");
         assert_eq!(table.title, "Demand and interval: 64 B by UDP, best of all bursts");
         assert_eq!(
@@ -482,8 +497,10 @@ mod tests {
             lost,
             ..trip(peer, 20_000)
         };
-        let page =
-            section(&[soak("taut", 999_990, 10, "fifo inline"), soak("floor", 999_990, 0, "fifo inline")]);
+        let page = section(
+            &[soak("taut", 999_990, 10, "fifo inline"), soak("floor", 999_990, 0, "fifo inline")],
+            &[],
+        );
         let row = "| mean of a million of 32 B, 1,000/s, SCHED_FIFO, inline where there is such a mode | Cyclone DDS 107 µs, XDP 87 µs, DPDK 74 µs | 20 µs |\n";
         assert!(page.contains(row), "the floor has fewer: {page}");
         assert!(!page.contains("of a million of 32 B, 1,000/s |"), "{page}");
@@ -492,19 +509,19 @@ mod tests {
     #[test]
     fn who_was_not_asked_is_told() {
         let absent = |why: String| Record { outcome: Outcome::Absent(why), ..trip("hdds", 1) };
-        let page = section(&[trip("taut", 10_000), absent(not_asked())]);
+        let page = section(&[trip("taut", 10_000), absent(not_asked())], &[]);
         assert!(
             page.contains(
                 "A dash: no such line. So it is, too, where `taut perf all` asks only Taut, floor, "
             ),
             "{page}"
         );
-        assert!(!section(&[trip("taut", 10_000), absent("no role cdr".into())]).contains("So it is"));
+        assert!(!section(&[trip("taut", 10_000), absent("no role cdr".into())], &[]).contains("So it is"));
     }
 
     #[test]
     fn a_run_without_these_lines_has_no_such_section() {
-        assert_eq!(section(&[]), "");
-        assert_eq!(section(&[trip("floor", 1_000)]), "", "nothing of the subject's");
+        assert_eq!(section(&[], &[]), "");
+        assert_eq!(section(&[trip("floor", 1_000)], &[]), "", "nothing of the subject's");
     }
 }

@@ -171,6 +171,10 @@ pub const MEDIAN_SUBSCRIBER: &str = "median subscriber";
 /// hundreds of lines.
 pub const SERIES_MOST: usize = 200;
 
+/// So many samples have ten beyond the percentile. Of fewer it is little more than the largest of them, which is luck.
+pub(crate) const LEAST_OF_P999: u64 = 10_000;
+pub(crate) const LEAST_OF_P9999: u64 = 100_000;
+
 /// Did it run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", content = "reason", rename_all = "lowercase")]

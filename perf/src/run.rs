@@ -55,7 +55,11 @@ pub fn run(workload: &Workload, stop: Stop) -> Result<u8, Failure> {
     if let Some(left_out) = &left_out {
         note(&format!("{left_out}; a larger --budget has it, --quick never"));
     }
-    let run = machine::describe(notes.into_iter().chain(left_out).collect());
+    let unequal = machine::unequal_buffers();
+    if let Some(unequal) = &unequal {
+        note(unequal);
+    }
+    let run = machine::describe(notes.into_iter().chain(left_out).chain(unequal).collect());
     measure(&bench, &plan, &entries, &run, &mut out)?;
     out.finish()?;
     Ok(match () {
@@ -282,7 +286,8 @@ fn list(options: &Options, stop: Stop) -> Result<u8, Failure> {
                 objects.push(serde_json::json!({
                     "peer": name, "status": "ok", "version": info.version, "transports": info.transports,
                     "roles": info.roles, "types": info.types, "waits": info.waits, "variants": info.variants,
-                    "multicast": info.multicast, "loan": info.loan, "daemon": info.daemon, "note": info.note,
+                    "multicast": info.multicast, "loan": info.loan, "daemon": info.daemon,
+                    "built_with": info.built_with, "note": info.note,
                 }));
             }
             Err(reason) => {

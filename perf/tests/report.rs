@@ -300,6 +300,11 @@ fn the_plain_floor_is_no_limit_of_rates() {
     );
 }
 
+#[test]
+fn who_looks_before_it_sleeps_may_pass_the_floor_and_is_told() {
+    assert!(document(|_| {}).contains("who looks for a while before it sleeps"));
+}
+
 /// Workload, peer, transport and size of a line over a link, and what sets it apart.
 type Linked<'a> = (&'a str, &'a str, &'a str, u64, &'a dyn Fn(&mut Record));
 
@@ -389,6 +394,27 @@ fn gains_are_relative_to_the_kernels_sockets_by_the_same_wait() {
     assert!(page.contains("| maximum / mean of a hundred thousand of 64 B, 1,000/s by XDP, polling | 35× without, 2.6× with them | 4.00× |"));
     assert!(page.contains("| bandwidth of 1 KiB by XDP | Cyclone DDS 170 MB/s, DPDK 250 MB/s | 154 MB/s |"));
     assert!(!document(|_| {}).contains("### What going past"), "none of it was over a link");
+}
+
+#[test]
+fn what_was_measured_in_two_runs_is_no_gain_and_no_pair() {
+    let of = |run: &'static str, case: &'static str| {
+        move |line: &mut Record| {
+            (line.case, line.wait, line.samples, line.run.id) =
+                (case.into(), "spin".into(), 110_000, run.into());
+            line.rtt_ns = Some(Times { mean: 9_000, max: 90_000, p9999: 60_000, ..Times::default() });
+        }
+    };
+    let titles = ["### What going past the kernel gains", "### What a flood adds to isolated round trips"];
+    for (other, are_shown) in [("a", true), ("b", false)] {
+        let page = performance::markdown(&with_linked(&[
+            ("latency", "taut", "xdp", 32, &of("a", "every 1 ms link")),
+            ("latency", "cyclonedds", "udp", 32, &of(other, "every 1 ms link")),
+            ("interference", "taut", "xdp", 64, &of("a", "quiet all long link")),
+            ("interference", "taut", "xdp", 64, &of(other, "flood all long link")),
+        ]));
+        assert_eq!(titles.map(|title| page.contains(title)), [are_shown; 2], "run {other}");
+    }
 }
 
 #[test]

@@ -35,6 +35,9 @@ const TRANSPORTS: &[&str] = if cfg!(feature = "dpdk") {
     &["thread", "intra", "shm", "udp", "xdp", "xdp-l2"]
 };
 
+/// What is linked for them only.
+const BUILT_WITH: &[&str] = if cfg!(feature = "dpdk") { &["dpdk"] } else { &[] };
+
 fn info() -> Value {
     json!({
         "peer": "floor",
@@ -47,6 +50,7 @@ fn info() -> Value {
         "multicast": true,
         "loan": true,
         "daemon": false,
+        "built_with": BUILT_WITH,
         "note": "Bare system calls and bare memory: nothing is repaired, losses are counted. udp: connected \
                  sockets, receive buffer of 16 MiB where root allows it; variants sendmmsg and gso for pub and \
                  sub. shm: a ring in a memfd, block is a futex. intra: the ring polled, with \

@@ -19,6 +19,14 @@ fn records(path: &std::path::Path) -> Vec<[u64; 3]> {
     bytes.chunks(24).map(|record| [word(&record[..8]), word(&record[8..16]), word(&record[16..])]).collect()
 }
 
+#[test]
+fn what_is_linked_for_a_transport_is_told() {
+    let told = player::program().arg("info").output().expect("the adapter starts").stdout;
+    let info: Value = serde_json::from_slice(&told).expect("a line of JSON");
+    let has = |list: &str| info[list].as_array().expect(list).contains(&"dpdk".into());
+    assert_eq!(has("built_with"), has("transports"));
+}
+
 /// A file name of this test's own; removed with the value.
 struct Samples(std::path::PathBuf);
 

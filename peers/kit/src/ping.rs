@@ -91,6 +91,10 @@ impl Pinger {
             self.duplicates += 1;
             return false;
         }
+        if !self.schedule.is_open() && stamp.seq + 1 != self.next {
+            // It was given up before it came, and stays lost.
+            return false;
+        }
         (record[1], record[2]) = (stamp.seen_ns, now);
         self.received += 1;
         self.answered = self.answered.max(stamp.seq + 1);
@@ -181,6 +185,21 @@ mod tests {
         let mut pinger = pinger(0);
         let stamp = pinger.send(false).unwrap();
         assert_eq!(pinger.table.get(0)[0], stamp.sent_ns);
+    }
+
+    #[test]
+    fn an_answer_after_the_next_sample_stays_lost() {
+        let mut closed = pinger(0);
+        let [given_up, next] = [0; 2].map(|_| closed.send(false).unwrap());
+        assert!(!closed.answer(given_up, true), "the next one is not answered by it");
+        assert_eq!((closed.received, closed.table.get(0)[2]), (0, 0));
+        assert!(closed.answer(next, true));
+        assert_eq!((closed.received, closed.duplicates, closed.corrupt), (1, 0, 0));
+        let mut open = pinger(1_000_000);
+        open.due_ns();
+        let [first, _] = [0; 2].map(|_| open.send(false).unwrap());
+        open.answer(first, true);
+        assert_eq!(open.received, 1, "others are under way in an open loop");
     }
 
     #[test]

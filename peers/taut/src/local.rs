@@ -65,18 +65,20 @@ fn exchange<L: Line>(
         line.send(&sample)?;
         let written_ns = now_ns();
         let end_ns = written_ns + GIVE_UP.as_nanos() as u64;
-        let answer = loop {
-            let found = line.receive(GIVE_UP)?;
-            if found.is_some() || now_ns() >= end_ns {
-                break found;
+        loop {
+            if let Some(answer) = line.receive(GIVE_UP)? {
+                let stamp = answer.stamp();
+                let seen_ns = if one_thread { written_ns } else { stamp.seen_ns };
+                let is_last = pinger.answer(Stamp { seen_ns, ..stamp }, answer.intact(options.size));
+                line.give_back(answer);
+                if is_last {
+                    break;
+                }
+            }
+            if now_ns() >= end_ns {
+                break;
             }
             std::hint::spin_loop();
-        };
-        if let Some(answer) = answer {
-            let stamp = answer.stamp();
-            let seen_ns = if one_thread { written_ns } else { stamp.seen_ns };
-            pinger.answer(Stamp { seen_ns, ..stamp }, answer.intact(options.size));
-            line.give_back(answer);
         }
     }
     control.stop();

@@ -31,7 +31,7 @@ pub(super) enum Figure {
     Coding,
     Bytes,
     Samples,
-    /// Processor time of both sides for a million samples.
+    /// Processor time of both sides for a million samples that were sent.
     Cpu,
     /// Heap allocations of the writer's side for each sample.
     Allocations,
@@ -72,7 +72,7 @@ impl Figure {
             }
             Figure::Bytes => record.bytes_per_s.map(|per_s| format!("{}/s{}", bytes(per_s), lost(record))),
             Figure::Samples => record.samples_per_s.map(|per_s| rate(per_s) + &lost(record)),
-            Figure::Cpu => record.cpu_ns_per_sample.map(|ns| time(1e6 * ns)),
+            Figure::Cpu => record.cpu_ns_per_sample.map(|ns| time(1e6 * ns) + &lost(record)),
             Figure::Allocations => record.allocations_per_sample.map(|count| format!("{count:.4}")),
             Figure::Switches => {
                 let each = record.context_switches? as f64 / record.samples.max(1) as f64;
@@ -109,7 +109,7 @@ fn list(all_ns: &[u64]) -> String {
     all_ns.iter().map(|ns| time(*ns as f64)).collect::<Vec<_>>().join(", ")
 }
 
-/// What a rate leaves out: the samples that got lost. Of a reliable stream that is nothing.
+/// What a rate leaves out, and who does not deliver a sample saves: those that got lost. Of a reliable stream that is nothing.
 fn lost(record: &Record) -> String {
     if record.lost == 0 { String::new() } else { format!(", {} lost", percent(record.loss())) }
 }

@@ -84,6 +84,28 @@ impl Measure {
             && (record.wait == "spin") == spins
     }
 
+    /// The line of Taut that has most bases in its own run, for of two runs it would be a gain of the machine's, too; of
+    /// several that with most rounds, then the later.
+    fn gained<'a>(&self, records: &'a [Record], transport: &str, spins: bool) -> Option<Gained<'a>> {
+        let of = |record: &'a Record| {
+            (self.figure)(record).filter(|figure| *figure > 0.0).map(|figure| (record, figure))
+        };
+        let own = records.iter().filter(|r| r.peer == "taut" && self.is_of(r, transport, spins));
+        let gained = own.filter_map(of).map(|(record, own)| {
+            let is_base = |peer: &str, base: &Record| {
+                base.peer == peer
+                    && base.run.id == record.run.id
+                    && !std::ptr::eq(base, record)
+                    && self.is_of(base, "udp", spins)
+            };
+            let base = |peer| records.iter().rfind(|base| is_base(peer, base)).and_then(of);
+            Gained { record, own, bases: BASES.map(base) }
+        });
+        let bases = |gained: &Gained| gained.bases.iter().flatten().count();
+        let found = gained.enumerate().filter(|(_, gained)| bases(gained) > 0);
+        found.max_by_key(|(at, gained)| (bases(gained), gained.record.rounds, *at)).map(|(_, gained)| gained)
+    }
+
     fn what(&self, of: &Record, way: &str, spins: bool) -> String {
         let wait = if spins { "polling" } else { "asleep" };
         if self.workload == "throughput" {
@@ -96,6 +118,13 @@ impl Measure {
     }
 }
 
+/// A line of Taut, its figure, and what there is of each of [`BASES`].
+struct Gained<'a> {
+    record: &'a Record,
+    own: f64,
+    bases: [Option<(&'a Record, f64)>; BASES.len()],
+}
+
 /// How much more than the other one it is, in percent.
 fn change(own: f64, other: f64) -> String {
     let percent = 100.0 * (own / other - 1.0);
@@ -103,25 +132,17 @@ fn change(own: f64, other: f64) -> String {
     format!("{percent:+.digits$} %")
 }
 
-/// The table, if Taut was measured over the link beside another one by the kernel.
-pub(super) fn table(records: &[Record]) -> Option<Table> {
+/// The table, if Taut was measured over the link beside another one by the kernel. Of what is shown no run may have both
+/// lines of a gain, while one of those that are `stored` has.
+pub(super) fn table(records: &[Record], stored: &[Record]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
     let mut lines: Vec<(String, &str, String, [Option<String>; BASES.len()])> = Vec::new();
     for (transport, way) in WAYS {
         for spins in [true, false] {
             for (measure, published) in MEASURES.iter().zip(published(transport)) {
-                // The later of two, as on the rest of the page.
-                let of = |peer: &str, transport: &str| {
-                    let found =
-                        records.iter().rfind(|r| r.peer == peer && measure.is_of(r, transport, spins))?;
-                    (measure.figure)(found).filter(|figure| *figure > 0.0).map(|figure| (found, figure))
-                };
-                let Some((record, own)) = of("taut", transport) else { continue };
-                let bases =
-                    BASES.map(|peer| of(peer, "udp").filter(|(base, _)| !std::ptr::eq(*base, record)));
-                if bases.iter().all(Option::is_none) {
-                    continue;
-                }
+                let gained = measure.gained(records, transport, spins);
+                let gained = gained.or_else(|| measure.gained(stored, transport, spins));
+                let Some(Gained { record, own, bases }) = gained else { continue };
                 used.push(record);
                 used.extend(bases.iter().flatten().map(|(base, _)| *base));
                 let cell = |(_, other): (&Record, f64)| {

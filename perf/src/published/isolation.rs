@@ -90,7 +90,9 @@ pub(super) fn beside_flood(records: &[Record]) -> Option<Table> {
         };
         let [quiet, flood] = interference::LONG;
         for quiet in of(quiet) {
-            let same = |r: &&Record| r.peer == quiet.peer && r.size_bytes == quiet.size_bytes;
+            let same = |r: &&Record| {
+                r.run.id == quiet.run.id && r.peer == quiet.peer && r.size_bytes == quiet.size_bytes
+            };
             let Some(flood) = of(flood).find(same) else { continue };
             let Some((alone, beside)) = quiet.rtt_ns.zip(flood.rtt_ns) else { continue };
             used.extend([quiet, flood]);

@@ -8,7 +8,7 @@ use crate::report::model::Model;
 
 /// The tables of the studies: the first is open, the others by their titles.
 pub(crate) fn draw(model: &Model) -> Option<Markup> {
-    let tables = published::tables(model.records);
+    let tables = published::tables(model.records, &[]);
     (!tables.is_empty()).then(|| {
         html! {
             p { (published::explained(model.records).replace('*', "")) }

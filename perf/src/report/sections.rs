@@ -46,7 +46,8 @@ const PLAN: [Plan; 21] = [
         "latency",
         "Latency",
         "Round trips between two processes. The floor is the same exchange without a middleware: \
-         bare sockets or bare memory.",
+         bare sockets or bare memory. It sleeps at once where it blocks: who looks for a while before it sleeps, as \
+         Taut does, can be faster.",
         |model| by_size(model, "latency"),
     ),
     ("tails", "Tails", "How rare is how slow. To the right, each step is ten times rarer.", tails),

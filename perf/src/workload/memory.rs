@@ -41,6 +41,10 @@ impl Work for Entities {
         false
     }
 
+    fn weighs(&self) -> bool {
+        true
+    }
+
     fn estimate_s(&self, _: &Case) -> f64 {
         STARTING_S
     }
@@ -78,5 +82,25 @@ impl Work for Entities {
         }
         let flaw = session.finish()?;
         Ok(Round { memory, wait, flaw, ..Round::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::options;
+    use crate::contract::Info;
+
+    #[test]
+    fn who_is_built_with_more_than_the_product_is_not_weighed() {
+        let list = |word: &str| vec![word.to_string()];
+        let mut peer =
+            Peer { name: "taut".into(), variant: String::new(), program: "/".into(), info: Info::default() };
+        (peer.info.transports, peer.info.roles) = (list("udp"), list("entities"));
+        let case = cases(&options(""), 1.0).remove(0);
+        assert_eq!(case.obstacle(&peer), None);
+        peer.info.built_with = list("dpdk");
+        let why = "built with dpdk, which would be weighed as its own: build the adapter without";
+        assert_eq!(case.obstacle(&peer).as_deref(), Some(why));
     }
 }

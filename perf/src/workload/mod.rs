@@ -52,6 +52,11 @@ pub trait Work {
         true
     }
 
+    /// Is what a process holds its figure?
+    fn weighs(&self) -> bool {
+        false
+    }
+
     /// The time of a round of one peer in seconds, roughly.
     fn estimate_s(&self, case: &Case) -> f64 {
         traffic::STARTING_S + traffic::measuring_s(case)
