@@ -154,14 +154,18 @@ mod tests {
 
     use super::*;
 
+    /// Takes so much time of a processor, in nanoseconds.
+    fn work(ns: i64) {
+        let own_ns = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().num_nanoseconds();
+        let end = own_ns() + ns;
+        while own_ns() < end {}
+    }
+
     #[test]
     fn work_and_memory_of_this_process_are_seen() {
         let own = std::process::id();
         let before = Accounts::read([own]);
-        let (mut sum, start) = (0u64, std::time::Instant::now());
-        while start.elapsed().as_millis() < 20 {
-            sum = std::hint::black_box(sum + 1);
-        }
+        work(20_000_000);
         let used = Accounts::read([own]).since(&before);
         assert!(used.cpu_ns >= 10_000_000, "20 ms of work are {used:?}");
         let held = holding(own);
@@ -171,9 +175,7 @@ mod tests {
     #[test]
     fn the_work_of_a_thread_that_has_ended_is_counted() {
         let before = Accounts::read([std::process::id()]);
-        let own_ns = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().num_nanoseconds();
-        let works = move || while own_ns() < 100_000_000 {};
-        std::thread::spawn(works).join().unwrap();
+        std::thread::spawn(|| work(100_000_000)).join().unwrap();
         let used = Accounts::read([std::process::id()]).since(&before);
         assert!(used.cpu_ns >= 100_000_000, "100 ms of work are {used:?}");
     }
