@@ -52,6 +52,22 @@ fn announcement_at(
     tag: &str,
     vendor: VendorId,
 ) -> Frame {
+    announcement_with(header, source, addresses, tag, vendor, &[])
+}
+
+/// The other participant announces itself and says by these which process it is of.
+fn announcement_of(properties: &[(&str, String)]) -> Frame {
+    announcement_with(OTHER, OTHER, &[ADDRESS], "", FOREIGN, properties)
+}
+
+fn announcement_with(
+    header: GuidPrefix,
+    source: GuidPrefix,
+    addresses: &[Locator],
+    tag: &str,
+    vendor: VendorId,
+    properties: &[(&str, String)],
+) -> Frame {
     let mut message = Vec::new();
     write_message_header(&mut message, header);
     InfoSource { version: ProtocolVersion::RTPS_2_5, vendor, prefix: source }
@@ -66,6 +82,7 @@ fn announcement_at(
         builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
             | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
         domain_tag: tag.into(),
+        properties: properties.iter().map(|(name, value)| ((*name).into(), value.clone())).collect(),
         ..ParticipantData::default()
     };
     data.write(&mut payload);
@@ -359,6 +376,48 @@ fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
     let lost = times_lost(&mut participant);
     assert!((5..=10).contains(&lost), "{lost}");
     assert_eq!(participant.database().peers().count(), 1);
+}
+
+/// The properties by which a participant says which process it is of.
+const OF_PROCESS: [&str; 2] = ["PID_PERSISTENCE_GUID", "fastdds.physical_data.process"];
+
+#[test]
+fn who_says_that_it_is_another_process_has_started_again() {
+    for name in OF_PROCESS {
+        let mut participant = participant();
+        let of = |process: u8| announcement_of(&[(name, process.to_string()), ("a", "b".into())]);
+        participant.on_frame(Time(0), &of(1), &mut Nowhere);
+        participant.on_frame(Time(0), &publication(1, 1, "Square", |_| {}), &mut Nowhere);
+        participant.on_frame(Time(0), &heartbeat(1, 1), &mut Nowhere);
+        let late = Time(1) + limits::RESTART_AFTER;
+        // What the earlier one has said comes behind it, and says nothing.
+        for (now, processes, lost) in [(Time(1), &[2, 1][..], 1), (late, &[2], 0)] {
+            processes.iter().for_each(|process| participant.on_frame(now, &of(*process), &mut Nowhere));
+            // It has as many writers as the earlier one, and has sent no more.
+            participant.on_frame(now, &publication(1, 2, "Circle", |_| {}), &mut Nowhere);
+            participant.on_frame(now, &heartbeat(1, 1), &mut Nowhere);
+            assert_eq!(times_lost(&mut participant), lost, "{name}");
+            let topics: Vec<_> = participant.database().endpoints().map(|e| e.topic_name.clone()).collect();
+            assert_eq!(topics, ["Circle"], "{name}");
+        }
+    }
+}
+
+#[test]
+fn who_says_again_and_again_that_it_is_another_process_is_believed_now_and_then() {
+    let mut participant = participant();
+    for millis in 0..10_000 {
+        let announced = announcement_of(&[(OF_PROCESS[1], (millis % 2).to_string())]);
+        participant.on_frame(Time(0) + Duration::from_millis(millis), &announced, &mut Nowhere);
+    }
+    let lost = times_lost(&mut participant);
+    assert!((5..=10).contains(&lost), "{lost}");
+    // Who says nothing of it may well be the same.
+    let now = Time(0) + Duration::from_secs(20);
+    [other_at(&[ADDRESS]), announcement_of(&[(OF_PROCESS[0], "1".into())])]
+        .iter()
+        .for_each(|frame| participant.on_frame(now, frame, &mut Nowhere));
+    assert_eq!(times_lost(&mut participant), 0);
 }
 
 #[test]
