@@ -8,7 +8,7 @@ use taut_base::{
 };
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Traffic};
-use taut_qos::{EndpointQos, History, ReliabilityKind};
+use taut_qos::{EndpointQos, History, PolicyId, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
     ChangeKind, Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits,
@@ -163,17 +163,20 @@ impl Sink for Strengths {
 }
 
 fn reader_of(participant: &mut Participant, topic: &str, kind: ReliabilityKind) -> ReaderIndex {
-    let mut qos = EndpointQos::default_reader();
+    let endpoint = endpoint_of(topic, EndpointQos::default_reader(), kind);
+    participant.create_reader(Time(0), endpoint, &mut Nowhere)
+}
+
+fn endpoint_of(topic: &str, mut qos: EndpointQos, kind: ReliabilityKind) -> EndpointConfig {
     qos.reliability.kind = kind;
-    let endpoint = EndpointConfig {
+    EndpointConfig {
         topic_name: topic.to_owned(),
         type_name: "Type".to_owned(),
         keyed: false,
         qos,
         history: History::KeepAll,
         max_samples: None,
-    };
-    participant.create_reader(Time(0), endpoint, &mut Nowhere)
+    }
 }
 
 #[test]
@@ -376,6 +379,44 @@ fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
     let lost = times_lost(&mut participant);
     assert!((5..=10).contains(&lost), "{lost}");
     assert_eq!(participant.database().peers().count(), 1);
+}
+
+/// Fast DDS does not match such a reader with a writer that says nothing of it: who matched it would wait for ever.
+#[test]
+fn a_reader_that_does_not_acknowledge_is_not_waited_for_if_it_takes_nothing() {
+    for (vendor, says, policies) in [
+        (VendorId([1, 15]), 1, vec![PolicyId::DISABLE_POSITIVE_ACKS]),
+        (VendorId([1, 15]), 0, vec![]),
+        (VendorId([1, 1]), 1, vec![]),
+    ] {
+        let mut participant = participant();
+        let endpoint = endpoint_of("Topic", EndpointQos::default_writer(), ReliabilityKind::Reliable);
+        participant.create_writer(Time(0), endpoint, &mut Nowhere);
+        participant.on_frame(Time(0), &announcement_at(OTHER, OTHER, &[ADDRESS], "", vendor), &mut Nowhere);
+        let guid = Guid::new(OTHER, EntityId::user(1, false, false));
+        let mut qos = EndpointQos::default_reader();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let mut payload = Vec::new();
+        EndpointData::of(guid, "Topic", "Type", qos).write(&mut payload);
+        let end = payload.len() - 4;
+        let [low, high] = pid::vendor::DISABLE_POSITIVE_ACKS.0.to_le_bytes();
+        payload.splice(end..end, [low, high, 4, 0, says, 0, 0, 0]);
+        participant.on_frame(
+            Time(0),
+            &change(EntityId::SEDP_SUBSCRIPTIONS_WRITER, 1, &payload),
+            &mut Nowhere,
+        );
+        let (mut refused, mut matched) = (Vec::new(), 0);
+        while let Some(event) = participant.poll_event() {
+            match event {
+                Event::OfferedIncompatibleQos { why, .. } => refused.extend(why.iter().map(|w| w.policy)),
+                Event::PublicationMatched { .. } => matched += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(matched, usize::from(policies.is_empty()), "{vendor:?}");
+        assert_eq!(refused, policies, "{vendor:?}");
+    }
 }
 
 /// The properties by which a participant says which process it is of.
