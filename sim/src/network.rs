@@ -53,6 +53,8 @@ pub struct NodeOptions {
     pub max_rate: Option<MaxRate>,
     /// It wants to know where the latency of samples goes, and has a clock of this name.
     pub anatomy: Option<&'static str>,
+    /// Does it announce, as Fast DDS does, of which process it is?
+    pub tells_process: bool,
 }
 
 impl Default for NodeOptions {
@@ -68,6 +70,7 @@ impl Default for NodeOptions {
             path_size: usize::MAX,
             max_rate: None,
             anatomy: None,
+            tells_process: false,
         }
     }
 }
@@ -285,12 +288,13 @@ impl Network {
     fn start_as(&mut self, node: usize, guid_prefix: GuidPrefix) {
         let options = self.nodes[node].options;
         let peers = (0..self.nodes.len()).filter(|peer| *peer != node && !options.multicast_discovery);
+        let process = ("fastdds.physical_data.process".into(), self.nodes[node].incarnation.to_string());
         let config = Config {
             guid_prefix,
             domain_id: 0,
             entity_name: format!("node {node}"),
             user_data: Vec::new(),
-            properties: Vec::new(),
+            properties: options.tells_process.then_some(process).into_iter().collect(),
             lease_duration: options.lease,
             announcement_period: options.announcement_period,
             addresses: self.addresses(node),

@@ -239,6 +239,27 @@ fn a_writer_that_starts_again_under_its_old_name_is_found_within_its_lease() {
     }
 }
 
+/// It has as many endpoints as before, and has said as little: only the process tells them apart.
+#[test]
+fn a_process_that_takes_the_name_of_an_earlier_one_is_found_at_once() {
+    for (seed, endpoints) in [(1, 1), (2, 1), (3, 5)] {
+        let options = NodeOptions { tells_process: true, ..NodeOptions::default() };
+        let mut pair = Pair::with_options(seed, options, NodeOptions::default());
+        pair.reader(Qos::default().reliable().keep_all());
+        (0..endpoints).for_each(|_| _ = pair.writer(durable()));
+        pair.run_until_matched();
+        for life in 1..=3 {
+            let first = pair.writers.len() - endpoints;
+            (first..first + endpoints).for_each(|writer| _ = pair.write_by(writer, 1, 10).unwrap());
+            pair.run_for(second().times(2));
+            assert_eq!(pair.take_numbers(), vec![1; endpoints], "life {life} of seed {seed}");
+            starts_again(&mut pair, Pair::WRITER, Duration::ZERO);
+            (0..endpoints).for_each(|_| _ = pair.writer(durable()));
+            pair.run_for(limits::INITIAL_ANNOUNCEMENT_PERIOD.times(2));
+        }
+    }
+}
+
 #[test]
 fn a_reader_that_starts_again_under_its_old_name_is_found_within_its_lease() {
     for (seed, pause, loss) in [(1, 2_000, 0.0), (2, 0, 0.0), (3, 500, 0.2)] {

@@ -366,3 +366,38 @@ fn a_reader_that_does_not_say_how_far_it_is_gets_all() {
     let took = pair.network.now().since(start);
     assert!(took < Duration::from_millis(100), "{took}: it is not asked for ever");
 }
+
+/// How long samples of a stream of one each 5 ms wait on the average where so many of a thousand datagrams get lost.
+/// *Units*: ms.
+fn mean_wait(seed: u64, loss: u64) -> i64 {
+    const SAMPLES: usize = 4_000;
+    let mut pair = Pair::new(seed);
+    pair.reader(Qos::default().reliable().keep_all());
+    pair.writer(Qos::default().reliable().keep_all());
+    pair.run_until_matched();
+    pair.network.faults = Faults::loss(loss);
+    let (mut written, mut taken, mut sum) = (Vec::new(), 0, 0_i64);
+    while taken < SAMPLES {
+        if written.len() < SAMPLES {
+            pair.write(1, 10).unwrap();
+            written.push(pair.network.now());
+        }
+        for _ in 0..5 {
+            pair.run_for(Duration::from_millis(1));
+            for number in pair.take_numbers() {
+                sum += pair.network.now().since(written[number as usize - 1]).0;
+                taken += 1;
+            }
+        }
+    }
+    sum / 1_000_000 / SAMPLES as i64
+}
+
+/// An answer that is lost makes the wait for the next one longer, and those that come make it shorter again.
+#[test]
+fn what_is_lost_is_waited_for_no_longer_than_answers_take() {
+    for (loss, most) in [(100, 4), (200, 18)] {
+        let waits = [1, 2, 3, 4].map(|seed| mean_wait(seed, loss));
+        assert!(waits.iter().sum::<i64>() < most * 4, "{loss}: {waits:?} ms");
+    }
+}

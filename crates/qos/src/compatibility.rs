@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 use crate::endpoint::EndpointQos;
 use crate::policy::{DataRepresentationId, Liveliness, Presentation};
 
-/// QosPolicyId_t: the number of a policy in statuses. *Source*: DCPS 1.4 §2.3.3, DDS-XTypes 1.3 §7.6.3.
+/// QosPolicyId_t: the number of a policy in statuses. *Source*: DCPS 1.4 §2.3.3, DDS-XTypes 1.3 §7.6.3; 25 of Fast DDS.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PolicyId(pub u32);
 
@@ -53,6 +53,7 @@ policy_ids! {
     DURABILITY_SERVICE = 22;
     DATA_REPRESENTATION = 23;
     TYPE_CONSISTENCY_ENFORCEMENT = 24;
+    DISABLE_POSITIVE_ACKS = 25;
 }
 
 impl Display for PolicyId {

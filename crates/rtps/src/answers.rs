@@ -25,6 +25,15 @@ impl Answers {
         self.0 = Duration(took.max(before.0.saturating_mul(7).saturating_add(took) / 8));
     }
 
+    /// The same for one that was asked for once, where others are asked for again. As these make it longer with each that is
+    /// lost, by up to twice, this one makes it shorter by as much.
+    pub fn note_once(&mut self, took: Duration) {
+        let before = self.0;
+        self.note(took);
+        let half = before.0.saturating_add(took.0) / 2;
+        self.0 = self.0.min(Duration(half.max(took.0)));
+    }
+
     /// How long one may take. What was asked for is not asked for again before.
     pub fn patience(&self) -> Duration {
         self.0.times(2).max(limits::NACK_REPEAT).min(limits::NACK_REPEAT_MAX)
@@ -45,9 +54,16 @@ mod tests {
             answers.note(Duration::from_millis(80));
         }
         assert_eq!(answers.patience(), Duration::from_millis(160));
+        let mut sooner = answers;
         for _ in 0..40 {
             answers.note(Duration::from_micros(100));
         }
         assert_eq!(answers.patience(), limits::NACK_REPEAT);
+        for _ in 0..5 {
+            sooner.note_once(Duration::from_micros(100));
+        }
+        assert_eq!(sooner.patience(), limits::NACK_REPEAT);
+        sooner.note_once(Duration::from_secs(9));
+        assert!(sooner.patience() > limits::NACK_REPEAT.times(2));
     }
 }

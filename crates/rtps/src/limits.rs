@@ -155,6 +155,7 @@ pub const LEASE_LATE: Duration = Duration::from_millis(1);
 pub const LEASE_GRACE: Duration = Duration::from_millis(250);
 /// A peer that says the same for so long that only one that has lost all it knew would say counts as started again.
 /// Lower takes what the network holds back or repeats for that, higher leaves one that did start again unheard.
+/// One that says so itself is believed once in as much.
 pub const RESTART_AFTER: Duration = Duration::from_millis(1_000);
 /// Events that wait for the layer above; it drains them after every call.
 pub const EVENTS: usize = 65_536;

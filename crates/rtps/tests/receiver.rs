@@ -8,7 +8,7 @@ use taut_base::{
 };
 use taut_mem::Bytes;
 use taut_port::{Frame, Loopback, Traffic};
-use taut_qos::{EndpointQos, History, ReliabilityKind};
+use taut_qos::{EndpointQos, History, PolicyId, ReliabilityKind};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{
     ChangeKind, Config, EndpointConfig, Event, Offer, Participant, ReaderIndex, Sink, TxClass, limits,
@@ -52,6 +52,22 @@ fn announcement_at(
     tag: &str,
     vendor: VendorId,
 ) -> Frame {
+    announcement_with(header, source, addresses, tag, vendor, &[])
+}
+
+/// The other participant announces itself and says by these which process it is of.
+fn announcement_of(properties: &[(&str, String)]) -> Frame {
+    announcement_with(OTHER, OTHER, &[ADDRESS], "", FOREIGN, properties)
+}
+
+fn announcement_with(
+    header: GuidPrefix,
+    source: GuidPrefix,
+    addresses: &[Locator],
+    tag: &str,
+    vendor: VendorId,
+    properties: &[(&str, String)],
+) -> Frame {
     let mut message = Vec::new();
     write_message_header(&mut message, header);
     InfoSource { version: ProtocolVersion::RTPS_2_5, vendor, prefix: source }
@@ -66,6 +82,7 @@ fn announcement_at(
         builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER
             | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
         domain_tag: tag.into(),
+        properties: properties.iter().map(|(name, value)| ((*name).into(), value.clone())).collect(),
         ..ParticipantData::default()
     };
     data.write(&mut payload);
@@ -146,17 +163,20 @@ impl Sink for Strengths {
 }
 
 fn reader_of(participant: &mut Participant, topic: &str, kind: ReliabilityKind) -> ReaderIndex {
-    let mut qos = EndpointQos::default_reader();
+    let endpoint = endpoint_of(topic, EndpointQos::default_reader(), kind);
+    participant.create_reader(Time(0), endpoint, &mut Nowhere)
+}
+
+fn endpoint_of(topic: &str, mut qos: EndpointQos, kind: ReliabilityKind) -> EndpointConfig {
     qos.reliability.kind = kind;
-    let endpoint = EndpointConfig {
+    EndpointConfig {
         topic_name: topic.to_owned(),
         type_name: "Type".to_owned(),
         keyed: false,
         qos,
         history: History::KeepAll,
         max_samples: None,
-    };
-    participant.create_reader(Time(0), endpoint, &mut Nowhere)
+    }
 }
 
 #[test]
@@ -359,6 +379,86 @@ fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
     let lost = times_lost(&mut participant);
     assert!((5..=10).contains(&lost), "{lost}");
     assert_eq!(participant.database().peers().count(), 1);
+}
+
+/// Fast DDS does not match such a reader with a writer that says nothing of it: who matched it would wait for ever.
+#[test]
+fn a_reader_that_does_not_acknowledge_is_not_waited_for_if_it_takes_nothing() {
+    for (vendor, says, policies) in [
+        (VendorId([1, 15]), 1, vec![PolicyId::DISABLE_POSITIVE_ACKS]),
+        (VendorId([1, 15]), 0, vec![]),
+        (VendorId([1, 1]), 1, vec![]),
+    ] {
+        let mut participant = participant();
+        let endpoint = endpoint_of("Topic", EndpointQos::default_writer(), ReliabilityKind::Reliable);
+        participant.create_writer(Time(0), endpoint, &mut Nowhere);
+        participant.on_frame(Time(0), &announcement_at(OTHER, OTHER, &[ADDRESS], "", vendor), &mut Nowhere);
+        let guid = Guid::new(OTHER, EntityId::user(1, false, false));
+        let mut qos = EndpointQos::default_reader();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        let mut payload = Vec::new();
+        EndpointData::of(guid, "Topic", "Type", qos).write(&mut payload);
+        let end = payload.len() - 4;
+        let [low, high] = pid::vendor::DISABLE_POSITIVE_ACKS.0.to_le_bytes();
+        payload.splice(end..end, [low, high, 4, 0, says, 0, 0, 0]);
+        participant.on_frame(
+            Time(0),
+            &change(EntityId::SEDP_SUBSCRIPTIONS_WRITER, 1, &payload),
+            &mut Nowhere,
+        );
+        let (mut refused, mut matched) = (Vec::new(), 0);
+        while let Some(event) = participant.poll_event() {
+            match event {
+                Event::OfferedIncompatibleQos { why, .. } => refused.extend(why.iter().map(|w| w.policy)),
+                Event::PublicationMatched { .. } => matched += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(matched, usize::from(policies.is_empty()), "{vendor:?}");
+        assert_eq!(refused, policies, "{vendor:?}");
+    }
+}
+
+/// The properties by which a participant says which process it is of.
+const OF_PROCESS: [&str; 2] = ["PID_PERSISTENCE_GUID", "fastdds.physical_data.process"];
+
+#[test]
+fn who_says_that_it_is_another_process_has_started_again() {
+    for name in OF_PROCESS {
+        let mut participant = participant();
+        let of = |process: u8| announcement_of(&[(name, process.to_string()), ("a", "b".into())]);
+        participant.on_frame(Time(0), &of(1), &mut Nowhere);
+        participant.on_frame(Time(0), &publication(1, 1, "Square", |_| {}), &mut Nowhere);
+        participant.on_frame(Time(0), &heartbeat(1, 1), &mut Nowhere);
+        let late = Time(1) + limits::RESTART_AFTER;
+        // What the earlier one has said comes behind it, and says nothing.
+        for (now, processes, lost) in [(Time(1), &[2, 1][..], 1), (late, &[2], 0)] {
+            processes.iter().for_each(|process| participant.on_frame(now, &of(*process), &mut Nowhere));
+            // It has as many writers as the earlier one, and has sent no more.
+            participant.on_frame(now, &publication(1, 2, "Circle", |_| {}), &mut Nowhere);
+            participant.on_frame(now, &heartbeat(1, 1), &mut Nowhere);
+            assert_eq!(times_lost(&mut participant), lost, "{name}");
+            let topics: Vec<_> = participant.database().endpoints().map(|e| e.topic_name.clone()).collect();
+            assert_eq!(topics, ["Circle"], "{name}");
+        }
+    }
+}
+
+#[test]
+fn who_says_again_and_again_that_it_is_another_process_is_believed_now_and_then() {
+    let mut participant = participant();
+    for millis in 0..10_000 {
+        let announced = announcement_of(&[(OF_PROCESS[1], (millis % 2).to_string())]);
+        participant.on_frame(Time(0) + Duration::from_millis(millis), &announced, &mut Nowhere);
+    }
+    let lost = times_lost(&mut participant);
+    assert!((5..=10).contains(&lost), "{lost}");
+    // Who says nothing of it may well be the same.
+    let now = Time(0) + Duration::from_secs(20);
+    [other_at(&[ADDRESS]), announcement_of(&[(OF_PROCESS[0], "1".into())])]
+        .iter()
+        .for_each(|frame| participant.on_frame(now, frame, &mut Nowhere));
+    assert_eq!(times_lost(&mut participant), 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
-use taut_qos::{DurabilityKind, ReliabilityKind, incompatible, partitions_match};
+use taut_qos::{DurabilityKind, Incompatibility, PolicyId, ReliabilityKind, incompatible, partitions_match};
 
 use super::locators::{groups_of, nearest};
 use super::{EndpointData, Greeting, LocalKind, Refusal};
@@ -20,6 +20,10 @@ use crate::{ReaderIndex, WriterIndex};
 /// with 1 has them count anew until the next periodic heartbeat, which never comes while they are asked more often than
 /// that. For all others 0 is not valid (RTPS 2.5 §8.3.5.5).
 const ASKED_FROM_ZERO: VendorId = VendorId([1, 15]);
+
+/// Whose readers that acknowledge only what they miss take nothing from writers that do not say that they can do without,
+/// as no writer of this side does. Others may take it.
+const NEEDS_NO_POSITIVE_ACKS: VendorId = VendorId([1, 15]);
 
 /// May a writer and a reader of one topic talk to each other?
 fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) -> Result<(), Refusal> {
@@ -82,7 +86,7 @@ impl Participant {
         let Some(theirs) = self.database.endpoint(remote).map(Arc::clone) else { return };
         let (kind, data) = (ours.kind, Arc::clone(&ours.data));
         let verdict = match kind {
-            LocalKind::Writer(_) => check(&data, &theirs, true),
+            LocalKind::Writer(_) => check(&data, &theirs, true).and_then(|()| self.check_acks(&theirs)),
             LocalKind::Reader(_) => check(&theirs, &data, false),
         };
         let matched = self.database.matches.contains(local, remote);
@@ -109,6 +113,16 @@ impl Participant {
                 self.refuse(kind, &data, &theirs, refusal);
             }
         }
+    }
+
+    /// Does a reader take what is written by one that waits for acknowledgements? Else it would be waited for in vain.
+    fn check_acks(&self, reader: &EndpointData) -> Result<(), Refusal> {
+        let vendor = self.database.peer(reader.guid.prefix).map(|peer| peer.data.vendor_id);
+        if !reader.disable_positive_acks || vendor != Some(NEEDS_NO_POSITIVE_ACKS) {
+            return Ok(());
+        }
+        let policy = PolicyId::DISABLE_POSITIVE_ACKS;
+        Err(Refusal::Qos(vec![Incompatibility { policy, offered: "false".into(), requested: "true".into() }]))
     }
 
     /// The addresses of a peer's endpoint: its own, or its participant's.

@@ -55,6 +55,11 @@ const MAX_PROPERTIES: usize = 64;
 /// such a peer.
 const MAX_PROPERTY_VALUE: usize = 4_096;
 
+/// The properties that say which process a participant is of where it may have the name of an earlier one. Both are of Fast
+/// DDS: the first stays the same where the application has given it, the second where processes are numbered anew, as in a
+/// container.
+const OF_PROCESS: [&str; 2] = ["PID_PERSISTENCE_GUID", "fastdds.physical_data.process"];
+
 /// What a participant announces about itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParticipantData {
@@ -128,6 +133,19 @@ impl ParticipantData {
     /// The GUID of the participant.
     pub fn guid(&self) -> Guid {
         Guid::new(self.guid_prefix, EntityId::PARTICIPANT)
+    }
+
+    /// Does what has the same name say that it is of another process, so that this one has ended?
+    pub(super) fn is_of_another_process(&self, other: &ParticipantData) -> bool {
+        OF_PROCESS.iter().any(|name| {
+            let [before, now] = [self, other].map(|data| data.property(name));
+            before.is_some() && now.is_some() && before != now
+        })
+    }
+
+    fn property(&self, name: &str) -> Option<&str> {
+        let found = self.properties.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// Reads an announcement, encapsulation header included. `vendor` is the one in the header of the

@@ -210,6 +210,18 @@ impl Participant {
         let Some(data) = self.unless_leaving(data, source) else { return };
         let prefix = data.guid_prefix;
         let lease_until = now + data.lease_duration;
+        let known = self.database.peers.get(&prefix);
+        if let Some(peer) = known.filter(|peer| peer.data.is_of_another_process(&data)) {
+            // What the earlier process has said may come behind it, and somebody may tell of many.
+            if now >= peer.next_life_at {
+                self.remove_peer(now, prefix, false);
+                self.note_peer(now, data, source);
+                if let Some(peer) = self.database.peers.get_mut(&prefix) {
+                    peer.next_life_at = now + limits::RESTART_AFTER;
+                }
+            }
+            return;
+        }
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
             peer.lease_until = lease_until;
             if peer.data.lease_duration > data.lease_duration {
@@ -250,6 +262,7 @@ impl Participant {
             endpoints: 0,
             greetings: BTreeSet::new(),
             look_at: Time::AT_ONCE,
+            next_life_at: Time::AT_ONCE,
             looks: Default::default(),
             has_forgotten: false,
             has_regrouped: false,

@@ -70,8 +70,8 @@ pub struct WriterProxy {
     asked_until: SequenceNumber,
     asked: u32,
     asked_at: Option<Time>,
-    /// When the question was asked whose answer is to be timed.
-    timed_from: Option<Time>,
+    /// When the question was first asked whose answer is to be timed, and whether that was once.
+    timed_from: Option<(Time, bool)>,
     /// What was asked for last was gone when the question came: nothing is asked for before then, and one question at a
     /// time from then on.
     rests_until: Option<Time>,
@@ -275,8 +275,10 @@ impl WriterProxy {
 
     /// The answer to what was asked last has begun to come.
     fn time_answer(&mut self, now: Time) {
-        if let Some(from) = self.timed_from.take() {
-            self.answers.note(now.since(from));
+        match self.timed_from.take() {
+            Some((from, true)) => self.answers.note_once(now.since(from)),
+            Some((from, false)) => self.answers.note(now.since(from)),
+            None => {}
         }
     }
 
@@ -286,7 +288,7 @@ impl WriterProxy {
     /// that is in the buffer. Who has its answers at once does not notice.
     #[cold]
     fn rest(&mut self, now: Time) {
-        if let Some(from) = self.timed_from.take() {
+        if let Some((from, _)) = self.timed_from.take() {
             let took = now.since(from).min(limits::NACK_REPEAT_MAX);
             self.answers.note(took);
             self.rests_until = Some(now + took);
@@ -563,7 +565,7 @@ impl WriterProxy {
             self.asked_until = number.prev();
             if anew {
                 (self.asked, self.asked_at) = (asked, Some(now));
-                self.timed_from.get_or_insert(now);
+                self.timed_from = Some(self.timed_from.map_or((now, true), |(from, _)| (from, false)));
             } else {
                 self.asked = self.asked.saturating_add(asked);
             }
