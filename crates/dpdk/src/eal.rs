@@ -175,10 +175,13 @@ fn arguments(config: &EalConfig) -> Result<Vec<CString>, Error> {
     words.into_iter().map(c_string).collect()
 }
 
-/// Does DPDK print and exit on it? It takes beginnings of long options.
+/// Does DPDK print and exit on it? It takes beginnings of long options, and several short ones in a word.
 fn ends_the_process(word: &str) -> bool {
     let is_help = word.len() > 2 && "--help".starts_with(word);
-    is_help || word.starts_with("-h") || word == "help" || word.ends_with("log-level=help")
+    // That is the only one before it that takes no value.
+    let has_short =
+        word.strip_prefix('-').is_some_and(|short| short.trim_start_matches('v').starts_with('h'));
+    is_help || has_short || word == "help" || word.ends_with("log-level=help")
 }
 
 /// What DPDK takes, with a zero at its end.
@@ -262,7 +265,7 @@ mod tests {
             let error = arguments(&config).unwrap_err().to_string();
             assert!(error.contains("leave"), "{error}");
         };
-        ["-h", "--help", "--he", "--log-level=help", "a\0b"].into_iter().for_each(refused);
+        ["-h", "-vh", "--help", "--he", "--log-level=help", "a\0b"].into_iter().for_each(refused);
         let many = EalConfig { arguments: vec!["-v".into(); 65], ..EalConfig::default() };
         assert!(arguments(&many).unwrap_err().to_string().contains("at most 64"));
         let small = EalConfig { memory: Memory::Ordinary { mib: 15 }, ..EalConfig::default() };
