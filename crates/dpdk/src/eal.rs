@@ -171,6 +171,13 @@ fn arguments(config: &EalConfig) -> Result<Vec<CString>, Error> {
         let text = format!("the argument {word} would end this process: leave it out, and read DPDK's guide");
         return Err(Error::BadParameter(text));
     }
+    if let Some(word) = config.arguments.iter().find(|word| waits_for_ever(word)) {
+        let text = format!(
+            "with the argument {word} DPDK would wait for ever for a process that it shares memory with: leave it out, \
+             as each has its own"
+        );
+        return Err(Error::BadParameter(text));
+    }
     words.extend(config.arguments.iter().cloned());
     words.into_iter().map(c_string).collect()
 }
@@ -182,6 +189,11 @@ fn ends_the_process(word: &str) -> bool {
     let has_short =
         word.strip_prefix('-').is_some_and(|short| short.trim_start_matches('v').starts_with('h'));
     is_help || has_short || word == "help" || word.ends_with("log-level=help")
+}
+
+/// Does DPDK wait on it for the first process of those that share a configuration, of which we have none?
+fn waits_for_ever(word: &str) -> bool {
+    word == "secondary" || word.starts_with("--p") && word.ends_with("=secondary")
 }
 
 /// What DPDK takes, with a zero at its end.
@@ -266,6 +278,7 @@ mod tests {
             assert!(error.contains("leave"), "{error}");
         };
         ["-h", "-vh", "--help", "--he", "--log-level=help", "a\0b"].into_iter().for_each(refused);
+        ["--proc-type=secondary", "--p=secondary", "secondary"].into_iter().for_each(refused);
         let many = EalConfig { arguments: vec!["-v".into(); 65], ..EalConfig::default() };
         assert!(arguments(&many).unwrap_err().to_string().contains("at most 64"));
         let small = EalConfig { memory: Memory::Ordinary { mib: 15 }, ..EalConfig::default() };
