@@ -324,6 +324,16 @@ int taut_dpdk_run(uint16_t port)
 	return rte_eth_dev_start(port);
 }
 
+/* Does a device of memif's wait for others? By what its driver has read, wherever that was given. */
+int taut_dpdk_is_server(const struct rte_device *device)
+{
+	const struct rte_devargs *given = device != NULL ? rte_dev_devargs(device) : NULL;
+
+	if (given == NULL || given->args == NULL)
+		return 0;
+	return strstr(given->args, "role=server") != NULL || strstr(given->args, "role=master") != NULL;
+}
+
 /*
  * Waits for the link, at most so long. Whoever connects to memif's server and leaves before it was greeted ends the
  * server's process: the driver closes a descriptor that DPDK still waits on.

@@ -169,7 +169,7 @@ impl Device {
             let _control = control();
             said();
             let mut device = Device::probe(name)?;
-            let result = device.set_up(config).and_then(|()| device.start(name));
+            let result = device.set_up(config).and_then(|()| device.start());
             (device, result)
         };
         // If it does not run it ends here, which takes the lock again.
@@ -264,14 +264,16 @@ impl Device {
     }
 
     /// Has it run, and a client of memif be greeted.
-    fn start(&mut self, device: &str) -> Result<(), Error> {
+    fn start(&mut self) -> Result<(), Error> {
         if self.driver == MEMIF {
             // SAFETY: the type's invariant; the lock is held.
             self.done("rte_eal_alarm_set", unsafe { ffi::taut_dpdk_guard(self.number()) })?;
         }
         // SAFETY: the type's invariant; all queues are set up, and the lock is held.
         let mut result = unsafe { ffi::taut_dpdk_run(self.number()) };
-        if result == 0 && self.driver == MEMIF && !device.contains("role=server") {
+        // SAFETY: the device is that of the port.
+        let is_server = || unsafe { ffi::taut_dpdk_is_server(self.port.device) } != 0;
+        if result == 0 && self.driver == MEMIF && !is_server() {
             // SAFETY: the type's invariant.
             result = unsafe { ffi::taut_dpdk_settle(self.number(), GREETED_WITHIN_MS) };
         }
