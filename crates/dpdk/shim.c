@@ -8,6 +8,7 @@
 /* Frames whose bytes lie where they are told to. */
 #define ALLOW_EXPERIMENTAL_API
 #include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -17,7 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_alarm.h>
 #include <rte_dev.h>
@@ -230,6 +234,7 @@ struct taut_dpdk_facts {
 	uint16_t max_tx_queues;
 	uint16_t min_mtu;
 	uint16_t max_mtu;
+	uint16_t kernel_mtu;
 };
 
 struct taut_dpdk_setup {
@@ -270,6 +275,23 @@ int taut_dpdk_probe(const char *devargs, const char *name, uint16_t *port)
 	return rte_eth_dev_owner_set(*port, &owner) == 0 ? 0 : -EBUSY;
 }
 
+/* The MTU of an interface of the kernel's, which drivers do not look at; 0 if there is none. */
+static uint16_t kernel_mtu(unsigned int interface)
+{
+	struct ifreq request;
+	int fd, result;
+
+	memset(&request, 0, sizeof(request));
+	if (interface == 0 || if_indextoname(interface, request.ifr_name) == NULL)
+		return 0;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	result = ioctl(fd, SIOCGIFMTU, &request);
+	close(fd);
+	return result == 0 ? (uint16_t)RTE_MIN(request.ifr_mtu, UINT16_MAX) : 0;
+}
+
 int taut_dpdk_facts(uint16_t port, struct taut_dpdk_facts *facts)
 {
 	struct rte_eth_dev_info info;
@@ -283,6 +305,7 @@ int taut_dpdk_facts(uint16_t port, struct taut_dpdk_facts *facts)
 	facts->max_tx_queues = info.max_tx_queues;
 	facts->min_mtu = info.min_mtu;
 	facts->max_mtu = info.max_mtu;
+	facts->kernel_mtu = kernel_mtu(info.if_index);
 	return 0;
 }
 

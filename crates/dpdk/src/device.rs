@@ -27,6 +27,8 @@ const AROUND: u16 = 192;
 const LEAST_ROOM: u16 = 2_048;
 /// The room of a frame and its headroom are counted in 16 bits.
 const MOST_MTU: u16 = 65_000;
+/// What drivers take if nothing else is said, in bytes (RTE_ETHER_MTU).
+const ETHERNET_MTU: u16 = 1_500;
 /// The longest name of a device, with a zero (rte_dev.h).
 const NAME: usize = 64;
 /// More is likely a mistake, and DPDK counts them in 31 bits: they are 10 GB.
@@ -63,7 +65,8 @@ pub struct DeviceConfig {
     /// Where the bytes of a frame that has come begin, as many bytes behind a multiple of eight; a driver may choose
     /// otherwise. *Range*: 0 to 7.
     pub shift: u16,
-    /// The MTU in bytes, Ethernet's header not counted; `None`: as the driver has it.
+    /// The MTU in bytes, Ethernet's header not counted; `None`: as the driver has it, or the kernel's interface that it
+    /// sends by if that takes less.
     pub mtu: Option<u16>,
 }
 
@@ -238,7 +241,9 @@ impl Device {
             rx_descriptors: config.rx_descriptors,
             tx_descriptors: config.tx_descriptors,
         };
-        let mtu = config.mtu.unwrap_or_default();
+        // A driver has Ethernet's, and what is longer than the kernel's interface takes is lost there.
+        let narrower = Some(facts.kernel_mtu).filter(|mtu| (1..ETHERNET_MTU).contains(mtu));
+        let mtu = config.mtu.or(narrower).unwrap_or_default();
         if mtu > 0 && !(facts.min_mtu..=facts.max_mtu).contains(&mtu) {
             return Err(self.bad_mtu(mtu));
         }
@@ -441,6 +446,7 @@ impl Device {
             max_tx_queues: 0,
             min_mtu: 0,
             max_mtu: 0,
+            kernel_mtu: 0,
         };
         // SAFETY: the type's invariant; there is room.
         let result = unsafe { ffi::taut_dpdk_facts(self.number(), &mut facts) };

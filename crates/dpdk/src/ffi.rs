@@ -37,6 +37,7 @@ pub(crate) struct Facts {
     pub max_tx_queues: u16,
     pub min_mtu: u16,
     pub max_mtu: u16,
+    pub kernel_mtu: u16,
 }
 
 /// struct taut_dpdk_setup.
