@@ -281,6 +281,10 @@ impl Device {
         if result == 0 && self.driver == MEMIF && !is_server() {
             // SAFETY: the type's invariant.
             result = unsafe { ffi::taut_dpdk_settle(self.number(), GREETED_WITHIN_MS) };
+            if result == 0 {
+                // SAFETY: the same; it is guarded.
+                unsafe { ffi::taut_dpdk_join_again(self.number()) }
+            }
         }
         if result == 0 {
             // SAFETY: it runs, and has these queues; this is called once.
