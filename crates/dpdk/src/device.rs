@@ -39,6 +39,8 @@ const MOST_DEVICE: usize = 1_024;
 /// The driver over AF_XDP. It tells the kernel that frames are the elements of a pool, one behind the other, and the bytes
 /// of ours are outside of theirs.
 const AF_XDP: &str = "net_af_xdp";
+/// The driver over libpcap.
+const PCAP: &str = "net_pcap";
 /// The driver of memory that two processes share.
 const MEMIF: &str = "net_memif";
 /// How long a client of memif waits to be greeted, which takes the server's thread a millisecond or two. Less and it
@@ -201,7 +203,7 @@ impl Device {
             );
             return Err(Error::BadParameter(text));
         }
-        let (devargs, name) = (c_string(device.to_string())?, c_string(name.to_string())?);
+        let (devargs, name) = (c_string(with_station(device))?, c_string(name.to_string())?);
         let mut number = 0;
         // SAFETY: strings that end in a zero, and room for a number; the lock is held.
         let result = unsafe { ffi::taut_dpdk_probe(devargs.as_ptr(), name.as_ptr(), &mut number) };
@@ -478,4 +480,11 @@ impl Drop for Device {
 /// What stands before a device's arguments.
 fn name_of(device: &str) -> &str {
     device.split(',').next().unwrap_or_default()
+}
+
+/// A device with its arguments, so that the driver over libpcap has the station of its interface: it makes one up else,
+/// which is that of any other process's, too, and what two of them say to each other each takes for its own.
+fn with_station(device: &str) -> String {
+    let makes_one_up = device.starts_with(PCAP) && device.contains(",iface=") && !device.contains("phy_mac=");
+    if makes_one_up { format!("{device},phy_mac=1") } else { device.to_string() }
 }

@@ -76,6 +76,27 @@ fn the_kernel_keeps_its_interface() {
     });
 }
 
+/// The driver of libpcap has a station of its own, which is the same in all processes, unless it is told otherwise.
+#[test]
+fn each_interface_is_a_station() {
+    with_pair("each_interface_is_a_station", ["", ""], |pair| {
+        let stations = End::BOTH.map(|end| {
+            pair.enter(end);
+            let shown =
+                Command::new("ip").args(["-o", "link", "show", end.name()]).output().expect("iproute2");
+            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+            let device = open(&format!("net_pcap{},iface={}", end as u8, end.name())).expect("it is there");
+            let station = device.mac().map(|byte| format!("{byte:02x}")).join(":");
+            assert!(shown.contains(&format!("link/ether {station} ")), "{station}: {shown}");
+            station
+        });
+        assert_ne!(stations[0], stations[1]);
+        pair.enter(End::A);
+        let made_up = open("net_pcap2,iface=xa,phy_mac=0").expect("it is there").mac();
+        assert_eq!(made_up[..5], *b"\x02pcap", "it was asked for");
+    });
+}
+
 #[test]
 fn there_is_no_such_interface() {
     with_pair("there_is_no_such_interface", ["", ""], |pair| {
