@@ -45,6 +45,7 @@ const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
+const RTA_ENCAP: u16 = 22;
 const RTAX_MTU: u16 = 2;
 const RTN_UNICAST: u8 = 1;
 
@@ -191,7 +192,9 @@ impl Hosts {
         let answer = answers.first()?;
         let attributes = answer.get(FIXED..)?;
         let by = attribute(attributes, RTA_OIF).and_then(|value| word(value, 0))?;
-        if answer.get(7) != Some(&RTN_UNICAST) || by != self.interface {
+        // What the kernel puts around packets there, as labels of MPLS, frames of ours would not have.
+        let is_encapsulated = attribute(attributes, RTA_ENCAP).is_some();
+        if answer.get(7) != Some(&RTN_UNICAST) || by != self.interface || is_encapsulated {
             return None;
         }
         let hop = attribute(attributes, RTA_GATEWAY).map_or(Some(to), address)?;
