@@ -3,12 +3,16 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{frame, number_of, open, send};
+use common::{CHILD, frame, number_of, open, send, start};
+use nix::unistd::{geteuid, setuid};
 use taut_dpdk::{Burst, Device, Error};
 use taut_testbed::{End, Pair, await_that, with_pair};
+
+/// A user who may nothing that others may not.
+const NOBODY: u32 = 65_534;
 
 /// A device at this end, by a number that no other test has.
 fn device(pair: &Pair, end: End, number: u32) -> Device {
@@ -95,6 +99,24 @@ fn each_interface_is_a_station() {
         let made_up = open("net_pcap2,iface=xa,phy_mac=0").expect("it is there").mac();
         assert_eq!(made_up[..5], *b"\x02pcap", "it was asked for");
     });
+}
+
+/// The child of the test below; nothing when it is run alone.
+#[test]
+fn opens_without_privileges() {
+    if std::env::var_os(CHILD).is_none() {
+        return println!("LEFT OUT: it is a child of another test");
+    }
+    if geteuid().is_root() {
+        setuid(NOBODY.into()).expect("root may");
+    }
+    let error = open("net_af_packet4,iface=lo").err().expect("it is not allowed").to_string();
+    assert!(error.contains("Could not open AF_PACKET socket") && error.contains("CAP_NET_RAW"), "{error}");
+}
+
+#[test]
+fn what_packet_sockets_need_is_told() {
+    start("opens_without_privileges", "", Stdio::inherit()).output();
 }
 
 #[test]
