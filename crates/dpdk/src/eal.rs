@@ -49,7 +49,8 @@ pub enum Loudness {
 pub struct EalConfig {
     /// Where its memory is.
     pub memory: Memory,
-    /// The cards that it may take, by their addresses on the PCI bus. None named: it does not look at the bus.
+    /// The cards that it may take, by their addresses on the PCI bus. None named: it does not look at the bus. If it does,
+    /// others can be opened later.
     pub devices: Vec<String>,
     /// The core that it takes for its own; `None`: the first that the thread may run on. Its threads, which do nothing
     /// but set up connections, keep off it if they can.
@@ -112,7 +113,7 @@ impl Eal {
     pub fn start(config: &EalConfig) -> Result<Eal, Error> {
         let mut state = control();
         match &*state {
-            State::Runs(with) if with == config => return Ok(Eal(())),
+            State::Runs(with) if serves(with, config) => return Ok(Eal(())),
             State::Runs(_) => return Err(Error::OtherSettings),
             State::Failed => return Err(Error::FailedBefore),
             State::NotStarted => {}
@@ -136,6 +137,12 @@ impl Eal {
         *state = State::Runs(config.clone());
         Ok(Eal(()))
     }
+}
+
+/// Does DPDK that was started so do for this, too? Another card is looked for when it is opened, if the bus is looked at.
+fn serves(with: &EalConfig, wanted: &EalConfig) -> bool {
+    let has_bus = wanted.devices.is_empty() || !with.devices.is_empty();
+    has_bus && *with == EalConfig { devices: with.devices.clone(), ..wanted.clone() }
 }
 
 /// The command line of DPDK.

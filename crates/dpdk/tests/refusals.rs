@@ -150,6 +150,8 @@ fn dpdk_with_other_settings() {
     assert!(Eal::start(&config()).is_ok(), "the same");
     let other = EalConfig { memory: Memory::Ordinary { mib: 128 }, ..EalConfig::default() };
     assert_eq!(refused(Eal::start(&other), "the same settings"), Error::OtherSettings);
+    let cards = EalConfig { devices: vec!["0000:ff:1f.7".into()], ..config() };
+    assert_eq!(refused(Eal::start(&cards), "the same settings"), Error::OtherSettings, "there is no bus");
 }
 
 const NO_HUGE_PAGES: &str = "no huge pages";
