@@ -8,6 +8,7 @@
 /* Frames whose bytes lie where they are told to. */
 #define ALLOW_EXPERIMENTAL_API
 #include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -17,7 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_alarm.h>
 #include <rte_dev.h>
@@ -38,6 +42,8 @@ static FILE *heard;
 static char said[SAID];
 static size_t said_len;
 static uint32_t loudest;
+/* What this thread tries again and again is not told. */
+static __thread bool is_quiet;
 
 /* Called with the stream locked. */
 static ssize_t hear(void *cookie, const char *bytes, size_t len)
@@ -45,6 +51,8 @@ static ssize_t hear(void *cookie, const char *bytes, size_t len)
 	uint32_t level = (uint32_t)rte_log_cur_msg_loglevel();
 
 	(void)cookie;
+	if (is_quiet)
+		return (ssize_t)len;
 	if (level <= RTE_LOG_ERR) {
 		size_t fits = RTE_MIN(len, sizeof(said) - said_len);
 
@@ -129,26 +137,67 @@ uint32_t taut_dpdk_first_core(void)
 static pthread_mutex_t gates = PTHREAD_MUTEX_INITIALIZER;
 static int turning;
 static atomic_bool guarded[RTE_MAX_ETHPORTS];
-/* Does the thread do its work? */
-static atomic_bool hearing;
+/* Does the thread do its work with this one, or has it stopped it? */
+static atomic_bool hearing[RTE_MAX_ETHPORTS];
 /* Who receives and who sends are two. */
 enum way { IN, OUT, WAYS };
 static struct {
 	atomic_bool now;
 } __rte_cache_aligned inside[RTE_MAX_ETHPORTS][WAYS];
 
+/*
+ * A client whose server has gone does not look for the next one by itself: it is stopped and started again for that, which
+ * connects it. One that was just let in is not disturbed: who leaves before it was greeted ends the server's process.
+ */
+
+/* How long after a try in vain. Less makes more system calls, more and a server that is there again is found later. */
+#define AGAIN_NS 100000000
+/* How long a server may take to greet, as one that is being debugged. Less ends it, more and the next is found later. */
+#define GREET_NS 60000000000
+
+/* Clients that were greeted once. */
+static atomic_bool joins[RTE_MAX_ETHPORTS];
+/* When to try again: the thread's own. */
+static uint64_t join_at_ns[RTE_MAX_ETHPORTS];
+/* Does it not run, as the last try was in vain? */
+static atomic_bool stopped[RTE_MAX_ETHPORTS];
+static bool is_up(uint16_t port)
+{
+	struct rte_eth_link link;
+
+	memset(&link, 0, sizeof(link));
+	return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+/* Nobody is inside, and nobody comes in. */
+static void join(uint16_t port)
+{
+	struct timespec time;
+	uint64_t now_ns;
+	bool runs;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	now_ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	if (now_ns < join_at_ns[port])
+		return;
+	is_quiet = true;
+	rte_eth_dev_stop(port);
+	runs = rte_eth_dev_start(port) == 0;
+	is_quiet = false;
+	atomic_store(&stopped[port], !runs);
+	join_at_ns[port] = now_ns + (runs ? GREET_NS : AGAIN_NS);
+}
+
 /* How long the thread may sleep, 0 if there is nothing to guard any more. */
 static long turn_ns(void)
 {
-	struct rte_eth_link link;
 	long result = 0;
 	uint16_t port;
 
 	for (port = 0; port < RTE_MAX_ETHPORTS; port++) {
 		if (!atomic_load(&guarded[port]))
 			continue;
-		memset(&link, 0, sizeof(link));
-		if (rte_eth_link_get_nowait(port, &link) != 0 || link.link_status != RTE_ETH_LINK_UP)
+		if (!is_up(port))
 			return AWAIT_NS;
 		result = SHUT_NS;
 	}
@@ -166,14 +215,24 @@ static void turn(void *unused)
 	pthread_mutex_unlock(&gates);
 	if (pause.tv_nsec == 0)
 		return;
-	atomic_store(&hearing, false);
+	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
+		atomic_store(&hearing[port], atomic_load(&stopped[port]));
 	nanosleep(&pause, NULL);
 	/* With the fence in `enter`: either we see them inside, or they see us. */
-	atomic_store(&hearing, true);
+	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
+		atomic_store(&hearing[port], true);
 	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
 		for (way = 0; way < WAYS; way++)
 			while (atomic_load(&inside[port][way].now))
 				rte_pause();
+	for (port = 0; port < RTE_MAX_ETHPORTS; port++) {
+		if (!atomic_load(&joins[port]))
+			continue;
+		if (is_up(port))
+			join_at_ns[port] = 0;
+		else
+			join(port);
+	}
 	if (rte_eal_alarm_set(HEAR_US, turn, unused) != 0) {
 		pthread_mutex_lock(&gates);
 		turning = 0;
@@ -187,9 +246,9 @@ int taut_dpdk_guard(uint16_t port)
 	int result = 0;
 
 	pthread_mutex_lock(&gates);
+	atomic_store(&hearing[port], true);
 	atomic_store(&guarded[port], true);
 	if (!turning) {
-		atomic_store(&hearing, true);
 		result = rte_eal_alarm_set(HEAR_US, turn, NULL);
 		turning = result == 0;
 	}
@@ -197,8 +256,18 @@ int taut_dpdk_guard(uint16_t port)
 	return result;
 }
 
+/* It was greeted: from here on it looks for a server whenever it has none. */
+void taut_dpdk_join_again(uint16_t port)
+{
+	atomic_store(&joins[port], true);
+}
+
+/* If it was guarded the thread does it. */
 static void unguard(uint16_t port)
 {
+	atomic_store(&joins[port], false);
+	atomic_store(&stopped[port], false);
+	join_at_ns[port] = 0;
 	pthread_mutex_lock(&gates);
 	atomic_store(&guarded[port], false);
 	pthread_mutex_unlock(&gates);
@@ -210,7 +279,7 @@ static bool enter(uint16_t port, enum way way)
 		return true;
 	atomic_store_explicit(&inside[port][way].now, true, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (likely(!atomic_load_explicit(&hearing, memory_order_acquire)))
+	if (likely(!atomic_load_explicit(&hearing[port], memory_order_acquire)))
 		return true;
 	atomic_store_explicit(&inside[port][way].now, false, memory_order_release);
 	return false;
@@ -230,6 +299,7 @@ struct taut_dpdk_facts {
 	uint16_t max_tx_queues;
 	uint16_t min_mtu;
 	uint16_t max_mtu;
+	uint16_t kernel_mtu;
 };
 
 struct taut_dpdk_setup {
@@ -270,6 +340,23 @@ int taut_dpdk_probe(const char *devargs, const char *name, uint16_t *port)
 	return rte_eth_dev_owner_set(*port, &owner) == 0 ? 0 : -EBUSY;
 }
 
+/* The MTU of an interface of the kernel's, which drivers do not look at; 0 if there is none. */
+static uint16_t kernel_mtu(unsigned int interface)
+{
+	struct ifreq request;
+	int fd, result;
+
+	memset(&request, 0, sizeof(request));
+	if (interface == 0 || if_indextoname(interface, request.ifr_name) == NULL)
+		return 0;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	result = ioctl(fd, SIOCGIFMTU, &request);
+	close(fd);
+	return result == 0 ? (uint16_t)RTE_MIN(request.ifr_mtu, UINT16_MAX) : 0;
+}
+
 int taut_dpdk_facts(uint16_t port, struct taut_dpdk_facts *facts)
 {
 	struct rte_eth_dev_info info;
@@ -283,6 +370,7 @@ int taut_dpdk_facts(uint16_t port, struct taut_dpdk_facts *facts)
 	facts->max_tx_queues = info.max_tx_queues;
 	facts->min_mtu = info.min_mtu;
 	facts->max_mtu = info.max_mtu;
+	facts->kernel_mtu = kernel_mtu(info.if_index);
 	return 0;
 }
 
@@ -324,6 +412,16 @@ int taut_dpdk_run(uint16_t port)
 	return rte_eth_dev_start(port);
 }
 
+/* Does a device of memif's wait for others? By what its driver has read, wherever that was given. */
+int taut_dpdk_is_server(const struct rte_device *device)
+{
+	const struct rte_devargs *given = device != NULL ? rte_dev_devargs(device) : NULL;
+
+	if (given == NULL || given->args == NULL)
+		return 0;
+	return strstr(given->args, "role=server") != NULL || strstr(given->args, "role=master") != NULL;
+}
+
 /*
  * Waits for the link, at most so long. Whoever connects to memif's server and leaves before it was greeted ends the
  * server's process: the driver closes a descriptor that DPDK still waits on.
@@ -331,12 +429,10 @@ int taut_dpdk_run(uint16_t port)
 int taut_dpdk_settle(uint16_t port, uint32_t at_most_ms)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	struct rte_eth_link link;
 	uint32_t waited;
 
 	for (waited = 0; waited < at_most_ms; waited++) {
-		memset(&link, 0, sizeof(link));
-		if (rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
+		if (is_up(port))
 			return 0;
 		nanosleep(&pause, NULL);
 	}

@@ -27,6 +27,8 @@ const AROUND: u16 = 192;
 const LEAST_ROOM: u16 = 2_048;
 /// The room of a frame and its headroom are counted in 16 bits.
 const MOST_MTU: u16 = 65_000;
+/// What drivers take if nothing else is said, in bytes (RTE_ETHER_MTU).
+const ETHERNET_MTU: u16 = 1_500;
 /// The longest name of a device, with a zero (rte_dev.h).
 const NAME: usize = 64;
 /// More is likely a mistake, and DPDK counts them in 31 bits: they are 10 GB.
@@ -37,6 +39,8 @@ const MOST_DEVICE: usize = 1_024;
 /// The driver over AF_XDP. It tells the kernel that frames are the elements of a pool, one behind the other, and the bytes
 /// of ours are outside of theirs.
 const AF_XDP: &str = "net_af_xdp";
+/// The driver over libpcap.
+const PCAP: &str = "net_pcap";
 /// The driver of memory that two processes share.
 const MEMIF: &str = "net_memif";
 /// How long a client of memif waits to be greeted, which takes the server's thread a millisecond or two. Less and it
@@ -63,7 +67,8 @@ pub struct DeviceConfig {
     /// Where the bytes of a frame that has come begin, as many bytes behind a multiple of eight; a driver may choose
     /// otherwise. *Range*: 0 to 7.
     pub shift: u16,
-    /// The MTU in bytes, Ethernet's header not counted; `None`: as the driver has it.
+    /// The MTU in bytes, Ethernet's header not counted; `None`: as the driver has it, or the kernel's interface that it
+    /// sends by if that takes less.
     pub mtu: Option<u16>,
 }
 
@@ -169,7 +174,7 @@ impl Device {
             let _control = control();
             said();
             let mut device = Device::probe(name)?;
-            let result = device.set_up(config).and_then(|()| device.start(name));
+            let result = device.set_up(config).and_then(|()| device.start());
             (device, result)
         };
         // If it does not run it ends here, which takes the lock again.
@@ -198,7 +203,7 @@ impl Device {
             );
             return Err(Error::BadParameter(text));
         }
-        let (devargs, name) = (c_string(device.to_string())?, c_string(name.to_string())?);
+        let (devargs, name) = (c_string(with_station(device))?, c_string(name.to_string())?);
         let mut number = 0;
         // SAFETY: strings that end in a zero, and room for a number; the lock is held.
         let result = unsafe { ffi::taut_dpdk_probe(devargs.as_ptr(), name.as_ptr(), &mut number) };
@@ -238,7 +243,9 @@ impl Device {
             rx_descriptors: config.rx_descriptors,
             tx_descriptors: config.tx_descriptors,
         };
-        let mtu = config.mtu.unwrap_or_default();
+        // A driver has Ethernet's, and what is longer than the kernel's interface takes is lost there.
+        let narrower = Some(facts.kernel_mtu).filter(|mtu| (1..ETHERNET_MTU).contains(mtu));
+        let mtu = config.mtu.or(narrower).unwrap_or_default();
         if mtu > 0 && !(facts.min_mtu..=facts.max_mtu).contains(&mtu) {
             return Err(self.bad_mtu(mtu));
         }
@@ -264,16 +271,22 @@ impl Device {
     }
 
     /// Has it run, and a client of memif be greeted.
-    fn start(&mut self, device: &str) -> Result<(), Error> {
+    fn start(&mut self) -> Result<(), Error> {
         if self.driver == MEMIF {
             // SAFETY: the type's invariant; the lock is held.
             self.done("rte_eal_alarm_set", unsafe { ffi::taut_dpdk_guard(self.number()) })?;
         }
         // SAFETY: the type's invariant; all queues are set up, and the lock is held.
         let mut result = unsafe { ffi::taut_dpdk_run(self.number()) };
-        if result == 0 && self.driver == MEMIF && !device.contains("role=server") {
+        // SAFETY: the device is that of the port.
+        let is_server = || unsafe { ffi::taut_dpdk_is_server(self.port.device) } != 0;
+        if result == 0 && self.driver == MEMIF && !is_server() {
             // SAFETY: the type's invariant.
             result = unsafe { ffi::taut_dpdk_settle(self.number(), GREETED_WITHIN_MS) };
+            if result == 0 {
+                // SAFETY: the same; it is guarded.
+                unsafe { ffi::taut_dpdk_join_again(self.number()) }
+            }
         }
         if result == 0 {
             // SAFETY: it runs, and has these queues; this is called once.
@@ -439,6 +452,7 @@ impl Device {
             max_tx_queues: 0,
             min_mtu: 0,
             max_mtu: 0,
+            kernel_mtu: 0,
         };
         // SAFETY: the type's invariant; there is room.
         let result = unsafe { ffi::taut_dpdk_facts(self.number(), &mut facts) };
@@ -466,4 +480,11 @@ impl Drop for Device {
 /// What stands before a device's arguments.
 fn name_of(device: &str) -> &str {
     device.split(',').next().unwrap_or_default()
+}
+
+/// A device with its arguments, so that the driver over libpcap has the station of its interface: it makes one up else,
+/// which is that of any other process's, too, and what two of them say to each other each takes for its own.
+fn with_station(device: &str) -> String {
+    let makes_one_up = device.starts_with(PCAP) && device.contains(",iface=") && !device.contains("phy_mac=");
+    if makes_one_up { format!("{device},phy_mac=1") } else { device.to_string() }
 }

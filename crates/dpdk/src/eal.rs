@@ -49,7 +49,8 @@ pub enum Loudness {
 pub struct EalConfig {
     /// Where its memory is.
     pub memory: Memory,
-    /// The cards that it may take, by their addresses on the PCI bus. None named: it does not look at the bus.
+    /// The cards that it may take, by their addresses on the PCI bus. None named: it does not look at the bus. If it does,
+    /// others can be opened later.
     pub devices: Vec<String>,
     /// The core that it takes for its own; `None`: the first that the thread may run on. Its threads, which do nothing
     /// but set up connections, keep off it if they can.
@@ -112,7 +113,7 @@ impl Eal {
     pub fn start(config: &EalConfig) -> Result<Eal, Error> {
         let mut state = control();
         match &*state {
-            State::Runs(with) if with == config => return Ok(Eal(())),
+            State::Runs(with) if serves(with, config) => return Ok(Eal(())),
             State::Runs(_) => return Err(Error::OtherSettings),
             State::Failed => return Err(Error::FailedBefore),
             State::NotStarted => {}
@@ -136,6 +137,12 @@ impl Eal {
         *state = State::Runs(config.clone());
         Ok(Eal(()))
     }
+}
+
+/// Does DPDK that was started so do for this, too? Another card is looked for when it is opened, if the bus is looked at.
+fn serves(with: &EalConfig, wanted: &EalConfig) -> bool {
+    let has_bus = wanted.devices.is_empty() || !with.devices.is_empty();
+    has_bus && *with == EalConfig { devices: with.devices.clone(), ..wanted.clone() }
 }
 
 /// The command line of DPDK.
@@ -171,14 +178,29 @@ fn arguments(config: &EalConfig) -> Result<Vec<CString>, Error> {
         let text = format!("the argument {word} would end this process: leave it out, and read DPDK's guide");
         return Err(Error::BadParameter(text));
     }
+    if let Some(word) = config.arguments.iter().find(|word| waits_for_ever(word)) {
+        let text = format!(
+            "with the argument {word} DPDK would wait for ever for a process that it shares memory with: leave it out, \
+             as each has its own"
+        );
+        return Err(Error::BadParameter(text));
+    }
     words.extend(config.arguments.iter().cloned());
     words.into_iter().map(c_string).collect()
 }
 
-/// Does DPDK print and exit on it? It takes beginnings of long options.
+/// Does DPDK print and exit on it? It takes beginnings of long options, and several short ones in a word.
 fn ends_the_process(word: &str) -> bool {
     let is_help = word.len() > 2 && "--help".starts_with(word);
-    is_help || word.starts_with("-h") || word == "help" || word.ends_with("log-level=help")
+    // That is the only one before it that takes no value.
+    let has_short =
+        word.strip_prefix('-').is_some_and(|short| short.trim_start_matches('v').starts_with('h'));
+    is_help || has_short || word == "help" || word.ends_with("log-level=help")
+}
+
+/// Does DPDK wait on it for the first process of those that share a configuration, of which we have none?
+fn waits_for_ever(word: &str) -> bool {
+    word == "secondary" || word.starts_with("--p") && word.ends_with("=secondary")
 }
 
 /// What DPDK takes, with a zero at its end.
@@ -262,7 +284,8 @@ mod tests {
             let error = arguments(&config).unwrap_err().to_string();
             assert!(error.contains("leave"), "{error}");
         };
-        ["-h", "--help", "--he", "--log-level=help", "a\0b"].into_iter().for_each(refused);
+        ["-h", "-vh", "--help", "--he", "--log-level=help", "a\0b"].into_iter().for_each(refused);
+        ["--proc-type=secondary", "--p=secondary", "secondary"].into_iter().for_each(refused);
         let many = EalConfig { arguments: vec!["-v".into(); 65], ..EalConfig::default() };
         assert!(arguments(&many).unwrap_err().to_string().contains("at most 64"));
         let small = EalConfig { memory: Memory::Ordinary { mib: 15 }, ..EalConfig::default() };

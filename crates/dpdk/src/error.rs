@@ -134,7 +134,8 @@ impl fmt::Display for Error {
             ),
             Error::DeviceRefused { device, said, errno } => write!(
                 f,
-                "the driver refuses {device}{}: correct its arguments, or choose another device",
+                "the driver refuses {device}{}: correct its arguments, give the program the privileges that it needs \
+                 (CAP_NET_RAW and CAP_NET_ADMIN for an interface of the kernel's), or choose another device",
                 Why(*errno, said)
             ),
             Error::DeviceNotStarted { device, said, errno } => write!(

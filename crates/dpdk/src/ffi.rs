@@ -37,6 +37,7 @@ pub(crate) struct Facts {
     pub max_tx_queues: u16,
     pub min_mtu: u16,
     pub max_mtu: u16,
+    pub kernel_mtu: u16,
 }
 
 /// struct taut_dpdk_setup.
@@ -94,7 +95,9 @@ unsafe extern "C" {
     pub fn taut_dpdk_queues(port: u16, setup: *const Setup) -> c_int;
     pub fn taut_dpdk_guard(port: u16) -> c_int;
     pub fn taut_dpdk_run(port: u16) -> c_int;
+    pub fn taut_dpdk_is_server(device: *const RawDevice) -> c_int;
     pub fn taut_dpdk_settle(port: u16, at_most_ms: u32) -> c_int;
+    pub fn taut_dpdk_join_again(port: u16);
     pub fn taut_dpdk_close(port: u16, device: *mut RawDevice, promiscuous: c_int, is_memif: c_int);
     pub fn taut_dpdk_mac(port: u16, mac: *mut u8) -> c_int;
     pub fn taut_dpdk_mtu(port: u16, mtu: *mut u16) -> c_int;

@@ -3,12 +3,16 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{frame, number_of, open, send};
+use common::{CHILD, frame, number_of, open, send, start};
+use nix::unistd::{geteuid, setuid};
 use taut_dpdk::{Burst, Device, Error};
 use taut_testbed::{End, Pair, await_that, with_pair};
+
+/// A user who may nothing that others may not.
+const NOBODY: u32 = 65_534;
 
 /// A device at this end, by a number that no other test has.
 fn device(pair: &Pair, end: End, number: u32) -> Device {
@@ -74,6 +78,45 @@ fn the_kernel_keeps_its_interface() {
         ping();
         assert!(before.contains("mtu 1500") && shown() == before, "{before}{}", shown());
     });
+}
+
+/// The driver of libpcap has a station of its own, which is the same in all processes, unless it is told otherwise.
+#[test]
+fn each_interface_is_a_station() {
+    with_pair("each_interface_is_a_station", ["", ""], |pair| {
+        let stations = End::BOTH.map(|end| {
+            pair.enter(end);
+            let shown =
+                Command::new("ip").args(["-o", "link", "show", end.name()]).output().expect("iproute2");
+            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+            let device = open(&format!("net_pcap{},iface={}", end as u8, end.name())).expect("it is there");
+            let station = device.mac().map(|byte| format!("{byte:02x}")).join(":");
+            assert!(shown.contains(&format!("link/ether {station} ")), "{station}: {shown}");
+            station
+        });
+        assert_ne!(stations[0], stations[1]);
+        pair.enter(End::A);
+        let made_up = open("net_pcap2,iface=xa,phy_mac=0").expect("it is there").mac();
+        assert_eq!(made_up[..5], *b"\x02pcap", "it was asked for");
+    });
+}
+
+/// The child of the test below; nothing when it is run alone.
+#[test]
+fn opens_without_privileges() {
+    if std::env::var_os(CHILD).is_none() {
+        return println!("LEFT OUT: it is a child of another test");
+    }
+    if geteuid().is_root() {
+        setuid(NOBODY.into()).expect("root may");
+    }
+    let error = open("net_af_packet4,iface=lo").err().expect("it is not allowed").to_string();
+    assert!(error.contains("Could not open AF_PACKET socket") && error.contains("CAP_NET_RAW"), "{error}");
+}
+
+#[test]
+fn what_packet_sockets_need_is_told() {
+    start("opens_without_privileges", "", Stdio::inherit()).output();
 }
 
 #[test]

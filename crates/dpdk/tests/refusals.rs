@@ -76,6 +76,16 @@ fn a_client_without_a_server() {
     drop(server);
 }
 
+/// The role's former name, which the driver takes still.
+#[test]
+fn a_server_that_is_called_master() {
+    let directory = TempDir::new().unwrap();
+    let socket = directory.path().join("socket");
+    let server = open(&memif(10, "master", &socket)).unwrap();
+    let _client = open(&memif(11, "slave", &socket)).unwrap();
+    await_link(&server);
+}
+
 #[test]
 fn a_client_that_the_server_does_not_want() {
     let directory = TempDir::new().unwrap();
@@ -140,6 +150,8 @@ fn dpdk_with_other_settings() {
     assert!(Eal::start(&config()).is_ok(), "the same");
     let other = EalConfig { memory: Memory::Ordinary { mib: 128 }, ..EalConfig::default() };
     assert_eq!(refused(Eal::start(&other), "the same settings"), Error::OtherSettings);
+    let cards = EalConfig { devices: vec!["0000:ff:1f.7".into()], ..config() };
+    assert_eq!(refused(Eal::start(&cards), "the same settings"), Error::OtherSettings, "there is no bus");
 }
 
 const NO_HUGE_PAGES: &str = "no huge pages";

@@ -25,9 +25,14 @@ fn echo() {
     let Some(socket) = std::env::var_os(CHILD) else {
         return println!("LEFT OUT: it is a child of the other tests");
     };
-    let mut device = open(&memif(0, "client", Path::new(&socket))).unwrap();
+    let device = open(&memif(0, "client", Path::new(&socket))).unwrap();
     await_link(&device);
     println!("\nechoes");
+    send_back(device);
+}
+
+/// What comes, for as long as there is a link.
+fn send_back(mut device: Device) {
     let (mut burst, end) = (Burst::new(), Instant::now() + 2 * LIMIT);
     while Instant::now() < end && device.link().is_up {
         for _ in 0..10_000 {
@@ -93,6 +98,49 @@ fn a_killed_peer_leaves_the_port_to_the_next() {
         burst.clear();
         await_that("it comes back", || device.receive(0, &mut burst) == 1);
         assert_eq!(burst.iter().next().and_then(number_of), Some(number));
+    }
+}
+
+/// By a socket without a file: one that is a file outlives who is killed.
+fn by_name(number: u32, role: &str, socket: &str) -> String {
+    format!("net_memif{number},role={role},socket={socket}")
+}
+
+/// The child of the test below, which is the server; nothing when it is run alone.
+#[test]
+fn serve() {
+    let Ok(socket) = std::env::var(CHILD) else {
+        return println!("LEFT OUT: it is a child of the other tests");
+    };
+    let device = open(&by_name(0, "server", &socket)).unwrap();
+    println!("\nserves");
+    await_link(&device);
+    send_back(device);
+}
+
+#[test]
+fn a_killed_server_leaves_the_client_to_the_next() {
+    let directory = TempDir::new().unwrap();
+    let socket = directory.path().join("socket").to_string_lossy().into_owned();
+    let serve = || {
+        let mut child = start("serve", &socket, Stdio::inherit());
+        child.await_line("serves");
+        child
+    };
+    let mut child = serve();
+    let mut device = open(&by_name(140, "client", &socket)).unwrap();
+    for number in 0..3 {
+        send(&mut device, [frame(number, 60)]);
+        let mut burst = Burst::new();
+        await_that("it comes back", || device.receive(0, &mut burst) == 1);
+        assert_eq!(burst.iter().next().and_then(number_of), Some(number));
+        child.kill();
+        await_that("the link is down", || !device.link().is_up);
+        burst.clear();
+        burst.push(filled(&device, &frame(7, 60))).unwrap();
+        assert_eq!((device.send(0, &mut burst), device.receive(0, &mut Burst::new())), (0, 0));
+        child = serve();
+        await_link(&device);
     }
 }
 

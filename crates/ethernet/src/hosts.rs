@@ -45,6 +45,7 @@ const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
+const RTA_ENCAP: u16 = 22;
 const RTAX_MTU: u16 = 2;
 const RTN_UNICAST: u8 = 1;
 
@@ -191,7 +192,9 @@ impl Hosts {
         let answer = answers.first()?;
         let attributes = answer.get(FIXED..)?;
         let by = attribute(attributes, RTA_OIF).and_then(|value| word(value, 0))?;
-        if answer.get(7) != Some(&RTN_UNICAST) || by != self.interface {
+        // What the kernel puts around packets there, as labels of MPLS, frames of ours would not have.
+        let is_encapsulated = attribute(attributes, RTA_ENCAP).is_some();
+        if answer.get(7) != Some(&RTN_UNICAST) || by != self.interface || is_encapsulated {
             return None;
         }
         let hop = attribute(attributes, RTA_GATEWAY).map_or(Some(to), address)?;
@@ -214,15 +217,20 @@ impl Hosts {
                 let Some(told) = Neighbour::read(body).filter(|told| told.interface == *interface) else {
                     return;
                 };
-                match told.mac.filter(|_| kind == NEW_NEIGHBOUR) {
-                    Some(mac) if stations.len() < KNOWN => drop(stations.insert(told.hop, mac)),
-                    _ => drop(stations.remove(&told.hop)),
-                }
+                note(stations, told.hop, told.mac.filter(|_| kind == NEW_NEIGHBOUR));
                 let of = known.values_mut().filter(|host| host.hop.is_some_and(|hop| hop.to == told.hop));
                 of.for_each(|host| host.find_way(stations));
             }
             Heard::Message(..) => {}
         });
+    }
+}
+
+/// A neighbour has this address of Ethernet now, or none that is known.
+fn note(stations: &mut BTreeMap<IpAddr, Mac>, hop: IpAddr, mac: Option<Mac>) {
+    match mac {
+        Some(mac) if stations.len() < KNOWN || stations.contains_key(&hop) => drop(stations.insert(hop, mac)),
+        _ => drop(stations.remove(&hop)),
     }
 }
 
@@ -301,5 +309,18 @@ mod tests {
         );
         let whole = body(0x02, &mac);
         (0..20).for_each(|len| assert_eq!(Neighbour::read(&whole[..len]), None, "{len} bytes"));
+    }
+
+    #[test]
+    fn who_is_known_stays_where_no_more_are() {
+        let [one, two] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+        let address = |number: usize| IpAddr::from((number as u128).to_be_bytes());
+        let mut stations: BTreeMap<_, _> = (0..KNOWN).map(|number| (address(number), one)).collect();
+        note(&mut stations, address(7), Some(two));
+        assert_eq!(stations.get(&address(7)), Some(&two), "told anew");
+        note(&mut stations, address(KNOWN), Some(two));
+        assert_eq!((stations.len(), stations.get(&address(KNOWN))), (KNOWN, None), "there is no room");
+        note(&mut stations, address(7), None);
+        assert_eq!(stations.get(&address(7)), None, "it has gone");
     }
 }

@@ -173,7 +173,7 @@ impl Layer {
                     )));
                 }
                 let hosts = Hosts::open(interface).map_err(|errno| {
-                    Error::Error(format!("netlink: {errno}; use UDP where that is not allowed"))
+                    Error::Error(format!("netlink: {errno}; {}", taut_netlink::remedy(errno)))
                 })?;
                 Ok(Layer::Ip { ends, hosts })
             }

@@ -13,9 +13,19 @@ pub use attributes::{Attributes, attribute, attributes, half, text, word};
 pub use request::{CREATE, DUMP, REPLACE, Socket};
 pub use watch::{Heard, LINKS, NEIGHBOURS, ROUTES, Watch};
 
+use nix::errno::Errno;
+
 pub use nix::Result;
 
 /// The family of addresses of IPv4, as messages have it.
 pub const IPV4: u8 = libc::AF_INET as u8;
 /// That of IPv6.
 pub const IPV6: u8 = libc::AF_INET6 as u8;
+
+/// What to do where a socket is refused, for people.
+pub fn remedy(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EMFILE | Errno::ENFILE => "raise the limit of open files (`ulimit -n`)",
+        _ => "use UDP where that is not allowed",
+    }
+}

@@ -245,6 +245,25 @@ fn a_spread_that_somebody_has_made_comes_back() {
     assert_eq!(bench.machine.facts.spread, Ok(theirs));
 }
 
+/// A rule that is there may be ours, and goes with all else that was done for it.
+#[test]
+fn frames_that_a_rule_sends_elsewhere() {
+    let mut bench = Bench::new("i226.json");
+    bench.apply();
+    let others = config(&bench.machine.facts, &FILE.replace("[3]\nc", "[2]\nc"));
+    let steps = plan(&others, &bench.machine.facts).unwrap().steps;
+    let step = steps.into_iter().find(|step| step.item.starts_with("VLAN tag")).unwrap();
+    let Able::Cannot(why) = step.able else { panic!("{step:?}") };
+    assert_eq!(
+        why,
+        "rule 64 sends them to queue 3: take back first what `taut nic apply` has done (`taut nic undo enp2s0`), or \
+         remove the rule if it is somebody else's (`ethtool -N enp2s0 delete 64`)"
+    );
+    bench.undo();
+    let again = plan(&others, &bench.machine.facts).unwrap();
+    assert!(again.steps.iter().any(|step| step.then == "queue 2 by rule 64"), "{}", again.page());
+}
+
 /// The kernel refuses fewer queues than a table names, so undo has it spread as before first.
 #[test]
 fn other_queues_are_spread_over_anew() {

@@ -164,7 +164,8 @@ impl Try {
     fn tried(mut self) -> Result<Done, String> {
         let answered = self.answered.take();
         let sockets = self.sockets.as_ref();
-        let sockets = sockets.map_err(|error| format!("dup: {error}; raise the limit of open files"))?;
+        let sockets =
+            sockets.map_err(|error| format!("dup: {error}; raise the limit of open files (`ulimit -n`)"))?;
         if self.namespace.is_some_and(|of| namespace() != Ok(of)) {
             return Ok(Done::Elsewhere);
         }

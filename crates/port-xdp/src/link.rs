@@ -5,7 +5,7 @@
 use std::os::fd::BorrowedFd;
 
 use taut_base::{Error, Result};
-use taut_netlink::{Heard, LINKS, Socket, Watch, attribute, word};
+use taut_netlink::{Heard, LINKS, Socket, Watch, attribute, remedy, word};
 
 // linux/rtnetlink.h and linux/if_link.h
 const NEW_LINK: u16 = 16;
@@ -42,7 +42,7 @@ pub(crate) struct LinkWatch {
 impl LinkWatch {
     /// Of the interface with this number and name.
     pub fn open(interface: u32, name: &str) -> Result<LinkWatch> {
-        let refused = |errno| Error::Error(format!("netlink: {errno}; use UDP where that is not allowed"));
+        let refused = |errno| Error::Error(format!("netlink: {errno}; {}", remedy(errno)));
         let watch = Watch::open(LINKS).map_err(refused)?;
         Ok(LinkWatch { interface, name: name.into(), watch, socket: Socket::of_routes().map_err(refused)? })
     }

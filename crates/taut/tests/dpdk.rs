@@ -277,6 +277,16 @@ fn peers_on_sockets_need_not_know() {
     });
 }
 
+/// Drivers say that they take 1,500 bytes, and the kernel drops what its interface does not.
+#[test]
+fn an_interface_that_takes_less() {
+    with_pair("an_interface_that_takes_less", ["mtu 1400", "mtu 1400"], |pair| {
+        let [device, sockets] = device_and_sockets(pair, "net_af_packet15,iface=xa");
+        send(&device, &sockets, "There");
+        send(&sockets, &device, "Back");
+    });
+}
+
 #[test]
 fn a_datagram_that_a_kernel_cuts_in_fragments_is_heard() {
     with_pair("a_datagram_that_a_kernel_cuts_in_fragments_is_heard", ["", ""], |pair| {

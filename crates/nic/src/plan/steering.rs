@@ -186,7 +186,12 @@ impl Wanted<'_> {
             if found.queue == queue {
                 return Step { lost: self.left_out(&frames), ..step };
             }
-            let why = format!("rule {} sends them to queue {}: remove it first", found.location, found.queue);
+            let (at, interface) = (found.location, &self.facts.interface);
+            let why = format!(
+                "rule {at} sends them to queue {}: take back first what `taut nic apply` has done (`taut nic undo \
+                 {interface}`), or remove the rule if it is somebody else's (`ethtool -N {interface} delete {at}`)",
+                found.queue
+            );
             return Step { able: Able::Cannot(why), lost: LOST.to_owned(), ..step };
         }
         let Some(location) = (0..table.size).rev().find(|place| !taken.contains(place)) else {

@@ -88,7 +88,8 @@ impl Asking {
         };
         let proofs = proofs(ends, sockets);
         let proofs: Result<Vec<OwnedFd>, _> = proofs.iter().map(BorrowedFd::try_clone_to_owned).collect();
-        let proofs = proofs.map_err(|error| format!("dup: {error}; raise the limit of open files"))?;
+        let proofs =
+            proofs.map_err(|error| format!("dup: {error}; raise the limit of open files (`ulimit -n`)"))?;
         Ok(Asking { connection, interface, stage: Stage::Connected { take, proofs, queues } })
     }
 
