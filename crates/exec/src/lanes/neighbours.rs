@@ -3,7 +3,7 @@
 //! Discovery finds a participant and its host's identity; the one of the lower prefix connects. Each side
 //! looks who the other is and then takes descriptors, and says hello, which brings the other's bell and
 //! eventfd, and from then on pairs are joined by the four messages of [`Message`]. A hang-up or any doubt
-//! ends the connection, and with it all of its lanes: samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
+//! ends the connection, and with it all of its lanes: samples go by UDP until it is made again. Order of locks: these maps are never held while anything else is taken.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -24,7 +24,7 @@ use taut_port_shm::{
 use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
-use crate::lanes::greeting::Complaints;
+use crate::lanes::greeting::{Complaints, Returns};
 use crate::lanes::local::NO_ADDRESSES;
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
@@ -38,7 +38,7 @@ pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
 
 /// Connections of one participant. Lower and participants beyond it talk by UDP; higher and somebody who
 /// connects again and again takes more descriptors.
-const MAX_CONNECTIONS: usize = 1_024;
+pub(crate) const MAX_CONNECTIONS: usize = 1_024;
 /// Messages handled of one connection before others have their turn.
 const MESSAGES: usize = 64;
 /// Messages to one neighbour that wait for room in its socket: some for each of its pairs. Lower and of pairs that are
@@ -101,6 +101,8 @@ pub(crate) struct Neighbours {
     /// Why some share no memory, as far as it was seen.
     pub reasons: Reasons,
     pub complaints: Complaints,
+    /// Whom to connect to once more.
+    pub returns: Returns,
 }
 
 /// Bytes as a property has them.
@@ -269,15 +271,21 @@ impl Inner {
     pub fn meet(&self, prefix: GuidPrefix) {
         let Some(own) = &self.neighbours.own else { return };
         let ours = self.prefix;
-        if prefix <= ours || self.neighbours.known.lock().values().any(|one| one.is(prefix)) {
+        let is_met = |one: &Arc<Neighbour>| one.is(prefix) && !one.has_parted();
+        if prefix <= ours || self.neighbours.known.lock().values().any(is_met) {
             return;
         }
+        self.drop_parted(prefix);
         match Connection::connect(prefix, own.directory.as_deref()) {
             Ok(connection) => self.admit(connection, Some(prefix)),
-            // It is there by discovery and may be too busy: UDP does until its next match.
+            // It is there by discovery: UDP does until its next match, or until it is less busy.
             Err(error @ (ConnectError::Nobody | ConnectError::Busy | ConnectError::Os(_))) => {
                 self.neighbours.reasons.note(Who::Participant(prefix), error.to_string());
                 self.neighbours.doubt();
+                if error != ConnectError::Nobody {
+                    self.neighbours.complain(&error.to_string());
+                    self.return_to(prefix, None);
+                }
             }
         }
     }
@@ -286,6 +294,13 @@ impl Inner {
     fn admit(&self, connection: Connection, expected: Option<GuidPrefix>) {
         let Some(own) = &self.neighbours.own else { return };
         self.sweep();
+        let again = |why: &str| {
+            self.neighbours.doubt();
+            if let Some(prefix) = expected {
+                self.neighbours.reasons.note(Who::Participant(prefix), why.to_owned());
+                self.return_to(prefix, None);
+            }
+        };
         let admitted =
             connection.peer().map_err(|error| (None, error.to_string())).and_then(|peer| {
                 match own.policy.admit(&peer) {
@@ -305,7 +320,7 @@ impl Inner {
         };
         let is_full = self.neighbours.known.lock().len() >= MAX_CONNECTIONS;
         if is_full || !self.neighbours.admits_stranger(peer.uid) {
-            return self.neighbours.doubt();
+            return again("too many have connected");
         }
         let id = self.neighbours.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let neighbour = Arc::new(Neighbour {
@@ -326,11 +341,13 @@ impl Inner {
             && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, neighbour.source() + 1));
         fail::point(Point::BeforeHello);
         if !watched {
-            return self.neighbours.doubt();
+            return again("it cannot be watched");
         }
         neighbour.connection.welcome();
         if !self.greet(&neighbour) {
-            return self.neighbours.doubt();
+            return again(
+                "there is no descriptor to greet it with: raise the limit of open files (`ulimit -n`)",
+            );
         }
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
@@ -424,6 +441,9 @@ impl Inner {
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
                     self.neighbours.complain(&why.to_string());
+                    if let Some(name) = neighbour.name() {
+                        self.neighbours.reasons.note(Who::Participant(name), why.to_string());
+                    }
                     return self.part(neighbour);
                 }
             }
@@ -522,6 +542,8 @@ impl Inner {
             return false;
         }
         self.neighbours.count_strangers();
+        self.neighbours.reasons.forget(Who::Participant(prefix));
+        self.drop_parted(prefix);
         if from.owed_hello.load(Ordering::Relaxed) && !self.greet(from) {
             return false;
         }
@@ -542,6 +564,13 @@ impl Inner {
         neighbour.connection.end();
         for (writer, reader) in neighbour.pairs.take_all() {
             self.leave_lane(writer, reader);
+            if writer.prefix == self.prefix {
+                // Until it is no longer matched: it may be met again.
+                self.neighbours.want(writer, reader);
+            }
+        }
+        if let Some(prefix) = neighbour.expected {
+            self.return_to(prefix, Some(neighbour.since));
         }
         if neighbour.peer.pidfd().is_none() {
             // Nothing else tells of the end of its process, whose readers would hold their slots for ever.
@@ -568,6 +597,16 @@ impl Inner {
                 self.drop_neighbour(&one);
             }
         }
+    }
+
+    /// Those of a participant that have parted make room for its next connection. While it looks at samples of ours, its
+    /// end is still to be heard.
+    fn drop_parted(&self, prefix: GuidPrefix) {
+        let known = self.neighbours.known.lock();
+        let parted: Vec<_> =
+            known.values().filter(|one| one.is(prefix) && one.has_parted()).cloned().collect();
+        drop(known);
+        parted.iter().filter(|one| !one.holds_any()).for_each(|one| self.drop_neighbour(one));
     }
 
     fn drop_neighbour(&self, neighbour: &Neighbour) {

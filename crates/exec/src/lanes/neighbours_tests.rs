@@ -193,6 +193,28 @@ fn who_breaks_off_a_connection_tells_the_other_end() {
     assert_eq!(taken, Vec::from_iter(taken[0]..all));
 }
 
+/// As where descriptors were cut off, of which there were none left for a moment.
+#[test]
+fn who_has_parted_is_met_again() {
+    let mut pair = Pair::new(54);
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
+    for near in [true, false] {
+        let (one, other) = if near { (&pair.near, &pair.far) } else { (&pair.far, &pair.near) };
+        let neighbour = one.inner.neighbours.find(other.inner.prefix).unwrap();
+        one.inner.part(&neighbour);
+        drop(neighbour);
+        pair.drive("both have met again", |pair| {
+            let (near, far) = (&pair.near.inner, &pair.far.inner);
+            near.neighbours.find(far.prefix).is_some() && far.neighbours.find(near.prefix).is_some()
+        });
+        taken.extend(pair.drive_into_lane(&mut written));
+        let (near, far) = (&pair.near.inner, &pair.far.inner);
+        assert!(near.neighbours.known.lock().len() == 1 && far.neighbours.known.lock().len() == 1);
+    }
+    assert_eq!(taken, Vec::from_iter(taken[0]..taken[0] + taken.len() as u32));
+}
+
 #[test]
 fn what_was_accepted_is_not_accepted_again() {
     /// More than the lane holds: a feedback that is not the reader's own never says that any of them was read.

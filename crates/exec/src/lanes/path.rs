@@ -59,7 +59,11 @@ impl Reasons {
         }
     }
 
-    fn find(&self, who: Who) -> Option<String> {
+    pub fn forget(&self, who: Who) {
+        self.0.lock().remove(&who);
+    }
+
+    pub fn find(&self, who: Who) -> Option<String> {
         self.0.lock().get(&who).cloned()
     }
 }
