@@ -217,6 +217,9 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::{AsFd, AsRawFd};
+
+    use taut_base::{EntityId, Guid};
     use taut_port_shm::{Memory, Message, Received, Waker, host_id};
 
     use super::*;
@@ -286,6 +289,30 @@ mod tests {
         inner.end_overdue(now + GREETING);
         assert!(all[1..].iter().chain([&late]).all(is_ended) && !inner.neighbours.has_strangers());
         assert!(!is_ended(&all[0]) && inner.neighbours.find(LOW).is_some(), "it has greeted");
+    }
+
+    #[test]
+    fn a_feedback_that_cannot_be_mapped_leaves_the_connection_alone() {
+        let executor = participant(59);
+        let inner = &executor.inner;
+        let connection = connect(inner);
+        greet(inner, &connection, LOW);
+        let neighbour = inner.neighbours.find(LOW).unwrap();
+        let writer = Guid::new(inner.prefix, EntityId::user(1, true, false));
+        let reader = Guid::new(LOW, EntityId::user(1, false, false));
+        let number = neighbour.pairs.offer((writer, reader)).unwrap();
+        let memory = Memory::create("feedback", PAGE).unwrap();
+        // The kernel maps for reading only what was opened for it.
+        let path = format!("/proc/self/fd/{}", memory.fd().as_raw_fd());
+        let unreadable = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        connection.send(&Message::Accept { writer, reader, number }, &[unreadable.as_fd()]).unwrap();
+        inner.listen(&neighbour);
+        assert!(inner.neighbours.find(LOW).is_some(), "the connection has ended");
+        let said = std::iter::from_fn(|| match connection.receive() {
+            Received::Message(message, _) => Some(message),
+            _ => None,
+        });
+        assert_eq!(said.last(), Some(Message::End { writer, reader }));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::{Complaints, Returns};
-use crate::lanes::local::NO_ADDRESSES;
+use crate::lanes::local::{NO_ADDRESSES, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -46,6 +46,9 @@ const MESSAGES: usize = 64;
 const UNSENT: usize = 4 * PAIRS;
 /// The bell's and a feedback's memory.
 pub(crate) const PAGE: usize = 4_096;
+
+/// Nothing is known to be in the way of a pair.
+pub(crate) const NOT_JOINED: &str = "not joined yet";
 
 /// Another participant of this host, as far as the connection to it goes.
 pub(crate) struct Neighbour {
@@ -234,9 +237,15 @@ impl Neighbours {
         let state = |one: &Arc<Neighbour>| match (one.has_parted(), one.prefix()) {
             (true, _) => "the connection to it has ended",
             (false, None) => "it has not said hello yet",
-            (false, Some(_)) => "not joined yet",
+            (false, Some(_)) => NOT_JOINED,
         };
         met.map(state).next_back()
+    }
+
+    /// Tells the log and who asks for the path why no memory is shared with a participant.
+    pub fn tell_why(&self, prefix: GuidPrefix, why: &str) {
+        self.reasons.note(Who::Participant(prefix), why.to_owned());
+        self.complain(why);
     }
 
     pub fn take_wanted(&self, prefix: GuidPrefix) -> BTreeSet<Pair> {
@@ -478,7 +487,7 @@ impl Inner {
                 match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
                     Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
                     Err(why) => {
-                        self.neighbours.reasons.note(Who::Participant(writer.prefix), why);
+                        self.neighbours.tell_why(writer.prefix, &why);
                         if !is_own_want {
                             return false;
                         }
@@ -493,8 +502,15 @@ impl Inner {
                     return false;
                 };
                 if from.pairs.begin((writer, reader), number) {
-                    let Ok(region) = map(feedback, PAGE as u64) else { return false };
-                    let Some(feedback) = Feedback::new(region) else { return false };
+                    let region = match map(feedback, PAGE as u64) {
+                        Err(why @ Refusal::NotMapped { .. }) => {
+                            // The peer has kept to the rules.
+                            self.refuse_feedback(from, (writer, reader), &why);
+                            return true;
+                        }
+                        mapped => mapped,
+                    };
+                    let Some(feedback) = region.ok().and_then(Feedback::new) else { return false };
                     self.on_accept(from, (writer, reader), number, feedback);
                 }
             }
@@ -516,6 +532,9 @@ impl Inner {
             }
             Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
                 if from.pairs.remove((writer, reader)) {
+                    if let (Message::Refuse { reason, .. }, Some(prefix)) = (message, from.prefix()) {
+                        self.neighbours.tell_why(prefix, why_refused(reason));
+                    }
                     self.leave_lane(writer, reader);
                 }
             }
