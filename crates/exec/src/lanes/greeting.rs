@@ -225,6 +225,7 @@ mod tests {
     use super::*;
     use crate::lanes::neighbours::{FIRST_SOURCE, PAGE};
     use crate::lanes::neighbours_tests::participant;
+    use crate::lanes::path::Who;
 
     /// Below the prefixes of all participants, which begin with their vendor.
     const LOW: GuidPrefix = GuidPrefix([0; 12]);
@@ -289,6 +290,20 @@ mod tests {
         inner.end_overdue(now + GREETING);
         assert!(all[1..].iter().chain([&late]).all(is_ended) && !inner.neighbours.has_strangers());
         assert!(!is_ended(&all[0]) && inner.neighbours.find(LOW).is_some(), "it has greeted");
+    }
+
+    #[test]
+    fn why_one_is_turned_away_is_known_until_it_greets() {
+        let executor = participant(51);
+        let inner = &executor.inner;
+        let known = || inner.neighbours.reasons.find(Who::Process(std::process::id()));
+        let all: Vec<Connection> = (0..=STRANGERS).map(|_| connect(inner)).collect();
+        assert!(known().is_some_and(|why| why.contains("without a greeting")), "{:?}", known());
+        drop(all);
+        inner.neighbours.strangers().iter().for_each(|stranger| inner.listen(stranger));
+        let connection = connect(inner);
+        greet(inner, &connection, LOW);
+        assert_eq!(known(), None);
     }
 
     #[test]

@@ -160,6 +160,11 @@ impl Neighbour {
         self.prefix().or(self.expected)
     }
 
+    /// By what reasons are noted of it.
+    fn who(&self) -> Option<Who> {
+        self.name().map(Who::Participant).or(self.peer.pid.map(Who::Process))
+    }
+
     fn is(&self, prefix: GuidPrefix) -> bool {
         self.name() == Some(prefix)
     }
@@ -303,13 +308,6 @@ impl Inner {
     fn admit(&self, connection: Connection, expected: Option<GuidPrefix>) {
         let Some(own) = &self.neighbours.own else { return };
         self.sweep();
-        let again = |why: &str| {
-            self.neighbours.doubt();
-            if let Some(prefix) = expected {
-                self.neighbours.reasons.note(Who::Participant(prefix), why.to_owned());
-                self.return_to(prefix, None);
-            }
-        };
         let admitted =
             connection.peer().map_err(|error| (None, error.to_string())).and_then(|peer| {
                 match own.policy.admit(&peer) {
@@ -327,9 +325,20 @@ impl Inner {
                 return self.neighbours.complain(&why);
             }
         };
+        let pid = peer.pid;
+        let again = |why: &str| {
+            self.neighbours.doubt();
+            if let Some(who) = expected.map(Who::Participant).or(pid.map(Who::Process)) {
+                self.neighbours.reasons.note(who, why.to_owned());
+            }
+            self.neighbours.complain(why);
+            if let Some(prefix) = expected {
+                self.return_to(prefix, None);
+            }
+        };
         let is_full = self.neighbours.known.lock().len() >= MAX_CONNECTIONS;
         if is_full || !self.neighbours.admits_stranger(peer.uid) {
-            return again("too many have connected");
+            return again("as many as may have connected, or of one user as may without a greeting");
         }
         let id = self.neighbours.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let neighbour = Arc::new(Neighbour {
@@ -350,7 +359,7 @@ impl Inner {
             && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, neighbour.source() + 1));
         fail::point(Point::BeforeHello);
         if !watched {
-            return again("it cannot be watched");
+            return again("it cannot be watched: raise the limit of watches (fs.epoll.max_user_watches)");
         }
         neighbour.connection.welcome();
         if !self.greet(&neighbour) {
@@ -450,8 +459,8 @@ impl Inner {
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
                     self.neighbours.complain(&why.to_string());
-                    if let Some(name) = neighbour.name() {
-                        self.neighbours.reasons.note(Who::Participant(name), why.to_string());
+                    if let Some(who) = neighbour.who() {
+                        self.neighbours.reasons.note(who, why.to_string());
                     }
                     return self.part(neighbour);
                 }
@@ -562,6 +571,9 @@ impl Inner {
         }
         self.neighbours.count_strangers();
         self.neighbours.reasons.forget(Who::Participant(prefix));
+        if let Some(pid) = from.peer.pid {
+            self.neighbours.reasons.forget(Who::Process(pid));
+        }
         self.drop_parted(prefix);
         if from.owed_hello.load(Ordering::Relaxed) && !self.greet(from) {
             return false;
