@@ -637,6 +637,7 @@ impl ReaderSide {
         change.instance = Some(instance);
         let expires = self.lifespans.end_of(now, change);
         if expires.is_some_and(|at| at <= now) {
+            self.cache.pass_over_expired(change);
             *offered = None;
             return StatusMask::NONE;
         }
