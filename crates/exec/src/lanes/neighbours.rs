@@ -49,6 +49,8 @@ pub(crate) const PAGE: usize = 4_096;
 
 /// Nothing is known to be in the way of a pair.
 pub(crate) const NOT_JOINED: &str = "not joined yet";
+/// There was a connection.
+pub(crate) const ENDED: &str = "the connection to it has ended";
 
 /// Another participant of this host, as far as the connection to it goes.
 pub(crate) struct Neighbour {
@@ -240,7 +242,7 @@ impl Neighbours {
         let known = self.known.lock();
         let met = known.values().filter(|one| one.is(prefix));
         let state = |one: &Arc<Neighbour>| match (one.has_parted(), one.prefix()) {
-            (true, _) => "the connection to it has ended",
+            (true, _) => ENDED,
             (false, None) => "it has not said hello yet",
             (false, Some(_)) => NOT_JOINED,
         };

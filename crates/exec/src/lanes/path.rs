@@ -11,7 +11,7 @@ use taut_lock::Mutex;
 
 use crate::executor::{Executor, Inner};
 use crate::lanes::local;
-use crate::lanes::neighbours::{HOST_PROPERTY, NOT_JOINED};
+use crate::lanes::neighbours::{ENDED, HOST_PROPERTY, NOT_JOINED};
 
 /// Reasons that are kept. Lower and among many participants that refuse each other some are told less of
 /// why; higher and one that is met again and again under new names takes more memory.
@@ -127,8 +127,12 @@ impl Inner {
         let state = self.neighbours.state(remote);
         let noted = self.neighbours.reasons.find(Who::Participant(remote));
         if let Some(state) = state {
-            // Since it has said hello, what is noted is of its pairs.
-            return noted.filter(|_| state == NOT_JOINED).unwrap_or_else(|| state.to_owned());
+            // Since it has said hello, what is noted is of its pairs, or of the end.
+            return match noted {
+                Some(why) if state == NOT_JOINED => why,
+                Some(why) if state == ENDED => format!("{ENDED}: {why}"),
+                _ => state.to_owned(),
+            };
         }
         let noted = noted.or_else(|| self.neighbours.reasons.find(Who::Process(pid?)));
         noted.unwrap_or_else(|| {
