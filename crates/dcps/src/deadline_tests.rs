@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, Guid, SequenceNumber, Time};
+use taut_base::{Duration, Guid, SequenceNumber, Time, Timestamp};
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Meta};
 use taut_qos::DataReaderQos;
@@ -185,6 +185,22 @@ fn what_lies_in_a_lane_has_come_when_it_was_written() {
     // Later than now there is nothing, whatever a writer says.
     lane.push(&written(3, 1 << 50), b"c").unwrap();
     assert_eq!((look(&mut side, 250), look(&mut side, 350)), ((0, 325), (1, 450)));
+}
+
+#[test]
+fn what_has_expired_in_a_lane_had_come_even_so() {
+    let (mut side, mut lane) = side();
+    side.set_lifespan(writer(1), Duration(50));
+    side.set_wall_clock(Time(0), Timestamp::from_unix_ns(0));
+    look(&mut side, 0);
+    lane.push(&written(1, 60), b"a").unwrap();
+    assert_eq!(look(&mut side, 100).0, 0);
+    for (number, at) in [(2, 120), (3, 200)] {
+        lane.push(&written(number, at), b"b").unwrap();
+    }
+    assert_eq!(look(&mut side, 260), (0, 300), "each came in time, and the next is due then");
+    assert_eq!(side.cache.unread_count(), 0, "they are too old");
+    assert_eq!(look(&mut side, 301).0, 1);
 }
 
 #[test]

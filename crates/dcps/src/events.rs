@@ -1,11 +1,12 @@
 //! From what the protocol tells to statuses, news and lines for the log. DCPS 1.4 §2.2.4.1.
 
-use taut_base::{EntityId, Guid, Time};
+use taut_base::{EntityId, Guid, SequenceNumber, Time};
 use taut_qos::Incompatibility;
 use taut_rtps::{Event, ReaderIndex, WriterIndex};
 
 use crate::entities::Entity;
 use crate::participant::{DomainParticipant, LOG_LINES, Match};
+use crate::reader_side::ReaderSide;
 use crate::status::StatusMask;
 
 impl DomainParticipant {
@@ -42,11 +43,11 @@ impl DomainParticipant {
                 }
                 self.on_publication_matched(writer, reader, matched);
             }
-            Event::SubscriptionMatched { reader, writer, matched, alive } => {
+            Event::SubscriptionMatched { reader, writer, matched, alive, undelivered } => {
                 if let Some(reader) = self.core.reader(reader).map(|reader| reader.guid) {
                     self.note_match(Match { writer, reader, offered: false, matched });
                 }
-                self.on_subscription_matched(now, reader, writer, matched, alive);
+                self.on_subscription_matched(now, (reader, writer), matched, alive, undelivered);
             }
             Event::HistoryReceived { reader, writer } => {
                 // Only now it may be joined by a lane.
@@ -112,10 +113,10 @@ impl DomainParticipant {
     fn on_subscription_matched(
         &mut self,
         now: Time,
-        reader: ReaderIndex,
-        writer: Guid,
+        (reader, writer): (ReaderIndex, Guid),
         matched: bool,
         alive: bool,
+        undelivered: Option<(SequenceNumber, SequenceNumber)>,
     ) {
         let Some(entity) = self.readers.get_mut(reader) else { return };
         let status = &mut entity.subscription_matched;
@@ -131,7 +132,7 @@ impl DomainParticipant {
         self.readers.at_side(reader, |side| side.matched = current);
         self.watch_lag(reader, writer, matched);
         if !matched {
-            self.on_writer_gone(now, reader, writer, true);
+            self.on_writer_gone(now, reader, writer, |side| side.leave_writer(writer, undelivered));
         }
         self.watch_lifespan(reader, writer, matched);
         let news = StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED;
@@ -139,16 +140,20 @@ impl DomainParticipant {
     }
 
     /// A writer has gone or fallen silent: what it has written before comes before that.
-    fn on_writer_gone(&mut self, now: Time, reader: ReaderIndex, writer: Guid, leaves_lane: bool) {
+    fn on_writer_gone(
+        &mut self,
+        now: Time,
+        reader: ReaderIndex,
+        writer: Guid,
+        leave: impl FnOnce(&mut ReaderSide) -> StatusMask,
+    ) {
         self.readers.change_side(reader, |side| {
             let pulled = side.pull(now);
             side.note_awaited(pulled);
-            if leaves_lane {
-                side.remove_lane(writer);
-            }
+            let left = leave(side);
             let is_told = side.cache.writer_gone(now, writer);
             let news = if is_told { StatusMask::DATA_AVAILABLE } else { StatusMask::NONE };
-            ((), pulled.news | news)
+            ((), pulled.news | left | news)
         });
     }
 
@@ -166,7 +171,7 @@ impl DomainParticipant {
         let change = if alive { 1 } else { -1 };
         entity.liveliness_changed.count(writer, change, -change);
         if !alive {
-            self.on_writer_gone(now, reader, writer, false);
+            self.on_writer_gone(now, reader, writer, |_| StatusMask::NONE);
         }
         self.tell(Entity::Reader(reader), StatusMask::LIVELINESS_CHANGED);
     }

@@ -169,6 +169,11 @@ impl Instance {
         wins
     }
 
+    /// Does what this writer says count?
+    pub(crate) fn heeds(&self, writer: Guid) -> bool {
+        self.owner.is_none_or(|(_, owner)| owner == writer)
+    }
+
     /// A content filter keeps out what a writer of this strength has written then.
     pub(crate) fn hear(&mut self, writer: Guid, strength: i32, came: Time) {
         if self.own(writer, strength) {

@@ -20,6 +20,7 @@ mod instance;
 mod instance_state;
 mod lag;
 mod last;
+mod left_behind;
 mod lifespan;
 mod list;
 mod names;

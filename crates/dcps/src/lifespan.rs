@@ -8,7 +8,9 @@ use taut_base::{Duration, Guid, Time, Timestamp};
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
 
 use crate::participant::DomainParticipant;
+use crate::reader_cache::ReaderCache;
 use crate::reader_side::ReaderSide;
+use crate::states::InstanceState;
 use taut_rtps::ReaderIndex;
 
 /// What a reader knows of its matched writers whose samples expire.
@@ -86,6 +88,19 @@ impl ReaderSide {
     pub(crate) fn expire(&mut self, now: impl FnOnce() -> Time) {
         if self.cache.has_timeout() {
             self.cache.on_timeout(now());
+        }
+    }
+}
+
+impl ReaderCache {
+    /// A sample is too old when somebody looks, as in a lane: its writer has kept the deadline even so.
+    #[cold]
+    pub(crate) fn pass_over_expired(&mut self, change: &CacheChange) {
+        let Some(index) = self.instances.find(self.handle(change)) else { return };
+        let instance = self.instances.at(index);
+        if instance.state == InstanceState::Alive && instance.heeds(change.writer_guid) {
+            self.lapse(index, change.time);
+            self.await_next(index, change.time);
         }
     }
 }

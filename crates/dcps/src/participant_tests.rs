@@ -6,10 +6,10 @@ use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
 use taut_mem::{Bytes, Region};
 use taut_port::{Frame, Traffic};
-use taut_qos::{DataReaderQos, EndpointQos, SubscriberQos, TopicQos};
+use taut_qos::{DataReaderQos, EndpointQos, ReliabilityKind, ResourceLimits, SubscriberQos, TopicQos};
 use taut_rtps::discovery::{EndpointData, ParticipantData, builtin_endpoint};
 use taut_rtps::{Config, ReaderIndex};
-use taut_wire::{DataHeader, Endian, InlineQos, PayloadKind, StatusInfo, write_message_header};
+use taut_wire::{DataHeader, Endian, Heartbeat, InlineQos, PayloadKind, StatusInfo, write_message_header};
 
 use crate::reader_cache_tests::handle;
 use crate::{DomainParticipant, Endpoint, Entity, Selection, StatusMask, TypeSupport};
@@ -64,6 +64,12 @@ fn announcement(number: i64, user_data: &[u8]) -> Frame {
 /// A participant that knows the other one, with a reader.
 fn reading() -> (DomainParticipant, ReaderIndex) {
     let mut participant = participant();
+    let reader = read_with(&mut participant, DataReaderQos::default().keep_all().exclusive());
+    (participant, reader)
+}
+
+/// Makes a reader and knows the other one.
+fn read_with(participant: &mut DomainParticipant, qos: DataReaderQos) -> ReaderIndex {
     let type_support = TypeSupport {
         type_name: "Type".into(),
         key_hash: Some(|_, _| Some(handle(1))),
@@ -74,12 +80,12 @@ fn reading() -> (DomainParticipant, ReaderIndex) {
         topic_name: "Topic".into(),
         topic_qos: TopicQos::default(),
         type_support,
-        qos: DataReaderQos::default().keep_all().exclusive(),
+        qos,
         group: SubscriberQos::default(),
     };
     let reader = participant.create_reader(Time(0), endpoint);
     participant.on_frame(Time(0), &announcement(1, &[]));
-    (participant, reader)
+    reader
 }
 
 #[test]
@@ -116,6 +122,55 @@ fn gone(number: i64, of: u32) -> Frame {
     let header = DataHeader { reader_id: EntityId::UNKNOWN, writer_id, writer_sn };
     header.write(&mut message, Endian::Little, &inline, PayloadKind::None, 0);
     Frame { source: address(), traffic: Traffic::Meta, bytes: Bytes::from(message) }
+}
+
+/// The other participant says which changes its writer has.
+fn heartbeat(of: u32, reader_id: EntityId, last: i64, count: i32) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, OTHER);
+    let heartbeat = Heartbeat {
+        reader_id,
+        writer_id: writer_id(of),
+        first_sn: SequenceNumber::FIRST,
+        last_sn: SequenceNumber(last),
+        count,
+        final_flag: true,
+        liveliness_flag: false,
+        group_info: None,
+    };
+    heartbeat.write(&mut message, Endian::Little);
+    Frame { source: address(), traffic: Traffic::Meta, bytes: Bytes::from(message) }
+}
+
+#[test]
+fn what_has_not_been_delivered_when_its_writer_goes_is_lost() {
+    for (reliable, lost) in [(true, 3), (false, 0)] {
+        let mut participant = participant();
+        let resource_limits = ResourceLimits { max_samples: Some(2), ..ResourceLimits::default() };
+        let mut qos = DataReaderQos { resource_limits, ..DataReaderQos::default() }.keep_all().exclusive();
+        if reliable {
+            qos.reliability.kind = ReliabilityKind::Reliable;
+        }
+        let reader = read_with(&mut participant, qos);
+        participant.on_frame(Time(0), &publication(1, 1, 1));
+        let greeted = participant.core().reader(reader).unwrap().guid.entity;
+        participant.on_frame(Time(0), &heartbeat(1, greeted, 0, 1));
+        // There is room for two, the fourth does not come, and the fifth is only heard of.
+        for number in 1..=3 {
+            participant.on_frame(Time(0), &frame(writer_id(1), number, &[0, 1, 0, 0]));
+        }
+        participant.on_frame(Time(0), &heartbeat(1, EntityId::UNKNOWN, 5, 2));
+        while participant.poll_news().is_some() {}
+        participant.on_frame(Time(0), &gone(2, 1));
+        let news: Vec<_> = std::iter::from_fn(|| participant.poll_news()).collect();
+        let is_told = |(_, kinds): &(Entity, StatusMask)| kinds.intersects(StatusMask::SAMPLE_LOST);
+        assert_eq!(news.iter().any(is_told), lost > 0, "{news:?}");
+        assert_eq!(participant.side(reader, |side| side.sample_lost.total_count), Some(lost));
+        let mut taken = 0;
+        participant
+            .take(Time(0), reader, &Selection::ANY, |sample| taken += u32::from(sample.info.valid_data));
+        assert_eq!(taken, 2);
+    }
 }
 
 /// Was the reader told of data since the last call?

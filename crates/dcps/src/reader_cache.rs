@@ -408,7 +408,7 @@ impl ReaderCache {
 
     /// A sample of the instance came then: when is the next to come?
     #[inline]
-    fn await_next(&mut self, index: u32, came: Time) {
+    pub(crate) fn await_next(&mut self, index: u32, came: Time) {
         let deadlines = &mut self.instances.deadlines;
         if deadlines.are_on() {
             let before = deadlines.next();

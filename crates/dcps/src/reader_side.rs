@@ -24,15 +24,15 @@ use crate::type_support::{ContentFilter, KeyHash, TypeSupport};
 
 /// A lane that a reader reads.
 pub(crate) struct Source {
-    writer: Guid,
+    pub(crate) writer: Guid,
     /// The writer's GUID as samples tell it.
     handle: InstanceHandle,
     strength: i32,
     pub(crate) lane: LaneReader,
     /// Must what the lane leaves out be waited for?
-    reliable: bool,
+    pub(crate) reliable: bool,
     /// What is below has come, through the lane or the protocol.
-    next: SequenceNumber,
+    pub(crate) next: SequenceNumber,
     /// The lane's next sample has to wait, for one that comes through the protocol or for room.
     stalled: bool,
     /// The writer broke the lane's rules; nothing of it is read any more.
@@ -637,6 +637,7 @@ impl ReaderSide {
         change.instance = Some(instance);
         let expires = self.lifespans.end_of(now, change);
         if expires.is_some_and(|at| at <= now) {
+            self.cache.pass_over_expired(change);
             *offered = None;
             return StatusMask::NONE;
         }

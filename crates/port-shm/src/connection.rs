@@ -250,7 +250,10 @@ impl fmt::Display for Hostile {
             Hostile::Malformed(malformed) => malformed.fmt(f),
             Hostile::TooLong => write!(f, "a message of more than {MAX_LEN} B"),
             Hostile::DescriptorsCut => {
-                f.write_str("descriptors got lost: too many were sent, or too many are open here")
+                f.write_str(
+                    "descriptors got lost: too many were sent, or too many are open here: raise the limit of open files \
+                     (`ulimit -n`)",
+                )
             }
             Hostile::Descriptors { expected, found } => {
                 write!(f, "{found} descriptors with a message that has {expected}")

@@ -1,6 +1,6 @@
 //! What the core tells the layer above. It is polled after every call; nothing calls back.
 
-use taut_base::{Guid, GuidPrefix};
+use taut_base::{Guid, GuidPrefix, SequenceNumber};
 use taut_qos::Incompatibility;
 
 use crate::{ReaderIndex, WriterIndex};
@@ -40,6 +40,9 @@ pub enum Event {
         matched: bool,
         /// Does, or did, the writer keep its promise to be alive?
         alive: bool,
+        /// What a reliable reader had not been given when the match ended: from which number on and up to which. `None`
+        /// if nothing is known of it.
+        undelivered: Option<(SequenceNumber, SequenceNumber)>,
     },
     /// A local writer and a reader do not match: their QoS contradict each other.
     OfferedIncompatibleQos {

@@ -77,6 +77,46 @@ fn what_is_logged_may_be_published() {
     *LOGGER.0.lock().unwrap() = None;
 }
 
+mod other {
+    /// What another program takes the type for.
+    #[derive(taut::DdsType, Clone, Debug, PartialEq)]
+    #[dds(final)]
+    pub struct Line {
+        pub length: u64,
+    }
+}
+
+#[test]
+fn a_sample_of_another_type_is_told_of_however_it_is_taken() {
+    let _turn = begin(log::LevelFilter::Warn);
+    let config = Config { domain_id: 53, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+    let one = DomainParticipant::with_config(&config).unwrap();
+    let qos = Qos::default().reliable().keep_all();
+    let lines = one.topic::<Line>("Log").unwrap();
+    let (send, sent) = mpsc::channel();
+    let reader = lines.reader(qos.clone()).unwrap();
+    *LOGGER.0.lock().unwrap() = Some((lines.writer(qos.clone()).unwrap(), send));
+    let topic = one.topic::<other::Line>("Other").unwrap();
+    let writer = topic.writer(qos.clone()).unwrap();
+    let other = one.topic::<Line>("Other").unwrap().reader(qos).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    type Take = fn(&taut::DataReader<Line>) -> bool;
+    let takes: [Take; 3] = [
+        |other| other.read().unwrap().is_empty(),
+        |other| other.take().unwrap().is_empty(),
+        |other| other.take_next().unwrap().is_none(),
+    ];
+    for (at, is_nothing) in takes.into_iter().enumerate() {
+        writer.write(&other::Line { length: u64::MAX }).unwrap();
+        other.wait(SOON).unwrap();
+        assert!(is_nothing(&other), "{at}");
+        assert!(sent.try_recv().is_ok(), "no word of it: {at}");
+        let told = reader.take().unwrap().into_iter().filter_map(|line| line.data);
+        assert!(told.into_iter().all(|line| line.text.contains("is not a")), "{at}");
+    }
+    *LOGGER.0.lock().unwrap() = None;
+}
+
 fn ip(arguments: &str) {
     let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
     assert!(status.success(), "ip {arguments}");

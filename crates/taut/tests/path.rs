@@ -1,13 +1,13 @@
 //! Participants know which way their samples go: within the process, by shared memory, by the network.
 //! A second process is this program once more, which an environment variable tells what it is.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use taut::{Config, DdsType, DomainParticipant, LocalMatch, Qos, SamplePath};
 
 #[derive(DdsType)]
@@ -20,6 +20,8 @@ struct Number {
 const READS: &str = "TAUT_PATH_READS";
 /// Set in the process that reads topics for which it has not enough addresses: the domain.
 const READS_SOME: &str = "TAUT_PATH_READS_SOME";
+/// Set in the process that has no descriptors to begin with: the domain.
+const READS_LATER: &str = "TAUT_PATH_READS_LATER";
 const TOPIC: &str = "Path";
 /// Topics of that process.
 const TOPICS: usize = 6;
@@ -88,6 +90,35 @@ fn reads_in_another_process() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
+/// Does nothing unless it was started as the process that has no descriptors until it is told to have some.
+#[test]
+fn reads_without_descriptors() {
+    let Some(domain_id) = std::env::var(READS_LATER).ok().and_then(|text| text.parse().ok()) else { return };
+    let participant = participant(domain_id, true);
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, open - 1, hard).unwrap();
+    let _reader = participant.topic::<Number>(TOPIC).unwrap().reader(Qos::default().reliable()).unwrap();
+    let mut told = [0];
+    if std::io::stdin().read(&mut told).unwrap() > 0 {
+        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+        let _ = std::io::stdin().read(&mut told);
+    }
+}
+
+#[test]
+fn who_had_no_descriptors_shares_memory_when_it_has_some() {
+    let a = participant(58, true);
+    let writer = a.topic::<Number>(TOPIC).unwrap().writer(Qos::default().reliable()).unwrap();
+    let mut reads = Reads::start_as("reads_without_descriptors", READS_LATER, 58, None);
+    writer.wait_matched(SOON).unwrap();
+    writer.write(&Number { value: 1 }).unwrap();
+    writer.wait_for_acknowledgments(SOON).unwrap();
+    assert_eq!(pair(&a, |_| true).path, Some(SamplePath::Network));
+    reads.0.stdin.as_mut().unwrap().write_all(&[1]).unwrap();
+    assert_eq!(pair(&a, path_is(SamplePath::SharedMemory)).path, Some(SamplePath::SharedMemory));
+}
+
 fn topic_of(number: usize) -> String {
     format!("{TOPIC}{number}")
 }
@@ -119,8 +150,9 @@ fn a_lane_that_finds_no_addresses_leaves_the_others_alone() {
         })
         .collect();
     let shared = || a.matches().iter().filter(|pair| pair.path == Some(SamplePath::SharedMemory)).count();
+    let says_why = |pair: &LocalMatch| pair.why.as_deref().is_some_and(|why| why.contains("cannot map"));
     let start = Instant::now();
-    while shared() < 2 {
+    while shared() < 2 || a.matches().iter().filter(|pair| says_why(pair)).count() < TOPICS - 2 {
         assert!(start.elapsed() < SOON, "{:?}", a.matches());
         std::thread::sleep(Duration::from_millis(1));
     }

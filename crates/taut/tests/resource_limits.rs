@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use taut::qos::ResourceLimits;
-use taut::{Config, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos};
+use taut::{Config, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos, StatusMask};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -105,4 +105,37 @@ fn without_a_key_max_samples_is_the_depth_that_is_kept() {
     (1..=20).for_each(|value| writer.write(&Number { value }).unwrap());
     let held = history(&config, (0, 20), |number: Number| (0, number.value));
     assert_eq!(held, [(0, vec![17, 18, 19, 20])]);
+}
+
+#[test]
+fn what_has_found_no_room_when_its_writer_goes_is_lost_and_counted() {
+    /// More than the lane holds: the rest goes through the protocol.
+    const WRITTEN: u32 = 700;
+    let config = Config { domain_id: 50, interfaces: vec!["lo".into()], ..Config::default() };
+    let own = DomainParticipant::with_config(&config).unwrap();
+    let other = DomainParticipant::with_config(&config).unwrap();
+    for (place, written) in [(&own, WRITTEN), (&other, 100)] {
+        let limited = |samples| {
+            let limits = ResourceLimits { max_samples: Some(samples), ..ResourceLimits::default() };
+            Qos::default().reliable().keep_all().resource_limits(limits)
+        };
+        let reader = place.topic::<Number>("Full").unwrap().reader(limited(3)).unwrap();
+        let writer = own.topic::<Number>("Full").unwrap().writer(limited(WRITTEN)).unwrap();
+        writer.wait_matched(SOON).unwrap();
+        reader.wait_matched(SOON).unwrap();
+        writer.write(&Number { value: 0 }).unwrap();
+        reader.wait(SOON).unwrap();
+        assert!(reader.take_next().unwrap().is_some());
+        let is_joined = |found: &taut::LocalMatch| found.path == Some(taut::SamplePath::Process);
+        while !own.matches().iter().all(is_joined) {
+            std::thread::yield_now();
+        }
+        (1..=written).for_each(|value| writer.write(&Number { value }).unwrap());
+        let (send, told) = std::sync::mpsc::channel();
+        reader.set_listener(move |kinds| _ = send.send(kinds));
+        drop(writer);
+        while !told.recv_timeout(SOON.into()).unwrap().intersects(StatusMask::SAMPLE_LOST) {}
+        let taken = reader.take().unwrap().iter().filter(|sample| sample.data.is_some()).count();
+        assert_eq!((taken, i64::from(reader.sample_lost_status().total_count)), (3, i64::from(written) - 3));
+    }
 }

@@ -227,7 +227,7 @@ impl Inner {
         just_now: Option<Time>,
     ) -> (MutexGuard<'_, Core>, Option<Time>) {
         let mut core = match just_now {
-            _ if readable.has_others() || self.neighbours.has_strangers() => self.hear_others(readable),
+            _ if readable.has_others() || self.neighbours.has_overdue() => self.hear_others(readable),
             Some(just_now) => self.enter_at(just_now),
             None => self.enter(),
         };
@@ -312,7 +312,7 @@ impl Inner {
     #[cold]
     fn hear_others(&self, readable: &Readable) -> MutexGuard<'_, Core> {
         readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
-        if self.neighbours.has_strangers() {
+        if self.neighbours.has_overdue() {
             self.end_overdue(monotonic_now());
         }
         let mut core = self.enter();

@@ -284,7 +284,18 @@ fn io_error(error: std::io::Error) -> nix::Error {
 }
 
 fn refused(call: &'static str) -> impl FnOnce(nix::Error) -> Error {
-    move |errno| Error::Error(format!("{call}: {errno}; raise the limit of open files (ulimit -n)"))
+    move |errno| Error::Error(format!("{call}: {errno}; {}", remedy(errno)))
+}
+
+fn remedy(errno: nix::Error) -> &'static str {
+    match errno {
+        nix::Error::EMFILE | nix::Error::ENFILE => "raise the limit of open files (ulimit -n)",
+        nix::Error::EPERM | nix::Error::EACCES | nix::Error::ENOSYS => {
+            "this process may not: allow it in the policy of its sandbox, container or security module"
+        }
+        nix::Error::ENOSPC => "raise the limit of what one user watches (fs.epoll.max_user_watches)",
+        _ => "there is no memory left: raise the limit of the container (memory.max)",
+    }
 }
 
 /// What is left until then; `None` is for ever.
@@ -356,6 +367,20 @@ mod tests {
         let mut ready = Readable::default();
         watch.find(&mut ready);
         assert!(ready.has(SOURCE));
+    }
+
+    #[test]
+    fn what_is_refused_is_told_with_the_remedy_for_it() {
+        for (errno, remedy) in [
+            (nix::Error::EMFILE, "ulimit -n"),
+            (nix::Error::EPERM, "sandbox"),
+            (nix::Error::ENOSYS, "sandbox"),
+            (nix::Error::ENOSPC, "max_user_watches"),
+            (nix::Error::ENOMEM, "memory.max"),
+        ] {
+            let text = super::refused("eventfd")(errno).to_string();
+            assert!(text.contains("eventfd") && text.contains(remedy), "{text}");
+        }
     }
 
     /// The answers of netd come by a descriptor that is watched before its queues are.

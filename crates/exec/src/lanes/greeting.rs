@@ -1,11 +1,12 @@
-//! How a connection to a participant of this host begins: who may greet as whom, and until when.
+//! How a connection to a participant of this host begins: who may greet as whom, until when, and when it is tried again.
 //!
 //! A connection takes descriptors of this process before it is known which participant it is of. So there are few
 //! that have not greeted, they end after a while, and what they cause in the log is told at a rate that nobody can
 //! drive. The clock is the driver's, which looks here between two steps, without the token.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use taut_base::{Duration, GuidPrefix, Time};
 use taut_lock::Mutex;
@@ -13,7 +14,7 @@ use taut_port_shm::{Connection, Peer};
 
 use crate::clock::monotonic_now;
 use crate::executor::Inner;
-use crate::lanes::neighbours::{Neighbour, Neighbours};
+use crate::lanes::neighbours::{MAX_CONNECTIONS, Neighbour, Neighbours};
 
 /// How long a connection may go without a greeting. Three leases of the default: discovery has forgotten by then who is
 /// not driven. Lower ends those of participants that are only slow, higher keeps the descriptors of who never greets.
@@ -29,6 +30,70 @@ const STRANGERS: usize = 128;
 const LINES: u32 = 20;
 /// How long until there is room for as many lines again.
 const WINDOW: Duration = Duration::from_secs(10);
+
+/// How long until who was to be met and could not, or has parted, is connected to again: at first, and at most. Each time
+/// takes twice as long as the last, until a connection lasts for as long as the most. Lower and two that lack descriptors
+/// keep each other busy, higher and samples go by UDP for longer than they have to.
+const RETURN_FIRST: Duration = Duration::from_millis(250);
+const RETURN_MOST: Duration = Duration::from_secs(64);
+/// How often in a row. Higher and one that is never let in is asked for longer, lower and a want that lasts for some
+/// minutes leaves two with UDP.
+const RETURNS: u32 = 16;
+
+/// Participants to connect to again, how often that was tried, and when it is next.
+#[derive(Default)]
+pub(crate) struct Returns {
+    to: Mutex<BTreeMap<GuidPrefix, Return>>,
+    /// Those that are due some time.
+    count: AtomicUsize,
+}
+
+struct Return {
+    tries: u32,
+    at: Option<Time>,
+}
+
+impl Returns {
+    /// Connects again in a while, if not too often.
+    fn add(&self, prefix: GuidPrefix, now: Time, since: Option<Time>) {
+        let mut to = self.to.lock();
+        if to.len() >= MAX_CONNECTIONS {
+            to.retain(|_, one| one.at.is_some());
+        }
+        let known = to.entry(prefix).or_insert(Return { tries: 0, at: None });
+        if since.is_some_and(|since| now.since(since) >= RETURN_MOST) {
+            known.tries = 0;
+        }
+        if known.tries < RETURNS {
+            let pause = (0..known.tries).fold(RETURN_FIRST, |pause, _| pause.times(2).min(RETURN_MOST));
+            known.at = Some(now + pause);
+            known.tries += 1;
+        }
+        self.count.store(to.values().filter(|one| one.at.is_some()).count(), Ordering::Relaxed);
+    }
+
+    /// Those that are due.
+    fn take(&self, now: Time) -> Vec<GuidPrefix> {
+        let mut to = self.to.lock();
+        let due = to.iter_mut().filter(|(_, one)| one.at.is_some_and(|at| at <= now));
+        let due = due.map(|(prefix, one)| {
+            one.at = None;
+            *prefix
+        });
+        let due = due.collect();
+        self.count.store(to.values().filter(|one| one.at.is_some()).count(), Ordering::Relaxed);
+        due
+    }
+
+    /// It is there no more.
+    fn forget(&self, prefix: GuidPrefix) {
+        self.to.lock().remove(&prefix);
+    }
+
+    fn next(&self) -> Time {
+        self.to.lock().values().filter_map(|one| one.at).min().unwrap_or(Time::NEVER)
+    }
+}
 
 /// How much was told of neighbours of late.
 #[derive(Default)]
@@ -74,9 +139,17 @@ impl Neighbours {
         self.strangers().iter().filter(|one| one.peer.uid == uid).count() < STRANGERS
     }
 
-    /// When the driver is to look at those that have not greeted. *Cost*: one load.
+    /// When the driver is to look at those that have not greeted, or to connect again. *Cost*: two loads if there is
+    /// nobody.
     pub fn next_look(&self, now: Time) -> Time {
-        if self.has_strangers() { now + GREETING } else { Time::NEVER }
+        let greets = if self.has_strangers() { now + GREETING } else { Time::NEVER };
+        if self.returns.count.load(Ordering::Relaxed) > 0 { greets.min(self.returns.next()) } else { greets }
+    }
+
+    /// Is the driver to look at connections?
+    #[inline]
+    pub fn has_overdue(&self) -> bool {
+        self.has_strangers() || self.returns.count.load(Ordering::Relaxed) > 0
     }
 
     /// Is any connection yet to greet? *Cost*: one load.
@@ -96,8 +169,24 @@ impl Neighbours {
 }
 
 impl Inner {
-    /// Ends the connections that should have greeted before now. Called without the token.
+    /// A participant that this side connects to was not reached, or has parted after it was connected at that time: it is
+    /// connected to again in a while.
+    pub fn return_to(&self, prefix: GuidPrefix, since: Option<Time>) {
+        self.neighbours.returns.add(prefix, monotonic_now(), since);
+        // Who sleeps has reckoned without it.
+        self.kick();
+    }
+
+    /// Ends the connections that should have greeted before now, and connects again to whom that is due. Called without
+    /// the token.
     pub fn end_overdue(&self, now: Time) {
+        for prefix in self.neighbours.returns.take(now) {
+            if self.peek(|core| core.participant.core().database().peer(prefix).is_some()) {
+                self.meet(prefix);
+            } else {
+                self.neighbours.returns.forget(prefix);
+            }
+        }
         for stranger in self.neighbours.strangers() {
             if now.since(stranger.since) >= GREETING {
                 self.neighbours.doubt();
@@ -128,11 +217,15 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::{AsFd, AsRawFd};
+
+    use taut_base::{EntityId, Guid};
     use taut_port_shm::{Memory, Message, Received, Waker, host_id};
 
     use super::*;
     use crate::lanes::neighbours::{FIRST_SOURCE, PAGE};
     use crate::lanes::neighbours_tests::participant;
+    use crate::lanes::path::Who;
 
     /// Below the prefixes of all participants, which begin with their vendor.
     const LOW: GuidPrefix = GuidPrefix([0; 12]);
@@ -197,6 +290,44 @@ mod tests {
         inner.end_overdue(now + GREETING);
         assert!(all[1..].iter().chain([&late]).all(is_ended) && !inner.neighbours.has_strangers());
         assert!(!is_ended(&all[0]) && inner.neighbours.find(LOW).is_some(), "it has greeted");
+    }
+
+    #[test]
+    fn why_one_is_turned_away_is_known_until_it_greets() {
+        let executor = participant(51);
+        let inner = &executor.inner;
+        let known = || inner.neighbours.reasons.find(Who::Process(std::process::id()));
+        let all: Vec<Connection> = (0..=STRANGERS).map(|_| connect(inner)).collect();
+        assert!(known().is_some_and(|why| why.contains("without a greeting")), "{:?}", known());
+        drop(all);
+        inner.neighbours.strangers().iter().for_each(|stranger| inner.listen(stranger));
+        let connection = connect(inner);
+        greet(inner, &connection, LOW);
+        assert_eq!(known(), None);
+    }
+
+    #[test]
+    fn a_feedback_that_cannot_be_mapped_leaves_the_connection_alone() {
+        let executor = participant(59);
+        let inner = &executor.inner;
+        let connection = connect(inner);
+        greet(inner, &connection, LOW);
+        let neighbour = inner.neighbours.find(LOW).unwrap();
+        let writer = Guid::new(inner.prefix, EntityId::user(1, true, false));
+        let reader = Guid::new(LOW, EntityId::user(1, false, false));
+        let number = neighbour.pairs.offer((writer, reader)).unwrap();
+        let memory = Memory::create("feedback", PAGE).unwrap();
+        // The kernel maps for reading only what was opened for it.
+        let path = format!("/proc/self/fd/{}", memory.fd().as_raw_fd());
+        let unreadable = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        connection.send(&Message::Accept { writer, reader, number }, &[unreadable.as_fd()]).unwrap();
+        inner.listen(&neighbour);
+        assert!(inner.neighbours.find(LOW).is_some(), "the connection has ended");
+        let said = std::iter::from_fn(|| match connection.receive() {
+            Received::Message(message, _) => Some(message),
+            _ => None,
+        });
+        assert_eq!(said.last(), Some(Message::End { writer, reader }));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};
-use taut_port_shm::{Memory, Message};
+use taut_port_shm::{Memory, Message, Refusal};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
@@ -23,6 +23,7 @@ use crate::core::Core;
 use crate::executor::Inner;
 use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
 use crate::lanes::pairs::{Pair, Stage};
+use crate::lanes::path::Who;
 use crate::lanes::ringer::Ringer;
 use crate::write::outlet::Route;
 
@@ -67,11 +68,24 @@ const OFFERS: usize = 4_096;
 /// a quick writer hold up other readers and the network for longer.
 const LANE_STEPS: usize = 64;
 
+/// Why a writer's lane is not offered.
+const NOT_SHARED: &str = "there was no memory for the writer that others can see: the log says why";
+
 /// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, or the
 /// lane cannot be mapped.
 const NO_MEMORY: u8 = 1;
 const NO_ROOM: u8 = 2;
 pub(crate) const NO_ADDRESSES: u8 = 3;
+
+/// The same for people, on the writer's side.
+pub(crate) fn why_refused(reason: u8) -> &'static str {
+    match reason {
+        NO_MEMORY => "the reader's process has no memory to say how far it has read: its log says why",
+        NO_ROOM => "the two participants share as many pairs as they may: 1,024",
+        NO_ADDRESSES => "the reader's process cannot map the writer's memory: its log says why",
+        _ => "the reader's process has refused the writer's memory",
+    }
+}
 
 /// What a participant knows of lanes.
 #[derive(Default)]
@@ -180,6 +194,11 @@ impl Inner {
         let Some(number) = neighbour.pairs.offer((writer, reader)) else { return };
         fail::point(Point::BeforeOffer);
         let offer = Message::Offer { writer, reader, number };
+        if !route.is_shared() {
+            neighbour.pairs.remove((writer, reader));
+            self.neighbours.reasons.note(Who::Participant(reader.prefix), NOT_SHARED.to_owned());
+            return;
+        }
         route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
         fail::point(Point::OfferSent);
     }
@@ -189,6 +208,7 @@ impl Inner {
     pub fn on_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: Arc<Lane>) {
         if !from.pairs.note_offer((writer, reader), number, lane) {
             self.neighbours.doubt();
+            self.neighbours.tell_why(writer.prefix, why_refused(NO_ROOM));
             self.say(from, &Message::Refuse { writer, reader, reason: NO_ROOM }, None);
             return;
         }
@@ -224,6 +244,14 @@ impl Inner {
             route.remove(reader);
         }
         fail::point(Point::BeginSent);
+    }
+
+    /// The feedback of a neighbour's reader cannot be mapped here: that one takes its samples by UDP.
+    pub fn refuse_feedback(&self, from: &Neighbour, (writer, reader): Pair, why: &Refusal) {
+        self.neighbours.doubt();
+        self.neighbours.tell_why(reader.prefix, &why.to_string());
+        from.pairs.remove((writer, reader));
+        self.say(from, &Message::End { writer, reader }, None);
     }
 
     /// The writer's owner looks at the feedback from now on: a local reader attaches.
@@ -390,6 +418,9 @@ impl Inner {
         let memory = Memory::create("feedback", FEEDBACK_LEN)
             .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
+        if let Err(error) = &memory {
+            self.neighbours.tell_why(writer.prefix, &error.to_string());
+        }
         let (Ok(memory), Some(feedback)) = (memory, feedback) else {
             neighbour.pairs.remove(pair);
             self.say(neighbour, &Message::Refuse { writer, reader, reason: NO_MEMORY }, None);

@@ -3,7 +3,7 @@
 //! Discovery finds a participant and its host's identity; the one of the lower prefix connects. Each side
 //! looks who the other is and then takes descriptors, and says hello, which brings the other's bell and
 //! eventfd, and from then on pairs are joined by the four messages of [`Message`]. A hang-up or any doubt
-//! ends the connection, and with it all of its lanes: samples go by UDP again. Order of locks: these maps are never held while anything else is taken.
+//! ends the connection, and with it all of its lanes: samples go by UDP until it is made again. Order of locks: these maps are never held while anything else is taken.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -24,8 +24,8 @@ use taut_port_shm::{
 use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
-use crate::lanes::greeting::Complaints;
-use crate::lanes::local::NO_ADDRESSES;
+use crate::lanes::greeting::{Complaints, Returns};
+use crate::lanes::local::{NO_ADDRESSES, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -38,7 +38,7 @@ pub(crate) const FIRST_SOURCE: u64 = 1 << 32;
 
 /// Connections of one participant. Lower and participants beyond it talk by UDP; higher and somebody who
 /// connects again and again takes more descriptors.
-const MAX_CONNECTIONS: usize = 1_024;
+pub(crate) const MAX_CONNECTIONS: usize = 1_024;
 /// Messages handled of one connection before others have their turn.
 const MESSAGES: usize = 64;
 /// Messages to one neighbour that wait for room in its socket: some for each of its pairs. Lower and of pairs that are
@@ -46,6 +46,11 @@ const MESSAGES: usize = 64;
 const UNSENT: usize = 4 * PAIRS;
 /// The bell's and a feedback's memory.
 pub(crate) const PAGE: usize = 4_096;
+
+/// Nothing is known to be in the way of a pair.
+pub(crate) const NOT_JOINED: &str = "not joined yet";
+/// There was a connection.
+pub(crate) const ENDED: &str = "the connection to it has ended";
 
 /// Another participant of this host, as far as the connection to it goes.
 pub(crate) struct Neighbour {
@@ -101,6 +106,8 @@ pub(crate) struct Neighbours {
     /// Why some share no memory, as far as it was seen.
     pub reasons: Reasons,
     pub complaints: Complaints,
+    /// Whom to connect to once more.
+    pub returns: Returns,
 }
 
 /// Bytes as a property has them.
@@ -153,6 +160,11 @@ impl Neighbour {
     /// Who it is, as it says or as this side has looked for it.
     fn name(&self) -> Option<GuidPrefix> {
         self.prefix().or(self.expected)
+    }
+
+    /// By what reasons are noted of it.
+    fn who(&self) -> Option<Who> {
+        self.name().map(Who::Participant).or(self.peer.pid.map(Who::Process))
     }
 
     fn is(&self, prefix: GuidPrefix) -> bool {
@@ -230,11 +242,17 @@ impl Neighbours {
         let known = self.known.lock();
         let met = known.values().filter(|one| one.is(prefix));
         let state = |one: &Arc<Neighbour>| match (one.has_parted(), one.prefix()) {
-            (true, _) => "the connection to it has ended",
+            (true, _) => ENDED,
             (false, None) => "it has not said hello yet",
-            (false, Some(_)) => "not joined yet",
+            (false, Some(_)) => NOT_JOINED,
         };
         met.map(state).next_back()
+    }
+
+    /// Tells the log and who asks for the path why no memory is shared with a participant.
+    pub fn tell_why(&self, prefix: GuidPrefix, why: &str) {
+        self.reasons.note(Who::Participant(prefix), why.to_owned());
+        self.complain(why);
     }
 
     pub fn take_wanted(&self, prefix: GuidPrefix) -> BTreeSet<Pair> {
@@ -269,15 +287,21 @@ impl Inner {
     pub fn meet(&self, prefix: GuidPrefix) {
         let Some(own) = &self.neighbours.own else { return };
         let ours = self.prefix;
-        if prefix <= ours || self.neighbours.known.lock().values().any(|one| one.is(prefix)) {
+        let is_met = |one: &Arc<Neighbour>| one.is(prefix) && !one.has_parted();
+        if prefix <= ours || self.neighbours.known.lock().values().any(is_met) {
             return;
         }
+        self.drop_parted(prefix);
         match Connection::connect(prefix, own.directory.as_deref()) {
             Ok(connection) => self.admit(connection, Some(prefix)),
-            // It is there by discovery and may be too busy: UDP does until its next match.
+            // It is there by discovery: UDP does until its next match, or until it is less busy.
             Err(error @ (ConnectError::Nobody | ConnectError::Busy | ConnectError::Os(_))) => {
                 self.neighbours.reasons.note(Who::Participant(prefix), error.to_string());
                 self.neighbours.doubt();
+                if error != ConnectError::Nobody {
+                    self.neighbours.complain(&error.to_string());
+                    self.return_to(prefix, None);
+                }
             }
         }
     }
@@ -303,9 +327,20 @@ impl Inner {
                 return self.neighbours.complain(&why);
             }
         };
+        let pid = peer.pid;
+        let again = |why: &str| {
+            self.neighbours.doubt();
+            if let Some(who) = expected.map(Who::Participant).or(pid.map(Who::Process)) {
+                self.neighbours.reasons.note(who, why.to_owned());
+            }
+            self.neighbours.complain(why);
+            if let Some(prefix) = expected {
+                self.return_to(prefix, None);
+            }
+        };
         let is_full = self.neighbours.known.lock().len() >= MAX_CONNECTIONS;
         if is_full || !self.neighbours.admits_stranger(peer.uid) {
-            return self.neighbours.doubt();
+            return again("as many as may have connected, or of one user as may without a greeting");
         }
         let id = self.neighbours.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let neighbour = Arc::new(Neighbour {
@@ -326,11 +361,13 @@ impl Inner {
             && neighbour.peer.pidfd().is_none_or(|fd| self.watch_fd(fd, neighbour.source() + 1));
         fail::point(Point::BeforeHello);
         if !watched {
-            return self.neighbours.doubt();
+            return again("it cannot be watched: raise the limit of watches (fs.epoll.max_user_watches)");
         }
         neighbour.connection.welcome();
         if !self.greet(&neighbour) {
-            return self.neighbours.doubt();
+            return again(
+                "there is no descriptor to greet it with: raise the limit of open files (`ulimit -n`)",
+            );
         }
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
@@ -424,6 +461,9 @@ impl Inner {
                 Received::Hostile(why) => {
                     self.neighbours.doubt();
                     self.neighbours.complain(&why.to_string());
+                    if let Some(who) = neighbour.who() {
+                        self.neighbours.reasons.note(who, why.to_string());
+                    }
                     return self.part(neighbour);
                 }
             }
@@ -458,7 +498,7 @@ impl Inner {
                 match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
                     Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
                     Err(why) => {
-                        self.neighbours.reasons.note(Who::Participant(writer.prefix), why);
+                        self.neighbours.tell_why(writer.prefix, &why);
                         if !is_own_want {
                             return false;
                         }
@@ -473,8 +513,15 @@ impl Inner {
                     return false;
                 };
                 if from.pairs.begin((writer, reader), number) {
-                    let Ok(region) = map(feedback, PAGE as u64) else { return false };
-                    let Some(feedback) = Feedback::new(region) else { return false };
+                    let region = match map(feedback, PAGE as u64) {
+                        Err(why @ Refusal::NotMapped { .. }) => {
+                            // The peer has kept to the rules.
+                            self.refuse_feedback(from, (writer, reader), &why);
+                            return true;
+                        }
+                        mapped => mapped,
+                    };
+                    let Some(feedback) = region.ok().and_then(Feedback::new) else { return false };
                     self.on_accept(from, (writer, reader), number, feedback);
                 }
             }
@@ -496,6 +543,9 @@ impl Inner {
             }
             Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
                 if from.pairs.remove((writer, reader)) {
+                    if let (Message::Refuse { reason, .. }, Some(prefix)) = (message, from.prefix()) {
+                        self.neighbours.tell_why(prefix, why_refused(reason));
+                    }
                     self.leave_lane(writer, reader);
                 }
             }
@@ -522,6 +572,11 @@ impl Inner {
             return false;
         }
         self.neighbours.count_strangers();
+        self.neighbours.reasons.forget(Who::Participant(prefix));
+        if let Some(pid) = from.peer.pid {
+            self.neighbours.reasons.forget(Who::Process(pid));
+        }
+        self.drop_parted(prefix);
         if from.owed_hello.load(Ordering::Relaxed) && !self.greet(from) {
             return false;
         }
@@ -542,6 +597,13 @@ impl Inner {
         neighbour.connection.end();
         for (writer, reader) in neighbour.pairs.take_all() {
             self.leave_lane(writer, reader);
+            if writer.prefix == self.prefix {
+                // Until it is no longer matched: it may be met again.
+                self.neighbours.want(writer, reader);
+            }
+        }
+        if let Some(prefix) = neighbour.expected {
+            self.return_to(prefix, Some(neighbour.since));
         }
         if neighbour.peer.pidfd().is_none() {
             // Nothing else tells of the end of its process, whose readers would hold their slots for ever.
@@ -568,6 +630,16 @@ impl Inner {
                 self.drop_neighbour(&one);
             }
         }
+    }
+
+    /// Those of a participant that have parted make room for its next connection. While it looks at samples of ours, its
+    /// end is still to be heard.
+    fn drop_parted(&self, prefix: GuidPrefix) {
+        let known = self.neighbours.known.lock();
+        let parted: Vec<_> =
+            known.values().filter(|one| one.is(prefix) && one.has_parted()).cloned().collect();
+        drop(known);
+        parted.iter().filter(|one| !one.holds_any()).for_each(|one| self.drop_neighbour(one));
     }
 
     fn drop_neighbour(&self, neighbour: &Neighbour) {

@@ -20,7 +20,8 @@ use crate::executor_tests::{call, take};
 use crate::lanes::local;
 use crate::lanes::neighbours::FIRST_SOURCE;
 use crate::lanes::pairs::Stage;
-use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
+use crate::lanes::path::Who;
+use crate::{Driver, Executor, ExecutorConfig, Outlet, Patience, Payload, SamplePath};
 
 /// No wait is longer.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -191,6 +192,33 @@ fn who_breaks_off_a_connection_tells_the_other_end() {
     });
     // The first were written before the two had matched.
     assert_eq!(taken, Vec::from_iter(taken[0]..all));
+}
+
+/// As where descriptors were cut off, of which there were none left for a moment.
+#[test]
+fn who_has_parted_is_met_again() {
+    let mut pair = Pair::new(54);
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
+    for near in [true, false] {
+        let (one, other) = if near { (&pair.near, &pair.far) } else { (&pair.far, &pair.near) };
+        let neighbour = one.inner.neighbours.find(other.inner.prefix).unwrap();
+        one.inner.neighbours.reasons.note(Who::Participant(other.inner.prefix), "of this".to_owned());
+        one.inner.part(&neighbour);
+        drop(neighbour);
+        let (writer, reader) = pair.guids();
+        let (path, why) = if near { pair.near.path(writer, reader) } else { pair.far.path(reader, writer) };
+        assert_eq!(path, SamplePath::Network);
+        assert_eq!(why.as_deref(), Some("the connection to it has ended: of this"));
+        pair.drive("both have met again", |pair| {
+            let (near, far) = (&pair.near.inner, &pair.far.inner);
+            near.neighbours.find(far.prefix).is_some() && far.neighbours.find(near.prefix).is_some()
+        });
+        taken.extend(pair.drive_into_lane(&mut written));
+        let (near, far) = (&pair.near.inner, &pair.far.inner);
+        assert!(near.neighbours.known.lock().len() == 1 && far.neighbours.known.lock().len() == 1);
+    }
+    assert_eq!(taken, Vec::from_iter(taken[0]..taken[0] + taken.len() as u32));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use taut_lock::Mutex;
 
 use crate::executor::{Executor, Inner};
 use crate::lanes::local;
-use crate::lanes::neighbours::HOST_PROPERTY;
+use crate::lanes::neighbours::{ENDED, HOST_PROPERTY, NOT_JOINED};
 
 /// Reasons that are kept. Lower and among many participants that refuse each other some are told less of
 /// why; higher and one that is met again and again under new names takes more memory.
@@ -59,7 +59,11 @@ impl Reasons {
         }
     }
 
-    fn find(&self, who: Who) -> Option<String> {
+    pub fn forget(&self, who: Who) {
+        self.0.lock().remove(&who);
+    }
+
+    pub fn find(&self, who: Who) -> Option<String> {
         self.0.lock().get(&who).cloned()
     }
 }
@@ -101,7 +105,7 @@ impl Inner {
             return "local is off here".to_owned();
         }
         if let Some(other) = local::find(remote) {
-            let why = if other.local { "not joined yet" } else { "local is off on the other side" };
+            let why = if other.local { NOT_JOINED } else { "local is off on the other side" };
             return why.to_owned();
         }
         let Some(own) = &self.neighbours.own else {
@@ -120,14 +124,20 @@ impl Inner {
 
     /// Why a participant of this host, that would share memory, does not.
     fn why_not_met(&self, remote: GuidPrefix, pid: Option<u32>) -> String {
-        if let Some(why) = self.neighbours.state(remote) {
-            return why.to_owned();
-        }
+        let state = self.neighbours.state(remote);
         let noted = self.neighbours.reasons.find(Who::Participant(remote));
+        if let Some(state) = state {
+            // Since it has said hello, what is noted is of its pairs, or of the end.
+            return match noted {
+                Some(why) if state == NOT_JOINED => why,
+                Some(why) if state == ENDED => format!("{ENDED}: {why}"),
+                _ => state.to_owned(),
+            };
+        }
         let noted = noted.or_else(|| self.neighbours.reasons.find(Who::Process(pid?)));
         noted.unwrap_or_else(|| {
             let other = "it has not connected: it may be of another network namespace, or of another user";
-            if remote > self.prefix { "not joined yet" } else { other }.to_owned()
+            if remote > self.prefix { NOT_JOINED } else { other }.to_owned()
         })
     }
 

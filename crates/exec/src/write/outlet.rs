@@ -51,11 +51,12 @@ const HUGE: usize = 2 << 20;
 /// that and cannot be had is done without; `refused` is why.
 fn shared_memory(how: LaneMemory, refused: &mut Vec<Error>) -> Option<Memory> {
     let mut tell = |done: Result<()>| refused.extend(done.err());
-    let memory = Memory::create("lane", Lane::size(CELLS, ARENA)).ok()?;
+    let made = Memory::create("lane", Lane::size(CELLS, ARENA));
+    let memory = made.map_err(|error| tell(Err(error))).ok()?;
     if how.prefault >= HUGE {
         tell(memory.advise_huge());
     }
-    memory.commit(0, Lane::size(CELLS, 0)).ok()?;
+    memory.commit(0, Lane::size(CELLS, 0)).map_err(|error| tell(Err(error))).ok()?;
     if how.lock {
         tell(memory.lock());
     }
@@ -119,6 +120,11 @@ impl Route {
         ends.lane = Some(Arc::clone(&lane));
         ends.writer = Some(Box::new(LaneWriter::new(Arc::clone(&lane), commit)));
         lane
+    }
+
+    /// Can other processes see the memory of the lane?
+    pub fn is_shared(&self) -> bool {
+        self.ends.lock().memory.is_some()
     }
 
     /// Calls with the memory of the lane, if other processes can see it.

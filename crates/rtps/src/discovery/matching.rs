@@ -182,6 +182,7 @@ impl Participant {
             writer: writer.guid,
             matched: true,
             alive: true,
+            undelivered: None,
         });
         self.arm_reader_liveliness(index);
         self.wake_reader(index);
@@ -298,6 +299,7 @@ impl Participant {
             writer,
             matched: true,
             alive: self.is_alive(writer_index),
+            undelivered: None,
         });
         self.deliver_local(writer_index, sink);
         self.wake_writer(now, writer_index);
@@ -305,6 +307,20 @@ impl Participant {
 
     /// Ends a match of a local endpoint, on both sides if the other one is local too.
     pub(crate) fn unmatch(&mut self, local: EntityId, remote: Guid) {
+        let within = remote.prefix == self.config.guid_prefix;
+        let kind = |entity| Some(self.locals.get(&entity)?.kind);
+        let ends = [kind(local), kind(remote.entity).filter(|_| within)];
+        let writer = ends.into_iter().flatten().find_map(LocalKind::writer);
+        let reader = ends.into_iter().flatten().find_map(LocalKind::reader);
+        let left = reader.and_then(|reader| self.writers.get(writer?.0)?.left_to(reader));
+        self.end_match(local, remote, left);
+        if within {
+            self.end_match(remote.entity, Guid::new(self.config.guid_prefix, local), left);
+        }
+    }
+
+    /// `left` is what a writer of this participant has for a reader of this participant that has not been given to it.
+    fn end_match(&mut self, local: EntityId, remote: Guid, left: Option<(SequenceNumber, SequenceNumber)>) {
         if !self.database.matches.remove(local, remote) {
             return;
         }
@@ -329,20 +345,23 @@ impl Participant {
                 let other = self.locals.get(&remote.entity).and_then(|other| other.kind.writer());
                 let beside = other.filter(|_| within);
                 let mut alive = beside.is_none_or(|writer| self.is_alive(writer));
+                let mut undelivered = left;
                 if let Some(reader) = self.readers.get_mut(index.0) {
                     match beside {
                         Some(writer) => reader.local.retain(|known| *known != writer),
-                        None => alive = reader.unmatch_writer(remote).is_none_or(|proxy| proxy.alive),
+                        None => {
+                            let proxy = reader.unmatch_writer(remote);
+                            undelivered = proxy.as_ref().and_then(WriterProxy::undelivered);
+                            alive = proxy.is_none_or(|proxy| proxy.alive);
+                        }
                     }
                 }
                 self.forget_source(remote, index);
                 let (reader, writer) = (index, remote);
-                self.push_event(Event::SubscriptionMatched { reader, writer, matched: false, alive });
+                let matched = false;
+                self.push_event(Event::SubscriptionMatched { reader, writer, matched, alive, undelivered });
             }
             None => {}
-        }
-        if within {
-            self.unmatch(remote.entity, Guid::new(self.config.guid_prefix, local));
         }
     }
 

@@ -661,6 +661,13 @@ impl WriterProxy {
         }
     }
 
+    /// What of its stream is known and has not been delivered: from which number on and up to which. `None` if nothing is
+    /// waited for, or where the stream begins is not known.
+    pub fn undelivered(&self) -> Option<(SequenceNumber, SequenceNumber)> {
+        let knows = self.reliable && self.has_heard() && !self.held;
+        knows.then_some((self.next, self.last_available))
+    }
+
     /// The lowest number that has not been delivered.
     pub fn next_expected(&self) -> SequenceNumber {
         self.next

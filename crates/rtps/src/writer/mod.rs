@@ -645,6 +645,14 @@ impl Writer {
         self.history.first_from(delivered.next())
     }
 
+    /// What a reliable reader of this participant has not been given, and takes from no lane: from which number on and up
+    /// to which.
+    pub fn left_to(&self, reader: ReaderIndex) -> Option<(SequenceNumber, SequenceNumber)> {
+        let local = self.local.iter().find(|local| local.reader == reader && local.reliable)?;
+        let next = local.delivered.next();
+        Some((self.history.first_from(next).map_or(next, |change| change.sequence_number), self.last))
+    }
+
     /// Is there a fresh change to send?
     pub fn has_fresh(&self) -> bool {
         self.sent < self.last
