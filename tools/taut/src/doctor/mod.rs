@@ -102,6 +102,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     let tried = scheduling::Tried {
         priority,
         fifo: measure::fifo(priority),
+        cpus: measure::cpus(cpus),
         stall: measure.then(measure::stall),
         clock_ns: measure::clock_ns(),
     };
