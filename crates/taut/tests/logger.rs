@@ -7,7 +7,7 @@ use std::thread;
 
 use nix::sched::{CloneFlags, unshare};
 
-use taut::{Config, DataWriter, DdsType, DomainParticipant, Duration, Qos};
+use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Qos};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -19,6 +19,13 @@ struct Line {
 static TURN: Mutex<()> = Mutex::new(());
 
 const SOON: Duration = Duration::from_secs(5);
+
+/// A type by the name of [`Line`], of which no line is one.
+#[derive(DdsType)]
+#[dds(final, name = "Line")]
+struct Rows {
+    rows: [u64; 8],
+}
 
 /// Publishes what is logged.
 struct Logger(Mutex<Option<(DataWriter<Line>, mpsc::Sender<()>)>>);
@@ -74,6 +81,45 @@ fn what_is_logged_may_be_published() {
     reader.wait(SOON).unwrap();
     let line = reader.take_next().unwrap().unwrap().data.unwrap();
     assert!(line.text.contains("does not match"), "{}", line.text);
+    *LOGGER.0.lock().unwrap() = None;
+}
+
+#[test]
+fn samples_of_another_type_are_told_of_however_they_are_taken() {
+    let _turn = begin(log::LevelFilter::Warn);
+    let config = Config { domain_id: 79, interfaces: vec!["lo".into()], ..Config::default() };
+    let one = DomainParticipant::with_config(&config).unwrap();
+    let qos = Qos::default().reliable().keep_all();
+    let topic = one.topic::<Line>("Log").unwrap();
+    let (send, sent) = mpsc::channel();
+    let log = topic.reader(qos.clone()).unwrap();
+    *LOGGER.0.lock().unwrap() = Some((topic.writer(qos.clone()).unwrap(), send));
+    let writer = one.topic::<Line>("Rows").unwrap().writer(qos.clone()).unwrap();
+    let reader = one.topic::<Rows>("Rows").unwrap().reader(qos).unwrap();
+    type Take = fn(&DataReader<Rows>) -> usize;
+    let takes: [Take; 4] = [
+        |reader| usize::from(reader.take_next().unwrap().is_some()),
+        |reader| {
+            reader
+                .take()
+                .unwrap()
+                .into_iter()
+                .filter_map(|sample| sample.data)
+                .map(|data| data.rows.len())
+                .sum()
+        },
+        |reader| reader.read().unwrap().len(),
+        |reader| usize::from(reader.take_into(&mut Rows { rows: [0; 8] }).unwrap().is_some()),
+    ];
+    for take in takes {
+        writer.write(&Line { text: "1".into() }).unwrap();
+        reader.wait(SOON).unwrap();
+        assert_eq!(take(&reader), 0);
+        sent.recv_timeout(SOON.into()).unwrap();
+        log.wait(SOON).unwrap();
+        let line = log.take_next().unwrap().unwrap().data.unwrap();
+        assert!(line.text.starts_with("a sample is not a Line: it was dropped"), "{}", line.text);
+    }
     *LOGGER.0.lock().unwrap() = None;
 }
 
