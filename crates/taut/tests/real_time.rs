@@ -72,6 +72,13 @@ fn the_driver_gets_its_deadline_or_says_how_to_get_it() {
             writer.wait_matched(LIMIT).unwrap();
             writer.write(&Count { n: 3 }).unwrap();
             assert_eq!(heard.recv_timeout(LIMIT.into()), Ok(3));
+            // An hour is more than any kernel's longest period.
+            let long = Duration::from_secs(3_600);
+            let seldom =
+                DeadlineScheduling { runtime: Duration::from_secs(60), deadline: long, period: long };
+            let seldom = Config { driver_deadline: Some(seldom), ..wanted.clone() };
+            let refused = DomainParticipant::with_config(&seldom).err().unwrap().to_string();
+            assert!(refused.contains("kernel.sched_deadline_period_max_us"), "{refused}");
             let pinned = Config { driver_cpus: vec![0], ..wanted };
             if std::thread::available_parallelism().unwrap().get() > 1 {
                 let refused = DomainParticipant::with_config(&pinned).err().unwrap().to_string();

@@ -217,6 +217,12 @@ mod tests {
     }
 
     #[test]
+    fn a_deadline_that_cannot_be() {
+        let text = refusal("deadline", "driver_deadline = \"5ms/1ms/1ms\"\n", &[]);
+        assert!(text.contains("no part above the next"), "{text}");
+    }
+
+    #[test]
     fn lists_of_numbers() {
         let file = File::new("numbers", "xdp_queues = [2, 3]\ndriver_cpus = [\"1\", 4]\nlocal_groups = []\n");
         let config = load(Some(&file.0), &environment(&[("TAUT_LOCAL_GROUPS", "5, 6")])).unwrap();
