@@ -269,7 +269,11 @@ fn a_user_without_privileges() {
 
     let undo = run(as_nobody("doctor --undo", None));
     assert_eq!((undo.code, undo.stdout.as_str()), (Some(2), ""));
-    assert!(undo.stderr.contains("XDG_RUNTIME_DIR is not set; use `sudo taut doctor"), "{}", undo.stderr);
+    assert!(
+        undo.stderr.contains("XDG_RUNTIME_DIR is not set; use `sudo taut doctor --undo`"),
+        "{}",
+        undo.stderr
+    );
     let runtime = directory.path().join("run");
     std::fs::create_dir(&runtime).unwrap();
     std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o777)).unwrap();
