@@ -11,7 +11,7 @@ use taut_mem::lane::Bell;
 use taut_rtps::TxClass;
 
 use crate::account::jobs::{JobClass, LatencyReport};
-use crate::account::recorder::{FlightRecord, Recorder};
+use crate::account::recorder::{self, FlightRecord, Recorder};
 use crate::account::reports::Reports;
 use crate::clock::{monotonic_now, wall_clock_now};
 use crate::config::{Driver, ExecutorConfig, LaneMemory};
@@ -57,6 +57,8 @@ pub(crate) struct Inner {
     pub spin: Duration,
     /// Its samples say where their latency goes.
     pub tells_anatomy: bool,
+    /// Listeners that took this long are recorded.
+    pub long_listeners: Duration,
     lanes: LaneMemory,
     /// Whether the driver looks at the port before it sleeps there.
     pub port_spin: Spin,
@@ -167,6 +169,7 @@ impl Executor {
             is_inline: config.driver == Driver::Inline,
             spin: config.spin,
             tells_anatomy: config.anatomy > 0,
+            long_listeners: recorder::long_listeners(config.longest_step),
             lanes: config.lanes,
             port_spin: Spin::default(),
             promises: Arc::clone(&core.promises),

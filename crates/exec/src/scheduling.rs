@@ -132,7 +132,10 @@ fn set_deadline(times: DeadlineScheduling) -> Result<()> {
                  driver_cpus empty: such a thread runs on all processors of its partition (cpuset)"
             }
             nix::Error::EBUSY => "there is no such share of the processors left: lower the runtime, or end others",
-            _ => "choose times of which the runtime is at least 2us and below the period",
+            _ => {
+                "choose a period from kernel.sched_deadline_period_min_us (100us at first) to \
+                 kernel.sched_deadline_period_max_us (4.19s at first)"
+            }
         };
         Error::Error(format!(
             "sched_setattr SCHED_DEADLINE {shown}: {errno}; driver_deadline has the driver's thread get its runtime \

@@ -113,7 +113,7 @@ impl Inner {
     /// Listeners have run since then. Returns whether there may be more to tell: that they did so for long.
     fn note_listeners(&self, began: Time) -> bool {
         let ran = monotonic_now().since(began);
-        if ran < recorder::LONG_LISTENERS {
+        if ran < self.long_listeners {
             return false;
         }
         let mut core = self.enter();

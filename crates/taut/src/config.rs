@@ -67,11 +67,11 @@ pub struct Config {
     pub name: String,
     /// Bytes for the peers (USER_DATA).
     pub user_data: Vec<u8>,
-    /// How long peers remember the participant without a sign of life.
+    /// How long peers remember the participant without a sign of life. *Range*: above `announcement_period`.
     pub lease_duration: Duration,
-    /// The time between announcements.
+    /// The time between announcements. *Range*: above 0; a third of the lease is usual.
     pub announcement_period: Duration,
-    /// Bytes of the sockets' receive buffers to ask for.
+    /// Bytes of the sockets' receive buffers to ask for. *Range*: 4,096 to 1 GiB.
     pub receive_buffer: usize,
     /// The differentiated services code point of what is sent, for switches and routers that treat some
     /// traffic first. *Range*: 0 (none) to 63.
@@ -82,7 +82,7 @@ pub struct Config {
     /// The most that goes to one destination in a second, of what writers send it, once and again; 0: no bound. *Units*:
     /// bytes, with the headers of Ethernet, IP and UDP. *Range*: from 1,000 on.
     pub max_rate: u64,
-    /// How much of that may go at once, after a pause. *Units*: bytes. *Range*: from 1 on; twice the largest datagram, 64 kB
+    /// How much of that may go at once, after a pause. *Units*: bytes. *Range*: from 1 to 1 GiB; twice the largest datagram, 64 kB
     /// on this host and 1.5 kB in most networks, leaves room for writers with a TRANSPORT_PRIORITY.
     pub max_burst: u64,
     /// The network interface whose samples go past the kernel's stack by XDP, both ways; empty: none. Discovery,
@@ -130,7 +130,7 @@ pub struct Config {
     /// written, is slept for.
     pub spin: Duration,
     /// Bytes for large samples that each writer with a reader on this machine takes at once. From 2 MiB on it
-    /// asks for huge pages. What cannot be had is told in the log.
+    /// asks for huge pages. What cannot be had is told in the log. *Range*: up to 1 GiB.
     pub prefault: usize,
     /// Keep what is shared with readers on this machine from being swapped out. If that is not allowed it is
     /// told in the log.
@@ -295,6 +295,7 @@ impl Config {
     }
 
     pub(crate) fn executor(&self) -> Result<ExecutorConfig> {
+        load::check(self)?;
         Ok(ExecutorConfig {
             udp: UdpConfig {
                 domain_id: self.domain_id,

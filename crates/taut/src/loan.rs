@@ -206,6 +206,40 @@ impl<T: DdsType> DataWriter<T> {
     /// that of `head` is not empty; [`Error::Unsupported`] where CDR does not align the elements as memory
     /// does; [`Error::OutOfResources`] as [`DataWriter::loan_bytes`]. *Cost*: `head` is encoded, and decoded
     /// with one element.
+    ///
+    /// A sequence of a primitive is one of structures with a single member: both have the same form.
+    ///
+    /// ```
+    /// use taut::{DdsType, Duration, Qos, cdr::bytemuck};
+    /// # use taut::{Config, DomainParticipant};
+    ///
+    /// #[derive(DdsType)]
+    /// #[dds(final)]
+    /// struct Image {
+    ///     width: u32,
+    ///     pixels: Vec<u8>,
+    /// }
+    ///
+    /// #[derive(DdsType, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    /// #[bytemuck(crate = "taut::cdr::bytemuck")]
+    /// #[dds(final, plain)]
+    /// #[repr(C)]
+    /// struct Pixel {
+    ///     grey: u8,
+    /// }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 79, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let participant = DomainParticipant::with_config(&config)?;
+    /// let topic = participant.topic::<Image>("Image")?;
+    /// let (writer, reader) = (topic.writer(Qos::default())?, topic.reader(Qos::default())?);
+    /// let mut pixels = writer.loan_sequence(&Image { width: 640, pixels: Vec::new() }, 640 * 480)?;
+    /// pixels.fill(Pixel { grey: 128 });
+    /// pixels.write()?;
+    /// reader.wait(Duration::from_secs(1))?;
+    /// assert_eq!(reader.take_next()?.unwrap().data.unwrap().pixels[640 * 480 - 1], 128);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn loan_sequence<P: Plain>(&self, head: &T, count: usize) -> Result<LoanSequence<'_, T, P>> {
         let instance = self.name(head)?;
         let mut body = Vec::new();

@@ -15,7 +15,7 @@ use taut_qos::DataReaderQos;
 
 use crate::erase::HANDLES;
 use crate::stream::Samples;
-use crate::untyped_reader::{self, UntypedReader};
+use crate::untyped_reader::{self, UntypedReader, warn_of_other_type};
 
 /// One sample as the application gets it.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ fn key_of_data<T: DdsType>(payload: &[u8]) -> taut_cdr::Result<T> {
 fn decode_sample<T: DdsType>(sample: taut_dcps::Sample) -> Option<Sample<T>> {
     let mut decoded = None;
     if !decode_into(&mut decoded, (&sample.payload).into(), sample.payload_kind, &sample.info) {
-        untyped_reader::warn_of_other_type(T::TYPE_NAME);
+        warn_of_other_type(T::TYPE_NAME);
     }
     decoded
 }

@@ -334,3 +334,31 @@ fn who_groups_takes_no_topic_of_another_participant() {
     assert!(publisher.writer(&mine, Qos::default().writer).is_ok());
     assert!(subscriber.reader(&mine, Qos::default().reader).is_ok());
 }
+
+#[test]
+fn what_a_program_sets_is_refused_as_it_is_in_a_file() {
+    let second = Duration::from_secs(1);
+    let base = || Config { domain_id: 79, interfaces: vec!["lo".into()], ..Config::default() };
+    for (config, says) in [
+        // Announced every 3 s it would be lost two seconds of three.
+        (Config { lease_duration: second, ..base() }, "announcement_period is 3s and lease_duration 1s"),
+        (
+            Config { lease_duration: Duration::ZERO, ..base() },
+            "lease_duration is \"0us\": it takes a time above 0",
+        ),
+        (Config { announcement_period: Duration(-1), ..base() }, "announcement_period is "),
+        (
+            Config { receive_buffer: 4 << 30, ..base() },
+            "receive_buffer is 4294967296: it takes a number of bytes",
+        ),
+        (Config { receive_buffer: 0, ..base() }, "receive_buffer is 0: it takes a number of bytes"),
+        (Config { prefault: usize::MAX, ..base() }, "prefault is 18446744073709551615: it takes"),
+        (Config { max_rate: 999, ..base() }, "max_rate is 999: it takes"),
+        (Config { max_burst: 0, ..base() }, "max_burst is 0: it takes"),
+    ] {
+        match DomainParticipant::with_config(&config).err() {
+            Some(Error::BadParameter(text)) => assert!(text.contains(says), "{text}"),
+            other => panic!("{says}: {other:?}"),
+        }
+    }
+}

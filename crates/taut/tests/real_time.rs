@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use taut::{
     Activity, Config, DdsType, DeadlineScheduling, DomainParticipant, Driver, Duration, Error, JobClass, Qos,
-    RecordCause,
+    RecordCause, RecordedStep,
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -72,6 +72,13 @@ fn the_driver_gets_its_deadline_or_says_how_to_get_it() {
             writer.wait_matched(LIMIT).unwrap();
             writer.write(&Count { n: 3 }).unwrap();
             assert_eq!(heard.recv_timeout(LIMIT.into()), Ok(3));
+            // An hour is more than any kernel's longest period.
+            let long = Duration::from_secs(3_600);
+            let seldom =
+                DeadlineScheduling { runtime: Duration::from_secs(60), deadline: long, period: long };
+            let seldom = Config { driver_deadline: Some(seldom), ..wanted.clone() };
+            let refused = DomainParticipant::with_config(&seldom).err().unwrap().to_string();
+            assert!(refused.contains("kernel.sched_deadline_period_max_us"), "{refused}");
             let pinned = Config { driver_cpus: vec![0], ..wanted };
             if std::thread::available_parallelism().unwrap().get() > 1 {
                 let refused = DomainParticipant::with_config(&pinned).err().unwrap().to_string();
@@ -231,6 +238,32 @@ fn a_listener_that_takes_its_time_is_in_the_flight_record() {
 }
 
 /// The reader's driver runs a listener while a sample comes: that is later than its writer has planned for.
+/// Also where that is less than what is recorded of listeners otherwise.
+#[test]
+fn a_listener_that_takes_longer_than_a_short_limit_is_in_the_flight_record() {
+    const TAKES: std::time::Duration = std::time::Duration::from_micros(60);
+    let strict = Config { flight_recorder_step: Duration::from_micros(50), ..config() };
+    let participant = DomainParticipant::with_config(&strict).unwrap();
+    let topic = participant.topic::<Count>("Short").unwrap();
+    let (reader, writer) = (topic.reader(Qos::default()).unwrap(), topic.writer(Qos::default()).unwrap());
+    let (heard, told) = mpsc::channel();
+    reader.on_data_available(move |sample| {
+        let end = Instant::now() + TAKES;
+        while Instant::now() < end {}
+        heard.send(sample.data.unwrap().n).unwrap();
+    });
+    // Steps may be too long, too, and one that the system stops; there is a record each second.
+    let is_it = |step: &RecordedStep| {
+        step.activity == Activity::Listeners && step.ran < std::time::Duration::from_micros(100)
+    };
+    let end = Instant::now() + LIMIT.into();
+    while !participant.flight_record().is_some_and(|record| record.steps.iter().any(is_it)) {
+        assert!(Instant::now() < end, "{:?}", participant.flight_record());
+        writer.write(&Count { n: 1 }).unwrap();
+        assert_eq!(told.recv_timeout(LIMIT.into()), Ok(1));
+    }
+}
+
 #[test]
 fn a_sample_that_took_longer_than_its_budget_makes_a_flight_record() {
     const BUDGET: Duration = Duration::from_millis(5);

@@ -35,7 +35,10 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return failure::of_arguments(&error),
     };
-    start_log();
+    if let Err(failure) = start_log() {
+        output::note(&failure.to_string());
+        return failure.exit_code();
+    }
     let ended = match &arguments.command {
         // It gives up privileges before there is a thread that waits for signals.
         Command::Netd(options) => netd::run(options),
@@ -80,12 +83,27 @@ fn perf(options: &taut_perf::Arguments) -> Result<End, Failure> {
 }
 
 /// The library's log goes to stderr: warnings, unless `TAUT_LOG` wants more or less.
-fn start_log() {
-    let environment = env_logger::Env::new().filter_or("TAUT_LOG", "warn");
-    let mut builder = env_logger::Builder::from_env(environment);
+///
+/// *Errors*: [`Failure::Wrong`] for what is no level: taken for the name of a module it would silence all others.
+fn start_log() -> Result<(), Failure> {
+    let wanted = std::env::var_os("TAUT_LOG").filter(|wanted| !wanted.is_empty());
+    let wanted = wanted.as_ref().map_or("warn".into(), |wanted| wanted.to_string_lossy());
+    let is_level = |part: &str| {
+        let (module, level) = part.split_once('=').unwrap_or(("taut", part));
+        !module.is_empty() && level.parse::<log::LevelFilter>().is_ok()
+    };
+    if !wanted.split(',').all(is_level) {
+        return Err(Failure::Wrong(format!(
+            "TAUT_LOG={wanted} in the environment is no level: use off, error, warn, info, debug or trace, or one for \
+             a crate, as warn,taut_rtps=debug"
+        )));
+    }
+    let mut builder = env_logger::Builder::new();
+    builder.parse_filters(&wanted);
     builder.format(|out, record| {
         let level = record.level().as_str().to_lowercase();
         writeln!(out, "taut: {level}: {}", record.args())
     });
     builder.init();
+    Ok(())
 }

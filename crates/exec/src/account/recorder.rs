@@ -24,7 +24,12 @@ const LOGGED: usize = 24;
 
 /// Listeners that took this long together have an entry of their own, for which the token is taken. Lower costs
 /// that more often, higher hides what delays all steps of the thread that drives.
-pub(crate) const LONG_LISTENERS: Duration = Duration::from_micros(100);
+const LONG_LISTENERS: Duration = Duration::from_micros(100);
+
+/// The same where what runs for longer than `limit`, if there is one, is too long.
+pub(crate) fn long_listeners(limit: Option<Duration>) -> Duration {
+    limit.map_or(LONG_LISTENERS, |limit| limit.min(LONG_LISTENERS))
+}
 
 /// The same for a call of the API, unless it is too long by itself. Lower and calls leave less of the other steps,
 /// higher hides them.
@@ -36,7 +41,7 @@ pub enum Activity {
     /// A step of this class; of [`JobClass::Calls`] only what took 100 us or more, or too long, is recorded.
     Step(JobClass),
     /// The user's listeners, on the thread that drives: no step of that thread can begin. Only what took 100 us
-    /// or more is recorded.
+    /// or more, or too long, is recorded.
     Listeners,
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use taut_base::{Error, Result};
 
 use super::Config;
-use super::settings::{Row, Set, TABLE, closest};
+use super::settings::{RANGES, Row, Set, TABLE, closest};
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "TAUT_";
@@ -37,13 +37,27 @@ pub(super) fn load(file: Option<&Path>, environment: &[(OsString, OsString)]) ->
         apply_file(&mut config, &path)?;
     }
     apply_environment(&mut config, environment)?;
+    check(&config)?;
+    Ok(config)
+}
+
+/// Is it what the settings take, whoever has set it?
+///
+/// *Errors*: [`Error::BadParameter`] with what it takes.
+pub(super) fn check(config: &Config) -> Result<()> {
+    for (name, is_in_range) in RANGES {
+        let row = TABLE.iter().find(|row| row.name == name).filter(|_| !is_in_range(config));
+        if let Some(row) = row {
+            return Err(bad(name, &(row.get)(config), row));
+        }
+    }
     if config.announcement_period >= config.lease_duration {
         return Err(Error::BadParameter(format!(
             "announcement_period is {} and lease_duration {}: make the lease longer, three periods is usual",
             config.announcement_period, config.lease_duration
         )));
     }
-    Ok(config)
+    Ok(())
 }
 
 /// The name of a setting in the environment.
@@ -214,6 +228,12 @@ mod tests {
         assert!(!config.multicast);
         assert_eq!(config.local_groups, [20, 1_000]);
         assert_eq!(config.lease_duration, taut_base::Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_deadline_that_cannot_be() {
+        let text = refusal("deadline", "driver_deadline = \"5ms/1ms/1ms\"\n", &[]);
+        assert!(text.contains("no part above the next"), "{text}");
     }
 
     #[test]

@@ -304,7 +304,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "driver_deadline",
-        allowed: "three times, as `200us/1ms/1ms`; empty for none",
+        allowed: "three times of `2us` or more, as `200us/1ms/1ms`, no part above the next; empty for none",
         meaning: "SCHED_DEADLINE for the driver's thread, as runtime/deadline/period: whatever else runs, it gets so much time within the deadline, once in each period. Not with `driver_priority` or `driver_cpus`. Needs CAP_SYS_NICE.",
         set: Set::One(|config, text| {
             config.driver_deadline = if text.is_empty() { None } else { Some(times(text)?) };
@@ -331,7 +331,7 @@ pub(super) const TABLE: &[Row] = &[
         allowed: "a number of bytes up to 1073741824; `0` for none",
         meaning: "Memory for large samples that each writer with a reader on this machine takes at once, so that none is waited for later. From 2097152 on it asks for huge pages.",
         set: Set::One(|config, text| {
-            config.prefault = text.parse().ok().filter(|bytes| *bytes <= 1 << 30)?;
+            config.prefault = text.parse().ok().filter(is_prefault)?;
             Some(())
         }),
         get: |config| config.prefault.to_string(),
@@ -431,7 +431,7 @@ pub(super) const TABLE: &[Row] = &[
         allowed: "a number of bytes from 4096 to 1073741824",
         meaning: "Bytes to ask of the kernel for what has arrived and is not read yet.",
         set: Set::One(|config, text| {
-            config.receive_buffer = text.parse().ok().filter(|bytes| (4_096..=1 << 30).contains(bytes))?;
+            config.receive_buffer = text.parse().ok().filter(is_receive_buffer)?;
             Some(())
         }),
         get: |config| config.receive_buffer.to_string(),
@@ -464,7 +464,7 @@ pub(super) const TABLE: &[Row] = &[
         allowed: "a number of bytes from 1000 on; `0` for no bound",
         meaning: "The most that goes to one destination in a second of what writers send it, repairs included, with the headers of Ethernet, IP and UDP. What is more waits.",
         set: Set::One(|config, text| {
-            config.max_rate = text.parse().ok().filter(|rate| *rate == 0 || *rate >= 1_000)?;
+            config.max_rate = text.parse().ok().filter(is_rate)?;
             Some(())
         }),
         get: |config| config.max_rate.to_string(),
@@ -474,7 +474,7 @@ pub(super) const TABLE: &[Row] = &[
         allowed: "a number of bytes from 1 to 1073741824",
         meaning: "How much of `max_rate` may go at once, after a pause. A quarter is for writers with a TRANSPORT_PRIORITY above 0.",
         set: Set::One(|config, text| {
-            config.max_burst = text.parse().ok().filter(|bytes| (1..=1 << 30).contains(bytes))?;
+            config.max_burst = text.parse().ok().filter(is_burst)?;
             Some(())
         }),
         get: |config| config.max_burst.to_string(),
@@ -512,6 +512,35 @@ fn mark(text: &str) -> Option<(i32, u8)> {
 }
 
 /// The times of SCHED_DEADLINE.
+/// Is this what a setting takes? For what a program may set as well.
+type InRange = fn(&Config) -> bool;
+
+/// The settings that neither the core nor the kernel would refuse, and would make something else of.
+pub(super) const RANGES: [(&str, InRange); 6] = [
+    ("prefault", |config| is_prefault(&config.prefault)),
+    ("lease_duration", |config| config.lease_duration > Duration::ZERO),
+    ("announcement_period", |config| config.announcement_period > Duration::ZERO),
+    ("receive_buffer", |config| is_receive_buffer(&config.receive_buffer)),
+    ("max_rate", |config| is_rate(&config.max_rate)),
+    ("max_burst", |config| is_burst(&config.max_burst)),
+];
+
+fn is_prefault(bytes: &usize) -> bool {
+    *bytes <= 1 << 30
+}
+
+fn is_receive_buffer(bytes: &usize) -> bool {
+    (4_096..=1 << 30).contains(bytes)
+}
+
+fn is_rate(bytes: &u64) -> bool {
+    *bytes == 0 || *bytes >= 1_000
+}
+
+fn is_burst(bytes: &u64) -> bool {
+    (1..=1 << 30).contains(bytes)
+}
+
 fn times(text: &str) -> Option<DeadlineScheduling> {
     let mut times = text.split('/').map(duration);
     let (runtime, deadline, period) = (times.next()??, times.next()??, times.next()??);

@@ -162,6 +162,17 @@ fn set_fifo(priority: u8) -> Result<(), String> {
     })
 }
 
+/// Does the system let a thread run on these processors, if any are named? Asked for by a thread that ends.
+pub fn cpus(cpus: &[usize]) -> Result<(), String> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| pin_to(cpus));
+        asked.join().unwrap_or_else(|_| Err("the thread that asked has ended".to_owned()))
+    })
+}
+
 /// The longest pause of a thread that spins under SCHED_FIFO beside one that would like its processor.
 pub fn stall() -> Result<Duration, String> {
     let cpu = last_cpu()?;
@@ -212,9 +223,14 @@ fn last_cpus() -> Result<[usize; 2], String> {
 }
 
 fn pin(cpu: usize) -> Result<(), String> {
+    pin_to(&[cpu])
+}
+
+fn pin_to(cpus: &[usize]) -> Result<(), String> {
     let mut only = CpuSet::new();
-    let set = only.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &only));
-    set.map_err(|errno| format!("sched_setaffinity {cpu}: {errno}"))
+    let set = cpus.iter().try_for_each(|cpu| only.set(*cpu));
+    let set = set.and_then(|()| sched_setaffinity(Pid::from_raw(0), &only));
+    set.map_err(|errno| format!("sched_setaffinity {cpus:?}: {errno}"))
 }
 
 #[cfg(test)]

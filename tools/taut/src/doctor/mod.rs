@@ -44,7 +44,7 @@ type Findings = Vec<(&'static str, Finding)>;
 pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure> {
     let system = System::host();
     if options.undo {
-        let changes = ledger()?.undo(&system)?;
+        let changes = ledger("taut doctor --undo")?.undo(&system)?;
         if changes.is_empty() && !options.json {
             output::line("nothing to undo")?;
         }
@@ -102,6 +102,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     let tried = scheduling::Tried {
         priority,
         fifo: measure::fifo(priority),
+        cpus: measure::cpus(cpus),
         stall: measure.then(measure::stall),
         clock_ns: measure::clock_ns(),
     };
@@ -140,8 +141,8 @@ fn in_use(links: &[Link]) -> String {
     if shown.is_empty() { "no interface".to_owned() } else { shown.join(", ") }
 }
 
-fn ledger() -> Result<Ledger, Failure> {
-    Ledger::open(store::directory("taut doctor --fix")?, store::namespace()?)
+fn ledger(command: &str) -> Result<Ledger, Failure> {
+    Ledger::open(store::directory(command)?, store::namespace()?)
 }
 
 /// Writes what the findings ask for.
@@ -151,7 +152,7 @@ fn apply(system: &System, findings: &Findings) -> Result<Vec<Change>, Failure> {
     if writes.is_empty() {
         return Ok(Vec::new());
     }
-    let mut ledger = ledger()?;
+    let mut ledger = ledger("taut doctor --fix")?;
     Ok(writes.into_iter().map(|write| ledger.apply(system, write)).collect())
 }
 

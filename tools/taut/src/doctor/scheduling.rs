@@ -27,6 +27,8 @@ pub struct Tried {
     pub priority: u8,
     /// Did the system give SCHED_FIFO at `priority`? Otherwise the call and why not.
     pub fifo: Result<(), String>,
+    /// Did the system let a thread run on the processors that are asked for? Otherwise the call and why not.
+    pub cpus: Result<(), String>,
     /// The longest pause of a thread that spun under SCHED_FIFO for a second; `None`: not measured.
     pub stall: Option<Result<Duration, String>>,
     /// Nanoseconds of one look at the clock.
@@ -38,7 +40,7 @@ pub fn check(system: &System, priority: u8, cpus: &[usize], tried: &Tried) -> Ve
     vec![
         real_time(system, priority, tried),
         throttle(system, tried),
-        isolation(system, cpus),
+        isolation(system, cpus, tried),
         clock(system, tried.clock_ns),
     ]
 }
@@ -151,8 +153,13 @@ fn has_fair_server(release: &str) -> bool {
     (major, minor) >= (6, 12)
 }
 
-fn isolation(system: &System, asked: &[usize]) -> Finding {
+fn isolation(system: &System, asked: &[usize], tried: &Tried) -> Finding {
     let name = "processors of its own";
+    if let Err(why) = &tried.cpus {
+        let cost = format!("driver_cpus = {asked:?} is refused: no participant can be made");
+        let command = "grep Cpus_allowed_list /proc/self/status   # name some of these in driver_cpus";
+        return Finding::harmful(name, why, cost).mend(Mend::by_hand(command, Lasts::ForGood, ""));
+    }
     let isolated = match system.text("/sys/devices/system/cpu/isolated") {
         Ok(text) => text,
         Err(unseen) => return Finding::not_looked(name, unseen),
@@ -208,7 +215,7 @@ mod tests {
     use super::*;
 
     fn tried() -> Tried {
-        Tried { priority: 1, fifo: Ok(()), stall: None, clock_ns: 25 }
+        Tried { priority: 1, fifo: Ok(()), cpus: Ok(()), stall: None, clock_ns: 25 }
     }
 
     #[test]
@@ -308,9 +315,9 @@ mod tests {
     #[test]
     fn processors_that_others_use_too() {
         let (_directory, system) = tree(&[("/sys/devices/system/cpu/isolated", "2-3\n")]);
-        assert_eq!(isolation(&system, &[]).state, State::Good);
-        assert_eq!(isolation(&system, &[2, 3]).state, State::Good);
-        let found = isolation(&system, &[1, 2]);
+        assert_eq!(isolation(&system, &[], &tried()).state, State::Good);
+        assert_eq!(isolation(&system, &[2, 3], &tried()).state, State::Good);
+        let found = isolation(&system, &[1, 2], &tried());
         assert!(found.mend.unwrap().command.contains("isolcpus=1 "), "{}", found.cost);
     }
 

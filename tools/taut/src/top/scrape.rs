@@ -1,7 +1,7 @@
 //! `taut top --listen`: whoever asks by HTTP gets what [`super::prometheus`] tells.
 //!
 //! One connection at a time, each bounded in bytes and in time; those that come meanwhile wait in the system's queue.
-//! Nothing of HTTP but `GET /metrics`, which Prometheus asks for (RFC 9112).
+//! Nothing of HTTP but `GET` and `HEAD` of `/metrics`, which Prometheus and who looks after it ask for (RFC 9112).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -60,10 +60,15 @@ impl Scrapes {
         let end = Instant::now() + LONGEST;
         let Some(request) = request(&mut stream, end) else { return Ok(()) };
         let answer = match request.split(' ').collect::<Vec<_>>()[..] {
-            ["GET", "/metrics", _] => answer("200 OK", &metrics()?),
-            ["GET", ..] => answer("404 Not Found", "there is /metrics only\n"),
-            [""] => answer("431 Request Header Fields Too Large", "8 KiB at most\n"),
-            _ => answer("405 Method Not Allowed", "GET is all that there is\n"),
+            [method @ ("GET" | "HEAD"), target, _] => {
+                let answer = match path(target) {
+                    "/metrics" => answer("200 OK", "", &metrics()?),
+                    _ => answer("404 Not Found", "", "there is /metrics only\n"),
+                };
+                if method == "GET" { answer } else { head(answer) }
+            }
+            [""] => answer("431 Request Header Fields Too Large", "", "8 KiB at most\n"),
+            _ => answer("405 Method Not Allowed", "Allow: GET, HEAD\r\n", "GET is all that there is\n"),
         };
         // Who does not take it is no concern of ours.
         let _ = send(&mut stream, answer.as_bytes(), Instant::now() + LONGEST);
@@ -87,12 +92,30 @@ fn request(stream: &mut TcpStream, end: Instant) -> Option<String> {
     text.lines().next().map(str::to_owned)
 }
 
-fn answer(status: &str, body: &str) -> String {
+/// What a target asks for, without its parameters: a path, or a URL as a proxy asks. RFC 9112 §3.2.
+fn path(target: &str) -> &str {
+    let target = target.split('?').next().unwrap_or_default();
+    match target.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => {
+            rest.find('/').map_or("/", |path| &rest[path..])
+        }
+        _ => target,
+    }
+}
+
+/// `fields` are those of this status, each with its end of line.
+fn answer(status: &str, fields: &str, body: &str) -> String {
     let len = body.len();
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {len}\r\n\
-         Connection: close\r\n\r\n{body}"
+         {fields}Connection: close\r\n\r\n{body}"
     )
+}
+
+/// The answer to HEAD: that to GET, without its body. RFC 9110 §9.3.2.
+fn head(mut answer: String) -> String {
+    answer.truncate(answer.find("\r\n\r\n").map_or(0, |end| end + 4));
+    answer
 }
 
 fn send(stream: &mut TcpStream, mut bytes: &[u8], end: Instant) -> Option<()> {

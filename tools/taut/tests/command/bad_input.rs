@@ -93,6 +93,35 @@ fn a_policy_for_netd() {
 }
 
 #[test]
+fn a_log_of_no_level() {
+    for level in ["WARNING", "warn,verbose", "taut=loud", "taut_exec", "=debug", "1", " "] {
+        let mut command = bare("config");
+        command.env("TAUT_LOG", level);
+        let line = refusal(command);
+        let says = format!(
+            "taut: TAUT_LOG={level} in the environment is no level: use off, error, warn, info, debug"
+        );
+        assert!(line.starts_with(&says), "{line}");
+    }
+    let mut command = bare("config");
+    command.env("TAUT_LOG", std::ffi::OsStr::from_bytes(b"\xff"));
+    assert!(refusal(command).starts_with("taut: TAUT_LOG=\u{fffd} in the environment is no level"));
+}
+
+#[test]
+fn a_log_of_some_level() {
+    // Some step takes that long, which is a warning of the library.
+    for (level, warns) in
+        [("", true), ("WARN", true), ("info,taut_rtps=off", true), ("error", false), ("off", false)]
+    {
+        let mut command = taut(70, "pub shapes --no-wait --count 1");
+        command.env("TAUT_LOG", level).env("TAUT_FLIGHT_RECORDER_STEP", "1us");
+        let stderr = run(command).stderr;
+        assert_eq!(stderr.contains("taut: warn: "), warns, "{level:?}: {stderr}");
+    }
+}
+
+#[test]
 fn an_unknown_topic_type() {
     for command in ["pub", "sub"] {
         let line = refusal(bare(&format!("{command} circles")));

@@ -57,6 +57,24 @@ fn loopback_carries_datagrams() {
 }
 
 #[test]
+fn processors_that_a_participant_cannot_have() {
+    for (cpus, why) in
+        [("1000", "sched_setaffinity [1000]: EINVAL"), ("0,5000", "sched_setaffinity [0, 5000]: ")]
+    {
+        let with = |arguments: &str| {
+            let mut command = taut(79, arguments);
+            command.env("TAUT_DRIVER_CPUS", cpus);
+            run(command)
+        };
+        assert_eq!(with("pub shapes --no-wait --count 1").code, Some(2), "no participant can be made");
+        let ended = with("doctor --json");
+        let found = finding(&ended.stdout, "processors of its own");
+        assert_eq!((&found["state"], ended.code), (&Value::from("harmful"), Some(2)), "{found}");
+        assert!(found["seen"].as_str().unwrap().starts_with(why), "{found}");
+    }
+}
+
+#[test]
 fn a_page_of_a_hundred_columns() {
     let mut command = taut(184, "doctor");
     // What is asked for and refused is told in the longest lines.
@@ -251,7 +269,11 @@ fn a_user_without_privileges() {
 
     let undo = run(as_nobody("doctor --undo", None));
     assert_eq!((undo.code, undo.stdout.as_str()), (Some(2), ""));
-    assert!(undo.stderr.contains("XDG_RUNTIME_DIR is not set; use `sudo taut doctor"), "{}", undo.stderr);
+    assert!(
+        undo.stderr.contains("XDG_RUNTIME_DIR is not set; use `sudo taut doctor --undo`"),
+        "{}",
+        undo.stderr
+    );
     let runtime = directory.path().join("run");
     std::fs::create_dir(&runtime).unwrap();
     std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o777)).unwrap();

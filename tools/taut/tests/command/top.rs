@@ -164,12 +164,33 @@ fn prometheus_asks_by_http() {
     }
     assert!(sent.len() > 2 && sent.is_sorted(), "{sent:?}");
     assert!(ask(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-    assert!(ask(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    let refused = ask(address, "POST /metrics HTTP/1.1\r\n\r\n");
+    assert!(
+        refused.starts_with("HTTP/1.1 405 ") && refused.contains("\r\nAllow: GET, HEAD\r\n"),
+        "{refused}"
+    );
     assert!(ask(address, &"x".repeat(9 << 10)).starts_with("HTTP/1.1 431 "));
     // Who says nothing is let go of, and holds up the next for no longer.
     let mut idle = TcpStream::connect(address).unwrap();
     assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
     assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0);
+    // Parameters of a target, and what a proxy asks for: RFC 9112 §3.2.1, §3.2.2.
+    for target in ["/metrics?collect=all", &url, &format!("{url}?"), "HTTP://robot.local/metrics"] {
+        let answer = ask(address, &format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.contains("taut_reports{"),
+            "{target}: {answer}"
+        );
+    }
+    for target in ["/metrics/", "/metricsx", "?", "http://robot.local", "metrics"] {
+        let answer = ask(address, &format!("GET {target} HTTP/1.1\r\n\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{target}: {answer}");
+    }
+    // Is it there? RFC 9110 §9.3.2: the head of the answer to GET, and no body.
+    let head = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse::<usize>().ok());
+    assert!(head.starts_with("HTTP/1.1 200 ") && length.is_some_and(|length| length > 1_000), "{head}");
+    assert!(head.ends_with("\r\n\r\n") && !head.contains("taut_"), "{head}");
     top.signal("INT");
     assert_eq!(top.end().code, Some(0));
 }
