@@ -75,7 +75,7 @@ impl Counter {
         let text = std::fs::read_to_string(&self.file)
             .map_err(|error| Trouble::Failed(format!("perf has left no counts: {error}")))?;
         let _ = std::fs::remove_file(&self.file);
-        Ok(parse(self.side, &text))
+        parse(self.side, &text).ok_or_else(|| Trouble::Failed(format!("perf has left no counts [{text}]")))
     }
 
     fn tell(&mut self, word: &str) -> Result<(), Trouble> {
@@ -104,15 +104,17 @@ fn events() -> Result<Vec<String>, Trouble> {
     Ok(std::iter::once(ALL.to_string()).chain(there.map(|name| format!("syscalls:{name}"))).collect())
 }
 
-/// The counts of `perf stat -x ,`: `count,unit,event,...`.
-fn parse(side: &str, text: &str) -> Calls {
+/// The counts of `perf stat -x ,`: `count,unit,event,...`. `None` where none is of all calls.
+fn parse(side: &str, text: &str) -> Option<Calls> {
     let mut calls = Calls { side: side.to_string(), ..Calls::default() };
+    let mut is_counted = false;
     for line in text.lines() {
         let mut fields = line.split(',');
         let (count, event) = (fields.next().and_then(|count| count.parse::<u64>().ok()), fields.nth(1));
         let (Some(count), Some(event)) = (count, event) else { continue };
         if event == ALL {
             calls.all += count;
+            is_counted = true;
         }
         let name = event.strip_prefix("syscalls:sys_enter_").unwrap_or_default();
         for (kind, sum) in [
@@ -126,7 +128,7 @@ fn parse(side: &str, text: &str) -> Calls {
             }
         }
     }
-    calls
+    is_counted.then_some(calls)
 }
 
 #[cfg(test)]
@@ -140,6 +142,7 @@ mod tests {
                     2,,syscalls:sys_enter_epoll_wait,1,100.00,,\n<not counted>,,syscalls:sys_enter_poll,0,100.00,,\n\
                     4,,syscalls:sys_enter_futex,1,100.00,,\n";
         let counted = Calls { side: "writer".into(), all: 2_125, send: 10, receive: 5, wait: 2, futex: 4 };
-        assert_eq!(parse("writer", text), counted);
+        assert_eq!(parse("writer", text), Some(counted));
+        assert_eq!(parse("writer", "# started on some day\n"), None, "it was ended before it wrote");
     }
 }

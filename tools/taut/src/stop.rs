@@ -1,8 +1,10 @@
 //! Ctrl-C and the signals that ask a process to end: a flag that every wait looks at.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
-use nix::sys::signal::{SigSet, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use taut::{Duration, Error, Result};
 
 use crate::failure::Failure;
@@ -11,30 +13,24 @@ use crate::failure::Failure;
 /// what costs nothing when it is looked at ten times a second.
 const LOOK: Duration = Duration::from_millis(100);
 
-static STOP: AtomicBool = AtomicBool::new(false);
+static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Has the flag set by SIGINT, SIGTERM and SIGHUP. The last is left alone where it is ignored: `nohup` has it so, for a
-/// command that is to outlive its terminal, and for the processes that it starts. No other thread may be there yet.
+/// command that is to outlive its terminal, and for the processes that it starts. These have handlers of their own, where
+/// signals that were blocked here would be blocked there, too.
 pub fn install() -> std::result::Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::System(format!("no thread for signals: {error}"));
-    let mut signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
-    if !ignores_hangup() {
-        signals.add(Signal::SIGHUP);
+    let hangup = (!ignores_hangup()).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+        flag::register(signal, Arc::clone(&STOP))
+            .map_err(|error| Failure::System(format!("no handler for signal {signal}: {error}")))?;
     }
-    // Threads that come later have them blocked, too; processes have not.
-    signals.thread_block().map_err(|errno| failed(errno.into()))?;
-    let wait = move || {
-        while signals.wait().is_ok() {
-            request();
-        }
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop).map_err(failed)
+    Ok(())
 }
 
 /// Was SIGHUP ignored from the start?
 fn ignores_hangup() -> bool {
     let status = procfs::process::Process::myself().and_then(|process| process.status());
-    status.is_ok_and(|status| status.sigign & 1 << (Signal::SIGHUP as u64 - 1) != 0)
+    status.is_ok_and(|status| status.sigign & 1 << (SIGHUP - 1) != 0)
 }
 
 /// Sets the flag.

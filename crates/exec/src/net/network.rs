@@ -78,7 +78,7 @@ impl Core {
         if self.follow_at > self.now {
             return;
         }
-        if self.network != network() {
+        if self.network.zip(network()).is_some_and(|(own, here)| own != here) {
             // It sees other interfaces.
             self.follow_at = self.now + ELSEWHERE;
             return;

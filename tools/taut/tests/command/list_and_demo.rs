@@ -130,6 +130,10 @@ fn nothing_stays_of_a_demo_that_was_killed() {
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", demo.pid())).unwrap();
     let children: Vec<&str> = children.split_whitespace().collect();
     assert_eq!(children.len(), 1);
+    for child in &children {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap();
+        assert!(status.contains("\nSigBlk:\t0000000000000000\n"), "signals end it, too: {status}");
+    }
     demo.kill();
     // Its output ends when the last process that writes it does.
     while !demo.line().is_empty() {}
