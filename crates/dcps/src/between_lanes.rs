@@ -27,10 +27,18 @@ impl Source {
 }
 
 impl ReaderSide {
-    /// Has a lane something beside the one at this place?
+    /// Does it matter which of several samples was written first? With KEEP_LAST the last stays, and an instance has the
+    /// state and the owner that it had at the end.
     #[inline]
-    pub(crate) fn has_ready_beside(&self, place: usize) -> bool {
+    pub(crate) fn minds_order(&self) -> bool {
+        self.key_hash.is_some() || self.cache.depth.is_some() || self.cache.exclusive
+    }
+
+    /// Has another lane something that may have to come before what is in the one at this place?
+    #[inline]
+    pub(crate) fn is_one_of_several(&self, place: usize) -> bool {
         self.sources.len() > 1
+            && self.minds_order()
             && self.sources.iter().enumerate().any(|(at, source)| at != place && source.is_ready())
     }
 

@@ -524,8 +524,8 @@ impl ReaderSide {
         let Some((writer, number)) = change.as_ref().map(|one| (one.writer_guid, one.sequence_number)) else {
             return StatusMask::NONE;
         };
-        // What lies in a lane was written before, and not all readers keep both.
-        let comes_after = (self.cache.depth.is_some() || self.cache.exclusive) && self.is_ready();
+        // What lies in a lane was written before.
+        let comes_after = self.minds_order() && self.is_ready();
         let mut pulled = if comes_after { self.pull(now) } else { Pulled::default() };
         let Some(at) = self.sources.iter().position(|source| source.writer == writer) else {
             self.note_awaited(pulled);
@@ -731,8 +731,7 @@ impl ReaderSide {
         }
         // After one source the next: else a fast writer's lane is all that is ever looked at.
         let Some(at) = self.next_ready() else { return Passed::Nothing };
-        // With KEEP_LAST, and where instances end, it matters which of several came first.
-        if (self.key_hash.is_some() || self.cache.depth.is_some()) && self.has_ready_beside(at) {
+        if self.is_one_of_several(at) {
             return Passed::Not(out);
         }
         let source = &mut self.sources[at];

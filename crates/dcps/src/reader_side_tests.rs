@@ -189,6 +189,14 @@ fn an_instance_that_was_written_since_is_not_disposed_of() {
     (dispose[1], dispose[2]) = (Timestamp { seconds: 20, fraction: 0 }.to_bits(), 1);
     lanes[1].push(&dispose, b"sample").unwrap();
     assert_eq!(states(&mut side), [(false, InstanceState::Alive), (true, InstanceState::Alive)]);
+
+    // And what was written since comes through the protocol.
+    (dispose[0], dispose[1]) = (3, Timestamp { seconds: 60, fraction: 0 }.to_bits());
+    lanes[1].push(&dispose, b"sample").unwrap();
+    let payload = Bytes::copy_from(b"sample");
+    let mut later = Some(CacheChange { payload, ..change(ChangeKind::Alive, 3, 0, 1) });
+    side.deliver(Time(9), 0, &mut later);
+    assert_eq!(states(&mut side), [(false, InstanceState::Alive), (true, InstanceState::Alive)]);
 }
 
 #[test]
