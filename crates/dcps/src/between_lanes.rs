@@ -42,6 +42,16 @@ impl ReaderSide {
             && self.sources.iter().enumerate().any(|(at, source)| at != place && source.is_ready())
     }
 
+    /// Takes what is in the lane at this place.
+    pub(crate) fn pull_alone(&mut self, now: Time, at: usize) -> Pulled {
+        let (mut pulled, mut source) = (Pulled::default(), self.sources.swap_remove(at));
+        self.pull_source(now, &mut source, &mut pulled, usize::MAX, u64::MAX);
+        self.sources.push(source);
+        let last = self.sources.len().saturating_sub(1);
+        self.sources.swap(at, last);
+        pulled
+    }
+
     /// Takes what is in these lanes, in the order in which it was written, until `pulled` has at most so many samples.
     /// *Cost*: a look at each lane whenever the next sample is of another one.
     #[cold]

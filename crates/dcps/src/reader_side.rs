@@ -597,16 +597,13 @@ impl ReaderSide {
         let Some(at) = self.sources.iter().position(|source| source.writer == writer) else {
             return (expected, StatusMask::NONE);
         };
-        let mut pulled = Pulled::default();
-        let mut source = self.sources.swap_remove(at);
+        let source = &mut self.sources[at];
         // What the lane still holds has not come, whatever the protocol knows of it.
         let known = source.first().map_or(expected, |first| first.min(expected));
         source.next = source.next.max(known);
-        self.pull_source(now, &mut source, &mut pulled, usize::MAX, u64::MAX);
-        let next = source.next;
-        self.sources.push(source);
+        let pulled = if self.is_one_of_several(at) { self.pull(now) } else { self.pull_alone(now, at) };
         self.note_awaited(pulled);
-        (next, pulled.news)
+        (self.sources[at].next, pulled.news)
     }
 
     /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.

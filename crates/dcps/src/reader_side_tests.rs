@@ -199,6 +199,18 @@ fn an_instance_that_was_written_since_is_not_disposed_of() {
     assert_eq!(states(&mut side), [(false, InstanceState::Alive), (true, InstanceState::Alive)]);
 }
 
+/// W1 says something by the protocol while its lane and that of another hold samples.
+#[test]
+fn what_one_writer_says_by_the_protocol_brings_nobodys_lane_forward() {
+    let (mut side, mut lanes) = side(2);
+    side.cache = ReaderCache::new(&DataReaderQos::default(), false);
+    [(1, 1, 20), (0, 2, 30)].into_iter().for_each(|(at, n, s)| push_at(&mut lanes, at, n, s));
+    // What comes before the second was not for this reader, which only the protocol knows.
+    assert_eq!(side.lane_next(Time(1), writer(1), SequenceNumber(2)).0, SequenceNumber(3));
+    side.pull(Time(2));
+    assert_eq!(written(&mut side), [30]);
+}
+
 #[test]
 fn who_writes_without_a_pause_holds_up_nobody_whose_clock_is_ahead() {
     let (mut side, mut lanes) = side(2);
