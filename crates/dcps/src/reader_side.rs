@@ -97,7 +97,7 @@ pub struct Pulled {
     pub news: StatusMask,
     /// A writer waits to hear that there is room.
     pub awaited: bool,
-    /// Samples that were read.
+    /// Samples that were read, without those that have to wait.
     pub read: usize,
 }
 
@@ -428,7 +428,7 @@ impl ReaderSide {
     }
 
     /// The same for at most so many samples. What is left is found by [`ReaderSide::is_ready`], and those of other lanes
-    /// come first then.
+    /// come first then. *Cost*: a look at each lane whose next sample has to wait, too.
     pub fn pull_at_most(&mut self, now: Time, most: usize) -> Pulled {
         let mut pulled = Pulled::default();
         let mut sources = std::mem::take(&mut self.sources);
@@ -469,11 +469,11 @@ impl ReaderSide {
                     break;
                 }
                 Next::Sample { lost } => {
-                    pulled.read = pulled.read.saturating_add(1);
                     let payload = std::mem::take(&mut self.entry.payload).keep(&mut self.short);
                     let change = cell::change(source.writer, now, &self.entry.meta, payload);
                     let number = change.sequence_number;
                     if number < source.next {
+                        pulled.read = pulled.read.saturating_add(1);
                         continue;
                     }
                     if lost > 0 || number != source.next {
@@ -496,6 +496,7 @@ impl ReaderSide {
                         let called = cell::called(&self.entry.meta).filter(|_| source.tells_time);
                         seen.note_found(source.writer, number, called, now);
                     }
+                    pulled.read = pulled.read.saturating_add(1);
                     source.next = number.next();
                 }
             }

@@ -226,6 +226,30 @@ fn who_writes_without_a_pause_holds_up_nobody_whose_clock_is_ahead() {
 }
 
 #[test]
+fn lanes_without_room_are_not_looked_at_for_ever() {
+    const MOST: usize = 2;
+    let (mut side, mut lanes) = side(6);
+    let qos = DataReaderQos::default().keep_all();
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    side.cache = ReaderCache::new(&qos.resource_limits(limits), false);
+    for at in 0..lanes.len() {
+        push_at(&mut lanes, at, 1, 10);
+        push_at(&mut lanes, at, 2, 20);
+    }
+    for taken in 0..2 * lanes.len() {
+        let mut calls = 0;
+        while side.is_ready() {
+            side.pull_at_most(Time(1), MOST);
+            calls += 1;
+            assert!(calls <= lanes.len(), "it is looked at until somebody takes, of whom there are {taken}");
+        }
+        assert!(side.take_next(Time(1)).is_some(), "only {taken} are found");
+        side.pull_at_most(Time(1), MOST);
+    }
+    assert!(!side.is_ready() && side.take_next(Time(1)).is_none());
+}
+
+#[test]
 fn lanes_are_emptied_in_parts_and_by_turns() {
     let (mut side, mut lanes) = side(2);
     for number in 1..=CELLS as u64 {
