@@ -39,8 +39,8 @@ pub(crate) struct Source {
     broken: bool,
     /// Its words say when `write` was called, by a clock that is this one.
     tells_time: bool,
-    /// How many samples of others have come before its next one.
-    pub(crate) waited: usize,
+    /// How many samples of others have come before its next one, since that was found.
+    pub(crate) waited: Option<usize>,
 }
 
 impl Source {
@@ -281,7 +281,7 @@ impl ReaderSide {
     ) {
         self.remove_lane(writer);
         let reliable = reliable && self.reliable;
-        let (handle, stalled, broken, tells_time, waited) = (writer.into(), false, false, false, 0);
+        let (handle, stalled, broken, tells_time, waited) = (writer.into(), false, false, false, None);
         let source =
             Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time, waited };
         self.sources.push(source);
@@ -452,7 +452,7 @@ impl ReaderSide {
         most: usize,
         until: u64,
     ) {
-        source.stalled = false;
+        (source.stalled, source.waited) = (false, None);
         if !source.is_ready() {
             return;
         }

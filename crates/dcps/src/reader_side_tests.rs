@@ -27,6 +27,10 @@ fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
 }
 
 fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) {
+    side_with(writers, kind, CELLS)
+}
+
+fn side_with(writers: u8, kind: ReliabilityKind, cells: usize) -> (ReaderSide, Vec<LaneWriter>) {
     let type_support =
         TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let mut qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
@@ -34,7 +38,7 @@ fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) 
     qos.reliability.kind = kind;
     let mut side = ReaderSide::new(&qos, &type_support);
     let lanes = (1..=writers).map(|n| {
-        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+        let lane = Arc::new(Lane::create(Region::heap(Lane::size(cells, 0)), cells));
         let lane_writer = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
         let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
         let reader = LaneReader::attach(lane, feedback, false);
@@ -223,6 +227,20 @@ fn who_writes_without_a_pause_holds_up_nobody_whose_clock_is_ahead() {
         last = written(&mut side).pop().unwrap();
         assert!(read <= PATIENCE as u64 + 1, "it waits for ever");
     }
+}
+
+#[test]
+fn a_backlog_of_several_lanes_is_not_taken_for_a_clock_that_is_ahead() {
+    const EACH: u32 = 300;
+    let (mut side, mut lanes) = side_with(3, ReliabilityKind::Reliable, 512);
+    side.cache = ReaderCache::new(&DataReaderQos::default(), false);
+    for n in 1..=EACH {
+        push_at(&mut lanes, 0, n.into(), 2 * n);
+        push_at(&mut lanes, 2, n.into(), 2 * n + 1);
+    }
+    push_at(&mut lanes, 1, 1, 9_000);
+    side.pull(Time(1));
+    assert_eq!(written(&mut side), [9_000]);
 }
 
 #[test]
