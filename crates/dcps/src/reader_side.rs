@@ -36,7 +36,7 @@ pub(crate) struct Source {
     /// The lane's next sample has to wait, for one that comes through the protocol or for room.
     stalled: bool,
     /// The writer broke the lane's rules; nothing of it is read any more.
-    broken: bool,
+    pub(crate) broken: bool,
     /// Its words say when `write` was called, by a clock that is this one.
     tells_time: bool,
     /// How many samples of others have come before its next one, since that was found.

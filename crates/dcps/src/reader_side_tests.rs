@@ -312,6 +312,26 @@ fn what_a_lane_overtakes_is_lost_to_who_is_not_reliable() {
 }
 
 #[test]
+fn a_lane_that_a_writer_leaves_behind_holds_no_more_than_its_cells() {
+    let cells = CELLS as u32;
+    for (last, is_broken, protocol, lost) in [
+        (2, false, (1, 0), 2),
+        (2, false, (1, 3), 3),
+        (1 << 62, false, (1, 0), cells),
+        (1 << 62, false, (1, 3), 3 + cells),
+        (u64::MAX, false, (1, 3), 3),
+        (1 << 62, true, (1, 0), 0),
+        (1 << 62, true, (2, 3), 2),
+    ] {
+        let (mut side, mut lanes) = side(1);
+        lanes[0].push(&meta(last), b"sample").unwrap();
+        side.sources[0].broken = is_broken;
+        side.leave_writer(writer(1), Some((SequenceNumber(protocol.0), SequenceNumber(protocol.1))));
+        assert_eq!(side.sample_lost.total_count, lost, "{last} {is_broken} {protocol:?}");
+    }
+}
+
+#[test]
 fn lanes_have_their_turns() {
     let (mut side, mut lanes) = side(2);
     lanes.iter_mut().for_each(|lane| lane.push(&meta(1), b"text").unwrap());
