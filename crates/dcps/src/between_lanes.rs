@@ -18,6 +18,15 @@ pub(crate) const PATIENCE: usize = 512;
 /// Before all others.
 const FIRST: u64 = 0;
 
+/// A lane's next sample, since it was found there.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    /// When it was written.
+    written: u64,
+    /// How many samples of others have come before it since.
+    others: usize,
+}
+
 impl Source {
     /// When its next sample was written; one that does not say comes at once.
     pub(crate) fn written(&self) -> u64 {
@@ -27,7 +36,7 @@ impl Source {
 
     /// Has its next sample waited too long, whenever it was written?
     fn is_overdue(&self, patience: usize) -> bool {
-        self.waited.is_some_and(|others| others >= patience)
+        self.waiting.is_some_and(|waiting| waiting.others >= patience)
     }
 }
 
@@ -58,7 +67,8 @@ impl ReaderSide {
     }
 
     /// Takes what is in these lanes, in the order in which it was written, until `pulled` has at most so many samples.
-    /// *Cost*: a look at each lane whenever the next sample is of another one.
+    /// *Cost*: whenever the next sample is of another lane, words of its own for each that has something, and a look into
+    /// each that has nothing. So N lanes with a sample each cost N² of both.
     #[cold]
     pub(crate) fn pull_in_order(
         &mut self,
@@ -82,8 +92,8 @@ impl ReaderSide {
             let read = pulled.read.saturating_sub(before);
             // One that was overtaken while it was looked at has had its turn.
             left = left.saturating_sub(read.max(1));
-            for waited in sources.iter_mut().filter_map(|source| source.waited.as_mut()) {
-                *waited = waited.saturating_add(read);
+            for waiting in sources.iter_mut().filter_map(|source| source.waiting.as_mut()) {
+                waiting.others = waiting.others.saturating_add(read);
             }
             if pulled.read >= most {
                 self.turn = at.saturating_add(1);
@@ -99,13 +109,12 @@ impl ReaderSide {
         let places = (turn..).take(after.len()).chain(0..turn);
         let (mut first, mut second) = (None, u64::MAX);
         for (source, at) in after.iter_mut().chain(before).zip(places) {
-            if !source.is_ready() {
-                source.waited = None;
-                continue;
+            // Only what is there before others are read waits for them. It is looked at once.
+            if source.waiting.is_none() && source.is_ready() {
+                source.waiting = Some(Waiting { written: source.written(), others: 0 });
             }
-            // Only what is there before others are read has waited for them.
-            source.waited.get_or_insert(0);
-            let written = if source.is_overdue(patience) { FIRST } else { source.written() };
+            let Some(waiting) = source.waiting else { continue };
+            let written = if source.is_overdue(patience) { FIRST } else { waiting.written };
             match first {
                 Some((_, earliest)) if written >= earliest => second = second.min(written),
                 found => {

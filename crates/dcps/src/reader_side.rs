@@ -13,6 +13,7 @@ use taut_rtps::history_cache::{CacheChange, ChangeKind};
 use taut_rtps::{Offer, Passage};
 
 use crate::anatomy::{Anatomies, SampleAnatomy};
+use crate::between_lanes::Waiting;
 use crate::cell::{self, Head};
 use crate::deadline::Missed;
 use crate::lifespan::Lifespans;
@@ -39,8 +40,8 @@ pub(crate) struct Source {
     pub(crate) broken: bool,
     /// Its words say when `write` was called, by a clock that is this one.
     tells_time: bool,
-    /// How many samples of others have come before its next one, since that was found.
-    pub(crate) waited: Option<usize>,
+    /// Its next sample, if it was found beside those of others.
+    pub(crate) waiting: Option<Waiting>,
 }
 
 impl Source {
@@ -281,9 +282,9 @@ impl ReaderSide {
     ) {
         self.remove_lane(writer);
         let reliable = reliable && self.reliable;
-        let (handle, stalled, broken, tells_time, waited) = (writer.into(), false, false, false, None);
+        let (handle, stalled, broken, tells_time, waiting) = (writer.into(), false, false, false, None);
         let source =
-            Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time, waited };
+            Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time, waiting };
         self.sources.push(source);
         if !self.cache.deadline().is_infinite() {
             self.sweep_at = Time::AT_ONCE;
@@ -452,7 +453,7 @@ impl ReaderSide {
         most: usize,
         until: u64,
     ) {
-        (source.stalled, source.waited) = (false, None);
+        (source.stalled, source.waiting) = (false, None);
         if !source.is_ready() {
             return;
         }

@@ -244,6 +244,20 @@ fn a_backlog_of_several_lanes_is_not_taken_for_a_clock_that_is_ahead() {
 }
 
 #[test]
+fn what_was_found_in_a_lane_and_passed_on_since_is_not_waited_for() {
+    let (mut side, mut lanes) = side(2);
+    for (at, number, seconds) in [(0, 1, 10), (1, 1, 20), (0, 2, 40), (1, 2, 50)] {
+        push_at(&mut lanes, at, number, seconds);
+    }
+    side.pull_at_most(Time(1), 1);
+    assert_eq!(written(&mut side), [10]);
+    let passed = side.pass_next(&mut Pulled::default(), |taken| taken.info.source_timestamp);
+    assert!(matches!(passed, Passed::On(Some(Timestamp { seconds: 20, .. }))));
+    side.pull(Time(2));
+    assert_eq!((written(&mut side), side.is_ready()), (vec![40, 50], false));
+}
+
+#[test]
 fn lanes_without_room_are_not_looked_at_for_ever() {
     const MOST: usize = 2;
     let (mut side, mut lanes) = side(6);
