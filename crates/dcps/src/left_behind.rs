@@ -9,9 +9,12 @@ use crate::reader_side::{ReaderSide, Source};
 use crate::status::StatusMask;
 
 impl Source {
-    /// The number of the last that was written into the lane.
-    fn last(&self) -> SequenceNumber {
-        SequenceNumber(self.lane.lane().last().cast_signed())
+    /// The number of the last that was written into the lane, as its writer says: no more than its cells hold come after
+    /// the last that the protocol knows of.
+    fn last(&self, known: SequenceNumber) -> SequenceNumber {
+        let known = known.0.max(self.next.prev().0);
+        let most = known.saturating_add(i64::try_from(self.cells()).unwrap_or(i64::MAX));
+        SequenceNumber(self.lane.lane().last().cast_signed().clamp(known, most))
     }
 }
 
@@ -22,13 +25,14 @@ impl ReaderSide {
         writer: Guid,
         undelivered: Option<(SequenceNumber, SequenceNumber)>,
     ) -> StatusMask {
-        let in_lane = self.sources.iter().find(|source| source.writer == writer && source.reliable);
-        let in_lane = in_lane.map(|source| (source.next, source.last()));
+        let reads = |source: &&Source| source.writer == writer && source.reliable && !source.broken;
+        let in_lane = self.sources.iter().find(reads);
+        let left = undelivered.map(|(next, known)| match in_lane {
+            Some(source) => (source.next, source.last(known)),
+            None => (next, known),
+        });
         self.remove_lane(writer);
-        let Some((mut next, mut last)) = undelivered else { return StatusMask::NONE };
-        if let Some((lane_next, lane_last)) = in_lane {
-            (next, last) = (lane_next, last.max(lane_last));
-        }
+        let Some((next, last)) = left else { return StatusMask::NONE };
         match u64::try_from(last.0.saturating_sub(next.0).saturating_add(1)) {
             Err(_) | Ok(0) => StatusMask::NONE,
             Ok(lost) => {

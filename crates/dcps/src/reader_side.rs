@@ -13,6 +13,7 @@ use taut_rtps::history_cache::{CacheChange, ChangeKind};
 use taut_rtps::{Offer, Passage};
 
 use crate::anatomy::{Anatomies, SampleAnatomy};
+use crate::between_lanes::Waiting;
 use crate::cell::{self, Head};
 use crate::deadline::Missed;
 use crate::lifespan::Lifespans;
@@ -36,11 +37,11 @@ pub(crate) struct Source {
     /// The lane's next sample has to wait, for one that comes through the protocol or for room.
     stalled: bool,
     /// The writer broke the lane's rules; nothing of it is read any more.
-    broken: bool,
+    pub(crate) broken: bool,
     /// Its words say when `write` was called, by a clock that is this one.
     tells_time: bool,
-    /// How many samples of others have come before its next one.
-    pub(crate) waited: usize,
+    /// Its next sample, if it was found beside those of others.
+    pub(crate) waiting: Option<Waiting>,
 }
 
 impl Source {
@@ -97,7 +98,7 @@ pub struct Pulled {
     pub news: StatusMask,
     /// A writer waits to hear that there is room.
     pub awaited: bool,
-    /// Samples that were read.
+    /// Samples that were read, without those that have to wait.
     pub read: usize,
 }
 
@@ -281,9 +282,9 @@ impl ReaderSide {
     ) {
         self.remove_lane(writer);
         let reliable = reliable && self.reliable;
-        let (handle, stalled, broken, tells_time, waited) = (writer.into(), false, false, false, 0);
+        let (handle, stalled, broken, tells_time, waiting) = (writer.into(), false, false, false, None);
         let source =
-            Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time, waited };
+            Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time, waiting };
         self.sources.push(source);
         if !self.cache.deadline().is_infinite() {
             self.sweep_at = Time::AT_ONCE;
@@ -428,7 +429,7 @@ impl ReaderSide {
     }
 
     /// The same for at most so many samples. What is left is found by [`ReaderSide::is_ready`], and those of other lanes
-    /// come first then.
+    /// come first then. *Cost*: a look at each lane whose next sample has to wait, too.
     pub fn pull_at_most(&mut self, now: Time, most: usize) -> Pulled {
         let mut pulled = Pulled::default();
         let mut sources = std::mem::take(&mut self.sources);
@@ -452,7 +453,7 @@ impl ReaderSide {
         most: usize,
         until: u64,
     ) {
-        source.stalled = false;
+        (source.stalled, source.waiting) = (false, None);
         if !source.is_ready() {
             return;
         }
@@ -469,11 +470,11 @@ impl ReaderSide {
                     break;
                 }
                 Next::Sample { lost } => {
-                    pulled.read = pulled.read.saturating_add(1);
                     let payload = std::mem::take(&mut self.entry.payload).keep(&mut self.short);
                     let change = cell::change(source.writer, now, &self.entry.meta, payload);
                     let number = change.sequence_number;
                     if number < source.next {
+                        pulled.read = pulled.read.saturating_add(1);
                         continue;
                     }
                     if lost > 0 || number != source.next {
@@ -496,6 +497,7 @@ impl ReaderSide {
                         let called = cell::called(&self.entry.meta).filter(|_| source.tells_time);
                         seen.note_found(source.writer, number, called, now);
                     }
+                    pulled.read = pulled.read.saturating_add(1);
                     source.next = number.next();
                 }
             }
@@ -524,8 +526,8 @@ impl ReaderSide {
         let Some((writer, number)) = change.as_ref().map(|one| (one.writer_guid, one.sequence_number)) else {
             return StatusMask::NONE;
         };
-        // What lies in a lane was written before, and not all readers keep both.
-        let comes_after = (self.cache.depth.is_some() || self.cache.exclusive) && self.is_ready();
+        // What lies in a lane was written before.
+        let comes_after = self.minds_order() && self.is_ready();
         let mut pulled = if comes_after { self.pull(now) } else { Pulled::default() };
         let Some(at) = self.sources.iter().position(|source| source.writer == writer) else {
             self.note_awaited(pulled);
@@ -597,16 +599,13 @@ impl ReaderSide {
         let Some(at) = self.sources.iter().position(|source| source.writer == writer) else {
             return (expected, StatusMask::NONE);
         };
-        let mut pulled = Pulled::default();
-        let mut source = self.sources.swap_remove(at);
+        let source = &mut self.sources[at];
         // What the lane still holds has not come, whatever the protocol knows of it.
         let known = source.first().map_or(expected, |first| first.min(expected));
         source.next = source.next.max(known);
-        self.pull_source(now, &mut source, &mut pulled, usize::MAX, u64::MAX);
-        let next = source.next;
-        self.sources.push(source);
+        let pulled = if self.is_one_of_several(at) { self.pull(now) } else { self.pull_alone(now, at) };
         self.note_awaited(pulled);
-        (next, pulled.news)
+        (self.sources[at].next, pulled.news)
     }
 
     /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.
@@ -731,8 +730,7 @@ impl ReaderSide {
         }
         // After one source the next: else a fast writer's lane is all that is ever looked at.
         let Some(at) = self.next_ready() else { return Passed::Nothing };
-        // With KEEP_LAST, and where instances end, it matters which of several came first.
-        if (self.key_hash.is_some() || self.cache.depth.is_some()) && self.has_ready_beside(at) {
+        if self.is_one_of_several(at) {
             return Passed::Not(out);
         }
         let source = &mut self.sources[at];

@@ -27,6 +27,10 @@ fn side(writers: u8) -> (ReaderSide, Vec<LaneWriter>) {
 }
 
 fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) {
+    side_with(writers, kind, CELLS)
+}
+
+fn side_with(writers: u8, kind: ReliabilityKind, cells: usize) -> (ReaderSide, Vec<LaneWriter>) {
     let type_support =
         TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let mut qos = DataReaderQos { history: taut_qos::History::KeepAll, ..DataReaderQos::default() };
@@ -34,7 +38,7 @@ fn side_of(writers: u8, kind: ReliabilityKind) -> (ReaderSide, Vec<LaneWriter>) 
     qos.reliability.kind = kind;
     let mut side = ReaderSide::new(&qos, &type_support);
     let lanes = (1..=writers).map(|n| {
-        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+        let lane = Arc::new(Lane::create(Region::heap(Lane::size(cells, 0)), cells));
         let lane_writer = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
         let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
         let reader = LaneReader::attach(lane, feedback, false);
@@ -189,6 +193,26 @@ fn an_instance_that_was_written_since_is_not_disposed_of() {
     (dispose[1], dispose[2]) = (Timestamp { seconds: 20, fraction: 0 }.to_bits(), 1);
     lanes[1].push(&dispose, b"sample").unwrap();
     assert_eq!(states(&mut side), [(false, InstanceState::Alive), (true, InstanceState::Alive)]);
+
+    // And what was written since comes through the protocol.
+    (dispose[0], dispose[1]) = (3, Timestamp { seconds: 60, fraction: 0 }.to_bits());
+    lanes[1].push(&dispose, b"sample").unwrap();
+    let payload = Bytes::copy_from(b"sample");
+    let mut later = Some(CacheChange { payload, ..change(ChangeKind::Alive, 3, 0, 1) });
+    side.deliver(Time(9), 0, &mut later);
+    assert_eq!(states(&mut side), [(false, InstanceState::Alive), (true, InstanceState::Alive)]);
+}
+
+/// W1 says something by the protocol while its lane and that of another hold samples.
+#[test]
+fn what_one_writer_says_by_the_protocol_brings_nobodys_lane_forward() {
+    let (mut side, mut lanes) = side(2);
+    side.cache = ReaderCache::new(&DataReaderQos::default(), false);
+    [(1, 1, 20), (0, 2, 30)].into_iter().for_each(|(at, n, s)| push_at(&mut lanes, at, n, s));
+    // What comes before the second was not for this reader, which only the protocol knows.
+    assert_eq!(side.lane_next(Time(1), writer(1), SequenceNumber(2)).0, SequenceNumber(3));
+    side.pull(Time(2));
+    assert_eq!(written(&mut side), [30]);
 }
 
 #[test]
@@ -203,6 +227,58 @@ fn who_writes_without_a_pause_holds_up_nobody_whose_clock_is_ahead() {
         last = written(&mut side).pop().unwrap();
         assert!(read <= PATIENCE as u64 + 1, "it waits for ever");
     }
+}
+
+#[test]
+fn a_backlog_of_several_lanes_is_not_taken_for_a_clock_that_is_ahead() {
+    const EACH: u32 = 300;
+    let (mut side, mut lanes) = side_with(3, ReliabilityKind::Reliable, 512);
+    side.cache = ReaderCache::new(&DataReaderQos::default(), false);
+    for n in 1..=EACH {
+        push_at(&mut lanes, 0, n.into(), 2 * n);
+        push_at(&mut lanes, 2, n.into(), 2 * n + 1);
+    }
+    push_at(&mut lanes, 1, 1, 9_000);
+    side.pull(Time(1));
+    assert_eq!(written(&mut side), [9_000]);
+}
+
+#[test]
+fn what_was_found_in_a_lane_and_passed_on_since_is_not_waited_for() {
+    let (mut side, mut lanes) = side(2);
+    for (at, number, seconds) in [(0, 1, 10), (1, 1, 20), (0, 2, 40), (1, 2, 50)] {
+        push_at(&mut lanes, at, number, seconds);
+    }
+    side.pull_at_most(Time(1), 1);
+    assert_eq!(written(&mut side), [10]);
+    let passed = side.pass_next(&mut Pulled::default(), |taken| taken.info.source_timestamp);
+    assert!(matches!(passed, Passed::On(Some(Timestamp { seconds: 20, .. }))));
+    side.pull(Time(2));
+    assert_eq!((written(&mut side), side.is_ready()), (vec![40, 50], false));
+}
+
+#[test]
+fn lanes_without_room_are_not_looked_at_for_ever() {
+    const MOST: usize = 2;
+    let (mut side, mut lanes) = side(6);
+    let qos = DataReaderQos::default().keep_all();
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    side.cache = ReaderCache::new(&qos.resource_limits(limits), false);
+    for at in 0..lanes.len() {
+        push_at(&mut lanes, at, 1, 10);
+        push_at(&mut lanes, at, 2, 20);
+    }
+    for taken in 0..2 * lanes.len() {
+        let mut calls = 0;
+        while side.is_ready() {
+            side.pull_at_most(Time(1), MOST);
+            calls += 1;
+            assert!(calls <= lanes.len(), "it is looked at until somebody takes, of whom there are {taken}");
+        }
+        assert!(side.take_next(Time(1)).is_some(), "only {taken} are found");
+        side.pull_at_most(Time(1), MOST);
+    }
+    assert!(!side.is_ready() && side.take_next(Time(1)).is_none());
 }
 
 #[test]
@@ -246,6 +322,26 @@ fn what_a_lane_overtakes_is_lost_to_who_is_not_reliable() {
             assert_eq!((side.deliver(Time(1), 0, &mut late), late.is_none()), (StatusMask::NONE, true));
         }
         assert!(side.take_next(Time(1)).is_none() && side.sample_lost.total_count == 2);
+    }
+}
+
+#[test]
+fn a_lane_that_a_writer_leaves_behind_holds_no_more_than_its_cells() {
+    let cells = CELLS as u32;
+    for (last, is_broken, protocol, lost) in [
+        (2, false, (1, 0), 2),
+        (2, false, (1, 3), 3),
+        (1 << 62, false, (1, 0), cells),
+        (1 << 62, false, (1, 3), 3 + cells),
+        (u64::MAX, false, (1, 3), 3),
+        (1 << 62, true, (1, 0), 0),
+        (1 << 62, true, (2, 3), 2),
+    ] {
+        let (mut side, mut lanes) = side(1);
+        lanes[0].push(&meta(last), b"sample").unwrap();
+        side.sources[0].broken = is_broken;
+        side.leave_writer(writer(1), Some((SequenceNumber(protocol.0), SequenceNumber(protocol.1))));
+        assert_eq!(side.sample_lost.total_count, lost, "{last} {is_broken} {protocol:?}");
     }
 }
 
