@@ -116,6 +116,9 @@ impl Inner {
     /// Follows what the protocol has matched. Called without the token.
     pub fn join(&self, matches: Vec<Match>) {
         for Match { writer, reader, offered, matched } in matches {
+            if !matched {
+                self.forget_return(if offered { reader.prefix } else { writer.prefix });
+            }
             match (offered, matched) {
                 (true, true) => self.offer(writer, reader),
                 (true, false) => self.withdraw(writer, reader),

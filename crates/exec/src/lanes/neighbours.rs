@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use taut_base::{Guid, GuidPrefix, Result, Time};
@@ -24,7 +24,7 @@ use taut_port_shm::{
 use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
-use crate::lanes::greeting::{Complaints, Returns};
+use crate::lanes::greeting::{Complaints, Due, Returns};
 use crate::lanes::local::{NO_ADDRESSES, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
@@ -96,8 +96,8 @@ pub(crate) struct Own {
 pub(crate) struct Neighbours {
     pub own: Option<Own>,
     pub known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
-    /// How many of them have not greeted.
-    pub stranger_count: AtomicUsize,
+    /// When the first of them that have not greeted is to have done so.
+    pub greet_by: Due,
     /// Pairs of a local writer and a neighbour's reader that wait for its hello.
     wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
     last_id: AtomicU64,
@@ -371,7 +371,7 @@ impl Inner {
         }
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
-        self.neighbours.count_strangers();
+        self.neighbours.time_strangers();
     }
 
     /// Says hello. Who has not looked yet who this is takes no descriptors: it is greeted when its own hello has come,
@@ -571,7 +571,7 @@ impl Inner {
         if from.greeted.set(greeted).is_err() {
             return false;
         }
-        self.neighbours.count_strangers();
+        self.neighbours.time_strangers();
         self.neighbours.reasons.forget(Who::Participant(prefix));
         if let Some(pid) = from.peer.pid {
             self.neighbours.reasons.forget(Who::Process(pid));
@@ -590,7 +590,7 @@ impl Inner {
         if neighbour.parted.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.neighbours.count_strangers();
+        self.neighbours.time_strangers();
         neighbour.unsent.lock().clear();
         self.watch.remove(neighbour.connection.fd());
         // A peer that is not told leaves samples to lanes that nobody reads any more.
@@ -617,6 +617,11 @@ impl Inner {
         }
     }
 
+    /// Is the participant known by discovery?
+    pub fn is_there(&self, prefix: GuidPrefix) -> bool {
+        self.peek(|core| core.participant.core().database().peer(prefix).is_some())
+    }
+
     /// Drops those that have parted and whose participants are no longer known: the process lives on. While it looks at
     /// samples of ours, its end is still to be heard.
     fn sweep(&self) {
@@ -625,8 +630,7 @@ impl Inner {
         drop(known);
         for one in parted {
             let name = one.name();
-            let lives = |prefix| self.peek(|core| core.participant.core().database().peer(prefix).is_some());
-            if !name.is_some_and(lives) && !one.holds_any() {
+            if !name.is_some_and(|prefix| self.is_there(prefix)) && !one.holds_any() {
                 self.drop_neighbour(&one);
             }
         }

@@ -222,6 +222,23 @@ fn who_has_parted_is_met_again() {
 }
 
 #[test]
+fn who_has_gone_is_not_met_again_and_begins_anew() {
+    let mut pair = Pair::new(58);
+    pair.drive_into_lane(&mut 0);
+    let Pair { near, far, .. } = pair;
+    let (inner, prefix) = (&near.inner, far.inner.prefix);
+    let hour = monotonic_now() + taut_base::Duration::from_secs(3_600);
+    inner.neighbours.returns.add(prefix, hour, None);
+    drop(far);
+    let end = Instant::now() + LIMIT;
+    while inner.neighbours.returns.has(prefix) {
+        assert!(Instant::now() < end, "it is to be met again");
+        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+    }
+    assert!(!inner.is_there(prefix));
+}
+
+#[test]
 fn what_was_accepted_is_not_accepted_again() {
     /// More than the lane holds: a feedback that is not the reader's own never says that any of them was read.
     const SAMPLES: u32 = 700;
