@@ -61,6 +61,10 @@ impl Due {
     }
 }
 
+/// How long until a message is sent again whose descriptors are too many. Lower and many that wait take more time of the
+/// driver, higher and those that start together go by UDP for longer.
+const SAY_AGAIN: Duration = Duration::from_millis(100);
+
 /// Participants to connect to again, how often that was tried, and when it is next. As many as there may be connections:
 /// those beyond are not connected to again.
 #[derive(Default)]
@@ -167,10 +171,10 @@ impl Neighbours {
         self.strangers().iter().filter(|one| one.peer.uid == uid).count() < STRANGERS
     }
 
-    /// When the driver is to look at those that have not greeted, or to connect again. *Cost*: two loads.
+    /// When the driver is to look at those that have not greeted, to connect again, or to say again. *Cost*: three loads.
     #[inline]
     pub fn next_look(&self) -> Time {
-        self.greet_by.get().min(self.returns.next.get())
+        self.greet_by.get().min(self.returns.next.get()).min(self.say_at.get())
     }
 
     /// A connection has come, greeted or ended.
@@ -202,9 +206,20 @@ impl Inner {
         }
     }
 
-    /// Ends the connections that should have greeted before now, and connects again to whom that is due. Called without
-    /// the token.
+    /// What could not be said, whatever room the socket has, is said again in a while.
+    pub fn say_again(&self) {
+        self.neighbours.say_at.set(monotonic_now() + SAY_AGAIN);
+        self.kick();
+    }
+
+    /// Ends the connections that should have greeted before now, connects again to whom that is due, and says what waits
+    /// for the clock. Called without the token.
     pub fn end_overdue(&self, now: Time) {
+        if self.neighbours.say_at.get() <= now {
+            self.neighbours.say_at.set(Time::NEVER);
+            let all: Vec<_> = self.neighbours.known.lock().values().cloned().collect();
+            all.iter().for_each(|one| self.say_unsent(one));
+        }
         for prefix in self.neighbours.returns.take(now) {
             if self.is_there(prefix) {
                 self.meet(prefix);

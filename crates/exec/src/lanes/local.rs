@@ -71,6 +71,9 @@ const LANE_STEPS: usize = 64;
 /// Why a writer's lane is not offered.
 const NOT_SHARED: &str = "there was no memory for the writer that others can see: the log says why";
 
+/// The same, once more.
+const NOT_TOLD: &str = "the other participant has not listened to what was said to it before";
+
 /// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, or the
 /// lane cannot be mapped.
 const NO_MEMORY: u8 = 1;
@@ -202,7 +205,11 @@ impl Inner {
             self.neighbours.reasons.note(Who::Participant(reader.prefix), NOT_SHARED.to_owned());
             return;
         }
-        route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
+        let said = route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
+        if !said && neighbour.pairs.remove((writer, reader)) {
+            self.neighbours.doubt();
+            self.neighbours.reasons.note(Who::Participant(reader.prefix), NOT_TOLD.to_owned());
+        }
         fail::point(Point::OfferSent);
     }
 

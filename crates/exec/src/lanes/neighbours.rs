@@ -49,6 +49,9 @@ pub(crate) const PAGE: usize = 4_096;
 
 /// Nothing is known to be in the way of a pair.
 pub(crate) const NOT_JOINED: &str = "not joined yet";
+/// Why a connection ends that has just begun.
+const NOT_GREETED: &str = "there is no descriptor to greet it with, or too many are on their way: raise the limit of open \
+                           files (`ulimit -n`)";
 /// There was a connection.
 pub(crate) const ENDED: &str = "the connection to it has ended";
 
@@ -66,8 +69,8 @@ pub(crate) struct Neighbour {
     pub expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
-    /// What its socket had no room for, in order, and the memory that goes with each.
-    unsent: Mutex<VecDeque<(Message, Option<Memory>)>>,
+    /// What its socket had no room for, or the system, in order, and the memory that goes with each.
+    pub unsent: Mutex<VecDeque<(Message, Option<Memory>)>>,
     /// It could not be greeted yet: it had not looked who this is.
     owed_hello: AtomicBool,
     /// What its readers hold of lanes of ours, for when its process has ended.
@@ -98,6 +101,8 @@ pub(crate) struct Neighbours {
     pub known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
     /// When the first of them that have not greeted is to have done so.
     pub greet_by: Due,
+    /// When what waits for the clock is said to them.
+    pub say_at: Due,
     /// Pairs of a local writer and a neighbour's reader that wait for its hello.
     wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
     last_id: AtomicU64,
@@ -365,9 +370,7 @@ impl Inner {
         }
         neighbour.connection.welcome();
         if !self.greet(&neighbour) {
-            return again(
-                "there is no descriptor to greet it with: raise the limit of open files (`ulimit -n`)",
-            );
+            return again(NOT_GREETED);
         }
         fail::point(Point::HelloSent);
         self.neighbours.known.lock().insert(id, neighbour);
@@ -377,7 +380,7 @@ impl Inner {
     /// Says hello. Who has not looked yet who this is takes no descriptors: it is greeted when its own hello has come,
     /// which it sends once it has. Its own is not refused, as it was welcome before this one was sent.
     ///
-    /// `false`: there are no descriptors left.
+    /// `false`: there are no descriptors left, or as many on their way as may be.
     fn greet(&self, neighbour: &Neighbour) -> bool {
         let Some(own) = &self.neighbours.own else { return false };
         // Who is not trusted rings by a message, and could take rings back by the waker: it gets one that nobody listens to.
@@ -387,7 +390,7 @@ impl Inner {
         // If it has ended already, it may still have said who it was.
         let sent = neighbour.connection.send(&hello, &[own.bell.fd(), waker]);
         neighbour.owed_hello.store(sent == Err(SendError::NotWelcome), Ordering::Relaxed);
-        true
+        sent != Err(SendError::Crowded)
     }
 
     fn watch_fd(&self, fd: BorrowedFd<'_>, source: u64) -> bool {
@@ -415,11 +418,13 @@ impl Inner {
         let mut unsent = to.unsent.lock();
         if unsent.is_empty() {
             match to.send(message, memory) {
-                Err(SendError::Full) => {}
+                Err(SendError::Full) => {
+                    if !self.watch.await_room(to.connection.fd(), to.source(), true) {
+                        return false;
+                    }
+                }
+                Err(SendError::Crowded) => self.say_again(),
                 sent => return sent.is_ok(),
-            }
-            if !self.watch.await_room(to.connection.fd(), to.source(), true) {
-                return false;
             }
         }
         let has_room = unsent.len() < UNSENT;
@@ -430,16 +435,24 @@ impl Inner {
     }
 
     /// Says what had no room before, as far as there is some now.
-    fn say_unsent(&self, to: &Neighbour) {
+    pub fn say_unsent(&self, to: &Neighbour) {
         let mut unsent = to.unsent.lock();
         if unsent.is_empty() {
             return;
         }
         while let Some((message, memory)) = unsent.front() {
-            if to.send(message, memory.as_ref()) == Err(SendError::Full) {
-                return;
+            match to.send(message, memory.as_ref()) {
+                Err(SendError::Full) => {
+                    self.watch.await_room(to.connection.fd(), to.source(), true);
+                    return;
+                }
+                // The socket is writable, so nothing but the clock tells when to try again.
+                Err(SendError::Crowded) => {
+                    self.say_again();
+                    break;
+                }
+                _ => drop(unsent.pop_front()),
             }
-            unsent.pop_front();
         }
         self.watch.await_room(to.connection.fd(), to.source(), false);
     }
@@ -578,6 +591,7 @@ impl Inner {
         }
         self.drop_parted(prefix);
         if from.owed_hello.load(Ordering::Relaxed) && !self.greet(from) {
+            self.neighbours.tell_why(prefix, NOT_GREETED);
             return false;
         }
         self.offer_wanted(from, prefix);

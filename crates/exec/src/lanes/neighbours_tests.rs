@@ -8,7 +8,7 @@ use taut_base::{Guid, Time};
 use taut_dcps::{Endpoint, Selection, TypeSupport};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback};
 use taut_mem::{Pool, Region};
-use taut_port_shm::{Connection, Memory, Message};
+use taut_port_shm::{Connection, Listener, Memory, Message, SendError, Waker, host_id};
 use taut_qos::{
     DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, ResourceLimits,
     SubscriberQos, TopicQos,
@@ -165,6 +165,59 @@ fn an_offer_that_finds_no_room_in_the_socket_is_made_when_there_is_some() {
     while neighbour.send(&Message::Ring, None).is_ok() {}
     pair.add_writer();
     pair.near.run_once(Some(Time(0))).unwrap();
+    pair.drive_into_lane(&mut 0);
+}
+
+/// Takes as many descriptors on their way as the kernel lets this user have there, until both are dropped.
+fn crowd() -> (Connection, Connection) {
+    let prefix = taut_base::GuidPrefix([0x5f; 12]);
+    let mut listener = Listener::bind(prefix, None).unwrap();
+    let near = Connection::connect(prefix, None).unwrap();
+    let far = listener.accept().unwrap().unwrap();
+    far.welcome();
+    let (bell, waker) = (Memory::create("bell", FEEDBACK_LEN).unwrap(), Waker::new().unwrap());
+    let hello = Message::Hello { host_id: host_id().unwrap(), prefix };
+    let end = loop {
+        if let Err(end) = near.send(&hello, &[bell.fd(), waker.fd()]) {
+            break end;
+        }
+    };
+    assert_ne!(end, SendError::Full, "the limit of the user comes first");
+    (near, far)
+}
+
+/// As where many processes start at once, which do not listen yet. In a process of its own, as the limit is one of all
+/// threads.
+#[test]
+fn what_goes_with_one_descriptor_too_many_is_said_later() {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    const ALONE: &str = "TAUT_TEST_CROWDED";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "lanes::neighbours_tests::what_goes_with_one_descriptor_too_many_is_said_later";
+        let mut process = std::process::Command::new("sh");
+        process.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+        assert!(process.args(["--exact", name, "--nocapture"]).env(ALONE, "1").status().unwrap().success());
+        return;
+    }
+    let mut own = capabilities(None).unwrap();
+    own.effective.remove(CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN);
+    set_capabilities(None, own).unwrap();
+    let crowded = crowd();
+    let mut pair = Pair::new(61);
+    let is_greeted =
+        |one: &Executor, other: &Executor| one.inner.neighbours.find(other.inner.prefix).is_some();
+    pair.drive("one cannot greet", |pair| {
+        assert!(!is_greeted(&pair.near, &pair.far) && !is_greeted(&pair.far, &pair.near));
+        pair.near.inner.neighbours.returns.has(pair.far.inner.prefix)
+            || pair.far.inner.neighbours.returns.has(pair.near.inner.prefix)
+    });
+    drop(crowded);
+    pair.drive_into_lane(&mut 0);
+    let crowded = crowd();
+    pair.add_writer();
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    pair.drive("the offer waits", |_| !neighbour.unsent.lock().is_empty());
+    drop(crowded);
     pair.drive_into_lane(&mut 0);
 }
 
