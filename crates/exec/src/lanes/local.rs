@@ -152,7 +152,7 @@ impl Inner {
             None if self.is_neighbour(reader.prefix) => {
                 match self.neighbours.find(reader.prefix) {
                     Some(neighbour) => return self.offer_there(&neighbour, writer, reader),
-                    None => self.neighbours.want(writer, reader),
+                    None => self.want(writer, reader),
                 }
                 self.meet(reader.prefix);
                 // It may have said hello since it was looked for.
@@ -194,10 +194,15 @@ impl Inner {
 
     /// Offers the lane of a local writer to a neighbour's reader.
     pub fn offer_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid) {
-        let Some(route) = self.route_of(writer) else { return };
+        // With the token, as who unmatches them looks after that whether the pair is there.
+        let offered = self.peek(|core| {
+            let route = self.joins.route_of(&core.participant, writer)?;
+            let is_matched = is_matched(&core.participant, writer, reader);
+            is_matched.then(|| (route, neighbour.pairs.offer((writer, reader))))
+        });
+        let Some((route, Some(number))) = offered else { return };
         let lane = route.lane(self.lane_memory());
         drop(lane);
-        let Some(number) = neighbour.pairs.offer((writer, reader)) else { return };
         fail::point(Point::BeforeOffer);
         let offer = Message::Offer { writer, reader, number };
         if !route.is_shared() {
@@ -206,7 +211,12 @@ impl Inner {
             return;
         }
         let said = route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
-        if !said && neighbour.pairs.remove((writer, reader)) {
+        // Whoever ends the connection takes only what is there when it has parted.
+        let has_parted = neighbour.has_parted();
+        if (has_parted || !said) && neighbour.pairs.remove((writer, reader)) {
+            if has_parted {
+                return self.want(writer, reader);
+            }
             self.neighbours.doubt();
             self.neighbours.reasons.note(Who::Participant(reader.prefix), NOT_TOLD.to_owned());
         }
@@ -491,6 +501,12 @@ impl Inner {
 
 fn may_read_lane(core: &mut Core, writer: Guid, reader: Guid) -> bool {
     core.participant.core().may_read_lane(reader.entity, writer)
+}
+
+/// Are a local writer and a reader of another participant matched?
+pub(crate) fn is_matched(participant: &DomainParticipant, writer: Guid, reader: Guid) -> bool {
+    let core = participant.core();
+    core.local_writer(writer).is_some() && core.database().matches(writer.entity).any(|known| known == reader)
 }
 
 fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {

@@ -25,7 +25,7 @@ use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::{Complaints, Due, Returns};
-use crate::lanes::local::{NO_ADDRESSES, why_refused};
+use crate::lanes::local::{NO_ADDRESSES, is_matched, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -176,7 +176,7 @@ impl Neighbour {
         self.name() == Some(prefix)
     }
 
-    fn has_parted(&self) -> bool {
+    pub fn has_parted(&self) -> bool {
         self.parted.load(Ordering::SeqCst)
     }
 
@@ -264,7 +264,7 @@ impl Neighbours {
         self.wanted.lock().remove(&prefix).unwrap_or_default()
     }
 
-    pub fn want(&self, writer: Guid, reader: Guid) {
+    fn want(&self, writer: Guid, reader: Guid) {
         self.wanted.lock().entry(reader.prefix).or_default().insert((writer, reader));
     }
 
@@ -288,6 +288,16 @@ impl Neighbours {
 }
 
 impl Inner {
+    /// The lane of a local writer is offered to a neighbour's reader when that greets, if they are matched. With the token,
+    /// as who unmatches them forgets that after it.
+    pub fn want(&self, writer: Guid, reader: Guid) {
+        self.peek(|core| {
+            if is_matched(&core.participant, writer, reader) {
+                self.neighbours.want(writer, reader);
+            }
+        });
+    }
+
     /// A participant of this host has matched: connects to it, if that is ours to do.
     pub fn meet(&self, prefix: GuidPrefix) {
         let Some(own) = &self.neighbours.own else { return };
@@ -611,10 +621,8 @@ impl Inner {
         neighbour.connection.end();
         for (writer, reader) in neighbour.pairs.take_all() {
             self.leave_lane(writer, reader);
-            if writer.prefix == self.prefix {
-                // Until it is no longer matched: it may be met again.
-                self.neighbours.want(writer, reader);
-            }
+            // It may be met again.
+            self.want(writer, reader);
         }
         if let Some(prefix) = neighbour.expected {
             self.return_to(prefix, Some(neighbour.since));

@@ -16,6 +16,7 @@ use taut_qos::{
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::monotonic_now;
+use crate::core::Core;
 use crate::executor_tests::{call, take};
 use crate::lanes::local;
 use crate::lanes::neighbours::FIRST_SOURCE;
@@ -289,6 +290,27 @@ fn who_has_gone_is_not_met_again_and_begins_anew() {
         near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
     }
     assert!(!inner.is_there(prefix));
+}
+
+/// Another thread may unmatch a pair while the connection ends or its offer is on its way.
+#[test]
+fn what_is_no_longer_matched_is_neither_wanted_nor_offered() {
+    let mut pair = Pair::new(62);
+    let (writer, reader) = pair.guids();
+    pair.drive_into_lane(&mut 0);
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    pair.far.with(|participant, now| participant.delete_reader(now, pair.reader));
+    pair.drive("the pair ends", |pair| {
+        let is_matched = |core: &mut Core| local::is_matched(&core.participant, writer, reader);
+        !pair.near.inner.peek(is_matched) && !neighbour.pairs.is((writer, reader), |_| true)
+    });
+    let inner = &pair.near.inner;
+    inner.offer_there(&neighbour, writer, reader);
+    assert!(!neighbour.pairs.is((writer, reader), |_| true), "it is offered again");
+    // As if that had come before.
+    neighbour.pairs.offer((writer, reader)).unwrap();
+    inner.part(&neighbour);
+    assert!(inner.neighbours.take_wanted(pair.far.inner.prefix).is_empty(), "it is wanted again");
 }
 
 #[test]
