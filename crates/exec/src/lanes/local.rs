@@ -22,7 +22,7 @@ use crate::account::jobs::JobClass;
 use crate::core::Core;
 use crate::executor::Inner;
 use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
-use crate::lanes::pairs::{Pair, Stage};
+use crate::lanes::pairs::{PAIRS, Pair, Stage};
 use crate::lanes::path::Who;
 use crate::lanes::ringer::Ringer;
 use crate::write::outlet::Route;
@@ -78,16 +78,17 @@ const NOT_TOLD: &str = "the other participant has not listened to what was said 
 /// lane cannot be mapped.
 const NO_MEMORY: u8 = 1;
 const NO_ROOM: u8 = 2;
-pub(crate) const NO_ADDRESSES: u8 = 3;
+const NO_ADDRESSES: u8 = 3;
 
 /// The same for people, on the writer's side.
-pub(crate) fn why_refused(reason: u8) -> &'static str {
-    match reason {
+pub(crate) fn why_refused(reason: u8) -> String {
+    let why = match reason {
         NO_MEMORY => "the reader's process has no memory to say how far it has read: its log says why",
-        NO_ROOM => "the two participants share as many pairs as they may: 1,024",
+        NO_ROOM => return format!("the two participants share as many pairs as they may: {PAIRS}"),
         NO_ADDRESSES => "the reader's process cannot map the writer's memory: its log says why",
         _ => "the reader's process has refused the writer's memory",
-    }
+    };
+    why.to_owned()
 }
 
 /// What a participant knows of lanes.
@@ -207,7 +208,7 @@ impl Inner {
         let offer = Message::Offer { writer, reader, number };
         if !route.is_shared() {
             neighbour.pairs.remove((writer, reader));
-            self.neighbours.reasons.note(Who::Participant(reader.prefix), NOT_SHARED.to_owned());
+            self.neighbours.reasons.note(Who::Pair(writer, reader), NOT_SHARED.to_owned());
             return;
         }
         let said = route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
@@ -218,7 +219,7 @@ impl Inner {
                 return self.want(writer, reader);
             }
             self.neighbours.doubt();
-            self.neighbours.reasons.note(Who::Participant(reader.prefix), NOT_TOLD.to_owned());
+            self.neighbours.reasons.note(Who::Pair(writer, reader), NOT_TOLD.to_owned());
         }
         fail::point(Point::OfferSent);
     }
@@ -228,7 +229,7 @@ impl Inner {
     pub fn on_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: Arc<Lane>) {
         if !from.pairs.note_offer((writer, reader), number, lane) {
             self.neighbours.doubt();
-            self.neighbours.tell_why(writer.prefix, why_refused(NO_ROOM));
+            self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(NO_ROOM));
             self.say(from, &Message::Refuse { writer, reader, reason: NO_ROOM }, None);
             return;
         }
@@ -266,10 +267,18 @@ impl Inner {
         fail::point(Point::BeginSent);
     }
 
+    /// The lane of a neighbour's writer cannot be mapped here. That has kept to the rules, and the lanes that were mapped
+    /// before are there still.
+    pub fn refuse_lane(&self, from: &Neighbour, (writer, reader): Pair, why: &str) {
+        self.neighbours.doubt();
+        self.neighbours.tell_why(Who::Pair(writer, reader), why);
+        self.say(from, &Message::Refuse { writer, reader, reason: NO_ADDRESSES }, None);
+    }
+
     /// The feedback of a neighbour's reader cannot be mapped here: that one takes its samples by UDP.
     pub fn refuse_feedback(&self, from: &Neighbour, (writer, reader): Pair, why: &Refusal) {
         self.neighbours.doubt();
-        self.neighbours.tell_why(reader.prefix, &why.to_string());
+        self.neighbours.tell_why(Who::Pair(writer, reader), &why.to_string());
         from.pairs.remove((writer, reader));
         self.say(from, &Message::End { writer, reader }, None);
     }
@@ -439,7 +448,7 @@ impl Inner {
             .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
         if let Err(error) = &memory {
-            self.neighbours.tell_why(writer.prefix, &error.to_string());
+            self.neighbours.tell_why(Who::Pair(writer, reader), &error.to_string());
         }
         let (Ok(memory), Some(feedback)) = (memory, feedback) else {
             neighbour.pairs.remove(pair);

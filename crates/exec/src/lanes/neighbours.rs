@@ -25,7 +25,7 @@ use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::{Complaints, Due, Returns};
-use crate::lanes::local::{NO_ADDRESSES, is_matched, why_refused};
+use crate::lanes::local::{is_matched, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -254,9 +254,9 @@ impl Neighbours {
         met.map(state).next_back()
     }
 
-    /// Tells the log and who asks for the path why no memory is shared with a participant.
-    pub fn tell_why(&self, prefix: GuidPrefix, why: &str) {
-        self.reasons.note(Who::Participant(prefix), why.to_owned());
+    /// Tells the log and who asks for the path why no memory is shared.
+    pub fn tell_why(&self, who: Who, why: &str) {
+        self.reasons.note(who, why.to_owned());
         self.complain(why);
     }
 
@@ -278,6 +278,7 @@ impl Neighbours {
             }
         }
         drop(wanted);
+        self.reasons.forget(Who::Pair(writer, reader));
         let neighbour = self.find(other)?;
         neighbour.pairs.remove((writer, reader)).then_some(neighbour)
     }
@@ -383,6 +384,9 @@ impl Inner {
             return again(NOT_GREETED);
         }
         fail::point(Point::HelloSent);
+        if let Some(prefix) = expected {
+            self.neighbours.reasons.forget(Who::Participant(prefix));
+        }
         self.neighbours.known.lock().insert(id, neighbour);
         self.neighbours.time_strangers();
     }
@@ -520,14 +524,10 @@ impl Inner {
                 let mapped = mapped.map_err(|why| why.to_string());
                 match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
                     Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
+                    Err(why) if is_own_want => self.refuse_lane(from, (writer, reader), &why),
                     Err(why) => {
-                        self.neighbours.tell_why(writer.prefix, &why);
-                        if !is_own_want {
-                            return false;
-                        }
-                        // The peer has kept to the rules, and the lanes that were mapped before are there still.
-                        self.neighbours.doubt();
-                        self.say(from, &Message::Refuse { writer, reader, reason: NO_ADDRESSES }, None);
+                        self.neighbours.tell_why(Who::Participant(writer.prefix), &why);
+                        return false;
                     }
                 }
             }
@@ -566,8 +566,8 @@ impl Inner {
             }
             Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
                 if from.pairs.remove((writer, reader)) {
-                    if let (Message::Refuse { reason, .. }, Some(prefix)) = (message, from.prefix()) {
-                        self.neighbours.tell_why(prefix, why_refused(reason));
+                    if let Message::Refuse { reason, .. } = message {
+                        self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(reason));
                     }
                     self.leave_lane(writer, reader);
                 }
@@ -601,7 +601,7 @@ impl Inner {
         }
         self.drop_parted(prefix);
         if from.owed_hello.load(Ordering::Relaxed) && !self.greet(from) {
-            self.neighbours.tell_why(prefix, NOT_GREETED);
+            self.neighbours.tell_why(Who::Participant(prefix), NOT_GREETED);
             return false;
         }
         self.offer_wanted(from, prefix);

@@ -314,6 +314,34 @@ fn what_is_no_longer_matched_is_neither_wanted_nor_offered() {
 }
 
 #[test]
+fn why_one_pair_is_refused_is_told_of_no_other_and_not_of_the_end() {
+    let mut pair = Pair::new(63);
+    let (first, reader) = pair.guids();
+    pair.drive_into_lane(&mut 0);
+    pair.add_writer();
+    let (second, _) = pair.guids();
+    pair.drive_into_lane(&mut 0);
+    let (near, far) = (&pair.near, &pair.far);
+    let refuse = Message::Refuse { writer: first, reader, reason: 2 };
+    far.inner.neighbours.find(near.inner.prefix).unwrap().send(&refuse, None).unwrap();
+    let is_out = |writer| near.path(writer, reader).0 == SamplePath::Network;
+    let end = Instant::now() + LIMIT;
+    while !is_out(first) {
+        assert!(Instant::now() < end, "it is refused");
+        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+    }
+    let refused = Some("the two participants share as many pairs as they may: 1024");
+    assert_eq!(near.path(first, reader).1.as_deref(), refused);
+    let neighbour = near.inner.neighbours.find(far.inner.prefix).unwrap();
+    near.inner.leave_lane(second, reader);
+    assert_eq!(near.path(second, reader).1.as_deref(), Some("not joined yet"));
+    near.inner.part(&neighbour);
+    for writer in [first, second] {
+        assert_eq!(near.path(writer, reader).1.as_deref(), Some("the connection to it has ended"));
+    }
+}
+
+#[test]
 fn what_was_accepted_is_not_accepted_again() {
     /// More than the lane holds: a feedback that is not the reader's own never says that any of them was read.
     const SAMPLES: u32 = 700;
