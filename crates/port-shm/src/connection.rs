@@ -50,6 +50,9 @@ pub enum ConnectError {
 pub enum SendError {
     /// The peer has not read many others: try again when the descriptor is writable.
     Full,
+    /// More descriptors of this user are on their way than a process may have open, or the kernel has no memory for more:
+    /// try again in a while. The descriptor is writable all the time.
+    Crowded,
     /// There is no other end any more.
     Gone,
     /// The peer has not yet looked who this is, and takes no descriptors: try again when it has said something.
@@ -162,6 +165,7 @@ impl Connection {
         match sendmsg(&self.socket, &[IoSlice::new(encoded.bytes())], &mut control, flags) {
             Ok(_) => Ok(()),
             Err(Errno::AGAIN | Errno::INTR) => Err(SendError::Full),
+            Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => Err(SendError::Crowded),
             Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => Err(SendError::Gone),
             Err(Errno::PERM) if !fds.is_empty() => Err(SendError::NotWelcome),
             Err(errno) => Err(SendError::Os(refused("sendmsg AF_UNIX", errno))),
@@ -232,6 +236,10 @@ impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SendError::Full => f.write_str("the peer has not read what it was sent before: try again later"),
+            SendError::Crowded => f.write_str(
+                "as many descriptors of this user as may be are sent and not received yet: try again later, or raise \
+                 the limit of open files (`ulimit -n`)",
+            ),
             SendError::Gone => f.write_str("the peer has gone"),
             SendError::NotWelcome => f.write_str(
                 "the peer takes no descriptors before it has looked who this is: try again when it has said something",

@@ -2,6 +2,7 @@
 //! §2.2.3.19.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use taut::qos::ResourceLimits;
 use taut::{Config, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos, StatusMask};
@@ -127,7 +128,13 @@ fn what_has_found_no_room_when_its_writer_goes_is_lost_and_counted() {
         reader.wait(SOON).unwrap();
         assert!(reader.take_next().unwrap().is_some());
         let is_joined = |found: &taut::LocalMatch| found.path == Some(taut::SamplePath::Process);
-        while !own.matches().iter().all(is_joined) {
+        let are_joined = || {
+            let found = own.matches();
+            !found.is_empty() && found.iter().all(is_joined)
+        };
+        let start = Instant::now();
+        while !are_joined() {
+            assert!(start.elapsed() < SOON.into(), "{:?}", own.matches());
             std::thread::yield_now();
         }
         (1..=written).for_each(|value| writer.write(&Number { value }).unwrap());

@@ -105,7 +105,7 @@ impl Inner {
         if self.writes.is_any() {
             return None;
         }
-        let until = until.unwrap_or(Time::NEVER).min(self.neighbours.next_look(now));
+        let until = until.unwrap_or(Time::NEVER).min(self.neighbours.next_look());
         let (wake_at, busy) = self.holding.doze(now, until)?;
         Some(self.wait_at_port(now, wake_at, busy))
     }
@@ -114,7 +114,7 @@ impl Inner {
     fn look_once(&self, now: Time) {
         let mut readable = self.glance(now);
         self.sort(&mut readable);
-        let due = self.holding.due().min(self.promises.next());
+        let due = self.holding.due().min(self.promises.next()).min(self.neighbours.next_look());
         if readable.is_any() || due <= now || self.writes.is_any() || self.doors.has_lanes() {
             self.step_alone(&readable, Some(now));
         }
@@ -123,9 +123,7 @@ impl Inner {
     /// Gives the token back and waits for the port, a timer or a kick. Returns what it was, and what time it is then if
     /// that is known.
     fn sleep(&self, mut core: MutexGuard<'_, Core>, until: Option<Time>) -> (Readable, Option<Time>) {
-        let now = core.now;
-        let wake_at =
-            core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look(now));
+        let wake_at = core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look());
         // What discovery has to send waits for a look for samples: a step of it may have been the last that ran.
         self.send(&mut core, TxClass::Data);
         core.accounts.end_round();
@@ -153,8 +151,8 @@ impl Inner {
         busy |= self.role.is_wanted();
         // Nor has who ended the participant before that.
         busy |= self.closing.load(Ordering::SeqCst);
-        // Neither has who promised to write again before it was said until when the driver sleeps.
-        busy |= self.promises.next() < wake_at;
+        // Neither has who promised to write again, or is to connect again, before it was said until when the driver sleeps.
+        busy |= self.promises.next().min(self.neighbours.next_look()) < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
         let (mut ready, just_now) = match busy {
             true => (self.glance(now), None),
@@ -227,10 +225,13 @@ impl Inner {
         just_now: Option<Time>,
     ) -> (MutexGuard<'_, Core>, Option<Time>) {
         let mut core = match just_now {
-            _ if readable.has_others() || self.neighbours.has_overdue() => self.hear_others(readable),
+            _ if readable.has_others() => self.hear_others(readable),
             Some(just_now) => self.enter_at(just_now),
             None => self.enter(),
         };
+        if self.neighbours.next_look() <= core.now {
+            core = self.look_at_neighbours(core);
+        }
         core.hear();
         self.pull_lanes(&mut core);
         self.run_writes(&mut core);
@@ -312,9 +313,6 @@ impl Inner {
     #[cold]
     fn hear_others(&self, readable: &Readable) -> MutexGuard<'_, Core> {
         readable.iter().filter(|source| *source >= FIRST_SOURCE).for_each(|source| self.hear(source));
-        if self.neighbours.has_overdue() {
-            self.end_overdue(monotonic_now());
-        }
         let mut core = self.enter();
         if readable.has(NETWORK) {
             core.hear_network();
@@ -323,6 +321,15 @@ impl Inner {
             core.hear_hosts();
         }
         core
+    }
+
+    /// Ends connections, and connects, as far as that is due.
+    #[cold]
+    fn look_at_neighbours<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let now = core.now;
+        self.give_back(core);
+        self.end_overdue(now);
+        self.enter()
     }
 
     /// Between two steps: whoever waits for the token gets it, and what was left for its holder is run and sent.

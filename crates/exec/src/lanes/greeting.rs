@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use taut_base::{Duration, GuidPrefix, Time};
 use taut_lock::Mutex;
@@ -40,12 +40,38 @@ const RETURN_MOST: Duration = Duration::from_secs(64);
 /// minutes leaves two with UDP.
 const RETURNS: u32 = 16;
 
-/// Participants to connect to again, how often that was tried, and when it is next.
+/// When the driver is to look at something, if ever.
+pub(crate) struct Due(AtomicI64);
+
+impl Default for Due {
+    fn default() -> Due {
+        Due(AtomicI64::new(Time::NEVER.0))
+    }
+}
+
+impl Due {
+    /// *Cost*: one load. Who sleeps looks once more when it has said so, after which it is kicked.
+    #[inline]
+    fn get(&self) -> Time {
+        Time(self.0.load(Ordering::SeqCst))
+    }
+
+    fn set(&self, at: Time) {
+        self.0.store(at.0, Ordering::SeqCst);
+    }
+}
+
+/// How long until a message is sent again whose descriptors are too many. Lower and many that wait take more time of the
+/// driver, higher and those that start together go by UDP for longer.
+const SAY_AGAIN: Duration = Duration::from_millis(100);
+
+/// Participants to connect to again, how often that was tried, and when it is next. As many as there may be connections:
+/// those beyond are not connected to again.
 #[derive(Default)]
 pub(crate) struct Returns {
     to: Mutex<BTreeMap<GuidPrefix, Return>>,
-    /// Those that are due some time.
-    count: AtomicUsize,
+    /// When the first of them is due.
+    next: Due,
 }
 
 struct Return {
@@ -55,10 +81,10 @@ struct Return {
 
 impl Returns {
     /// Connects again in a while, if not too often.
-    fn add(&self, prefix: GuidPrefix, now: Time, since: Option<Time>) {
+    pub fn add(&self, prefix: GuidPrefix, now: Time, since: Option<Time>) {
         let mut to = self.to.lock();
-        if to.len() >= MAX_CONNECTIONS {
-            to.retain(|_, one| one.at.is_some());
+        if to.len() >= MAX_CONNECTIONS && !to.contains_key(&prefix) {
+            return;
         }
         let known = to.entry(prefix).or_insert(Return { tries: 0, at: None });
         if since.is_some_and(|since| now.since(since) >= RETURN_MOST) {
@@ -69,7 +95,7 @@ impl Returns {
             known.at = Some(now + pause);
             known.tries += 1;
         }
-        self.count.store(to.values().filter(|one| one.at.is_some()).count(), Ordering::Relaxed);
+        self.next.set(first(&to));
     }
 
     /// Those that are due.
@@ -81,18 +107,24 @@ impl Returns {
             *prefix
         });
         let due = due.collect();
-        self.count.store(to.values().filter(|one| one.at.is_some()).count(), Ordering::Relaxed);
+        self.next.set(first(&to));
         due
     }
 
     /// It is there no more.
     fn forget(&self, prefix: GuidPrefix) {
-        self.to.lock().remove(&prefix);
+        let mut to = self.to.lock();
+        to.remove(&prefix);
+        self.next.set(first(&to));
     }
 
-    fn next(&self) -> Time {
-        self.to.lock().values().filter_map(|one| one.at).min().unwrap_or(Time::NEVER)
+    pub fn has(&self, prefix: GuidPrefix) -> bool {
+        self.to.lock().contains_key(&prefix)
     }
+}
+
+fn first(to: &BTreeMap<GuidPrefix, Return>) -> Time {
+    to.values().filter_map(|one| one.at).min().unwrap_or(Time::NEVER)
 }
 
 /// How much was told of neighbours of late.
@@ -139,28 +171,17 @@ impl Neighbours {
         self.strangers().iter().filter(|one| one.peer.uid == uid).count() < STRANGERS
     }
 
-    /// When the driver is to look at those that have not greeted, or to connect again. *Cost*: two loads if there is
-    /// nobody.
-    pub fn next_look(&self, now: Time) -> Time {
-        let greets = if self.has_strangers() { now + GREETING } else { Time::NEVER };
-        if self.returns.count.load(Ordering::Relaxed) > 0 { greets.min(self.returns.next()) } else { greets }
-    }
-
-    /// Is the driver to look at connections?
+    /// When the driver is to look at those that have not greeted, to connect again, or to say again. *Cost*: three loads.
     #[inline]
-    pub fn has_overdue(&self) -> bool {
-        self.has_strangers() || self.returns.count.load(Ordering::Relaxed) > 0
-    }
-
-    /// Is any connection yet to greet? *Cost*: one load.
-    #[inline]
-    pub fn has_strangers(&self) -> bool {
-        self.stranger_count.load(Ordering::Relaxed) > 0
+    pub fn next_look(&self) -> Time {
+        self.greet_by.get().min(self.returns.next.get()).min(self.say_at.get())
     }
 
     /// A connection has come, greeted or ended.
-    pub fn count_strangers(&self) {
-        self.stranger_count.store(self.strangers().len(), Ordering::Relaxed);
+    pub fn time_strangers(&self) {
+        let known = self.known.lock();
+        let since = known.values().filter(|one| one.is_stranger()).map(|one| one.since).min();
+        self.greet_by.set(since.map_or(Time::NEVER, |since| since + GREETING));
     }
 
     fn strangers(&self) -> Vec<Arc<Neighbour>> {
@@ -177,11 +198,30 @@ impl Inner {
         self.kick();
     }
 
-    /// Ends the connections that should have greeted before now, and connects again to whom that is due. Called without
-    /// the token.
+    /// A pair with a participant is no longer matched, maybe as that has gone: it is not connected to again, and one that
+    /// comes under its name begins anew.
+    pub fn forget_return(&self, prefix: GuidPrefix) {
+        if self.neighbours.returns.has(prefix) && !self.is_there(prefix) {
+            self.neighbours.returns.forget(prefix);
+        }
+    }
+
+    /// What could not be said, whatever room the socket has, is said again in a while.
+    pub fn say_again(&self) {
+        self.neighbours.say_at.set(monotonic_now() + SAY_AGAIN);
+        self.kick();
+    }
+
+    /// Ends the connections that should have greeted before now, connects again to whom that is due, and says what waits
+    /// for the clock. Called without the token.
     pub fn end_overdue(&self, now: Time) {
+        if self.neighbours.say_at.get() <= now {
+            self.neighbours.say_at.set(Time::NEVER);
+            let all: Vec<_> = self.neighbours.known.lock().values().cloned().collect();
+            all.iter().for_each(|one| self.say_unsent(one));
+        }
         for prefix in self.neighbours.returns.take(now) {
-            if self.peek(|core| core.participant.core().database().peer(prefix).is_some()) {
+            if self.is_there(prefix) {
                 self.meet(prefix);
             } else {
                 self.neighbours.returns.forget(prefix);
@@ -286,9 +326,10 @@ mod tests {
         let late = connect(inner);
         let now = monotonic_now();
         inner.end_overdue(now);
-        assert!(inner.neighbours.has_strangers() && !is_ended(&late), "there is time");
+        assert!(inner.neighbours.next_look() > now && !is_ended(&late), "there is time");
         inner.end_overdue(now + GREETING);
-        assert!(all[1..].iter().chain([&late]).all(is_ended) && !inner.neighbours.has_strangers());
+        assert!(all[1..].iter().chain([&late]).all(is_ended));
+        assert_eq!(inner.neighbours.next_look(), Time::NEVER);
         assert!(!is_ended(&all[0]) && inner.neighbours.find(LOW).is_some(), "it has greeted");
     }
 
@@ -328,6 +369,51 @@ mod tests {
             _ => None,
         });
         assert_eq!(said.last(), Some(Message::End { writer, reader }));
+    }
+
+    #[test]
+    fn the_driver_looks_when_the_first_is_due_and_not_before() {
+        let executor = participant(57);
+        let inner = &executor.inner;
+        assert_eq!(inner.neighbours.next_look(), Time::NEVER);
+        let before = monotonic_now();
+        inner.return_to(HIGH, None);
+        let first = inner.neighbours.next_look();
+        assert!(first >= before + RETURN_FIRST && first <= monotonic_now() + RETURN_FIRST);
+        inner.neighbours.returns.add(LOW, first + RETURN_MOST, None);
+        assert_eq!(inner.neighbours.next_look(), first);
+        assert_eq!(inner.neighbours.returns.take(first), [HIGH]);
+        assert_eq!(inner.neighbours.next_look(), first + RETURN_MOST + RETURN_FIRST);
+        inner.neighbours.returns.forget(LOW);
+        assert_eq!(inner.neighbours.next_look(), Time::NEVER);
+        let connection = connect(inner);
+        assert!(inner.neighbours.next_look() <= monotonic_now() + GREETING);
+        greet(inner, &connection, LOW);
+        assert_eq!(inner.neighbours.next_look(), Time::NEVER);
+    }
+
+    #[test]
+    fn who_was_not_reached_too_often_is_not_tried_again_however_many_there_are() {
+        let (returns, mut now) = (Returns::default(), Time(0));
+        let prefix = |number: usize| {
+            let mut prefix = [0; 12];
+            prefix[..8].copy_from_slice(&number.to_ne_bytes());
+            GuidPrefix(prefix)
+        };
+        let tries = (0..2 * RETURNS)
+            .map(|_| {
+                (0..MAX_CONNECTIONS).for_each(|number| returns.add(prefix(number), now, None));
+                now = now + RETURN_MOST;
+                returns.take(now).len()
+            })
+            .sum::<usize>();
+        assert_eq!(tries, RETURNS as usize * MAX_CONNECTIONS);
+        returns.add(prefix(MAX_CONNECTIONS), now, None);
+        returns.add(prefix(0), now, None);
+        assert_eq!(returns.take(now + RETURN_MOST), [], "one more, or one again");
+        returns.forget(prefix(0));
+        returns.add(prefix(MAX_CONNECTIONS), now, None);
+        assert_eq!(returns.take(now + RETURN_MOST), [prefix(MAX_CONNECTIONS)]);
     }
 
     #[test]

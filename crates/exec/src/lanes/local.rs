@@ -22,7 +22,7 @@ use crate::account::jobs::JobClass;
 use crate::core::Core;
 use crate::executor::Inner;
 use crate::lanes::neighbours::{HOST_PROPERTY, Neighbour};
-use crate::lanes::pairs::{Pair, Stage};
+use crate::lanes::pairs::{PAIRS, Pair, Stage};
 use crate::lanes::path::Who;
 use crate::lanes::ringer::Ringer;
 use crate::write::outlet::Route;
@@ -71,20 +71,24 @@ const LANE_STEPS: usize = 64;
 /// Why a writer's lane is not offered.
 const NOT_SHARED: &str = "there was no memory for the writer that others can see: the log says why";
 
+/// The same, once more.
+const NOT_TOLD: &str = "the other participant has not listened to what was said to it before";
+
 /// Why an offer is refused, for counters: there is no memory for a feedback, the neighbour has too many pairs, or the
 /// lane cannot be mapped.
 const NO_MEMORY: u8 = 1;
 const NO_ROOM: u8 = 2;
-pub(crate) const NO_ADDRESSES: u8 = 3;
+const NO_ADDRESSES: u8 = 3;
 
 /// The same for people, on the writer's side.
-pub(crate) fn why_refused(reason: u8) -> &'static str {
-    match reason {
+pub(crate) fn why_refused(reason: u8) -> String {
+    let why = match reason {
         NO_MEMORY => "the reader's process has no memory to say how far it has read: its log says why",
-        NO_ROOM => "the two participants share as many pairs as they may: 1,024",
+        NO_ROOM => return format!("the two participants share as many pairs as they may: {PAIRS}"),
         NO_ADDRESSES => "the reader's process cannot map the writer's memory: its log says why",
         _ => "the reader's process has refused the writer's memory",
-    }
+    };
+    why.to_owned()
 }
 
 /// What a participant knows of lanes.
@@ -116,6 +120,9 @@ impl Inner {
     /// Follows what the protocol has matched. Called without the token.
     pub fn join(&self, matches: Vec<Match>) {
         for Match { writer, reader, offered, matched } in matches {
+            if !matched {
+                self.forget_return(if offered { reader.prefix } else { writer.prefix });
+            }
             match (offered, matched) {
                 (true, true) => self.offer(writer, reader),
                 (true, false) => self.withdraw(writer, reader),
@@ -146,7 +153,7 @@ impl Inner {
             None if self.is_neighbour(reader.prefix) => {
                 match self.neighbours.find(reader.prefix) {
                     Some(neighbour) => return self.offer_there(&neighbour, writer, reader),
-                    None => self.neighbours.want(writer, reader),
+                    None => self.want(writer, reader),
                 }
                 self.meet(reader.prefix);
                 // It may have said hello since it was looked for.
@@ -188,18 +195,32 @@ impl Inner {
 
     /// Offers the lane of a local writer to a neighbour's reader.
     pub fn offer_there(&self, neighbour: &Arc<Neighbour>, writer: Guid, reader: Guid) {
-        let Some(route) = self.route_of(writer) else { return };
+        // With the token, as who unmatches them looks after that whether the pair is there.
+        let offered = self.peek(|core| {
+            let route = self.joins.route_of(&core.participant, writer)?;
+            let is_matched = is_matched(&core.participant, writer, reader);
+            is_matched.then(|| (route, neighbour.pairs.offer((writer, reader))))
+        });
+        let Some((route, Some(number))) = offered else { return };
         let lane = route.lane(self.lane_memory());
         drop(lane);
-        let Some(number) = neighbour.pairs.offer((writer, reader)) else { return };
         fail::point(Point::BeforeOffer);
         let offer = Message::Offer { writer, reader, number };
         if !route.is_shared() {
             neighbour.pairs.remove((writer, reader));
-            self.neighbours.reasons.note(Who::Participant(reader.prefix), NOT_SHARED.to_owned());
+            self.neighbours.reasons.note(Who::Pair(writer, reader), NOT_SHARED.to_owned());
             return;
         }
-        route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
+        let said = route.with_memory(|memory| self.say(neighbour, &offer, Some(memory)));
+        // Whoever ends the connection takes only what is there when it has parted.
+        let has_parted = neighbour.has_parted();
+        if (has_parted || !said) && neighbour.pairs.remove((writer, reader)) {
+            if has_parted {
+                return self.want(writer, reader);
+            }
+            self.neighbours.doubt();
+            self.neighbours.reasons.note(Who::Pair(writer, reader), NOT_TOLD.to_owned());
+        }
         fail::point(Point::OfferSent);
     }
 
@@ -208,7 +229,7 @@ impl Inner {
     pub fn on_offer(&self, from: &Arc<Neighbour>, (writer, reader): Pair, number: u64, lane: Arc<Lane>) {
         if !from.pairs.note_offer((writer, reader), number, lane) {
             self.neighbours.doubt();
-            self.neighbours.tell_why(writer.prefix, why_refused(NO_ROOM));
+            self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(NO_ROOM));
             self.say(from, &Message::Refuse { writer, reader, reason: NO_ROOM }, None);
             return;
         }
@@ -246,10 +267,18 @@ impl Inner {
         fail::point(Point::BeginSent);
     }
 
+    /// The lane of a neighbour's writer cannot be mapped here. That has kept to the rules, and the lanes that were mapped
+    /// before are there still.
+    pub fn refuse_lane(&self, from: &Neighbour, (writer, reader): Pair, why: &str) {
+        self.neighbours.doubt();
+        self.neighbours.tell_why(Who::Pair(writer, reader), why);
+        self.say(from, &Message::Refuse { writer, reader, reason: NO_ADDRESSES }, None);
+    }
+
     /// The feedback of a neighbour's reader cannot be mapped here: that one takes its samples by UDP.
     pub fn refuse_feedback(&self, from: &Neighbour, (writer, reader): Pair, why: &Refusal) {
         self.neighbours.doubt();
-        self.neighbours.tell_why(reader.prefix, &why.to_string());
+        self.neighbours.tell_why(Who::Pair(writer, reader), &why.to_string());
         from.pairs.remove((writer, reader));
         self.say(from, &Message::End { writer, reader }, None);
     }
@@ -419,7 +448,7 @@ impl Inner {
             .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
         if let Err(error) = &memory {
-            self.neighbours.tell_why(writer.prefix, &error.to_string());
+            self.neighbours.tell_why(Who::Pair(writer, reader), &error.to_string());
         }
         let (Ok(memory), Some(feedback)) = (memory, feedback) else {
             neighbour.pairs.remove(pair);
@@ -481,6 +510,12 @@ impl Inner {
 
 fn may_read_lane(core: &mut Core, writer: Guid, reader: Guid) -> bool {
     core.participant.core().may_read_lane(reader.entity, writer)
+}
+
+/// Are a local writer and a reader of another participant matched?
+pub(crate) fn is_matched(participant: &DomainParticipant, writer: Guid, reader: Guid) -> bool {
+    let core = participant.core();
+    core.local_writer(writer).is_some() && core.database().matches(writer.entity).any(|known| known == reader)
 }
 
 fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {

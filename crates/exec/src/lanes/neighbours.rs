@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use taut_base::{Guid, GuidPrefix, Result, Time};
@@ -24,8 +24,8 @@ use taut_port_shm::{
 use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
-use crate::lanes::greeting::{Complaints, Returns};
-use crate::lanes::local::{NO_ADDRESSES, why_refused};
+use crate::lanes::greeting::{Complaints, Due, Returns};
+use crate::lanes::local::{is_matched, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
 use crate::write::outlet::MAX_LANE;
@@ -49,6 +49,9 @@ pub(crate) const PAGE: usize = 4_096;
 
 /// Nothing is known to be in the way of a pair.
 pub(crate) const NOT_JOINED: &str = "not joined yet";
+/// Why a connection ends that has just begun.
+const NOT_GREETED: &str = "there is no descriptor to greet it with, or too many are on their way: raise the limit of open \
+                           files (`ulimit -n`)";
 /// There was a connection.
 pub(crate) const ENDED: &str = "the connection to it has ended";
 
@@ -66,8 +69,8 @@ pub(crate) struct Neighbour {
     pub expected: Option<GuidPrefix>,
     /// Known from its hello.
     greeted: OnceLock<Greeted>,
-    /// What its socket had no room for, in order, and the memory that goes with each.
-    unsent: Mutex<VecDeque<(Message, Option<Memory>)>>,
+    /// What its socket had no room for, or the system, in order, and the memory that goes with each.
+    pub unsent: Mutex<VecDeque<(Message, Option<Memory>)>>,
     /// It could not be greeted yet: it had not looked who this is.
     owed_hello: AtomicBool,
     /// What its readers hold of lanes of ours, for when its process has ended.
@@ -96,8 +99,10 @@ pub(crate) struct Own {
 pub(crate) struct Neighbours {
     pub own: Option<Own>,
     pub known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
-    /// How many of them have not greeted.
-    pub stranger_count: AtomicUsize,
+    /// When the first of them that have not greeted is to have done so.
+    pub greet_by: Due,
+    /// When what waits for the clock is said to them.
+    pub say_at: Due,
     /// Pairs of a local writer and a neighbour's reader that wait for its hello.
     wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
     last_id: AtomicU64,
@@ -171,7 +176,7 @@ impl Neighbour {
         self.name() == Some(prefix)
     }
 
-    fn has_parted(&self) -> bool {
+    pub fn has_parted(&self) -> bool {
         self.parted.load(Ordering::SeqCst)
     }
 
@@ -249,9 +254,9 @@ impl Neighbours {
         met.map(state).next_back()
     }
 
-    /// Tells the log and who asks for the path why no memory is shared with a participant.
-    pub fn tell_why(&self, prefix: GuidPrefix, why: &str) {
-        self.reasons.note(Who::Participant(prefix), why.to_owned());
+    /// Tells the log and who asks for the path why no memory is shared.
+    pub fn tell_why(&self, who: Who, why: &str) {
+        self.reasons.note(who, why.to_owned());
         self.complain(why);
     }
 
@@ -259,7 +264,7 @@ impl Neighbours {
         self.wanted.lock().remove(&prefix).unwrap_or_default()
     }
 
-    pub fn want(&self, writer: Guid, reader: Guid) {
+    fn want(&self, writer: Guid, reader: Guid) {
         self.wanted.lock().entry(reader.prefix).or_default().insert((writer, reader));
     }
 
@@ -273,6 +278,7 @@ impl Neighbours {
             }
         }
         drop(wanted);
+        self.reasons.forget(Who::Pair(writer, reader));
         let neighbour = self.find(other)?;
         neighbour.pairs.remove((writer, reader)).then_some(neighbour)
     }
@@ -283,6 +289,16 @@ impl Neighbours {
 }
 
 impl Inner {
+    /// The lane of a local writer is offered to a neighbour's reader when that greets, if they are matched. With the token,
+    /// as who unmatches them forgets that after it.
+    pub fn want(&self, writer: Guid, reader: Guid) {
+        self.peek(|core| {
+            if is_matched(&core.participant, writer, reader) {
+                self.neighbours.want(writer, reader);
+            }
+        });
+    }
+
     /// A participant of this host has matched: connects to it, if that is ours to do.
     pub fn meet(&self, prefix: GuidPrefix) {
         let Some(own) = &self.neighbours.own else { return };
@@ -365,19 +381,20 @@ impl Inner {
         }
         neighbour.connection.welcome();
         if !self.greet(&neighbour) {
-            return again(
-                "there is no descriptor to greet it with: raise the limit of open files (`ulimit -n`)",
-            );
+            return again(NOT_GREETED);
         }
         fail::point(Point::HelloSent);
+        if let Some(prefix) = expected {
+            self.neighbours.reasons.forget(Who::Participant(prefix));
+        }
         self.neighbours.known.lock().insert(id, neighbour);
-        self.neighbours.count_strangers();
+        self.neighbours.time_strangers();
     }
 
     /// Says hello. Who has not looked yet who this is takes no descriptors: it is greeted when its own hello has come,
     /// which it sends once it has. Its own is not refused, as it was welcome before this one was sent.
     ///
-    /// `false`: there are no descriptors left.
+    /// `false`: there are no descriptors left, or as many on their way as may be.
     fn greet(&self, neighbour: &Neighbour) -> bool {
         let Some(own) = &self.neighbours.own else { return false };
         // Who is not trusted rings by a message, and could take rings back by the waker: it gets one that nobody listens to.
@@ -387,7 +404,7 @@ impl Inner {
         // If it has ended already, it may still have said who it was.
         let sent = neighbour.connection.send(&hello, &[own.bell.fd(), waker]);
         neighbour.owed_hello.store(sent == Err(SendError::NotWelcome), Ordering::Relaxed);
-        true
+        sent != Err(SendError::Crowded)
     }
 
     fn watch_fd(&self, fd: BorrowedFd<'_>, source: u64) -> bool {
@@ -415,11 +432,13 @@ impl Inner {
         let mut unsent = to.unsent.lock();
         if unsent.is_empty() {
             match to.send(message, memory) {
-                Err(SendError::Full) => {}
+                Err(SendError::Full) => {
+                    if !self.watch.await_room(to.connection.fd(), to.source(), true) {
+                        return false;
+                    }
+                }
+                Err(SendError::Crowded) => self.say_again(),
                 sent => return sent.is_ok(),
-            }
-            if !self.watch.await_room(to.connection.fd(), to.source(), true) {
-                return false;
             }
         }
         let has_room = unsent.len() < UNSENT;
@@ -430,16 +449,24 @@ impl Inner {
     }
 
     /// Says what had no room before, as far as there is some now.
-    fn say_unsent(&self, to: &Neighbour) {
+    pub fn say_unsent(&self, to: &Neighbour) {
         let mut unsent = to.unsent.lock();
         if unsent.is_empty() {
             return;
         }
         while let Some((message, memory)) = unsent.front() {
-            if to.send(message, memory.as_ref()) == Err(SendError::Full) {
-                return;
+            match to.send(message, memory.as_ref()) {
+                Err(SendError::Full) => {
+                    self.watch.await_room(to.connection.fd(), to.source(), true);
+                    return;
+                }
+                // The socket is writable, so nothing but the clock tells when to try again.
+                Err(SendError::Crowded) => {
+                    self.say_again();
+                    break;
+                }
+                _ => drop(unsent.pop_front()),
             }
-            unsent.pop_front();
         }
         self.watch.await_room(to.connection.fd(), to.source(), false);
     }
@@ -497,14 +524,10 @@ impl Inner {
                 let mapped = mapped.map_err(|why| why.to_string());
                 match mapped.and_then(|region| Lane::open(region).map_err(|why| why.to_string())) {
                     Ok(lane) => self.on_offer(from, (writer, reader), number, Arc::new(lane)),
+                    Err(why) if is_own_want => self.refuse_lane(from, (writer, reader), &why),
                     Err(why) => {
-                        self.neighbours.tell_why(writer.prefix, &why);
-                        if !is_own_want {
-                            return false;
-                        }
-                        // The peer has kept to the rules, and the lanes that were mapped before are there still.
-                        self.neighbours.doubt();
-                        self.say(from, &Message::Refuse { writer, reader, reason: NO_ADDRESSES }, None);
+                        self.neighbours.tell_why(Who::Participant(writer.prefix), &why);
+                        return false;
                     }
                 }
             }
@@ -543,8 +566,8 @@ impl Inner {
             }
             Message::Refuse { writer, reader, .. } | Message::End { writer, reader } => {
                 if from.pairs.remove((writer, reader)) {
-                    if let (Message::Refuse { reason, .. }, Some(prefix)) = (message, from.prefix()) {
-                        self.neighbours.tell_why(prefix, why_refused(reason));
+                    if let Message::Refuse { reason, .. } = message {
+                        self.neighbours.tell_why(Who::Pair(writer, reader), &why_refused(reason));
                     }
                     self.leave_lane(writer, reader);
                 }
@@ -571,13 +594,14 @@ impl Inner {
         if from.greeted.set(greeted).is_err() {
             return false;
         }
-        self.neighbours.count_strangers();
+        self.neighbours.time_strangers();
         self.neighbours.reasons.forget(Who::Participant(prefix));
         if let Some(pid) = from.peer.pid {
             self.neighbours.reasons.forget(Who::Process(pid));
         }
         self.drop_parted(prefix);
         if from.owed_hello.load(Ordering::Relaxed) && !self.greet(from) {
+            self.neighbours.tell_why(Who::Participant(prefix), NOT_GREETED);
             return false;
         }
         self.offer_wanted(from, prefix);
@@ -590,17 +614,15 @@ impl Inner {
         if neighbour.parted.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.neighbours.count_strangers();
+        self.neighbours.time_strangers();
         neighbour.unsent.lock().clear();
         self.watch.remove(neighbour.connection.fd());
         // A peer that is not told leaves samples to lanes that nobody reads any more.
         neighbour.connection.end();
         for (writer, reader) in neighbour.pairs.take_all() {
             self.leave_lane(writer, reader);
-            if writer.prefix == self.prefix {
-                // Until it is no longer matched: it may be met again.
-                self.neighbours.want(writer, reader);
-            }
+            // It may be met again.
+            self.want(writer, reader);
         }
         if let Some(prefix) = neighbour.expected {
             self.return_to(prefix, Some(neighbour.since));
@@ -617,6 +639,11 @@ impl Inner {
         }
     }
 
+    /// Is the participant known by discovery?
+    pub fn is_there(&self, prefix: GuidPrefix) -> bool {
+        self.peek(|core| core.participant.core().database().peer(prefix).is_some())
+    }
+
     /// Drops those that have parted and whose participants are no longer known: the process lives on. While it looks at
     /// samples of ours, its end is still to be heard.
     fn sweep(&self) {
@@ -625,8 +652,7 @@ impl Inner {
         drop(known);
         for one in parted {
             let name = one.name();
-            let lives = |prefix| self.peek(|core| core.participant.core().database().peer(prefix).is_some());
-            if !name.is_some_and(lives) && !one.holds_any() {
+            if !name.is_some_and(|prefix| self.is_there(prefix)) && !one.holds_any() {
                 self.drop_neighbour(&one);
             }
         }

@@ -8,7 +8,7 @@ use taut_base::{Guid, Time};
 use taut_dcps::{Endpoint, Selection, TypeSupport};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback};
 use taut_mem::{Pool, Region};
-use taut_port_shm::{Connection, Memory, Message};
+use taut_port_shm::{Connection, Listener, Memory, Message, SendError, Waker, host_id};
 use taut_qos::{
     DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, ResourceLimits,
     SubscriberQos, TopicQos,
@@ -16,6 +16,7 @@ use taut_qos::{
 use taut_rtps::{ReaderIndex, WriterIndex};
 
 use crate::clock::monotonic_now;
+use crate::core::Core;
 use crate::executor_tests::{call, take};
 use crate::lanes::local;
 use crate::lanes::neighbours::FIRST_SOURCE;
@@ -168,6 +169,59 @@ fn an_offer_that_finds_no_room_in_the_socket_is_made_when_there_is_some() {
     pair.drive_into_lane(&mut 0);
 }
 
+/// Takes as many descriptors on their way as the kernel lets this user have there, until both are dropped.
+fn crowd() -> (Connection, Connection) {
+    let prefix = taut_base::GuidPrefix([0x5f; 12]);
+    let mut listener = Listener::bind(prefix, None).unwrap();
+    let near = Connection::connect(prefix, None).unwrap();
+    let far = listener.accept().unwrap().unwrap();
+    far.welcome();
+    let (bell, waker) = (Memory::create("bell", FEEDBACK_LEN).unwrap(), Waker::new().unwrap());
+    let hello = Message::Hello { host_id: host_id().unwrap(), prefix };
+    let end = loop {
+        if let Err(end) = near.send(&hello, &[bell.fd(), waker.fd()]) {
+            break end;
+        }
+    };
+    assert_ne!(end, SendError::Full, "the limit of the user comes first");
+    (near, far)
+}
+
+/// As where many processes start at once, which do not listen yet. In a process of its own, as the limit is one of all
+/// threads.
+#[test]
+fn what_goes_with_one_descriptor_too_many_is_said_later() {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    const ALONE: &str = "TAUT_TEST_CROWDED";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "lanes::neighbours_tests::what_goes_with_one_descriptor_too_many_is_said_later";
+        let mut process = std::process::Command::new("sh");
+        process.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+        assert!(process.args(["--exact", name, "--nocapture"]).env(ALONE, "1").status().unwrap().success());
+        return;
+    }
+    let mut own = capabilities(None).unwrap();
+    own.effective.remove(CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN);
+    set_capabilities(None, own).unwrap();
+    let crowded = crowd();
+    let mut pair = Pair::new(61);
+    let is_greeted =
+        |one: &Executor, other: &Executor| one.inner.neighbours.find(other.inner.prefix).is_some();
+    pair.drive("one cannot greet", |pair| {
+        assert!(!is_greeted(&pair.near, &pair.far) && !is_greeted(&pair.far, &pair.near));
+        pair.near.inner.neighbours.returns.has(pair.far.inner.prefix)
+            || pair.far.inner.neighbours.returns.has(pair.near.inner.prefix)
+    });
+    drop(crowded);
+    pair.drive_into_lane(&mut 0);
+    let crowded = crowd();
+    pair.add_writer();
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    pair.drive("the offer waits", |_| !neighbour.unsent.lock().is_empty());
+    drop(crowded);
+    pair.drive_into_lane(&mut 0);
+}
+
 #[test]
 fn who_breaks_off_a_connection_tells_the_other_end() {
     const MORE: u32 = 100;
@@ -219,6 +273,72 @@ fn who_has_parted_is_met_again() {
         assert!(near.neighbours.known.lock().len() == 1 && far.neighbours.known.lock().len() == 1);
     }
     assert_eq!(taken, Vec::from_iter(taken[0]..taken[0] + taken.len() as u32));
+}
+
+#[test]
+fn who_has_gone_is_not_met_again_and_begins_anew() {
+    let mut pair = Pair::new(58);
+    pair.drive_into_lane(&mut 0);
+    let Pair { near, far, .. } = pair;
+    let (inner, prefix) = (&near.inner, far.inner.prefix);
+    let hour = monotonic_now() + taut_base::Duration::from_secs(3_600);
+    inner.neighbours.returns.add(prefix, hour, None);
+    drop(far);
+    let end = Instant::now() + LIMIT;
+    while inner.neighbours.returns.has(prefix) {
+        assert!(Instant::now() < end, "it is to be met again");
+        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+    }
+    assert!(!inner.is_there(prefix));
+}
+
+/// Another thread may unmatch a pair while the connection ends or its offer is on its way.
+#[test]
+fn what_is_no_longer_matched_is_neither_wanted_nor_offered() {
+    let mut pair = Pair::new(62);
+    let (writer, reader) = pair.guids();
+    pair.drive_into_lane(&mut 0);
+    let neighbour = pair.near.inner.neighbours.find(pair.far.inner.prefix).unwrap();
+    pair.far.with(|participant, now| participant.delete_reader(now, pair.reader));
+    pair.drive("the pair ends", |pair| {
+        let is_matched = |core: &mut Core| local::is_matched(&core.participant, writer, reader);
+        !pair.near.inner.peek(is_matched) && !neighbour.pairs.is((writer, reader), |_| true)
+    });
+    let inner = &pair.near.inner;
+    inner.offer_there(&neighbour, writer, reader);
+    assert!(!neighbour.pairs.is((writer, reader), |_| true), "it is offered again");
+    // As if that had come before.
+    neighbour.pairs.offer((writer, reader)).unwrap();
+    inner.part(&neighbour);
+    assert!(inner.neighbours.take_wanted(pair.far.inner.prefix).is_empty(), "it is wanted again");
+}
+
+#[test]
+fn why_one_pair_is_refused_is_told_of_no_other_and_not_of_the_end() {
+    let mut pair = Pair::new(63);
+    let (first, reader) = pair.guids();
+    pair.drive_into_lane(&mut 0);
+    pair.add_writer();
+    let (second, _) = pair.guids();
+    pair.drive_into_lane(&mut 0);
+    let (near, far) = (&pair.near, &pair.far);
+    let refuse = Message::Refuse { writer: first, reader, reason: 2 };
+    far.inner.neighbours.find(near.inner.prefix).unwrap().send(&refuse, None).unwrap();
+    let is_out = |writer| near.path(writer, reader).0 == SamplePath::Network;
+    let end = Instant::now() + LIMIT;
+    while !is_out(first) {
+        assert!(Instant::now() < end, "it is refused");
+        near.run_once(Some(monotonic_now() + taut_base::Duration::from_millis(1))).unwrap();
+    }
+    let refused = Some("the two participants share as many pairs as they may: 1024");
+    assert_eq!(near.path(first, reader).1.as_deref(), refused);
+    let neighbour = near.inner.neighbours.find(far.inner.prefix).unwrap();
+    near.inner.leave_lane(second, reader);
+    assert_eq!(near.path(second, reader).1.as_deref(), Some("not joined yet"));
+    near.inner.part(&neighbour);
+    for writer in [first, second] {
+        assert_eq!(near.path(writer, reader).1.as_deref(), Some("the connection to it has ended"));
+    }
 }
 
 #[test]

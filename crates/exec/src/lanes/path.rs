@@ -12,10 +12,11 @@ use taut_lock::Mutex;
 use crate::executor::{Executor, Inner};
 use crate::lanes::local;
 use crate::lanes::neighbours::{ENDED, HOST_PROPERTY, NOT_JOINED};
+use crate::lanes::pairs::PAIRS;
 
-/// Reasons that are kept. Lower and among many participants that refuse each other some are told less of
-/// why; higher and one that is met again and again under new names takes more memory.
-const REASONS: usize = 256;
+/// Reasons that are kept: those of as many pairs as a neighbour may have. Lower and among many that are refused some are
+/// told less of why; higher and one that is met again and again under new names takes more memory.
+const REASONS: usize = PAIRS;
 
 /// The way of samples between a writer and a reader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -38,9 +39,12 @@ impl fmt::Display for SamplePath {
     }
 }
 
-/// By what a participant of this host is known that was not reached, or refused.
+/// Of what a reason is kept: of a pair, or of a participant of this host that was not reached, or refused, or has broken
+/// off. The first are the first to make room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
+    /// A writer and a reader, until they are unmatched. It counts while their participants are connected.
+    Pair(Guid, Guid),
     Participant(GuidPrefix),
     /// It was refused before it said which participant it is.
     Process(u32),
@@ -76,7 +80,7 @@ impl Executor {
     pub fn path(&self, local: Guid, remote: Guid) -> (SamplePath, Option<String>) {
         match self.inner.joined(local, remote) {
             Some(path) => (path, None),
-            None => (SamplePath::Network, Some(self.inner.why_network(remote.prefix))),
+            None => (SamplePath::Network, Some(self.inner.why_network(local, remote))),
         }
     }
 }
@@ -100,44 +104,47 @@ impl Inner {
         Some(if is_here { SamplePath::Process } else { SamplePath::SharedMemory })
     }
 
-    fn why_network(&self, remote: GuidPrefix) -> String {
+    fn why_network(&self, local: Guid, remote: Guid) -> String {
         if !self.local {
             return "local is off here".to_owned();
         }
-        if let Some(other) = local::find(remote) {
+        if let Some(other) = local::find(remote.prefix) {
             let why = if other.local { NOT_JOINED } else { "local is off on the other side" };
             return why.to_owned();
         }
         let Some(own) = &self.neighbours.own else {
             return "this process could not open its memory to others: the log says why".to_owned();
         };
-        let Some(announced) = self.announced(remote) else {
+        let Some(announced) = self.announced(remote.prefix) else {
             return "the other participant has gone".to_owned();
         };
         match announced.host {
             None if !announced.is_taut => "another vendor".to_owned(),
             None => "local is off on the other side".to_owned(),
             Some(host) if host != own.host => "another host".to_owned(),
-            Some(_) => self.why_not_met(remote, announced.pid),
+            Some(_) => self.why_not_met(local, remote, announced.pid),
         }
     }
 
     /// Why a participant of this host, that would share memory, does not.
-    fn why_not_met(&self, remote: GuidPrefix, pid: Option<u32>) -> String {
-        let state = self.neighbours.state(remote);
-        let noted = self.neighbours.reasons.find(Who::Participant(remote));
-        if let Some(state) = state {
-            // Since it has said hello, what is noted is of its pairs, or of the end.
-            return match noted {
-                Some(why) if state == NOT_JOINED => why,
-                Some(why) if state == ENDED => format!("{ENDED}: {why}"),
-                _ => state.to_owned(),
-            };
+    fn why_not_met(&self, local: Guid, remote: Guid, pid: Option<u32>) -> String {
+        let reasons = &self.neighbours.reasons;
+        let noted = reasons.find(Who::Participant(remote.prefix));
+        if let Some(state) = self.neighbours.state(remote.prefix) {
+            let of_pair =
+                || reasons.find(Who::Pair(local, remote)).or_else(|| reasons.find(Who::Pair(remote, local)));
+            // Since it was connected, what is noted of the participant is of the end.
+            return match state {
+                NOT_JOINED => of_pair(),
+                ENDED => noted.map(|why| format!("{ENDED}: {why}")),
+                _ => None,
+            }
+            .unwrap_or_else(|| state.to_owned());
         }
-        let noted = noted.or_else(|| self.neighbours.reasons.find(Who::Process(pid?)));
+        let noted = noted.or_else(|| reasons.find(Who::Process(pid?)));
         noted.unwrap_or_else(|| {
             let other = "it has not connected: it may be of another network namespace, or of another user";
-            if remote > self.prefix { NOT_JOINED } else { other }.to_owned()
+            if remote.prefix > self.prefix { NOT_JOINED } else { other }.to_owned()
         })
     }
 
