@@ -66,8 +66,10 @@ pub(crate) fn tables(records: &[Record], stored: &[Record]) -> Vec<Table> {
         ("DDS for real-time information management (Vanderbilt): types and fan-out".into(), vanderbilt()),
         ("eProsima's comparison of Fast DDS and Cyclone DDS".into(), eprosima()),
     ]);
-    let mut all: Vec<Table> =
-        [gains::table(records, stored), isolation::beside_flood(records)].into_iter().flatten().collect();
+    let mut all: Vec<Table> = [gains::table(records, stored), isolation::beside_flood(records, stored)]
+        .into_iter()
+        .flatten()
+        .collect();
     all.extend(plain.iter().filter_map(|(title, rows)| table(records, title, rows)));
     all.extend(bursts::tables(records));
     all.extend(table(records, "Starting, and what it takes", &footprint()));
@@ -391,6 +393,7 @@ fn merit(record: &Record) -> f64 {
 mod tests {
     use super::figure::held_up_ns;
     use super::*;
+    use crate::record::Times;
 
     fn record(fields: serde_json::Value) -> Record {
         let mut all = serde_json::json!({
@@ -444,6 +447,31 @@ mod tests {
         let page =
             section(&[burst("", 1e6), burst("best of all bursts", 2e6), burst("best of bursts", 5e5)], &[]);
         assert!(page.contains("| most of any burst, UDP, 64 B | 128 MB/s |"), "{page}");
+    }
+
+    #[test]
+    fn what_a_flood_adds_is_of_the_best_run_that_has_both() {
+        let line = |run: &str, peer: &str, case: &str, us: u64| {
+            let times = Times { p9999: 1_000 * us, max: 1_000 * us, ..Times::default() };
+            let run =
+                crate::record::Run { id: run.into(), command: "taut perf x".into(), ..Default::default() };
+            let (peer, case, workload) = (peer.into(), case.into(), "interference".into());
+            Record { peer, case, workload, samples: 100_000, rtt_ns: Some(times), run, ..trip("taut", 1) }
+        };
+        let pair = |run: &str, peer: &str, us: u64| {
+            [line(run, peer, "quiet all long", 10), line(run, peer, "flood all long", us)]
+        };
+        let stored = [pair("a", "taut", 20), pair("b", "taut", 30)].concat();
+        let ratios = |shown: &[Record], stored: &[Record]| -> Vec<String> {
+            let table = isolation::beside_flood(shown, stored).expect("the table");
+            table.rows.into_iter().map(|row| row[4].clone()).collect()
+        };
+        // No run of what is shown has both.
+        let shown = [stored[0].clone(), line("c", "taut", "flood all long", 90)];
+        assert_eq!(ratios(&shown, &stored), ["3.00×"], "the later");
+        let more = [&pair("a", "floor", 15)[..], &stored].concat();
+        assert_eq!(ratios(&shown, &more), ["1.50×", "2.00×"], "that with more pairs");
+        assert_eq!(ratios(&stored[..2], &more), ["2.00×"], "that which is shown");
     }
 
     #[test]
