@@ -20,6 +20,7 @@ pub fn describe(notes: Vec<String>) -> Run {
         id: format!("{since}-{}", outer_process()),
         started: humantime::format_rfc3339_seconds(now).to_string(),
         rules: crate::rules::CURRENT,
+        counts_ended_threads: true,
         command: command_line(std::env::args()),
         taut: [env!("CARGO_PKG_VERSION")]
             .into_iter()

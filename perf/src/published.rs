@@ -336,15 +336,24 @@ fn footprint() -> Vec<Row<'static>> {
     rows
 }
 
+/// What a reader must know of processor times that are too low.
+const WITHOUT_ENDED: &str = "Where a run did not yet count threads that had ended, processor times are without them: HDDS begins one for each sample.";
+
 /// A table, if there is a row in it.
 fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
+    let mut says = "";
     let mut lines: Vec<(&Row, Vec<Option<String>>)> = Vec::new();
     for row in rows {
         let mut cells = Vec::new();
         for peer in COLUMNS {
             let best = best(records, row, peer);
             used.extend(best.iter().map(|(record, _)| *record));
+            if matches!(row.figure, Figure::Cpu)
+                && best.as_ref().is_some_and(|of| !of.0.run.counts_ended_threads)
+            {
+                says = WITHOUT_ENDED;
+            }
             cells.push(best.map(|(_, text)| text).or_else(|| failed(records, row, peer)));
         }
         // What the subject was not asked is no row: there is nothing to compare.
@@ -360,7 +369,7 @@ fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
     let has_published = lines.iter().any(|(row, _)| !row.published.is_empty());
     let words = ["measured", "published"].map(String::from).into_iter().take(1 + usize::from(has_published));
     let names = kept.iter().map(|at| peers::name(COLUMNS[*at]));
-    let mut table = Table::new(title, &used, "").with_heads(words, names);
+    let mut table = Table::new(title, &used, says).with_heads(words, names);
     for (row, cells) in lines {
         let mut line = vec![row.what.clone()];
         line.extend(has_published.then(|| row.published.to_string()));
@@ -485,6 +494,11 @@ mod tests {
         let page = section(&[line("taut", 0), line("hdds", 25)], &[]);
         let row = "| processor time of both sides for a million of 32 B, reliable, as fast as it goes | 2 s | 2 s, 25.0 % lost |";
         assert!(page.contains(row), "{page}");
+        // These are of before threads that have ended counted.
+        assert!(page.contains(WITHOUT_ENDED), "{page}");
+        let mut counted = [line("taut", 0), line("hdds", 25)];
+        counted.iter_mut().for_each(|line| line.run.counts_ended_threads = true);
+        assert!(!section(&counted, &[]).contains(WITHOUT_ENDED));
     }
 
     #[test]
