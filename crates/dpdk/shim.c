@@ -169,7 +169,18 @@ static bool is_up(uint16_t port)
 	return rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-/* Nobody is inside, and nobody comes in. */
+/* Until it is let in again nobody is inside, and nobody comes in. */
+static void shut(uint16_t port)
+{
+	uint16_t way;
+
+	atomic_store(&hearing[port], true);
+	/* With the fence in `enter`: either we see them inside, or they see us. */
+	for (way = 0; way < WAYS; way++)
+		while (atomic_load(&inside[port][way].now))
+			rte_pause();
+}
+
 static void join(uint16_t port)
 {
 	struct timespec time;
@@ -180,6 +191,7 @@ static void join(uint16_t port)
 	now_ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 	if (now_ns < join_at_ns[port])
 		return;
+	shut(port);
 	is_quiet = true;
 	rte_eth_dev_stop(port);
 	runs = rte_eth_dev_start(port) == 0;
@@ -207,7 +219,7 @@ static long turn_ns(void)
 static void turn(void *unused)
 {
 	struct timespec pause = { 0 };
-	uint16_t port, way;
+	uint16_t port;
 
 	pthread_mutex_lock(&gates);
 	pause.tv_nsec = turn_ns();
@@ -218,13 +230,7 @@ static void turn(void *unused)
 	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
 		atomic_store(&hearing[port], atomic_load(&stopped[port]));
 	nanosleep(&pause, NULL);
-	/* With the fence in `enter`: either we see them inside, or they see us. */
-	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
-		atomic_store(&hearing[port], true);
-	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
-		for (way = 0; way < WAYS; way++)
-			while (atomic_load(&inside[port][way].now))
-				rte_pause();
+	/* It takes longer than to hear, and is of one device: those of the others go on meanwhile. */
 	for (port = 0; port < RTE_MAX_ETHPORTS; port++) {
 		if (!atomic_load(&joins[port]))
 			continue;
@@ -233,6 +239,8 @@ static void turn(void *unused)
 		else
 			join(port);
 	}
+	for (port = 0; port < RTE_MAX_ETHPORTS; port++)
+		shut(port);
 	if (rte_eal_alarm_set(HEAR_US, turn, unused) != 0) {
 		pthread_mutex_lock(&gates);
 		turning = 0;

@@ -5,6 +5,7 @@
 
 use crate::published::{SIZES, Table, mean_ns, of_all, of_participant};
 use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record, Times};
+use crate::report::current::best_of_one_run;
 use crate::report::peers;
 use crate::report::units::{self, bytes, count, size, thousands, time, times};
 
@@ -260,6 +261,8 @@ struct Held<'a> {
     aim: &'a Aim,
     own: &'a Record,
     base: Option<(&'a Record, f64)>,
+    /// How many lines of the setting its run has.
+    beside: usize,
     /// How many times as far as wanted it is: above 1 it does not hold.
     off: f64,
     /// The same of the floor, where that is nearer.
@@ -267,10 +270,14 @@ struct Held<'a> {
 }
 
 impl Aim {
-    fn measured<'a>(&'a self, records: &'a [Record]) -> Option<Held<'a>> {
-        // As on the rest of the page, but a run with a base.
-        let own = records.iter().filter(|r| r.peer == self.line.peer && self.line.is_of(r));
-        let held = own.enumerate().filter_map(|(at, own)| {
+    /// As on the rest of the page, but a run with a base.
+    fn measured<'a>(&'a self, shown: &'a [Record], stored: &'a [Record]) -> Option<Held<'a>> {
+        best_of_one_run(shown, stored, |records| self.all(records), |held| (held.beside, held.own.rounds))
+    }
+
+    /// Of each line of ours.
+    fn all<'a>(&'a self, records: &'a [Record]) -> Vec<Held<'a>> {
+        let of = |own: &'a Record| {
             let figure = (self.figure.of)(own).filter(|figure| *figure > 0.0)?;
             let base = match &self.base {
                 Some(base) => Some(base.best(records, own)?),
@@ -281,11 +288,11 @@ impl Aim {
             let floor =
                 Base { peers: FLOOR, line: self.line, figure: self.figure, setting: "" }.best(records, own);
             let floor_off = floor.map(|(_, floor)| off(floor)).filter(|floor_off| *floor_off < off(figure));
-            Some((at, Held { aim: self, own, base, off: off(figure), floor_off }))
-        });
-        let peers =
-            |own: &Record| records.iter().filter(|r| r.run.id == own.run.id && self.line.is_of(r)).count();
-        held.max_by_key(|(at, held)| (peers(held.own), held.own.rounds, *at)).map(|(_, held)| held)
+            let is_beside = |r: &&Record| r.run.id == own.run.id && self.line.is_of(r);
+            let beside = records.iter().filter(is_beside).count();
+            Some(Held { aim: self, own, base, beside, off: off(figure), floor_off })
+        };
+        records.iter().filter(|r| r.peer == self.line.peer && self.line.is_of(r)).filter_map(of).collect()
     }
 
     /// The row of what the runs do not have.
@@ -367,13 +374,12 @@ impl Held<'_> {
 /// short one with what it was not for.
 const FEW: usize = 8;
 
-/// The table, worst first; nothing if the runs have none of these lines. Of what is shown no run may have both lines of a
-/// figure, while one of those that are `stored` has.
+/// The table, worst first; nothing if the runs have none of these lines.
 pub(crate) fn table(shown: &[Record], stored: &[Record]) -> Option<Table> {
     let aims: Vec<Aim> = [by_udp(), footprint(), local(), bypass()].into_iter().flatten().collect();
     let (mut all, mut missing) = (Vec::new(), Vec::new());
     for aim in &aims {
-        match aim.measured(shown).or_else(|| aim.measured(stored)) {
+        match aim.measured(shown, stored) {
             Some(held) => all.push(held),
             None => missing.push(aim),
         }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use procfs::FromRead;
 
-use crate::namespace::outer_process;
+use crate::namespace::{outer_process, outer_receive_limit};
 use crate::record::Run;
 
 /// The facts of this run.
@@ -20,6 +20,7 @@ pub fn describe(notes: Vec<String>) -> Run {
         id: format!("{since}-{}", outer_process()),
         started: humantime::format_rfc3339_seconds(now).to_string(),
         rules: crate::rules::CURRENT,
+        counts_ended_threads: true,
         command: command_line(std::env::args()),
         taut: [env!("CARGO_PKG_VERSION")]
             .into_iter()
@@ -55,17 +56,25 @@ const RECEIVE_BUFFER: u64 = 4 << 20;
 /// What a reader must know where the system gives sockets less than the adapters ask for: Taut and the floor pass the limit
 /// as root, and nobody else does.
 pub fn unequal_buffers() -> Option<String> {
-    cut_buffers(text("/proc/sys/net/core/rmem_max").as_deref())
+    // It holds in all networks, and older kernels show it only in that of the host.
+    cut_buffers(receive_limit().into_iter().chain(outer_receive_limit()).min())
 }
 
-fn cut_buffers(rmem_max: Option<&str>) -> Option<String> {
-    let limit: u64 = rmem_max?.parse().ok()?;
-    (limit < RECEIVE_BUFFER).then(|| {
-        format!(
-            "net.core.rmem_max is {limit}: sockets of Taut and of the floor, which pass it as root, have more than those of \
-             others; equal terms take sysctl -w net.core.rmem_max={RECEIVE_BUFFER}"
-        )
-    })
+/// The most that the kernel gives a socket for receiving, in bytes, if it can be read here.
+pub fn receive_limit() -> Option<u64> {
+    text("/proc/sys/net/core/rmem_max")?.parse().ok()
+}
+
+fn cut_buffers(limit: Option<u64>) -> Option<String> {
+    let (what, have) = match limit {
+        Some(RECEIVE_BUFFER..) => return None,
+        Some(limit) => (format!("is {limit}"), "have"),
+        None => ("cannot be read here".to_string(), "may have"),
+    };
+    Some(format!(
+        "net.core.rmem_max {what}: sockets of Taut and of the floor, which pass it as root, {have} more than those of \
+         others; equal terms take sysctl -w net.core.rmem_max={RECEIVE_BUFFER}"
+    ))
 }
 
 fn text(path: &str) -> Option<String> {
@@ -100,9 +109,11 @@ mod tests {
 
     #[test]
     fn a_limit_that_not_everyone_passes_is_told() {
-        assert_eq!((cut_buffers(None), cut_buffers(Some("4194304"))), (None, None));
-        let told = cut_buffers(Some("212992")).unwrap();
+        assert_eq!(cut_buffers(Some(4_194_304)), None);
+        let told = cut_buffers(Some(212_992)).unwrap();
         assert!(told.starts_with("net.core.rmem_max is 212992: "), "{told}");
+        let told = cut_buffers(None).unwrap();
+        assert!(told.contains(" cannot be read here: ") && told.contains(" may have more "), "{told}");
     }
 
     #[test]

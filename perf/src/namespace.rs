@@ -12,9 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::args::Net;
+use crate::machine::receive_limit;
 use crate::{Stop, Wrong};
 
-/// Tells the inner program that it is there, and the number of the outer one.
+/// Tells the inner program that it is there, the number of the outer one, and [`receive_limit`] if that one sees it.
 const INSIDE: &str = "TAUT_PERF_INSIDE";
 
 /// How often the outer program looks at the inner one and at Ctrl-C. A user does not notice it.
@@ -39,7 +40,17 @@ pub enum Side {
 
 /// The number of the process that the user has started.
 pub fn outer_process() -> String {
-    std::env::var(INSIDE).unwrap_or_else(|_| std::process::id().to_string())
+    told(0).unwrap_or_else(|| std::process::id().to_string())
+}
+
+/// The limit of receive buffers as the process sees it that the user has started.
+pub fn outer_receive_limit() -> Option<u64> {
+    told(1)?.parse().ok()
+}
+
+/// A word of what the outer program has told.
+fn told(at: usize) -> Option<String> {
+    std::env::var(INSIDE).ok()?.split(' ').nth(at).map(str::to_string)
 }
 
 /// Goes inside; returns twice, in two processes.
@@ -57,12 +68,13 @@ pub fn enter(net: Net, stop: Stop) -> Result<Side, Wrong> {
         return Ok(Side::Inside { scratch: std::env::temp_dir(), notes });
     };
     let program = std::env::current_exe().map_err(|error| Wrong(format!("this program's file: {error}")))?;
+    let limit = receive_limit().map_or(String::new(), |limit| format!(" {limit}"));
     let child = Command::new("unshare")
         .args(flags)
         .arg("--")
         .arg(program)
         .args(std::env::args_os().skip(1))
-        .env(INSIDE, std::process::id().to_string())
+        .env(INSIDE, format!("{}{limit}", std::process::id()))
         .stdin(Stdio::piped())
         .spawn()
         .map_err(|error| Wrong(format!("unshare: {error}")))?;

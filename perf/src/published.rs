@@ -66,8 +66,10 @@ pub(crate) fn tables(records: &[Record], stored: &[Record]) -> Vec<Table> {
         ("DDS for real-time information management (Vanderbilt): types and fan-out".into(), vanderbilt()),
         ("eProsima's comparison of Fast DDS and Cyclone DDS".into(), eprosima()),
     ]);
-    let mut all: Vec<Table> =
-        [gains::table(records, stored), isolation::beside_flood(records)].into_iter().flatten().collect();
+    let mut all: Vec<Table> = [gains::table(records, stored), isolation::beside_flood(records, stored)]
+        .into_iter()
+        .flatten()
+        .collect();
     all.extend(plain.iter().filter_map(|(title, rows)| table(records, title, rows)));
     all.extend(bursts::tables(records));
     all.extend(table(records, "Starting, and what it takes", &footprint()));
@@ -334,15 +336,24 @@ fn footprint() -> Vec<Row<'static>> {
     rows
 }
 
+/// What a reader must know of processor times that are too low.
+const WITHOUT_ENDED: &str = "Where a run did not yet count threads that had ended, processor times are without them: HDDS begins one for each sample.";
+
 /// A table, if there is a row in it.
 fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
+    let mut says = "";
     let mut lines: Vec<(&Row, Vec<Option<String>>)> = Vec::new();
     for row in rows {
         let mut cells = Vec::new();
         for peer in COLUMNS {
             let best = best(records, row, peer);
             used.extend(best.iter().map(|(record, _)| *record));
+            if matches!(row.figure, Figure::Cpu)
+                && best.as_ref().is_some_and(|of| !of.0.run.counts_ended_threads)
+            {
+                says = WITHOUT_ENDED;
+            }
             cells.push(best.map(|(_, text)| text).or_else(|| failed(records, row, peer)));
         }
         // What the subject was not asked is no row: there is nothing to compare.
@@ -358,7 +369,7 @@ fn table(records: &[Record], title: &str, rows: &[Row]) -> Option<Table> {
     let has_published = lines.iter().any(|(row, _)| !row.published.is_empty());
     let words = ["measured", "published"].map(String::from).into_iter().take(1 + usize::from(has_published));
     let names = kept.iter().map(|at| peers::name(COLUMNS[*at]));
-    let mut table = Table::new(title, &used, "").with_heads(words, names);
+    let mut table = Table::new(title, &used, says).with_heads(words, names);
     for (row, cells) in lines {
         let mut line = vec![row.what.clone()];
         line.extend(has_published.then(|| row.published.to_string()));
@@ -391,6 +402,7 @@ fn merit(record: &Record) -> f64 {
 mod tests {
     use super::figure::held_up_ns;
     use super::*;
+    use crate::record::Times;
 
     fn record(fields: serde_json::Value) -> Record {
         let mut all = serde_json::json!({
@@ -447,6 +459,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_flood_adds_is_of_the_best_run_that_has_both() {
+        let line = |run: &str, peer: &str, case: &str, us: u64| {
+            let times = Times { p9999: 1_000 * us, max: 1_000 * us, ..Times::default() };
+            let run =
+                crate::record::Run { id: run.into(), command: "taut perf x".into(), ..Default::default() };
+            let (peer, case, workload) = (peer.into(), case.into(), "interference".into());
+            Record { peer, case, workload, samples: 100_000, rtt_ns: Some(times), run, ..trip("taut", 1) }
+        };
+        let pair = |run: &str, peer: &str, us: u64| {
+            [line(run, peer, "quiet all long", 10), line(run, peer, "flood all long", us)]
+        };
+        let stored = [pair("a", "taut", 20), pair("b", "taut", 30)].concat();
+        let ratios = |shown: &[Record], stored: &[Record]| -> Vec<String> {
+            let table = isolation::beside_flood(shown, stored).expect("the table");
+            table.rows.into_iter().map(|row| row[4].clone()).collect()
+        };
+        // No run of what is shown has both.
+        let shown = [stored[0].clone(), line("c", "taut", "flood all long", 90)];
+        assert_eq!(ratios(&shown, &stored), ["3.00×"], "the later");
+        let more = [&pair("a", "floor", 15)[..], &stored].concat();
+        assert_eq!(ratios(&shown, &more), ["1.50×", "2.00×"], "that with more pairs");
+        assert_eq!(ratios(&stored[..2], &more), ["2.00×"], "that which is shown");
+    }
+
+    #[test]
     fn what_a_sample_costs_stands_with_those_that_got_lost() {
         let line = |peer: &str, lost: u64| {
             record(
@@ -457,6 +494,11 @@ mod tests {
         let page = section(&[line("taut", 0), line("hdds", 25)], &[]);
         let row = "| processor time of both sides for a million of 32 B, reliable, as fast as it goes | 2 s | 2 s, 25.0 % lost |";
         assert!(page.contains(row), "{page}");
+        // These are of before threads that have ended counted.
+        assert!(page.contains(WITHOUT_ENDED), "{page}");
+        let mut counted = [line("taut", 0), line("hdds", 25)];
+        counted.iter_mut().for_each(|line| line.run.counts_ended_threads = true);
+        assert!(!section(&counted, &[]).contains(WITHOUT_ENDED));
     }
 
     #[test]

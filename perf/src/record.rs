@@ -323,6 +323,9 @@ pub struct Run {
     /// The rules by which times were taken, see [`crate::rules`].
     #[serde(default = "crate::rules::unnumbered")]
     pub rules: u32,
+    /// Do processor times have what threads did that ended meanwhile?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counts_ended_threads: bool,
     /// The command line that repeats it.
     pub command: String,
     /// Version of `taut perf`, with the commit that it was built from if that is known.

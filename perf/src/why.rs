@@ -34,8 +34,8 @@ const REASONS: [Reason; 7] = [
         workload: "write",
         against: &["hdds"],
         words: &[],
-        text: "HDDS sends within the call, too. Its reader is not asleep: it begins a thread for each sample, which keeps \
-               most of a processor busy at ten thousand samples a second. So the kernel has nobody to wake on the writer's \
+        text: "HDDS sends within the call, too. Its reader is not asleep: it begins a thread for each sample, which takes \
+               more than one processor at ten thousand samples a second. So the kernel has nobody to wake on the writer's \
                way, as it has for bare sendto, which takes longer than HDDS's write",
     },
     Reason {

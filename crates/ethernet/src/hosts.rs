@@ -11,7 +11,8 @@ use std::os::fd::BorrowedFd;
 
 use taut_base::{Duration, Time};
 use taut_netlink::{
-    Attributes, DUMP, Heard, IPV4, IPV6, NEIGHBOURS, ROUTES, Result, Socket, Watch, attribute, half, word,
+    Attributes, DUMP, Errno, Heard, IPV4, IPV6, NEIGHBOURS, ROUTES, Result, Socket, Watch, attribute, half,
+    word,
 };
 
 use crate::header::Mac;
@@ -48,6 +49,10 @@ const RTA_METRICS: u16 = 8;
 const RTA_ENCAP: u16 = 22;
 const RTAX_MTU: u16 = 2;
 const RTN_UNICAST: u8 = 1;
+
+/// What the kernel answers where a host has no route, or one that is unreachable, prohibited or a black hole. All else is
+/// of the request: of the route it says nothing.
+const NO_ROUTE: [Errno; 4] = [Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::EACCES, Errno::EINVAL];
 
 /// The way to a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,9 +168,10 @@ impl Hosts {
             (host.due, host.used) = (now + REFRESH, false);
         }
         let next = self.known.iter().find(|(_, host)| host.ask_at <= now).map(|(to, _)| *to);
-        let hop = next.and_then(|to| self.route(to));
-        let host = next.and_then(|to| self.known.get_mut(&to));
-        let is_other_length = host.is_some_and(|host| host.told(now, hop, &self.stations));
+        let told = next.map(|to| (to, self.route(to)));
+        let is_other_length = told.is_some_and(|(to, told)| {
+            self.known.get_mut(&to).is_some_and(|host| host.told(now, told, &self.stations))
+        });
         self.due = self.known.values().map(|host| host.due.min(host.ask_at)).min().unwrap_or(Time::NEVER);
         is_other_length
     }
@@ -180,16 +186,23 @@ impl Hosts {
         Ok(())
     }
 
-    /// The next hop of a route by our interface, and our address on it.
-    fn route(&mut self, to: IpAddr) -> Option<Hop> {
+    /// The next hop of a route by our interface, and our address on it. An error is no answer.
+    fn route(&mut self, to: IpAddr) -> Result<Option<Hop>> {
         let (family, bytes) = of(to);
         let mut body = vec![0; FIXED];
         if let [first, len, ..] = &mut body[..] {
             (*first, *len) = (family, 8 * bytes.len() as u8);
         }
         body.extend(Attributes::default().with(RTA_DST, &bytes).0);
-        let answers = self.socket.request(GET_ROUTE, 0, &body).ok()?;
-        let answer = answers.first()?;
+        match self.socket.request(GET_ROUTE, 0, &body) {
+            Ok(answers) => Ok(answers.first().and_then(|answer| self.hop(to, answer))),
+            Err(errno) if NO_ROUTE.contains(&errno) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The same of what the kernel has answered.
+    fn hop(&self, to: IpAddr, answer: &[u8]) -> Option<Hop> {
         let attributes = answer.get(FIXED..)?;
         let by = attribute(attributes, RTA_OIF).and_then(|value| word(value, 0))?;
         // What the kernel puts around packets there, as labels of MPLS, frames of ours would not have.
@@ -235,8 +248,10 @@ fn note(stations: &mut BTreeMap<IpAddr, Mac>, hop: IpAddr, mac: Option<Mac>) {
 }
 
 impl Host {
-    /// The kernel has told its route. Returns whether that takes packets of another length than before.
-    fn told(&mut self, now: Time, hop: Option<Hop>, stations: &BTreeMap<IpAddr, Mac>) -> bool {
+    /// The kernel has told its route, or nothing: then it stays as it was. Returns whether it takes packets of another
+    /// length than before.
+    fn told(&mut self, now: Time, told: Result<Option<Hop>>, stations: &BTreeMap<IpAddr, Mac>) -> bool {
+        let hop = told.unwrap_or(self.hop);
         let mtu = |hop: Option<Hop>| hop.and_then(|hop| hop.mtu);
         let is_other_length = mtu(hop) != mtu(self.hop);
         let pause = if is_other_length { FIRST } else { self.pause };
@@ -285,6 +300,8 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::socket::SockProtocol;
+
     use super::*;
 
     #[test]
@@ -309,6 +326,37 @@ mod tests {
         );
         let whole = body(0x02, &mac);
         (0..20).for_each(|len| assert_eq!(Neighbour::read(&whole[..len]), None, "{len} bytes"));
+    }
+
+    #[test]
+    fn a_request_that_fails_takes_no_way() {
+        let to: IpAddr = "192.0.2.1".parse().unwrap();
+        let mut hosts = Hosts::open(1).unwrap();
+        hosts.stations.insert(to, [2, 0, 0, 0, 0, 1]);
+        hosts.want(to);
+        let host = hosts.known.get_mut(&to).unwrap();
+        host.told(Time(0), Ok(Some(Hop { to, from: to, mtu: Some(1_400) })), &hosts.stations);
+        (host.ask_at, host.due, hosts.due) = (Time(0), Time::NEVER, Time(0));
+        let way = hosts.way(to);
+        assert!(way.is_some());
+        // Nobody in the kernel listens there.
+        hosts.socket = Socket::open(SockProtocol::NetlinkUserSock).unwrap();
+        assert!(!hosts.ask(Time(1)), "of its MTU nothing was told");
+        assert_eq!(hosts.way(to), way);
+        assert!(hosts.next_timeout() <= Time(1) + REFRESH, "it is asked for again");
+    }
+
+    #[test]
+    fn an_answer_that_there_is_no_route_takes_the_way() {
+        let to: IpAddr = "192.0.2.1".parse().unwrap();
+        let stations = BTreeMap::from([(to, [2, 0, 0, 0, 0, 1])]);
+        let mut hosts = Hosts::open(1).unwrap();
+        hosts.want(to);
+        let host = hosts.known.get_mut(&to).unwrap();
+        host.told(Time(0), Ok(Some(Hop { to, from: to, mtu: None })), &stations);
+        assert!(host.way.is_some());
+        host.told(Time(0), Ok(None), &stations);
+        assert_eq!(host.way, None);
     }
 
     #[test]

@@ -13,9 +13,8 @@ pub use attributes::{Attributes, attribute, attributes, half, text, word};
 pub use request::{CREATE, DUMP, REPLACE, Socket};
 pub use watch::{Heard, LINKS, NEIGHBOURS, ROUTES, Watch};
 
-use nix::errno::Errno;
-
 pub use nix::Result;
+pub use nix::errno::Errno;
 
 /// The family of addresses of IPv4, as messages have it.
 pub const IPV4: u8 = libc::AF_INET as u8;

@@ -237,7 +237,6 @@ fn a_listener_that_takes_its_time_is_in_the_flight_record() {
     assert!(record.to_string().contains("listeners"), "{record}");
 }
 
-/// The reader's driver runs a listener while a sample comes: that is later than its writer has planned for.
 /// Also where that is less than what is recorded of listeners otherwise.
 #[test]
 fn a_listener_that_takes_longer_than_a_short_limit_is_in_the_flight_record() {
@@ -264,6 +263,7 @@ fn a_listener_that_takes_longer_than_a_short_limit_is_in_the_flight_record() {
     }
 }
 
+/// The reader's driver runs a listener while a sample comes: that is later than its writer has planned for.
 #[test]
 fn a_sample_that_took_longer_than_its_budget_makes_a_flight_record() {
     const BUDGET: Duration = Duration::from_millis(5);

@@ -7,6 +7,7 @@
 use super::figure::mean_ns;
 use super::{Table, WAYS, is_linked};
 use crate::record::{Outcome, Record};
+use crate::report::current::best_of_one_run;
 use crate::report::peers;
 use crate::report::units::{self, bytes, size, thousands, time};
 
@@ -84,9 +85,8 @@ impl Measure {
             && (record.wait == "spin") == spins
     }
 
-    /// The line of Taut that has most bases in its own run, for of two runs it would be a gain of the machine's, too; of
-    /// several that with most rounds, then the later.
-    fn gained<'a>(&self, records: &'a [Record], transport: &str, spins: bool) -> Option<Gained<'a>> {
+    /// The lines of Taut that have a base in their own run, for of two runs it would be a gain of the machine's, too.
+    fn gained<'a>(&self, records: &'a [Record], transport: &str, spins: bool) -> Vec<Gained<'a>> {
         let of = |record: &'a Record| {
             (self.figure)(record).filter(|figure| *figure > 0.0).map(|figure| (record, figure))
         };
@@ -101,9 +101,7 @@ impl Measure {
             let base = |peer| records.iter().rfind(|base| is_base(peer, base)).and_then(of);
             Gained { record, own, bases: BASES.map(base) }
         });
-        let bases = |gained: &Gained| gained.bases.iter().flatten().count();
-        let found = gained.enumerate().filter(|(_, gained)| bases(gained) > 0);
-        found.max_by_key(|(at, gained)| (bases(gained), gained.record.rounds, *at)).map(|(_, gained)| gained)
+        gained.filter(|gained| gained.rank().0 > 0).collect()
     }
 
     fn what(&self, of: &Record, way: &str, spins: bool) -> String {
@@ -125,6 +123,12 @@ struct Gained<'a> {
     bases: [Option<(&'a Record, f64)>; BASES.len()],
 }
 
+impl Gained<'_> {
+    fn rank(&self) -> (usize, u32) {
+        (self.bases.iter().flatten().count(), self.record.rounds)
+    }
+}
+
 /// How much more than the other one it is, in percent.
 fn change(own: f64, other: f64) -> String {
     let percent = 100.0 * (own / other - 1.0);
@@ -132,16 +136,15 @@ fn change(own: f64, other: f64) -> String {
     format!("{percent:+.digits$} %")
 }
 
-/// The table, if Taut was measured over the link beside another one by the kernel. Of what is shown no run may have both
-/// lines of a gain, while one of those that are `stored` has.
+/// The table, if Taut was measured over the link beside another one by the kernel.
 pub(super) fn table(records: &[Record], stored: &[Record]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
     let mut lines: Vec<(String, &str, String, [Option<String>; BASES.len()])> = Vec::new();
     for (transport, way) in WAYS {
         for spins in [true, false] {
             for (measure, published) in MEASURES.iter().zip(published(transport)) {
-                let gained = measure.gained(records, transport, spins);
-                let gained = gained.or_else(|| measure.gained(stored, transport, spins));
+                let all = |records| measure.gained(records, transport, spins);
+                let gained = best_of_one_run(records, stored, all, Gained::rank);
                 let Some(Gained { record, own, bases }) = gained else { continue };
                 used.push(record);
                 used.extend(bases.iter().flatten().map(|(base, _)| *base));

@@ -1,8 +1,11 @@
 //! Rows of the study of timing isolation: there and back, and there alone, beside a flood and without, with each
 //! mitigation and with all of them, at the study's sizes; and how much a flood adds to the rarest times.
 
+use std::collections::BTreeSet;
+
 use super::{Figure, Row, Table, WAYS, is_linked, row};
 use crate::record::{Outcome, Record, Times};
+use crate::report::current::best_of_one_run;
 use crate::report::peers;
 use crate::report::units::{size, thousands, time, times};
 use crate::workload::interference;
@@ -73,37 +76,66 @@ fn add(
 /// Fewer samples than this have no percentile 99.99 that is not one of the largest ten.
 const RARE: u64 = 100_000;
 
+/// A line without a flood, and that beside one.
+type Pair<'a> = [&'a Record; 2];
+
+/// The long pairs of this way and size, those of each run together.
+fn pairs<'a>(records: &'a [Record], transport: &str, bytes: u64) -> Vec<Vec<Pair<'a>>> {
+    let of = |label: &'static str| {
+        let is = move |r: &&Record| {
+            r.outcome == Outcome::Ok
+                && r.transport == transport
+                && r.size_bytes == bytes
+                && r.case.trim_end_matches(" link") == label
+                && r.workload == "interference"
+                && r.samples >= RARE
+                && r.rtt_ns.is_some()
+        };
+        records.iter().filter(is)
+    };
+    let [quiet, flood] = interference::LONG;
+    let mut runs: Vec<Vec<Pair>> = Vec::new();
+    for quiet in of(quiet) {
+        let same = |r: &&Record| r.run.id == quiet.run.id && r.peer == quiet.peer;
+        let Some(flood) = of(flood).rfind(same) else { continue };
+        match runs.iter_mut().find(|run| run.iter().any(|[of, _]| of.run.id == quiet.run.id)) {
+            Some(run) => {
+                run.retain(|[of, _]| of.peer != quiet.peer);
+                run.push([quiet, flood]);
+            }
+            None => runs.push(vec![[quiet, flood]]),
+        }
+    }
+    runs
+}
+
+/// How many pairs a run has, and the rounds of the longest.
+fn rank(run: &[Pair]) -> (usize, u32) {
+    (run.len(), run.iter().map(|[quiet, _]| quiet.rounds).max().unwrap_or_default())
+}
+
 /// The long pair of each way: the rarest times with all mitigations, without a flood and beside one.
-pub(super) fn beside_flood(records: &[Record]) -> Option<Table> {
+pub(super) fn beside_flood(records: &[Record], stored: &[Record]) -> Option<Table> {
     let mut used: Vec<&Record> = Vec::new();
     let mut lines: Vec<Vec<String>> = Vec::new();
+    let beside = records.iter().chain(stored).filter(|r| r.workload == "interference");
+    let sizes: BTreeSet<u64> = beside.map(|r| r.size_bytes).collect();
     for (transport, way) in WAYS {
-        let of = |label: &'static str| {
-            let is = move |r: &&Record| {
-                r.outcome == Outcome::Ok
-                    && r.transport == transport
-                    && r.case.trim_end_matches(" link") == label
-                    && r.workload == "interference"
-                    && r.samples >= RARE
-            };
-            records.iter().filter(is)
-        };
-        let [quiet, flood] = interference::LONG;
-        for quiet in of(quiet) {
-            let same = |r: &&Record| {
-                r.run.id == quiet.run.id && r.peer == quiet.peer && r.size_bytes == quiet.size_bytes
-            };
-            let Some(flood) = of(flood).find(same) else { continue };
-            let Some((alone, beside)) = quiet.rtt_ns.zip(flood.rtt_ns) else { continue };
-            used.extend([quiet, flood]);
-            let samples = thousands(quiet.samples.min(flood.samples));
-            let what = format!("{} of {} by {way}", samples, size(quiet.size_bytes));
-            let mut line = vec![what, peers::name(&quiet.peer)];
-            for pick in [|t: &Times| t.p9999, |t: &Times| t.max] {
-                let (alone_ns, beside_ns) = (pick(&alone) as f64, pick(&beside) as f64);
-                line.extend([time(alone_ns), time(beside_ns), times(beside_ns / alone_ns.max(1.0))]);
+        for &bytes in &sizes {
+            let run =
+                best_of_one_run(records, stored, |records| pairs(records, transport, bytes), |run| rank(run));
+            for [quiet, flood] in run.into_iter().flatten() {
+                let Some((alone, beside)) = quiet.rtt_ns.zip(flood.rtt_ns) else { continue };
+                used.extend([quiet, flood]);
+                let samples = thousands(quiet.samples.min(flood.samples));
+                let what = format!("{} of {} by {way}", samples, size(bytes));
+                let mut line = vec![what, peers::name(&quiet.peer)];
+                for pick in [|t: &Times| t.p9999, |t: &Times| t.max] {
+                    let (alone_ns, beside_ns) = (pick(&alone) as f64, pick(&beside) as f64);
+                    line.extend([time(alone_ns), time(beside_ns), times(beside_ns / alone_ns.max(1.0))]);
+                }
+                lines.push(line);
             }
-            lines.push(line);
         }
     }
     let says = "Every 500 µs with all mitigations, in pieces that take turns. Published: a maximum of 449 µs without a flood and of 197 µs beside it.";

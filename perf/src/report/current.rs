@@ -34,15 +34,27 @@ pub(crate) fn current(records: &[Record]) -> Vec<Record> {
         share.peers =
             share.lines.iter().filter(|at| !matches!(records[**at].outcome, Outcome::Absent(_))).count();
     }
-    let best = |shares: BTreeMap<usize, Share>| {
-        shares
-            .into_iter()
-            .max_by_key(|(run, share)| (share.peers, share.rounds, *run))
-            .map(|(_, share)| share)
-    };
-    let mut places: Vec<usize> = cases.into_values().filter_map(best).flat_map(|share| share.lines).collect();
+    let of_run = |shares: BTreeMap<usize, Share>| best(shares.into_values(), |of| (of.peers, of.rounds));
+    let mut places: Vec<usize> = cases.into_values().filter_map(of_run).flat_map(|of| of.lines).collect();
     places.sort_unstable();
     places.into_iter().map(|at| settle(&records[at])).collect()
+}
+
+/// Of several, in the order of their runs, that with the most beside it, of those that with the most rounds, of those the
+/// last.
+fn best<T>(all: impl IntoIterator<Item = T>, rank: impl Fn(&T) -> (usize, u32)) -> Option<T> {
+    all.into_iter().enumerate().max_by_key(|(at, one)| (rank(one), *at)).map(|(_, one)| one)
+}
+
+/// The best of what one run is to have all lines of: of what is shown no run may, while one of those that are `stored` does.
+/// `all` finds those of these lines, `rank` says how much each has beside it, and its rounds.
+pub(crate) fn best_of_one_run<'a, T>(
+    shown: &'a [Record],
+    stored: &'a [Record],
+    all: impl Fn(&'a [Record]) -> Vec<T>,
+    rank: impl Fn(&T) -> (usize, u32),
+) -> Option<T> {
+    [shown, stored].into_iter().find_map(|records| best(all(records), &rank))
 }
 
 /// All lines, each as it counts.

@@ -124,6 +124,7 @@ fn blank(peer: &Peer, case: &Case) -> Record {
             cores: 2,
             kernel: "6.18.5".into(),
             governor: "none".into(),
+            counts_ended_threads: true,
             notes: vec!["virtual machine".into()],
         },
     }

@@ -90,9 +90,12 @@ fn start_log() -> Result<(), Failure> {
     let wanted = wanted.as_ref().map_or("warn".into(), |wanted| wanted.to_string_lossy());
     let is_level = |part: &str| {
         let (module, level) = part.split_once('=').unwrap_or(("taut", part));
-        !module.is_empty() && level.parse::<log::LevelFilter>().is_ok()
+        !module.is_empty() && level.trim().parse::<log::LevelFilter>().is_ok()
     };
-    if !wanted.split(',').all(is_level) {
+    // Behind a `/` may be a text that all lines are to have.
+    let (levels, text) = wanted.split_once('/').unwrap_or((&wanted, ""));
+    let parts: Vec<&str> = levels.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() || text.contains('/') || !parts.into_iter().all(is_level) {
         return Err(Failure::Wrong(format!(
             "TAUT_LOG={wanted} in the environment is no level: use off, error, warn, info, debug or trace, or one for \
              a crate, as warn,taut_rtps=debug"

@@ -511,7 +511,6 @@ fn mark(text: &str) -> Option<(i32, u8)> {
     (from >= 1 && mark <= 63).then_some((from, mark))
 }
 
-/// The times of SCHED_DEADLINE.
 /// Is this what a setting takes? For what a program may set as well.
 type InRange = fn(&Config) -> bool;
 
@@ -541,6 +540,7 @@ fn is_burst(bytes: &u64) -> bool {
     (1..=1 << 30).contains(bytes)
 }
 
+/// The times of SCHED_DEADLINE.
 fn times(text: &str) -> Option<DeadlineScheduling> {
     let mut times = text.split('/').map(duration);
     let (runtime, deadline, period) = (times.next()??, times.next()??, times.next()??);

@@ -94,7 +94,9 @@ fn a_policy_for_netd() {
 
 #[test]
 fn a_log_of_no_level() {
-    for level in ["WARNING", "warn,verbose", "taut=loud", "taut_exec", "=debug", "1", " "] {
+    for level in
+        ["WARNING", "warn,verbose", "taut=loud", "taut_exec", "=debug", "1", " ", ",", "/step", "warn/a/b"]
+    {
         let mut command = bare("config");
         command.env("TAUT_LOG", level);
         let line = refusal(command);
@@ -111,9 +113,17 @@ fn a_log_of_no_level() {
 #[test]
 fn a_log_of_some_level() {
     // Some step takes that long, which is a warning of the library.
-    for (level, warns) in
-        [("", true), ("WARN", true), ("info,taut_rtps=off", true), ("error", false), ("off", false)]
-    {
+    for (level, warns) in [
+        ("", true),
+        ("WARN", true),
+        ("info,taut_rtps=off", true),
+        ("taut_rtps=off, warn", true),
+        (",warn,", true),
+        ("warn/ran for longer", true),
+        ("warn/no line has this", false),
+        ("error", false),
+        ("off", false),
+    ] {
         let mut command = taut(70, "pub shapes --no-wait --count 1");
         command.env("TAUT_LOG", level).env("TAUT_FLIGHT_RECORDER_STEP", "1us");
         let stderr = run(command).stderr;
