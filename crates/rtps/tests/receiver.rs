@@ -461,6 +461,32 @@ fn who_says_again_and_again_that_it_is_another_process_is_believed_now_and_then(
     assert_eq!(times_lost(&mut participant), 0);
 }
 
+/// What is matched with it is forgotten in several steps, and meanwhile others go on talking.
+#[test]
+fn who_says_that_it_is_another_process_is_believed_no_more_often_if_it_is_matched() {
+    let mut participant = participant();
+    let reader = reader_of(&mut participant, "Square", ReliabilityKind::Reliable);
+    let of = |process: i64| announcement_of(&[(OF_PROCESS[1], process.to_string())]);
+    let mut lives = Vec::new();
+    for millis in 0..10_000 {
+        let now = Time(0) + Duration::from_millis(millis);
+        // Each 1.1 s another process takes the name, and for a while what the one before has said still comes.
+        let (life, since) = (millis / 1_100, millis % 1_100);
+        let late = if since < 500 { life.min(1) } else { 0 };
+        for process in (life - late..=life).rev() {
+            participant.on_frame(now, &of(process), &mut Nowhere);
+            participant.on_frame(now, &publication(1, 1, "Square", |_| {}), &mut Nowhere);
+        }
+        participant.on_timeout(now, usize::MAX);
+        let said = participant.database().peers().map(|peer| peer.data.properties[0].1.clone());
+        lives.extend(said.filter(|said| lives.last() != Some(said)).collect::<Vec<_>>());
+    }
+    assert_eq!(participant.reader(reader).unwrap().proxies.len(), 1, "it is matched");
+    let lost = times_lost(&mut participant);
+    assert!((5..=9).contains(&lost), "{lost}: {lives:?}");
+    assert!(lives.is_sorted(), "{lives:?}");
+}
+
 #[test]
 fn participants_that_answer_nothing_give_way_to_newcomers() {
     let mut participant = participant();
