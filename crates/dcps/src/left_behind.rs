@@ -4,6 +4,7 @@
 //! Once the writer has gone nobody brings them any more.
 
 use taut_base::{Guid, SequenceNumber};
+use taut_rtps::IntervalSet;
 
 use crate::reader_side::{ReaderSide, Source};
 use crate::status::StatusMask;
@@ -17,21 +18,18 @@ impl Source {
 
 impl ReaderSide {
     /// A writer is no longer matched: what was written and has found no room, here, in its lane or in the protocol, is lost.
-    pub(crate) fn leave_writer(
-        &mut self,
-        writer: Guid,
-        undelivered: Option<(SequenceNumber, SequenceNumber)>,
-    ) -> StatusMask {
+    pub(crate) fn leave_writer(&mut self, writer: Guid, undelivered: Option<IntervalSet>) -> StatusMask {
         let in_lane = self.sources.iter().find(|source| source.writer == writer && source.reliable);
         let in_lane = in_lane.map(|source| (source.next, source.last()));
         self.remove_lane(writer);
-        let Some((mut next, mut last)) = undelivered else { return StatusMask::NONE };
-        if let Some((lane_next, lane_last)) = in_lane {
-            (next, last) = (lane_next, last.max(lane_last));
+        let Some(mut left) = undelivered else { return StatusMask::NONE };
+        if let Some((next, last)) = in_lane {
+            left.remove(SequenceNumber::ZERO, next);
+            left.insert(next, last.next());
         }
-        match u64::try_from(last.0.saturating_sub(next.0).saturating_add(1)) {
-            Err(_) | Ok(0) => StatusMask::NONE,
-            Ok(lost) => {
+        match left.count() {
+            0 => StatusMask::NONE,
+            lost => {
                 self.sample_lost.count(lost);
                 StatusMask::SAMPLE_LOST
             }

@@ -9,6 +9,7 @@ use super::locators::{groups_of, nearest};
 use super::{EndpointData, Greeting, LocalKind, Refusal};
 use crate::counters::bump;
 use crate::event::Event;
+use crate::intervals::IntervalSet;
 use crate::limits;
 use crate::participant::{Participant, Sink};
 use crate::reader::WriterProxy;
@@ -313,14 +314,14 @@ impl Participant {
         let writer = ends.into_iter().flatten().find_map(LocalKind::writer);
         let reader = ends.into_iter().flatten().find_map(LocalKind::reader);
         let left = reader.and_then(|reader| self.writers.get(writer?.0)?.left_to(reader));
-        self.end_match(local, remote, left);
+        self.end_match(local, remote, left.clone());
         if within {
             self.end_match(remote.entity, Guid::new(self.config.guid_prefix, local), left);
         }
     }
 
     /// `left` is what a writer of this participant has for a reader of this participant that has not been given to it.
-    fn end_match(&mut self, local: EntityId, remote: Guid, left: Option<(SequenceNumber, SequenceNumber)>) {
+    fn end_match(&mut self, local: EntityId, remote: Guid, left: Option<IntervalSet>) {
         if !self.database.matches.remove(local, remote) {
             return;
         }

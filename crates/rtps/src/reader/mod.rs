@@ -418,6 +418,27 @@ mod tests {
     }
 
     #[test]
+    fn what_will_not_come_is_not_left_undelivered() {
+        let mut reader = reader();
+        let left = |reader: &mut Reader| proxy(reader).undelivered().map(|left| left.count());
+        // There is room for two.
+        [1, 2].into_iter().for_each(|number| arrives(&mut reader, Time(0), number));
+        proxy(&mut reader).on_change(&mut Some(change(Time(0), 3)), |_| {});
+        assert_eq!(left(&mut reader), Some(1));
+        let mut full = |_: &mut Offer| {};
+        proxy(&mut reader).on_gap(Time(0), &gap(4..1_001), &mut full);
+        assert_eq!(left(&mut reader), Some(1));
+        proxy(&mut reader).on_change(&mut Some(change(Time(0), 1_001)), &mut full);
+        proxy(&mut reader).pass_over(Time(0), SequenceNumber(1_002), &mut full);
+        let heartbeat = Heartbeat { last_sn: SequenceNumber(1_005), count: 2, ..heartbeat() };
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut full);
+        assert_eq!(left(&mut reader), Some(5), "3, 1,001 and 1,003 to 1,005");
+        // What has come and what its writer has no longer: the first of them is there.
+        proxy(&mut reader).on_gap(Time(0), &gap(3..1_006), &mut full);
+        assert_eq!(left(&mut reader), Some(2));
+    }
+
+    #[test]
     fn a_heartbeat_that_tells_nothing_is_known_as_such() {
         let mut reader = reader();
         send(&mut reader, Time(0));

@@ -661,11 +661,19 @@ impl WriterProxy {
         }
     }
 
-    /// What of its stream is known and has not been delivered: from which number on and up to which. `None` if nothing is
-    /// waited for, or where the stream begins is not known.
-    pub fn undelivered(&self) -> Option<(SequenceNumber, SequenceNumber)> {
-        let knows = self.reliable && self.has_heard() && !self.held;
-        knows.then_some((self.next, self.last_available))
+    /// What of its stream is known, will come or has come, and has not been delivered. `None` if nothing is waited for, or
+    /// where the stream begins is not known.
+    pub fn undelivered(&self) -> Option<IntervalSet> {
+        if !self.reliable || !self.has_heard() || self.held {
+            return None;
+        }
+        // No more than gaps and changes that wait.
+        let mut left = IntervalSet::new(usize::MAX);
+        left.insert(self.next, self.last_available.next());
+        self.irrelevant.iter().for_each(|(start, end)| left.remove(start, end));
+        // What has come is there, though its writer had it no longer.
+        self.pending.keys().for_each(|number| _ = left.insert(*number, number.next()));
+        Some(left)
     }
 
     /// The lowest number that has not been delivered.

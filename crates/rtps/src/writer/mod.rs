@@ -38,6 +38,7 @@ use taut_wire::Stamps;
 use crate::anatomy::Calls;
 use crate::answers::Answers;
 use crate::history_cache::{CacheChange, ChangeKind, HistoryCache};
+use crate::intervals::IntervalSet;
 use crate::limits;
 use crate::message::Tx;
 use crate::{ReaderIndex, WriterIndex};
@@ -645,12 +646,14 @@ impl Writer {
         self.history.first_from(delivered.next())
     }
 
-    /// What a reliable reader of this participant has not been given, and takes from no lane: from which number on and up
-    /// to which.
-    pub fn left_to(&self, reader: ReaderIndex) -> Option<(SequenceNumber, SequenceNumber)> {
+    /// What a reliable reader of this participant has not been given, and takes from no lane.
+    pub fn left_to(&self, reader: ReaderIndex) -> Option<IntervalSet> {
         let local = self.local.iter().find(|local| local.reader == reader && local.reliable)?;
         let next = local.delivered.next();
-        Some((self.history.first_from(next).map_or(next, |change| change.sequence_number), self.last))
+        let next = self.history.first_from(next).map_or(next, |change| change.sequence_number);
+        let mut left = IntervalSet::new(usize::MAX);
+        left.insert(next, self.last.next());
+        Some(left)
     }
 
     /// Is there a fresh change to send?
