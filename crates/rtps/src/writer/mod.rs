@@ -439,6 +439,8 @@ impl Writer {
         let reliable = reliable && self.reliable;
         let told = SequenceNumber::ZERO;
         self.local.push(LocalReader { reader, reliable, delivered, lane_from: None, told });
+        // It waits for nothing that the history no longer has.
+        self.pass_holes();
         self.update_link();
     }
 
@@ -646,13 +648,13 @@ impl Writer {
         self.history.first_from(delivered.next())
     }
 
-    /// What a reliable reader of this participant has not been given, and takes from no lane.
+    /// What is held that a reliable reader of this participant has not been given. *Cost*: O(changes held).
     pub fn left_to(&self, reader: ReaderIndex) -> Option<IntervalSet> {
         let local = self.local.iter().find(|local| local.reader == reader && local.reliable)?;
-        let next = local.delivered.next();
-        let next = self.history.first_from(next).map_or(next, |change| change.sequence_number);
+        // No more than changes are held.
         let mut left = IntervalSet::new(usize::MAX);
-        left.insert(next, self.last.next());
+        let numbers = self.history.from(local.delivered.next()).map(|change| change.sequence_number);
+        numbers.for_each(|number| _ = left.insert(number, number.next()));
         Some(left)
     }
 
