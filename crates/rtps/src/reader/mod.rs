@@ -550,6 +550,34 @@ mod tests {
         }
     }
 
+    /// The end of a sample in fragments is no answer to what was asked for meanwhile.
+    #[test]
+    fn how_long_an_answer_takes_is_not_known_from_the_end_of_another_one() {
+        let mut reader = unheard(false);
+        let mut now = Time(0);
+        let took = Duration::from_millis(80);
+        for number in 1..=40 {
+            asks_for(&mut reader, now, number);
+            now = now + took;
+            arrives(&mut reader, now, number.into());
+        }
+        let patience = |reader: &mut Reader, now, number| {
+            asks_for(reader, now, number);
+            proxy(reader).repeat_at.since(now)
+        };
+        let before = patience(&mut reader, now, 41);
+        assert!(before >= took, "{before}");
+        let number = SequenceNumber(41);
+        assert!(proxy(&mut reader).admit_assembly(now + took, number, assembly(1, 2)));
+        let asked = now + took + Duration::from_millis(400);
+        asks_for(&mut reader, asked, 42);
+        arrives(&mut reader, asked + Duration::from_millis(2), 41);
+        now = asked + took;
+        arrives(&mut reader, now, 42);
+        let after = patience(&mut reader, now, 43);
+        assert!(after >= took.times(2), "{after}, and {before} before");
+    }
+
     #[test]
     fn a_greeting_says_where_the_stream_begins() {
         let mut reader = reader();

@@ -167,9 +167,7 @@ impl WriterProxy {
             return 0;
         };
         self.note_arrival(time);
-        if !self.assemblies.is_empty() {
-            self.assemblies.remove(&number);
-        }
+        let had_begun = !self.assemblies.is_empty() && self.assemblies.remove(&number).is_some();
         if !self.reliable {
             // Best effort: what finds no place is gone, and the cache has counted it.
             let lost = self.skip_to(number);
@@ -178,7 +176,7 @@ impl WriterProxy {
         }
         self.last_available = self.last_available.max(number);
         if number <= self.asked_until {
-            self.note_answer(time);
+            self.note_answer(time, !had_begun);
         }
         if number != self.next || self.held {
             if self.pending.len() < limits::PENDING_CHANGES || self.gives_way_to(number) {
@@ -266,11 +264,16 @@ impl WriterProxy {
         self.next = self.next.max(last.next());
     }
 
-    /// A change that was asked for has arrived.
-    fn note_answer(&mut self, now: Time) {
+    /// A change that was asked for has arrived, all of it now or the rest of one that had begun to come before: what was
+    /// asked for meanwhile is not answered by that, and waits behind it, which says nothing of how long answers take.
+    fn note_answer(&mut self, now: Time, is_begin: bool) {
         self.asked = self.asked.saturating_sub(1);
         self.rests_until = None;
-        self.time_answer(now);
+        if is_begin {
+            self.time_answer(now);
+        } else {
+            self.timed_from = None;
+        }
     }
 
     /// The answer to what was asked last has begun to come.
