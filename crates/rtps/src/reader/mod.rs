@@ -578,6 +578,29 @@ mod tests {
         assert!(after >= took.times(2), "{after}, and {before} before");
     }
 
+    /// What goes to others is not of the stream of a reader that wants no history.
+    #[test]
+    fn what_is_not_for_this_reader_does_not_begin_its_stream() {
+        for by_gap in [false, true] {
+            let mut reader = unheard(true);
+            let mut delivered = Vec::new();
+            let mut deliver = |offer: &mut Offer| delivered.extend(offer.take().map(|c| c.sequence_number.0));
+            if by_gap {
+                proxy(&mut reader).on_gap(Time(0), &gap(1..4), &mut deliver);
+            } else {
+                (1..4).for_each(|number| {
+                    proxy(&mut reader).pass_over(Time(0), SequenceNumber(number), &mut deliver);
+                });
+            }
+            let heartbeat = Heartbeat { last_sn: SequenceNumber(100), ..heartbeat() };
+            let lost = proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut deliver);
+            assert_eq!((proxy(&mut reader).next_expected(), lost), (SequenceNumber(101), 0));
+            let last = &mut Some(change(Time(0), 101));
+            proxy(&mut reader).on_change(last, &mut deliver);
+            assert_eq!(delivered, [101]);
+        }
+    }
+
     #[test]
     fn a_greeting_says_where_the_stream_begins() {
         let mut reader = reader();

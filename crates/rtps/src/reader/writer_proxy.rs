@@ -61,6 +61,8 @@ pub struct WriterProxy {
     pub assemblies: BTreeMap<SequenceNumber, Assembly>,
     /// The lowest number that is neither delivered nor known to be irrelevant or lost.
     next: SequenceNumber,
+    /// What is below it was passed over before anything came: [`WriterProxy::next`] is above it once something has.
+    begin: SequenceNumber,
     last_available: SequenceNumber,
     /// Arrived, but an earlier one is missing or the cache is full.
     pending: BTreeMap<SequenceNumber, CacheChange>,
@@ -109,6 +111,7 @@ impl WriterProxy {
             clock: None,
             assemblies: BTreeMap::new(),
             next: SequenceNumber::FIRST,
+            begin: SequenceNumber::FIRST,
             last_available: SequenceNumber::ZERO,
             pending: BTreeMap::new(),
             irrelevant: IntervalSet::new(limits::GAP_INTERVALS),
@@ -356,6 +359,7 @@ impl WriterProxy {
     /// Steps over what will not come. What has come all the same, before its writer had it no longer, is next.
     #[inline]
     fn pass_irrelevant(&mut self) {
+        let nothing_came = self.begin == self.next;
         let passed = self.irrelevant.pass(self.next);
         if passed > self.next
             && let Some((arrived, _)) = self.pending.range(self.next..passed).next()
@@ -364,6 +368,9 @@ impl WriterProxy {
             self.irrelevant.insert(arrived.next(), passed);
         } else {
             self.next = passed;
+        }
+        if nothing_came {
+            self.begin = self.next;
         }
     }
 
@@ -425,6 +432,10 @@ impl WriterProxy {
                 self.repeat_at = Time::NEVER;
             }
         }
+        // History that is not wanted is not lost, either.
+        if history > SequenceNumber::ZERO {
+            self.give_up_before(history.next(), deliver);
+        }
         let missing = self.give_up_before(first, deliver);
         let lost = if listened { missing } else { 0 };
         // It follows what was asked for, as far as the writer sends that: what is still missing is asked for again.
@@ -440,9 +451,9 @@ impl WriterProxy {
     }
 
     /// The last number that may be history. What a writer has sent that does not greet its readers is of their stream, and so
-    /// is all that follows it.
+    /// is all that follows it; what was for others, or is not there, is not.
     fn before_stream(&self) -> SequenceNumber {
-        if self.next > SequenceNumber::FIRST {
+        if self.next > self.begin {
             return self.next.prev();
         }
         let waiting = self.pending.keys().next().into_iter().chain(self.assemblies.keys().next());
