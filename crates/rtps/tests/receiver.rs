@@ -325,7 +325,7 @@ fn asked_from(participant: &mut Participant, now: Time) -> Vec<u32> {
 /// Fast DDS that has been cut off without noticing says what it has only if it is asked as its own readers ask.
 #[test]
 fn fast_dds_is_asked_for_its_first_heartbeat_from_0() {
-    for (vendor, first) in [(FOREIGN, 1), (VendorId([1, 15]), 0)] {
+    for (vendor, first) in [(FOREIGN, 1), (VendorId::FAST_DDS, 0)] {
         let mut participant = participant();
         let announced = announcement_at(OTHER, OTHER, &[ADDRESS], "", vendor);
         participant.on_frame(Time(0), &announced, &mut Nowhere);
@@ -385,8 +385,8 @@ fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
 #[test]
 fn a_reader_that_does_not_acknowledge_is_not_waited_for_if_it_takes_nothing() {
     for (vendor, says, policies) in [
-        (VendorId([1, 15]), 1, vec![PolicyId::DISABLE_POSITIVE_ACKS]),
-        (VendorId([1, 15]), 0, vec![]),
+        (VendorId::FAST_DDS, 1, vec![PolicyId::DISABLE_POSITIVE_ACKS]),
+        (VendorId::FAST_DDS, 0, vec![]),
         (VendorId([1, 1]), 1, vec![]),
     ] {
         let mut participant = participant();

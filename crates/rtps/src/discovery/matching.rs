@@ -20,11 +20,11 @@ use crate::{ReaderIndex, WriterIndex};
 /// Whose writers take an ACKNACK that begins with 0 for the question what they have, as their readers ask it. One that begins
 /// with 1 has them count anew until the next periodic heartbeat, which never comes while they are asked more often than
 /// that. For all others 0 is not valid (RTPS 2.5 §8.3.5.5).
-const ASKED_FROM_ZERO: VendorId = VendorId([1, 15]);
+const ASKED_FROM_ZERO: VendorId = VendorId::FAST_DDS;
 
 /// Whose readers that acknowledge only what they miss take nothing from writers that do not say that they can do without,
 /// as no writer of this side does. Others may take it.
-const NEEDS_NO_POSITIVE_ACKS: VendorId = VendorId([1, 15]);
+const NEEDS_NO_POSITIVE_ACKS: VendorId = VendorId::FAST_DDS;
 
 /// May a writer and a reader of one topic talk to each other?
 fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) -> Result<(), Refusal> {
