@@ -2,7 +2,7 @@
 
 use taut_base::Duration;
 use taut_port::Traffic;
-use taut_qos::Qos;
+use taut_qos::{Qos, ResourceLimits};
 use taut_rtps::{MulticastChoice, limits};
 use taut_sim::{NodeOptions, Pair, Taken, user_locator};
 
@@ -343,4 +343,37 @@ fn a_live_keep_last_reader_ends_with_the_last_samples() {
         numbers.sort_unstable();
         assert_eq!(numbers, (595..=600).collect::<Vec<_>>(), "seed {seed}");
     }
+}
+
+/// How many samples the first reader has lost when the first writer is deleted.
+fn lost_when_deleted(pair: &mut Pair) -> Option<u32> {
+    let (writer, reader) = (pair.writers[0].clone(), pair.readers[0]);
+    pair.network.on(writer.node, |p, now| p.delete_writer(now, writer.index));
+    let lost = pair.network.on(reader.node, |p, _| p.at_side(reader.index, |side| side.sample_lost.take()));
+    lost.flatten().map(|status| status.total_count)
+}
+
+#[test]
+fn what_has_expired_is_not_lost_to_a_late_joiner_beside_the_writer() {
+    let mut pair = Pair::new(1);
+    pair.writer(durable().lifespan(second()));
+    (0..100).for_each(|_| _ = pair.write(1, 16).unwrap());
+    pair.run_for(second().times(2));
+    pair.reader_on(Pair::WRITER, durable());
+    assert!(pair.is_acknowledged(0), "there is nothing for it");
+    assert_eq!((pair.take_numbers(), lost_when_deleted(&mut pair)), (vec![], Some(0)));
+}
+
+#[test]
+fn only_what_is_held_is_lost_to_a_full_reader_beside_the_writer() {
+    let mut pair = Pair::new(1);
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    pair.writer(Qos::default().reliable().keep_last(1).transient_local());
+    let fills = pair.writer_on(Pair::WRITER, durable());
+    pair.reader_on(Pair::WRITER, durable().resource_limits(limits));
+    pair.write_by(fills, 9, 16).unwrap();
+    for number in 1..=100 {
+        pair.write(u32::from(number > 3), 16).unwrap();
+    }
+    assert_eq!(lost_when_deleted(&mut pair), Some(2), "3 and 100");
 }

@@ -377,7 +377,9 @@ fn mean_wait(seed: u64, loss: u64) -> i64 {
     pair.run_until_matched();
     pair.network.faults = Faults::loss(loss);
     let (mut written, mut taken, mut sum) = (Vec::new(), 0, 0_i64);
+    let end = pair.network.now() + Duration::from_secs(120);
     while taken < SAMPLES {
+        assert!(pair.network.now() < end, "seed {seed}: {taken} of {SAMPLES} came, {loss} of 1000 got lost");
         if written.len() < SAMPLES {
             pair.write(1, 10).unwrap();
             written.push(pair.network.now());

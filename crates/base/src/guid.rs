@@ -195,20 +195,23 @@ impl VendorId {
     /// VENDORID_UNKNOWN, which Taut sends until the OMG has given it a number of its own.
     pub const UNKNOWN: VendorId = VendorId([0, 0]);
 
+    /// eProsima Fast DDS.
+    pub const FAST_DDS: VendorId = VendorId([1, 15]);
+
     /// The product behind the number, as the OMG's list has it.
     pub fn name(self) -> &'static str {
-        match self.0 {
-            [1, 1] => "RTI Connext",
-            [1, 2] => "OpenSplice",
-            [1, 3] => "OpenDDS",
-            [1, 6] => "CoreDX",
-            [1, 8] => "Vortex Lite",
-            [1, 9] => "InterCOM",
-            [1, 15] => "Fast DDS",
-            [1, 16] => "Cyclone DDS",
-            [1, 17] => "GurumDDS",
-            [1, 18] => "RustDDS",
-            [1, 20] => "dust_dds",
+        match self {
+            VendorId([1, 1]) => "RTI Connext",
+            VendorId([1, 2]) => "OpenSplice",
+            VendorId([1, 3]) => "OpenDDS",
+            VendorId([1, 6]) => "CoreDX",
+            VendorId([1, 8]) => "Vortex Lite",
+            VendorId([1, 9]) => "InterCOM",
+            VendorId::FAST_DDS => "Fast DDS",
+            VendorId([1, 16]) => "Cyclone DDS",
+            VendorId([1, 17]) => "GurumDDS",
+            VendorId([1, 18]) => "RustDDS",
+            VendorId([1, 20]) => "dust_dds",
             _ => "unknown",
         }
     }

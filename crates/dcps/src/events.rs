@@ -1,8 +1,8 @@
 //! From what the protocol tells to statuses, news and lines for the log. DCPS 1.4 §2.2.4.1.
 
-use taut_base::{EntityId, Guid, SequenceNumber, Time};
+use taut_base::{EntityId, Guid, Time};
 use taut_qos::Incompatibility;
-use taut_rtps::{Event, ReaderIndex, WriterIndex};
+use taut_rtps::{Event, IntervalSet, ReaderIndex, WriterIndex};
 
 use crate::entities::Entity;
 use crate::participant::{DomainParticipant, LOG_LINES, Match};
@@ -116,7 +116,7 @@ impl DomainParticipant {
         (reader, writer): (ReaderIndex, Guid),
         matched: bool,
         alive: bool,
-        undelivered: Option<(SequenceNumber, SequenceNumber)>,
+        undelivered: Option<IntervalSet>,
     ) {
         let Some(entity) = self.readers.get_mut(reader) else { return };
         let status = &mut entity.subscription_matched;

@@ -4,6 +4,7 @@
 //! Once the writer has gone nobody brings them any more.
 
 use taut_base::{Guid, SequenceNumber};
+use taut_rtps::IntervalSet;
 
 use crate::reader_side::{ReaderSide, Source};
 use crate::status::StatusMask;
@@ -20,22 +21,19 @@ impl Source {
 
 impl ReaderSide {
     /// A writer is no longer matched: what was written and has found no room, here, in its lane or in the protocol, is lost.
-    pub(crate) fn leave_writer(
-        &mut self,
-        writer: Guid,
-        undelivered: Option<(SequenceNumber, SequenceNumber)>,
-    ) -> StatusMask {
+    pub(crate) fn leave_writer(&mut self, writer: Guid, undelivered: Option<IntervalSet>) -> StatusMask {
+        let known = undelivered.as_ref().and_then(IntervalSet::last).unwrap_or(SequenceNumber::ZERO);
         let reads = |source: &&Source| source.writer == writer && source.reliable && !source.broken;
-        let in_lane = self.sources.iter().find(reads);
-        let left = undelivered.map(|(next, known)| match in_lane {
-            Some(source) => (source.next, source.last(known)),
-            None => (next, known),
-        });
+        let in_lane = self.sources.iter().find(reads).map(|source| (source.next, source.last(known)));
         self.remove_lane(writer);
-        let Some((next, last)) = left else { return StatusMask::NONE };
-        match u64::try_from(last.0.saturating_sub(next.0).saturating_add(1)) {
-            Err(_) | Ok(0) => StatusMask::NONE,
-            Ok(lost) => {
+        let Some(mut left) = undelivered else { return StatusMask::NONE };
+        if let Some((next, last)) = in_lane {
+            left.remove(SequenceNumber::ZERO, next);
+            left.insert(next, last.next());
+        }
+        match left.count() {
+            0 => StatusMask::NONE,
+            lost => {
                 self.sample_lost.count(lost);
                 StatusMask::SAMPLE_LOST
             }

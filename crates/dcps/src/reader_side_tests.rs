@@ -7,8 +7,8 @@ use taut_base::{Duration, InstanceHandle, SequenceNumber, Time, Timestamp};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Meta};
 use taut_mem::{Bytes, Region};
 use taut_qos::{DataReaderQos, ReliabilityKind, ResourceLimits};
-use taut_rtps::Offer;
 use taut_rtps::history_cache::{CacheChange, ChangeKind};
+use taut_rtps::{IntervalSet, Offer};
 
 use crate::between_lanes::PATIENCE;
 use crate::reader_cache::ReaderCache;
@@ -340,7 +340,9 @@ fn a_lane_that_a_writer_leaves_behind_holds_no_more_than_its_cells() {
         let (mut side, mut lanes) = side(1);
         lanes[0].push(&meta(last), b"sample").unwrap();
         side.sources[0].broken = is_broken;
-        side.leave_writer(writer(1), Some((SequenceNumber(protocol.0), SequenceNumber(protocol.1))));
+        let mut left = IntervalSet::new(2);
+        left.insert(SequenceNumber(protocol.0), SequenceNumber(protocol.1).next());
+        side.leave_writer(writer(1), Some(left));
         assert_eq!(side.sample_lost.total_count, lost, "{last} {is_broken} {protocol:?}");
     }
 }

@@ -1,8 +1,9 @@
 //! What the core tells the layer above. It is polled after every call; nothing calls back.
 
-use taut_base::{Guid, GuidPrefix, SequenceNumber};
+use taut_base::{Guid, GuidPrefix};
 use taut_qos::Incompatibility;
 
+use crate::intervals::IntervalSet;
 use crate::{ReaderIndex, WriterIndex};
 
 /// Something the layer above turns into a status, a listener call or a line of the log.
@@ -40,9 +41,9 @@ pub enum Event {
         matched: bool,
         /// Does, or did, the writer keep its promise to be alive?
         alive: bool,
-        /// What a reliable reader had not been given when the match ended: from which number on and up to which. `None`
-        /// if nothing is known of it.
-        undelivered: Option<(SequenceNumber, SequenceNumber)>,
+        /// What a reliable reader had not been given when the match ended, and was still to come. `None` if nothing is
+        /// known of it.
+        undelivered: Option<IntervalSet>,
     },
     /// A local writer and a reader do not match: their QoS contradict each other.
     OfferedIncompatibleQos {

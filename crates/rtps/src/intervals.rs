@@ -4,7 +4,7 @@
 use taut_base::SequenceNumber;
 
 /// A sorted set of disjoint, non-touching intervals `[start, end)`, at most `cap` of them.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct IntervalSet {
     intervals: Vec<(i64, i64)>,
     cap: usize,
@@ -38,6 +38,37 @@ impl IntervalSet {
         }
         self.intervals.splice(from..to, [(start, end)]);
         true
+    }
+
+    /// Takes `[start, end)` out. What is in two parts then may be one more than the cap.
+    pub fn remove(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        let (start, end) = (start.0, end.0);
+        if start >= end {
+            return;
+        }
+        let from = self.intervals.partition_point(|(_, e)| *e <= start);
+        let to = self.intervals.partition_point(|(s, _)| *s < end);
+        let touched = self.intervals.get(from..to).unwrap_or(&[]);
+        let before = touched.first().map(|(s, _)| (*s, start));
+        let behind = touched.last().map(|(_, e)| (end, *e));
+        let rest = before.into_iter().chain(behind).filter(|(s, e)| s < e);
+        self.intervals.splice(from..to, rest);
+    }
+
+    /// The last number in it.
+    pub fn last(&self) -> Option<SequenceNumber> {
+        self.intervals.last().map(|(_, end)| SequenceNumber(*end).prev())
+    }
+
+    /// How many numbers are in it.
+    pub fn count(&self) -> u64 {
+        let lengths = self.intervals.iter().map(|(s, e)| u64::try_from(e.saturating_sub(*s)).unwrap_or(0));
+        lengths.fold(0, u64::saturating_add)
+    }
+
+    /// The intervals, each as its start and its end.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SequenceNumber, SequenceNumber)> {
+        self.intervals.iter().map(|(s, e)| (SequenceNumber(*s), SequenceNumber(*e)))
     }
 
     /// Is the number in the set?
@@ -79,6 +110,21 @@ mod tests {
         assert!(set.contains(sn(15)) && !set.contains(sn(16)) && !set.contains(sn(0)));
         assert_eq!((set.pass(sn(1)), set.pass(sn(3)), set.pass(sn(11))), (sn(3), sn(3), sn(16)));
         assert_eq!(set.intervals, [(20, i64::MAX)]);
+    }
+
+    #[test]
+    fn removes_and_counts() {
+        let mut set = IntervalSet::new(8);
+        for (s, e) in [(1, 5), (7, 9), (10, 20)] {
+            set.insert(sn(s), sn(e));
+        }
+        assert_eq!(set.count(), 16);
+        for (s, e) in [(5, 7), (4, 12), (14, 15), (19, 30), (3, 3)] {
+            set.remove(sn(s), sn(e));
+        }
+        assert_eq!((&set.intervals[..], set.count()), (&[(1, 4), (12, 14), (15, 19)][..], 9));
+        set.remove(sn(1), sn(i64::MAX));
+        assert!(set.is_empty() && set.count() == 0);
     }
 
     #[test]

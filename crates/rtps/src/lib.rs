@@ -49,6 +49,7 @@ pub use counters::Counters;
 pub use event::Event;
 pub use flow::MaxRate;
 pub use history_cache::{CacheChange, ChangeKind, HistoryCache};
+pub use intervals::IntervalSet;
 pub use participant::{Addresses, Config, EndpointConfig, Interface, Participant, Progress, Sink};
 pub use reader::{Offer, Reader, WriterProxy};
 pub use schedule::TxClass;

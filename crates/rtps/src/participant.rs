@@ -504,6 +504,7 @@ impl Participant {
     }
 
     /// A name that no endpoint has. Keys have 24 bits: after so many endpoints they come around, and some may still be there.
+    /// It ends, as there are far fewer endpoints at a time than keys: no more names are looked at than endpoints, and one.
     fn take_entity(&mut self, is_writer: bool, keyed: bool) -> EntityId {
         loop {
             let entity = EntityId::user(self.next_entity_key, is_writer, keyed);

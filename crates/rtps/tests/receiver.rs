@@ -325,7 +325,7 @@ fn asked_from(participant: &mut Participant, now: Time) -> Vec<u32> {
 /// Fast DDS that has been cut off without noticing says what it has only if it is asked as its own readers ask.
 #[test]
 fn fast_dds_is_asked_for_its_first_heartbeat_from_0() {
-    for (vendor, first) in [(FOREIGN, 1), (VendorId([1, 15]), 0)] {
+    for (vendor, first) in [(FOREIGN, 1), (VendorId::FAST_DDS, 0)] {
         let mut participant = participant();
         let announced = announcement_at(OTHER, OTHER, &[ADDRESS], "", vendor);
         participant.on_frame(Time(0), &announced, &mut Nowhere);
@@ -385,8 +385,8 @@ fn who_pretends_to_start_again_and_again_is_believed_now_and_then() {
 #[test]
 fn a_reader_that_does_not_acknowledge_is_not_waited_for_if_it_takes_nothing() {
     for (vendor, says, policies) in [
-        (VendorId([1, 15]), 1, vec![PolicyId::DISABLE_POSITIVE_ACKS]),
-        (VendorId([1, 15]), 0, vec![]),
+        (VendorId::FAST_DDS, 1, vec![PolicyId::DISABLE_POSITIVE_ACKS]),
+        (VendorId::FAST_DDS, 0, vec![]),
         (VendorId([1, 1]), 1, vec![]),
     ] {
         let mut participant = participant();
@@ -459,6 +459,32 @@ fn who_says_again_and_again_that_it_is_another_process_is_believed_now_and_then(
         .iter()
         .for_each(|frame| participant.on_frame(now, frame, &mut Nowhere));
     assert_eq!(times_lost(&mut participant), 0);
+}
+
+/// What is matched with it is forgotten in several steps, and meanwhile others go on talking.
+#[test]
+fn who_says_that_it_is_another_process_is_believed_no_more_often_if_it_is_matched() {
+    let mut participant = participant();
+    let reader = reader_of(&mut participant, "Square", ReliabilityKind::Reliable);
+    let of = |process: i64| announcement_of(&[(OF_PROCESS[1], process.to_string())]);
+    let mut lives = Vec::new();
+    for millis in 0..10_000 {
+        let now = Time(0) + Duration::from_millis(millis);
+        // Each 1.1 s another process takes the name, and for a while what the one before has said still comes.
+        let (life, since) = (millis / 1_100, millis % 1_100);
+        let late = if since < 500 { life.min(1) } else { 0 };
+        for process in (life - late..=life).rev() {
+            participant.on_frame(now, &of(process), &mut Nowhere);
+            participant.on_frame(now, &publication(1, 1, "Square", |_| {}), &mut Nowhere);
+        }
+        participant.on_timeout(now, usize::MAX);
+        let said = participant.database().peers().map(|peer| peer.data.properties[0].1.clone());
+        lives.extend(said.filter(|said| lives.last() != Some(said)).collect::<Vec<_>>());
+    }
+    assert_eq!(participant.reader(reader).unwrap().proxies.len(), 1, "it is matched");
+    let lost = times_lost(&mut participant);
+    assert!((5..=9).contains(&lost), "{lost}: {lives:?}");
+    assert!(lives.is_sorted(), "{lives:?}");
 }
 
 #[test]

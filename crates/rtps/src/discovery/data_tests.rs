@@ -11,7 +11,6 @@ use taut_wire::{Endian, ParameterListWriter, WireError, pid};
 use super::{EndpointData, ParticipantData};
 
 const PREFIX: GuidPrefix = GuidPrefix([3; 12]);
-const FAST_DDS: VendorId = VendorId([1, 15]);
 const CYCLONE: VendorId = VendorId([1, 16]);
 
 fn udp(last: u8, port: u16) -> Locator {
@@ -34,7 +33,7 @@ fn participant() -> ParticipantData {
     ParticipantData {
         guid_prefix: PREFIX,
         protocol_version: ProtocolVersion { major: 2, minor: 3 },
-        vendor_id: FAST_DDS,
+        vendor_id: VendorId::FAST_DDS,
         domain_id: Some(5),
         domain_tag: "tag".into(),
         expects_inline_qos: true,
@@ -313,12 +312,12 @@ fn guids_vendors_and_unknown_parameters() {
         list.put_u32(taut_wire::ParameterId(0x2abc), 1);
     });
     let heard = |from| EndpointData::parse(&vendor, true, from).map(|data| data.disable_positive_acks);
-    assert_eq!((heard(FAST_DDS), heard(CYCLONE)), (Ok(true), Ok(false)));
+    assert_eq!((heard(VendorId::FAST_DDS), heard(CYCLONE)), (Ok(true), Ok(false)));
     for unknown in [0x4abc, 0xcabc] {
         let bytes = writer_payload(Endian::Little, |list| {
             list.put_u32(taut_wire::ParameterId(unknown), 1);
         });
-        assert_eq!(EndpointData::parse(&bytes, true, FAST_DDS), Err(WireError::NotUnderstood));
+        assert_eq!(EndpointData::parse(&bytes, true, VendorId::FAST_DDS), Err(WireError::NotUnderstood));
     }
 }
 
@@ -338,9 +337,9 @@ fn damage_does_not_panic() {
     EndpointData::of(writer_guid(), "t", "y", full_qos(true)).write(&mut announcements[1]);
     EndpointData::of(reader_guid(), "t", "y", full_qos(false)).write(&mut announcements[2]);
     let read = |bytes: &[u8]| {
-        let _ = ParticipantData::parse(bytes, FAST_DDS);
-        let _ = EndpointData::parse(bytes, true, FAST_DDS);
-        let _ = EndpointData::parse(bytes, false, FAST_DDS);
+        let _ = ParticipantData::parse(bytes, VendorId::FAST_DDS);
+        let _ = EndpointData::parse(bytes, true, VendorId::FAST_DDS);
+        let _ = EndpointData::parse(bytes, false, VendorId::FAST_DDS);
         let _ = ParticipantData::parse_key(bytes);
     };
     for bytes in &mut announcements {

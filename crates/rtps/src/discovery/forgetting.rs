@@ -18,11 +18,24 @@ pub(super) struct Leaving {
     left: bool,
     /// What it has announced since, and from where: another life of it, to be found once this one is forgotten.
     again: Option<(ParticipantData, Locator)>,
+    /// Before this, it is not believed once more that another process has taken its name.
+    next_life_at: Time,
 }
 
 impl Participant {
     /// Forgets a participant: at once if it has little, else in steps that follow at once.
     pub(super) fn remove_peer(&mut self, now: Time, prefix: GuidPrefix, left: bool) {
+        self.replace_peer(now, prefix, left, None);
+    }
+
+    /// The same, and finds what it has announced since, if anything, when that is done.
+    pub(super) fn replace_peer(
+        &mut self,
+        now: Time,
+        prefix: GuidPrefix,
+        left: bool,
+        again: Option<(ParticipantData, Locator)>,
+    ) {
         let Some(peer) = self.database.peers.remove(&prefix) else { return };
         if let Some(since) = peer.silent_since {
             self.database.silent.remove(&(since, prefix));
@@ -32,7 +45,7 @@ impl Participant {
         self.timers.set(Time::NEVER, Timer::Peer(prefix));
         self.timers.set(Time::NEVER, Timer::Look(prefix));
         self.unmatch_builtin_endpoints(prefix);
-        self.database.leaving.insert(prefix, Leaving { left, again: None });
+        self.database.leaving.insert(prefix, Leaving { left, again, next_life_at: peer.next_life_at });
         self.forget_more(now, prefix);
     }
 
@@ -62,21 +75,36 @@ impl Participant {
     }
 
     fn end_forgetting(&mut self, now: Time, prefix: GuidPrefix) {
-        let Some(Leaving { left, again }) = self.database.leaving.remove(&prefix) else { return };
+        let Some(Leaving { left, again, next_life_at }) = self.database.leaving.remove(&prefix) else {
+            return;
+        };
         self.push_event(Event::ParticipantLost { prefix, left });
         if let Some((data, source)) = again {
             self.note_peer(now, data, &source);
+            if let Some(peer) = self.database.peers.get_mut(&prefix) {
+                peer.next_life_at = next_life_at;
+            }
         }
     }
 
     /// One that is being forgotten announces itself, and is found when that is done. `None`: this was such a one.
     pub(super) fn unless_leaving(
         &mut self,
+        now: Time,
         data: ParticipantData,
         source: &Locator,
     ) -> Option<ParticipantData> {
         match self.database.leaving.get_mut(&data.guid_prefix) {
             Some(leaving) => {
+                // As for one that is known: what the earlier process has said may come behind it.
+                let known = leaving.again.as_ref();
+                let is_other = known.is_some_and(|(known, _)| known.is_of_another_process(&data));
+                if is_other && now < leaving.next_life_at {
+                    return None;
+                }
+                if is_other {
+                    leaving.next_life_at = now + limits::RESTART_AFTER;
+                }
                 leaving.again = Some((data, *source));
                 None
             }

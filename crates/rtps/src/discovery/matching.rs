@@ -9,6 +9,7 @@ use super::locators::{groups_of, nearest};
 use super::{EndpointData, Greeting, LocalKind, Refusal};
 use crate::counters::bump;
 use crate::event::Event;
+use crate::intervals::IntervalSet;
 use crate::limits;
 use crate::participant::{Participant, Sink};
 use crate::reader::WriterProxy;
@@ -19,11 +20,11 @@ use crate::{ReaderIndex, WriterIndex};
 /// Whose writers take an ACKNACK that begins with 0 for the question what they have, as their readers ask it. One that begins
 /// with 1 has them count anew until the next periodic heartbeat, which never comes while they are asked more often than
 /// that. For all others 0 is not valid (RTPS 2.5 §8.3.5.5).
-const ASKED_FROM_ZERO: VendorId = VendorId([1, 15]);
+const ASKED_FROM_ZERO: VendorId = VendorId::FAST_DDS;
 
 /// Whose readers that acknowledge only what they miss take nothing from writers that do not say that they can do without,
 /// as no writer of this side does. Others may take it.
-const NEEDS_NO_POSITIVE_ACKS: VendorId = VendorId([1, 15]);
+const NEEDS_NO_POSITIVE_ACKS: VendorId = VendorId::FAST_DDS;
 
 /// May a writer and a reader of one topic talk to each other?
 fn check(writer: &EndpointData, reader: &EndpointData, local_is_writer: bool) -> Result<(), Refusal> {
@@ -313,14 +314,14 @@ impl Participant {
         let writer = ends.into_iter().flatten().find_map(LocalKind::writer);
         let reader = ends.into_iter().flatten().find_map(LocalKind::reader);
         let left = reader.and_then(|reader| self.writers.get(writer?.0)?.left_to(reader));
-        self.end_match(local, remote, left);
+        self.end_match(local, remote, left.clone());
         if within {
             self.end_match(remote.entity, Guid::new(self.config.guid_prefix, local), left);
         }
     }
 
     /// `left` is what a writer of this participant has for a reader of this participant that has not been given to it.
-    fn end_match(&mut self, local: EntityId, remote: Guid, left: Option<(SequenceNumber, SequenceNumber)>) {
+    fn end_match(&mut self, local: EntityId, remote: Guid, left: Option<IntervalSet>) {
         if !self.database.matches.remove(local, remote) {
             return;
         }

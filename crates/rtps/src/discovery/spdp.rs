@@ -207,18 +207,15 @@ impl Participant {
     }
 
     pub(super) fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator) {
-        let Some(data) = self.unless_leaving(data, source) else { return };
+        let Some(data) = self.unless_leaving(now, data, source) else { return };
         let prefix = data.guid_prefix;
         let lease_until = now + data.lease_duration;
-        let known = self.database.peers.get(&prefix);
+        let known = self.database.peers.get_mut(&prefix);
         if let Some(peer) = known.filter(|peer| peer.data.is_of_another_process(&data)) {
             // What the earlier process has said may come behind it, and somebody may tell of many.
             if now >= peer.next_life_at {
-                self.remove_peer(now, prefix, false);
-                self.note_peer(now, data, source);
-                if let Some(peer) = self.database.peers.get_mut(&prefix) {
-                    peer.next_life_at = now + limits::RESTART_AFTER;
-                }
+                peer.next_life_at = now + limits::RESTART_AFTER;
+                self.replace_peer(now, prefix, false, Some((data, *source)));
             }
             return;
         }
@@ -312,8 +309,7 @@ impl Participant {
     /// A participant has started again under its old name: what is known of it is of another one.
     pub(crate) fn begin_life(&mut self, now: Time, prefix: GuidPrefix) {
         let Some(Peer { data, source, .. }) = self.database.peers.get(&prefix).cloned() else { return };
-        self.remove_peer(now, prefix, false);
-        self.note_peer(now, data, &source);
+        self.replace_peer(now, prefix, false, Some((data, source)));
     }
 }
 

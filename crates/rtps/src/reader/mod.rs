@@ -418,6 +418,27 @@ mod tests {
     }
 
     #[test]
+    fn what_will_not_come_is_not_left_undelivered() {
+        let mut reader = reader();
+        let left = |reader: &mut Reader| proxy(reader).undelivered().map(|left| left.count());
+        // There is room for two.
+        [1, 2].into_iter().for_each(|number| arrives(&mut reader, Time(0), number));
+        proxy(&mut reader).on_change(&mut Some(change(Time(0), 3)), |_| {});
+        assert_eq!(left(&mut reader), Some(1));
+        let mut full = |_: &mut Offer| {};
+        proxy(&mut reader).on_gap(Time(0), &gap(4..1_001), &mut full);
+        assert_eq!(left(&mut reader), Some(1));
+        proxy(&mut reader).on_change(&mut Some(change(Time(0), 1_001)), &mut full);
+        proxy(&mut reader).pass_over(Time(0), SequenceNumber(1_002), &mut full);
+        let heartbeat = Heartbeat { last_sn: SequenceNumber(1_005), count: 2, ..heartbeat() };
+        proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut full);
+        assert_eq!(left(&mut reader), Some(5), "3, 1,001 and 1,003 to 1,005");
+        // What has come and what its writer has no longer: the first of them is there.
+        proxy(&mut reader).on_gap(Time(0), &gap(3..1_006), &mut full);
+        assert_eq!(left(&mut reader), Some(2));
+    }
+
+    #[test]
     fn a_heartbeat_that_tells_nothing_is_known_as_such() {
         let mut reader = reader();
         send(&mut reader, Time(0));
@@ -526,6 +547,57 @@ mod tests {
             assert!(proxy(&mut reader).admit_assembly(now, SequenceNumber(number.into()), assembly(1, 2)));
             now = now + Duration::from_millis(400);
             arrives(&mut reader, now, number.into());
+        }
+    }
+
+    /// The end of a sample in fragments is no answer to what was asked for meanwhile.
+    #[test]
+    fn how_long_an_answer_takes_is_not_known_from_the_end_of_another_one() {
+        let mut reader = unheard(false);
+        let mut now = Time(0);
+        let took = Duration::from_millis(80);
+        for number in 1..=40 {
+            asks_for(&mut reader, now, number);
+            now = now + took;
+            arrives(&mut reader, now, number.into());
+        }
+        let patience = |reader: &mut Reader, now, number| {
+            asks_for(reader, now, number);
+            proxy(reader).repeat_at.since(now)
+        };
+        let before = patience(&mut reader, now, 41);
+        assert!(before >= took, "{before}");
+        let number = SequenceNumber(41);
+        assert!(proxy(&mut reader).admit_assembly(now + took, number, assembly(1, 2)));
+        let asked = now + took + Duration::from_millis(400);
+        asks_for(&mut reader, asked, 42);
+        arrives(&mut reader, asked + Duration::from_millis(2), 41);
+        now = asked + took;
+        arrives(&mut reader, now, 42);
+        let after = patience(&mut reader, now, 43);
+        assert!(after >= took.times(2), "{after}, and {before} before");
+    }
+
+    /// What goes to others is not of the stream of a reader that wants no history.
+    #[test]
+    fn what_is_not_for_this_reader_does_not_begin_its_stream() {
+        for by_gap in [false, true] {
+            let mut reader = unheard(true);
+            let mut delivered = Vec::new();
+            let mut deliver = |offer: &mut Offer| delivered.extend(offer.take().map(|c| c.sequence_number.0));
+            if by_gap {
+                proxy(&mut reader).on_gap(Time(0), &gap(1..4), &mut deliver);
+            } else {
+                (1..4).for_each(|number| {
+                    proxy(&mut reader).pass_over(Time(0), SequenceNumber(number), &mut deliver);
+                });
+            }
+            let heartbeat = Heartbeat { last_sn: SequenceNumber(100), ..heartbeat() };
+            let lost = proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut deliver);
+            assert_eq!((proxy(&mut reader).next_expected(), lost), (SequenceNumber(101), 0));
+            let last = &mut Some(change(Time(0), 101));
+            proxy(&mut reader).on_change(last, &mut deliver);
+            assert_eq!(delivered, [101]);
         }
     }
 

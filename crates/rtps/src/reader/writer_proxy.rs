@@ -61,6 +61,8 @@ pub struct WriterProxy {
     pub assemblies: BTreeMap<SequenceNumber, Assembly>,
     /// The lowest number that is neither delivered nor known to be irrelevant or lost.
     next: SequenceNumber,
+    /// What is below it was passed over before anything came: [`WriterProxy::next`] is above it once something has.
+    begin: SequenceNumber,
     last_available: SequenceNumber,
     /// Arrived, but an earlier one is missing or the cache is full.
     pending: BTreeMap<SequenceNumber, CacheChange>,
@@ -109,6 +111,7 @@ impl WriterProxy {
             clock: None,
             assemblies: BTreeMap::new(),
             next: SequenceNumber::FIRST,
+            begin: SequenceNumber::FIRST,
             last_available: SequenceNumber::ZERO,
             pending: BTreeMap::new(),
             irrelevant: IntervalSet::new(limits::GAP_INTERVALS),
@@ -167,9 +170,7 @@ impl WriterProxy {
             return 0;
         };
         self.note_arrival(time);
-        if !self.assemblies.is_empty() {
-            self.assemblies.remove(&number);
-        }
+        let had_begun = !self.assemblies.is_empty() && self.assemblies.remove(&number).is_some();
         if !self.reliable {
             // Best effort: what finds no place is gone, and the cache has counted it.
             let lost = self.skip_to(number);
@@ -178,7 +179,7 @@ impl WriterProxy {
         }
         self.last_available = self.last_available.max(number);
         if number <= self.asked_until {
-            self.note_answer(time);
+            self.note_answer(time, !had_begun);
         }
         if number != self.next || self.held {
             if self.pending.len() < limits::PENDING_CHANGES || self.gives_way_to(number) {
@@ -266,11 +267,16 @@ impl WriterProxy {
         self.next = self.next.max(last.next());
     }
 
-    /// A change that was asked for has arrived.
-    fn note_answer(&mut self, now: Time) {
+    /// A change that was asked for has arrived, all of it now or the rest of one that had begun to come before: what was
+    /// asked for meanwhile is not answered by that, and waits behind it, which says nothing of how long answers take.
+    fn note_answer(&mut self, now: Time, is_begin: bool) {
         self.asked = self.asked.saturating_sub(1);
         self.rests_until = None;
-        self.time_answer(now);
+        if is_begin {
+            self.time_answer(now);
+        } else {
+            self.timed_from = None;
+        }
     }
 
     /// The answer to what was asked last has begun to come.
@@ -353,6 +359,7 @@ impl WriterProxy {
     /// Steps over what will not come. What has come all the same, before its writer had it no longer, is next.
     #[inline]
     fn pass_irrelevant(&mut self) {
+        let nothing_came = self.begin == self.next;
         let passed = self.irrelevant.pass(self.next);
         if passed > self.next
             && let Some((arrived, _)) = self.pending.range(self.next..passed).next()
@@ -361,6 +368,9 @@ impl WriterProxy {
             self.irrelevant.insert(arrived.next(), passed);
         } else {
             self.next = passed;
+        }
+        if nothing_came {
+            self.begin = self.next;
         }
     }
 
@@ -422,6 +432,10 @@ impl WriterProxy {
                 self.repeat_at = Time::NEVER;
             }
         }
+        // History that is not wanted is not lost, either.
+        if history > SequenceNumber::ZERO {
+            self.give_up_before(history.next(), deliver);
+        }
         let missing = self.give_up_before(first, deliver);
         let lost = if listened { missing } else { 0 };
         // It follows what was asked for, as far as the writer sends that: what is still missing is asked for again.
@@ -437,9 +451,9 @@ impl WriterProxy {
     }
 
     /// The last number that may be history. What a writer has sent that does not greet its readers is of their stream, and so
-    /// is all that follows it.
+    /// is all that follows it; what was for others, or is not there, is not.
     fn before_stream(&self) -> SequenceNumber {
-        if self.next > SequenceNumber::FIRST {
+        if self.next > self.begin {
             return self.next.prev();
         }
         let waiting = self.pending.keys().next().into_iter().chain(self.assemblies.keys().next());
@@ -661,11 +675,19 @@ impl WriterProxy {
         }
     }
 
-    /// What of its stream is known and has not been delivered: from which number on and up to which. `None` if nothing is
-    /// waited for, or where the stream begins is not known.
-    pub fn undelivered(&self) -> Option<(SequenceNumber, SequenceNumber)> {
-        let knows = self.reliable && self.has_heard() && !self.held;
-        knows.then_some((self.next, self.last_available))
+    /// What of its stream is known, will come or has come, and has not been delivered. `None` if nothing is waited for, or
+    /// where the stream begins is not known.
+    pub fn undelivered(&self) -> Option<IntervalSet> {
+        if !self.reliable || !self.has_heard() || self.held {
+            return None;
+        }
+        // No more than gaps and changes that wait.
+        let mut left = IntervalSet::new(usize::MAX);
+        left.insert(self.next, self.last_available.next());
+        self.irrelevant.iter().for_each(|(start, end)| left.remove(start, end));
+        // What has come is there, though its writer had it no longer.
+        self.pending.keys().for_each(|number| _ = left.insert(*number, number.next()));
+        Some(left)
     }
 
     /// The lowest number that has not been delivered.

@@ -46,7 +46,7 @@ impl Writer {
     }
 
     /// Readers of this participant wait for nothing that is not there.
-    fn pass_holes(&mut self) {
+    pub(super) fn pass_holes(&mut self) {
         for at in 0..self.local.len() {
             let next = self.undelivered(at).map_or(self.last, |change| change.sequence_number.prev());
             if let Some(local) = self.local.get_mut(at) {

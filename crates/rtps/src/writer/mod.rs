@@ -38,6 +38,7 @@ use taut_wire::Stamps;
 use crate::anatomy::Calls;
 use crate::answers::Answers;
 use crate::history_cache::{CacheChange, ChangeKind, HistoryCache};
+use crate::intervals::IntervalSet;
 use crate::limits;
 use crate::message::Tx;
 use crate::{ReaderIndex, WriterIndex};
@@ -438,6 +439,8 @@ impl Writer {
         let reliable = reliable && self.reliable;
         let told = SequenceNumber::ZERO;
         self.local.push(LocalReader { reader, reliable, delivered, lane_from: None, told });
+        // It waits for nothing that the history no longer has.
+        self.pass_holes();
         self.update_link();
     }
 
@@ -645,12 +648,14 @@ impl Writer {
         self.history.first_from(delivered.next())
     }
 
-    /// What a reliable reader of this participant has not been given, and takes from no lane: from which number on and up
-    /// to which.
-    pub fn left_to(&self, reader: ReaderIndex) -> Option<(SequenceNumber, SequenceNumber)> {
+    /// What is held that a reliable reader of this participant has not been given. *Cost*: O(changes held).
+    pub fn left_to(&self, reader: ReaderIndex) -> Option<IntervalSet> {
         let local = self.local.iter().find(|local| local.reader == reader && local.reliable)?;
-        let next = local.delivered.next();
-        Some((self.history.first_from(next).map_or(next, |change| change.sequence_number), self.last))
+        // No more than changes are held.
+        let mut left = IntervalSet::new(usize::MAX);
+        let numbers = self.history.from(local.delivered.next()).map(|change| change.sequence_number);
+        numbers.for_each(|number| _ = left.insert(number, number.next()));
+        Some(left)
     }
 
     /// Is there a fresh change to send?
