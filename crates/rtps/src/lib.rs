@@ -35,6 +35,8 @@ pub mod limits;
 mod liveliness;
 mod message;
 mod participant;
+#[cfg(test)]
+mod participant_tests;
 mod reader;
 mod receiver;
 mod recent;

@@ -184,7 +184,7 @@ pub struct Participant {
     pub(crate) schedule: Schedule,
     pub(crate) flow: Option<Box<Flow>>,
     message: Message,
-    next_entity_key: u32,
+    pub(crate) next_entity_key: u32,
 }
 
 impl Participant {
@@ -778,43 +778,5 @@ pub(crate) fn arm_timers(timers: &mut Timers, now: Time, writer: &mut Writer) {
 fn arm_heartbeat(timers: &mut Timers, now: Time, writer: &mut Writer) {
     if let Some(at) = writer.want_heartbeat(now) {
         timers.set_heartbeat(at, writer.index);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::Ipv4Addr;
-
-    struct Nowhere;
-
-    impl Sink for Nowhere {
-        fn deliver(&mut self, _: ReaderIndex, _: i32, _: &mut Offer) {}
-    }
-
-    #[test]
-    fn no_two_endpoints_have_the_same_name_however_many_there_were() {
-        let here = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7410);
-        let mut participant = Participant::new(Config::at(GuidPrefix([1; 12]), here));
-        let endpoint = |participant: &mut Participant, is_writer| {
-            let endpoint = EndpointConfig {
-                topic_name: "Topic".to_owned(),
-                type_name: "Type".to_owned(),
-                keyed: false,
-                qos: EndpointQos::default_reader(),
-                history: History::KeepAll,
-                max_samples: None,
-            };
-            match is_writer {
-                true => _ = participant.create_writer(Time(0), endpoint, &mut Nowhere),
-                false => _ = participant.create_reader(Time(0), endpoint, &mut Nowhere),
-            }
-        };
-        let long_lived = [false, true, false];
-        long_lived.into_iter().for_each(|is_writer| endpoint(&mut participant, is_writer));
-        // So many have come and gone since that all keys have been given out.
-        participant.next_entity_key = (1 << 24) + 1;
-        long_lived.into_iter().for_each(|is_writer| endpoint(&mut participant, is_writer));
-        assert_eq!(participant.local_endpoints().count(), 6);
     }
 }

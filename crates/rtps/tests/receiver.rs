@@ -167,6 +167,15 @@ fn reader_of(participant: &mut Participant, topic: &str, kind: ReliabilityKind) 
     participant.create_reader(Time(0), endpoint, &mut Nowhere)
 }
 
+/// A reader that is matched with a writer of the other participant.
+fn matched_reader(participant: &mut Participant, kind: ReliabilityKind, sink: &mut dyn Sink) -> ReaderIndex {
+    let reader = reader_of(participant, "Topic", kind);
+    participant.on_frame(Time(0), &announcement(OTHER, OTHER), sink);
+    let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = kind);
+    participant.on_frame(Time(0), &said, sink);
+    reader
+}
+
 fn endpoint_of(topic: &str, mut qos: EndpointQos, kind: ReliabilityKind) -> EndpointConfig {
     qos.reliability.kind = kind;
     EndpointConfig {
@@ -770,10 +779,7 @@ fn a_change_that_is_not_understood_holds_up_no_others() {
     let sample = [0, 1, 0, 0, 1, 2, 3, 4];
     for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
         let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
-        let reader = reader_of(&mut participant, "Topic", kind);
-        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
-        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = kind);
-        participant.on_frame(Time(0), &said, &mut sink);
+        let reader = matched_reader(&mut participant, kind, &mut sink);
         for (number, inline) in [(1, &[][..]), (2, &unknown[..]), (3, &[][..])] {
             participant.on_frame(Time(0), &data(number, inline, PayloadKind::Data, &sample), &mut sink);
         }
@@ -794,10 +800,7 @@ fn a_change_that_is_not_understood_holds_up_no_others() {
 #[test]
 fn a_change_that_does_not_pass_a_filter_is_neither_data_nor_an_end() {
     let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
-    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
-    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
-    let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
-    participant.on_frame(Time(0), &said, &mut sink);
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
     let key_hash = Some(InstanceHandle([7; 16]));
     let with = |status_info| inline(&InlineQos { key_hash, status_info, ..InlineQos::default() }, &[]);
     let sample: Vec<u8> = (0..8).collect();
@@ -818,10 +821,7 @@ fn a_change_that_does_not_pass_a_filter_is_neither_data_nor_an_end() {
 #[test]
 fn a_change_without_anything_is_no_sample() {
     let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
-    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
-    participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
-    let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
-    participant.on_frame(Time(0), &said, &mut sink);
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
     let of_set = InlineQos { coherent_set: Some(SequenceNumber::UNKNOWN), ..InlineQos::default() };
     let end_of_set = inline(&of_set, &[]);
     participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
@@ -896,10 +896,7 @@ fn a_sample_that_is_larger_than_any_that_is_taken_holds_up_no_others() {
     let sample = [0, 1, 0, 0];
     for kind in [ReliabilityKind::Reliable, ReliabilityKind::BestEffort] {
         let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
-        let reader = reader_of(&mut participant, "Topic", kind);
-        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
-        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = kind);
-        participant.on_frame(Time(0), &said, &mut sink);
+        let reader = matched_reader(&mut participant, kind, &mut sink);
         for number in 1..=2 {
             participant.on_frame(Time(0), &fragment(number, limits::SAMPLE_SIZE + 1), &mut sink);
         }
@@ -931,10 +928,7 @@ fn what_is_far_ahead_gives_way_to_what_comes_next() {
     let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
     for far in [500, 1 << 40] {
         let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
-        reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
-        participant.on_frame(Time(0), &announcement(OTHER, OTHER), &mut sink);
-        let said = publication(1, 1, "Topic", |qos| qos.reliability.kind = ReliabilityKind::Reliable);
-        participant.on_frame(Time(0), &said, &mut sink);
+        matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
         for number in (far..far + most).chain(2..100).chain([1]) {
             let change = data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]);
             participant.on_frame(Time(0), &change, &mut sink);
