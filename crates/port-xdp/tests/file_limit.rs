@@ -6,22 +6,11 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use taut_base::Time;
 use taut_ethernet::Reached;
 use taut_port_xdp::{Netd, XdpConfig, XdpPort};
 use taut_testbed::{End, await_that, ip, with_pair};
-
-/// Has the process open no more files than it has, or as many as before.
-fn limit_files(most: Option<libc::rlim_t>) -> libc::rlim_t {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes the structure.
-    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }, 0);
-    let before = limit.rlim_cur;
-    limit.rlim_cur = most.unwrap_or(0);
-    // SAFETY: the call reads the structure.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
-    before
-}
 
 #[test]
 fn it_is_tried_again_once_there_are_descriptors() {
@@ -35,10 +24,11 @@ fn it_is_tried_again_once_there_are_descriptors() {
         ip("link del xa");
         await_that("the port hears of it", || port.hear(now).1.is_some());
         drop(port.take_left());
-        let before = limit_files(None);
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, 0, hard).unwrap();
         let next = port.next_try(now, vec![end], &[socket.as_fd()]);
         let resumed = port.resume(now, next.run());
-        limit_files(Some(before));
+        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
         let warning = resumed.warning.expect("it is said");
         assert!(warning.contains("raise the limit of open files"), "{warning}");
         assert!(port.next_timeout() < Time::NEVER, "there is another one");

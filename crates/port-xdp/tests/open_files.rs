@@ -6,20 +6,10 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use taut_ethernet::Reached;
 use taut_port_xdp::{Netd, XdpConfig, XdpPort};
 use taut_testbed::{End, with_pair};
-
-/// Has the process open files with numbers below this only. Returns what the limit was.
-fn limit_files(below: libc::rlim_t) -> libc::rlim_t {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes the structure.
-    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }, 0);
-    let before = std::mem::replace(&mut limit.rlim_cur, below);
-    // SAFETY: the call reads the structure.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
-    before
-}
 
 #[test]
 fn whatever_the_limit_meets_it_is_told() {
@@ -27,12 +17,13 @@ fn whatever_the_limit_meets_it_is_told() {
         pair.enter(End::A);
         let end: SocketAddr = (End::A.ipv4(), 7_411).into();
         let config = XdpConfig { interface: "xa".into(), netd: Netd::Never, ..XdpConfig::default() };
-        let free = File::open("/dev/null").unwrap().as_raw_fd() as libc::rlim_t;
+        let free = File::open("/dev/null").unwrap().as_raw_fd() as u64;
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         let refused: Vec<String> = (0..)
             .map_while(|more| {
-                let before = limit_files(free + more);
+                setrlimit(Resource::RLIMIT_NOFILE, free + more, hard).unwrap();
                 let opened = XdpPort::open(&config, Reached::Ip(vec![end]), &[]);
-                limit_files(before);
+                setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
                 opened.err().map(|error| error.to_string())
             })
             .collect();
