@@ -31,12 +31,12 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Now, by both clocks. *Cost*: one reading of the monotonic clock; four and two of the wall clock once in a millisecond.
+    /// Now, by both clocks. *Cost*: one reading of the monotonic clock; another one and one of the wall clock once in a millisecond.
     #[inline]
     pub fn now() -> Moment {
         let now = monotonic_now();
         if now.0 >= KNOWN_UNTIL.load(Ordering::Relaxed) {
-            learn_difference();
+            learn_difference(now);
         }
         let timestamp = Timestamp::from_unix_ns(now.0.saturating_add(DIFFERENCE.load(Ordering::Relaxed)));
         Moment { timestamp, begun: Some(now) }
@@ -61,24 +61,26 @@ impl From<Timestamp> for Moment {
 /// Both clocks run alike, as the kernel slews them together. So a difference that is a little another one is the
 /// same, read less well: times do not go back and forth by it.
 #[cold]
-fn learn_difference() {
+fn learn_difference(now: Time) {
     let known = DIFFERENCE.load(Ordering::Relaxed);
     // Later readings correct none that was a little wrong, so the first is taken again where it may be.
     let readings = if known == 0 { FIRST_READINGS } else { 1 };
-    let readings = (0..readings).map(|_| read_difference());
+    let mut before = now.0;
+    let readings = (0..readings).map(|_| read_difference(&mut before));
     let (difference, error) = readings.min_by_key(|(_, error)| *error).unwrap_or_default();
     if difference.abs_diff(known) > error.max(TOGETHER).unsigned_abs() {
         DIFFERENCE.store(difference, Ordering::Relaxed);
     }
-    KNOWN_UNTIL.store(monotonic_now().0.saturating_add(KNOWN_FOR), Ordering::Relaxed);
+    KNOWN_UNTIL.store(now.0.saturating_add(KNOWN_FOR), Ordering::Relaxed);
 }
 
-/// The difference, and by how much it may be too large: what passed while the clocks were read.
-fn read_difference() -> (i64, i64) {
-    let before = monotonic_now().0;
+/// The difference, and by how much it may be too large: what has passed since the monotonic clock was read `before`. That
+/// is this reading then, for the next.
+fn read_difference(before: &mut i64) -> (i64, i64) {
     let wall = wall_clock_now().to_unix_ns();
-    let error = monotonic_now().0.saturating_sub(before);
-    (wall.saturating_sub(before), error)
+    let after = monotonic_now().0;
+    let error = after.saturating_sub(*before);
+    (wall.saturating_sub(std::mem::replace(before, after)), error)
 }
 
 #[cfg(test)]

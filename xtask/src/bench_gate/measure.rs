@@ -18,8 +18,8 @@ pub type Counts = Vec<(String, f64)>;
 
 /// The program.
 const PACKAGE: &str = "taut-gate";
-/// Callgrind counts below this function only, see `perf/gate/src/rounds.rs`.
-const COUNTED: &str = "*counted_rounds*";
+/// Callgrind counts below this function only, and each call of it by itself, see `perf/gate/src/rounds.rs`.
+const COUNTED: &str = "taut_gate::rounds::counted_rounds";
 /// A run takes a second or two. Lower stops one on a busy machine, higher makes a hang look like work.
 const RUN_LIMIT_SECONDS: &str = "120";
 /// The C library chooses its memcpy by the processor, and one of them (`rep movsb`) counts an
@@ -130,15 +130,14 @@ impl Gate {
         let mut command = Command::new("timeout");
         command.current_dir(directory).args(["--kill-after=5", RUN_LIMIT_SECONDS]).args(&self.around);
         command.args(["env", "-i", TUNABLES]).arg(&self.valgrind).args(["--quiet", "--tool=callgrind"]);
-        command.arg(format!("--toggle-collect={COUNTED}")).arg(option).arg(program).args([path, rounds]);
+        command.arg(format!("--toggle-collect={COUNTED}")).arg(format!("--dump-after={COUNTED}"));
+        command.args(["--combine-dumps=yes", "--dump-line=no"]).arg(option).arg(program).args([path, rounds]);
         let text = text_of(&mut command).map_err(|error| format!("bench-gate: {path}: {error}"))?;
         let counted = fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))?;
         let _ = fs::remove_file(&out);
-        let operations = number_after(&text, "operations ");
-        let instructions = number_after(&counted, "totals: ");
-        let run =
-            instructions.zip(operations).map(|(instructions, operations)| Run { instructions, operations });
-        run.ok_or_else(|| format!("bench-gate: {path}: no count in what callgrind has written"))
+        let operations = numbers_after(&text, "operations ").next();
+        let run = operations.map(|operations| Run::of(numbers_after(&counted, "totals: "), operations));
+        run.ok_or_else(|| format!("bench-gate: {path}: it has not told how many operations it did"))
     }
 }
 
@@ -159,14 +158,26 @@ struct Run {
     operations: u64,
 }
 
+impl Run {
+    /// Of what each call counted, all of which do the same. Each counts as the median, so that a timer which a busy machine
+    /// lets fall into some of them does not.
+    fn of(calls: impl Iterator<Item = u64>, operations: u64) -> Run {
+        // What follows the last call is written, too, and has counted nothing.
+        let mut calls: Vec<u64> = calls.filter(|count| *count > 0).collect();
+        calls.sort_unstable();
+        let median = calls.get(calls.len() / 2).copied().unwrap_or_default();
+        Run { instructions: median * calls.len() as u64, operations }
+    }
+}
+
 fn per_operation(short: Run, long: Run) -> Option<f64> {
     let instructions = long.instructions.checked_sub(short.instructions).filter(|more| *more > 0)?;
     let operations = long.operations.checked_sub(short.operations).filter(|more| *more > 0)?;
     Some(instructions as f64 / operations as f64)
 }
 
-fn number_after(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
+fn numbers_after<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = u64> + 'a {
+    text.lines().filter_map(move |line| line.strip_prefix(key)?.trim().parse().ok())
 }
 
 /// The program in one of cargo's messages.
@@ -230,10 +241,18 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_in_some_calls_does_not_count() {
+        assert_eq!(Run::of([100, 100, 170, 100, 900, 0].into_iter(), 5).instructions, 500);
+        assert_eq!(Run::of([156_018, 0].into_iter(), 1_000).instructions, 156_018);
+        assert_eq!(Run::of([].into_iter(), 1).instructions, 0);
+    }
+
+    #[test]
     fn numbers_are_found_in_what_the_programs_write() {
-        assert_eq!(number_after("operations 68\n", "operations "), Some(68));
-        assert_eq!(number_after("events: Ir\nsummary: 7\ntotals: 9\n", "totals: "), Some(9));
-        assert_eq!(number_after("", "totals: "), None);
+        let numbers = |text: &str, key| numbers_after(text, key).collect::<Vec<u64>>();
+        assert_eq!(numbers("operations 68\n", "operations "), [68]);
+        assert_eq!(numbers("events: Ir\nsummary: 7\ntotals: 9\n\ntotals: 0\n", "totals: "), [9, 0]);
+        assert!(numbers("", "totals: ").is_empty());
     }
 
     #[test]
