@@ -90,7 +90,7 @@ fn cpu_ns(pid: i32) -> Option<u64> {
 /// What a process holds, its children included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// Proportional set size in bytes.
+    /// Resident set size in bytes, pages that others have, too, included.
     pub bytes: u64,
     /// Threads.
     pub threads: u64,
@@ -104,7 +104,7 @@ pub fn holding(pid: u32) -> Holding {
     let mut left = vec![pid as i32];
     for _ in 0..CHILDREN_MOST {
         let Some(process) = left.pop().and_then(|pid| Process::new(pid).ok()) else { break };
-        sum.bytes += proportional_set_size(&process).unwrap_or(0);
+        sum.bytes += resident_set_size(&process).unwrap_or(0);
         sum.descriptors += process.fd_count().unwrap_or(0) as u64;
         for task in process.tasks().into_iter().flatten().flatten() {
             sum.threads += 1;
@@ -114,10 +114,11 @@ pub fn holding(pid: u32) -> Holding {
     sum
 }
 
-fn proportional_set_size(process: &Process) -> Option<u64> {
+/// Counted page by page: what `status` says is behind by some.
+fn resident_set_size(process: &Process) -> Option<u64> {
     let rollup = process.smaps_rollup().ok()?;
     let map = rollup.memory_map_rollup.iter().next()?;
-    map.extension.map.get("Pss").copied()
+    map.extension.map.get("Rss").copied()
 }
 
 /// What an interface of this network has sent.

@@ -97,9 +97,9 @@ const SENDS: Figure = Figure {
     rises: false,
 };
 const PARTICIPANT: Figure =
-    Figure { name: "memory with a participant", of: of_participant, shown: bytes, rises: false };
+    Figure { name: "resident memory with a participant", of: of_participant, shown: bytes, rises: false };
 const ENDPOINTS: Figure =
-    Figure { name: "memory with 100 writers and 100 readers", of: of_all, shown: bytes, rises: false };
+    Figure { name: "resident memory with 100 writers and 100 readers", of: of_all, shown: bytes, rises: false };
 const DATAGRAMS: Figure = Figure {
     name: "datagrams",
     of: |r| r.network_packets.map(|count| count as f64),

@@ -261,7 +261,7 @@ pub struct Memory {
     pub entity: String,
     /// How many were made.
     pub count: u64,
-    /// Proportional set size that each of them added, in bytes; of the whole process in a soak.
+    /// Resident set size that each of them added, in bytes; of the whole process in a soak.
     pub bytes_each: i64,
     /// Threads of the process afterwards.
     pub threads: u64,
