@@ -98,8 +98,12 @@ const SENDS: Figure = Figure {
 };
 const PARTICIPANT: Figure =
     Figure { name: "resident memory with a participant", of: of_participant, shown: bytes, rises: false };
-const ENDPOINTS: Figure =
-    Figure { name: "resident memory with 100 writers and 100 readers", of: of_all, shown: bytes, rises: false };
+const ENDPOINTS: Figure = Figure {
+    name: "resident memory with 100 writers and 100 readers",
+    of: of_all,
+    shown: bytes,
+    rises: false,
+};
 const DATAGRAMS: Figure = Figure {
     name: "datagrams",
     of: |r| r.network_packets.map(|count| count as f64),

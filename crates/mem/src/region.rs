@@ -108,6 +108,12 @@ impl Region {
         Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast::<AtomicU64>().add(at), count) })
     }
 
+    /// A row of words from the word number `at` on; `None` if they are not all inside.
+    #[inline]
+    pub(crate) fn row<const N: usize>(&self, at: usize) -> Option<&[AtomicU64; N]> {
+        self.words(at, N)?.first_chunk()
+    }
+
     /// Copies bytes word by word, as somebody may write them at the same time. `None` if the words that they
     /// lie in are not all inside.
     pub(crate) fn copy_bytes(&self, at: usize, len: usize) -> Option<Vec<u8>> {
@@ -196,6 +202,10 @@ impl Region {
 
     pub(crate) fn words(&self, at: usize, count: usize) -> Option<&[AtomicU64]> {
         self.words.get(at..at.checked_add(count)?)
+    }
+
+    pub(crate) fn row<const N: usize>(&self, at: usize) -> Option<&[AtomicU64; N]> {
+        self.words(at, N)?.first_chunk()
     }
 
     pub(crate) fn copy_bytes(&self, at: usize, _len: usize) -> Option<Vec<u8>> {

@@ -37,8 +37,8 @@ impl Feedback {
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        let words = self.region.words(0, AT_PLACES + PLACES).unwrap_or_default();
-        words.get(at).expect("invariant: a feedback has its length")
+        let words: Option<&[AtomicU64; AT_PLACES + PLACES]> = self.region.row(0);
+        &words.expect("invariant: a feedback has its length")[at]
     }
 
     /// The position up to which, exclusively, the reader has read.

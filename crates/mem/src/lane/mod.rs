@@ -66,6 +66,8 @@ const META: usize = 1;
 const PAYLOAD: usize = META + META_WORDS;
 const DATA: usize = PAYLOAD + 1;
 const INLINE_WORDS: usize = CELL - DATA;
+/// A sample's words.
+type Cell = [AtomicU64; CELL];
 /// What slots are aligned to: a cache line.
 pub(crate) const UNIT: usize = 64;
 
@@ -120,8 +122,8 @@ impl Lane {
     pub fn create(region: Region, cells: usize) -> Lane {
         assert!(cells.is_power_of_two() && region.len() >= Lane::size(cells, 0), "the lane fits its memory");
         let lane = Lane { region, cells: cells as u64 };
-        lane.header(AT_CELLS).store(cells as u64, Ordering::Relaxed);
-        lane.header(AT_MAGIC).store(MAGIC, Ordering::Release);
+        lane.header()[AT_CELLS].store(cells as u64, Ordering::Relaxed);
+        lane.header()[AT_MAGIC].store(MAGIC, Ordering::Release);
         lane
     }
 
@@ -148,30 +150,28 @@ impl Lane {
 
     /// The first word of the last sample's meta words; 0 before the first.
     pub fn last(&self) -> u64 {
-        self.header(AT_LAST).load(Ordering::SeqCst)
+        self.header()[AT_LAST].load(Ordering::SeqCst)
     }
 
     /// Does the writer wait to be told when a reader moves on? Readers look after they have ([W]).
     pub fn is_awaited(&self) -> bool {
-        self.header(AT_WAITING).load(Ordering::Relaxed) != 0
+        self.header()[AT_WAITING].load(Ordering::Relaxed) != 0
     }
 
     /// Has the writer gone for good? What it had written can still be read.
     pub fn is_closed(&self) -> bool {
-        self.header(AT_CLOSED).load(Ordering::Acquire) != 0
+        self.header()[AT_CLOSED].load(Ordering::Acquire) != 0
     }
 
     #[inline]
-    fn header(&self, at: usize) -> &AtomicU64 {
-        let words = self.region.words(0, HEADER).unwrap_or_default();
-        words.get(at).expect("invariant: a lane is longer than its header")
+    fn header(&self) -> &[AtomicU64; HEADER] {
+        self.region.row(0).expect("invariant: a lane is longer than its header")
     }
 
     #[inline]
-    fn cell(&self, position: u64) -> &[AtomicU64; CELL] {
+    fn cell(&self, position: u64) -> &Cell {
         let index = (position & (self.cells - 1)) as usize;
-        let words = self.region.words(HEADER + index * CELL, CELL).unwrap_or_default();
-        words.try_into().expect("invariant: a lane is as long as its cells")
+        self.region.row(HEADER + index * CELL).expect("invariant: a lane is as long as its cells")
     }
 
     fn stamp(&self, position: u64) -> &AtomicU64 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::feedback::PLACES;
 use super::{
-    AT_HEAD, CELL, DATA, Entry, Feedback, INLINE, LEAD, Lane, META, Meta, PAYLOAD, Payload, STAMP, UNIT,
+    AT_HEAD, Cell, DATA, Entry, Feedback, INLINE, LEAD, Lane, META, Meta, PAYLOAD, Payload, STAMP, UNIT,
     ready,
 };
 use crate::Bytes;
@@ -114,7 +114,7 @@ impl LaneReader {
         let cell = self.shared.lane.cell(self.position);
         let there = cell[STAMP].load(Ordering::Acquire) == ready(self.position);
         let meta = words_of(cell);
-        (there && self.is_current()).then_some(meta)
+        (there && is_still(cell, self.position)).then_some(meta)
     }
 
     /// The next sample, put into `entry`; without one nothing can be said of what is in there. The writer
@@ -178,7 +178,7 @@ impl LaneReader {
     /// that what is overtaken was never written.
     fn catch_up(&mut self) -> bool {
         let lane = &self.shared.lane;
-        let head = || lane.header(AT_HEAD).load(Ordering::Acquire);
+        let head = || lane.header()[AT_HEAD].load(Ordering::Acquire);
         let oldest = head().saturating_sub(lane.cells - lane.cells / 4);
         let mut next = oldest.max(self.position.wrapping_add(1));
         // Cells whose slots the writer needed are gone though the ring has not come round.
@@ -196,16 +196,14 @@ impl LaneReader {
     }
 
     /// Is the cell still what it was? [C]
-    #[inline]
     fn is_current(&self) -> bool {
-        fence(Ordering::Acquire);
-        self.shared.lane.stamp(self.position).load(Ordering::Relaxed) == ready(self.position)
+        is_still(self.shared.lane.cell(self.position), self.position)
     }
 
     #[inline]
-    fn inline(&self, cell: &[AtomicU64; CELL], len: usize, into: &mut Payload) -> Found {
+    fn inline(&self, cell: &Cell, len: usize, into: &mut Payload) -> Found {
         into.short_mut().fill(&cell[DATA..], len);
-        match self.is_current() {
+        match is_still(cell, self.position) {
             false => Found::Overtaken,
             true if len > INLINE => Found::Broken,
             true => Found::Payload,
@@ -252,7 +250,7 @@ impl LaneReader {
 /// Puts the cursor at the head. A writer that goes on meanwhile reckons without it, or as with one that lies a ring
 /// behind, up to where it is then: the reader begins there.
 fn join(lane: &Lane, feedback: &Feedback) -> u64 {
-    let head = || lane.header(AT_HEAD).load(Ordering::Acquire);
+    let head = || lane.header()[AT_HEAD].load(Ordering::Acquire);
     let mut told = head();
     feedback.set_cursor(told);
     let mut position = told;
@@ -277,9 +275,16 @@ impl LaneReader {
     }
 }
 
-/// What a cell says beside its payload, if it [is current](LaneReader::is_current).
+/// Does a cell still hold the sample of a position? [C]
 #[inline]
-fn words_of(cell: &[AtomicU64; CELL]) -> Meta {
+fn is_still(cell: &Cell, position: u64) -> bool {
+    fence(Ordering::Acquire);
+    cell[STAMP].load(Ordering::Relaxed) == ready(position)
+}
+
+/// What a cell says beside its payload, if it [is still that](is_still).
+#[inline]
+fn words_of(cell: &Cell) -> Meta {
     std::array::from_fn(|at| cell[META + at].load(Ordering::Relaxed))
 }
 

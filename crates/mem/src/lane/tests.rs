@@ -491,7 +491,7 @@ fn samples_that_were_not_written_break_the_lane() {
         let lane = Arc::new(Lane::create(Region::heap(Lane::size(4, 0)), 4));
         let mut reader = LaneReader::attach(lane.clone(), peer(true).feedback, false);
         (0..4).for_each(|position| lane.stamp(position).store(u64::MAX, Ordering::Relaxed));
-        lane.header(AT_HEAD).store(head, Ordering::Relaxed);
+        lane.header()[AT_HEAD].store(head, Ordering::Relaxed);
         assert!(reader.is_ready());
         let is_broken = |_| matches!(reader.poll(&mut Entry::default()), Next::Broken);
         assert!((0..3).any(is_broken), "head {head}: it is ready for ever, and nothing comes");

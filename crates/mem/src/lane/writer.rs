@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::arena::{Arena, Commit, Look, Slot};
 use super::{
-    AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, DATA, Feedback, HEAD, INLINE, LEAD, Lane, META, Meta, PAYLOAD,
-    STAMP, ready,
+    AT_CLOSED, AT_HEAD, AT_LAST, AT_WAITING, Cell, DATA, Feedback, HEAD, INLINE, LEAD, Lane, META, Meta,
+    PAYLOAD, STAMP, ready,
 };
 use crate::fail::{self, Point};
 use crate::region::WORD;
@@ -157,7 +157,7 @@ impl LaneWriter {
         if len > INLINE || value.len() > INLINE - HEAD || !self.has_room() {
             return Err(NoRoom);
         }
-        let cell = self.open_cell();
+        let cell = open_cell(&self.lane, self.head);
         let (words, rest) = value.as_chunks::<WORD>();
         let rest = (!rest.is_empty()).then(|| word_of(rest, 0));
         let words = words.iter().map(|bytes| u64::from_ne_bytes(*bytes)).chain(rest);
@@ -166,7 +166,7 @@ impl LaneWriter {
             to.store(word, Ordering::Relaxed);
         }
         fail::point(Point::CellFilled);
-        self.close_cell(meta, len as u64);
+        close_cell(&self.lane, cell, &mut self.head, meta, len as u64);
         Ok(())
     }
 
@@ -178,46 +178,16 @@ impl LaneWriter {
         if !fits || !self.has_room() {
             return Err(slot);
         }
-        self.open_cell();
+        let cell = open_cell(&self.lane, self.head);
         self.arena.note_pushed(&slot, self.head);
         fail::point(Point::SlotPushed);
-        self.close_cell(meta, slot.name() << 32 | len as u64);
+        close_cell(&self.lane, cell, &mut self.head, meta, slot.name() << 32 | len as u64);
         Ok(())
-    }
-
-    /// The first half of [C].
-    #[inline]
-    fn open_cell(&self) -> &[crate::sync::AtomicU64; super::CELL] {
-        let cell = self.lane.cell(self.head);
-        cell[STAMP].store(ready(self.head) - 1, Ordering::Relaxed);
-        fence(Ordering::Release);
-        fail::point(Point::CellOpened);
-        cell
-    }
-
-    /// The second half of [C].
-    #[inline]
-    fn close_cell(&mut self, meta: &Meta, payload: u64) {
-        let cell = self.lane.cell(self.head);
-        for (word, value) in cell[META..].iter().zip(meta) {
-            word.store(*value, Ordering::Relaxed);
-        }
-        fail::point(Point::CellMeta);
-        cell[PAYLOAD].store(payload, Ordering::Relaxed);
-        fail::point(Point::CellPayload);
-        cell[STAMP].store(ready(self.head), Ordering::Release);
-        fail::point(Point::CellStamped);
-        // Before the head: who attaches there finds it, or a later one.
-        self.lane.header(AT_LAST).store(meta[0], Ordering::Release);
-        fail::point(Point::LastMoved);
-        self.head += 1;
-        self.lane.header(AT_HEAD).store(self.head, Ordering::Release);
-        fail::point(Point::HeadMoved);
     }
 
     /// Asks readers to tell when they move on, or no longer. The caller looks once more before it waits. [W]
     pub fn await_readers(&self, wanted: bool) {
-        self.lane.header(AT_WAITING).store(u64::from(wanted), Ordering::Relaxed);
+        self.lane.header()[AT_WAITING].store(u64::from(wanted), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         fail::point(Point::ReadersAwaited);
     }
@@ -225,8 +195,38 @@ impl LaneWriter {
 
 impl Drop for LaneWriter {
     fn drop(&mut self) {
-        self.lane.header(AT_CLOSED).store(1, Ordering::Release);
+        self.lane.header()[AT_CLOSED].store(1, Ordering::Release);
     }
+}
+
+/// The first half of [C].
+#[inline]
+fn open_cell(lane: &Lane, head: u64) -> &Cell {
+    let cell = lane.cell(head);
+    cell[STAMP].store(ready(head) - 1, Ordering::Relaxed);
+    fence(Ordering::Release);
+    fail::point(Point::CellOpened);
+    cell
+}
+
+/// The second half of [C].
+#[inline]
+fn close_cell(lane: &Lane, cell: &Cell, head: &mut u64, meta: &Meta, payload: u64) {
+    for (word, value) in cell[META..].iter().zip(meta) {
+        word.store(*value, Ordering::Relaxed);
+    }
+    fail::point(Point::CellMeta);
+    cell[PAYLOAD].store(payload, Ordering::Relaxed);
+    fail::point(Point::CellPayload);
+    cell[STAMP].store(ready(*head), Ordering::Release);
+    fail::point(Point::CellStamped);
+    let header = lane.header();
+    // Before the head: who attaches there finds it, or a later one.
+    header[AT_LAST].store(meta[0], Ordering::Release);
+    fail::point(Point::LastMoved);
+    *head += 1;
+    header[AT_HEAD].store(*head, Ordering::Release);
+    fail::point(Point::HeadMoved);
 }
 
 /// A word of zeros but for a few bytes from `at` on.
