@@ -88,7 +88,7 @@ impl ReaderCache {
     /// Tells of a sample with data what [`ReaderCache::insert`] and [`ReaderCache::take_next`] would, without
     /// its way through the cache; to be called if it [may pass](ReaderCache::may_pass). `false`, and nothing
     /// is told, if it does more than add a sample to an instance that is alive.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pass(
         &mut self,
         instance: InstanceHandle,
