@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::record::{Outcome, Record};
 use crate::report::current::{current, settled};
-use crate::report::model::{Gain, Group, Model, Standing, failed_rounds, gains, gaps, subject};
+use crate::report::gains::{Gain, Standing, gains, gaps};
+use crate::report::model::{Group, Model, failed_rounds, subject};
 use crate::report::sections::rows_not_ahead;
 use crate::report::units::times;
 use crate::report::{peers, tables};

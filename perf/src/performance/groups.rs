@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use crate::record::{Calls, LEAST_OF_P999, LEAST_OF_P9999, Outcome, Record};
-use crate::report::model::{Gain, Group, Model, main_times, remark};
+use crate::report::gains::{Gain, gains};
+use crate::report::model::{Group, Model, main_times, remark};
 use crate::report::units::{bytes, count, percent, rate, size, thousands, time, times};
 use crate::report::{model, peers, tables};
 
@@ -59,7 +60,7 @@ fn rows(page: &mut String, model: &Model, group: &Group) {
             }
             None => " | ".repeat(columns - 1),
         };
-        let all = model::gains(model, group);
+        let all = gains(model, group);
         let to_this = |gain: &&Gain| {
             gain.to == line.peer && gain.record.size_bytes == line.size_bytes && gain.record.case == line.case
         };
