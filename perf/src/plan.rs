@@ -3,10 +3,12 @@
 //! Cases come one after the other; in a case the peers take turns, round by round, so that a machine that
 //! drifts hits all alike.
 
-use crate::args::{Options, Reliability, Transport, Wait};
+mod all;
+mod bypass;
+
+use crate::args::Options;
 use crate::case::{Case, Need};
 use crate::catalog::Entry;
-use crate::contract::Info;
 use crate::workload;
 
 /// `all` is through within an hour, its end and a slow start included. Lines that turn out to be absent when they are
@@ -15,10 +17,6 @@ const ALL_BUDGET_S: f64 = 3_480.0;
 
 /// `smoke` is through within four minutes.
 const SMOKE_BUDGET_S: f64 = 220.0;
-
-/// Rounds of `all`, if they fit. What says more than another sample is another round: Student's t is 2.8 for
-/// five, 4.3 for three and 12.7 for two, which is an interval in name only.
-const ALL_ROUNDS: u32 = 5;
 
 /// Steps to a shorter run: the share of each round's amount, and the most rounds.
 const STEPS: [(f64, u32); 10] = [
@@ -125,234 +123,14 @@ pub fn runnable(case: &Case, entries: &[Entry]) -> usize {
 
 fn cases(command: &str, options: &Options, scale: f64, entries: &[Entry]) -> Vec<Case> {
     match command {
-        "all" => all(options, scale),
-        "bypass" => bypass(options, scale, entries),
+        "all" => all::cases(options, scale),
+        "bypass" => bypass::cases(options, scale, entries),
         "smoke" => {
             let quick = Options { quick: true, ..options.clone() };
             workload::NAMES.iter().flat_map(|name| few(name, &quick, scale)).collect()
         }
         name => workload::cases(name, options, scale),
     }
-}
-
-/// Sizes and transports of each workload in `all`: what tells peers apart, at three rounds of some twenty
-/// peers in an hour. An empty list of sizes is the workload's own.
-const ALL: [(&str, Option<Transport>, &[u64]); 19] = [
-    ("latency", None, &[64, 1_024, 8_192, 65_536, 1_048_576]),
-    ("latency", Some(Transport::Intra), &[64]),
-    ("latency", Some(Transport::Shm), &[64, 65_536, 1_048_576]),
-    ("latency", Some(Transport::Xdp), &[64, 1_024]),
-    ("latency", Some(Transport::XdpL2), &[64, 1_024]),
-    ("throughput", None, &[32, 1_024, 65_536, 1_048_576]),
-    ("throughput", Some(Transport::Shm), &[64, 1_048_576]),
-    ("local", Some(Transport::Thread), &[16, 64, 1_024]),
-    ("local", Some(Transport::Intra), &[64, 1_024]),
-    ("local", Some(Transport::Shm), &[64, 1_048_576, 8_388_608]),
-    ("write", None, &[64, 256, 1_024]),
-    ("cdr", None, &[64, 256, 1_024, 4_096]),
-    ("memory", None, &[]),
-    ("calls", None, &[64]),
-    ("discovery", None, &[]),
-    ("types", None, &[64, 1_024, 16_384]),
-    ("fanout", None, &[1_024]),
-    ("interference", None, &[64]),
-    ("soak", None, &[64]),
-];
-
-/// What the studies have besides: the sizes at which only [`crate::catalog::NEAR`] are asked, for all peers at all sizes take three
-/// hours.
-const ALL_NEAR: [(&str, Option<Transport>, &[u64]); 6] = [
-    ("latency", None, &[512, 4_096, 16_384, 2_097_152, 4_194_304, 8_388_608]),
-    (
-        "latency",
-        Some(Transport::Intra),
-        &[512, 1_024, 4_096, 8_192, 16_384, 65_536, 1_048_576, 2_097_152, 4_194_304, 8_388_608],
-    ),
-    ("latency", Some(Transport::Shm), &[512, 1_024, 4_096, 8_192, 16_384, 2_097_152, 4_194_304, 8_388_608]),
-    ("throughput", None, &[64, 512, 4_096, 8_192, 16_384, 2_097_152, 4_194_304, 8_388_608]),
-    (
-        "throughput",
-        Some(Transport::Shm),
-        &[512, 1_024, 4_096, 8_192, 16_384, 65_536, 2_097_152, 4_194_304, 8_388_608],
-    ),
-    ("types", None, &[4, 8, 16, 32, 128, 256, 512, 2_048, 4_096, 8_192]),
-];
-
-/// The numbers of subscribers at which `all` also asks for waitsets, by unicast, and the sizes at which it sends
-/// bursts: one of each shows the difference.
-const ALL_WAITSETS: &str = "subscribers=8 ";
-const ALL_BURSTS: u64 = 1_024;
-
-/// Every workload; round trips at the open loops' rates and on one core too; the other sizes of the studies last.
-fn all(options: &Options, scale: f64) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (name, transport, sizes) in ALL {
-        let Some(own) = of_all(options, name, transport, sizes) else { continue };
-        let mut of_name = workload::cases(name, &own, scale);
-        if name == "latency" && transport.is_none() {
-            of_name.extend(workload::latency::open_loops(options, scale).into_iter().take(3));
-            of_name.extend(workload::latency::pinned_cases(options, scale));
-        }
-        if name == "local"
-            && let Some(transport) = transport
-        {
-            of_name.extend(workload::local::placed_cases(transport, options, scale));
-        }
-        of_name.retain(|case| match name {
-            // To one subscriber multicast is what unicast is.
-            "fanout" if case.multicast => !case.label.contains("=1 ") && !case.label.ends_with("waitset"),
-            "fanout" => case.label.starts_with(ALL_WAITSETS) || !case.label.ends_with("waitset"),
-            "throughput" => case.label.is_empty() || case.loan || case.size == ALL_BURSTS,
-            _ => true,
-        });
-        cases.extend(of_name.into_iter().map(|case| Case { is_near: is_costly(&case), ..case }));
-    }
-    if options.sizes.is_empty() {
-        cases.extend(all_near(options, scale));
-    }
-    // Whoever is named is asked for everything.
-    let is_everyone = options.peers.is_empty() || options.peers.iter().any(|name| name == "all");
-    cases.iter_mut().for_each(|case| case.is_near &= is_everyone);
-    // What a process holds in memory does not change from round to round.
-    for case in cases.iter_mut().filter(|case| options.rounds.is_none() && case.rounds > 1) {
-        case.rounds = ALL_ROUNDS;
-    }
-    cases
-}
-
-/// Takes it so long that with all peers in it there would be no time for three rounds of all else? Of each kind a line
-/// is left to everyone.
-fn is_costly(case: &Case) -> bool {
-    let label = case.label.as_str();
-    match case.workload {
-        "interference" => !["quiet", "flood", "flood all"].contains(&label),
-        "discovery" => ["participants=10 ", "participants=20 "].iter().any(|begin| label.starts_with(begin)),
-        "fanout" => label.starts_with("subscribers=32 "),
-        "throughput" => label.starts_with("best of"),
-        "soak" | "calls" => true,
-        _ => false,
-    }
-}
-
-/// The options of a workload of `all`; nothing if the user wants other transports.
-fn of_all(options: &Options, name: &str, transport: Option<Transport>, sizes: &[u64]) -> Option<Options> {
-    let mut own = options.clone();
-    if own.transport.is_empty() {
-        own.transport.extend(transport);
-    } else if transport.is_some_and(|transport| !options.transport.contains(&transport)) {
-        return None;
-    }
-    if own.sizes.is_empty() {
-        own.sizes.extend(sizes);
-    }
-    if name == "soak" {
-        own.duration = own.duration.or(Some(10.0));
-    }
-    Some(own)
-}
-
-/// The sizes of the studies at which few are asked.
-fn all_near(options: &Options, scale: f64) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (name, transport, sizes) in ALL_NEAR {
-        let Some(own) = of_all(options, name, transport, sizes) else { continue };
-        let of_name = workload::cases(name, &own, scale).into_iter();
-        // Bursts at each size are a run of their own.
-        let kept = of_name.filter(|case| name != "throughput" || case.label.is_empty() || case.loan);
-        cases.extend(kept.map(|case| Case { is_near: true, ..case }));
-    }
-    cases
-}
-
-/// What the study of timing isolation has at each of its sizes; what each mitigation does alone is told by the first of
-/// them, if there is no time for more.
-const ISOLATED: [&str; 6] =
-    ["quiet", "quiet all", "quiet all but fifo", "flood", "flood all", "flood all but fifo"];
-
-/// The ways that `bypass` compares: by the kernel, and past it; DPDK beside them where a peer was built with it.
-const BYPASS: [Transport; 3] = [Transport::Udp, Transport::Xdp, Transport::XdpL2];
-
-/// Has one of the peers the transport that it must be built for?
-fn has_dpdk(entries: &[Entry]) -> bool {
-    let has = |info: &Info| info.transports.iter().any(|transport| transport == "dpdk");
-    entries.iter().any(|entry| matches!(entry, Entry::Found(peer) if has(&peer.info)))
-}
-
-/// What goes past the kernel's stack beside what does not, over one link: asleep and awake, as fast as it goes and
-/// beside a flood.
-fn bypass(options: &Options, scale: f64, entries: &[Entry]) -> Vec<Case> {
-    let mut own = options.clone();
-    own.link = true;
-    if own.transport.is_empty() {
-        own.transport.extend(BYPASS);
-        own.transport.extend(has_dpdk(entries).then_some(Transport::Dpdk));
-    }
-    let sized = |sizes: &[u64], wait: Option<Wait>| {
-        let mut own = own.clone();
-        own.wait = options.wait.or(wait);
-        if own.sizes.is_empty() {
-            own.sizes.extend(sizes);
-        }
-        own
-    };
-    let waits = if options.wait.is_some() { &[Wait::Spin][..] } else { &[Wait::Spin, Wait::Block] };
-    let mut cases = Vec::new();
-    for wait in waits {
-        let closed = sized(&[64, 512, 1_024], Some(*wait));
-        cases.extend(workload::latency::cases(&closed, scale));
-        let open = workload::latency::open_loops(&Options { wait: closed.wait, ..own.clone() }, scale);
-        // One of them says by its name how it waits; asleep, a control loop is what is quiet of the interference.
-        let is_twice = |case: &Case| *wait == Wait::Block && case.label.starts_with("every 500 us");
-        cases.extend(open.into_iter().filter(|case| !case.label.contains("inline") && !is_twice(case)));
-    }
-    let inline = workload::latency::open_loops(&own, scale);
-    cases.extend(inline.into_iter().filter(|case| case.label.contains("inline")));
-    // The bursts are of another study.
-    let rates = Options { quick: true, ..sized(&[32, 1_024], None) };
-    cases.extend(workload::throughput::cases(&rates, scale));
-    cases.extend(jumbo(rates, scale));
-    let mut beside = workload::interference::cases(&sized(&[64, 512, 1_024], None), scale);
-    for case in beside.iter_mut().filter(|case| options.sizes.is_empty() && case.size != 64) {
-        let is_isolated = ISOLATED.iter().any(|line| case.is_called(line));
-        case.need = if is_isolated { Need::Brief } else { Need::Spare };
-    }
-    cases.extend(beside);
-    // Who polls for ever at such a priority keeps DPDK's own threads, which join the two ends, from the processor.
-    cases.retain(|case| case.transport != Some(Transport::Dpdk) || case.fifo.is_none());
-    let soaks = workload::soak::cases(&sized(&[64], Some(Wait::Spin)), 1.0);
-    cases.extend(in_pieces(soaks, options));
-    cases.extend(in_pieces(workload::interference::pairs(&sized(&[64], None)), options));
-    cases
-}
-
-/// The rates with frames of six times the length: what goes past the kernel pays for each frame, what goes through it for
-/// each 64 kB. DPDK's frames are as long as its memory has them.
-const JUMBO_MTU: u32 = 9_000;
-
-fn jumbo(mut rates: Options, scale: f64) -> Vec<Case> {
-    rates.transport.retain(|transport| *transport != Transport::Dpdk);
-    if rates.mtu.is_some() || rates.loss.is_some() || rates.transport.is_empty() {
-        return Vec::new();
-    }
-    (rates.mtu, rates.reliability) = (Some(JUMBO_MTU), rates.reliability.or(Some(Reliability::Reliable)));
-    workload::throughput::cases(&rates, scale)
-}
-
-/// A hundred thousand samples of each case have ten beyond the percentile 99.99, and show its bound. They are
-/// measured in pieces by turns: in one piece, each case would have another moment of the machine. One piece more than
-/// that takes makes good a round that failed.
-const PIECES: u32 = 11;
-const PIECE: u64 = 10_000;
-
-fn in_pieces(mut cases: Vec<Case>, options: &Options) -> Vec<Case> {
-    for (at, case) in cases.iter_mut().enumerate() {
-        (case.in_turns, case.need) = (at > 0, Need::Whole);
-        case.rounds = options.rounds.unwrap_or(PIECES);
-        if options.count.is_none() && options.duration.is_none() {
-            (case.count, case.duration_ms) = (PIECE, PIECE * case.period_ns / 1_000_000);
-        }
-    }
-    cases
 }
 
 /// A little of a workload.
@@ -388,8 +166,9 @@ fn few(name: &'static str, options: &Options, scale: f64) -> Vec<Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Wait, options};
+    use crate::args::{Transport, Wait, options};
     use crate::catalog::{NEAR, Peer, not_asked};
+    use crate::contract::Info;
 
     /// A peer that has everything.
     fn peers(count: usize) -> Vec<Entry> {

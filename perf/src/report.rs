@@ -7,6 +7,7 @@ mod beside;
 mod charts;
 mod choice;
 pub(crate) mod current;
+pub(crate) mod gains;
 mod lines;
 pub(crate) mod model;
 pub(crate) mod peers;
@@ -24,7 +25,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::record::{Outcome, Record, Run};
 use crate::report::current::current;
-use crate::report::model::{Model, Standing, gains};
+use crate::report::gains::{Standing, gains};
+use crate::report::model::Model;
 use crate::rules;
 
 /// A larger page is no pleasure on a phone. Charts over time, the heaviest part, give way.

@@ -2,111 +2,19 @@
 //!
 //! What failed says why below it, line by line; what is absent says it once for each reason.
 
+mod columns;
+mod units;
+
 use std::fmt::Write;
 
-use crate::record::{Calls, Outcome, Pace, Record, Times};
+use crate::record::{Outcome, Pace, Record};
 use crate::report::model::{failed_rounds, remark};
-use crate::workload::soak::growth_per_s;
+
+use columns::{Column, columns};
+use units::{bytes, scaled};
 
 /// A terminal whose width is not known, as a file.
 const WIDTH: usize = 120;
-
-/// A column: its title, its text, and whether a narrow terminal keeps it.
-struct Column {
-    title: &'static str,
-    needed: bool,
-    text: fn(&Record) -> String,
-}
-
-/// The columns of times that round trips and writes have.
-fn times_columns() -> Vec<Column> {
-    vec![
-        column("p50", true, |r| time(main_times(r), |t| t.p50)),
-        column("p99", true, |r| time(main_times(r), |t| t.p99)),
-        column("p99.9", false, |r| time(main_times(r), |t| t.p999)),
-        column("max", true, |r| time(main_times(r), |t| t.max)),
-        column("lost", false, errors),
-        column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
-    ]
-}
-
-/// Those of a long run: how far the bound is from the mean.
-fn bound_columns() -> Vec<Column> {
-    vec![
-        column("samples", true, |r| scaled(r.samples as f64, "")),
-        column("mean", true, |r| time(main_times(r), |t| t.mean)),
-        column("p99", false, |r| time(main_times(r), |t| t.p99)),
-        column("p99.9", false, |r| time(main_times(r), |t| t.p999)),
-        column("p99.99", true, |r| time(main_times(r), |t| t.p9999)),
-        column("max", true, |r| time(main_times(r), |t| t.max)),
-        column("max/mean", true, |r| {
-            main_times(r).and_then(Times::max_to_mean).map_or(String::new(), digits)
-        }),
-        column("lost", false, errors),
-        column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
-    ]
-}
-
-fn column(title: &'static str, needed: bool, text: fn(&Record) -> String) -> Column {
-    Column { title, needed, text }
-}
-
-fn columns(workload: &str) -> Vec<Column> {
-    match workload {
-        "throughput" | "fanout" => vec![
-            column("samples/s", true, |r| r.samples_per_s.map_or(String::new(), |n| scaled(n, ""))),
-            column("bytes/s", true, |r| r.bytes_per_s.map_or(String::new(), |n| scaled(n, "B"))),
-            column("lost", true, errors),
-            column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
-        ],
-        "cdr" => vec![
-            column("encode", true, |r| time(r.encode_ns.as_ref(), |t| t.p50)),
-            column("p99", false, |r| time(r.encode_ns.as_ref(), |t| t.p99)),
-            column("decode", true, |r| time(r.decode_ns.as_ref(), |t| t.p50)),
-            column("p99", false, |r| time(r.decode_ns.as_ref(), |t| t.p99)),
-        ],
-        "discovery" => vec![
-            column("matched", true, |r| time(r.matched_ns.as_ref(), |t| t.p50)),
-            column("max", true, |r| time(r.matched_ns.as_ref(), |t| t.max)),
-            column("sent", true, |r| r.network_bytes.map_or(String::new(), |n| scaled(n as f64, "B"))),
-            column("datagrams", true, |r| r.network_packets.map_or(String::new(), |n| n.to_string())),
-            column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
-        ],
-        "memory" => vec![
-            column("process", false, |r| entity(r, "process")),
-            column("participant", true, |r| entity(r, "participant")),
-            column("topic", false, |r| entity(r, "topic")),
-            column("writer", true, |r| entity(r, "writer")),
-            column("reader", true, |r| entity(r, "reader")),
-            column("threads", true, |r| r.memory.last().map_or(String::new(), |m| m.threads.to_string())),
-            column("fds", false, |r| r.memory.last().map_or(String::new(), |m| m.descriptors.to_string())),
-        ],
-        "calls" => vec![
-            column("writer", true, |r| per_burst(r, "writer", |calls| calls.all)),
-            column("send", true, |r| per_burst(r, "writer", |calls| calls.send)),
-            column("futex", false, |r| per_burst(r, "writer", |calls| calls.futex)),
-            column("reader", true, |r| per_burst(r, "reader", |calls| calls.all)),
-            column("receive", true, |r| per_burst(r, "reader", |calls| calls.receive)),
-            column("wait", false, |r| per_burst(r, "reader", |calls| calls.wait)),
-            column("futex", false, |r| per_burst(r, "reader", |calls| calls.futex)),
-            column("lost", false, errors),
-            column("CPU", false, |r| r.cpu_ns_per_sample.map_or(String::new(), nanoseconds)),
-        ],
-        "soak" => {
-            let mut columns = bound_columns();
-            columns.push(column("growth", true, |r| {
-                growth_per_s(&r.memory).map_or(String::new(), |n| scaled(n, "B/s"))
-            }));
-            columns
-        }
-        "interference" => {
-            let mut columns = times_columns();
-            columns.push(column("flood", true, |r| r.flood_per_s.map_or(String::new(), |n| scaled(n, "/s"))));
-            columns
-        }
-        _ => times_columns(),
-    }
-}
 
 /// The table of lines that belong to one workload; ratios are those to `base`, or to the first peer where
 /// that has no figures.
@@ -177,7 +85,7 @@ fn rows(records: &[&Record], columns: &[Column], base: Option<&str>) -> Vec<Vec<
         let mark =
             if matches!(record.outcome, Outcome::Failed(_)) { " (failed)".into() } else { remark(record) };
         let mut row = vec![shown, format!("{}{mark}", record.peer)];
-        row.extend(columns.iter().map(|column| (column.text)(record)));
+        row.extend(columns.iter().map(|column| (column.text)(record).unwrap_or_default()));
         row.extend(base.map(|base| ratio(record, base)));
         rows.push(row);
     }
@@ -280,33 +188,6 @@ fn place(record: &Record) -> String {
     words.join(" ")
 }
 
-fn main_times(record: &Record) -> Option<&Times> {
-    record.rtt_ns.as_ref().or(record.write_ns.as_ref())
-}
-
-fn time(times: Option<&Times>, pick: fn(&Times) -> u64) -> String {
-    times.map_or(String::new(), |times| nanoseconds(pick(times) as f64))
-}
-
-/// Lost samples in percent, those of an open loop that were written late, and whatever else was wrong.
-fn errors(record: &Record) -> String {
-    let mut words = Vec::new();
-    if record.lost > 0 {
-        words.push(format!("{:.2}%", 100.0 * record.loss()));
-    }
-    if record.late > 0 {
-        words.push(format!("{} late", record.late));
-    }
-    for (count, what) in
-        [(record.out_of_order, "order"), (record.duplicates, "twice"), (record.corrupt, "corrupt")]
-    {
-        if count > 0 {
-            words.push(format!("{count} {what}"));
-        }
-    }
-    if words.is_empty() { "0".to_string() } else { words.join(" ") }
-}
-
 fn ratio(record: &Record, base: &str) -> String {
     if record.peer == base {
         return "1".to_string();
@@ -315,53 +196,6 @@ fn ratio(record: &Record, base: &str) -> String {
     match (ratio.low, ratio.high) {
         (Some(low), Some(high)) => format!("{:.2} [{low:.2} {high:.2}]", ratio.p50),
         _ => format!("{:.2}", ratio.p50),
-    }
-}
-
-/// Calls of a side for each burst.
-fn per_burst(record: &Record, side: &str, pick: fn(&Calls) -> u64) -> String {
-    record.calls_per_burst(side, pick).map_or(String::new(), digits)
-}
-
-fn entity(record: &Record, name: &str) -> String {
-    let found = record.memory.iter().find(|memory| memory.entity == name);
-    found.map_or(String::new(), |memory| scaled(memory.bytes_each as f64, "B"))
-}
-
-/// Three digits of a time.
-fn nanoseconds(ns: f64) -> String {
-    match ns {
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{} us", digits(ns / 1e3)),
-        ns if ns < 1e9 => format!("{} ms", digits(ns / 1e6)),
-        ns => format!("{} s", digits(ns / 1e9)),
-    }
-}
-
-/// Three digits of a number with a unit of thousands.
-fn scaled(number: f64, unit: &str) -> String {
-    let (value, prefix) = match number.abs() {
-        n if n < 1e3 => (number, ""),
-        n if n < 1e6 => (number / 1e3, "k"),
-        n if n < 1e9 => (number / 1e6, "M"),
-        _ => (number / 1e9, "G"),
-    };
-    format!("{} {prefix}{unit}", digits(value)).trim_end().to_string()
-}
-
-fn digits(value: f64) -> String {
-    match value.abs() {
-        v if v < 10.0 => format!("{value:.2}"),
-        v if v < 100.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
-fn bytes(size: u64) -> String {
-    match size {
-        size if size >= 1 << 20 && size % (1 << 20) == 0 => format!("{} MiB", size >> 20),
-        size if size >= 1 << 10 && size % (1 << 10) == 0 => format!("{} KiB", size >> 10),
-        size => format!("{size} B"),
     }
 }
 

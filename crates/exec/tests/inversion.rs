@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::write;
+use common::{await_sleep, write};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, gettid};
@@ -57,17 +57,6 @@ fn run_first() -> bool {
 /// What the calling thread has had of the processor.
 fn used() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
-}
-
-fn await_sleep(thread: i32) {
-    let end = Instant::now() + Duration::from_secs(10);
-    loop {
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
-        if stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')) {
-            return;
-        }
-        assert!(Instant::now() < end, "the thread does not sleep");
-    }
 }
 
 #[test]

@@ -4,9 +4,8 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use common::write;
+use common::{await_sleep, write};
 use taut_base::Time;
 use taut_dcps::{ContentFilter, Endpoint, TypeSupport};
 use taut_exec::{Driver, Executor, ExecutorConfig, JobClass};
@@ -26,18 +25,6 @@ fn endpoint<Qos, Group: Default>(
         TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
     Endpoint { topic_name: format!("Numbers{topic}"), topic_qos, type_support, qos, group }
-}
-
-/// Waits until a thread of this process sleeps.
-fn await_sleep(thread: i32) {
-    let end = Instant::now() + Duration::from_secs(10);
-    loop {
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
-        if stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')) {
-            return;
-        }
-        assert!(Instant::now() < end, "the thread does not sleep");
-    }
 }
 
 /// What the filters of all readers see.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use taut_perf_kit::called::{Counting, Pinging, Ponging};
 use taut_perf_kit::{Control, Options, Stop};
 
-use crate::line::{Domain, MATCH_WITHIN, qos};
+use crate::settings::{Domain, MATCH_WITHIN, qos};
 use crate::types::Type;
 
 /// The role `ping`.

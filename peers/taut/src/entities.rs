@@ -7,7 +7,7 @@ use taut::{DataReader, DataWriter};
 use taut_perf_kit::clock::now_ns;
 use taut_perf_kit::{Control, Options, Stop};
 
-use crate::line::{Domain, qos};
+use crate::settings::{Domain, qos};
 use crate::types::Bytes;
 
 /// The contract's number of writers and of readers.

@@ -8,7 +8,8 @@ use taut_perf_kit::clock::{now_ns, wait_until};
 use taut_perf_kit::ping::Pinger;
 use taut_perf_kit::{Control, Line, Options, Payload, Stamp, Stop};
 
-use crate::line::{Lines, config};
+use crate::line::Lines;
+use crate::settings::config;
 
 /// A sample within a process that is not there by then is lost.
 const GIVE_UP: Duration = Duration::from_secs(1);

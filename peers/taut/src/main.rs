@@ -10,23 +10,19 @@ mod cdr;
 mod entities;
 mod line;
 mod local;
+mod settings;
 mod types;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taut::{DdsType, Plain};
 use taut_mem::CountingAllocator;
 use taut_perf_kit::{Control, Options, Payload, Role, Stop, roles};
 
-use line::{Domain, Lines};
+use line::Lines;
+use settings::{Domain, SUSPENDED};
 use types::*;
-
-/// How long the other side of the transport dpdk may take to be there.
-const MEET: Duration = Duration::from_secs(20);
-/// How often it is looked for.
-const MEET_AGAIN: Duration = Duration::from_millis(50);
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -49,7 +45,7 @@ fn main() -> ExitCode {
         "roles": ["ping", "pong", "pub", "sub", "local", "cdr", "entities", "node"],
         "types": ["bytes", "plain", "simple", "complex"],
         "waits": ["listener", "waitset", "spin", "inline"],
-        "variants": [line::SUSPENDED],
+        "variants": [SUSPENDED],
         "multicast": true,
         "loan": true,
         "daemon": false,
@@ -70,7 +66,7 @@ fn play(options: &Options, control: &Control) -> Result<Value, Stop> {
         return Err(Stop::Absent(format!("no transport {} for this role", options.transport)));
     }
     let has_bursts = options.role == Role::Sub || options.role == Role::Pub && options.burst > 0;
-    if options.variant == line::SUSPENDED && !has_bursts {
+    if options.variant == SUSPENDED && !has_bursts {
         return Err(Stop::Absent("publications are suspended for bursts".into()));
     }
     if options.loan() && options.kind != "plain" {
@@ -171,26 +167,5 @@ fn with_lines<T: Payload + 'static, A: Payload + 'static>(
             local::local(options, control, lines)
         }
         role => Err(Stop::Absent(format!("no role {role:?}"))),
-    }
-}
-
-impl Domain {
-    /// Failing to make an entity is a failure of the trial.
-    fn open(options: &Options) -> Result<Domain, Stop> {
-        let config = line::config(options);
-        if line::makes_place(options) {
-            // One that was killed may have left it.
-            let _ = std::fs::remove_file(line::meeting_place(options));
-        }
-        let end = Instant::now() + MEET;
-        loop {
-            match taut::DomainParticipant::with_config(&config) {
-                // The other side has not made the place yet.
-                Err(taut::Error::Error(_)) if options.transport == "dpdk" && Instant::now() < end => {
-                    std::thread::sleep(MEET_AGAIN);
-                }
-                found => return Ok(Domain(found?)),
-            }
-        }
     }
 }

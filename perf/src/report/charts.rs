@@ -3,8 +3,9 @@
 use maud::Markup;
 
 use crate::record::{Outcome, Record, Times};
+use crate::report::gains::Gain;
 use crate::report::lines::{Line, LineChart, Point};
-use crate::report::model::{Gain, Group, Model, main_times, remark};
+use crate::report::model::{Group, Model, main_times, remark};
 use crate::report::peers;
 use crate::report::rows::{Row, RowChart, Value};
 use crate::report::scale::Kind;

@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 
 use crate::record::{Outcome, Record};
-use crate::report::model::{Gain, Group, Model, Standing, failed_rounds, gaps, main_times, remark};
+use crate::report::gains::{Gain, Standing, gaps};
+use crate::report::model::{Group, Model, failed_rounds, main_times, remark};
 use crate::report::peers;
 use crate::report::units::{bytes, percent, rate, size, thousands, time, times};
 

@@ -1,0 +1,196 @@
+//! A port follows its interfaces as they come, go and change, and warns of what it cannot follow or join.
+
+use std::mem::offset_of;
+use std::os::fd::AsRawFd;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use taut_base::Locator;
+use taut_port::{Frame, Port, Traffic};
+use taut_port_udp::UdpPort;
+
+use crate::common::{await_frames, open};
+use crate::{addresses, alone, await_up, domain_zero, follow, in_namespace, ip, ip_of, join};
+
+#[test]
+fn a_port_follows_its_interfaces() {
+    let (to_far, at_far) = mpsc::channel::<Vec<Locator>>();
+    let (tell_near, far_thread) = mpsc::channel::<i32>();
+    let far = in_namespace("a_port_follows_its_interfaces", move || {
+        tell_near.send(nix::unistd::gettid().as_raw()).unwrap();
+        let mut port: Option<UdpPort> = None;
+        for to in at_far {
+            await_up("taut1");
+            let port = port.get_or_insert_with(|| open(&domain_zero(&["taut1"])));
+            port.send(&to, &[b"are you there?"]);
+            // One by the group, beside what comes back of its own.
+            let end = Instant::now() + Duration::from_secs(2);
+            let is_from_near = |frame: &Frame| frame.source.ip().unwrap().to_string() == "10.77.3.1";
+            while !await_frames(port, Traffic::Meta, 1).iter().any(is_from_near) {
+                assert!(Instant::now() < end, "nothing comes from the other side");
+            }
+        }
+    });
+    let near = in_namespace("a_port_follows_its_interfaces", move || {
+        ip("link set lo up");
+        let mut port = open(&domain_zero(&[]));
+        let fds: Vec<_> = port.fds().map(|source| source.fd.as_raw_fd()).collect();
+        assert_eq!(addresses(&port), ["127.0.0.1"]);
+        let far = far_thread.recv().unwrap();
+        ip(&format!("link add taut1 type veth peer name taut1 netns {far}"));
+        ip_of(far, "addr add 10.77.3.2/24 dev taut1");
+        ip_of(far, "link set taut1 up");
+        ip("addr add 10.77.3.1/24 dev taut1");
+        ip("link set taut1 up");
+        await_up("taut1");
+        assert!(follow(&mut port).unwrap());
+        assert_eq!(addresses(&port), ["10.77.3.1"]);
+        let group = port.metatraffic_multicast().to_vec();
+        let is_heard = |port: &mut UdpPort, what: &str| {
+            to_far.send([&group[..], port.metatraffic_unicast()].concat()).unwrap();
+            assert_eq!(
+                await_frames(port, Traffic::Meta, 2).len(),
+                2,
+                "{what}: by its address and by the group"
+            );
+            port.send(&group, &[b"yes"]);
+            assert_eq!(port.stats().send_errors.total(), 0, "{what}");
+            assert_eq!(await_frames(port, Traffic::Meta, 1).len(), 1, "{what}: this host hears it too");
+        };
+        is_heard(&mut port, "an interface that came");
+        ip("link set taut1 down");
+        ip("link set taut1 up");
+        await_up("taut1");
+        assert!(!follow(&mut port).unwrap(), "down and up: nothing to tell");
+        is_heard(&mut port, "down and up");
+        // With its last address an interface loses its memberships.
+        ip("addr del 10.77.3.1/24 dev taut1");
+        ip("addr add 10.77.3.1/24 dev taut1");
+        assert!(follow(&mut port).unwrap(), "the same address again");
+        is_heard(&mut port, "the same address again");
+        ip("addr flush dev taut1");
+        assert!(follow(&mut port).unwrap());
+        assert_eq!(addresses(&port), ["127.0.0.1"], "what is left");
+        ip("link set lo down");
+        let text = follow(&mut port).unwrap_err().to_string();
+        assert!(text.contains("no usable network interface"), "{text}");
+        assert_eq!(addresses(&port), ["127.0.0.1"], "as before");
+        ip("link set lo up");
+        assert!(follow(&mut port).unwrap(), "it is there again, and the others are told");
+        assert_eq!(port.fds().map(|source| source.fd.as_raw_fd()).collect::<Vec<_>>(), fds);
+        assert!(open(&domain_zero(&["lo"])).watch().is_none(), "nothing changes there");
+        assert!(port.follow().is_ok_and(|changed| !changed), "nothing new");
+    });
+    [far, near].into_iter().for_each(join);
+}
+
+#[test]
+fn groups_are_joined_again_after_a_time_without_any_address() {
+    alone("groups_are_joined_again_after_a_time_without_any_address", || {
+        ip("link add taut1 type veth peer name end1");
+        ip("link set end1 up");
+        ip("link set taut1 addrgenmode none");
+        ip("link set taut1 up");
+        ip("addr add fd00:77:8::1/64 dev taut1 nodad");
+        await_up("taut1");
+        let mut port = open(&domain_zero(&["taut1"]));
+        let group = port.metatraffic_multicast()[..1].to_vec();
+        // Less than IPv6 asks for: its addresses go, and the memberships with them.
+        ip("link set taut1 mtu 1200");
+        let text = follow(&mut port).unwrap_err().to_string();
+        assert!(text.contains("has no address"), "{text}");
+        ip("link set taut1 mtu 1500");
+        ip("addr add fd00:77:8::1/64 dev taut1 nodad");
+        assert!(follow(&mut port).unwrap());
+        port.send(&group, &[b"who is there?"]);
+        assert_eq!(await_frames(&mut port, Traffic::Meta, 1).len(), 1, "this host hears it, too");
+    });
+}
+
+/// From now on this thread gets no netlink socket that does not block, as one that is told of changes. Those that
+/// interfaces are asked for with do.
+fn refuse_watches() {
+    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |at: usize| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at as u32, 0, 0);
+    let is = |value: i64, jf: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value as u32, 0, jf);
+    let has = |bit: i32, jf: u8| step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, bit as u32, 0, jf);
+    let end = |with: u32| step(libc::BPF_RET | libc::BPF_K, with, 0, 0);
+    // The lower halves of the arguments.
+    let argument = |n: usize| offset_of!(libc::seccomp_data, args) + 8 * n;
+    let mut steps = [
+        load(offset_of!(libc::seccomp_data, nr)),
+        is(libc::SYS_socket, 5),
+        load(argument(0)),
+        is(libc::AF_NETLINK.into(), 3),
+        load(argument(1)),
+        has(libc::SOCK_NONBLOCK, 1),
+        end(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        end(libc::SECCOMP_RET_ALLOW),
+    ];
+    nix::sys::prctl::set_no_new_privs().expect("prctl");
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    let filter = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: the program and its steps live until the call returns; the kernel copies them.
+    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, filter, &raw const program) };
+    assert_eq!(set, 0, "seccomp");
+}
+
+#[test]
+fn a_network_that_cannot_be_followed_is_warned_of() {
+    alone("a_network_that_cannot_be_followed_is_warned_of", || {
+        ip("link set lo up");
+        assert_eq!(open(&domain_zero(&[])).take_warnings(), [""; 0]);
+        refuse_watches();
+        let mut port = open(&domain_zero(&[]));
+        let warnings = port.take_warnings();
+        let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+        assert!(text.starts_with("the network is not followed"), "{text}");
+        assert!(
+            text.contains("rtnetlink") && text.contains("os error 1") && text.contains("allow"),
+            "{text}"
+        );
+        assert!(port.watch().is_none());
+        assert_eq!(open(&domain_zero(&["lo"])).take_warnings(), [""; 0], "nothing changes there");
+    });
+}
+
+#[test]
+fn a_refused_membership_is_warned_of_once() {
+    alone("a_refused_membership_is_warned_of_once", || {
+        for n in [1, 2] {
+            ip(&format!("link add taut{n} type veth peer name end{n}"));
+            ip(&format!("link set end{n} up"));
+            ip(&format!("link set taut{n} up"));
+            await_up(&format!("taut{n}"));
+        }
+        ip("addr add 10.77.9.1/24 dev taut1");
+        let limit = |most: &str| {
+            std::fs::write("/proc/sys/net/ipv4/igmp_max_memberships", most)
+                .expect("a sysctl of this namespace");
+        };
+        limit("0");
+        let mut port = open(&domain_zero(&[]));
+        let of = |port: &mut UdpPort, name: &str| {
+            let warnings = port.take_warnings();
+            let [text] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+            assert!(text.starts_with(&format!("no multicast on {name}")), "{text}");
+            assert!(text.contains("sysctl -w net.ipv4.igmp_max_memberships=20"), "{text}");
+            assert!(
+                text.contains("IP_ADD_MEMBERSHIP 239.255.0.1") && text.contains("os error 105"),
+                "{text}"
+            );
+        };
+        of(&mut port, "taut1");
+        assert_eq!((port.metatraffic_multicast(), port.user_multicast()), (&[][..], &[][..]));
+        ip("addr add 10.77.9.2/24 dev taut2");
+        assert!(follow(&mut port).unwrap());
+        of(&mut port, "taut2");
+        limit("20");
+        ip("addr add 10.77.10.1/24 dev taut2");
+        assert!(follow(&mut port).unwrap());
+        assert_eq!(port.take_warnings(), [""; 0]);
+        let group = port.metatraffic_multicast().to_vec();
+        port.send(&group, &[b"to all"]);
+        assert_eq!(await_frames(&mut port, Traffic::Meta, 2).len(), 2, "by each of them");
+    });
+}

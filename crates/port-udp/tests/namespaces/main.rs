@@ -1,0 +1,90 @@
+//! The port in network namespaces of its own: several interfaces, bare loopback, nothing at all.
+//!
+//! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod following;
+mod paths;
+mod reach;
+
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sched::{CloneFlags, unshare};
+use taut_port_udp::{UdpConfig, UdpPort};
+
+/// Runs `test` in a thread with a network namespace of its own, which ends with the thread.
+fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    if !nix::unistd::geteuid().is_root() {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{name} needs root");
+        println!("LEFT OUT: {name} needs root for a network namespace");
+        return None;
+    }
+    Some(thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
+        test();
+    }))
+}
+
+/// Waits for such a thread, and fails as it has failed.
+fn join(thread: Option<JoinHandle<()>>) {
+    if let Some(thread) = thread {
+        thread.join().expect("the test in the namespace");
+    }
+}
+
+/// Runs `test` in a namespace of its own, and waits for its end.
+fn alone(name: &str, test: impl FnOnce() + Send + 'static) {
+    join(in_namespace(name, test));
+}
+
+/// Children of this thread are in its namespace.
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
+    assert!(status.success(), "ip {arguments}");
+}
+
+/// The same in the namespace of another thread of this process.
+fn ip_of(thread: i32, arguments: &str) {
+    let enter = format!("--net=/proc/{}/task/{thread}/ns/net", std::process::id());
+    let status = Command::new("nsenter").arg(enter).arg("ip").args(arguments.split_whitespace()).status();
+    assert!(status.expect("nsenter").success(), "{arguments}");
+}
+
+/// Waits until the kernel has begun to use an interface that was set up; until then it drops what
+/// is sent there.
+fn await_up(name: &str) {
+    let end = Instant::now() + Duration::from_secs(5);
+    let is_up = || {
+        let shown = Command::new("ip").args(["-o", "link", "show", name]).output().expect("iproute2");
+        String::from_utf8_lossy(&shown.stdout).contains("state UP")
+    };
+    while !is_up() {
+        assert!(Instant::now() < end, "{name} does not come up");
+        thread::yield_now();
+    }
+}
+
+fn domain_zero(interfaces: &[&str]) -> UdpConfig {
+    UdpConfig { interfaces: interfaces.iter().map(|s| s.to_string()).collect(), ..UdpConfig::default() }
+}
+
+fn addresses(port: &UdpPort) -> Vec<String> {
+    port.user_unicast().iter().map(|locator| locator.ip().unwrap().to_string()).collect()
+}
+
+/// Waits until the kernel has told of a change, and follows it.
+fn follow(port: &mut UdpPort) -> taut_base::Result<bool> {
+    let watch = port.watch().expect("it follows");
+    let mut fds = [PollFd::new(watch, PollFlags::POLLIN)];
+    assert_eq!(
+        nix::poll::poll(&mut fds, PollTimeout::from(2_000_u16)),
+        Ok(1),
+        "the kernel tells of a change"
+    );
+    port.hear_changes();
+    port.follow()
+}

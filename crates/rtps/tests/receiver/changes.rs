@@ -1,0 +1,157 @@
+//! Which changes of a matched writer reach which readers, and that none holds up the others.
+
+use taut_base::{EntityId, SequenceNumber, Time};
+use taut_port::Frame;
+use taut_qos::ReliabilityKind;
+use taut_rtps::{Event, limits};
+use taut_wire::{
+    DataFragHeader, Endian, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError,
+};
+
+use crate::common::{
+    self, Heard, Kept, WRITER, announcement, data, events, frame, inline, matched_reader, message, part,
+    participant, publication, reader_of,
+};
+
+#[test]
+fn each_of_many_readers_of_a_writer_hears_it() {
+    const READERS: usize = 1_100;
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    for _ in 0..READERS {
+        reader_of(&mut participant, "Topic", ReliabilityKind::BestEffort);
+    }
+    participant.on_frame(Time(0), &announcement(), &mut sink);
+    participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+    let matched = |event: &Event| matches!(event, Event::SubscriptionMatched { matched: true, .. });
+    assert_eq!(events(&mut participant).filter(matched).count(), READERS);
+    participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    assert_eq!(sink.0.len(), READERS);
+}
+
+#[test]
+fn a_change_that_is_directed_goes_to_the_readers_that_it_names() {
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let readers = [(); 3].map(|()| reader_of(&mut participant, "Topic", kind));
+        let [a, b, c] = readers.map(|index| participant.reader(index).unwrap().guid);
+        participant.on_frame(Time(0), &announcement(), &mut sink);
+        participant.on_frame(Time(0), &publication(1, 1, "Topic", |_| {}), &mut sink);
+        let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+        for (number, directed_to) in [(1, &[][..]), (2, &[a, c][..]), (3, &[b][..]), (5, &[a][..])] {
+            let inline = inline(&InlineQos::default(), directed_to);
+            participant.on_frame(Time(0), &data(number, &inline, PayloadKind::Data, &sample), &mut sink);
+            if number == 3 {
+                for fragment in [2, 1] {
+                    let inline = common::inline(&InlineQos::default(), &[b, c]);
+                    participant.on_frame(Time(0), &part(4, fragment, false, &inline, &sample), &mut sink);
+                }
+            }
+        }
+        let heard = |index| {
+            let numbers = sink.0.iter().filter(|(reader, _)| *reader == index).map(|(_, number)| *number);
+            numbers.collect::<Vec<_>>()
+        };
+        assert_eq!(readers.map(heard), [vec![1, 2, 5], vec![1, 3, 4], vec![1, 2, 4]], "{kind:?}");
+        let lost = |event: &Event| matches!(event, Event::SampleLost { .. });
+        assert_eq!(events(&mut participant).filter(lost).count(), 0);
+    }
+}
+
+#[test]
+fn what_is_far_ahead_gives_way_to_what_comes_next() {
+    let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
+    for far in [500, 1 << 40] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+        for number in (far..far + most).chain(2..100).chain([1]) {
+            let change = data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]);
+            participant.on_frame(Time(0), &change, &mut sink);
+        }
+        let numbers = sink.0.iter().map(|(_, number)| *number);
+        assert!(numbers.eq(1..100), "{} of 99 with {far} and more before them", sink.0.len());
+    }
+}
+
+#[test]
+fn a_change_that_is_not_understood_holds_up_no_others() {
+    let mut unknown = Vec::new();
+    let mut list = ParameterListWriter::new(&mut unknown, Endian::Little);
+    list.put_u32(ParameterId(0x7ff0), 7);
+    list.finish();
+    let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let reader = matched_reader(&mut participant, kind, &mut sink);
+        for (number, inline) in [(1, &[][..]), (2, &unknown[..]), (3, &[][..])] {
+            participant.on_frame(Time(0), &data(number, inline, PayloadKind::Data, &sample), &mut sink);
+        }
+        for fragment in [1, 2] {
+            participant.on_frame(Time(0), &part(4, fragment, false, &unknown, &sample), &mut sink);
+        }
+        participant.on_frame(Time(0), &data(5, &[], PayloadKind::Data, &sample), &mut sink);
+        assert_eq!(sink.0, [1, 3, 5].map(|number| (reader, number)), "{kind:?}");
+        assert_eq!(participant.counters().of(WireError::NotUnderstood), 3, "{kind:?}");
+        let lost = events(&mut participant).filter_map(|event| match event {
+            Event::SampleLost { count, .. } => Some(count),
+            _ => None,
+        });
+        assert_eq!(lost.sum::<u64>(), 2, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_change_without_anything_is_no_sample() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    let of_set = InlineQos { coherent_set: Some(SequenceNumber::UNKNOWN), ..InlineQos::default() };
+    let end_of_set = inline(&of_set, &[]);
+    participant.on_frame(Time(0), &data(1, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    participant.on_frame(Time(0), &data(2, &end_of_set, PayloadKind::None, &[]), &mut sink);
+    participant.on_frame(Time(0), &data(3, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    assert_eq!(sink.0.iter().map(|change| change.sequence_number.0).collect::<Vec<_>>(), [1, 3]);
+}
+
+/// One fragment, of 48 bytes, of the first change of [`WRITER`].
+fn fragment(fragment_starting_num: u32, sample_size: u32) -> Frame {
+    let mut message = message();
+    let header = DataFragHeader {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: WRITER,
+        writer_sn: SequenceNumber::FIRST,
+        fragment_starting_num,
+        fragments_in_submessage: 1,
+        fragment_size: 48,
+        sample_size,
+        key: false,
+    };
+    header.write(&mut message, Endian::Little, &[], 48);
+    message.extend_from_slice(&[0; 48]);
+    frame(message)
+}
+
+#[test]
+fn a_fragment_of_a_sample_that_does_not_exist_keeps_no_sample_out() {
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    for (number, sample_size) in [(1, 480), (1, 96), (2, 96)] {
+        participant.on_frame(Time(0), &fragment(number, sample_size), &mut sink);
+    }
+    assert_eq!((sink.0.len(), participant.counters().bad_fragments), (1, 1));
+}
+
+#[test]
+fn a_sample_that_is_larger_than_any_that_is_taken_holds_up_no_others() {
+    let sample = [0, 1, 0, 0];
+    for kind in [ReliabilityKind::Reliable, ReliabilityKind::BestEffort] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let reader = matched_reader(&mut participant, kind, &mut sink);
+        for number in 1..=2 {
+            participant.on_frame(Time(0), &fragment(number, limits::SAMPLE_SIZE + 1), &mut sink);
+        }
+        participant.on_frame(Time(0), &data(2, &[], PayloadKind::Data, &sample), &mut sink);
+        assert_eq!(sink.0, [(reader, 2)], "{kind:?}");
+        assert_eq!(participant.counters().of(WireError::LimitExceeded), 2, "{kind:?}");
+        let lost = |event: &Event| matches!(event, Event::SampleLost { count: 1, .. });
+        assert_eq!(events(&mut participant).filter(lost).count(), 1, "{kind:?}");
+    }
+}

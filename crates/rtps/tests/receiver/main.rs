@@ -1,0 +1,8 @@
+//! What the message receiver makes of what a message says, and of who it says that it is from.
+
+mod changes;
+mod common;
+mod ends;
+mod matching;
+mod peers;
+mod restarts;

@@ -1,0 +1,157 @@
+//! Who is taken for a participant: of what domain, by which address, until when, and how one is asked.
+
+use std::net::{Ipv6Addr, SocketAddr};
+
+use taut_base::{GuidPrefix, Locator, Time, VendorId};
+use taut_port::Loopback;
+use taut_rtps::discovery::ParticipantData;
+use taut_rtps::{Participant, TxClass, limits};
+use taut_wire::{Checksum, Endian, HEADER_LEN, HeaderExtension, SubmessageKind, WireError};
+
+use crate::common::{
+    ADDRESS, Announcement, FOREIGN, Nowhere, OTHER, OWN, announcement, frame, heartbeat, participant,
+};
+
+#[test]
+fn nobody_makes_a_participant_its_own_peer() {
+    let mut participant = participant();
+    for (header, source) in [(OTHER, OWN), (OWN, OTHER)] {
+        let announced = Announcement { header, source, ..Announcement::of(OTHER) }.frame();
+        participant.on_frame(Time(0), &announced, &mut Nowhere);
+    }
+    assert_eq!(participant.database().peers().count(), 0);
+    assert_eq!(participant.counters().reflected, 2);
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    assert_eq!(participant.database().peers().count(), 1);
+}
+
+#[test]
+fn a_domain_with_a_tag_is_another_one() {
+    let mut participant = participant();
+    let announced = Announcement { tag: "night", ..Announcement::of(OTHER) }.frame();
+    participant.on_frame(Time(0), &announced, &mut Nowhere);
+    assert_eq!(participant.database().peers().count(), 0);
+    assert_eq!(participant.counters().foreign_domain, 1);
+}
+
+#[test]
+fn an_address_of_a_kind_that_is_not_used_is_skipped_and_counted() {
+    let mut participant = participant();
+    let at = |addresses: &[Locator]| Announcement { addresses, ..Announcement::of(OTHER) }.frame();
+    let v6 = Locator::from(SocketAddr::from((Ipv6Addr::LOCALHOST, 7410)));
+    participant.on_frame(Time(0), &at(&[v6]), &mut Nowhere);
+    assert_eq!(participant.database().peers().count(), 0, "it cannot be answered");
+    assert_eq!(participant.counters().unusable_locators, 2);
+    participant.on_frame(Time(0), &at(&[v6, ADDRESS]), &mut Nowhere);
+    let peer = participant.database().peers().next().expect("known now");
+    assert_eq!((&peer.metatraffic[..], &peer.unicast[..]), (&[ADDRESS][..], &[ADDRESS][..]));
+    // An announcement that names nothing usable any more changes nothing.
+    participant.on_frame(Time(0), &at(&[v6]), &mut Nowhere);
+    assert_eq!(participant.database().peers().next().unwrap().metatraffic, [ADDRESS]);
+    assert_eq!(participant.counters().unusable_locators, 6);
+}
+
+#[test]
+fn a_message_that_is_not_the_one_that_was_sent_is_dropped_and_counted() {
+    let announcement = announcement().bytes;
+    for checksum in [None, Some(Checksum::Crc32c(0)), Some(Checksum::Crc64(0)), Some(Checksum::Md5([0; 16]))]
+    {
+        let extension = HeaderExtension { message_length: Some(0), checksum, ..HeaderExtension::default() };
+        let mut sealed = announcement[..HEADER_LEN].to_vec();
+        extension.write(&mut sealed, Endian::Little);
+        sealed.extend_from_slice(&announcement[HEADER_LEN..]);
+        HeaderExtension::seal(&mut sealed, &[]).unwrap();
+        let peers = |message: &[u8], refused: Option<WireError>| {
+            let mut participant = participant();
+            participant.on_frame(Time(0), &frame(message.to_vec()), &mut Nowhere);
+            if let Some(reason) = refused {
+                assert_eq!(participant.counters().of(reason), 1, "{checksum:?}");
+            }
+            participant.database().peers().count()
+        };
+        assert_eq!(peers(&sealed, None), 1, "{checksum:?}");
+        // Four bytes more are no reason to doubt what is before them, but that nobody has sent them.
+        let longer = [&sealed[..], &[1, 0, 0, 0]].concat();
+        assert_eq!(peers(&longer, Some(WireError::BadLength)), 0, "{checksum:?}");
+        if checksum.is_some() {
+            *sealed.last_mut().unwrap() ^= 1;
+            assert_eq!(peers(&sealed, Some(WireError::ChecksumMismatch)), 0, "{checksum:?}");
+        }
+    }
+}
+
+/// Where the sets begin by which the built-in writers of the other participant are asked what they have.
+fn asked_from(participant: &mut Participant, now: Time) -> Vec<u32> {
+    const FINAL: u8 = 2;
+    let mut port = Loopback::new();
+    participant.poll_transmit(now, &mut port, TxClass::Discovery, usize::MAX);
+    let mut asked = Vec::new();
+    while let Some((_, datagram)) = port.take() {
+        // As it stands there: who reads a set takes 0 for 1.
+        let mut rest = &datagram[HEADER_LEN..];
+        while let [id, flags, low, high, body @ ..] = rest {
+            let (body, behind) = body.split_at(u16::from_le_bytes([*low, *high]).into());
+            if SubmessageKind(*id) == SubmessageKind::ACKNACK && flags & FINAL == 0 {
+                assert_eq!(body[8..12], [0; 4]);
+                asked.push(u32::from_le_bytes(body[12..16].try_into().unwrap()));
+            }
+            rest = behind;
+        }
+    }
+    asked
+}
+
+/// Fast DDS that has been cut off without noticing says what it has only if it is asked as its own readers ask.
+#[test]
+fn fast_dds_is_asked_for_its_first_heartbeat_from_0() {
+    for (vendor, first) in [(FOREIGN, 1), (VendorId::FAST_DDS, 0)] {
+        let mut participant = participant();
+        let announced = Announcement { vendor, ..Announcement::of(OTHER) }.frame();
+        participant.on_frame(Time(0), &announced, &mut Nowhere);
+        assert_eq!(asked_from(&mut participant, Time(0)), [first; 2]);
+        participant.on_frame(Time(1), &heartbeat(1, 1), &mut Nowhere);
+        participant.on_frame(Time(1), &announced, &mut Nowhere);
+        assert_eq!(asked_from(&mut participant, Time(1)), [1, first], "publications have been heard of");
+    }
+}
+
+#[test]
+fn participants_that_answer_nothing_give_way_to_newcomers() {
+    let mut participant = participant();
+    participant.on_frame(Time(0), &announcement(), &mut Nowhere);
+    participant.on_frame(Time(0), &heartbeat(1, 0), &mut Nowhere);
+    let prefix =
+        |n: usize| GuidPrefix(std::array::from_fn(|at| if at < 8 { 9 } else { n.to_be_bytes()[at - 4] }));
+    let mut comes =
+        |n| participant.on_frame(Time(n as i64), &Announcement::of(prefix(n)).frame(), &mut Nowhere);
+    (1..limits::PEERS + 10).for_each(&mut comes);
+    let knows = |prefix| participant.database().peer(prefix).is_some();
+    assert_eq!(participant.database().peers().count(), limits::PEERS);
+    assert!(knows(OTHER), "it has answered");
+    assert!(!knows(prefix(1)) && !knows(prefix(10)) && knows(prefix(11)), "the oldest have gone");
+    assert!(knows(prefix(limits::PEERS + 9)));
+    assert_eq!(participant.counters().too_many_participants, 10);
+}
+
+#[test]
+fn no_more_timers_are_handled_than_the_budget_has() {
+    const PEERS: u8 = 12;
+    const BUDGET: usize = 5;
+    let mut participant = participant();
+    for number in 0..PEERS {
+        let peer = GuidPrefix([10 + number; 12]);
+        let frame = Announcement { vendor: VendorId::UNKNOWN, ..Announcement::of(peer) }.frame();
+        participant.on_frame(Time(0), &frame, &mut Nowhere);
+    }
+    assert_eq!(participant.database().peers().count(), usize::from(PEERS));
+    // All leases end at the same time.
+    let after = Time(0) + ParticipantData::default().lease_duration;
+    let mut last = usize::from(PEERS);
+    while last > 0 {
+        let handled = participant.on_timeout(after, BUDGET);
+        let left = participant.database().peers().count();
+        assert!(handled <= BUDGET && last - left <= BUDGET, "{handled} timers: {last} peers, then {left}");
+        assert!(handled == BUDGET || left == 0, "{left} peers are left");
+        last = left;
+    }
+}
