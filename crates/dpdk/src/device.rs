@@ -41,6 +41,8 @@ const MOST_DEVICE: usize = 1_024;
 const AF_XDP: &str = "net_af_xdp";
 /// The driver over libpcap.
 const PCAP: &str = "net_pcap";
+/// The driver of a ring in this process.
+const RING: &str = "net_ring";
 /// The driver of memory that two processes share.
 const MEMIF: &str = "net_memif";
 /// How long a client of memif waits to be greeted, which takes the server's thread a millisecond or two. Less and it
@@ -289,6 +291,10 @@ impl Device {
             }
         }
         if result == 0 {
+            // Nobody else has it yet.
+            if let Some(port) = Arc::get_mut(&mut self.port) {
+                port.is_ring = self.driver == RING;
+            }
             // SAFETY: it runs, and has these queues; this is called once.
             self.rx = Some(unsafe { RxQueues::own(Arc::clone(&self.port), self.rx_queues) });
             return Ok(());
