@@ -39,8 +39,12 @@ const MOST_DEVICE: usize = 1_024;
 /// The driver over AF_XDP. It tells the kernel that frames are the elements of a pool, one behind the other, and the bytes
 /// of ours are outside of theirs.
 const AF_XDP: &str = "net_af_xdp";
+/// The driver over packet sockets. As that over libpcap it opens all of its queues, whether they are set up or not.
+const AF_PACKET: &str = "net_af_packet";
 /// The driver over libpcap.
 const PCAP: &str = "net_pcap";
+/// The driver of a ring in this process.
+const RING: &str = "net_ring";
 /// The driver of memory that two processes share.
 const MEMIF: &str = "net_memif";
 /// How long a client of memif waits to be greeted, which takes the server's thread a millisecond or two. Less and it
@@ -236,6 +240,14 @@ impl Device {
             let most = (facts.max_rx_queues, facts.max_tx_queues);
             return Err(Error::TooFewQueues { device: self.name.clone(), most });
         }
+        let is_spread = [AF_PACKET, PCAP].contains(&self.driver.as_str());
+        if is_spread && config.rx_queues < facts.max_rx_queues {
+            let (name, has, looked_at) = (&self.name, facts.max_rx_queues, config.rx_queues);
+            return Err(Error::BadParameter(format!(
+                "{name} has frames come by {has} queues, of which {looked_at} would be looked at, and what comes by others \
+                 is lost: leave `qpairs`, or the second `rx_iface`, out of its arguments"
+            )));
+        }
         let mut setup = Setup {
             pool: ptr::null_mut(),
             rx_queues: config.rx_queues,
@@ -289,6 +301,10 @@ impl Device {
             }
         }
         if result == 0 {
+            // Nobody else has it yet.
+            if let Some(port) = Arc::get_mut(&mut self.port) {
+                port.is_ring = self.driver == RING;
+            }
             // SAFETY: it runs, and has these queues; this is called once.
             self.rx = Some(unsafe { RxQueues::own(Arc::clone(&self.port), self.rx_queues) });
             return Ok(());

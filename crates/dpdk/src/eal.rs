@@ -185,8 +185,23 @@ fn arguments(config: &EalConfig) -> Result<Vec<CString>, Error> {
         );
         return Err(Error::BadParameter(text));
     }
+    if let Some(word) = of_no_option(&config.arguments) {
+        let text = format!(
+            "the argument {word:?} belongs to no option, and DPDK would leave it out without a word: put its option \
+             before it; an argument that has commas itself stands in an array of the configuration's file"
+        );
+        return Err(Error::BadParameter(text));
+    }
     words.extend(config.arguments.iter().cloned());
     words.into_iter().map(c_string).collect()
+}
+
+/// The first word that is neither an option nor the value of the one before it.
+fn of_no_option(arguments: &[String]) -> Option<&String> {
+    let before = std::iter::once("").chain(arguments.iter().map(String::as_str));
+    let takes_value = |before: &str| before.starts_with('-') && !before.contains('=');
+    let mut pairs = before.zip(arguments);
+    pairs.find(|(before, word)| !word.starts_with('-') && !takes_value(before)).map(|(_, word)| word)
 }
 
 /// Does DPDK print and exit on it? It takes beginnings of long options, and several short ones in a word.
@@ -275,6 +290,26 @@ mod tests {
             "-n4",
         ];
         assert_eq!(words(&config), expected);
+    }
+
+    /// A text that was cut at its commas; DPDK takes it for the program's own and says nothing.
+    #[test]
+    fn what_belongs_to_no_option_is_refused() {
+        let told = |list: &[&str]| {
+            let arguments = list.iter().map(|word| (*word).to_string()).collect();
+            super::arguments(&EalConfig { arguments, ..EalConfig::default() })
+                .err()
+                .map(|error| error.to_string())
+        };
+        for list in [&["--vdev=net_null0", "size=64"][..], &["size=64"], &["-n", "4", "8"]] {
+            let told = told(list).unwrap();
+            assert!(told.contains("belongs to no option") && told.contains("in an array"), "{told}");
+        }
+        for list in
+            [&["-m", "512"][..], &["--vdev", "net_null0,size=64"], &["--vdev=net_null0,size=64", "-n4"]]
+        {
+            assert_eq!(told(list), None);
+        }
     }
 
     #[test]

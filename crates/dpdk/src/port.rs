@@ -7,10 +7,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::Burst;
 use crate::eal::control;
 use crate::ffi::{self, RawDevice, RawMbuf};
 use crate::lend::Lending;
+use crate::{BURST, Burst};
+
+/// Bursts that a ring of its driver's holds: it has 1,024 places.
+const RING: usize = 1_024 / BURST;
 
 /// A port, for all who use it.
 ///
@@ -21,6 +24,9 @@ pub(crate) struct Port {
     /// What is given back when it is closed, once that is known.
     pub device: *mut RawDevice,
     pub is_memif: bool,
+    /// Does it run, and is it a ring? Its driver leaves what nobody has received where it is, and the next device of that
+    /// name would have it.
+    pub is_ring: bool,
     /// Have we had the driver receive all frames?
     pub promiscuous: AtomicBool,
     /// Frames that came in pieces and did not fit one.
@@ -39,7 +45,8 @@ impl Port {
     /// The type's invariant.
     pub unsafe fn own(number: u16) -> Port {
         let (promiscuous, split, frames) = Default::default();
-        Port { number, device: ptr::null_mut(), is_memif: false, promiscuous, split, frames }
+        let (device, is_memif, is_ring) = (ptr::null_mut(), false, false);
+        Port { number, device, is_memif, is_ring, promiscuous, split, frames }
     }
 
     #[inline]
@@ -49,6 +56,26 @@ impl Port {
 
     pub fn split(&self) -> u64 {
         self.split.load(Ordering::Relaxed)
+    }
+
+    /// See [`RxQueues::receive`].
+    ///
+    /// # Safety
+    /// The port runs and has this queue, and nobody else receives by it meanwhile.
+    #[inline]
+    unsafe fn receive(&self, queue: u16, burst: &mut Burst) -> usize {
+        let (number, mut split) = (self.number, 0);
+        let come = |free: *mut *mut RawMbuf, room: u16| {
+            // SAFETY: the caller's promise.
+            unsafe { ffi::taut_dpdk_rx(number, queue, free, room, &raw mut split) }
+        };
+        // SAFETY: what the driver gives is the caller's, and in one piece, as the shim sees to; the pool it is from
+        // stays for as long as one of its frames is away.
+        let came = unsafe { burst.receive(come) };
+        if split > 0 {
+            self.split.fetch_add(split, Ordering::Relaxed);
+        }
+        came
     }
 
     /// Keeps these until the driver has given back what it has of them.
@@ -61,6 +88,16 @@ impl Drop for Port {
     fn drop(&mut self) {
         let _control = control();
         let promiscuous = (*self.promiscuous.get_mut()).into();
+        if self.is_ring {
+            let mut left = Burst::new();
+            for _ in 0..RING {
+                // SAFETY: it runs, and has the first queue; whoever received by it has ended.
+                if unsafe { self.receive(0, &mut left) } == 0 {
+                    break;
+                }
+                left.clear();
+            }
+        }
         // SAFETY: the type's invariant, which ends here; the lock is held.
         unsafe { ffi::taut_dpdk_close(self.number, self.device, promiscuous, self.is_memif.into()) }
         if let Some(frames) = self.frames.get_mut().unwrap_or_else(PoisonError::into_inner) {
@@ -94,17 +131,7 @@ impl RxQueues {
         if queue >= self.count || burst.room() == 0 {
             return 0;
         }
-        let (number, mut split) = (self.port.number, 0);
-        let come = |free: *mut *mut RawMbuf, room: u16| {
-            // SAFETY: the type's invariant: the queue is there, and nobody else uses it while we are borrowed.
-            unsafe { ffi::taut_dpdk_rx(number, queue, free, room, &raw mut split) }
-        };
-        // SAFETY: what the driver gives is the caller's, and in one piece, as the shim sees to; the pool it is from
-        // stays for as long as one of its frames is away.
-        let came = unsafe { burst.receive(come) };
-        if split > 0 {
-            self.port.split.fetch_add(split, Ordering::Relaxed);
-        }
-        came
+        // SAFETY: the type's invariant: the queue is there, and nobody else uses it while we are borrowed.
+        unsafe { self.port.receive(queue, burst) }
     }
 }

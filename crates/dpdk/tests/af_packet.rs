@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{CHILD, frame, number_of, open, send, start};
+use common::{CHILD, eal, frame, number_of, open, send, start};
 use nix::unistd::{geteuid, setuid};
-use taut_dpdk::{Burst, Device, Error};
+use taut_dpdk::{Burst, Device, DeviceConfig, Error};
 use taut_testbed::{End, Pair, await_that, with_pair};
 
 /// A user who may nothing that others may not.
@@ -98,6 +98,25 @@ fn each_interface_is_a_station() {
         pair.enter(End::A);
         let made_up = open("net_pcap2,iface=xa,phy_mac=0").expect("it is there").mac();
         assert_eq!(made_up[..5], *b"\x02pcap", "it was asked for");
+    });
+}
+
+/// The kernel spreads what comes over as many sockets as the driver has queues, looked at or not.
+#[test]
+fn queues_that_nobody_looks_at_are_refused() {
+    with_pair("queues_that_nobody_looks_at_are_refused", ["", ""], |pair| {
+        pair.enter(End::A);
+        let (spread, both) =
+            ("net_af_packet5,iface=xa,qpairs=2", "net_pcap5,rx_iface=xa,rx_iface=lo,tx_iface=xa");
+        for device in [spread, both] {
+            let told = open(device).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(
+                told.contains("has frames come by 2 queues, of which 1 would") && told.contains("`qpairs`"),
+                "{device}: {told}"
+            );
+        }
+        let config = DeviceConfig { rx_queues: 2, ..DeviceConfig::default() };
+        assert_eq!(Device::open(eal(), spread, &config).unwrap().queues(), (2, 1));
     });
 }
 

@@ -136,7 +136,7 @@ impl NicConfig {
             critical_queues: once(plain(written.critical_queues)),
             // As the kernel tells them: what was set is known by that.
             cpus: BTreeSet::from_iter(written.cpus).into_iter().collect(),
-            domains: written.domains.map(plain).unwrap_or_default(),
+            domains: once(written.domains.map(plain).unwrap_or_default()),
             participants: written.participants.map_or(PARTICIPANTS, Spanned::into_inner),
             without_ip: written.layer.is_some_and(|layer| layer.into_inner() == 2),
             ipv6: written.ipv6,
@@ -266,12 +266,14 @@ mod tests {
         assert_eq!([tag("pcp = 7"), tag("vlan = 0"), tag("")], [Some(0xe000), Some(0), None]);
     }
 
-    /// A queue, or a processor, that is named twice is one; the kernel tells processors in their order.
+    /// A queue, a processor or a domain that is named twice is one; the kernel tells processors in their order.
     #[test]
     fn what_is_named_twice_is_there_once() {
-        let text = "interface = \"eth0\"\ncritical_queues = [3, 2, 3]\ncpus = [3, 1, 3]\n";
+        let text =
+            "interface = \"eth0\"\ncritical_queues = [3, 2, 3]\ncpus = [3, 1, 3]\ndomains = [7, 0, 7]\n";
         let config = NicConfig::parse(text, "a.toml").unwrap();
         assert_eq!((config.critical_queues, config.cpus), (vec![3, 2], vec![1, 3]));
+        assert_eq!(config.domains, [7, 0]);
     }
 
     #[test]

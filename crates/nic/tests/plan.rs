@@ -68,6 +68,26 @@ fn ports_are_steered_where_rules_see_them() {
     check(&facts, "domains = [1]\nparticipants = 1\nports = [9000]\ncritical_queues = [2, 3]\n", "ports.txt");
 }
 
+/// A second rule for a port would take a place of the table, and could name another queue.
+#[test]
+fn a_port_that_is_named_twice_has_one_rule() {
+    let facts = Facts { driver: "ixgbe".to_owned(), ..facts("i226.json") };
+    let rules = |lines: &str| {
+        let lines = format!("participants = 1\ncritical_queues = [2, 3]\n{lines}");
+        let steps = plan(&config(&facts, &lines), &facts).unwrap().steps.into_iter();
+        let rules = steps.filter_map(|step| match step.able {
+            Able::Change(Change::Rule { rule: Some((Frames::UdpPort(port), queue)), .. }) => {
+                Some((port, queue))
+            }
+            _ => None,
+        });
+        rules.collect::<Vec<_>>()
+    };
+    assert_eq!(rules("domains = [1, 1]"), [(7_651, 2), (7_661, 2)]);
+    // The participant's port stays with its queue, and what is named besides takes its turn.
+    assert_eq!(rules("domains = [1]\nports = [9000, 7661, 9000]"), [(7_651, 2), (7_661, 2), (9_000, 2)]);
+}
+
 /// Each port has a rule for each version of IP, if that is wanted and the NIC's rules see both.
 #[test]
 fn ports_are_steered_over_ipv6() {

@@ -108,6 +108,11 @@ impl Ground {
     pub fn lay(config: &XdpConfig, reached: Reached) -> Result<Ground> {
         let mut interface =
             Interface::named(&config.interface).map_err(|error| Error::BadParameter(error.to_string()))?;
+        if !interface.is_ethernet {
+            let what = "frames of Ethernet";
+            let error = taut_xdp::Error::NoXdp { interface: interface.name, what };
+            return Err(Error::BadParameter(error.to_string()));
+        }
         // What changes from now on is heard. An interface that has just been made is often given another address at once.
         let mut link = LinkWatch::open(interface.index, &interface.name)?;
         let now = link.look();

@@ -41,6 +41,8 @@ pub struct Interface {
     pub mtu: u32,
     /// Its address of Ethernet; zeros if it has none.
     pub mac: [u8; 6],
+    /// Does it carry frames of Ethernet? Tunnels carry bare packets.
+    pub is_ethernet: bool,
     /// How many receive queues it has; `None` where the driver does not say.
     pub rx_queues: Option<u32>,
     /// How many transmit queues it has; `None` where the driver does not say.
@@ -70,13 +72,14 @@ impl Interface {
         ask("SIOCGIFHWADDR", libc::SIOCGIFHWADDR, &mut request)?;
         // SAFETY: the call has written this member.
         let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        let is_ethernet = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&address.sa_family);
         let mut mac = [0; 6];
         mac.iter_mut().zip(address.sa_data).for_each(|(to, from)| *to = from as u8);
         let (rx_queues, tx_queues) = match channels(&socket, &mut request) {
             Some((rx, tx)) => (Some(rx), Some(tx)),
             None => (None, None),
         };
-        Ok(Interface { name: name.to_string(), index, mtu, mac, rx_queues, tx_queues })
+        Ok(Interface { name: name.to_string(), index, mtu, mac, is_ethernet, rx_queues, tx_queues })
     }
 }
 

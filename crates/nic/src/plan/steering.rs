@@ -1,5 +1,7 @@
 //! Which frames go to which receive queue.
 
+use std::collections::BTreeSet;
+
 use taut_ethernet::ETHERTYPE;
 use taut_port_udp::PortMapping;
 
@@ -138,7 +140,12 @@ impl Wanted<'_> {
         let mapping = PortMapping::default();
         let mut frames = Vec::new();
         let ipv6 = self.config.ipv6;
+        // One that is named again has its rule.
+        let mut named = BTreeSet::new();
         let mut port = |port: u16, queue: u32| {
+            if !named.insert(port) {
+                return;
+            }
             frames.push((Frames::UdpPort(port), queue));
             frames.extend(ipv6.then_some((Frames::Udp6Port(port), queue)));
         };

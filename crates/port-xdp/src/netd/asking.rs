@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use taut_xdp::{AttachMode, Interface};
 
-use super::{Client, Connection, Granted, MAX_PROOFS, Message, Netd, Received, SOCKET, udp_address};
+use super::{
+    Client, Connection, Granted, MAX_PROOFS, MAX_QUEUES, Message, Netd, Received, SOCKET, udp_address,
+};
 use crate::XdpConfig;
 use crate::queue::Queue;
 
@@ -80,6 +82,12 @@ impl Asking {
     ) -> Result<Asking, String> {
         let wanted = config.numbers().to_vec();
         let queues = wanted.len();
+        // A request has room for no more, and those beyond would be waited for in vain.
+        if queues > MAX_QUEUES {
+            return Err(format!(
+                "xdp_queues names {queues} queues, and netd gives {MAX_QUEUES} to a participant: name fewer"
+            ));
+        }
         let take = Message::Take {
             interface: interface.name.clone(),
             queues: wanted,
@@ -182,4 +190,26 @@ fn proofs<'a>(ends: &[SocketAddr], sockets: &[BorrowedFd<'a>]) -> Vec<BorrowedFd
 
 pub(super) fn confused() -> String {
     "netd has answered something else than it was asked: use one version of Taut".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    /// What does not go into a request, nobody answers.
+    #[test]
+    fn more_queues_than_netd_gives_are_refused_at_once() {
+        let (own, _netd) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let ask = |count: u32| {
+            let connection = Connection::of(own.try_clone().unwrap());
+            let config = XdpConfig { queues: (0..count).collect(), ..XdpConfig::default() };
+            Asking::new(connection, &config, Interface::named("lo").unwrap(), &[], &[]).err()
+        };
+        assert_eq!(ask(MAX_QUEUES as u32), None);
+        let told = ask(MAX_QUEUES as u32 + 1).unwrap();
+        assert_eq!(told, "xdp_queues names 17 queues, and netd gives 16 to a participant: name fewer");
+    }
 }

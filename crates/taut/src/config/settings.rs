@@ -230,7 +230,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "dpdk_arguments",
         allowed: "arguments, as DPDK documents them",
-        meaning: "Further arguments for DPDK. It starts once in a process: all participants have the same.",
+        meaning: "Further arguments for DPDK; one that has commas itself, as of `--vdev`, stands in an array of the file. It starts once in a process: all participants have the same.",
         set: Set::List(|config, list| {
             config.dpdk_arguments = list;
             Some(())
