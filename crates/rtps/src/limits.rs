@@ -146,6 +146,10 @@ pub const ASK_STEP: usize = 32;
 /// that it has forgotten this side. Lower lets a peer, or who takes its name, keep this side busy with a few bytes,
 /// higher delays one that moves twice in a row.
 pub const LOOK_REPEAT: Duration = Duration::from_millis(1_000);
+/// A peer's writers that have said nothing are asked again, and the peer is told of this side if those are its built-in
+/// ones, at most this often. Higher than the time between its first announcements delays one that has missed the first
+/// answer; lower lets one that answers each announcement by its own, and never says what it has, keep both sides busy.
+pub const ASK_REPEAT: Duration = Duration::from_millis(50);
 /// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
 /// may still lie in a socket. Lower gives others their grace whose timers are late by as much as any step takes, higher
 /// has a process that was stopped for that little forget who said that it lives just then.

@@ -269,6 +269,7 @@ impl Participant {
                 Timer::Forget(prefix) => self.forget_more(now, prefix),
                 Timer::Look(prefix) => self.look_more(now, prefix),
                 Timer::Peer(prefix) => self.on_peer_timer(now, prefix),
+                Timer::Ask(prefix) => self.ask_again(now, prefix),
                 Timer::AssertLiveliness => self.on_assert_timer(now, at),
                 Timer::AssertManual => self.say_manual(now),
                 Timer::ReaderLiveliness(index) => self.on_reader_liveliness_timer(now, index),

@@ -24,6 +24,8 @@ pub enum Timer {
     Look(GuidPrefix),
     /// What a peer has said that takes a look at all matches with it.
     Peer(GuidPrefix),
+    /// Writers of a peer that have said nothing are to be asked again.
+    Ask(GuidPrefix),
     /// Our own liveliness messages.
     AssertLiveliness,
     /// The same for MANUAL_BY_PARTICIPANT, after a write.

@@ -43,6 +43,7 @@ impl Participant {
         self.spdp.take_newcomer(prefix);
         self.timers.set(Time::NEVER, Timer::Lease(prefix));
         self.timers.set(Time::NEVER, Timer::Peer(prefix));
+        self.timers.set(Time::NEVER, Timer::Ask(prefix));
         self.timers.set(Time::NEVER, Timer::Look(prefix));
         self.unmatch_builtin_endpoints(prefix);
         self.database.leaving.insert(prefix, Leaving { left, again, next_life_at: peer.next_life_at });

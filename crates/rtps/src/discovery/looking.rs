@@ -82,8 +82,14 @@ impl Participant {
     }
 
     /// A peer is there, but some of its writers have not said what they have: asks them again. If its
-    /// built-in ones have not, it may not know this side: the first answer came before it listened.
+    /// built-in ones have not, it may not know this side: the first answer came before it listened. That is done now,
+    /// or later if it was done just before: the peer may announce itself to whoever announces itself to it.
     pub(crate) fn ask_again(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        if now < peer.ask_at {
+            return self.timers.set(peer.ask_at, Timer::Ask(prefix));
+        }
+        peer.ask_at = now + limits::ASK_REPEAT;
         let mut knows_us = true;
         for pair in self.builtin.pairs() {
             knows_us &= !self.ask_one_again(pair.reader, Guid::new(prefix, pair.remote_writer));

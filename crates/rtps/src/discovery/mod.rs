@@ -62,6 +62,8 @@ pub struct Peer {
     pub(crate) greetings: BTreeSet<Greeting>,
     /// Before this, not all matches with it are gone through once more.
     pub(crate) look_at: Time,
+    /// Before this, its writers that have said nothing are not asked once more.
+    pub(crate) ask_at: Time,
     /// Before this, it is not believed once more that another process has taken its name.
     pub(crate) next_life_at: Time,
     /// What is under way through the matches with it.

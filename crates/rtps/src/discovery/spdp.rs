@@ -259,6 +259,7 @@ impl Participant {
             endpoints: 0,
             greetings: BTreeSet::new(),
             look_at: Time::AT_ONCE,
+            ask_at: Time::AT_ONCE,
             next_life_at: Time::AT_ONCE,
             looks: Default::default(),
             has_forgotten: false,

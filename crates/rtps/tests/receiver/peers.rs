@@ -2,7 +2,7 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use taut_base::{GuidPrefix, Locator, Time, VendorId};
+use taut_base::{Duration, GuidPrefix, Locator, Time, VendorId};
 use taut_port::Loopback;
 use taut_rtps::discovery::ParticipantData;
 use taut_rtps::{Participant, TxClass, limits};
@@ -113,6 +113,26 @@ fn fast_dds_is_asked_for_its_first_heartbeat_from_0() {
         participant.on_frame(Time(1), &announced, &mut Nowhere);
         assert_eq!(asked_from(&mut participant, Time(1)), [1, first], "publications have been heard of");
     }
+}
+
+/// HDDS answers each announcement by its own, and not all writers that it says to have ever say what they have.
+#[test]
+fn who_answers_each_announcement_by_its_own_is_answered_now_and_then() {
+    const MILLISECONDS: i64 = 400;
+    let (mut participant, mut port) = (participant(), Loopback::new());
+    let mut sent = 0;
+    for millisecond in 0..MILLISECONDS {
+        let now = Time(0) + Duration::from_millis(millisecond);
+        participant.on_frame(now, &announcement(), &mut Nowhere);
+        participant.on_timeout(now, usize::MAX);
+        participant.poll_transmit(now, &mut port, TxClass::Discovery, usize::MAX);
+        sent += std::iter::from_fn(|| port.take()).count();
+    }
+    assert!(sent <= 12, "{sent} in {MILLISECONDS} ms");
+    // None is overlooked: the last one is answered when its time has come.
+    let last = Time(0) + Duration::from_millis(MILLISECONDS) + limits::ASK_REPEAT;
+    participant.on_timeout(last, usize::MAX);
+    assert_eq!(asked_from(&mut participant, last), [1; 2]);
 }
 
 #[test]
