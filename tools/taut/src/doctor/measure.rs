@@ -227,10 +227,15 @@ fn pin(cpu: usize) -> Result<(), String> {
 }
 
 fn pin_to(cpus: &[usize]) -> Result<(), String> {
+    let refused = |why: String| format!("sched_setaffinity {cpus:?}: {why}");
     let mut only = CpuSet::new();
     let set = cpus.iter().try_for_each(|cpu| only.set(*cpu));
     let set = set.and_then(|()| sched_setaffinity(Pid::from_raw(0), &only));
-    set.map_err(|errno| format!("sched_setaffinity {cpus:?}: {errno}"))
+    set.map_err(|errno| refused(errno.to_string()))?;
+    // What the kernel does not let it run on it leaves out without a word, as long as there is another one.
+    let Ok(given) = sched_getaffinity(Pid::from_raw(0)) else { return Ok(()) };
+    let left_out: Vec<_> = cpus.iter().filter(|cpu| given.is_set(**cpu) != Ok(true)).collect();
+    if left_out.is_empty() { Ok(()) } else { Err(refused(format!("the kernel leaves out {left_out:?}"))) }
 }
 
 #[cfg(test)]
