@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use taut::DeadlineScheduling;
 use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
+    DeadlineFlags, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
 
@@ -160,6 +162,33 @@ fn set_fifo(priority: u8) -> Result<(), String> {
         };
         format!("sched_setscheduler SCHED_FIFO {priority}: {why}")
     })
+}
+
+/// Does the system give a thread on these processors SCHED_DEADLINE with these times? Asked for by a thread that ends.
+pub fn deadline(times: DeadlineScheduling, cpus: &[usize]) -> Result<(), Errno> {
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            if !cpus.is_empty() {
+                // What is refused of these is told where they are.
+                let _ = pin_to(cpus);
+            }
+            set_deadline(times)
+        });
+        asked.join().unwrap_or(Err(Errno::UnknownErrno))
+    })
+}
+
+fn set_deadline(times: DeadlineScheduling) -> Result<(), Errno> {
+    let wanted = ThreadPriority::Deadline {
+        runtime: times.runtime.into(),
+        deadline: times.deadline.into(),
+        period: times.period.into(),
+        flags: DeadlineFlags::RESET_ON_FORK,
+    };
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Deadline);
+    /// The kernel's name for the thread that calls.
+    const THIS_THREAD: thread_priority::ThreadId = 0;
+    set_thread_priority_and_policy(THIS_THREAD, wanted, policy).map_err(|_| Errno::last())
 }
 
 /// Does the system let a thread run on these processors, if any are named? Asked for by a thread that ends.

@@ -76,6 +76,26 @@ fn processors_that_a_participant_cannot_have() {
     }
 }
 
+/// A thread of SCHED_DEADLINE cannot be kept on some processors: the command that is shown mends that, and for others it is
+/// the privilege.
+#[test]
+fn a_deadline_that_a_participant_cannot_have() {
+    let with = |arguments: &str, cpus: &str| {
+        let mut command = taut(58, arguments);
+        command.env("TAUT_DRIVER_CPUS", cpus).env("TAUT_DRIVER_DEADLINE", "200us/1ms/1ms");
+        run(command)
+    };
+    let is_made = |cpus: &str| with("pub shapes --no-wait --count 1", cpus).code == Some(0);
+    let is_good = |cpus: &str| {
+        let found = finding(&with("doctor --json", cpus).stdout, "deadline of the driver");
+        assert!(found["state"] == "good" || found["mend"]["command"].is_string(), "{found}");
+        found["state"] == "good"
+    };
+    for cpus in ["", "0"] {
+        assert_eq!(is_good(cpus), is_made(cpus), "{cpus:?}");
+    }
+}
+
 #[test]
 fn a_page_of_a_hundred_columns() {
     let mut command = taut(184, "doctor");
