@@ -45,6 +45,12 @@ pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure>
     let system = System::host();
     if options.undo {
         let changes = ledger("taut doctor --undo")?.undo(&system)?;
+        if changes.is_empty() && !store::is_root() && store::has_of_root("doctor") {
+            return Err(Failure::Wrong(
+                "nothing that you have changed; what root has, root takes back: `sudo taut doctor --undo`"
+                    .into(),
+            ));
+        }
         if changes.is_empty() && !options.json {
             output::line("nothing to undo")?;
         }

@@ -198,6 +198,28 @@ value",
     assert_eq!((ended.stdout, ended.stderr.as_str()), (wanted, ""));
 }
 
+/// Who is not root is told that there is something of root's, and not that there is nothing.
+#[test]
+fn a_fix_of_root_is_not_forgotten_by_a_user() {
+    let Some(ended) = in_namespace(
+        "value() { cat /proc/sys/net/ipv4/igmp_max_memberships; }
+cp $taut /run/command
+mkdir -m 777 /run/user
+undo() { XDG_RUNTIME_DIR=/run/user setpriv --reuid 65534 --regid 65534 --clear-groups /run/command doctor --undo; }
+undo
+echo 0 > /proc/sys/net/ipv4/igmp_max_memberships
+$taut --interface dds0 doctor --fix > /dev/null || true
+undo || echo \"code $?\"
+value
+$taut doctor --undo > /dev/null
+undo",
+    ) else {
+        return;
+    };
+    assert_eq!(ended.stdout, "nothing to undo\ncode 2\n20\nnothing to undo\n", "{}", ended.stderr);
+    assert!(ended.stderr.contains("sudo taut doctor --undo"), "{}", ended.stderr);
+}
+
 /// The interfaces of the namespace can be written, the rest of /sys cannot.
 #[test]
 fn the_flag_of_multicast_is_set_and_taken_back() {
