@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use taut_base::{Duration, InstanceHandle, Time};
+use taut_base::{Duration, InstanceHandle, Time, Timestamp};
 use taut_dcps::{Endpoint, Entity, Selection, StatusMask, TypeSupport, Write};
 use taut_mem::Bytes;
 use taut_port::Traffic;
@@ -13,12 +13,13 @@ use taut_rtps::{ReaderIndex, TxClass, WriterIndex};
 
 use crate::account::jobs::JobClass;
 use crate::account::recorder::{Activity, RecordCause, RecordedStep};
-use crate::clock::{Moment, monotonic_now};
+use crate::clock::{Moment, monotonic_now, wall_clock_now};
 use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
 use crate::driver::holding::Holding;
 use crate::driver::role::{Claim, Role};
 use crate::driver::watch::Readable;
+use crate::lanes::door::Door;
 use crate::write::burst::Held;
 use crate::write::left::Line;
 use crate::write::writes::QUEUE;
@@ -39,9 +40,12 @@ fn inline(domain_id: u32) -> Executor {
 }
 
 fn start(domain_id: u32, local: bool) -> Executor {
+    Executor::start(&config(domain_id, local)).unwrap()
+}
+
+fn config(domain_id: u32, local: bool) -> ExecutorConfig {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
-    let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
-    Executor::start(&config).unwrap()
+    ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() }
 }
 
 /// A participant with a writer and a reader that the protocol joins, and nobody who drives.
@@ -55,10 +59,14 @@ pub(crate) fn executor_with_lanes() -> (Executor, WriterIndex, ReaderIndex) {
 }
 
 fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, ReaderIndex) {
+    with_ends(executor, DataWriterQos::default())
+}
+
+fn with_ends(executor: Executor, writes: DataWriterQos) -> (Executor, WriterIndex, ReaderIndex) {
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let (writer, reader) = executor.with(|participant, now| {
         let reader = participant.create_reader(now, endpoint::<_, SubscriberQos>(reads));
-        (participant.create_writer(now, endpoint::<_, PublisherQos>(DataWriterQos::default())), reader)
+        (participant.create_writer(now, endpoint::<_, PublisherQos>(writes)), reader)
     });
     (executor, writer, reader)
 }
@@ -82,6 +90,35 @@ pub(crate) fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
         taken.push(u32::from_le_bytes(sample.payload[..].try_into().unwrap()));
     });
     taken
+}
+
+/// The wall clock was set back by an hour since the participant looked at it last, and nothing comes by the network.
+#[test]
+fn a_clock_that_is_set_back_makes_no_new_sample_old() {
+    let writes = DataWriterQos { lifespan: Duration::from_secs(60), ..DataWriterQos::default() };
+    type Pull = fn(&Executor, &Door);
+    let ways: [(bool, Pull); 3] = [
+        (false, |_, _| ()),
+        (true, |executor, _| {
+            let mut core = executor.inner.enter();
+            executor.inner.pull_lanes(&mut core);
+            executor.inner.give_back(core);
+        }),
+        (true, |executor, door| assert!(executor.wait_unread(door, Some(monotonic_now())), "it is old")),
+    ];
+    for (way, (local, pull)) in ways.into_iter().enumerate() {
+        // Who waits asks the participant at once.
+        let config = ExecutorConfig { spin: Duration::ZERO, ..config(56, local) };
+        let (executor, writer, reader) = with_ends(Executor::start(&config).unwrap(), writes.clone());
+        let mut outlet = executor.outlet(writer, &writes).unwrap();
+        let door = executor.door(reader).unwrap();
+        executor.watch(&door);
+        let before = Timestamp::from_unix_ns(wall_clock_now().to_unix_ns() + Duration::from_secs(3_600).0);
+        executor.inner.peek(|core| core.participant.set_wall_clock(core.now, before));
+        write(&executor, &mut outlet, 1);
+        pull(&executor, &door);
+        assert_eq!(take(&executor, reader), [1], "{way}");
+    }
 }
 
 #[test]

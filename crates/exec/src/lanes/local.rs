@@ -18,6 +18,7 @@ use taut_port_shm::{Memory, Message, Refusal};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
+use crate::access::tell_wall_clock_to;
 use crate::account::jobs::JobClass;
 use crate::core::Core;
 use crate::executor::Inner;
@@ -492,6 +493,7 @@ impl Inner {
             for _ in 0..LANE_STEPS {
                 let mut more = false;
                 self.run(core, JobClass::ReceiveUser, |core, budget| {
+                    tell_wall_clock_to(&mut core.participant);
                     let pulled = core.participant.pull(core.now, door.index, budget);
                     if pulled.awaited {
                         door.ring_writers();
