@@ -39,6 +39,8 @@ pub struct Executor {
     pub(crate) background: Option<Background>,
     /// It shares the participant with the executor that started it, and does not end it.
     pub(crate) is_guest: bool,
+    /// The process that has made it.
+    pub(crate) process: u32,
 }
 
 pub(crate) struct Inner {
@@ -334,6 +336,11 @@ impl Executor {
         self.inner.stats()
     }
 
+    /// Is this the child of a fork, which has the memory of what its parent goes on with? What ends here does not end there.
+    pub fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     /// Says goodbye to the peers and ends the background thread.
     fn close(&mut self) {
         self.inner.reports.close();
@@ -352,7 +359,10 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        if !self.is_guest {
+        if self.is_forked() {
+            // Its sockets, its shared memory and its name are the parent's, its thread is not here.
+            std::mem::forget((Arc::clone(&self.inner), self.background.take()));
+        } else if !self.is_guest {
             self.close();
         }
     }

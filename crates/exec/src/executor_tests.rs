@@ -1,5 +1,6 @@
 //! What the executor does for several threads at once.
 
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -20,6 +21,7 @@ use crate::driver::holding::Holding;
 use crate::driver::role::{Claim, Role};
 use crate::driver::watch::Readable;
 use crate::lanes::door::Door;
+use crate::lanes::local;
 use crate::write::burst::Held;
 use crate::write::left::Line;
 use crate::write::writes::QUEUE;
@@ -121,16 +123,22 @@ fn a_clock_that_is_set_back_makes_no_new_sample_old() {
     }
 }
 
+/// A participant that announces itself to these.
+fn beside(sockets: &[UdpSocket], domain_id: u32) -> Executor {
+    let initial_peers = sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();
+    Executor::start(&ExecutorConfig { initial_peers, ..config(domain_id, true) }).unwrap()
+}
+
+/// A DATA, behind the header, of which there is only the key.
+fn is_end(bytes: &[u8]) -> bool {
+    bytes.len() > 21 && bytes[20] == 0x15 && bytes[21] & 0x08 != 0
+}
+
 #[test]
 fn all_are_told_that_a_participant_leaves() {
-    let bind = |_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let bind = |_| UdpSocket::bind("127.0.0.1:0").unwrap();
     let sockets: Vec<_> = (0..3 * JobClass::SendMeta.budget()).map(bind).collect();
-    let udp = taut_port_udp::UdpConfig { domain_id: 93, interfaces: vec!["lo".into()], ..Default::default() };
-    let initial_peers = sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();
-    let config = ExecutorConfig { udp, initial_peers, driver: Driver::Inline, ..ExecutorConfig::default() };
-    drop(Executor::start(&config).unwrap());
-    // A DATA, behind the header, of which there is only the key.
-    let is_end = |bytes: &[u8]| bytes.len() > 21 && bytes[20] == 0x15 && bytes[21] & 0x08 != 0;
+    drop(beside(&sockets, 93));
     for (n, socket) in sockets.iter().enumerate() {
         socket.set_read_timeout(Some(LIMIT.into())).unwrap();
         let mut bytes = [0; 2_000];
@@ -140,6 +148,22 @@ fn all_are_told_that_a_participant_leaves() {
         });
         assert!(heard.any(|end| end), "{n} is not told");
     }
+}
+
+/// One that is forked has the memory of this process, but another number.
+#[test]
+fn a_participant_does_not_leave_with_a_child_of_its_process() {
+    let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap()];
+    let mut executor = beside(&sockets, 60);
+    let (prefix, parent) = (executor.inner.prefix, Arc::downgrade(&executor.inner));
+    executor.process += 1;
+    drop(executor);
+    assert!(local::find(prefix).is_some() && parent.upgrade().is_some(), "it goes on in the parent");
+    // On loopback what was sent is there.
+    sockets[0].set_nonblocking(true).unwrap();
+    let mut bytes = [0; 2_000];
+    let heard = std::iter::from_fn(|| sockets[0].recv(&mut bytes).ok().map(|len| is_end(&bytes[..len])));
+    assert_eq!(heard.collect::<Vec<_>>(), [false], "its announcement");
 }
 
 #[test]

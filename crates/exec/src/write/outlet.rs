@@ -248,6 +248,11 @@ impl Outlet {
         self.burst.follow(suspension);
     }
 
+    /// It goes in the child of a fork: its lane, which others see, is the parent's, who goes on with it.
+    pub fn leave_to_parent(&mut self) {
+        std::mem::forget((self.lane.take(), Arc::clone(&self.route)));
+    }
+
     /// Learns of readers that have come or gone.
     #[inline]
     pub(crate) fn refresh(&mut self) {
