@@ -381,10 +381,13 @@ impl Inner {
     /// A writer and a local reader no longer match.
     fn forget(&self, writer: Guid, reader: Guid) {
         self.joins.offers.lock().remove(&(writer, reader));
-        let index = self.peek(|core| core.participant.core().local_reader(reader));
-        if let Some(door) = index.and_then(|index| self.doors.get(index)) {
-            self.doors.remove_writer(&door, writer);
-        }
+        // With the token, as a reader's place in the table is the next one's once somebody else has had that.
+        self.peek(|core| {
+            let index = core.participant.core().local_reader(reader);
+            if let Some(door) = index.and_then(|index| self.doors.get(index)) {
+                self.doors.remove_writer(&door, writer);
+            }
+        });
         if let Some(neighbour) = self.neighbours.end(writer, reader, writer.prefix) {
             self.say(&neighbour, &Message::End { writer, reader }, None);
         }
@@ -529,8 +532,18 @@ fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {
 mod tests {
     use std::sync::atomic::Ordering;
 
+    use taut_rtps::ReaderIndex;
+
     use super::*;
+    use crate::Executor;
     use crate::executor_tests::executor_with_lanes;
+
+    fn guids(executor: &Executor, writer: WriterIndex, reader: ReaderIndex) -> (Guid, Guid) {
+        executor.inner.peek(|core| {
+            let core = core.participant.core();
+            (core.writer(writer).unwrap().guid, core.reader(reader).unwrap().guid)
+        })
+    }
 
     /// One that is forked has the memory of this process, but another number.
     #[test]
@@ -541,15 +554,32 @@ mod tests {
         assert!(find_in((process + 1, prefix)).is_none());
     }
 
+    /// A reader may be deleted, and the next one get its place, as soon as somebody else has the token: the lane would be
+    /// taken from that one's door, or counted as gone twice.
+    #[test]
+    fn nobody_comes_between_a_reader_and_its_door() {
+        let (executor, writer, reader) = executor_with_lanes();
+        let inner = &executor.inner;
+        let (writer, reader) = guids(&executor, writer, reader);
+        let doors = inner.doors.hold();
+        let (tokens, waits) = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
+        std::thread::scope(|scope| {
+            scope.spawn(|| inner.forget(writer, reader));
+            while inner.tokens.load(Ordering::SeqCst) == tokens || taut_lock::waits() == waits {
+                std::thread::yield_now();
+            }
+            let is_free = inner.core.try_lock().is_some();
+            drop(doors);
+            assert!(!is_free, "it waits for the doors without the token");
+        });
+    }
+
     /// A writer may be deleted, and the next one get its place, as soon as somebody else has the token.
     #[test]
     fn nobody_comes_between_a_writer_and_where_its_lane_leads() {
         let (executor, writer, reader) = executor_with_lanes();
         let inner = &executor.inner;
-        let (writer, reader) = inner.peek(|core| {
-            let core = core.participant.core();
-            (core.writer(writer).unwrap().guid, core.reader(reader).unwrap().guid)
-        });
+        let (writer, reader) = guids(&executor, writer, reader);
         let calls: [fn(&Inner, Guid, Guid); 3] = [
             |inner, writer, reader| inner.offer_here(inner, writer, reader),
             Inner::leave_lane,
