@@ -18,6 +18,7 @@ use taut_rtps::{Link, WriterIndex};
 
 use crate::config::LaneMemory;
 use crate::driver::waiting::Spin;
+use crate::hooks::to_log;
 use crate::lanes::ringer::Ringer;
 use crate::write::burst::{Burst, Suspension};
 use crate::write::left::Line;
@@ -98,7 +99,7 @@ impl Route {
         let mut refused = Vec::new();
         let lane = self.make_lane(how, &mut refused);
         // Without the lock: a logger is the user's, who may write.
-        refused.iter().for_each(|error| log::warn!("{error}"));
+        refused.iter().for_each(|error| to_log(|| log::warn!("{error}")));
         lane
     }
 
