@@ -29,6 +29,7 @@ use crate::lanes::door::{Table, TableDoors};
 use crate::lanes::local::{self, Joins};
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
+use crate::write::goodbye::Silent;
 use crate::write::left::Left;
 use crate::write::promises::Promises;
 use crate::write::writes::{LeftWrite, QUEUE};
@@ -68,6 +69,8 @@ pub(crate) struct Inner {
     pub prefix: GuidPrefix,
     pub writes: Left<LeftWrite>,
     pub promises: Arc<Promises>,
+    /// For whom no writer that goes waits.
+    pub silent: Silent,
     pub role: Role,
     pub polling: Polling,
     /// What its threads tell each other of samples that wait.
@@ -175,6 +178,7 @@ impl Executor {
             lanes: config.lanes,
             port_spin: Spin::default(),
             promises: Arc::clone(&core.promises),
+            silent: Silent::default(),
             core: Mutex::new(core),
             asking: AtomicUsize::new(0),
             writes: Left::new(QUEUE),

@@ -165,8 +165,7 @@ impl UntypedWriter {
     fn await_acknowledgments(&mut self, until: Time) {
         let outlet = &mut self.tools.get_mut().outlet;
         if self.qos.reliability.kind == ReliabilityKind::Reliable && !self.executor.is_acknowledged(outlet) {
-            // Who has not acknowledged by then is gone or too slow: the writer goes all the same.
-            let _ = self.executor.wait_for_acknowledgments(outlet, until.since(monotonic_now()));
+            self.executor.await_last_acknowledgments(outlet, until);
         }
     }
 }

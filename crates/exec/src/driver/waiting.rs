@@ -275,7 +275,7 @@ impl Executor {
     }
 
     /// `None` when the time is over.
-    fn wait_for_readers(
+    pub(crate) fn wait_for_readers(
         &self,
         outlet: &mut Outlet,
         until: Option<Time>,
