@@ -373,6 +373,10 @@ impl Inner {
         if let Some(route) = self.route_of(writer) {
             route.remove(reader);
         }
+        // A reader that has gone before it had matched forgets nothing.
+        if let Some(other) = find(reader.prefix) {
+            other.joins.offers.lock().remove(&(writer, reader));
+        }
         if let Some(neighbour) = neighbour {
             self.say(&neighbour, &Message::End { writer, reader }, None);
         }
@@ -400,8 +404,10 @@ impl Inner {
         if may_read_lane(&mut core, offer.writer, reader) {
             return self.join_here(core, reader, offer);
         }
+        // It may have gone before its writer's participant heard of it.
+        let is_there = core.participant.core().local_reader(reader).is_some();
         let mut offers = self.joins.offers.lock();
-        if offers.len() < OFFERS {
+        if is_there && offers.len() < OFFERS {
             offers.insert((offer.writer, reader), offer);
         }
         drop(offers);
@@ -552,6 +558,26 @@ mod tests {
         let (process, prefix) = here(executor.inner.prefix);
         assert!(find_in((process, prefix)).is_some());
         assert!(find_in((process + 1, prefix)).is_none());
+    }
+
+    /// An offer keeps the lane, with its memory and its descriptor.
+    #[test]
+    fn no_offer_outlives_its_reader_or_its_match() {
+        let (executor, writer, reader) = executor_with_lanes();
+        let inner = &executor.inner;
+        let (writer, reader) = guids(&executor, writer, reader);
+        let offers = |writer, reader| {
+            let route = Arc::new(Route::default());
+            let (lane, ringer) = (route.lane(None), Ringer::of(inner));
+            inner.consider(reader, Offer { writer, lane, route, ringer });
+            inner.joins.offers.lock().len()
+        };
+        let of_nobody = |guid: Guid| Guid { prefix: GuidPrefix([9; 12]), ..guid };
+        let other = of_nobody(writer);
+        assert_eq!(offers(other, reader), 1, "it waits for the match");
+        inner.withdraw(other, reader);
+        assert!(inner.joins.offers.lock().is_empty(), "there will be none");
+        assert_eq!(offers(other, of_nobody(reader)), 0, "the reader has gone");
     }
 
     /// A reader may be deleted, and the next one get its place, as soon as somebody else has the token: the lane would be
