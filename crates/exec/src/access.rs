@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use taut_base::{Duration, Error, ErrorText, InstanceHandle, Result, Time};
 use taut_dcps::{
-    Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, SampleAnatomy, SampleInfo, Selection,
-    StatusMask, Taken, Write,
+    DomainParticipant, Entity, OfferedDeadlines, Passed, Pulled, ReaderSide, Sample, SampleAnatomy,
+    SampleInfo, Selection, StatusMask, Taken, Write,
 };
 use taut_lock::MutexGuard;
 use taut_mem::{Bytes, Chunks};
@@ -42,6 +42,14 @@ fn no_samples_left() -> Error {
 pub(crate) fn tell_wall_clock(side: &mut ReaderSide) {
     if side.wants_wall_clock() {
         side.set_wall_clock(monotonic_now(), wall_clock_now());
+    }
+}
+
+/// The same of a participant, whose readers get what is delivered to them. The clock may have been set since the last time.
+#[inline]
+pub(crate) fn tell_wall_clock_to(participant: &mut DomainParticipant) {
+    if participant.wants_wall_clock() {
+        participant.set_wall_clock(monotonic_now(), wall_clock_now());
     }
 }
 

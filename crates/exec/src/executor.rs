@@ -29,6 +29,7 @@ use crate::lanes::door::{Table, TableDoors};
 use crate::lanes::local::{self, Joins};
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
+use crate::write::goodbye::Silent;
 use crate::write::left::Left;
 use crate::write::promises::Promises;
 use crate::write::writes::{LeftWrite, QUEUE};
@@ -39,6 +40,8 @@ pub struct Executor {
     pub(crate) background: Option<Background>,
     /// It shares the participant with the executor that started it, and does not end it.
     pub(crate) is_guest: bool,
+    /// The process that has made it.
+    pub(crate) process: u32,
 }
 
 pub(crate) struct Inner {
@@ -66,6 +69,8 @@ pub(crate) struct Inner {
     pub prefix: GuidPrefix,
     pub writes: Left<LeftWrite>,
     pub promises: Arc<Promises>,
+    /// For whom no writer that goes waits.
+    pub silent: Silent,
     pub role: Role,
     pub polling: Polling,
     /// What its threads tell each other of samples that wait.
@@ -173,6 +178,7 @@ impl Executor {
             lanes: config.lanes,
             port_spin: Spin::default(),
             promises: Arc::clone(&core.promises),
+            silent: Silent::default(),
             core: Mutex::new(core),
             asking: AtomicUsize::new(0),
             writes: Left::new(QUEUE),
@@ -334,6 +340,11 @@ impl Executor {
         self.inner.stats()
     }
 
+    /// Is this the child of a fork, which has the memory of what its parent goes on with? What ends here does not end there.
+    pub fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     /// Says goodbye to the peers and ends the background thread.
     fn close(&mut self) {
         self.inner.reports.close();
@@ -352,7 +363,10 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        if !self.is_guest {
+        if self.is_forked() {
+            // Its sockets, its shared memory and its name are the parent's, its thread is not here.
+            std::mem::forget((Arc::clone(&self.inner), self.background.take()));
+        } else if !self.is_guest {
             self.close();
         }
     }

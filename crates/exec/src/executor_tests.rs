@@ -1,9 +1,10 @@
 //! What the executor does for several threads at once.
 
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use taut_base::{Duration, InstanceHandle, Time};
+use taut_base::{Duration, InstanceHandle, Time, Timestamp};
 use taut_dcps::{Endpoint, Entity, Selection, StatusMask, TypeSupport, Write};
 use taut_mem::Bytes;
 use taut_port::Traffic;
@@ -13,12 +14,14 @@ use taut_rtps::{ReaderIndex, TxClass, WriterIndex};
 
 use crate::account::jobs::JobClass;
 use crate::account::recorder::{Activity, RecordCause, RecordedStep};
-use crate::clock::{Moment, monotonic_now};
+use crate::clock::{Moment, monotonic_now, wall_clock_now};
 use crate::core::Core;
 use crate::driver::drive::HEARS_AFTER;
 use crate::driver::holding::Holding;
 use crate::driver::role::{Claim, Role};
 use crate::driver::watch::Readable;
+use crate::lanes::door::Door;
+use crate::lanes::local;
 use crate::write::burst::Held;
 use crate::write::left::Line;
 use crate::write::writes::QUEUE;
@@ -39,9 +42,12 @@ fn inline(domain_id: u32) -> Executor {
 }
 
 fn start(domain_id: u32, local: bool) -> Executor {
+    Executor::start(&config(domain_id, local)).unwrap()
+}
+
+fn config(domain_id: u32, local: bool) -> ExecutorConfig {
     let udp = taut_port_udp::UdpConfig { domain_id, interfaces: vec!["lo".into()], ..Default::default() };
-    let config = ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() };
-    Executor::start(&config).unwrap()
+    ExecutorConfig { udp, local, driver: Driver::Inline, ..ExecutorConfig::default() }
 }
 
 /// A participant with a writer and a reader that the protocol joins, and nobody who drives.
@@ -55,10 +61,14 @@ pub(crate) fn executor_with_lanes() -> (Executor, WriterIndex, ReaderIndex) {
 }
 
 fn with_both_ends(executor: Executor) -> (Executor, WriterIndex, ReaderIndex) {
+    with_ends(executor, DataWriterQos::default())
+}
+
+fn with_ends(executor: Executor, writes: DataWriterQos) -> (Executor, WriterIndex, ReaderIndex) {
     let reads = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
     let (writer, reader) = executor.with(|participant, now| {
         let reader = participant.create_reader(now, endpoint::<_, SubscriberQos>(reads));
-        (participant.create_writer(now, endpoint::<_, PublisherQos>(DataWriterQos::default())), reader)
+        (participant.create_writer(now, endpoint::<_, PublisherQos>(writes)), reader)
     });
     (executor, writer, reader)
 }
@@ -84,16 +94,51 @@ pub(crate) fn take(executor: &Executor, reader: ReaderIndex) -> Vec<u32> {
     taken
 }
 
+/// The wall clock was set back by an hour since the participant looked at it last, and nothing comes by the network.
+#[test]
+fn a_clock_that_is_set_back_makes_no_new_sample_old() {
+    let writes = DataWriterQos { lifespan: Duration::from_secs(60), ..DataWriterQos::default() };
+    type Pull = fn(&Executor, &Door);
+    let ways: [(bool, Pull); 3] = [
+        (false, |_, _| ()),
+        (true, |executor, _| {
+            let mut core = executor.inner.enter();
+            executor.inner.pull_lanes(&mut core);
+            executor.inner.give_back(core);
+        }),
+        (true, |executor, door| assert!(executor.wait_unread(door, Some(monotonic_now())), "it is old")),
+    ];
+    for (way, (local, pull)) in ways.into_iter().enumerate() {
+        // Who waits asks the participant at once.
+        let config = ExecutorConfig { spin: Duration::ZERO, ..config(56, local) };
+        let (executor, writer, reader) = with_ends(Executor::start(&config).unwrap(), writes.clone());
+        let mut outlet = executor.outlet(writer, &writes).unwrap();
+        let door = executor.door(reader).unwrap();
+        executor.watch(&door);
+        let before = Timestamp::from_unix_ns(wall_clock_now().to_unix_ns() + Duration::from_secs(3_600).0);
+        executor.inner.peek(|core| core.participant.set_wall_clock(core.now, before));
+        write(&executor, &mut outlet, 1);
+        pull(&executor, &door);
+        assert_eq!(take(&executor, reader), [1], "{way}");
+    }
+}
+
+/// A participant that announces itself to these.
+fn beside(sockets: &[UdpSocket], domain_id: u32) -> Executor {
+    let initial_peers = sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();
+    Executor::start(&ExecutorConfig { initial_peers, ..config(domain_id, true) }).unwrap()
+}
+
+/// A DATA, behind the header, of which there is only the key.
+fn is_end(bytes: &[u8]) -> bool {
+    bytes.len() > 21 && bytes[20] == 0x15 && bytes[21] & 0x08 != 0
+}
+
 #[test]
 fn all_are_told_that_a_participant_leaves() {
-    let bind = |_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let bind = |_| UdpSocket::bind("127.0.0.1:0").unwrap();
     let sockets: Vec<_> = (0..3 * JobClass::SendMeta.budget()).map(bind).collect();
-    let udp = taut_port_udp::UdpConfig { domain_id: 93, interfaces: vec!["lo".into()], ..Default::default() };
-    let initial_peers = sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();
-    let config = ExecutorConfig { udp, initial_peers, driver: Driver::Inline, ..ExecutorConfig::default() };
-    drop(Executor::start(&config).unwrap());
-    // A DATA, behind the header, of which there is only the key.
-    let is_end = |bytes: &[u8]| bytes.len() > 21 && bytes[20] == 0x15 && bytes[21] & 0x08 != 0;
+    drop(beside(&sockets, 93));
     for (n, socket) in sockets.iter().enumerate() {
         socket.set_read_timeout(Some(LIMIT.into())).unwrap();
         let mut bytes = [0; 2_000];
@@ -103,6 +148,22 @@ fn all_are_told_that_a_participant_leaves() {
         });
         assert!(heard.any(|end| end), "{n} is not told");
     }
+}
+
+/// One that is forked has the memory of this process, but another number.
+#[test]
+fn a_participant_does_not_leave_with_a_child_of_its_process() {
+    let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap()];
+    let mut executor = beside(&sockets, 60);
+    let (prefix, parent) = (executor.inner.prefix, Arc::downgrade(&executor.inner));
+    executor.process += 1;
+    drop(executor);
+    assert!(local::find(prefix).is_some() && parent.upgrade().is_some(), "it goes on in the parent");
+    // On loopback what was sent is there.
+    sockets[0].set_nonblocking(true).unwrap();
+    let mut bytes = [0; 2_000];
+    let heard = std::iter::from_fn(|| sockets[0].recv(&mut bytes).ok().map(|len| is_end(&bytes[..len])));
+    assert_eq!(heard.collect::<Vec<_>>(), [false], "its announcement");
 }
 
 #[test]

@@ -61,10 +61,16 @@ pub(crate) fn runs_listener() -> bool {
     LISTENERS.get().depth > 0
 }
 
+/// Tells the log. A logger is the user's, too, and some panic, as those that print to a standard error which is closed: that
+/// ends neither the thread that drives nor a call that has something to tell, and nobody is left to be told.
+pub fn to_log(tell: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(tell));
+}
+
 /// Calls what is the user's. A panic ends neither the thread that drives nor the call that happens to bring the news.
 fn call_users(what: &str, call: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(call)).is_err() {
-        log::error!("{what} has panicked");
+        to_log(|| log::error!("{what} has panicked"));
     }
 }
 
@@ -88,7 +94,7 @@ impl ListenerCell {
             let Some(mut call) = self.call.try_lock() else { return };
             while let kinds @ 1.. = self.pending.swap(0, Ordering::SeqCst) {
                 if catch_unwind(AssertUnwindSafe(|| call(StatusMask(kinds)))).is_err() {
-                    log::error!("a listener has panicked, and is called no more");
+                    to_log(|| log::error!("a listener has panicked, and is called no more"));
                     let broken = std::mem::replace(&mut *call, Box::new(|_| ()));
                     // It may own entities, and what it left of them may panic again.
                     let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));

@@ -39,7 +39,7 @@ pub use config::{
 };
 pub use driver::waiting::{DEFAULT_SPIN, ends};
 pub use executor::{Executor, Stats};
-pub use hooks::{Listener, Waits};
+pub use hooks::{Listener, Waits, to_log};
 pub use lanes::door::Door;
 pub use lanes::path::SamplePath;
 pub use scheduling::{DeadlineScheduling, Scheduling};

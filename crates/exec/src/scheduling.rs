@@ -1,6 +1,6 @@
 //! What the driver's thread asks of the system's scheduler: a real-time priority, processors of its own.
 
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use taut_base::{Duration, Error, Result};
 use thread_priority::{
@@ -75,14 +75,24 @@ impl Scheduling {
                 ))
             })?;
         }
-        sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| {
+        let refused = |why: String| {
             Error::Error(format!(
-                "sched_setaffinity {:?}: {errno}; driver_cpus keeps the driver's thread on processors of its own: \
-                 name some that this process may use (/proc/self/status, Cpus_allowed_list)",
+                "sched_setaffinity {:?}: {why}; driver_cpus keeps the driver's thread on processors of its own: \
+                 name such as this process may use (/proc/self/status, Cpus_allowed_list)",
                 self.cpus
             ))
-        })
+        };
+        sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| refused(errno.to_string()))?;
+        let left_out = left_out(&self.cpus);
+        if left_out.is_empty() { Ok(()) } else { Err(refused(format!("the kernel leaves out {left_out:?}"))) }
     }
+}
+
+/// Those of these processors that the calling thread has asked for and may not run on: as long as there is another one the
+/// kernel says nothing. None on a machine with more of them than a set has room for, which does not tell.
+fn left_out(asked: &[usize]) -> Vec<usize> {
+    let Ok(given) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
+    asked.iter().copied().filter(|cpu| given.is_set(*cpu) != Ok(true)).collect()
 }
 
 fn set_fifo(priority: u8) -> Result<()> {

@@ -16,6 +16,7 @@ use crate::account::reports::Task;
 use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::executor::Inner;
+use crate::hooks::to_log;
 
 /// News handed out in one go, on the stack.
 const NEWS: usize = 8;
@@ -77,11 +78,11 @@ impl Inner {
         // Before all that is the user's and may take long.
         let helped = self.help_alone();
         // A logger is the user's, too.
-        lines.iter().for_each(|line| log::warn!("{line}"));
+        lines.iter().for_each(|line| to_log(|| log::warn!("{line}")));
         self.join(matches);
         if let Some(rare) = &rare {
-            rare.lines.iter().for_each(|(level, line)| log::log!(*level, "{line}"));
-            rare.record.iter().for_each(|record| log::warn!("{}", record.for_log()));
+            rare.lines.iter().for_each(|(level, line)| to_log(|| log::log!(*level, "{line}")));
+            rare.record.iter().for_each(|record| to_log(|| log::warn!("{}", record.for_log())));
         }
         let began = began.filter(|_| helped.is_none());
         let began = tells.then(|| began.unwrap_or_else(monotonic_now));

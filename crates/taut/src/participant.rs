@@ -18,7 +18,8 @@ const MAX_NAME: usize = 255;
 /// A member of a domain: what makes topics, writers and readers.
 ///
 /// Clones are the same participant; it leaves the domain when the last clone, writer and reader of it
-/// is dropped. *Cost*: below 1 MiB, one thread, five descriptors.
+/// is dropped. A child that is forked has no thread that drives it: what it drops there goes on in the parent, and it needs a
+/// participant of its own. *Cost*: below 1 MiB, one thread, five descriptors.
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) executor: Arc<Executor>,

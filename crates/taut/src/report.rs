@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use taut_base::{EntityId, Guid};
 use taut_derive::DdsType;
-use taut_exec::{Executor, Histogram, JobClass, JobReport, LatencyReport, Reporter, Spread, monotonic_now};
+use taut_exec::{
+    Executor, Histogram, JobClass, JobReport, LatencyReport, Reporter, Spread, monotonic_now, to_log,
+};
 
 use crate::{DomainParticipant, Qos};
 
@@ -217,11 +219,11 @@ fn reporter(executor: Executor) -> Option<Reporter> {
         Ok(writer) => Some(Box::new(move || {
             let guid = Guid::new(writer.guid().prefix, EntityId::PARTICIPANT);
             if let Err(error) = writer.try_write(&ParticipantReport::new(guid, &participant.executor)) {
-                log::warn!("a report of response times was not written: {error}");
+                to_log(|| log::warn!("a report of response times was not written: {error}"));
             }
         })),
         Err(error) => {
-            log::warn!("response times are not reported: {error}");
+            to_log(|| log::warn!("response times are not reported: {error}"));
             None
         }
     }

@@ -123,6 +123,9 @@ impl UntypedReader {
 
 impl Drop for UntypedReader {
     fn drop(&mut self) {
+        if self.executor.is_forked() {
+            return;
+        }
         self.executor.remove_hooks(Entity::Reader(self.index));
         self.executor.with(|participant, now| participant.delete_reader(now, self.index));
     }

@@ -165,8 +165,7 @@ impl UntypedWriter {
     fn await_acknowledgments(&mut self, until: Time) {
         let outlet = &mut self.tools.get_mut().outlet;
         if self.qos.reliability.kind == ReliabilityKind::Reliable && !self.executor.is_acknowledged(outlet) {
-            // Who has not acknowledged by then is gone or too slow: the writer goes all the same.
-            let _ = self.executor.wait_for_acknowledgments(outlet, until.since(monotonic_now()));
+            self.executor.await_last_acknowledgments(outlet, until);
         }
     }
 }
@@ -175,6 +174,9 @@ impl Drop for UntypedWriter {
     /// Gives matched reliable readers up to `max_blocking_time` to acknowledge, so that a program may
     /// write and end. Samples come first: with KEEP_LAST the end of an instance takes their place.
     fn drop(&mut self) {
+        if self.executor.is_forked() {
+            return self.tools.get_mut().outlet.leave_to_parent();
+        }
         let until = monotonic_now() + self.qos.reliability.max_blocking_time.min(LONGEST_GOODBYE);
         self.await_acknowledgments(until);
         if self.end_instances(until) {

@@ -21,7 +21,8 @@ use crate::untyped_writer::{Tools, UntypedWriter};
 ///
 /// When it is dropped, its instances end: they are disposed of and unregistered, or, without
 /// `autodispose_unregistered_instances`, unregistered only. A RELIABLE writer then waits up to `max_blocking_time`, at most
-/// a second in all, for its readers' acknowledgements. It knows up to `max_instances` of its instances, 65,536 if that
+/// a second in all, for its readers' acknowledgements; for a second after that no other one waits for a participant that has
+/// not answered meanwhile. It knows up to `max_instances` of its instances, 65,536 if that
 /// is not said; of others readers see that they have no writers.
 ///
 /// Belongs to one thread at a time: it can be sent, not shared. *Cost*: of a write, no allocation once

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use taut::qos::ResourceLimits;
 use taut::{
-    Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Error, InstanceState, Qos,
+    Config, DataReader, DataWriter, DdsType, DomainParticipant, Driver, Duration, Error, InstanceState, Qos,
     Selection,
 };
 
@@ -125,6 +125,40 @@ fn only_who_has_registered_an_instance_unregisters_it() {
     other.register_instance(&one).unwrap();
     other.unregister_instance(&one).unwrap();
     assert!(other.unregister_instance(&one).is_err(), "it is its own no longer");
+}
+
+/// The other participant is silent, as one whose machine was switched off: a program that ends waits for it once.
+#[test]
+fn writers_that_go_wait_once_for_who_is_silent() {
+    let of = |driver| {
+        let config = Config {
+            domain_id: 59,
+            interfaces: vec!["lo".into()],
+            local: false,
+            driver,
+            ..Config::default()
+        };
+        DomainParticipant::with_config(&config).unwrap()
+    };
+    let (one, other) = (of(Driver::Threaded), of(Driver::Inline));
+    let blocks_for = Duration::from_secs(1);
+    let qos = || Qos::default().reliable().max_blocking_time(blocks_for);
+    let names: Vec<String> = (0..8).map(|n| format!("Silent {n}")).collect();
+    let writers: Vec<DataWriter<Reading>> =
+        names.iter().map(|name| one.topic(name).unwrap().writer(qos()).unwrap()).collect();
+    let _readers: Vec<DataReader<Reading>> =
+        names.iter().map(|name| other.topic(name).unwrap().reader(qos()).unwrap()).collect();
+    let begun = Instant::now();
+    while writers.iter().any(|writer| writer.publication_matched_status().current_count == 0) {
+        other.run_once(Duration::from_millis(1)).unwrap();
+        assert!(begun.elapsed() < SOON.into(), "they do not match");
+    }
+    // From here on nobody drives it.
+    writers.iter().for_each(|writer| write(writer, 0..1));
+    let begun = Instant::now();
+    drop(writers);
+    let took = Duration::from(begun.elapsed());
+    assert!(took >= blocks_for && took < blocks_for.times(4), "{took}");
 }
 
 /// Writes samples of an instance until a write gives up. Returns how many were accepted.

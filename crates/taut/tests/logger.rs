@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
+use std::time::Instant;
 
 use nix::sched::{CloneFlags, unshare};
 
@@ -23,6 +25,9 @@ const SOON: Duration = Duration::from_secs(5);
 /// Publishes what is logged.
 struct Logger(Mutex<Option<(DataWriter<Line>, mpsc::Sender<()>)>>);
 
+/// So often it is to panic, as one does that prints to a standard error which is closed.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
 static LOGGER: Logger = Logger(Mutex::new(None));
 
 thread_local! {
@@ -37,6 +42,11 @@ impl log::Log for Logger {
     fn log(&self, record: &log::Record) {
         if LOGS.replace(true) {
             return;
+        }
+        let one_less = |panics: usize| panics.checked_sub(1);
+        if PANICS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+            LOGS.set(false);
+            panic!("on purpose");
         }
         if let Some((writer, sent)) = &*self.0.lock().unwrap() {
             writer.write(&Line { text: record.args().to_string() }).unwrap();
@@ -75,6 +85,30 @@ fn what_is_logged_may_be_published() {
     let line = reader.take_next().unwrap().unwrap().data.unwrap();
     assert!(line.text.contains("does not match"), "{}", line.text);
     *LOGGER.0.lock().unwrap() = None;
+}
+
+/// The driver finds that they do not match, and says so.
+#[test]
+fn a_logger_that_panics_stops_no_driver() {
+    let _turn = begin(log::LevelFilter::Warn);
+    let config = Config { domain_id: 62, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+    let [one, other] = [(); 2].map(|()| DomainParticipant::with_config(&config).unwrap());
+    let [here, there] = [&one, &other].map(|of| of.topic::<Line>("Line").unwrap());
+    let reader = here.reader(Qos::default().reliable().transient_local()).unwrap();
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |line| send.send(line.data.unwrap()).unwrap());
+    // Both sides tell.
+    PANICS.store(2, Ordering::SeqCst);
+    let _unmatched = there.writer(Qos::default().best_effort().transient_local()).unwrap();
+    let begun = Instant::now();
+    while PANICS.load(Ordering::SeqCst) > 0 {
+        assert!(begun.elapsed() < SOON.into(), "nothing is logged");
+        thread::yield_now();
+    }
+    let writer = there.writer(Qos::default().reliable().transient_local()).unwrap();
+    let line = Line { text: "heard".into() };
+    writer.write(&line).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(line), "nobody drives");
 }
 
 mod other {

@@ -158,10 +158,12 @@ fn what_cannot_be_is_refused() {
     assert!(refused(Config { driver_deadline: longer, ..config() }).contains("runtime <= deadline"));
     let inline = Config { driver_priority: 7, driver: Driver::Inline, ..config() };
     assert!(refused(inline).contains("has no thread"));
-    // A processor that there could be and is not.
-    match DomainParticipant::with_config(&Config { driver_cpus: vec![1_000], ..config() }).err() {
-        Some(Error::Error(text)) => assert!(text.contains("Cpus_allowed_list"), "{text}"),
-        other => panic!("{other:?}"),
+    // A processor that there could be and is not, by itself and beside one that is.
+    for cpus in [vec![1_000], vec![0, 1_000]] {
+        match DomainParticipant::with_config(&Config { driver_cpus: cpus, ..config() }).err() {
+            Some(Error::Error(text)) => assert!(text.contains("Cpus_allowed_list"), "{text}"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 

@@ -22,12 +22,15 @@ pub struct Store {
     _lock: Flock<File>,
 }
 
+/// Where those of root are.
+const OF_ROOT: &str = "/run/taut";
+
 /// Where the records of this user are.
 ///
 /// *Errors*: [`Failure::Wrong`] where there is no such place.
 pub fn directory(command: &str) -> Result<PathBuf, Failure> {
     if is_root() {
-        return Ok(PathBuf::from("/run/taut"));
+        return Ok(PathBuf::from(OF_ROOT));
     }
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
     own.map(|directory| Path::new(&directory).join("taut")).ok_or_else(|| {
@@ -35,6 +38,15 @@ pub fn directory(command: &str) -> Result<PathBuf, Failure> {
             "there is no place to record what was before: XDG_RUNTIME_DIR is not set; use `sudo {command}`"
         ))
     })
+}
+
+/// Has root records of this command?
+pub fn has_of_root(name: &str) -> bool {
+    Path::new(OF_ROOT).join(file(name)).exists()
+}
+
+fn file(name: &str) -> String {
+    format!("{name}.json")
 }
 
 /// The network namespace of this process, by its name in /proc.
@@ -107,7 +119,7 @@ impl Store {
     }
 
     fn path(&self) -> PathBuf {
-        self.directory.join(format!("{}.json", self.name))
+        self.directory.join(file(self.name))
     }
 
     /// Writes the records, so that a process that ends meanwhile leaves the old ones or the new ones.

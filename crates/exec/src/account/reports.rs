@@ -172,7 +172,7 @@ impl Executor {
     }
 
     fn guest(inner: Arc<Inner>) -> Executor {
-        Executor { inner, background: None, is_guest: true }
+        Executor { inner, background: None, is_guest: true, process: std::process::id() }
     }
 }
 

@@ -10,8 +10,9 @@ use taut_port::{Frame, Traffic};
 use taut_port_udp::weight;
 use taut_rtps::TxClass;
 
+use crate::access::tell_wall_clock_to;
 use crate::account::jobs::{Done, JobClass};
-use crate::clock::{monotonic_now, wall_clock_now};
+use crate::clock::monotonic_now;
 use crate::core::Core;
 use crate::driver::driving::Driving;
 use crate::driver::waiting::AT_PORT;
@@ -409,9 +410,7 @@ impl Inner {
     /// Takes what has come at a source, then lets others come. Compiled for each class by itself.
     #[inline(always)]
     fn take_from(&self, core: &mut MutexGuard<'_, Core>, class: JobClass, source: usize) {
-        if core.participant.wants_wall_clock() {
-            core.participant.set_wall_clock(monotonic_now(), wall_clock_now());
-        }
+        tell_wall_clock_to(&mut core.participant);
         self.run(core, class, |core, budget| {
             let Core { participant, port, panics, now, is_exact, .. } = core;
             let mut cost = 0;

@@ -17,6 +17,7 @@ use crate::driver::role::Claim;
 use crate::driver::throttle::Throttle;
 use crate::driver::watch::Readable;
 use crate::executor::{Executor, Inner};
+use crate::hooks::to_log;
 use crate::write::burst;
 
 /// Whoever polls by a call of the user's looks so often whether to go on. Lower takes the token more often, higher
@@ -106,7 +107,7 @@ impl Polling {
         if self.learn(thread_id(), throttle.as_ref(), now)
             && let Some(throttle) = throttle
         {
-            log::warn!("{throttle}");
+            to_log(|| log::warn!("{throttle}"));
         }
     }
 

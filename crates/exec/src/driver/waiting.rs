@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use taut_base::{Duration, Result, Time};
 
-use crate::access::{tell_wall_clock, would_wait};
+use crate::access::{tell_wall_clock, tell_wall_clock_to, would_wait};
 use crate::clock::monotonic_now;
 use crate::executor::Executor;
 use crate::lanes::door::Door;
@@ -188,6 +188,7 @@ impl Executor {
             if door.side().shows_unread(monotonic_now) {
                 return Some(());
             }
+            tell_wall_clock_to(participant);
             if participant.pull(now, door.index, usize::MAX).awaited {
                 door.ring_writers();
             }
@@ -274,7 +275,7 @@ impl Executor {
     }
 
     /// `None` when the time is over.
-    fn wait_for_readers(
+    pub(crate) fn wait_for_readers(
         &self,
         outlet: &mut Outlet,
         until: Option<Time>,

@@ -14,6 +14,7 @@ use taut_port_shm::{Connection, Peer};
 
 use crate::clock::monotonic_now;
 use crate::executor::Inner;
+use crate::hooks::to_log;
 use crate::lanes::neighbours::{MAX_CONNECTIONS, Neighbour, Neighbours};
 
 /// How long a connection may go without a greeting. Three leases of the default: discovery has forgotten by then who is
@@ -161,9 +162,9 @@ impl Neighbours {
     pub fn complain(&self, why: &str) {
         let Some(untold) = self.complaints.admit(monotonic_now()) else { return };
         if untold > 0 {
-            log::warn!("{untold} lines on participants of this host were left out");
+            to_log(|| log::warn!("{untold} lines on participants of this host were left out"));
         }
-        log::warn!("no shared memory with a participant of this host: {why}");
+        to_log(|| log::warn!("no shared memory with a participant of this host: {why}"));
     }
 
     /// Has this user room for one more connection that has not greeted?

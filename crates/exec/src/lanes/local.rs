@@ -18,6 +18,7 @@ use taut_port_shm::{Memory, Message, Refusal};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
+use crate::access::tell_wall_clock_to;
 use crate::account::jobs::JobClass;
 use crate::core::Core;
 use crate::executor::Inner;
@@ -372,6 +373,10 @@ impl Inner {
         if let Some(route) = self.route_of(writer) {
             route.remove(reader);
         }
+        // A reader that has gone before it had matched forgets nothing.
+        if let Some(other) = find(reader.prefix) {
+            other.joins.offers.lock().remove(&(writer, reader));
+        }
         if let Some(neighbour) = neighbour {
             self.say(&neighbour, &Message::End { writer, reader }, None);
         }
@@ -380,10 +385,13 @@ impl Inner {
     /// A writer and a local reader no longer match.
     fn forget(&self, writer: Guid, reader: Guid) {
         self.joins.offers.lock().remove(&(writer, reader));
-        let index = self.peek(|core| core.participant.core().local_reader(reader));
-        if let Some(door) = index.and_then(|index| self.doors.get(index)) {
-            self.doors.remove_writer(&door, writer);
-        }
+        // With the token, as a reader's place in the table is the next one's once somebody else has had that.
+        self.peek(|core| {
+            let index = core.participant.core().local_reader(reader);
+            if let Some(door) = index.and_then(|index| self.doors.get(index)) {
+                self.doors.remove_writer(&door, writer);
+            }
+        });
         if let Some(neighbour) = self.neighbours.end(writer, reader, writer.prefix) {
             self.say(&neighbour, &Message::End { writer, reader }, None);
         }
@@ -396,8 +404,10 @@ impl Inner {
         if may_read_lane(&mut core, offer.writer, reader) {
             return self.join_here(core, reader, offer);
         }
+        // It may have gone before its writer's participant heard of it.
+        let is_there = core.participant.core().local_reader(reader).is_some();
         let mut offers = self.joins.offers.lock();
-        if offers.len() < OFFERS {
+        if is_there && offers.len() < OFFERS {
             offers.insert((offer.writer, reader), offer);
         }
         drop(offers);
@@ -492,6 +502,7 @@ impl Inner {
             for _ in 0..LANE_STEPS {
                 let mut more = false;
                 self.run(core, JobClass::ReceiveUser, |core, budget| {
+                    tell_wall_clock_to(&mut core.participant);
                     let pulled = core.participant.pull(core.now, door.index, budget);
                     if pulled.awaited {
                         door.ring_writers();
@@ -527,8 +538,18 @@ fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {
 mod tests {
     use std::sync::atomic::Ordering;
 
+    use taut_rtps::ReaderIndex;
+
     use super::*;
+    use crate::Executor;
     use crate::executor_tests::executor_with_lanes;
+
+    fn guids(executor: &Executor, writer: WriterIndex, reader: ReaderIndex) -> (Guid, Guid) {
+        executor.inner.peek(|core| {
+            let core = core.participant.core();
+            (core.writer(writer).unwrap().guid, core.reader(reader).unwrap().guid)
+        })
+    }
 
     /// One that is forked has the memory of this process, but another number.
     #[test]
@@ -539,15 +560,52 @@ mod tests {
         assert!(find_in((process + 1, prefix)).is_none());
     }
 
+    /// An offer keeps the lane, with its memory and its descriptor.
+    #[test]
+    fn no_offer_outlives_its_reader_or_its_match() {
+        let (executor, writer, reader) = executor_with_lanes();
+        let inner = &executor.inner;
+        let (writer, reader) = guids(&executor, writer, reader);
+        let offers = |writer, reader| {
+            let route = Arc::new(Route::default());
+            let (lane, ringer) = (route.lane(None), Ringer::of(inner));
+            inner.consider(reader, Offer { writer, lane, route, ringer });
+            inner.joins.offers.lock().len()
+        };
+        let of_nobody = |guid: Guid| Guid { prefix: GuidPrefix([9; 12]), ..guid };
+        let other = of_nobody(writer);
+        assert_eq!(offers(other, reader), 1, "it waits for the match");
+        inner.withdraw(other, reader);
+        assert!(inner.joins.offers.lock().is_empty(), "there will be none");
+        assert_eq!(offers(other, of_nobody(reader)), 0, "the reader has gone");
+    }
+
+    /// A reader may be deleted, and the next one get its place, as soon as somebody else has the token: the lane would be
+    /// taken from that one's door, or counted as gone twice.
+    #[test]
+    fn nobody_comes_between_a_reader_and_its_door() {
+        let (executor, writer, reader) = executor_with_lanes();
+        let inner = &executor.inner;
+        let (writer, reader) = guids(&executor, writer, reader);
+        let doors = inner.doors.hold();
+        let (tokens, waits) = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
+        std::thread::scope(|scope| {
+            scope.spawn(|| inner.forget(writer, reader));
+            while inner.tokens.load(Ordering::SeqCst) == tokens || taut_lock::waits() == waits {
+                std::thread::yield_now();
+            }
+            let is_free = inner.core.try_lock().is_some();
+            drop(doors);
+            assert!(!is_free, "it waits for the doors without the token");
+        });
+    }
+
     /// A writer may be deleted, and the next one get its place, as soon as somebody else has the token.
     #[test]
     fn nobody_comes_between_a_writer_and_where_its_lane_leads() {
         let (executor, writer, reader) = executor_with_lanes();
         let inner = &executor.inner;
-        let (writer, reader) = inner.peek(|core| {
-            let core = core.participant.core();
-            (core.writer(writer).unwrap().guid, core.reader(reader).unwrap().guid)
-        });
+        let (writer, reader) = guids(&executor, writer, reader);
         let calls: [fn(&Inner, Guid, Guid); 3] = [
             |inner, writer, reader| inner.offer_here(inner, writer, reader),
             Inner::leave_lane,

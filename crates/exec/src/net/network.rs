@@ -4,7 +4,7 @@
 //! in groups, an interface that goes down loses its addresses one by one.
 
 use std::os::unix::fs::MetadataExt;
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use log::Level;
 use taut_base::{Duration, Time};
@@ -28,7 +28,7 @@ const SETTLED_AFTER: Duration = Duration::from_millis(50);
 const ELSEWHERE: Duration = Duration::from_millis(100);
 
 /// A process says it once: its participants ask for the same.
-static CAPPED: Once = Once::new();
+static IS_CAPPED_SAID: AtomicBool = AtomicBool::new(false);
 
 /// The network namespace of the calling thread by its number, where the system tells. network_namespaces(7).
 pub(crate) fn network() -> Option<u64> {
@@ -40,7 +40,10 @@ pub(crate) fn tell_of_buffers(asked: usize, granted: usize) {
     let Some(text) = capped(asked, granted) else { return };
     // Most systems cap what is asked for when nobody has chosen; only who has chosen is to be warned.
     let level = if asked == UdpConfig::default().receive_buffer { Level::Info } else { Level::Warn };
-    CAPPED.call_once(|| log::log!(level, "{text}"));
+    // Said before it is: a logger is the user's, who may make a participant for what it is told.
+    if !IS_CAPPED_SAID.swap(true, Ordering::Relaxed) {
+        log::log!(level, "{text}");
+    }
 }
 
 fn capped(asked: usize, granted: usize) -> Option<String> {

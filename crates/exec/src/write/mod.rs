@@ -1,6 +1,7 @@
 //! From a `write` to the protocol: what it writes, when it is sent, who sends it, and whom it waits for.
 
 pub(crate) mod burst;
+pub(crate) mod goodbye;
 pub(crate) mod left;
 pub(crate) mod memory;
 pub(crate) mod outlet;

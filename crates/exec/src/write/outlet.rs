@@ -18,6 +18,7 @@ use taut_rtps::{Link, WriterIndex};
 
 use crate::config::LaneMemory;
 use crate::driver::waiting::Spin;
+use crate::hooks::to_log;
 use crate::lanes::ringer::Ringer;
 use crate::write::burst::{Burst, Suspension};
 use crate::write::left::Line;
@@ -98,7 +99,7 @@ impl Route {
         let mut refused = Vec::new();
         let lane = self.make_lane(how, &mut refused);
         // Without the lock: a logger is the user's, who may write.
-        refused.iter().for_each(|error| log::warn!("{error}"));
+        refused.iter().for_each(|error| to_log(|| log::warn!("{error}")));
         lane
     }
 
@@ -246,6 +247,11 @@ impl Outlet {
     /// Of a writer of the publisher that this suspends.
     pub fn follow(&mut self, suspension: Arc<Suspension>) {
         self.burst.follow(suspension);
+    }
+
+    /// It goes in the child of a fork: its lane, which others see, is the parent's, who goes on with it.
+    pub fn leave_to_parent(&mut self) {
+        std::mem::forget((self.lane.take(), Arc::clone(&self.route)));
     }
 
     /// Learns of readers that have come or gone.

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use taut::DeadlineScheduling;
 use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
+    DeadlineFlags, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
 
@@ -162,6 +164,33 @@ fn set_fifo(priority: u8) -> Result<(), String> {
     })
 }
 
+/// Does the system give a thread on these processors SCHED_DEADLINE with these times? Asked for by a thread that ends.
+pub fn deadline(times: DeadlineScheduling, cpus: &[usize]) -> Result<(), Errno> {
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            if !cpus.is_empty() {
+                // What is refused of these is told where they are.
+                let _ = pin_to(cpus);
+            }
+            set_deadline(times)
+        });
+        asked.join().unwrap_or(Err(Errno::UnknownErrno))
+    })
+}
+
+fn set_deadline(times: DeadlineScheduling) -> Result<(), Errno> {
+    let wanted = ThreadPriority::Deadline {
+        runtime: times.runtime.into(),
+        deadline: times.deadline.into(),
+        period: times.period.into(),
+        flags: DeadlineFlags::RESET_ON_FORK,
+    };
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Deadline);
+    /// The kernel's name for the thread that calls.
+    const THIS_THREAD: thread_priority::ThreadId = 0;
+    set_thread_priority_and_policy(THIS_THREAD, wanted, policy).map_err(|_| Errno::last())
+}
+
 /// Does the system let a thread run on these processors, if any are named? Asked for by a thread that ends.
 pub fn cpus(cpus: &[usize]) -> Result<(), String> {
     if cpus.is_empty() {
@@ -227,10 +256,15 @@ fn pin(cpu: usize) -> Result<(), String> {
 }
 
 fn pin_to(cpus: &[usize]) -> Result<(), String> {
+    let refused = |why: String| format!("sched_setaffinity {cpus:?}: {why}");
     let mut only = CpuSet::new();
     let set = cpus.iter().try_for_each(|cpu| only.set(*cpu));
     let set = set.and_then(|()| sched_setaffinity(Pid::from_raw(0), &only));
-    set.map_err(|errno| format!("sched_setaffinity {cpus:?}: {errno}"))
+    set.map_err(|errno| refused(errno.to_string()))?;
+    // What the kernel does not let it run on it leaves out without a word, as long as there is another one.
+    let Ok(given) = sched_getaffinity(Pid::from_raw(0)) else { return Ok(()) };
+    let left_out: Vec<_> = cpus.iter().filter(|cpu| given.is_set(**cpu) != Ok(true)).collect();
+    if left_out.is_empty() { Ok(()) } else { Err(refused(format!("the kernel leaves out {left_out:?}"))) }
 }
 
 #[cfg(test)]

@@ -45,6 +45,12 @@ pub fn run(network: &Network, options: &DoctorArguments) -> Result<End, Failure>
     let system = System::host();
     if options.undo {
         let changes = ledger("taut doctor --undo")?.undo(&system)?;
+        if changes.is_empty() && !store::is_root() && store::has_of_root("doctor") {
+            return Err(Failure::Wrong(
+                "nothing that you have changed; what root has, root takes back: `sudo taut doctor --undo`"
+                    .into(),
+            ));
+        }
         if changes.is_empty() && !options.json {
             output::line("nothing to undo")?;
         }
@@ -110,7 +116,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
     let rules = rules.as_ref().map_err(String::as_str);
     let port = probe::first_port(config.domain_id);
     let locks = memory::Locks { lanes: config.lock_memory, process: config.lock_process };
-    let deadline = config.driver_deadline.is_some();
+    let deadline = config.driver_deadline.map(|times| measure::deadline(times, cpus));
     let asked = bypass::Asked::by(config, system);
     let families = [
         ("multicast", none.into_iter().collect()),
@@ -119,7 +125,7 @@ fn look(system: &System, config: &Config, measure: bool) -> (Vec<Link>, Findings
         ("self-test", probe::check(&links, config.domain_id, config.multicast)),
         ("sockets", sockets::check(system, config.receive_buffer as u64, v6)),
         ("scheduling", scheduling::check(system, config.driver_priority, cpus, &tried)),
-        ("scheduling", scheduling::deadline(system, deadline).into_iter().collect()),
+        ("scheduling", scheduling::deadline(system, cpus, deadline).into_iter().collect()),
         ("power", power::check(system, &measure::waking())),
         ("interrupts", interrupts::check(system, &names, cpus)),
         ("groups", groups::check(system)),

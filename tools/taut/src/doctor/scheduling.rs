@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use nix::errno::Errno;
+
 use super::finding::{Finding, Lasts, Mend};
 use super::system::{System, cpu_list};
 use super::{groups, memory};
@@ -71,24 +73,40 @@ fn real_time(system: &System, asked: u8, tried: &Tried) -> Finding {
     Finding::worth_changing(name, why, cost).mend(mend)
 }
 
-/// What SCHED_DEADLINE needs, if the configuration asks for it.
-pub fn deadline(system: &System, asked: bool) -> Option<Finding> {
+/// What SCHED_DEADLINE needs, if the configuration asks for it: it was `tried` then, on `cpus`.
+pub fn deadline(system: &System, cpus: &[usize], tried: Option<Result<(), Errno>>) -> Option<Finding> {
     /// The bit of CAP_SYS_NICE in a set of capabilities (linux/capability.h).
     const CAP_SYS_NICE: u32 = 23;
     let name = "deadline of the driver";
-    if !asked {
-        return None;
-    }
-    if memory::has(system, CAP_SYS_NICE) {
-        return Some(Finding::good(name, "SCHED_DEADLINE: this user has CAP_SYS_NICE"));
-    }
+    let errno = match tried? {
+        Ok(()) => return Some(Finding::good(name, "SCHED_DEADLINE is granted")),
+        Err(errno) => errno,
+    };
     let cost = "driver_deadline is refused: no participant can be made";
-    let mend = Mend::by_hand(
-        "setcap cap_sys_nice=ep PROGRAM   # AmbientCapabilities=CAP_SYS_NICE for a service",
-        Lasts::ForGood,
-        "setcap -r PROGRAM",
-    );
-    Some(Finding::harmful(name, "SCHED_DEADLINE needs CAP_SYS_NICE", cost).mend(mend))
+    let mend = match errno {
+        Errno::EPERM if !memory::has(system, CAP_SYS_NICE) => Mend::by_hand(
+            "setcap cap_sys_nice=ep PROGRAM   # AmbientCapabilities=CAP_SYS_NICE for a service",
+            Lasts::ForGood,
+            "setcap -r PROGRAM",
+        ),
+        // Such a thread runs on all processors of its partition.
+        Errno::EPERM if !cpus.is_empty() => Mend::by_hand(
+            "driver_cpus = []   # in the configuration, or a partition (cpuset) of these processors alone",
+            Lasts::ForGood,
+            format!("driver_cpus = {cpus:?}"),
+        ),
+        Errno::EBUSY => Mend::by_hand(
+            "driver_deadline with a lower runtime: there is no such share of the processors left",
+            Lasts::ForGood,
+            "",
+        ),
+        _ => Mend::by_hand(
+            "sysctl kernel.sched_deadline_period_min_us kernel.sched_deadline_period_max_us   # the period is between them",
+            Lasts::ForGood,
+            "",
+        ),
+    };
+    Some(Finding::harmful(name, format!("sched_setattr SCHED_DEADLINE: {errno}"), cost).mend(mend))
 }
 
 fn throttle(system: &System, tried: &Tried) -> Finding {
@@ -230,13 +248,24 @@ mod tests {
 
     #[test]
     fn a_deadline_that_is_refused() {
-        let of = |capabilities: &str, asked| {
+        let of = |capabilities: &str, cpus: &[usize], tried| {
             let (_directory, system) = tree(&[("/proc/self/status", &format!("CapEff:\t{capabilities}\n"))]);
-            deadline(&system, asked).map(|found| found.state)
+            deadline(&system, cpus, tried)
         };
-        assert_eq!(of("0", false), None);
-        assert_eq!(of("0000000000800000", true), Some(State::Good));
-        assert_eq!(of("0000000000004000", true), Some(State::Harmful));
+        let (nice, other) = ("0000000000800000", "0000000000004000");
+        assert_eq!(of("0", &[], None), None);
+        assert_eq!(of(nice, &[], Some(Ok(()))).unwrap().state, State::Good);
+        for (capabilities, cpus, errno, mend) in [
+            (other, &[][..], Errno::EPERM, "setcap cap_sys_nice=ep "),
+            (other, &[1], Errno::EPERM, "setcap cap_sys_nice=ep "),
+            (nice, &[1], Errno::EPERM, "driver_cpus = [] "),
+            (nice, &[], Errno::EBUSY, "driver_deadline with a lower runtime"),
+            (nice, &[], Errno::EINVAL, "sysctl kernel.sched_deadline_period_min_us "),
+        ] {
+            let found = of(capabilities, cpus, Some(Err(errno))).unwrap();
+            assert!(found.state == State::Harmful && found.seen.contains(&errno.to_string()), "{found:?}");
+            assert!(found.mend.as_ref().unwrap().command.starts_with(mend), "{found:?}");
+        }
     }
 
     #[test]

@@ -58,9 +58,11 @@ fn loopback_carries_datagrams() {
 
 #[test]
 fn processors_that_a_participant_cannot_have() {
-    for (cpus, why) in
-        [("1000", "sched_setaffinity [1000]: EINVAL"), ("0,5000", "sched_setaffinity [0, 5000]: ")]
-    {
+    for (cpus, why) in [
+        ("1000", "sched_setaffinity [1000]: EINVAL"),
+        ("0,1000", "sched_setaffinity [0, 1000]: the kernel leaves out [1000]"),
+        ("0,5000", "sched_setaffinity [0, 5000]: "),
+    ] {
         let with = |arguments: &str| {
             let mut command = taut(79, arguments);
             command.env("TAUT_DRIVER_CPUS", cpus);
@@ -71,6 +73,26 @@ fn processors_that_a_participant_cannot_have() {
         let found = finding(&ended.stdout, "processors of its own");
         assert_eq!((&found["state"], ended.code), (&Value::from("harmful"), Some(2)), "{found}");
         assert!(found["seen"].as_str().unwrap().starts_with(why), "{found}");
+    }
+}
+
+/// A thread of SCHED_DEADLINE cannot be kept on some processors: the command that is shown mends that, and for others it is
+/// the privilege.
+#[test]
+fn a_deadline_that_a_participant_cannot_have() {
+    let with = |arguments: &str, cpus: &str| {
+        let mut command = taut(58, arguments);
+        command.env("TAUT_DRIVER_CPUS", cpus).env("TAUT_DRIVER_DEADLINE", "200us/1ms/1ms");
+        run(command)
+    };
+    let is_made = |cpus: &str| with("pub shapes --no-wait --count 1", cpus).code == Some(0);
+    let is_good = |cpus: &str| {
+        let found = finding(&with("doctor --json", cpus).stdout, "deadline of the driver");
+        assert!(found["state"] == "good" || found["mend"]["command"].is_string(), "{found}");
+        found["state"] == "good"
+    };
+    for cpus in ["", "0"] {
+        assert_eq!(is_good(cpus), is_made(cpus), "{cpus:?}");
     }
 }
 
@@ -174,6 +196,28 @@ value",
          {path}: left as it is: somebody has set it to 7 since\n7\n"
     );
     assert_eq!((ended.stdout, ended.stderr.as_str()), (wanted, ""));
+}
+
+/// Who is not root is told that there is something of root's, and not that there is nothing.
+#[test]
+fn a_fix_of_root_is_not_forgotten_by_a_user() {
+    let Some(ended) = in_namespace(
+        "value() { cat /proc/sys/net/ipv4/igmp_max_memberships; }
+cp $taut /run/command
+mkdir -m 777 /run/user
+undo() { XDG_RUNTIME_DIR=/run/user setpriv --reuid 65534 --regid 65534 --clear-groups /run/command doctor --undo; }
+undo
+echo 0 > /proc/sys/net/ipv4/igmp_max_memberships
+$taut --interface dds0 doctor --fix > /dev/null || true
+undo || echo \"code $?\"
+value
+$taut doctor --undo > /dev/null
+undo",
+    ) else {
+        return;
+    };
+    assert_eq!(ended.stdout, "nothing to undo\ncode 2\n20\nnothing to undo\n", "{}", ended.stderr);
+    assert!(ended.stderr.contains("sudo taut doctor --undo"), "{}", ended.stderr);
 }
 
 /// The interfaces of the namespace can be written, the rest of /sys cannot.
