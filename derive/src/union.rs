@@ -208,8 +208,8 @@ impl Union<'_> {
             quote!(if #selects { return Ok(#made); })
         });
         quote! {
-            trait Select: Sized { fn select(discriminator: #discriminator) -> #krate::Result<Self>; }
-            impl Select for #ident {
+            trait __Select: Sized { fn select(discriminator: #discriminator) -> #krate::Result<Self>; }
+            impl __Select for #ident {
                 fn select(discriminator: #discriminator) -> #krate::Result<Self> {
                     #(#arms)*
                     Err(#krate::CdrError::InvalidDiscriminator)
@@ -265,7 +265,7 @@ impl Union<'_> {
             return quote! {
                 input.structure(#extensibility, |input| {
                     let discriminator: #discriminator = #krate::Cdr::decode(input)?;
-                    <Self as Select>::select(discriminator)
+                    <Self as __Select>::select(discriminator)
                 })
             };
         }
@@ -308,7 +308,7 @@ impl Union<'_> {
             input.mutable(|id, input| {
                 if id == 0 {
                     let discriminator: #discriminator = #krate::Cdr::decode(input)?;
-                    made = Some(<Self as Select>::select(discriminator)?);
+                    made = Some(<Self as __Select>::select(discriminator)?);
                     return Ok(true);
                 }
                 match &mut made {
@@ -351,7 +351,7 @@ impl Union<'_> {
                 fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> { #encode }
                 fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
                 fn initial() -> Self {
-                    let chosen = <Self as Select>::select(<#discriminator as #krate::Cdr>::initial());
+                    let chosen = <Self as __Select>::select(<#discriminator as #krate::Cdr>::initial());
                     chosen.unwrap_or_else(|_| #first)
                 }
                 fn encode_key(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> { #encode_key }

@@ -240,6 +240,24 @@ fn unions_by_enumeration_and_boolean() {
     assert_eq!(key_hash(&tree, Xcdr2).unwrap().0[..2], [1, 0]);
 }
 
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final, crate = taut_cdr)]
+struct Select {
+    tool: u8,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final, union, discriminator = u8, crate = taut_cdr)]
+enum Command {
+    #[dds(case = 1)]
+    Pick(Select),
+}
+
+#[test]
+fn a_union_has_members_of_any_name() {
+    assert_eq!(bytes(&Command::Pick(Select { tool: 7 }), Xcdr1), [1, 7]);
+}
+
 #[test]
 fn the_id_of_a_member_of_a_union_follows_from_the_one_before() {
     #[derive(DdsType, Clone, Debug, PartialEq)]
