@@ -133,6 +133,19 @@ impl Structure<'_> {
         quote!(#(#fields)* #rest)
     }
 
+    /// The bound of what the last member ends in.
+    pub fn last_bound(&self) -> TokenStream {
+        let krate = self.krate;
+        let Some(Field { ty, attributes, .. }) = self.fields.last().filter(|field| !field.optional) else {
+            return TokenStream::new();
+        };
+        let bound = match attributes.bounds.first() {
+            Some(bound) => quote!(#bound),
+            None => quote!(<#ty as #krate::Cdr>::last_bound()),
+        };
+        quote!(fn last_bound() -> usize { #bound })
+    }
+
     /// What a way that starts with a member's name leads to.
     pub fn field_access(&self) -> TokenStream {
         let krate = self.krate;

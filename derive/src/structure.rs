@@ -223,7 +223,7 @@ impl<'a> Structure<'a> {
             if *optional { quote!(#member: None) } else { quote!(#member: #krate::Cdr::initial()) }
         });
         let (coding, plain_items) = if plain { self.plain_coding() } else { (self.coding(), quote!()) };
-        let fields = self.field_access();
+        let (fields, last_bound) = (self.field_access(), self.last_bound());
         let in_order = quote! {
             |input| {
                 let mut value = <Self as #krate::Cdr>::initial();
@@ -258,6 +258,7 @@ impl<'a> Structure<'a> {
                 }
                 fn decode_key(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode_key }
                 #fields
+                #last_bound
                 fn key_size(size: #krate::KeySize, _bounds: &[usize]) -> #krate::KeySize {
                     <Self as #krate::Members>::key_members_size(size)
                 }
