@@ -49,15 +49,15 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
             }
             fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> {
                 let value: #wire = #krate::Cdr::decode(input)?;
-                #(if value == Self::#literals as i64 as #wire { return Ok(Self::#literals); })*
-                Err(#krate::CdrError::InvalidEnum)
+                #(if value == Self::#literals as i64 as #wire { return ::core::result::Result::Ok(Self::#literals); })*
+                ::core::result::Result::Err(#krate::CdrError::InvalidEnum)
             }
             fn initial() -> Self { Self::#initial }
-            fn field_kind(path: &[#krate::Step]) -> Option<#krate::FieldKind> {
+            fn field_kind(path: &[#krate::Step]) -> ::core::option::Option<#krate::FieldKind> {
                 const LITERALS: &[(&str, i64)] = &[#((#names, #ident::#literals as i64),)*];
                 path.is_empty().then_some(#krate::FieldKind::Enumeration(LITERALS))
             }
-            fn field(&self, path: &[#krate::Step]) -> Option<#krate::FieldValue<'_>> {
+            fn field(&self, path: &[#krate::Step]) -> ::core::option::Option<#krate::FieldValue<'_>> {
                 let value = match self { #(Self::#literals => Self::#literals as i64,)* };
                 path.is_empty().then_some(#krate::FieldValue::Integer(i128::from(value)))
             }
