@@ -15,15 +15,15 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
         17..=32 => quote!(i32),
         _ => return Err(Error::new_spanned(ident, "bit_bound of an enumeration is 1 to 32")),
     };
-    let mut initial = data.variants.first().map(|variant| &variant.ident);
+    let mut default = None;
     for variant in &data.variants {
         let read = MemberAttributes::parse(&variant.attrs)?;
         read.only(&["default", "name"], "a literal of an enumeration")?;
-        if read.default {
-            initial = Some(&variant.ident);
+        if read.default && default.replace(&variant.ident).is_some() {
+            return Err(Error::new_spanned(variant, "only one literal is the default"));
         }
     }
-    let Some(initial) = initial else {
+    let Some(initial) = default.or_else(|| data.variants.first().map(|variant| &variant.ident)) else {
         return Err(Error::new_spanned(ident, "an enumeration has at least one literal"));
     };
     let literals: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
