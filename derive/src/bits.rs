@@ -41,7 +41,7 @@ fn integer(
             fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> {
                 let raw: #wire = #krate::Cdr::decode(input)?;
                 #check
-                Ok(#made)
+                ::core::result::Result::Ok(#made)
             }
             fn initial() -> Self {
                 let raw: #wire = 0;
@@ -68,7 +68,9 @@ pub fn mask(input: &DeriveInput, attributes: &TypeAttributes, data: &DataStruct)
     let member = field.ident.clone().map_or(Member::Unnamed(Index::from(0)), Member::Named);
     let unused = 64u32.saturating_sub(bound);
     let check = quote! {
-        if u64::from(raw) & !(u64::MAX >> #unused) != 0 { return Err(#krate::CdrError::InvalidBits); }
+        if u64::from(raw) & !(u64::MAX >> #unused) != 0 {
+            return ::core::result::Result::Err(#krate::CdrError::InvalidBits);
+        }
     };
     let to = quote!({ let raw: #wire = self.#member; #check raw });
     Ok(integer(input, attributes, &wire, to, check, quote!(Self { #member: raw })))

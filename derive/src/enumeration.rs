@@ -15,15 +15,15 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
         17..=32 => quote!(i32),
         _ => return Err(Error::new_spanned(ident, "bit_bound of an enumeration is 1 to 32")),
     };
-    let mut initial = data.variants.first().map(|variant| &variant.ident);
+    let mut default = None;
     for variant in &data.variants {
         let read = MemberAttributes::parse(&variant.attrs)?;
         read.only(&["default", "name"], "a literal of an enumeration")?;
-        if read.default {
-            initial = Some(&variant.ident);
+        if read.default && default.replace(&variant.ident).is_some() {
+            return Err(Error::new_spanned(variant, "only one literal is the default"));
         }
     }
-    let Some(initial) = initial else {
+    let Some(initial) = default.or_else(|| data.variants.first().map(|variant| &variant.ident)) else {
         return Err(Error::new_spanned(ident, "an enumeration has at least one literal"));
     };
     let literals: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
@@ -49,15 +49,15 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, data: &DataEnum)
             }
             fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> {
                 let value: #wire = #krate::Cdr::decode(input)?;
-                #(if value == Self::#literals as i64 as #wire { return Ok(Self::#literals); })*
-                Err(#krate::CdrError::InvalidEnum)
+                #(if value == Self::#literals as i64 as #wire { return ::core::result::Result::Ok(Self::#literals); })*
+                ::core::result::Result::Err(#krate::CdrError::InvalidEnum)
             }
             fn initial() -> Self { Self::#initial }
-            fn field_kind(path: &[#krate::Step]) -> Option<#krate::FieldKind> {
+            fn field_kind(path: &[#krate::Step]) -> ::core::option::Option<#krate::FieldKind> {
                 const LITERALS: &[(&str, i64)] = &[#((#names, #ident::#literals as i64),)*];
                 path.is_empty().then_some(#krate::FieldKind::Enumeration(LITERALS))
             }
-            fn field(&self, path: &[#krate::Step]) -> Option<#krate::FieldValue<'_>> {
+            fn field(&self, path: &[#krate::Step]) -> ::core::option::Option<#krate::FieldValue<'_>> {
                 let value = match self { #(Self::#literals => Self::#literals as i64,)* };
                 path.is_empty().then_some(#krate::FieldValue::Integer(i128::from(value)))
             }

@@ -25,7 +25,9 @@ impl Structure<'_> {
             return TokenStream::new();
         }
         if field.optional {
-            return quote!(if let Some(value) = #value { #krate::Cdr::check_bounds(value, #bounds)?; });
+            return quote! {
+                if let ::core::option::Option::Some(value) = #value { #krate::Cdr::check_bounds(value, #bounds)?; }
+            };
         }
         quote!(#krate::Cdr::check_bounds(#value, #bounds)?;)
     }
@@ -42,7 +44,7 @@ impl Structure<'_> {
                 (false, true) => quote!(out.optional(#id, #understand, self.#member.as_ref())?;),
                 (true, false) => quote!(out.member(#id, #understand, &self.#member)?;),
                 (true, true) => quote! {
-                    if let Some(value) = &self.#member { out.member(#id, #understand, value)?; }
+                    if let ::core::option::Option::Some(value) = &self.#member { out.member(#id, #understand, value)?; }
                 },
             };
             quote!(#check #write)
@@ -56,7 +58,7 @@ impl Structure<'_> {
             return quote! {
                 let mut value = <Self as #krate::Cdr>::initial();
                 input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, false, input))?;
-                Ok(value)
+                ::core::result::Result::Ok(value)
             };
         }
         let base =
@@ -76,10 +78,10 @@ impl Structure<'_> {
                 return quote!(#member: #read);
             }
             let ty = &field.ty;
-            let ty = if *optional { quote!(Option<#ty>) } else { quote!(#ty) };
+            let ty = if *optional { quote!(::core::option::Option<#ty>) } else { quote!(#ty) };
             quote!(#member: { let value: #ty = #read; #check value })
         });
-        quote!(Ok(Self { #(#base,)* #(#fields,)* }))
+        quote!(::core::result::Result::Ok(Self { #(#base,)* #(#fields,)* }))
     }
 
     /// The members of a final or appendable structure, into this one.
@@ -108,19 +110,19 @@ impl Structure<'_> {
     pub fn decode_member(&self) -> TokenStream {
         let krate = self.krate;
         if !self.mutable() {
-            return quote!(Ok(false));
+            return quote!(::core::result::Result::Ok(false));
         }
         let fields = self.fields.iter().map(|field| {
             let Field { member, ty, id, optional, .. } = field;
             let check = self.check(field, quote!(&self.#member));
-            let some = if *optional { quote!(Some(value)) } else { quote!(value) };
+            let some = if *optional { quote!(::core::option::Option::Some(value)) } else { quote!(value) };
             quote! {
                 if id == #id {
                     let value: #ty =
                         if key { #krate::Cdr::decode_key(input)? } else { #krate::Cdr::decode(input)? };
                     self.#member = #some;
                     #check
-                    return Ok(true);
+                    return ::core::result::Result::Ok(true);
                 }
             }
         });
@@ -128,9 +130,22 @@ impl Structure<'_> {
             Some((member, _)) => {
                 quote!(#krate::Members::decode_member(&mut self.#member, id, key, input))
             }
-            None => quote!(Ok(false)),
+            None => quote!(::core::result::Result::Ok(false)),
         };
         quote!(#(#fields)* #rest)
+    }
+
+    /// The bound of what the last member ends in.
+    pub fn last_bound(&self) -> TokenStream {
+        let krate = self.krate;
+        let Some(Field { ty, attributes, .. }) = self.fields.last().filter(|field| !field.optional) else {
+            return TokenStream::new();
+        };
+        let bound = match attributes.bounds.first() {
+            Some(bound) => quote!(#bound),
+            None => quote!(<#ty as #krate::Cdr>::last_bound()),
+        };
+        quote!(fn last_bound() -> usize { #bound })
     }
 
     /// What a way that starts with a member's name leads to.
@@ -147,18 +162,18 @@ impl Structure<'_> {
                 quote!(<#base as #krate::Cdr>::field_kind(path)),
                 quote!(#krate::Cdr::field(&self.#member, path)),
             ),
-            None => (quote!(None), quote!(None)),
+            None => (quote!(::core::option::Option::None), quote!(::core::option::Option::None)),
         };
         quote! {
-            fn field_kind(path: &[#krate::Step]) -> Option<#krate::FieldKind> {
-                let (#krate::Step::Member(name), rest) = path.split_first()? else { return None };
+            fn field_kind(path: &[#krate::Step]) -> ::core::option::Option<#krate::FieldKind> {
+                let (#krate::Step::Member(name), rest) = path.split_first()? else { return ::core::option::Option::None };
                 match name.as_str() {
                     #(#names => <#types as #krate::Cdr>::field_kind(rest),)*
                     _ => #base_kind,
                 }
             }
-            fn field(&self, path: &[#krate::Step]) -> Option<#krate::FieldValue<'_>> {
-                let (#krate::Step::Member(name), rest) = path.split_first()? else { return None };
+            fn field(&self, path: &[#krate::Step]) -> ::core::option::Option<#krate::FieldValue<'_>> {
+                let (#krate::Step::Member(name), rest) = path.split_first()? else { return ::core::option::Option::None };
                 match name.as_str() {
                     #(#names => #values,)*
                     _ => #base_value,
@@ -223,7 +238,9 @@ impl Structure<'_> {
             (true, false) => quote!(out.key_member(#id, #understand, &self.#member)?;),
             (true, true) => quote! {
                 if out.is_key_hash() { #optionally }
-                else if let Some(value) = &self.#member { out.key_member(#id, #understand, value)?; }
+                else if let ::core::option::Option::Some(value) = &self.#member {
+                    out.key_member(#id, #understand, value)?;
+                }
             },
         };
         quote!(#check #write)

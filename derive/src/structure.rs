@@ -181,7 +181,7 @@ impl<'a> Structure<'a> {
             quote! {
                 fn decode_members_into(&mut self, input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
                     #into
-                    Ok(())
+                    ::core::result::Result::Ok(())
                 }
             }
         });
@@ -194,7 +194,7 @@ impl<'a> Structure<'a> {
                 const MEMBERS_MIN: usize = 0usize #(.saturating_add(#base_min))* #(.saturating_add(#mins))*;
                 #[inline] fn encode_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                     #encode
-                    Ok(())
+                    ::core::result::Result::Ok(())
                 }
                 #[inline] fn decode_members(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
                 #into
@@ -202,11 +202,11 @@ impl<'a> Structure<'a> {
                     -> #krate::Result<bool> { #member }
                 fn encode_key_members(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                     #encode_key
-                    Ok(())
+                    ::core::result::Result::Ok(())
                 }
                 fn decode_key_members(&mut self, input: &mut #krate::Decoder<'_>) -> #krate::Result<()> {
                     #decode_key
-                    Ok(())
+                    ::core::result::Result::Ok(())
                 }
                 fn key_members_size(mut size: #krate::KeySize) -> #krate::KeySize { #key_size size }
             }
@@ -220,15 +220,19 @@ impl<'a> Structure<'a> {
         let extensibility = self.extensibility.tokens(krate);
         let base = self.base.iter().map(|(member, _)| member);
         let initials = self.fields.iter().map(|Field { member, optional, .. }| {
-            if *optional { quote!(#member: None) } else { quote!(#member: #krate::Cdr::initial()) }
+            if *optional {
+                quote!(#member: ::core::option::Option::None)
+            } else {
+                quote!(#member: #krate::Cdr::initial())
+            }
         });
         let (coding, plain_items) = if plain { self.plain_coding() } else { (self.coding(), quote!()) };
-        let fields = self.field_access();
+        let (fields, last_bound) = (self.field_access(), self.last_bound());
         let in_order = quote! {
             |input| {
                 let mut value = <Self as #krate::Cdr>::initial();
                 #krate::Members::decode_key_members(&mut value, input)?;
-                Ok(value)
+                ::core::result::Result::Ok(value)
             }
         };
         let final_key = quote!(input.structure(#krate::Extensibility::Final, #in_order));
@@ -241,7 +245,7 @@ impl<'a> Structure<'a> {
                 if input.is_bare() { return #final_key; }
                 let mut value = <Self as #krate::Cdr>::initial();
                 input.mutable(|id, input| #krate::Members::decode_member(&mut value, id, true, input))?;
-                Ok(value)
+                ::core::result::Result::Ok(value)
             },
         };
         quote! {
@@ -258,6 +262,7 @@ impl<'a> Structure<'a> {
                 }
                 fn decode_key(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode_key }
                 #fields
+                #last_bound
                 fn key_size(size: #krate::KeySize, _bounds: &[usize]) -> #krate::KeySize {
                     <Self as #krate::Members>::key_members_size(size)
                 }
@@ -306,7 +311,7 @@ impl<'a> Structure<'a> {
             fn encode_slice(slice: &[Self], out: &mut #krate::Encoder<'_>) -> #krate::Result<()> {
                 #krate::put_plain_slice(slice, out)
             }
-            fn decode_vec(input: &mut #krate::Decoder<'_>, count: usize) -> #krate::Result<Vec<Self>> {
+            fn decode_vec(input: &mut #krate::Decoder<'_>, count: usize) -> #krate::Result<::std::vec::Vec<Self>> {
                 #krate::take_plain_vec(input, count)
             }
         };

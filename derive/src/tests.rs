@@ -71,6 +71,17 @@ fn refuses_wrong_unions() {
 }
 
 #[test]
+fn refuses_two_defaults() {
+    let text = refusal(parse_quote! { enum A { #[dds(default)] B, C, #[dds(default)] D } });
+    assert!(text.contains("only one literal is the default"), "{text}");
+    let text = refusal(parse_quote! {
+        #[dds(union, final, discriminator = u8)]
+        enum A { #[dds(default)] B(u8), #[dds(default)] C }
+    });
+    assert!(text.contains("only one variant is the default"), "{text}");
+}
+
+#[test]
 fn refuses_members_of_a_union_that_cannot_be_told_apart() {
     for (labels, what) in [
         (["case = 1", "case = 0x1"], "same discriminator"),

@@ -205,14 +205,14 @@ impl Union<'_> {
         let arms = self.cases.iter().map(|case| {
             let (selects, made) =
                 (self.selects(case), case.form(quote!(discriminator), quote!(#krate::Cdr::initial())));
-            quote!(if #selects { return Ok(#made); })
+            quote!(if #selects { return ::core::result::Result::Ok(#made); })
         });
         quote! {
-            trait Select: Sized { fn select(discriminator: #discriminator) -> #krate::Result<Self>; }
-            impl Select for #ident {
+            trait __Select: ::core::marker::Sized { fn select(discriminator: #discriminator) -> #krate::Result<Self>; }
+            impl __Select for #ident {
                 fn select(discriminator: #discriminator) -> #krate::Result<Self> {
                     #(#arms)*
-                    Err(#krate::CdrError::InvalidDiscriminator)
+                    ::core::result::Result::Err(#krate::CdrError::InvalidDiscriminator)
                 }
             }
         }
@@ -228,7 +228,7 @@ impl Union<'_> {
                 let selects = self.selects(case);
                 quote! {
                     let discriminator: #discriminator = ::core::clone::Clone::clone(kept);
-                    if !(#selects) { return Err(#krate::CdrError::InvalidDiscriminator); }
+                    if !(#selects) { return ::core::result::Result::Err(#krate::CdrError::InvalidDiscriminator); }
                 }
             } else {
                 quote!(let discriminator: #discriminator = #label;)
@@ -252,7 +252,7 @@ impl Union<'_> {
             quote!(#pattern => { #chosen #first #second })
         });
         let extensibility = self.extensibility.tokens(krate);
-        quote! { out.structure(#extensibility, |out| { match self { #(#arms)* } Ok(()) }) }
+        quote! { out.structure(#extensibility, |out| { match self { #(#arms)* } ::core::result::Result::Ok(()) }) }
     }
 
     fn decode(&self, whole: bool) -> TokenStream {
@@ -265,7 +265,7 @@ impl Union<'_> {
             return quote! {
                 input.structure(#extensibility, |input| {
                     let discriminator: #discriminator = #krate::Cdr::decode(input)?;
-                    <Self as Select>::select(discriminator)
+                    <Self as __Select>::select(discriminator)
                 })
             };
         }
@@ -279,13 +279,13 @@ impl Union<'_> {
                 .value
                 .map(|(_, ty)| quote!(let value: #ty = #read; #krate::Cdr::check_bounds(&value, #bounds)?;));
             let made = case.form(quote!(discriminator), quote!(value));
-            quote!(if #selects { #value return Ok(#made); })
+            quote!(if #selects { #value return ::core::result::Result::Ok(#made); })
         });
         quote! {
             input.structure(#extensibility, |input| {
                 let discriminator: #discriminator = #krate::Cdr::decode(input)?;
                 #(#arms)*
-                Err(#krate::CdrError::InvalidDiscriminator)
+                ::core::result::Result::Err(#krate::CdrError::InvalidDiscriminator)
             })
         }
     }
@@ -296,24 +296,24 @@ impl Union<'_> {
             let pattern = case.form(quote!(_), quote!(value));
             let (id, bounds) = (case.id, &case.bounds);
             quote! {
-                Some(#pattern) if id == #id => {
+                ::core::option::Option::Some(#pattern) if id == #id => {
                     *value = #krate::Cdr::decode(input)?;
                     #krate::Cdr::check_bounds(value, #bounds)?;
-                    Ok(true)
+                    ::core::result::Result::Ok(true)
                 }
             }
         });
         quote! {
-            let mut made: Option<Self> = None;
+            let mut made: ::core::option::Option<Self> = ::core::option::Option::None;
             input.mutable(|id, input| {
                 if id == 0 {
                     let discriminator: #discriminator = #krate::Cdr::decode(input)?;
-                    made = Some(<Self as Select>::select(discriminator)?);
-                    return Ok(true);
+                    made = ::core::option::Option::Some(<Self as __Select>::select(discriminator)?);
+                    return ::core::result::Result::Ok(true);
                 }
                 match &mut made {
                     #(#arms)*
-                    _ => Ok(false),
+                    _ => ::core::result::Result::Ok(false),
                 }
             })?;
             made.ok_or(#krate::CdrError::InvalidDiscriminator)
@@ -351,7 +351,7 @@ impl Union<'_> {
                 fn encode(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> { #encode }
                 fn decode(input: &mut #krate::Decoder<'_>) -> #krate::Result<Self> { #decode }
                 fn initial() -> Self {
-                    let chosen = <Self as Select>::select(<#discriminator as #krate::Cdr>::initial());
+                    let chosen = <Self as __Select>::select(<#discriminator as #krate::Cdr>::initial());
                     chosen.unwrap_or_else(|_| #first)
                 }
                 fn encode_key(&self, out: &mut #krate::Encoder<'_>) -> #krate::Result<()> { #encode_key }

@@ -97,6 +97,10 @@ pub trait Cdr: Sized {
     fn check_bounds(&self, _bounds: &[usize]) -> Result<()> {
         Ok(())
     }
+    /// The bound of the sequence that the value ends in, as its member has it; 0: none, or it ends in something else.
+    fn last_bound() -> usize {
+        0
+    }
     /// Writes the elements of a collection, without count.
     fn encode_slice(slice: &[Self], out: &mut Encoder<'_>) -> Result<()> {
         slice.iter().try_for_each(|value| value.encode(out))

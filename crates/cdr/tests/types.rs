@@ -240,6 +240,87 @@ fn unions_by_enumeration_and_boolean() {
     assert_eq!(key_hash(&tree, Xcdr2).unwrap().0[..2], [1, 0]);
 }
 
+/// Names that hide those of the prelude.
+mod hidden {
+    use taut_derive::DdsType;
+
+    #[derive(DdsType, Clone, Copy, Debug, PartialEq)]
+    #[dds(crate = taut_cdr)]
+    pub enum State {
+        Ok,
+        Err,
+        Some,
+        None,
+    }
+    #[allow(clippy::enum_glob_use, unused_imports)]
+    use State::*;
+
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(mutable, crate = taut_cdr)]
+    pub struct Joint {
+        #[dds(key)]
+        pub id: u8,
+        pub state: State,
+        #[dds(bound = 4)]
+        pub text: std::option::Option<String>,
+    }
+
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(appendable, crate = taut_cdr)]
+    pub struct Arm {
+        pub joints: Vec<Joint>,
+        pub note: std::option::Option<u8>,
+    }
+
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(mutable, union, discriminator = u8, crate = taut_cdr)]
+    pub enum Answer {
+        #[dds(case = 1)]
+        Done(Arm),
+        #[dds(default)]
+        Failed,
+    }
+
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(bitset, crate = taut_cdr)]
+    pub struct Mode {
+        #[dds(bits = 3)]
+        pub low: u8,
+    }
+
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(bitmask, crate = taut_cdr)]
+    pub struct Flags(pub u32);
+}
+
+#[test]
+fn names_of_the_prelude_may_be_hidden() {
+    use hidden::{Answer, Arm, Flags, Joint, Mode, State};
+    let joint = Joint { id: 1, state: State::Err, text: Some("knee".into()) };
+    bytes(&Answer::Done(Arm { joints: vec![joint], note: None }), Xcdr2);
+    bytes(&Answer::Failed, Xcdr1);
+    assert_eq!(bytes(&Mode { low: 5 }, Xcdr1), [5]);
+    assert_eq!(bytes(&Flags(6), Xcdr1), [0, 0, 0, 6]);
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final, crate = taut_cdr)]
+struct Select {
+    tool: u8,
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(final, union, discriminator = u8, crate = taut_cdr)]
+enum Command {
+    #[dds(case = 1)]
+    Pick(Select),
+}
+
+#[test]
+fn a_union_has_members_of_any_name() {
+    assert_eq!(bytes(&Command::Pick(Select { tool: 7 }), Xcdr1), [1, 7]);
+}
+
 #[test]
 fn the_id_of_a_member_of_a_union_follows_from_the_one_before() {
     #[derive(DdsType, Clone, Debug, PartialEq)]

@@ -14,6 +14,11 @@ use crate::policy::{EntityFactory, History, Liveliness, ResourceLimits};
 /// datagram; 60,000 leaves room for the other parameters. Higher and an endpoint cannot be announced.
 pub const MAX_OPAQUE_DATA: usize = 60_000;
 
+/// The most that the names of a PARTITION take in discovery: a parameter's length has 16 bits and is a multiple of 4
+/// (RTPS 2.5 §9.4.2.11), and their count is before them. Higher and none of them is announced, so that the endpoint is
+/// taken for one without; lower and lists are refused that could be.
+const MAX_PARTITION: usize = 65_532 - 4;
+
 fn check(fits: bool, remedy: impl FnOnce() -> String) -> Result<()> {
     if fits { Ok(()) } else { Err(Error::InconsistentPolicy(remedy())) }
 }
@@ -94,6 +99,14 @@ fn partition(names: &[String]) -> Result<()> {
                 name.len()
             )
         })
+    })?;
+    // Each with its length and its NUL.
+    let bytes: usize = names.iter().map(|name| 4 + (name.len() + 1).next_multiple_of(4)).sum();
+    check(bytes <= MAX_PARTITION, || {
+        format!(
+            "PARTITION takes {bytes} bytes: at most {MAX_PARTITION} fit into discovery, make names shorter or fewer, a \
+             pattern can stand for many"
+        )
     })
 }
 

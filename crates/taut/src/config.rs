@@ -63,9 +63,9 @@ pub struct Config {
     pub multicast: bool,
     /// Send a sample that several participants read as one multicast datagram, where there is multicast.
     pub data_multicast: bool,
-    /// A name for people, announced to the peers.
+    /// A name for people, announced to the peers. *Range*: up to 256 bytes, without NUL.
     pub name: String,
-    /// Bytes for the peers (USER_DATA).
+    /// Bytes for the peers (USER_DATA). *Range*: up to 60,000.
     pub user_data: Vec<u8>,
     /// How long peers remember the participant without a sign of life. *Range*: above `announcement_period`.
     pub lease_duration: Duration,

@@ -202,8 +202,8 @@ impl<T: DdsType> DataWriter<T> {
     /// Memory for a sample whose last member is a sequence of `count` elements: all other members are those
     /// of `head`, whose own sequence must be empty.
     ///
-    /// *Errors*: [`Error::BadParameter`] if the type is not final, its last member is no such sequence or
-    /// that of `head` is not empty; [`Error::Unsupported`] where CDR does not align the elements as memory
+    /// *Errors*: [`Error::BadParameter`] if the type is not final, its last member is no such sequence, that of
+    /// `head` is not empty or `count` is above its bound; [`Error::Unsupported`] where CDR does not align the elements as memory
     /// does; [`Error::OutOfResources`] as [`DataWriter::loan_bytes`]. *Cost*: `head` is encoded, and decoded
     /// with one element.
     ///
@@ -261,6 +261,10 @@ impl<T: DdsType> DataWriter<T> {
             )));
         }
         self.check_ends_in::<P>(&body, at)?;
+        let bound = T::last_bound();
+        if bound != 0 && count > bound {
+            return Err(fits(&format!("{count} elements, and its sequence has at most {bound}")));
+        }
         let elements = count.checked_mul(size_of::<P>()).and_then(|len| len.checked_add(start));
         let (Some(len), Ok(count)) = (elements, u32::try_from(count)) else {
             return Err(fits("too many elements"));

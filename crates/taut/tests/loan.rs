@@ -155,6 +155,36 @@ fn only_what_can_be_lent_in_parts_is() {
     assert!(matches!(tails.loan_sequence::<Point>(&tail, 1), Err(Error::BadParameter(_))), "not the last");
 }
 
+#[derive(DdsType, PartialEq, Debug)]
+#[dds(final)]
+struct Sketch {
+    #[dds(bound = 2)]
+    points: Vec<Point>,
+}
+
+#[derive(DdsType)]
+#[dds(final)]
+struct Page {
+    number: u32,
+    sketch: Sketch,
+}
+
+#[test]
+fn no_more_is_lent_than_the_bound_allows() {
+    let one = participant(90, true);
+    let (sketches, reader) = pair::<Sketch>(&one, &one, "Sketch");
+    let empty = || Sketch { points: Vec::new() };
+    let Err(Error::BadParameter(text)) = sketches.loan_sequence::<Point>(&empty(), 3).map(|_| ()) else {
+        panic!("its readers would refuse it");
+    };
+    assert!(text.contains("3 elements") && text.contains("at most 2"), "{text}");
+    sketches.loan_sequence::<Point>(&empty(), 2).unwrap().write().unwrap();
+    assert_eq!(reader.take_next().unwrap().unwrap().data.unwrap().points.len(), 2);
+    let (pages, _reader) = pair::<Page>(&one, &one, "Page");
+    let page = Page { number: 1, sketch: empty() };
+    assert!(matches!(pages.loan_sequence::<Point>(&page, 3), Err(Error::BadParameter(_))), "of a member");
+}
+
 #[test]
 fn serialized_bytes_are_lent() {
     let one = participant(98, true);

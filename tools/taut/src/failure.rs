@@ -86,23 +86,32 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(WRONG)
 }
 
-/// A command or a topic type that there is not, with those that there are.
+/// A command or a topic type that there is not, or that is missing, with those that there are.
 fn unknown_word(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    // Of one that is missing the parser names the one before.
+    let is_missing = error.kind() == ErrorKind::MissingSubcommand;
     let command = Arguments::command();
     // Not all of them have to be text; the parser replaces what is not, too.
     let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    let mut before = arguments.take_while(|argument| argument != word);
+    let mut before = arguments.take_while(|argument| is_missing || argument != word);
     let parent = before.find_map(|argument| command.find_subcommand(argument));
     let known: Vec<&str> =
         parent.unwrap_or(&command).get_subcommands().map(clap::Command::get_name).collect();
-    let what = match parent.map(clap::Command::get_name) {
-        None => "command",
-        Some("perf") => "workload",
-        Some("nic") => "action",
-        Some(_) => "topic type",
-    };
-    Some(format!("unknown {what} {word:?}: use {}", known.join(", ")))
+    let (what, known) = (
+        match parent.map(clap::Command::get_name) {
+            None => "command",
+            Some("perf") => "workload",
+            Some("nic") => "action",
+            Some(_) => "topic type",
+        },
+        known.join(", "),
+    );
+    Some(if is_missing {
+        format!("which {what}? Use {known}")
+    } else {
+        format!("unknown {what} {word:?}: use {known}")
+    })
 }
 
 /// The parser's paragraphs without its synopsis, on one line.

@@ -72,16 +72,17 @@ fn subscribe<T: Spoken>(
     let until = Until::after(options.timeout);
     let mut received: u64 = 0;
     let complete = |received| options.count.is_some_and(|count| received >= count);
+    let ends = |received| complete(received) || stop::requested() || until.over();
     while !complete(received) {
         while let Some(sample) = reader.take_next()? {
             let anatomy = if options.anatomy { reader.anatomy_of(&sample.info) } else { None };
             print(topic_name, type_name, options.json, &sample, anatomy)?;
             received += u64::from(sample.data.is_some());
-            if complete(received) || stop::requested() {
+            if ends(received) {
                 break;
             }
         }
-        if complete(received) || stop::requested() {
+        if ends(received) {
             break;
         }
         match stop::wait(until, |slice| reader.wait(slice)) {

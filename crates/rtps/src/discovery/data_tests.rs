@@ -330,6 +330,21 @@ fn large_user_data_travels_whole() {
     assert_eq!(ParticipantData::parse(&bytes, CYCLONE), Ok(data));
 }
 
+/// The most that a publisher may have: see `taut_qos`.
+#[test]
+fn many_partitions_travel_whole() {
+    let mut qos = full_qos(true);
+    qos.partition = (0..248).map(|n| format!("{n:0256}")).collect();
+    let publisher = taut_qos::PublisherQos { partition: qos.partition.clone(), ..Default::default() };
+    publisher.check().unwrap();
+    let data = EndpointData::of(writer_guid(), "t", "y", qos);
+    let mut bytes = Vec::new();
+    data.write(&mut bytes);
+    assert_eq!(EndpointData::parse(&bytes, true, CYCLONE).unwrap().qos.partition, data.qos.partition);
+    let partition = (0..taut_qos::MAX_NAMES).map(|n| format!("{n:0256}")).collect();
+    assert!(taut_qos::PublisherQos { partition, ..Default::default() }.check().is_err(), "that many do not");
+}
+
 #[test]
 fn damage_does_not_panic() {
     let mut announcements = [Vec::new(), Vec::new(), Vec::new()];

@@ -26,6 +26,9 @@ const NO_SETTINGS: [&str; 8] = [
     "TAUT_TEST",
     "TAUT_ALONE",
 ];
+/// The most characters of a value that a refusal shows. Lower and a list is not recognized, higher and the remedy is
+/// not found behind it.
+const MAX_SHOWN: usize = 80;
 /// The name of a file in the working directory and in the user's configuration.
 const FILE: &str = "taut.toml";
 
@@ -177,7 +180,10 @@ fn unknown(what: &str, meant: Option<String>) -> Error {
 }
 
 fn bad(what: &str, value: &str, setting: &Row) -> Error {
-    Error::BadParameter(format!("{what} is {value}: it takes {}", setting.allowed))
+    // Of a long one the beginning tells which it is.
+    let (shown, rest) =
+        value.char_indices().nth(MAX_SHOWN).map_or((value, ""), |(end, _)| (&value[..end], "…"));
+    Error::BadParameter(format!("{what} is {shown}{rest}: it takes {}", setting.allowed))
 }
 
 #[cfg(test)]
@@ -313,6 +319,13 @@ mod tests {
         }
         let text = refusal("syntax", "domain = 1\ndomain\n", &[]);
         assert!(text.contains("line 2 is no TOML") && !text.contains('\n'), "{text}");
+        for line in ["name = \"a\\u0000b\"", &format!("name = \"{}\"", "n".repeat(257))] {
+            let text = refusal("name", line, &[]);
+            assert!(text.ends_with("it takes a text of at most 256 bytes without NUL"), "{text}");
+            assert!(text.len() < 300, "{text}");
+        }
+        let text = refusal("user_data", &format!("user_data = \"{}\"", "u".repeat(60_001)), &[]);
+        assert!(text.ends_with("it takes a text of at most 60000 bytes") && text.len() < 300, "{text}");
         let text = refusal("lease", "lease_duration = \"1s\"\n", &[]);
         assert!(text.contains("make the lease longer"), "{text}");
     }

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use taut_base::Duration;
+use taut_qos::{MAX_NAME, MAX_OPAQUE_DATA};
 
 use super::{Config, DeadlineScheduling, Driver, Ipv6, MAX_ANATOMY, Netd, XdpLayer, XdpMode, own_address};
 
@@ -388,20 +389,17 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "name",
-        allowed: "a text",
+        allowed: "a text of at most 256 bytes without NUL",
         meaning: "A name for people, which the others see.",
-        set: Set::One(|config, text| {
-            text.clone_into(&mut config.name);
-            Some(())
-        }),
+        set: Set::One(|config, text| is_name(text).then(|| text.clone_into(&mut config.name))),
         get: |config| quoted(&config.name),
     },
     Row {
         name: "user_data",
-        allowed: "a text",
+        allowed: "a text of at most 60000 bytes",
         meaning: "USER_DATA of the participant.",
         set: Set::One(|config, text| {
-            config.user_data = text.as_bytes().to_vec();
+            config.user_data = Some(text.as_bytes()).filter(|bytes| is_user_data(bytes))?.to_vec();
             Some(())
         }),
         get: |config| quoted(&String::from_utf8_lossy(&config.user_data)),
@@ -515,7 +513,9 @@ fn mark(text: &str) -> Option<(i32, u8)> {
 type InRange = fn(&Config) -> bool;
 
 /// The settings that neither the core nor the kernel would refuse, and would make something else of.
-pub(super) const RANGES: [(&str, InRange); 6] = [
+pub(super) const RANGES: [(&str, InRange); 8] = [
+    ("name", |config| is_name(&config.name)),
+    ("user_data", |config| is_user_data(&config.user_data)),
     ("prefault", |config| is_prefault(&config.prefault)),
     ("lease_duration", |config| config.lease_duration > Duration::ZERO),
     ("announcement_period", |config| config.announcement_period > Duration::ZERO),
@@ -523,6 +523,16 @@ pub(super) const RANGES: [(&str, InRange); 6] = [
     ("max_rate", |config| is_rate(&config.max_rate)),
     ("max_burst", |config| is_burst(&config.max_burst)),
 ];
+
+/// Peers do not hear an announcement with a longer name, and read one up to a NUL.
+fn is_name(text: &str) -> bool {
+    text.len() <= MAX_NAME && !text.contains('\0')
+}
+
+/// More does not fit into the datagram of an announcement.
+fn is_user_data(bytes: &[u8]) -> bool {
+    bytes.len() <= MAX_OPAQUE_DATA
+}
 
 fn is_prefault(bytes: &usize) -> bool {
     *bytes <= 1 << 30

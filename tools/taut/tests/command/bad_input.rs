@@ -34,6 +34,9 @@ fn wrong_arguments() {
         ("top --listen 9469", "--prometheus"),
         ("top --prometheus --json", "cannot be used with"),
         ("demo --seconds 0", "1..=86400"),
+        ("--domain 3", "which command? Use pub, sub, ls"),
+        ("pub --domain 3", "which topic type? Use shapes, string, metric"),
+        ("nic --domain 3", "which action? Use plan"),
         ("list", "unknown command \"list\": use pub, sub, ls, top, demo, perf, doctor, nic, netd, config"),
     ] {
         let line = refusal(bare(arguments));

@@ -1,5 +1,7 @@
 //! `pub` and `sub`: two processes on the loopback interface, each test in a domain of its own.
 
+use std::time::{Duration, Instant};
+
 use crate::common::{Running, bare, objects, run, taut};
 
 #[test]
@@ -117,6 +119,21 @@ fn a_reader_of_the_output_may_leave() {
     publisher.close_stdout();
     let ended = publisher.end();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+/// Who prints slower than another publishes always finds a sample.
+#[test]
+fn the_time_is_over_however_much_comes() {
+    let publisher = Running::start(taut(91, "pub shapes --rate 0 --wait 60"));
+    let mut sub = Running::start(taut(91, "sub shapes --timeout 1"));
+    let begun = Instant::now();
+    while !sub.line().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it goes on");
+        // A slow terminal.
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    assert_eq!(sub.end().code, Some(0));
+    drop(publisher);
 }
 
 #[test]
