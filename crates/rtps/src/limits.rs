@@ -157,6 +157,12 @@ pub const LEASE_GRACE: Duration = Duration::from_millis(250);
 /// Lower takes what the network holds back or repeats for that, higher leaves one that did start again unheard.
 /// One that says so itself is believed once in as much.
 pub const RESTART_AFTER: Duration = Duration::from_millis(1_000);
+/// A participant that keeps the addresses of this one is told so often that it leaves, until it is heard of. Lower leaves one
+/// behind where the network loses what is told first after it has changed, higher disturbs one that cannot answer for longer.
+pub const STRANDED_TOLD: u32 = 5;
+/// How long it is given to find this one anew. Lower, and it is told again while it does; higher leaves one for longer that
+/// has not heard it.
+pub const STRANDED_REPEAT: Duration = Duration::from_millis(2_000);
 /// Events that wait for the layer above; it drains them after every call.
 pub const EVENTS: usize = 65_536;
 

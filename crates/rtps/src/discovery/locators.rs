@@ -108,6 +108,19 @@ fn only_link(member: &[Locator], interfaces: &[Interface]) -> Option<u32> {
     links.all(|other| other == Some(link)).then_some(link)
 }
 
+/// Has this host no address any more of those by which a participant of another host that is reached at `peer` is likely to
+/// reach it: those in a network of its own, or all where there is none?
+pub fn is_left_behind(peer: &[Locator], before: &[Interface], now: &[Interface]) -> bool {
+    let ips = || peer.iter().filter_map(Locator::ip);
+    if peer.iter().any(|locator| is_own(locator, before)) || before.is_empty() {
+        return false;
+    }
+    let is_near = |own: &Interface| ips().any(|ip| own.is_near(ip));
+    let has_near = before.iter().any(is_near);
+    let mut known_by = before.iter().filter(|own| !has_near || is_near(own));
+    !known_by.any(|own| now.iter().any(|now| now.address == own.address))
+}
+
 fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {
     locator.ip().is_some_and(|ip| ip.is_loopback() || interfaces.iter().any(|own| own.address == ip))
 }

@@ -16,6 +16,7 @@ mod participant_data;
 mod qos_parameters;
 mod sedp;
 mod spdp;
+mod stranded;
 mod topics;
 mod transmit;
 
