@@ -146,6 +146,11 @@ pub const ASK_STEP: usize = 32;
 /// that it has forgotten this side. Lower lets a peer, or who takes its name, keep this side busy with a few bytes,
 /// higher delays one that moves twice in a row.
 pub const LOOK_REPEAT: Duration = Duration::from_millis(1_000);
+/// The longest lease of a participant whose built-in endpoints have answered nothing: the one of who names none (RTPS 2.5
+/// table 9.14), three times the usual period of announcements. Lower forgets one that announces itself more seldom and is
+/// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer: where it
+/// has endpoints, each is asked every second whether it has heard of them.
+pub const SILENT_LEASE: Duration = Duration::from_secs(100);
 /// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
 /// may still lie in a socket. Lower gives others their grace whose timers are late by as much as any step takes, higher
 /// has a process that was stopped for that little forget who said that it lives just then.

@@ -357,7 +357,7 @@ impl Participant {
         if is_anew {
             self.begin_life(now, writer.prefix);
         } else if is_first && writer.entity.is_builtin() {
-            self.note_answer(writer.prefix);
+            self.note_answer(now, writer.prefix);
             self.greet_opposite(now, writer);
         }
     }
@@ -426,7 +426,7 @@ impl Participant {
             self.on_forgotten(now, source.prefix);
         }
         if index == self.builtin.publications_writer || index == self.builtin.subscriptions_writer {
-            self.note_answer(source.prefix);
+            self.note_answer(now, source.prefix);
             self.note_reached(source.prefix, acknack);
             self.greet_known(now, source.prefix, index == self.builtin.publications_writer);
         }

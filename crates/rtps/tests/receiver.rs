@@ -514,6 +514,48 @@ fn participants_that_answer_nothing_give_way_to_newcomers() {
     assert_eq!(participant.counters().too_many_participants, 10);
 }
 
+/// A participant says that it never ends.
+fn announcement_for_ever(prefix: GuidPrefix) -> Frame {
+    let (mut message, mut payload) = (Vec::new(), Vec::new());
+    write_message_header(&mut message, prefix);
+    let data = ParticipantData {
+        guid_prefix: prefix,
+        metatraffic_unicast: vec![ADDRESS],
+        default_unicast: vec![ADDRESS],
+        builtin_endpoints: builtin_endpoint::PUBLICATIONS_ANNOUNCER,
+        lease_duration: Duration::INFINITE,
+        ..ParticipantData::default()
+    };
+    data.write(&mut payload);
+    put_data(&mut message, EntityId::SPDP_WRITER, 1, &payload);
+    frame(message)
+}
+
+/// Else somebody who makes up participants fills the table for good, and has all of them asked for ever.
+#[test]
+fn who_has_answered_nothing_is_forgotten_however_long_its_lease_is() {
+    let (mut participant, silent) = (participant(), GuidPrefix([9; 12]));
+    let lease = limits::SILENT_LEASE;
+    let known_at = |participant: &mut Participant, now| {
+        participant.on_timeout(now, usize::MAX);
+        [OTHER, silent].map(|prefix| participant.database().peer(prefix).is_some())
+    };
+    for prefix in [OTHER, silent] {
+        participant.on_frame(Time(0), &announcement_for_ever(prefix), &mut Nowhere);
+    }
+    participant.on_frame(Time(0), &heartbeat(1, 0), &mut Nowhere);
+    let almost = Time(lease.0 - 1);
+    assert_eq!(known_at(&mut participant, almost), [true, true]);
+    participant.on_frame(almost, &announcement_for_ever(silent), &mut Nowhere);
+    assert_eq!(
+        known_at(&mut participant, Time(2 * lease.0 - 2)),
+        [true, true],
+        "it has announced itself again"
+    );
+    assert_eq!(known_at(&mut participant, Time(2 * lease.0 - 1)), [true, false]);
+    assert_eq!(known_at(&mut participant, Time(1_000 * lease.0)), [true, false], "who answers has its lease");
+}
+
 /// Keeps what is delivered.
 struct Kept(Vec<taut_rtps::CacheChange>);
 

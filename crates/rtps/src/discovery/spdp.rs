@@ -256,7 +256,6 @@ impl Participant {
     pub(super) fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator) {
         let Some(data) = self.unless_leaving(now, data, source) else { return };
         let prefix = data.guid_prefix;
-        let lease_until = now + data.lease_duration;
         let known = self.database.peers.get_mut(&prefix);
         if let Some(peer) = known.filter(|peer| peer.data.is_of_another_process(&data)) {
             // What the earlier process has said may come behind it, and somebody may tell of many.
@@ -267,10 +266,12 @@ impl Participant {
             return;
         }
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
-            peer.lease_until = lease_until;
-            if peer.data.lease_duration > data.lease_duration {
-                self.timers.set(lease_until, Timer::Lease(prefix));
+            let lease = lease(&data, peer.silent_since.is_some());
+            peer.lease_until = now + lease;
+            if peer.lease > lease {
+                self.timers.set(peer.lease_until, Timer::Lease(prefix));
             }
+            peer.lease = lease;
             peer.has_regrouped |= peer.data.metatraffic_multicast != data.metatraffic_multicast
                 || peer.data.default_multicast != data.default_multicast;
             let is_news = says_else(&peer.data, &data);
@@ -296,11 +297,14 @@ impl Participant {
         }
         self.spdp.tell(prefix);
         self.queue_discovery();
+        let lease = lease(&data, true);
+        let lease_until = now + lease;
         let peer = Peer {
             data,
             metatraffic,
             unicast,
             source: *source,
+            lease,
             lease_until,
             silent_since: Some(now),
             endpoints: 0,
@@ -321,14 +325,16 @@ impl Participant {
     /// Anything that a known participant says shows that it lives.
     pub(crate) fn renew_lease(&mut self, now: Time, prefix: GuidPrefix) {
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
-            peer.lease_until = peer.lease_until.max(now + peer.data.lease_duration);
+            peer.lease_until = peer.lease_until.max(now + peer.lease);
         }
     }
 
     /// A built-in endpoint of a participant has answered: there is one behind what it has announced.
-    pub(crate) fn note_answer(&mut self, prefix: GuidPrefix) {
-        let peer = self.database.peers.get_mut(&prefix);
-        if let Some(since) = peer.and_then(|peer| peer.silent_since.take()) {
+    pub(crate) fn note_answer(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        if let Some(since) = peer.silent_since.take() {
+            peer.lease = lease(&peer.data, false);
+            peer.lease_until = now + peer.lease;
             self.database.silent.remove(&(since, prefix));
         }
     }
@@ -358,6 +364,12 @@ impl Participant {
         let Some(Peer { data, source, .. }) = self.database.peers.get(&prefix).cloned() else { return };
         self.replace_peer(now, prefix, false, Some((data, source)));
     }
+}
+
+/// How long a participant counts as alive after each message.
+fn lease(data: &ParticipantData, is_silent: bool) -> Duration {
+    let lease = data.lease_duration;
+    if is_silent { lease.min(limits::SILENT_LEASE) } else { lease }
 }
 
 /// Does a participant say something else of itself than before, but that it is alive?
