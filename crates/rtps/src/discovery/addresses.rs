@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
 
-use super::locators::{groups, is_left_behind, is_usable, nearest};
+use super::locators::{groups, is_usable, likely_known, nearest};
 use super::stranded::keeps_addresses;
 use super::{LocalKind, ParticipantData};
 use crate::participant::{Addresses, Participant, Sink};
@@ -25,10 +25,8 @@ impl Participant {
         for prefix in &peers {
             if let Some(peer) = self.database.peers.get_mut(prefix) {
                 peer.has_regrouped |= is_elsewhere;
-                if keeps_addresses(peer.data.vendor_id)
-                    && is_left_behind(&peer.metatraffic, &before, &self.config.addresses.interfaces)
-                {
-                    self.spdp.stranded.insert(*prefix);
+                if keeps_addresses(peer.data.vendor_id) {
+                    self.spdp.stranded.note(*prefix, likely_known(&peer.metatraffic, &before));
                 }
             }
             self.find_peer(now, *prefix);
@@ -36,7 +34,7 @@ impl Participant {
         if !self.spdp.announce_anew(now, &self.config) {
             return;
         }
-        self.spdp.stranded.begin_anew();
+        self.spdp.stranded.begin_anew(&self.config.addresses.interfaces);
         for prefix in peers {
             // Not before those have heard that this participant leaves.
             if !self.spdp.stranded.contains(prefix) {

@@ -5,10 +5,12 @@
 //! is to be told so. Called when this participant's addresses change, and for each announcement.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
 use taut_base::{GuidPrefix, Time, VendorId};
 
 use crate::limits;
+use crate::participant::Interface;
 
 /// Whose participants do so.
 const KEEPS_ADDRESSES: [VendorId; 2] = [VendorId::CYCLONE_DDS, VendorId::FAST_DDS];
@@ -21,8 +23,8 @@ pub(super) fn keeps_addresses(vendor: VendorId) -> bool {
 /// Those that have acknowledged nothing of discovery since the addresses by which they reach this participant have gone.
 #[derive(Default)]
 pub(crate) struct Stranded {
-    /// How often each of them is told once more, at most.
-    peers: BTreeMap<GuidPrefix, u32>,
+    /// The addresses, and how often each of them is told once more, at most.
+    peers: BTreeMap<GuidPrefix, (Vec<IpAddr>, u32)>,
     /// Those that are told now.
     due: VecDeque<GuidPrefix>,
     /// Before this, nobody is told again: who has been told is about to find this participant.
@@ -30,14 +32,20 @@ pub(crate) struct Stranded {
 }
 
 impl Stranded {
-    /// The addresses by which this one reaches this participant have gone.
-    pub fn insert(&mut self, prefix: GuidPrefix) {
-        self.peers.insert(prefix, limits::STRANDED_TOLD);
+    /// This participant has another address, and had these by which this one reaches it, if any.
+    pub fn note(&mut self, prefix: GuidPrefix, known: Vec<IpAddr>) {
+        if !known.is_empty() {
+            self.peers.entry(prefix).or_insert((known, limits::STRANDED_TOLD));
+        }
     }
 
-    /// This participant is elsewhere again: what they were told before may not have reached them.
-    pub fn begin_anew(&mut self) {
-        self.peers.values_mut().for_each(|left| *left = limits::STRANDED_TOLD);
+    /// This participant has these addresses now. Who knows one of them is not stranded, and what the others were told before
+    /// may not have reached them.
+    pub fn begin_anew(&mut self, own: &[Interface]) {
+        self.peers.retain(|_, (known, left)| {
+            *left = limits::STRANDED_TOLD;
+            !own.iter().any(|own| known.contains(&own.address))
+        });
         self.next_at = Time::AT_ONCE;
     }
 
@@ -63,7 +71,7 @@ impl Stranded {
         }
         self.next_at = now + limits::STRANDED_REPEAT;
         self.due = self.peers.keys().copied().collect();
-        self.peers.retain(|_, left| {
+        self.peers.retain(|_, (_, left)| {
             *left = left.saturating_sub(1);
             *left > 0
         });
@@ -249,14 +257,38 @@ mod tests {
         assert_eq!(mover.ends_for(Duration::from_secs(60), 3), limits::STRANDED_TOLD as usize);
     }
 
+    /// Without the address of this place among them.
+    fn without(place: usize) -> Addresses {
+        let mut less = addresses(1, 1);
+        less.interfaces.remove(place);
+        less.metatraffic_unicast.remove(place);
+        less.default_unicast.remove(place);
+        less
+    }
+
     #[test]
     fn who_still_reaches_this_participant_is_not_left() {
         let mut mover = mover();
-        let mut less = addresses(1, 1);
-        less.interfaces.truncate(1);
-        less.metatraffic_unicast.truncate(1);
-        mover.participant.set_addresses(mover.now, less, &mut Nowhere);
+        mover.participant.set_addresses(mover.now, without(1), &mut Nowhere);
         assert_eq!(mover.ends_for(Duration::from_secs(60), 2), 0, "by an address that stays");
+    }
+
+    #[test]
+    fn who_reaches_this_participant_again_is_not_left() {
+        let mut mover = mover();
+        mover.participant.set_addresses(mover.now, without(0), &mut Nowhere);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1, "on a way that there may be");
+        mover.move_to(1);
+        assert_eq!(mover.ends_for(Duration::from_secs(60), 2), 0, "at the address that it knows");
+    }
+
+    #[test]
+    fn who_was_told_in_vain_is_told_again_after_the_next_move() {
+        let mut mover = mover();
+        mover.participant.set_addresses(mover.now, without(0), &mut Nowhere);
+        mover.told_for(Duration::from_secs(3));
+        mover.move_to(9);
+        assert_eq!(mover.ends_for(Duration::from_secs(60), 2), limits::STRANDED_TOLD as usize);
     }
 
     #[test]
