@@ -195,6 +195,9 @@ impl VendorId {
     /// VENDORID_UNKNOWN, which Taut sends until the OMG has given it a number of its own.
     pub const UNKNOWN: VendorId = VendorId([0, 0]);
 
+    /// Eclipse Cyclone DDS.
+    pub const CYCLONE_DDS: VendorId = VendorId([1, 16]);
+
     /// eProsima Fast DDS.
     pub const FAST_DDS: VendorId = VendorId([1, 15]);
 
@@ -208,7 +211,7 @@ impl VendorId {
             VendorId([1, 8]) => "Vortex Lite",
             VendorId([1, 9]) => "InterCOM",
             VendorId::FAST_DDS => "Fast DDS",
-            VendorId([1, 16]) => "Cyclone DDS",
+            VendorId::CYCLONE_DDS => "Cyclone DDS",
             VendorId([1, 17]) => "GurumDDS",
             VendorId([1, 18]) => "RustDDS",
             VendorId([1, 20]) => "dust_dds",

@@ -150,6 +150,11 @@ pub const LOOK_REPEAT: Duration = Duration::from_millis(1_000);
 /// ones, at most this often. Higher than the time between its first announcements delays one that has missed the first
 /// answer; lower lets one that answers each announcement by its own, and never says what it has, keep both sides busy.
 pub const ASK_REPEAT: Duration = Duration::from_millis(50);
+/// The longest lease of a participant whose built-in endpoints have answered nothing: the one of who names none (RTPS 2.5
+/// table 9.14), three times the usual period of announcements. Lower forgets one that announces itself more seldom and is
+/// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer: where it
+/// has endpoints, each is asked every second whether it has heard of them.
+pub const SILENT_LEASE: Duration = Duration::from_secs(100);
 /// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
 /// may still lie in a socket. Lower gives others their grace whose timers are late by as much as any step takes, higher
 /// has a process that was stopped for that little forget who said that it lives just then.
@@ -161,6 +166,12 @@ pub const LEASE_GRACE: Duration = Duration::from_millis(250);
 /// Lower takes what the network holds back or repeats for that, higher leaves one that did start again unheard.
 /// One that says so itself is believed once in as much.
 pub const RESTART_AFTER: Duration = Duration::from_millis(1_000);
+/// A participant that keeps the addresses of this one is told so often that it leaves, until it is heard of. Lower leaves one
+/// behind where the network loses what is told first after it has changed, higher disturbs one that cannot answer for longer.
+pub const STRANDED_TOLD: u32 = 5;
+/// How long it is given to find this one anew. Lower, and it is told again while it does; higher leaves one for longer that
+/// has not heard it.
+pub const STRANDED_REPEAT: Duration = Duration::from_millis(2_000);
 /// Events that wait for the layer above; it drains them after every call.
 pub const EVENTS: usize = 65_536;
 

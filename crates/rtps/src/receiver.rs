@@ -357,7 +357,7 @@ impl Participant {
         if is_anew {
             self.begin_life(now, writer.prefix);
         } else if is_first && writer.entity.is_builtin() {
-            self.note_answer(writer.prefix);
+            self.note_answer(now, writer.prefix);
             self.greet_opposite(now, writer);
         }
     }
@@ -409,7 +409,10 @@ impl Participant {
         let AckNack { reader_sn_state, count, final_flag, .. } = acknack;
         let acknowledged = writer.on_acknack(now, reader, reader_sn_state, *count, *final_flag);
         match acknowledged {
-            Acknowledged::Nothing => return bump(&mut self.counters.unmatched_reader),
+            Acknowledged::Nothing => {
+                self.note_reached(source.prefix, acknack);
+                return bump(&mut self.counters.unmatched_reader);
+            }
             Acknowledged::Beyond => {
                 bump(&mut self.counters.unmatched_reader);
                 return self.wake_writer(now, index);
@@ -423,8 +426,16 @@ impl Participant {
             self.on_forgotten(now, source.prefix);
         }
         if index == self.builtin.publications_writer || index == self.builtin.subscriptions_writer {
-            self.note_answer(source.prefix);
+            self.note_answer(now, source.prefix);
+            self.note_reached(source.prefix, acknack);
             self.greet_known(now, source.prefix, index == self.builtin.publications_writer);
+        }
+    }
+
+    /// What acknowledges discovery comes to this participant alone: where that is, is known there.
+    fn note_reached(&mut self, prefix: GuidPrefix, acknack: &AckNack) {
+        if acknack.writer_id.is_builtin() {
+            self.spdp.stranded.remove(prefix);
         }
     }
 

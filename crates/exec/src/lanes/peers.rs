@@ -16,7 +16,7 @@ pub(crate) fn resolve(peers: &[String], config: &UdpConfig, port: &mut UdpPort) 
     let uses_v6 = port.uses_ipv6();
     let mut locators = Vec::new();
     for peer in peers {
-        let (host, named) = parse(peer);
+        let (host, named) = parse(peer)?;
         let found = (host, named.unwrap_or(0)).to_socket_addrs().map_err(|error| {
             Error::BadParameter(format!(
                 "initial peer {peer:?} is not known: {error}; give an address, as 192.168.1.7, 192.168.1.7:7410 or \
@@ -45,16 +45,22 @@ pub(crate) fn resolve(peers: &[String], config: &UdpConfig, port: &mut UdpPort) 
 }
 
 /// The host and the port. An address of IPv6 has a port only behind brackets.
-fn parse(peer: &str) -> (&str, Option<u16>) {
-    if let Some((host, rest)) = peer.strip_prefix('[').and_then(|inner| inner.rsplit_once(']')) {
-        return (host, rest.strip_prefix(':').and_then(|port| port.parse().ok()));
-    }
-    match peer.rsplit_once(':') {
-        Some((host, port)) if !host.contains(':') => match port.parse() {
-            Ok(port) => (host, Some(port)),
-            Err(_) => (peer, None),
+fn parse(peer: &str) -> Result<(&str, Option<u16>)> {
+    let (host, port) = match peer.strip_prefix('[').and_then(|inner| inner.rsplit_once(']')) {
+        Some((host, "")) => return Ok((host, None)),
+        Some((host, rest)) => (host, rest.strip_prefix(':')),
+        None => match peer.rsplit_once(':') {
+            Some((host, port)) if !host.contains(':') => (host, Some(port)),
+            _ => return Ok((peer, None)),
         },
-        _ => (peer, None),
+    };
+    // Nobody can be reached at port 0.
+    match port.and_then(|port| port.parse().ok()).filter(|port| *port != 0) {
+        Some(port) => Ok((host, Some(port))),
+        None => Err(Error::BadParameter(format!(
+            "initial peer {peer:?} has no port behind its host: write :PORT, from 1 to 65535, or leave it out to ask those \
+             of the first {INITIAL_PEER_INDEXES} participants"
+        ))),
     }
 }
 
@@ -84,9 +90,25 @@ mod tests {
             ("[2001:db8::1]", "2001:db8::1", None),
             ("[2001:db8::1]:7410", "2001:db8::1", Some(7_410)),
             ("[fe80::1%eth0]:7410", "fe80::1%eth0", Some(7_410)),
-            ("robot:x", "robot:x", None),
+            ("[fe80::1%eth0]", "fe80::1%eth0", None),
         ] {
-            assert_eq!(parse(peer), (host, port), "{peer}");
+            assert_eq!(parse(peer).unwrap(), (host, port), "{peer}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_port_is_not_left_out() {
+        for peer in [
+            "robot:x",
+            "robot:",
+            "10.0.0.7:0",
+            "10.0.0.7:74100",
+            "[fd00::7]:74100",
+            "[fd00::7]:",
+            "[fd00::7]7410",
+        ] {
+            let text = parse(peer).unwrap_err().to_string();
+            assert!(text.contains(peer) && text.contains("from 1 to 65535"), "{text}");
         }
     }
 

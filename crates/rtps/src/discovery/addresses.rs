@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
 
-use super::locators::{groups, is_usable, nearest};
+use super::locators::{groups, is_usable, likely_known, nearest};
+use super::stranded::keeps_addresses;
 use super::{LocalKind, ParticipantData};
 use crate::participant::{Addresses, Participant, Sink};
 use crate::timers::Timer;
@@ -19,18 +20,27 @@ impl Participant {
         let moved = self.config.addresses.default_unicast != addresses.default_unicast;
         // Then the interfaces by which groups are reached may be others.
         let is_elsewhere = self.config.addresses.interfaces != addresses.interfaces;
-        self.config.addresses = addresses;
+        let before = std::mem::replace(&mut self.config.addresses, addresses).interfaces;
         let peers: Vec<GuidPrefix> = self.database.peers.keys().copied().collect();
         for prefix in &peers {
             if let Some(peer) = self.database.peers.get_mut(prefix) {
                 peer.has_regrouped |= is_elsewhere;
+                if keeps_addresses(peer.data.vendor_id) {
+                    self.spdp.stranded.note(*prefix, likely_known(&peer.metatraffic, &before));
+                }
             }
             self.find_peer(now, *prefix);
         }
         if !self.spdp.announce_anew(now, &self.config) {
             return;
         }
-        peers.into_iter().for_each(|prefix| self.spdp.tell(prefix));
+        self.spdp.stranded.begin_anew(&self.config.addresses.interfaces);
+        for prefix in peers {
+            // Not before those have heard that this participant leaves.
+            if !self.spdp.stranded.contains(prefix) {
+                self.spdp.tell(prefix);
+            }
+        }
         self.queue_discovery();
         self.timers.set(now, Timer::Announce);
         if moved {

@@ -41,6 +41,7 @@ impl Participant {
             self.database.silent.remove(&(since, prefix));
         }
         self.spdp.take_newcomer(prefix);
+        self.spdp.stranded.remove(prefix);
         self.timers.set(Time::NEVER, Timer::Lease(prefix));
         self.timers.set(Time::NEVER, Timer::Peer(prefix));
         self.timers.set(Time::NEVER, Timer::Ask(prefix));

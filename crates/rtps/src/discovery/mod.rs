@@ -16,6 +16,7 @@ mod participant_data;
 mod qos_parameters;
 mod sedp;
 mod spdp;
+mod stranded;
 mod topics;
 mod transmit;
 
@@ -25,7 +26,7 @@ mod data_tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
 use taut_qos::Incompatibility;
 
 use crate::recent::RecentMap;
@@ -52,6 +53,8 @@ pub struct Peer {
     pub unicast: Vec<Locator>,
     /// Where its last announcement came from.
     pub(crate) source: Locator,
+    /// How long it counts as alive after each message: its lease, or less while it has answered nothing.
+    pub(crate) lease: Duration,
     /// When it is forgotten.
     pub(crate) lease_until: Time,
     /// Since when it is known, if it has answered nothing since.

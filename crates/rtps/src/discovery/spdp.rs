@@ -6,7 +6,8 @@ use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, S
 use taut_mem::Bytes;
 use taut_wire::WireError;
 
-use super::{ParticipantData, Peer, builtin_endpoint};
+use super::stranded::Stranded;
+use super::{Database, ParticipantData, Peer, builtin_endpoint};
 use crate::counters::bump;
 use crate::event::Event;
 use crate::history_cache::{CacheChange, ChangeKind};
@@ -25,6 +26,7 @@ pub(crate) struct Spdp {
     untold: usize,
     /// Participants that are told directly, most of them just found.
     pub(super) newcomers: VecDeque<GuidPrefix>,
+    pub(crate) stranded: Stranded,
     next_at: Time,
     initial_left: u32,
 }
@@ -45,6 +47,7 @@ impl Spdp {
             everybody: everybody(config),
             untold: 0,
             newcomers: VecDeque::new(),
+            stranded: Stranded::default(),
             next_at: Time::AT_ONCE,
             initial_left: limits::INITIAL_ANNOUNCEMENTS,
         }
@@ -78,6 +81,40 @@ impl Spdp {
         at.is_some_and(|at| self.newcomers.remove(at).is_some())
     }
 
+    /// Those that would not hear it otherwise are told that this participant leaves, if it is time, and all a little later
+    /// that it is there. Returns whether there are any.
+    fn tell_stranded(&mut self, now: Time) -> bool {
+        if !self.stranded.begin(now) {
+            return false;
+        }
+        // One number for the end, and one for the announcement that follows.
+        self.change.sequence_number = self.change.sequence_number.next().next();
+        self.initial_left = limits::INITIAL_ANNOUNCEMENTS;
+        true
+    }
+
+    /// Tells those who are to be told that this participant leaves, and no more of them than the budget. Returns whether all
+    /// are told.
+    pub(super) fn send_to_stranded(&mut self, tx: &mut Tx<'_>, database: &Database) -> bool {
+        while let Some(prefix) = self.stranded.next_due() {
+            if tx.budget == 0 {
+                return false;
+            }
+            self.stranded.take_due();
+            let Some(peer) = database.peer(prefix) else { continue };
+            let end = CacheChange {
+                kind: ChangeKind::NotAliveDisposedUnregistered,
+                sequence_number: SequenceNumber(self.change.sequence_number.0.saturating_sub(1)),
+                payload: key_of(self.change.writer_guid.prefix),
+                ..self.change.clone()
+            };
+            tx.message.directed(prefix);
+            tx.message.data(EntityId::SPDP_READER, &end, &end.payload);
+            tx.flush(&peer.metatraffic);
+        }
+        true
+    }
+
     /// All are to be told.
     fn tell_everybody(&mut self) {
         self.untold = self.everybody.len();
@@ -108,6 +145,13 @@ impl Spdp {
 
 fn everybody(config: &Config) -> Vec<Locator> {
     config.addresses.metatraffic_multicast.iter().chain(&config.initial_peers).copied().collect()
+}
+
+/// The payload that ends a participant.
+fn key_of(prefix: GuidPrefix) -> Bytes {
+    let mut key = Vec::new();
+    ParticipantData::write_key(Guid::new(prefix, EntityId::PARTICIPANT), &mut key);
+    Bytes::from(key)
 }
 
 /// What this participant says of itself.
@@ -144,11 +188,14 @@ impl Participant {
         if at < self.spdp.next_at {
             return;
         }
-        self.spdp.tell_everybody();
-        let period = if self.spdp.initial_left > 0 {
+        let period = if self.spdp.tell_stranded(now) {
+            limits::INITIAL_ANNOUNCEMENT_PERIOD
+        } else if self.spdp.initial_left > 0 {
+            self.spdp.tell_everybody();
             self.spdp.initial_left = self.spdp.initial_left.saturating_sub(1);
             limits::INITIAL_ANNOUNCEMENT_PERIOD
         } else {
+            self.spdp.tell_everybody();
             announcement_period(&self.config)
         };
         self.spdp.next_at = now + period;
@@ -158,16 +205,16 @@ impl Participant {
 
     /// Tells everybody that this participant leaves; nothing is announced after it.
     pub fn leave(&mut self) {
-        let mut key = Vec::new();
-        ParticipantData::write_key(self.guid(), &mut key);
+        let key = key_of(self.config.guid_prefix);
         let change = &mut self.spdp.change;
         change.kind = ChangeKind::NotAliveDisposedUnregistered;
         change.sequence_number = change.sequence_number.next();
-        change.payload = Bytes::from(key);
+        change.payload = key;
         self.spdp.next_at = Time::NEVER;
         self.spdp.everybody.extend(self.database.peers.values().flat_map(|peer| &peer.metatraffic));
         self.spdp.tell_everybody();
         self.spdp.newcomers.clear();
+        self.spdp.stranded.clear();
         self.queue_discovery();
     }
 
@@ -209,7 +256,6 @@ impl Participant {
     pub(super) fn note_peer(&mut self, now: Time, data: ParticipantData, source: &Locator) {
         let Some(data) = self.unless_leaving(now, data, source) else { return };
         let prefix = data.guid_prefix;
-        let lease_until = now + data.lease_duration;
         let known = self.database.peers.get_mut(&prefix);
         if let Some(peer) = known.filter(|peer| peer.data.is_of_another_process(&data)) {
             // What the earlier process has said may come behind it, and somebody may tell of many.
@@ -220,10 +266,12 @@ impl Participant {
             return;
         }
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
-            peer.lease_until = lease_until;
-            if peer.data.lease_duration > data.lease_duration {
-                self.timers.set(lease_until, Timer::Lease(prefix));
+            let lease = lease(&data, peer.silent_since.is_some());
+            peer.lease_until = now + lease;
+            if peer.lease > lease {
+                self.timers.set(peer.lease_until, Timer::Lease(prefix));
             }
+            peer.lease = lease;
             peer.has_regrouped |= peer.data.metatraffic_multicast != data.metatraffic_multicast
                 || peer.data.default_multicast != data.default_multicast;
             let is_news = says_else(&peer.data, &data);
@@ -249,11 +297,14 @@ impl Participant {
         }
         self.spdp.tell(prefix);
         self.queue_discovery();
+        let lease = lease(&data, true);
+        let lease_until = now + lease;
         let peer = Peer {
             data,
             metatraffic,
             unicast,
             source: *source,
+            lease,
             lease_until,
             silent_since: Some(now),
             endpoints: 0,
@@ -275,14 +326,16 @@ impl Participant {
     /// Anything that a known participant says shows that it lives.
     pub(crate) fn renew_lease(&mut self, now: Time, prefix: GuidPrefix) {
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
-            peer.lease_until = peer.lease_until.max(now + peer.data.lease_duration);
+            peer.lease_until = peer.lease_until.max(now + peer.lease);
         }
     }
 
     /// A built-in endpoint of a participant has answered: there is one behind what it has announced.
-    pub(crate) fn note_answer(&mut self, prefix: GuidPrefix) {
-        let peer = self.database.peers.get_mut(&prefix);
-        if let Some(since) = peer.and_then(|peer| peer.silent_since.take()) {
+    pub(crate) fn note_answer(&mut self, now: Time, prefix: GuidPrefix) {
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        if let Some(since) = peer.silent_since.take() {
+            peer.lease = lease(&peer.data, false);
+            peer.lease_until = now + peer.lease;
             self.database.silent.remove(&(since, prefix));
         }
     }
@@ -312,6 +365,12 @@ impl Participant {
         let Some(Peer { data, source, .. }) = self.database.peers.get(&prefix).cloned() else { return };
         self.replace_peer(now, prefix, false, Some((data, source)));
     }
+}
+
+/// How long a participant counts as alive after each message.
+fn lease(data: &ParticipantData, is_silent: bool) -> Duration {
+    let lease = data.lease_duration;
+    if is_silent { lease.min(limits::SILENT_LEASE) } else { lease }
 }
 
 /// Does a participant say something else of itself than before, but that it is alive?

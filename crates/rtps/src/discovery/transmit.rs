@@ -29,7 +29,7 @@ impl Outbound<'_> {
     /// Sends what is due, at most about a turn of it and no more than the budget. Returns whether all is out.
     #[inline(never)]
     pub fn send(&mut self, tx: &mut Tx<'_>) -> bool {
-        if !self.spdp.send_to_everybody(tx) {
+        if !self.spdp.send_to_stranded(tx, self.database) || !self.spdp.send_to_everybody(tx) {
             return false;
         }
         let mut turn = limits::REPAIR_TURN;

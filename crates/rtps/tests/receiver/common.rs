@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use taut_base::{
-    EntityId, Guid, GuidPrefix, InstanceHandle, Locator, ProtocolVersion, SequenceNumber, Time, VendorId,
+    Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, ProtocolVersion, SequenceNumber, Time,
+    VendorId,
 };
 use taut_mem::Bytes;
 use taut_port::{Frame, Traffic};
@@ -105,6 +106,7 @@ pub struct Announcement<'a> {
     pub tag: &'a str,
     pub vendor: VendorId,
     pub properties: &'a [(&'a str, String)],
+    pub lease: Duration,
 }
 
 impl Announcement<'_> {
@@ -117,6 +119,7 @@ impl Announcement<'_> {
             tag: "",
             vendor: FOREIGN,
             properties: &[],
+            lease: ParticipantData::default().lease_duration,
         }
     }
 
@@ -137,6 +140,7 @@ impl Announcement<'_> {
                 | builtin_endpoint::SUBSCRIPTIONS_ANNOUNCER,
             domain_tag: self.tag.into(),
             properties: properties.collect(),
+            lease_duration: self.lease,
             ..ParticipantData::default()
         };
         data.write(&mut payload);

@@ -153,6 +153,29 @@ fn participants_that_answer_nothing_give_way_to_newcomers() {
     assert_eq!(participant.counters().too_many_participants, 10);
 }
 
+/// Else somebody who makes up participants fills the table for good, and has all of them asked for ever.
+#[test]
+fn who_has_answered_nothing_is_forgotten_however_long_its_lease_is() {
+    let (mut participant, silent) = (participant(), GuidPrefix([9; 12]));
+    let lease = limits::SILENT_LEASE;
+    let for_ever = |prefix| Announcement { lease: Duration::INFINITE, ..Announcement::of(prefix) }.frame();
+    let known_at = |participant: &mut Participant, now| {
+        participant.on_timeout(now, usize::MAX);
+        [OTHER, silent].map(|prefix| participant.database().peer(prefix).is_some())
+    };
+    for prefix in [OTHER, silent] {
+        participant.on_frame(Time(0), &for_ever(prefix), &mut Nowhere);
+    }
+    participant.on_frame(Time(0), &heartbeat(1, 0), &mut Nowhere);
+    let almost = Time(lease.0 - 1);
+    assert_eq!(known_at(&mut participant, almost), [true, true]);
+    participant.on_frame(almost, &for_ever(silent), &mut Nowhere);
+    let again = known_at(&mut participant, Time(2 * lease.0 - 2));
+    assert_eq!(again, [true, true], "it has announced itself again");
+    assert_eq!(known_at(&mut participant, Time(2 * lease.0 - 1)), [true, false]);
+    assert_eq!(known_at(&mut participant, Time(1_000 * lease.0)), [true, false], "who answers has its lease");
+}
+
 #[test]
 fn no_more_timers_are_handled_than_the_budget_has() {
     const PEERS: u8 = 12;
