@@ -55,7 +55,7 @@ impl Source {
     }
 
     /// The number of the lane's next sample.
-    fn first(&self) -> Option<SequenceNumber> {
+    pub(crate) fn first(&self) -> Option<SequenceNumber> {
         self.lane.peek().map(|meta| Head::of(&meta).number)
     }
 
@@ -535,7 +535,7 @@ impl ReaderSide {
         };
         let mut news = StatusMask::NONE;
         let mut source = self.sources.swap_remove(at);
-        self.pull_source(now, &mut source, &mut pulled, usize::MAX, u64::MAX);
+        self.pull_before(now, &mut source, &mut pulled, number);
         if number < source.next {
             *change = None;
         } else if source.reliable && source.first().is_some_and(|first| first < number) {
@@ -603,7 +603,7 @@ impl ReaderSide {
         // What the lane still holds has not come, whatever the protocol knows of it.
         let known = source.first().map_or(expected, |first| first.min(expected));
         source.next = source.next.max(known);
-        let pulled = if self.is_one_of_several(at) { self.pull(now) } else { self.pull_alone(now, at) };
+        let pulled = self.pull_for(now, at, expected);
         self.note_awaited(pulled);
         (self.sources[at].next, pulled.news)
     }
