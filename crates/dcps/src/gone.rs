@@ -9,9 +9,16 @@ use taut_base::{SequenceNumber, Time};
 use crate::reader_side::{Pulled, ReaderSide, Source};
 
 impl Source {
+    /// Its next sample has to wait.
+    pub(crate) fn stall(&mut self) {
+        self.stalled = true;
+        self.lane.step_back();
+    }
+
     /// The protocol has nothing left below `expected`: what is not in the lane either is not waited for. Did its next sample
     /// wait for that?
     fn passes_over(&mut self, expected: SequenceNumber) -> bool {
+        self.settled = self.settled.max(expected);
         let first = self.first();
         let known = first.map_or(expected, |first| first.min(expected));
         if !self.reliable || known <= self.next {
@@ -19,6 +26,15 @@ impl Source {
         }
         self.next = known;
         first == Some(known)
+    }
+
+    /// How many are lost before its sample of this number, if that is to be told by the numbers: who is not reliable also
+    /// does without what comes through the protocol later than what followed it here. Else the lane says how many.
+    #[inline]
+    pub(crate) fn skipped(&self, number: SequenceNumber) -> Option<u64> {
+        // What was written before this side listened is not lost.
+        let tells = !self.reliable && self.next > SequenceNumber::FIRST;
+        tells.then(|| u64::try_from(number.0.saturating_sub(self.next.0)).unwrap_or(0))
     }
 }
 
@@ -116,5 +132,16 @@ mod tests {
         assert_eq!(taken(&mut small), [1]);
         small.pull(Time(2));
         assert_eq!(taken(&mut small), [4]);
+    }
+
+    #[test]
+    fn what_is_gone_is_known_when_there_is_room() {
+        let mut side = side(1, &[1, 4]);
+        side.deliver(Time(1), 0, &mut Some(change(ChangeKind::Alive, 2, 0, 9)));
+        assert_eq!(side.lane_next(Time(1), writer(1), SequenceNumber(4)).0, SequenceNumber(1));
+        for expected in [9, 1, 4] {
+            assert_eq!(taken(&mut side), [expected]);
+            side.pull(Time(2));
+        }
     }
 }
