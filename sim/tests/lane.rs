@@ -6,7 +6,7 @@ use taut_base::{Duration, Time};
 use taut_dcps::InstanceState;
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
-use taut_qos::{LivelinessKind, Qos};
+use taut_qos::{LivelinessKind, Qos, ResourceLimits};
 use taut_rtps::NewChange;
 use taut_rtps::history_cache::ChangeKind;
 use taut_sim::{Content, Pair, instance};
@@ -117,4 +117,46 @@ fn a_writer_that_fell_silent_leaves_what_is_in_its_lane_without_writers() {
     let taken: Vec<_> = pair.take().iter().map(|one| (one.info.valid_data, one.state())).collect();
     let silent = InstanceState::NotAliveNoWriters;
     assert_eq!(taken, [(true, silent), (false, silent)]);
+}
+
+/// What was written before it read the lane waited for room elsewhere, and is too old by now.
+#[test]
+fn a_reader_that_was_full_as_it_joined_a_lane_does_not_wait_for_what_is_too_old() {
+    let mut pair = Pair::new(4).without_key();
+    pair.writer(Qos::default().reliable().keep_all().lifespan(Duration::from_millis(100)));
+    pair.writer(Qos::default().reliable().keep_all());
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    pair.reader_on(Pair::WRITER, Qos::default().reliable().keep_all().resource_limits(limits));
+    pair.run_until_matched();
+    pair.write_by(1, 1, 8).unwrap();
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+    let (writer, tag, reader) = (pair.writers[0].guid, pair.writers[0].tag, pair.readers[0]);
+    let mut write = |pair: &mut Pair, number| {
+        let payload = Content { key: 1, tag, number, filler: 8 }.encode();
+        let mut change = NewChange {
+            kind: ChangeKind::Alive,
+            instance: instance(1),
+            source_timestamp: None,
+            payload: payload.clone(),
+            number: None,
+            in_lane: true,
+            called: Time::default(),
+        };
+        let index = pair.writers[0].index;
+        pair.network.on(Pair::WRITER, |participant, now| participant.write(now, index, &mut change).unwrap());
+        there.push(&[number, u64::MAX, 0, 0, 0], &payload).unwrap();
+    };
+    write(&mut pair, 1);
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let here = LaneReader::attach(lane, feedback, false);
+    let from = pair
+        .network
+        .on(reader.node, |participant, now| participant.add_lane(now, reader.index, writer, here));
+    assert_eq!(from.flatten().map(|from| from.0), Some(2));
+    pair.run_for(Duration::from_millis(200));
+    assert_eq!(pair.take().len(), 1);
+    write(&mut pair, 2);
+    pair.network.on(reader.node, |participant, now| participant.pull(now, reader.index, usize::MAX));
+    assert_eq!(pair.take_numbers(), [2]);
 }

@@ -112,3 +112,21 @@ fn what_expires_makes_room() {
         assert!(taken.last() == Some(&8) && taken[0] > 4, "{taken:?}");
     }
 }
+
+#[test]
+fn a_reader_beside_has_all_once_what_follows_the_end_of_an_instance_is_too_old() {
+    let mut pair = Pair::new(9);
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    pair.writer(Qos::default().reliable().keep_all().lifespan(LIFESPAN));
+    pair.writer(Qos::default().reliable().keep_all());
+    pair.reader_on(Pair::WRITER, Qos::default().reliable().keep_all().resource_limits(limits));
+    pair.run_until_matched();
+    // There is no room for what the first one writes.
+    pair.write_by(1, 2, 40).unwrap();
+    pair.end_instance(ChangeKind::NotAliveDisposed, 1).unwrap();
+    pair.write(1, 40).unwrap();
+    pair.run_for(LIFESPAN.times(2));
+    assert!(!pair.is_acknowledged(0));
+    assert_eq!((pair.take().len(), pair.take().len()), (1, 1));
+    assert_eq!((pair.is_acknowledged(0), held(&pair)), (true, 0));
+}

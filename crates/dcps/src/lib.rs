@@ -16,6 +16,7 @@ mod entities;
 mod events;
 mod filter;
 mod fresh;
+mod gone;
 mod instance;
 mod instance_state;
 mod lag;

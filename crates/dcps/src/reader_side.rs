@@ -34,8 +34,10 @@ pub(crate) struct Source {
     pub(crate) reliable: bool,
     /// What is below has come, through the lane or the protocol.
     pub(crate) next: SequenceNumber,
+    /// What is below it and not in the lane comes no more.
+    pub(crate) settled: SequenceNumber,
     /// The lane's next sample has to wait, for one that comes through the protocol or for room.
-    stalled: bool,
+    pub(crate) stalled: bool,
     /// The writer broke the lane's rules; nothing of it is read any more.
     pub(crate) broken: bool,
     /// Its words say when `write` was called, by a clock that is this one.
@@ -55,7 +57,7 @@ impl Source {
     }
 
     /// The number of the lane's next sample.
-    fn first(&self) -> Option<SequenceNumber> {
+    pub(crate) fn first(&self) -> Option<SequenceNumber> {
         self.lane.peek().map(|meta| Head::of(&meta).number)
     }
 
@@ -74,20 +76,6 @@ impl Source {
         }
         self.lane.publish_unawaited();
         false
-    }
-
-    /// How many are lost before its sample of this number, if that is to be told by the numbers: who is not reliable also
-    /// does without what comes through the protocol later than what followed it here. Else the lane says how many.
-    #[inline]
-    fn skipped(&self, number: SequenceNumber) -> Option<u64> {
-        // What was written before this side listened is not lost.
-        let tells = !self.reliable && self.next > SequenceNumber::FIRST;
-        tells.then(|| u64::try_from(number.0.saturating_sub(self.next.0)).unwrap_or(0))
-    }
-
-    fn stall(&mut self) {
-        self.stalled = true;
-        self.lane.step_back();
     }
 }
 
@@ -283,8 +271,20 @@ impl ReaderSide {
         self.remove_lane(writer);
         let reliable = reliable && self.reliable;
         let (handle, stalled, broken, tells_time, waiting) = (writer.into(), false, false, false, None);
-        let source =
-            Source { writer, handle, strength, lane, reliable, next, stalled, broken, tells_time, waiting };
+        let settled = SequenceNumber::ZERO;
+        let source = Source {
+            writer,
+            handle,
+            strength,
+            lane,
+            reliable,
+            next,
+            settled,
+            stalled,
+            broken,
+            tells_time,
+            waiting,
+        };
         self.sources.push(source);
         if !self.cache.deadline().is_infinite() {
             self.sweep_at = Time::AT_ONCE;
@@ -480,7 +480,7 @@ impl ReaderSide {
                     if lost > 0 || number != source.next {
                         self.note_lost(source.skipped(number).unwrap_or(lost), pulled);
                     }
-                    if source.reliable && number > source.next {
+                    if source.reliable && number > source.next.max(source.settled) {
                         source.stall();
                         break;
                     }
@@ -535,7 +535,7 @@ impl ReaderSide {
         };
         let mut news = StatusMask::NONE;
         let mut source = self.sources.swap_remove(at);
-        self.pull_source(now, &mut source, &mut pulled, usize::MAX, u64::MAX);
+        self.pull_before(now, &mut source, &mut pulled, number);
         if number < source.next {
             *change = None;
         } else if source.reliable && source.first().is_some_and(|first| first < number) {
@@ -603,7 +603,7 @@ impl ReaderSide {
         // What the lane still holds has not come, whatever the protocol knows of it.
         let known = source.first().map_or(expected, |first| first.min(expected));
         source.next = source.next.max(known);
-        let pulled = if self.is_one_of_several(at) { self.pull(now) } else { self.pull_alone(now, at) };
+        let pulled = self.pull_for(now, at, expected);
         self.note_awaited(pulled);
         (self.sources[at].next, pulled.news)
     }

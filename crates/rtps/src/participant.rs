@@ -574,6 +574,7 @@ impl Participant {
                 }
                 local.delivered = number;
             }
+            writer.pass_expired(at);
             if let Some(next) = writer.tell_off_lane(at)
                 && let Some(local) = writer.local.get(at)
             {

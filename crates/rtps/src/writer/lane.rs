@@ -24,7 +24,7 @@ pub struct LocalReader {
     pub delivered: SequenceNumber,
     /// From this change on it takes from the lane what goes through it.
     pub lane_from: Option<SequenceNumber>,
-    /// It knows that up to this change it has all that did not go through the lane.
+    /// It knows that up to this change it has all that it does not take from the lane.
     pub told: SequenceNumber,
 }
 
@@ -35,6 +35,12 @@ impl ReaderProxy {
 }
 
 impl LocalReader {
+    /// The number up to which nothing more comes beside the lane, if the reader has all that and does not know it.
+    fn untold(&self, off_lane: SequenceNumber) -> Option<SequenceNumber> {
+        let beside = off_lane.max(self.lane_from?.prev());
+        (self.delivered >= beside && self.told < beside).then_some(beside)
+    }
+
     fn reads_lane(&self, number: SequenceNumber) -> bool {
         self.lane_from.is_some_and(|from| from <= number)
     }
@@ -116,11 +122,8 @@ impl Writer {
     pub fn tell_off_lane(&mut self, at: usize) -> Option<SequenceNumber> {
         let off_lane = self.off_lane;
         let local = self.local.get_mut(at)?;
-        if local.lane_from.is_none() || local.delivered < off_lane || local.told >= off_lane {
-            return None;
-        }
-        local.told = off_lane;
-        Some(off_lane.next())
+        local.told = local.untold(off_lane)?;
+        Some(local.told.next())
     }
 
     /// Do all readers take a change from the lane that goes through it now?

@@ -47,11 +47,21 @@ impl Writer {
 
     /// Readers of this participant wait for nothing that is not there.
     pub(super) fn pass_holes(&mut self) {
-        for at in 0..self.local.len() {
-            let next = self.undelivered(at).map_or(self.last, |change| change.sequence_number.prev());
-            if let Some(local) = self.local.get_mut(at) {
-                local.delivered = local.delivered.max(next);
-            }
+        (0..self.local.len()).for_each(|at| self.pass_holes_of(at));
+    }
+
+    fn pass_holes_of(&mut self, at: usize) {
+        let next = self.undelivered(at).map_or(self.last, |change| change.sequence_number.prev());
+        if let Some(local) = self.local.get_mut(at) {
+            local.delivered = local.delivered.max(next);
+        }
+    }
+
+    /// A reader of this participant has been given what there is for it: what followed may have been too old.
+    #[inline]
+    pub(crate) fn pass_expired(&mut self, at: usize) {
+        if !self.lifespan.is_infinite() {
+            self.pass_holes_of(at);
         }
     }
 
