@@ -16,8 +16,8 @@ use measure::{Counts, Gate};
 
 /// Measurements of one path by two runs of `--write` may differ by this much. Counts without a clock are
 /// equal to the instruction; the round trip is up to 1.1 % dearer with five busy threads a processor, as
-/// what is known of the clocks is too old again within a round that is held up. Higher stores a baseline
-/// that the next run breaks, lower refuses a busy machine.
+/// what is known of the clocks is too old again within a round that is held up: such a machine is refused.
+/// Higher stores a baseline of its kind, lower refuses a quiet one.
 const REPEATABLE_PERCENT: f64 = 1.0;
 
 /// What looks too dear is measured so often again. Less lets a busy machine close the gate, more makes a

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::measure::Counts;
 use crate::report;
 
-/// How much more a path may take. Counts repeat to the instruction, but for up to 0.6 % where the clock
-/// is read; the rest is room for code that moves because its neighbour changed. Higher lets a path get
+/// How much more a path may take. Counts repeat to the instruction, but for up to 1.1 % where the clock
+/// is read, on a busy machine; the rest is room for code that moves because its neighbour changed. Higher lets a path get
 /// dearer unseen, bit by bit; lower stops changes that mean nothing.
 pub const BOUND_PERCENT: f64 = 2.0;
 /// The same with another compiler, C library or Valgrind than the baselines were made with: two releases
