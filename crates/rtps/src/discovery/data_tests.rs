@@ -8,6 +8,7 @@ use taut_qos::{
 };
 use taut_wire::{Endian, ParameterListWriter, WireError, pid};
 
+use super::parameters::read_list;
 use super::{EndpointData, ParticipantData};
 
 const PREFIX: GuidPrefix = GuidPrefix([3; 12]);
@@ -105,6 +106,29 @@ fn big_endian_and_defaults() {
     let data = EndpointData::parse(&bytes, false, CYCLONE).unwrap();
     assert_eq!(data.qos, EndpointQos::default_reader());
     assert_eq!(data.qos.reliability.kind, ReliabilityKind::BestEffort, "a reader's default");
+}
+
+/// dust_dds takes an infinite duration on the wire for another one than its own default, and matches nothing then.
+#[test]
+fn an_infinite_deadline_and_lease_do_not_travel() {
+    let announced = |guid: Guid, qos: &EndpointQos| {
+        let mut bytes = Vec::new();
+        EndpointData::of(guid, "topic", "type", qos.clone()).write(&mut bytes);
+        let named =
+            |pid| read_list(&bytes).unwrap().into_iter().any(|parameter| parameter.unwrap().pid == pid);
+        (named(pid::DEADLINE), named(pid::LIVELINESS))
+    };
+    for (guid, default) in
+        [(writer_guid(), EndpointQos::default_writer()), (reader_guid(), EndpointQos::default_reader())]
+    {
+        assert_eq!(announced(guid, &default), (false, false));
+        let mut qos = EndpointQos { deadline: Duration::from_secs(1), ..default.clone() };
+        assert_eq!(announced(guid, &qos), (true, false));
+        qos.liveliness.lease_duration = Duration::from_secs(1);
+        assert_eq!(announced(guid, &qos), (true, true));
+        qos.liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, ..default.liveliness };
+        assert_eq!(announced(guid, &qos), (true, true));
+    }
 }
 
 fn full_qos(writer: bool) -> EndpointQos {

@@ -123,12 +123,17 @@ fn read_partition(value: &mut Cursor<'_>) -> Result<Vec<String>, WireError> {
 pub(super) fn write_policies(list: &mut ParameterListWriter<'_>, qos: &EndpointQos, is_writer: bool) {
     let default = if is_writer { EndpointQos::default_writer() } else { EndpointQos::default_reader() };
     list.put_i32(pid::DURABILITY, qos.durability.to_wire());
-    list.put_duration(pid::DEADLINE, qos.deadline);
+    // dust_dds reads an infinite duration as another one than its default, and finds that incompatible.
+    if qos.deadline != default.deadline {
+        list.put_duration(pid::DEADLINE, qos.deadline);
+    }
     list.put_duration(pid::LATENCY_BUDGET, qos.latency_budget);
-    list.put(pid::LIVELINESS, |out| {
-        out.put_i32(qos.liveliness.kind.to_wire());
-        out.put_duration(qos.liveliness.lease_duration);
-    });
+    if qos.liveliness != default.liveliness {
+        list.put(pid::LIVELINESS, |out| {
+            out.put_i32(qos.liveliness.kind.to_wire());
+            out.put_duration(qos.liveliness.lease_duration);
+        });
+    }
     list.put(pid::RELIABILITY, |out| {
         out.put_i32(qos.reliability.kind.to_wire());
         out.put_duration(qos.reliability.max_blocking_time);
