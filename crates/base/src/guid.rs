@@ -198,13 +198,16 @@ impl VendorId {
     /// Eclipse Cyclone DDS.
     pub const CYCLONE_DDS: VendorId = VendorId([1, 16]);
 
+    /// RTI Connext.
+    pub const CONNEXT: VendorId = VendorId([1, 1]);
+
     /// eProsima Fast DDS.
     pub const FAST_DDS: VendorId = VendorId([1, 15]);
 
     /// The product behind the number, as the OMG's list has it.
     pub fn name(self) -> &'static str {
         match self {
-            VendorId([1, 1]) => "RTI Connext",
+            VendorId::CONNEXT => "RTI Connext",
             VendorId([1, 2]) => "OpenSplice",
             VendorId([1, 3]) => "OpenDDS",
             VendorId([1, 6]) => "CoreDX",

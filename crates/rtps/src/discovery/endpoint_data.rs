@@ -45,7 +45,7 @@ pub struct EndpointData {
 }
 
 /// Who has PID_DISABLE_POSITIVE_ACKS; with others the number may mean something else.
-const DISABLE_POSITIVE_ACKS_VENDORS: [VendorId; 2] = [VendorId([1, 1]), VendorId::FAST_DDS];
+const DISABLE_POSITIVE_ACKS_VENDORS: [VendorId; 2] = [VendorId::CONNEXT, VendorId::FAST_DDS];
 
 impl EndpointData {
     /// An endpoint of which no more is said.

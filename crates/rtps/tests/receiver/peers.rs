@@ -108,10 +108,11 @@ fn asked_by(participant: &mut Participant, now: Time, class: TxClass) -> Vec<u32
     asked
 }
 
-/// Fast DDS that has been cut off without noticing says what it has only if it is asked as its own readers ask.
+/// Fast DDS that has been cut off without noticing says what it has only if it is asked as its own readers ask, and
+/// RTI Connext that has nothing says so only then.
 #[test]
-fn fast_dds_is_asked_for_its_first_heartbeat_from_0() {
-    for (vendor, first) in [(FOREIGN, 1), (VendorId::FAST_DDS, 0)] {
+fn fast_dds_and_connext_are_asked_for_their_first_heartbeat_from_0() {
+    for (vendor, first) in [(FOREIGN, 1), (VendorId::FAST_DDS, 0), (VendorId::CONNEXT, 0)] {
         let mut participant = participant();
         let announced = Announcement { vendor, ..Announcement::of(OTHER) }.frame();
         participant.on_frame(Time(0), &announced, &mut Nowhere);
