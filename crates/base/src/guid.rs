@@ -201,6 +201,9 @@ impl VendorId {
     /// RTI Connext.
     pub const CONNEXT: VendorId = VendorId([1, 1]);
 
+    /// OpenDDS.
+    pub const OPENDDS: VendorId = VendorId([1, 3]);
+
     /// eProsima Fast DDS.
     pub const FAST_DDS: VendorId = VendorId([1, 15]);
 
@@ -209,7 +212,7 @@ impl VendorId {
         match self {
             VendorId::CONNEXT => "RTI Connext",
             VendorId([1, 2]) => "OpenSplice",
-            VendorId([1, 3]) => "OpenDDS",
+            VendorId::OPENDDS => "OpenDDS",
             VendorId([1, 6]) => "CoreDX",
             VendorId([1, 8]) => "Vortex Lite",
             VendorId([1, 9]) => "InterCOM",
