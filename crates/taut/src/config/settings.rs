@@ -180,7 +180,7 @@ pub(super) const TABLE: &[Row] = &[
         set: Set::One(|config, text| {
             config.xdp_pcp = match text {
                 "" => None,
-                number => Some(number.parse().ok().filter(|priority| *priority <= 7)?),
+                number => Some(number.parse().ok().filter(is_pcp)?),
             };
             Some(())
         }),
@@ -372,7 +372,7 @@ pub(super) const TABLE: &[Row] = &[
         allowed: "a number up to 4096; `0` for none",
         meaning: "Of how many samples each reader remembers where their latency went, for `reader.anatomy()` and `taut sub --anatomy`. Samples that are written carry 28 to 32 bytes more over the network.",
         set: Set::One(|config, text| {
-            config.anatomy = text.parse().ok().filter(|samples| *samples <= MAX_ANATOMY)?;
+            config.anatomy = text.parse().ok().filter(is_anatomy)?;
             Some(())
         }),
         get: |config| config.anatomy.to_string(),
@@ -513,7 +513,7 @@ fn mark(text: &str) -> Option<(i32, u8)> {
 type InRange = fn(&Config) -> bool;
 
 /// The settings that neither the core nor the kernel would refuse, and would make something else of.
-pub(super) const RANGES: [(&str, InRange); 8] = [
+pub(super) const RANGES: [(&str, InRange); 10] = [
     ("name", |config| is_name(&config.name)),
     ("user_data", |config| is_user_data(&config.user_data)),
     ("prefault", |config| is_prefault(&config.prefault)),
@@ -522,6 +522,8 @@ pub(super) const RANGES: [(&str, InRange); 8] = [
     ("receive_buffer", |config| is_receive_buffer(&config.receive_buffer)),
     ("max_rate", |config| is_rate(&config.max_rate)),
     ("max_burst", |config| is_burst(&config.max_burst)),
+    ("anatomy", |config| is_anatomy(&config.anatomy)),
+    ("xdp_pcp", |config| config.xdp_pcp.is_none_or(|priority| is_pcp(&priority))),
 ];
 
 /// Peers do not hear an announcement with a longer name, and read one up to a NUL.
@@ -548,6 +550,15 @@ fn is_rate(bytes: &u64) -> bool {
 
 fn is_burst(bytes: &u64) -> bool {
     (1..=1 << 30).contains(bytes)
+}
+
+fn is_anatomy(samples: &usize) -> bool {
+    *samples <= MAX_ANATOMY
+}
+
+/// IEEE 802.1Q has three bits for it.
+fn is_pcp(priority: &u8) -> bool {
+    *priority <= 7
 }
 
 /// The times of SCHED_DEADLINE.
