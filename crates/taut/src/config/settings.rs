@@ -121,7 +121,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_layer",
         allowed: "`3` or `2`",
-        meaning: "What is spoken on `xdp_interface`. 3: UDP over IP, with peers that may use sockets. 2: frames of Ethernet without IP, discovery included, with peers that do the same; sockets are for peers on this host then, unless `interfaces` names others.",
+        meaning: "What is spoken on `xdp_interface`. 3: UDP over IP, with peers that may use sockets. 2: frames of Ethernet without IP, discovery included, with peers that do the same; sockets are for peers on this host then, unless `interface` names others.",
         set: Set::One(|config, text| {
             config.xdp_layer = XDP_LAYERS.iter().find(|(name, _)| *name == text)?.1;
             Some(())
@@ -189,7 +189,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "dpdk_device",
         allowed: "a device and its driver's arguments, as `net_memif0,role=server`, or an address on the PCI bus; empty for none",
-        meaning: "Be reached past the kernel by frames that this device of DPDK moves: by UDP with `dpdk_address`, else without IP by peers that do the same. Sockets are for peers on this host then, unless `interfaces` names others. The program must be built with the feature `dpdk`. Such a participant never sleeps.",
+        meaning: "Be reached past the kernel by frames that this device of DPDK moves: by UDP with `dpdk_address`, else without IP by peers that do the same. Sockets are for peers on this host then, unless `interface` names others. The program must be built with the feature `dpdk`. Such a participant never sleeps.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.dpdk_device);
             Some(())
@@ -697,6 +697,16 @@ mod tests {
         ] {
             set(&mut config, text).unwrap();
             assert_eq!(config.xdp_netd, netd, "{text}");
+        }
+    }
+
+    /// What is called otherwise in a program is not called so where settings are written.
+    #[test]
+    fn settings_are_called_by_their_names() {
+        for setting in TABLE {
+            for field in ["domain_id", "interfaces", "initial_peers"] {
+                assert!(!setting.meaning.contains(&format!("`{field}`")), "{}: {field}", setting.name);
+            }
         }
     }
 
