@@ -21,6 +21,7 @@ use crate::limits;
 use crate::liveliness::Liveliness;
 use crate::message::{Message, Tx};
 use crate::reader::{Offer, Reader};
+use crate::receiver::pass_lane;
 use crate::recent::RecentMap;
 use crate::schedule::{Schedule, TxClass, Work};
 use crate::table::Table;
@@ -593,6 +594,8 @@ impl Participant {
             if proxy.is_blocked() {
                 let strength = proxy.strength;
                 proxy.deliver_pending(|offer| sink.deliver(index, strength, offer));
+                // Behind what was delivered is what does not come any more.
+                pass_lane(index, proxy, sink);
                 proxy.ack_due = true;
                 woken.push(*guid);
             }
