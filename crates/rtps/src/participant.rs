@@ -647,12 +647,19 @@ impl Participant {
         Some(proxy.next_expected())
     }
 
-    /// It reads the lane no longer; all below `next` has come.
-    pub fn end_writer_lane(&mut self, reader: ReaderIndex, writer: Guid, next: SequenceNumber) {
+    /// It reads the lane no longer; all below `next` has come, and so have these, which wait.
+    pub fn end_writer_lane(
+        &mut self,
+        reader: ReaderIndex,
+        writer: Guid,
+        next: SequenceNumber,
+        waiting: Vec<CacheChange>,
+    ) {
         let reader = self.readers.get_mut(reader.0);
         if let Some(proxy) = reader.and_then(|reader| reader.proxies.get_mut(&writer)) {
             proxy.lane = false;
             proxy.pass(next);
+            proxy.put_all_back(waiting);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Lanes beside a network that loses datagrams: whoever reads them has what was written, once and in order.
 //!
 //! A seed draws one to three writers and readers of one topic on two participants, with KEEP_ALL or KEEP_LAST, limits,
-//! LIFESPAN, TRANSIENT_LOCAL and BEST_EFFORT. Readers begin to read lanes while samples, and the ends of instances, go
-//! through them, past them or nowhere, as lanes of few cells are full and some samples long. What is known of a lane is
-//! known to one side before the other, links are cut, and readers take, one by one or all at once, or only pull. Then
-//! the network heals, and no writer is full for ever, and each reader has what its QoS owes it.
+//! LIFESPAN, TRANSIENT_LOCAL and BEST_EFFORT. Readers begin to read lanes, and leave them, while samples and the ends of
+//! instances go through them, past them or nowhere, as lanes of few cells are full and some samples long. What is known
+//! of a lane is known to one side before the other, links are cut, and readers take, one by one or all at once, or only
+//! pull. Then the network heals, and no writer is full for ever, and each reader has what its QoS owes it.
 //!
 //! A seed that fails says which it is: `LANES_SEED=4711 cargo test -p taut-sim --test lanes` plays it again, with
 //! `LANES_SEEDS=1000` those behind it too.

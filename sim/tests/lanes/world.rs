@@ -44,6 +44,13 @@ enum Step {
     Tell(usize, usize, SequenceNumber),
 }
 
+impl Step {
+    fn is_of(&self, w: usize, r: usize) -> bool {
+        let (Step::Attach(writer, reader) | Step::Tell(writer, reader, _)) = self;
+        (*writer, *reader) == (w, r)
+    }
+}
+
 /// Two participants with writers and readers of one topic.
 pub struct World {
     pub network: Network,
@@ -131,6 +138,7 @@ impl World {
             75..=79 => self.pull_some(),
             80 => self.cut_for_some_time(),
             81..=86 => self.join(),
+            87 => self.part(),
             _ => self.step(),
         }
         let pause = Duration::from_micros(self.rng.below(3_000).cast_signed());
@@ -256,6 +264,25 @@ impl World {
         outlet.add_reader(inlet.reader.guid, Peer { feedback, reliable });
         self.joined.push((w, r));
         self.steps.push(Step::Attach(w, r));
+    }
+
+    /// The processes of a writer and a reader part: they are matched still.
+    fn part(&mut self) {
+        let (w, r) = self.pick_pair();
+        let (outlet, reader) = (&mut self.outlets[w], self.inlets[r].reader);
+        let begins = self.steps.iter().any(|step| step.is_of(w, r));
+        if outlet.writer.node == reader.node || begins || !self.joined.contains(&(w, r)) {
+            return;
+        }
+        let (writer, index) = (outlet.writer.guid, outlet.writer.index);
+        self.network.on(outlet.writer.node, |participant, now| {
+            participant.set_reader_lane(now, index, reader.guid, None);
+        });
+        self.network.on(reader.node, |participant, now| {
+            participant.remove_lane(now, reader.index, writer);
+        });
+        outlet.remove_reader(reader.guid);
+        self.joined.retain(|pair| *pair != (w, r));
     }
 
     /// Goes on with a join.
