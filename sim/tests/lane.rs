@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taut_base::{Duration, Time};
+use taut_base::{Duration, SequenceNumber, Time};
 use taut_dcps::InstanceState;
 use taut_mem::Region;
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
@@ -159,4 +159,89 @@ fn a_reader_that_was_full_as_it_joined_a_lane_does_not_wait_for_what_is_too_old(
     write(&mut pair, 2);
     pair.network.on(reader.node, |participant, now| participant.pull(now, reader.index, usize::MAX));
     assert_eq!(pair.take_numbers(), [2]);
+}
+
+/// What its writer has no longer is known of what waits for room, and behind that, before there is room.
+#[test]
+fn a_reader_that_has_room_again_does_not_wait_for_what_is_gone_behind_what_it_gets() {
+    let mut pair = Pair::new(5);
+    pair.writer(Qos::default().reliable().keep_all().lifespan(Duration::from_millis(100)));
+    pair.writer(Qos::default().reliable().keep_all());
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    pair.reader(Qos::default().reliable().keep_all().resource_limits(limits));
+    pair.run_until_matched();
+    pair.write_by(1, 2, 8).unwrap();
+    pair.run_for(Duration::from_millis(100));
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let here = LaneReader::attach(lane, feedback, false);
+    let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
+    let from = pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
+    pair.network.on(0, |participant, now| {
+        participant.set_reader_lane(now, index, reader.guid, from.flatten());
+    });
+    // Neither finds room in the lane, nor comes in time by the network: the end of the instance is all that is left.
+    pair.cut();
+    pair.end_instance(ChangeKind::NotAliveDisposed, 1).unwrap();
+    pair.write(1, 8).unwrap();
+    let third = Content { key: 1, tag: pair.writers[0].tag, number: 3, filler: 8 }.encode();
+    let mut change = NewChange {
+        kind: ChangeKind::Alive,
+        instance: instance(1),
+        source_timestamp: None,
+        payload: third.clone(),
+        number: None,
+        in_lane: true,
+        called: Time::default(),
+    };
+    pair.network.on(0, |participant, now| participant.write(now, index, &mut change).unwrap());
+    there.push(&[3, u64::MAX, 0, 0, 0], &third).unwrap();
+    pair.run_for(Duration::from_millis(200));
+    pair.mend();
+    pair.run_for(Duration::from_secs(1));
+    assert!(!pair.is_acknowledged(0));
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        pair.network.on(1, |participant, now| participant.pull(now, reader.index, usize::MAX));
+        taken.extend(pair.take().iter().map(|one| (one.info.publication_handle, one.info.sequence_number.0)));
+        pair.run_for(Duration::from_millis(50));
+    }
+    assert_eq!(taken, [(pair.writers[1].guid.into(), 1), (writer.into(), 1), (writer.into(), 3)]);
+    assert!(pair.is_acknowledged(0));
+}
+
+/// The process of its writer parts, and is met no more.
+#[test]
+fn what_had_no_room_as_a_lane_was_left_is_not_lost() {
+    let mut pair = Pair::new(6).without_key();
+    pair.writer(Qos::default().reliable().keep_all());
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    pair.reader(Qos::default().reliable().keep_all().resource_limits(limits));
+    pair.run_until_matched();
+    let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+    let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+    let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+    let here = LaneReader::attach(lane, feedback, false);
+    let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
+    let from = pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
+    pair.network.on(0, |participant, now| {
+        participant.set_reader_lane(now, index, reader.guid, from.flatten());
+    });
+    for number in 1..=3 {
+        let payload = Content { key: 1, tag: pair.writers[0].tag, number, filler: 8 }.encode();
+        there.push(&[number, u64::MAX, 0, 0, 0], &payload).unwrap();
+    }
+    pair.network.participant(0).unwrap().core().writer(index).unwrap().link.set_last(SequenceNumber(3));
+    pair.network.on(1, |participant, now| participant.remove_lane(now, reader.index, writer));
+    pair.network.on(0, |participant, now| participant.set_reader_lane(now, index, reader.guid, None));
+    pair.writers[0].written = 3;
+    pair.write(1, 8).unwrap();
+    let mut taken = Vec::new();
+    for _ in 0..5 {
+        pair.run_for(Duration::from_millis(200));
+        taken.extend(pair.take_numbers());
+    }
+    assert_eq!(taken, [1, 2, 3, 4]);
+    assert!(pair.is_acknowledged(0));
 }

@@ -1,11 +1,14 @@
 //! What a writer leaves behind when it is no longer matched. DCPS 1.4 §2.2.4.1 (SAMPLE_LOST).
 //!
 //! A reliable reader that is full leaves samples where they are, in the protocol or in a lane, and its writer waits for it.
-//! Once the writer has gone nobody brings them any more.
+//! Once the writer has gone nobody brings them any more. If only its lane is left they are still the reader's.
 
-use taut_base::{Guid, SequenceNumber};
+use taut_base::{Guid, SequenceNumber, Time};
+use taut_mem::lane::Next;
 use taut_rtps::IntervalSet;
+use taut_rtps::history_cache::CacheChange;
 
+use crate::cell;
 use crate::reader_side::{ReaderSide, Source};
 use crate::status::StatusMask;
 
@@ -38,5 +41,29 @@ impl ReaderSide {
                 StatusMask::SAMPLE_LOST
             }
         }
+    }
+
+    /// No longer reads the lane of a writer that it is still matched with. Returns the number after all that has come from
+    /// the writer, and what the lane holds that has to wait, for room or for what has not come.
+    pub(crate) fn leave_lane(
+        &mut self,
+        now: Time,
+        writer: Guid,
+    ) -> Option<(SequenceNumber, Vec<CacheChange>)> {
+        let at = self.sources.iter().position(|source| source.writer == writer)?;
+        let mut source = self.sources.remove(at);
+        let mut waiting = Vec::new();
+        let most = if source.reliable && !source.broken { source.cells() } else { 0 };
+        for _ in 0..most {
+            let Next::Sample { .. } = source.lane.poll(&mut self.entry) else { break };
+            let payload = std::mem::take(&mut self.entry.payload).keep(&mut self.short);
+            let change = cell::change(writer, now, &self.entry.meta, payload);
+            // It may have come by the protocol.
+            if change.sequence_number >= source.next {
+                waiting.push(change);
+            }
+        }
+        self.blocked |= !waiting.is_empty();
+        Some((source.next, waiting))
     }
 }

@@ -441,16 +441,16 @@ impl DomainParticipant {
     }
 
     /// A local reader no longer reads a writer's lane; what is in it is taken first, and not taken again if the
-    /// protocol brings it too.
+    /// protocol brings it too. What finds no room waits for it in the protocol from now on.
     pub fn remove_lane(&mut self, now: Time, reader: ReaderIndex, writer: Guid) {
         self.readers.now = now;
-        let next = self.readers.change_side(reader, |side| {
+        let left = self.readers.change_side(reader, |side| {
             let pulled = side.pull(now);
             side.note_awaited(pulled);
-            (side.remove_lane(writer), pulled.news)
+            (side.leave_lane(now, writer), pulled.news)
         });
-        if let Some(next) = next.flatten() {
-            self.core.end_writer_lane(reader, writer, next);
+        if let Some((next, waiting)) = left.flatten() {
+            self.core.end_writer_lane(reader, writer, next, waiting);
         }
     }
 

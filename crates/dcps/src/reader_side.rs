@@ -182,9 +182,9 @@ pub struct ReaderSide {
     pub(crate) lifespans: Lifespans,
     reliable: bool,
     /// Buffers for short payloads that stay in the cache.
-    short: Pool,
+    pub(crate) short: Pool,
     /// A change waits in the protocol for room in the cache.
-    blocked: bool,
+    pub(crate) blocked: bool,
     /// A writer waits to hear of room that was made where nobody could tell it.
     awaited: bool,
     pub(crate) sources: Vec<Source>,
@@ -194,7 +194,7 @@ pub struct ReaderSide {
     sweep_at: Time,
     /// What was found in a lane last, and what is known of it. They are put together here and copied once:
     /// a processor waits where it reads as one what it has just written in parts.
-    entry: Entry,
+    pub(crate) entry: Entry,
     info: SampleInfo,
     /// Where the latency of its last samples went, if somebody wants to know.
     anatomies: Option<Box<Anatomies>>,

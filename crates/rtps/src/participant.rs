@@ -21,6 +21,7 @@ use crate::limits;
 use crate::liveliness::Liveliness;
 use crate::message::{Message, Tx};
 use crate::reader::{Offer, Reader};
+use crate::receiver::pass_lane;
 use crate::recent::RecentMap;
 use crate::schedule::{Schedule, TxClass, Work};
 use crate::table::Table;
@@ -593,6 +594,8 @@ impl Participant {
             if proxy.is_blocked() {
                 let strength = proxy.strength;
                 proxy.deliver_pending(|offer| sink.deliver(index, strength, offer));
+                // Behind what was delivered is what does not come any more.
+                pass_lane(index, proxy, sink);
                 proxy.ack_due = true;
                 woken.push(*guid);
             }
@@ -644,12 +647,19 @@ impl Participant {
         Some(proxy.next_expected())
     }
 
-    /// It reads the lane no longer; all below `next` has come.
-    pub fn end_writer_lane(&mut self, reader: ReaderIndex, writer: Guid, next: SequenceNumber) {
+    /// It reads the lane no longer; all below `next` has come, and so have these, which wait.
+    pub fn end_writer_lane(
+        &mut self,
+        reader: ReaderIndex,
+        writer: Guid,
+        next: SequenceNumber,
+        waiting: Vec<CacheChange>,
+    ) {
         let reader = self.readers.get_mut(reader.0);
         if let Some(proxy) = reader.and_then(|reader| reader.proxies.get_mut(&writer)) {
             proxy.lane = false;
             proxy.pass(next);
+            proxy.put_all_back(waiting);
         }
     }
 

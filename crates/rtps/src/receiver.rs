@@ -628,7 +628,7 @@ fn shows_life(proxy: &WriterProxy, heartbeat: &Heartbeat) -> bool {
 }
 
 /// Brings the protocol and a writer's lane together: each learns how far the other has come.
-fn pass_lane(reader: ReaderIndex, proxy: &mut WriterProxy, sink: &mut dyn Sink) {
+pub(crate) fn pass_lane(reader: ReaderIndex, proxy: &mut WriterProxy, sink: &mut dyn Sink) {
     if proxy.lane {
         proxy.pass(sink.lane_next(reader, proxy.guid, proxy.next_expected()));
     }

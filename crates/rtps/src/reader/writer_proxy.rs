@@ -213,6 +213,23 @@ impl WriterProxy {
         }
     }
 
+    /// Changes have come another way, in order, and wait for others, or for room. What the writer has no longer behind the
+    /// first of them is known.
+    pub fn put_all_back(&mut self, changes: Vec<CacheChange>) {
+        if let Some(first) =
+            changes.first().map(|change| change.sequence_number).filter(|first| *first < self.next)
+        {
+            self.irrelevant.insert(first, self.next);
+            self.next = first;
+        }
+        for change in changes {
+            self.last_available = self.last_available.max(change.sequence_number);
+            if self.pending.len() < limits::PENDING_CHANGES {
+                self.pending.insert(change.sequence_number, change);
+            }
+        }
+    }
+
     /// A change has arrived of which this reader gets nothing, as of one for others (RTPS 2.5 §8.7.7): there is nothing to
     /// wait for, and what was behind it is delivered. Returns what [`WriterProxy::on_change`] does.
     #[cold]
