@@ -163,6 +163,22 @@ fn addresses_with_labels() {
     });
 }
 
+/// The kernel lists an interface by the first of its names and takes the others, which distributions make of where a card is.
+#[test]
+fn interfaces_by_their_other_names() {
+    with_pair("interfaces_by_their_other_names", ["", ""], |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| {
+            pair.enter(end);
+            let other = format!("enp0s{}", end.ipv4()[3]);
+            ip(&format!("link property add dev {} altname {other}", end.name()));
+            let config = Config { xdp_interface: other, ..config(end, Some(XdpMode::Native)) };
+            DomainParticipant::with_config(&config).unwrap()
+        }));
+        stream.carries(&[100, 9_000]);
+        stream.is_past_kernel(1);
+    });
+}
+
 /// Without an address of IP anywhere but on loopback.
 fn bare(pair: &Pair, mode: XdpMode) -> Stream {
     Stream::new(End::BOTH.map(|end| {
