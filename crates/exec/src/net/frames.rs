@@ -377,7 +377,7 @@ fn reached_at(own: OwnAddress, udp: &UdpPort, config: &UdpConfig) -> Result<Reac
 #[cfg(feature = "dpdk")]
 fn of_sockets(udp: &UdpPort) -> Vec<SocketNetwork> {
     // A host that has none has nothing else to reach.
-    let of_host = taut_port_udp::interfaces(&[], Ipv6::Off).unwrap_or_default();
+    let of_host = taut_port_udp::interfaces(&[], "", Ipv6::Off).unwrap_or_default();
     let of_host = of_host.iter().map(|own| (own.address, u32::BITS as u8));
     let used = udp.interfaces().iter().map(|own| (own.address, own.prefix_len));
     let v4 = |(ip, prefix_len)| match ip {

@@ -179,6 +179,28 @@ fn interfaces_by_their_other_names() {
     });
 }
 
+/// A participant uses sixteen: that of its frames is among them.
+#[test]
+fn more_addresses_than_can_be_used() {
+    with_pair("more_addresses_than_can_be_used", ["", ""], |pair| {
+        pair.enter(End::A);
+        (0..20).for_each(|number| ip(&format!("addr add 10.89.{number}.1/24 dev xa")));
+        ip("link add late type veth peer name other");
+        ip("addr add 10.90.0.1/24 dev late");
+        ip("link set late up");
+        ip("link set other up");
+        let xdp_interface = "late".to_owned();
+        let config =
+            Config { interfaces: Vec::new(), xdp_interface, ..config(End::A, Some(XdpMode::Native)) };
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        assert!(participant.stats().xdp.is_some());
+        assert!(
+            config.network_interfaces().unwrap().iter().any(|own| own.name == "late"),
+            "doctor knows it, too"
+        );
+    });
+}
+
 /// Without an address of IP anywhere but on loopback.
 fn bare(pair: &Pair, mode: XdpMode) -> Stream {
     Stream::new(End::BOTH.map(|end| {
