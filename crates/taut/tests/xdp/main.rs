@@ -179,6 +179,23 @@ fn interfaces_by_their_other_names() {
     });
 }
 
+/// The kernel's routes name the first of an interface to send from.
+#[test]
+fn the_second_address_of_an_interface() {
+    with_pair("the_second_address_of_an_interface", ["", ""], |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| {
+            pair.enter(end);
+            let second = format!("10.88.0.{}", 100 + end.ipv4()[3]);
+            ip(&format!("addr add {second}/24 dev {}", end.name()));
+            let config = Config { interfaces: vec![second], ..config(end, Some(XdpMode::Native)) };
+            DomainParticipant::with_config(&config).unwrap()
+        }));
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+        stream.answers_go_past_kernel();
+    });
+}
+
 /// A participant uses sixteen: that of its frames is among them.
 #[test]
 fn more_addresses_than_can_be_used() {
