@@ -1,5 +1,6 @@
 //! Which interfaces there are, and which of them a participant uses.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use nix::net::if_::InterfaceFlags;
@@ -49,7 +50,7 @@ impl Listed {
     }
 
     /// The name of the interface. An address of IPv4 may have a label, as `eth0:1`, which the kernel tells in its place;
-    /// no name has a colon.
+    /// no name has a colon. One that does not begin with the name has got that in front, see [`list`].
     fn interface(&self) -> &str {
         self.name.split(':').next().unwrap_or_default()
     }
@@ -179,14 +180,47 @@ fn list() -> Result<Vec<Listed>> {
         IpAddr::V4(v4) => v4.to_bits().leading_ones(),
         IpAddr::V6(v6) => v6.to_bits().leading_ones(),
     };
-    Ok(all
+    let mut all: Vec<Listed> = all
         .map(|entry| Listed {
             address: ip(entry.address),
             prefix_len: ip(entry.netmask).map_or(u8::MAX, |mask| bits(mask) as u8),
             name: entry.interface_name,
             flags: entry.flags,
         })
-        .collect())
+        .collect();
+    // Each interface is listed without an address of IP, too, by its name.
+    let names: BTreeSet<String> =
+        all.iter().filter(|of| of.address.is_none()).map(|of| of.name.clone()).collect();
+    let is_label = |of: &Listed| !names.is_empty() && !names.contains(of.interface());
+    if all.iter().any(is_label) {
+        let labelled = labelled();
+        for of in all.iter_mut().filter(|of| is_label(of)) {
+            let own = labelled.iter().find(|own| (Some(own.0), &own.1) == (of.address, &of.name));
+            if let Some((.., name)) = own {
+                of.name = format!("{name}:{}", of.name);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The addresses of IPv4 with their labels and the names of their interfaces: whoever gives one may choose any label, as by
+/// `Label=` of systemd.network(5). rtnetlink(7).
+fn labelled() -> Vec<(IpAddr, String, String)> {
+    /// Bytes of ifaddrmsg, and where the number of the interface is.
+    const ADDRESS: usize = 8;
+    const INDEX_AT: usize = 4;
+    let request = [taut_netlink::IPV4, 0, 0, 0, 0, 0, 0, 0];
+    let asked = taut_netlink::Socket::of_routes()
+        .and_then(|mut socket| socket.request(libc::RTM_GETADDR, taut_netlink::DUMP, &request));
+    let read = |body: &Vec<u8>| {
+        let attributes = body.get(ADDRESS..)?;
+        let own = |kind| taut_netlink::attribute(attributes, kind);
+        let address = <[u8; 4]>::try_from(own(libc::IFA_LOCAL)?).ok()?;
+        let name = nix::net::if_::if_indextoname(taut_netlink::word(body, INDEX_AT)?).ok()?;
+        Some((address.into(), taut_netlink::text(own(libc::IFA_LABEL)?), name.into_string().ok()?))
+    };
+    asked.unwrap_or_default().iter().filter_map(read).collect()
 }
 
 fn choose(all: &[Listed], asked: &[String], preferred: &str) -> Result<Vec<Interface>> {
