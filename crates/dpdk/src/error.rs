@@ -36,7 +36,8 @@ pub enum Error {
         /// The device, as it was asked for.
         device: String,
     },
-    /// There is no such device, or it may not be used.
+    /// There is no such device, or it may not be used: no driver for DPDK has it, or it is not among
+    /// [`crate::EalConfig::devices`].
     NoDevice {
         /// The device, as it was asked for.
         device: String,
@@ -129,8 +130,8 @@ impl fmt::Display for Error {
             ),
             Error::NoDevice { device } => write!(
                 f,
-                "there is no device {device} for DPDK: name its address (`dpdk-devbind.py --status` lists them) among \
-                 the devices of the settings too"
+                "there is no device {device} that DPDK may use: choose one that `dpdk-devbind.py --status` lists with a \
+                 driver for DPDK (`dpdk-devbind.py -b vfio-pci ADDRESS`)"
             ),
             Error::DeviceRefused { device, said, errno } => write!(
                 f,

@@ -29,7 +29,7 @@ fn no_such_driver() {
 
 #[test]
 fn no_such_card() {
-    let error = refused(open("0000:ff:1f.7"), "dpdk-devbind.py");
+    let error = refused(open("0000:ff:1f.7"), "dpdk-devbind.py -b vfio-pci");
     assert_eq!(error, Error::NoDevice { device: "0000:ff:1f.7".into() });
 }
 

@@ -1,7 +1,8 @@
 //! Datagrams that come in fragments of IP: others send such what is larger than a frame. RFC 791 §3.2, RFC 815.
 //!
 //! What is in the making has a bound, in all and for each sender, and the oldest gives way. Fragments that overlap
-//! spoil their datagram, as no sender makes such (RFC 5722 says why), and so do too many that are out of order.
+//! spoil their datagram, as no sender makes such (RFC 5722 says why), and so do too many that are out of order. What is
+//! whole is remembered for a moment: the network may double its last fragment, which would begin another datagram.
 
 use std::net::Ipv4Addr;
 
@@ -22,6 +23,8 @@ const LONGEST: usize = 65_515;
 /// How long the rest may take. Lower loses what takes its time, higher may mix two datagrams of the same number, of
 /// which there are 65,536: a checksum of UDP finds out.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Datagrams that are remembered. Lower forgets sooner where many come, higher takes 64 KiB more each.
+const MOST_REMEMBERED: usize = 4;
 
 /// Whose datagram it is: from, to, and the sender's number for it.
 pub(crate) type Key = (Ipv4Addr, Ipv4Addr, u16);
@@ -35,7 +38,7 @@ pub(crate) struct Fragment<'a> {
     pub bytes: &'a [u8],
 }
 
-/// One in the making; without a key it is none.
+/// One in the making, or remembered; without a key it is none.
 #[derive(Default)]
 struct Making {
     key: Option<Key>,
@@ -48,6 +51,8 @@ struct Making {
     pieces: Vec<(usize, usize)>,
     /// The length, once the last fragment has come.
     len: Option<usize>,
+    /// The length of one that was whole and is remembered: what has come since then is the same again.
+    whole: Option<usize>,
 }
 
 /// All that are in the making.
@@ -70,13 +75,19 @@ impl Fragments {
         }
         let place = self.place(fragment.key);
         let Some(making) = self.making.get_mut(place) else { return Ok(None) };
+        if making.whole.is_some_and(|len| !making.has(fragment, end, len)) {
+            // The sender has come to the same number again.
+            self.begun += 1;
+            making.begin(fragment.key, self.begun);
+        }
         if !making.add(fragment, end) {
             making.key = None;
             self.lost += 1;
             return Err(Refused::Malformed);
         }
         let Some(len) = making.len.filter(|len| making.pieces == [(0, *len)]) else { return Ok(None) };
-        making.key = None;
+        (making.whole, making.len, making.until) = (Some(len), None, None);
+        making.pieces.clear();
         Ok(making.bytes.get(..len))
     }
 
@@ -85,24 +96,26 @@ impl Fragments {
         if let Some(place) = self.making.iter().position(|making| making.key == Some(key)) {
             return place;
         }
-        let of_one = |making: &&Making| making.key.is_some_and(|of| of.0 == key.0);
+        let of_one = |making: &&Making| making.is_open() && making.key.is_some_and(|of| of.0 == key.0);
         let is_many = self.making.iter().filter(of_one).count() >= MOST_OF_ONE;
-        let free = self.making.iter().position(|making| making.key.is_none()).filter(|_| !is_many);
-        let oldest = || {
-            let all = self.making.iter().enumerate().filter(|(_, making)| !is_many || of_one(making));
-            all.min_by_key(|(_, making)| making.begun).map(|(place, _)| place)
+        let is_full = self.making.len() >= MOST;
+        let remembered = self.making.iter().filter(|making| making.key.is_some() && !making.is_open());
+        let is_forgotten = is_full || remembered.count() >= MOST_REMEMBERED;
+        let gives_way = |making: &&Making| match making.key {
+            _ if is_many => of_one(making),
+            Some(_) if making.is_open() => is_full,
+            Some(_) => is_forgotten,
+            None => true,
         };
-        let place = match free {
-            Some(place) => place,
-            None if !is_many && self.making.len() < MOST => {
-                self.making.push(Making::default());
-                self.making.len() - 1
-            }
-            None => oldest().unwrap_or_default(),
-        };
+        let all = self.making.iter().enumerate().filter(|(_, making)| gives_way(making));
+        let least = all.min_by_key(|(_, making)| (making.is_open(), making.key.is_some(), making.begun));
+        let place = least.map(|(place, _)| place).unwrap_or_else(|| {
+            self.making.push(Making::default());
+            self.making.len() - 1
+        });
         self.begun += 1;
         if let Some(making) = self.making.get_mut(place) {
-            self.lost += u64::from(making.key.is_some());
+            self.lost += u64::from(making.is_open());
             making.begin(key, self.begun);
         }
         place
@@ -119,12 +132,12 @@ impl Fragments {
         in_making.map(|making| making.until.unwrap_or(Time(0))).min().unwrap_or(Time::NEVER)
     }
 
-    /// Gives up those that take too long.
+    /// Gives up those that take too long, and forgets those that were whole.
     pub fn give_up(&mut self, now: Time) {
         for making in self.making.iter_mut().filter(|making| making.key.is_some()) {
             if *making.until.get_or_insert(now + PATIENCE) <= now {
+                self.lost += u64::from(making.is_open());
                 making.key = None;
-                self.lost += 1;
             }
         }
     }
@@ -133,8 +146,21 @@ impl Fragments {
 impl Making {
     fn begin(&mut self, key: Key, begun: u64) {
         (self.key, self.begun, self.until, self.len) = (Some(key), begun, None, None);
+        self.whole = None;
         self.pieces.clear();
         self.bytes.resize(LONGEST, 0);
+    }
+
+    /// Is it in the making, so that it would be lost?
+    fn is_open(&self) -> bool {
+        self.key.is_some() && self.whole.is_none()
+    }
+
+    /// Was this a fragment of it, when it was whole and had `len` bytes?
+    fn has(&self, fragment: &Fragment<'_>, end: usize, len: usize) -> bool {
+        end <= len
+            && fragment.is_last == (end == len)
+            && self.bytes.get(fragment.start..end) == Some(fragment.bytes)
     }
 
     /// `false`: it is spoiled.
@@ -221,6 +247,56 @@ mod tests {
             }
         }
         assert_eq!(fragments.next_timeout(), Time::NEVER);
+    }
+
+    #[test]
+    fn what_is_doubled_is_not_lost() {
+        let (datagram, mut fragments) = (whole(4_000), Fragments::default());
+        let all = pieces(key(1), &datagram);
+        for piece in &all[..2] {
+            assert_eq!(fragments.add(piece), Ok(None));
+        }
+        assert_eq!(fragments.add(&all[2]), Ok(Some(&datagram[..])));
+        for piece in [&all[2], &all[0], &all[2]] {
+            assert_eq!(fragments.add(piece), Ok(None));
+        }
+        fragments.give_up(Time(0));
+        fragments.give_up(Time(0) + PATIENCE);
+        assert_eq!((fragments.lost(), fragments.next_timeout()), (0, Time::NEVER), "all that came was whole");
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_of_another_datagram() {
+        let (datagram, mut fragments) = (whole(4_000), Fragments::default());
+        for (number, len) in [1_500, 4_000, 9_000].into_iter().enumerate() {
+            let mut other = whole(len);
+            other[0] ^= 1;
+            for datagram in [&datagram, &other] {
+                let all = pieces(key(number as u16), datagram);
+                let (last, before) = all.split_last().unwrap();
+                before.iter().for_each(|piece| assert_eq!(fragments.add(piece), Ok(None)));
+                assert!(fragments.add(last) == Ok(Some(&datagram[..])), "{len} bytes");
+                // Its last fragment is doubled.
+                assert_eq!(fragments.add(last), Ok(None));
+            }
+        }
+        assert_eq!(fragments.lost(), 0);
+        // What is begun anew and does not end is lost.
+        assert_eq!(fragments.add(&pieces(key(1), &datagram)[0]), Ok(None));
+        fragments.give_up(Time(0));
+        fragments.give_up(Time(0) + PATIENCE);
+        assert_eq!((fragments.lost(), fragments.next_timeout()), (1, Time::NEVER));
+    }
+
+    #[test]
+    fn few_are_remembered() {
+        let (datagram, mut fragments) = (whole(2_000), Fragments::default());
+        for number in 0..100 {
+            let all = pieces(key(number), &datagram);
+            assert_eq!(fragments.add(&all[0]), Ok(None));
+            assert!(fragments.add(&all[1]) == Ok(Some(&datagram[..])), "{number}");
+        }
+        assert_eq!((fragments.making.len(), fragments.lost()), (MOST_REMEMBERED, 0));
     }
 
     #[test]

@@ -329,8 +329,11 @@ impl Layer {
 #[inline]
 fn by_hosts(ends: &[SocketAddr], hosts: &mut Hosts, to: &Locator) -> Option<Route> {
     let to = to.socket_addr().filter(|to| !is_of_group_or_link(to.ip()))?;
-    let way = hosts.way(to.ip())?;
-    let from = *ends.iter().find(|end| end.ip() == way.from)?;
+    let way = hosts.way(to.ip()).filter(|way| !is_of_group_or_link(way.from))?;
+    // From where the kernel would send for our socket, which is that of all ends of a kind: it need not be one of those that
+    // the participant is reached at.
+    let own = ends.iter().find(|end| end.is_ipv4() == to.is_ipv4())?;
+    let from = SocketAddr::new(way.from, own.port());
     // Ends of one kind: a way is from an address of the destination's kind.
     let is_one_kind = from.is_ipv4() == to.is_ipv4();
     is_one_kind.then_some(Route { to: way.to, ends: Ends::Udp { from, to }, mtu: way.mtu })

@@ -519,6 +519,8 @@ mod tests {
         let said = said(&mut layer);
         assert_eq!((said.len(), layer.dropped()), (WAITING_ECHOES + 1, 1_000 - WAITING_ECHOES as u64));
         assert_eq!(said[WAITING_ECHOES][12..14], arp::TYPE);
+        // `ping -s 0`: what it carries is shorter than a frame.
+        assert!(said.iter().all(|frame| frame.len() == 60), "networks take no shorter frame");
     }
 
     /// Frames of all kinds, with bytes changed and ends cut off.

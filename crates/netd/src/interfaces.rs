@@ -2,9 +2,16 @@
 
 use std::net::IpAddr;
 
-use nix::ifaddrs::getifaddrs;
-use nix::net::if_::if_nametoindex;
+use taut_netlink::{DUMP, Socket, attribute, word};
 use taut_xdp::{AttachMode, Error, Interface, Link, Mode, Program};
+
+// linux/rtnetlink.h and linux/if_addr.h
+const GET_ADDRESS: u16 = 22;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+/// Bytes of ifaddrmsg, which is before the attributes, and where the number of the interface is.
+const FIXED: usize = 8;
+const INDEX_AT: usize = 4;
 
 /// The interfaces with our program.
 #[derive(Default)]
@@ -49,7 +56,8 @@ impl Interfaces {
     }
 }
 
-/// The addresses that the interfaces have, by the indices of these: a name may be another one's by now.
+/// The addresses that the interfaces have, by the indices of these: a name may be another one's by now, and an address be
+/// listed by a label that is none.
 pub(crate) struct Addresses(Vec<(u32, IpAddr)>);
 
 impl Addresses {
@@ -57,18 +65,52 @@ impl Addresses {
     ///
     /// *Errors*: one sentence: the kernel cannot tell.
     pub fn read() -> Result<Addresses, String> {
-        let all = getifaddrs().map_err(|errno| format!("the addresses of the interfaces: {errno}"))?;
-        let ip = all.filter_map(|own| {
-            let address = own.address?;
-            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
-            let ip = v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip())));
-            Some((if_nametoindex(own.interface_name.as_str()).ok()?, ip?))
-        });
-        Ok(Addresses(ip.collect()))
+        let refused = |errno| format!("the addresses of the interfaces: {errno}");
+        let mut kernel = Socket::of_routes().map_err(refused)?;
+        let found = kernel.request(GET_ADDRESS, DUMP, &[0; FIXED]).map_err(refused)?;
+        Ok(Addresses(found.iter().filter_map(|message| address(message)).collect()))
     }
 
     /// Does an interface have this address?
     pub fn has(&self, interface: u32, ip: IpAddr) -> bool {
         self.0.contains(&(interface, ip))
+    }
+}
+
+/// The address that a message is about, and its interface.
+fn address(message: &[u8]) -> Option<(u32, IpAddr)> {
+    let attributes = message.get(FIXED..)?;
+    // The other one is that of the other end where there are two.
+    let own = attribute(attributes, IFA_LOCAL).or_else(|| attribute(attributes, IFA_ADDRESS))?;
+    let v4 = <[u8; 4]>::try_from(own).ok().map(IpAddr::from);
+    let ip = v4.or_else(|| <[u8; 16]>::try_from(own).ok().map(IpAddr::from))?;
+    Some((word(message, INDEX_AT)?, ip))
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_netlink::{Attributes, CREATE};
+    use taut_testbed::{End, with_pair};
+
+    use super::*;
+
+    /// As `Label=` of systemd.network(5) gives it: iproute2 has it begin with the name of the interface.
+    #[test]
+    fn an_address_with_any_label() {
+        with_pair("an_address_with_any_label", ["", ""], |pair| {
+            pair.enter(End::A);
+            let (index, address) = (Interface::named("xa").unwrap().index, [10, 0, 0, 1]);
+            let attributes = Attributes::default()
+                .with(IFA_LOCAL, &address)
+                .with(IFA_ADDRESS, &address)
+                .with_text(3, "public");
+            let body = [&[taut_netlink::IPV4, 24, 0, 0][..], &index.to_ne_bytes(), &attributes.0].concat();
+            Socket::of_routes().unwrap().request(20, CREATE, &body).unwrap();
+            let all = Addresses::read().unwrap();
+            assert!(all.has(index, IpAddr::from(address)) && all.has(index, IpAddr::from(End::A.ipv4())));
+            assert!(
+                !all.has(index, IpAddr::from(End::B.ipv4())) && !all.has(index + 1, IpAddr::from(address))
+            );
+        });
     }
 }

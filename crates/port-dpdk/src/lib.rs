@@ -68,11 +68,16 @@ impl DpdkPort {
     /// memory of all frames; a card may take seconds.
     pub fn open(config: &DpdkConfig, reached: Reached) -> Result<DpdkPort> {
         let refused = |error: taut_dpdk::Error| Error::Error(format!("DPDK: {error}"));
-        let is_pci = !config.device.starts_with("net_") && config.device.contains(':');
-        let address = config.device.split(',').next().unwrap_or_default().to_owned();
+        let name = config.device.split(',').next().unwrap_or_default();
+        // It is looked for by its name, which has none, once a driver has taken it.
+        if let Some((bus @ ("pci" | "vdev"), name)) = name.split_once(':') {
+            return Err(Error::BadParameter(format!(
+                "DPDK: {bus} is the bus of the device {name}, which finds it by itself: name it without its bus, as {name}"
+            )));
+        }
         let eal = EalConfig {
             memory: if config.huge_pages { Memory::Huge } else { EalConfig::default().memory },
-            devices: if is_pci { vec![address] } else { Vec::new() },
+            devices: if is_card(name) { vec![name.to_owned()] } else { Vec::new() },
             arguments: config.arguments.clone(),
             ..EalConfig::default()
         };
@@ -233,6 +238,52 @@ impl DpdkPort {
             frames_free: self.chunks().map_or(0, |chunks| chunks.free() as u64),
             copied_out: stats.copied_out + self.chunks().map_or(0, |chunks| chunks.copied()),
             ..stats
+        }
+    }
+}
+
+/// Is it an address on the PCI bus, as `0000:01:00.0` or without the domain in front? Names of other devices may have
+/// colons, too.
+fn is_card(name: &str) -> bool {
+    let number = |text: &str, most: u32| {
+        // A sign is none of DPDK's.
+        let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        digits && u32::from_str_radix(text, 16).is_ok_and(|number| number <= most)
+    };
+    let (before, function) = name.rsplit_once('.').unwrap_or_default();
+    let is_slot = match before.split(':').collect::<Vec<_>>()[..] {
+        [domain, bus, device] => number(domain, u32::MAX) && number(bus, 0xff) && number(device, 0x1f),
+        [bus, device] => number(bus, 0xff) && number(device, 0x1f),
+        _ => false,
+    };
+    is_slot && number(function, 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_have_addresses() {
+        for card in ["0000:01:00.0", "01:00.0", "10000:e1:1f.7"] {
+            assert!(is_card(card), "{card}");
+        }
+        let others = [
+            "net_memif0",
+            "net_pcap0:1",
+            "eth0:1",
+            "eth0:1.0",
+            "01:00",
+            "0000:01:20.0",
+            "0000:100:00.0",
+            "01:00.8",
+            "+1:00.0",
+            ":00.0",
+            "a:b:c:d.0",
+            "",
+        ];
+        for other in others {
+            assert!(!is_card(other), "{other}");
         }
     }
 }

@@ -363,6 +363,7 @@ fn questions_are_answered() {
     bench.hear(std::slice::from_ref(&ping));
     let mut pong = ip(PEER_MAC, OURS, PEER, 64, 1, &echo(0, b"hello"));
     pong[6..12].copy_from_slice(&mac);
+    pong.resize(60, 0);
     assert_eq!(bench.said(), [pong]);
     bench.pass(Duration::from_secs(3));
     bench.hear(&[ip(ALL_HOSTS_MAC, PEER, ALL_HOSTS, 1, 2, &igmp(0x11, 10, [0; 4]))]);

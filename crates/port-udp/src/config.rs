@@ -57,6 +57,8 @@ pub struct UdpConfig {
     pub participant_index: Option<u32>,
     /// Names or addresses of interfaces; empty for all that are usable.
     pub interfaces: Vec<String>,
+    /// The name of one that is not left out where more are usable than can be used; empty: there is none.
+    pub preferred_interface: String,
     /// Whether to use IPv6.
     pub ipv6: Ipv6,
     /// Whether to use multicast.
@@ -83,6 +85,7 @@ impl Default for UdpConfig {
             domain_id: 0,
             participant_index: None,
             interfaces: Vec::new(),
+            preferred_interface: String::new(),
             ipv6: Ipv6::Auto,
             multicast: Multicast::Auto,
             ports: PortMapping::default(),

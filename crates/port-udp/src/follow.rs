@@ -52,7 +52,8 @@ impl UdpPort {
         self.stats.changes_followed = self.stats.changes_heard;
         // Until it has come to its end.
         let stale = std::mem::replace(&mut self.stale, true);
-        let mut found = interface::find_again(&self.config.interfaces, self.sender.v6.is_some())?;
+        let (asked, preferred) = (&self.config.interfaces, &self.config.preferred_interface);
+        let mut found = interface::find_again(asked, preferred, self.sender.v6.is_some())?;
         if found.is_empty() {
             // Addresses of IPv6 that are not ready: the kernel tells when they are.
             return Ok(false);

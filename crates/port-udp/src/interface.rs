@@ -1,5 +1,6 @@
 //! Which interfaces there are, and which of them a participant uses.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use nix::net::if_::InterfaceFlags;
@@ -10,7 +11,7 @@ use crate::socket::refused;
 
 /// The most addresses one participant uses. More would not fit what peers accept of one
 /// participant's locators (16), nor the kernel's memberships of one socket (20 by default).
-/// Named interfaces above it are refused; of unnamed ones the first are taken.
+/// Named interfaces above it are refused; of unnamed ones the first are taken, those that are preferred before others.
 pub const MAX_INTERFACES: usize = 16;
 
 /// One address of a network interface that the participant uses.
@@ -49,7 +50,7 @@ impl Listed {
     }
 
     /// The name of the interface. An address of IPv4 may have a label, as `eth0:1`, which the kernel tells in its place;
-    /// no name has a colon.
+    /// no name has a colon. One that does not begin with the name has got that in front, see [`list`].
     fn interface(&self) -> &str {
         self.name.split(':').next().unwrap_or_default()
     }
@@ -77,34 +78,35 @@ impl Listed {
     }
 }
 
-/// The interfaces that a participant uses, `asked` being names and addresses, or nothing for all that are usable.
+/// The interfaces that a participant uses, `asked` being names and addresses, or nothing for all that are usable. Where these
+/// are more than [`MAX_INTERFACES`], the one called `preferred` is not left out.
 ///
 /// *Errors*: [`Error::BadParameter`] for one that there is not or that cannot be used, [`Error::Error`] where none
 /// can; the text has the remedy. *Cost*: a list of all interfaces from the kernel.
 ///
 /// ```
 /// use taut_port_udp::Ipv6;
-/// let found = taut_port_udp::interfaces(&["lo".into()], Ipv6::Off).unwrap();
+/// let found = taut_port_udp::interfaces(&["lo".into()], "", Ipv6::Off).unwrap();
 /// assert!(found.iter().all(|interface| interface.loopback));
 /// ```
-pub fn interfaces(asked: &[String], ipv6: Ipv6) -> Result<Vec<Interface>> {
-    find(asked, ipv6).map(|(found, _)| found)
+pub fn interfaces(asked: &[String], preferred: &str, ipv6: Ipv6) -> Result<Vec<Interface>> {
+    find(asked, preferred, ipv6).map(|(found, _)| found)
 }
 
 /// The interfaces to use, as configured, and whether IPv6 is among what is used.
-pub(crate) fn find(asked: &[String], ipv6: Ipv6) -> Result<(Vec<Interface>, bool)> {
+pub(crate) fn find(asked: &[String], preferred: &str, ipv6: Ipv6) -> Result<(Vec<Interface>, bool)> {
     let all = list()?;
     let v6 = uses_v6(&all, asked, ipv6);
-    Ok((number(choose(&of_kinds(all, v6, !asked.is_empty()), asked)?)?, v6))
+    Ok((number(choose(&of_kinds(all, v6, !asked.is_empty()), asked, preferred)?)?, v6))
 }
 
 /// The same once they have changed: of those asked for the ones that are there now.
-pub(crate) fn find_again(asked: &[String], v6: bool) -> Result<Vec<Interface>> {
+pub(crate) fn find_again(asked: &[String], preferred: &str, v6: bool) -> Result<Vec<Interface>> {
     let all = of_kinds(list()?, v6, !asked.is_empty());
-    let is_there = |wanted: &&String| choose(&all, std::slice::from_ref(*wanted)).is_ok();
+    let is_there = |wanted: &&String| choose(&all, std::slice::from_ref(*wanted), "").is_ok();
     let there: Vec<String> = asked.iter().filter(is_there).cloned().collect();
     let asked = if there.is_empty() { asked } else { &there };
-    number(choose(&all, asked)?)
+    number(choose(&all, asked, preferred)?)
 }
 
 /// Is IPv6 to be used? See [`Ipv6`]. Every interface that is up has an address of the link: that one calls for IPv6
@@ -120,7 +122,7 @@ fn uses_v6(all: &[Listed], asked: &[String], ipv6: Ipv6) -> bool {
             v4().iter().filter(is_far).count() == 0
                 && all.iter().filter(is_far).any(|listed| listed.address.is_some_and(has))
         }
-        Ipv6::Auto => choose(&v4(), asked).is_err() && choose(all, asked).is_ok(),
+        Ipv6::Auto => choose(&v4(), asked, "").is_err() && choose(all, asked, "").is_ok(),
     }
 }
 
@@ -178,19 +180,52 @@ fn list() -> Result<Vec<Listed>> {
         IpAddr::V4(v4) => v4.to_bits().leading_ones(),
         IpAddr::V6(v6) => v6.to_bits().leading_ones(),
     };
-    Ok(all
+    let mut all: Vec<Listed> = all
         .map(|entry| Listed {
             address: ip(entry.address),
             prefix_len: ip(entry.netmask).map_or(u8::MAX, |mask| bits(mask) as u8),
             name: entry.interface_name,
             flags: entry.flags,
         })
-        .collect())
+        .collect();
+    // Each interface is listed without an address of IP, too, by its name.
+    let names: BTreeSet<String> =
+        all.iter().filter(|of| of.address.is_none()).map(|of| of.name.clone()).collect();
+    let is_label = |of: &Listed| !names.is_empty() && !names.contains(of.interface());
+    if all.iter().any(is_label) {
+        let labelled = labelled();
+        for of in all.iter_mut().filter(|of| is_label(of)) {
+            let own = labelled.iter().find(|own| (Some(own.0), &own.1) == (of.address, &of.name));
+            if let Some((.., name)) = own {
+                of.name = format!("{name}:{}", of.name);
+            }
+        }
+    }
+    Ok(all)
 }
 
-fn choose(all: &[Listed], asked: &[String]) -> Result<Vec<Interface>> {
+/// The addresses of IPv4 with their labels and the names of their interfaces: whoever gives one may choose any label, as by
+/// `Label=` of systemd.network(5). rtnetlink(7).
+fn labelled() -> Vec<(IpAddr, String, String)> {
+    /// Bytes of ifaddrmsg, and where the number of the interface is.
+    const ADDRESS: usize = 8;
+    const INDEX_AT: usize = 4;
+    let request = [taut_netlink::IPV4, 0, 0, 0, 0, 0, 0, 0];
+    let asked = taut_netlink::Socket::of_routes()
+        .and_then(|mut socket| socket.request(libc::RTM_GETADDR, taut_netlink::DUMP, &request));
+    let read = |body: &Vec<u8>| {
+        let attributes = body.get(ADDRESS..)?;
+        let own = |kind| taut_netlink::attribute(attributes, kind);
+        let address = <[u8; 4]>::try_from(own(libc::IFA_LOCAL)?).ok()?;
+        let name = nix::net::if_::if_indextoname(taut_netlink::word(body, INDEX_AT)?).ok()?;
+        Some((address.into(), taut_netlink::text(own(libc::IFA_LABEL)?), name.into_string().ok()?))
+    };
+    asked.unwrap_or_default().iter().filter_map(read).collect()
+}
+
+fn choose(all: &[Listed], asked: &[String], preferred: &str) -> Result<Vec<Interface>> {
     if asked.is_empty() {
-        return choose_usable(all);
+        return choose_usable(all, preferred);
     }
     let mut chosen = Vec::new();
     for wanted in asked {
@@ -214,7 +249,7 @@ fn choose(all: &[Listed], asked: &[String]) -> Result<Vec<Interface>> {
     Ok(chosen)
 }
 
-fn choose_usable(all: &[Listed]) -> Result<Vec<Interface>> {
+fn choose_usable(all: &[Listed], preferred: &str) -> Result<Vec<Interface>> {
     let usable: Vec<Interface> = all.iter().filter_map(Listed::usable).collect();
     let (loopback, mut chosen): (Vec<_>, Vec<_>) = usable.into_iter().partition(|i| i.loopback);
     if chosen.is_empty() {
@@ -226,6 +261,9 @@ fn choose_usable(all: &[Listed]) -> Result<Vec<Interface>> {
              enough for participants of this host",
             names(all)
         )));
+    }
+    if chosen.len() > MAX_INTERFACES {
+        chosen.sort_by_key(|own| own.name != preferred);
     }
     chosen.truncate(MAX_INTERFACES);
     Ok(chosen)
@@ -283,7 +321,7 @@ mod tests {
 
     fn chosen(all: &[Listed], asked: &[&str]) -> Vec<(String, bool)> {
         let asked: Vec<String> = asked.iter().map(|s| s.to_string()).collect();
-        choose(all, &asked).unwrap().into_iter().map(|i| (i.name, i.multicast)).collect()
+        choose(all, &asked, "").unwrap().into_iter().map(|i| (i.name, i.multicast)).collect()
     }
 
     #[test]
@@ -292,7 +330,7 @@ mod tests {
         assert_eq!(chosen(&host()[..2], &[]), [("lo".into(), true)]);
         let v6 = listed_v6("lo", "::1", InterfaceFlags::IFF_UP | InterfaceFlags::IFF_LOOPBACK);
         assert_eq!(chosen(&[v6], &[]), [("lo".into(), false)]);
-        let text = choose(&host()[4..], &[]).unwrap_err().to_string();
+        let text = choose(&host()[4..], &[], "").unwrap_err().to_string();
         assert!(text.contains("no usable") && text.contains("down0 (198.51.100.9), bare0"), "{text}");
     }
 
@@ -314,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_do() {
-        let text = |asked: &str| choose(&host(), &[asked.into()]).unwrap_err().to_string();
+        let text = |asked: &str| choose(&host(), &[asked.into()], "").unwrap_err().to_string();
         assert!(text("eth7").contains("choose of lo (127.0.0.1), eth0 (192.0.2.2)"), "{}", text("eth7"));
         assert!(text("down0").contains("ip link set down0 up"));
         assert!(text("198.51.100.9").contains("ip link set down0 up"));
@@ -325,8 +363,23 @@ mod tests {
     fn more_than_peers_accept() {
         let up = InterfaceFlags::IFF_UP;
         let many: Vec<Listed> = (0..20).map(|n| listed("eth0", Some([10, 0, 0, n]), up)).collect();
-        assert_eq!(choose(&many, &[]).unwrap().len(), MAX_INTERFACES);
-        assert!(choose(&many, &["eth0".into()]).unwrap_err().to_string().contains("at most 16"));
+        assert_eq!(choose(&many, &[], "").unwrap().len(), MAX_INTERFACES);
+        assert!(choose(&many, &["eth0".into()], "").unwrap_err().to_string().contains("at most 16"));
+    }
+
+    #[test]
+    fn the_preferred_one_is_not_left_out() {
+        let up = InterfaceFlags::IFF_UP;
+        let names: Vec<String> = (0..20).map(|number| format!("eth{number}")).collect();
+        let many: Vec<Listed> =
+            (0..).zip(&names).map(|(n, name)| listed(name, Some([10, 0, n, 1]), up)).collect();
+        let chosen = |count: usize, preferred| -> Vec<String> {
+            choose(&many[..count], &[], preferred).unwrap().into_iter().map(|own| own.name).collect()
+        };
+        let (first, last) = (names[..MAX_INTERFACES].to_vec(), names[18..19].to_vec());
+        assert_eq!(chosen(20, ""), first);
+        assert_eq!(chosen(20, "eth18"), [last, names[..MAX_INTERFACES - 1].to_vec()].concat());
+        assert_eq!(chosen(MAX_INTERFACES, "eth15"), first, "where all are used they stay as they are");
     }
 
     fn listed_v6(name: &str, address: &str, flags: InterfaceFlags) -> Listed {
@@ -363,7 +416,7 @@ mod tests {
         ];
         let addresses = |v6, asked: &[&str]| {
             let names: Vec<String> = asked.iter().map(|s| s.to_string()).collect();
-            let chosen = choose(&of_kinds(all.clone(), v6, !asked.is_empty()), &names).unwrap();
+            let chosen = choose(&of_kinds(all.clone(), v6, !asked.is_empty()), &names, "").unwrap();
             chosen.into_iter().map(|own| own.address.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(addresses(true, &["eth0", "eth1", "eth2"]), ["fd00:1::2", "fe80::3", "192.0.2.2"]);

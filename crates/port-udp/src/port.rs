@@ -71,7 +71,8 @@ impl UdpPort {
         config.check()?;
         // Before it is looked what there is, so that no change is missed.
         let watch = Watch::open();
-        let (mut interfaces, v6) = crate::interface::find(&config.interfaces, config.ipv6)?;
+        let (mut interfaces, v6) =
+            crate::interface::find(&config.interfaces, &config.preferred_interface, config.ipv6)?;
         if config.multicast == Multicast::Never {
             interfaces.iter_mut().for_each(|interface| interface.multicast = false);
         }

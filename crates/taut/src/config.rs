@@ -248,7 +248,7 @@ impl Config {
     /// # Ok::<(), taut::Error>(())
     /// ```
     pub fn network_interfaces(&self) -> Result<Vec<Interface>> {
-        taut_port_udp::interfaces(&self.interfaces, self.ipv6)
+        taut_port_udp::interfaces(&self.interfaces, &self.xdp_interface, self.ipv6)
     }
 
     /// Where discovery goes by frames sockets are for peers on this host, if nobody says otherwise.
@@ -300,6 +300,7 @@ impl Config {
             udp: UdpConfig {
                 domain_id: self.domain_id,
                 interfaces: self.socket_interfaces(),
+                preferred_interface: self.xdp_interface.clone(),
                 ipv6: self.ipv6,
                 multicast: if self.multicast { Multicast::Auto } else { Multicast::Never },
                 receive_buffer: self.receive_buffer,

@@ -32,17 +32,18 @@ impl OwnAddress {
         if to.is_multicast() {
             return Some(to);
         }
-        let is_host = |(address, _): &SocketNetwork| *address == to;
-        if to == self.address || to.is_loopback() || sockets.iter().any(is_host) {
+        let is_sockets = |(address, prefix_len): &SocketNetwork| {
+            let mask = Self::mask(*prefix_len);
+            u32::from(*address) & mask == u32::from(to) & mask
+        };
+        // A host of this machine, or one of a network within ours that is the sockets'.
+        let is_nearer = |of: &SocketNetwork| of.0 == to || of.1 > self.prefix_len && is_sockets(of);
+        if to == self.address || to.is_loopback() || sockets.iter().any(is_nearer) {
             return None;
         }
         if self.is_near(to) {
             return Some(to);
         }
-        let is_sockets = |(address, prefix_len): &SocketNetwork| {
-            let mask = Self::mask(*prefix_len);
-            u32::from(*address) & mask == u32::from(to) & mask
-        };
         let is_host = !to.is_broadcast() && !to.is_unspecified() && !sockets.iter().any(is_sockets);
         self.gateway.filter(|_| is_host)
     }
@@ -76,6 +77,20 @@ mod tests {
             (Ipv4Addr::UNSPECIFIED, None, None),
         ] {
             assert_eq!((alone.hop(to, &sockets), routed.hop(to, &sockets)), (without, with), "{to}");
+        }
+    }
+
+    #[test]
+    fn of_two_networks_the_narrower_one() {
+        let own = OwnAddress { address: Ipv4Addr::new(10, 0, 0, 2), prefix_len: 16, gateway: None };
+        let (ours, theirs) = (Ipv4Addr::new(10, 0, 9, 1), Ipv4Addr::new(10, 0, 7, 1));
+        for (prefix_len, hop) in [(24, None), (16, Some(theirs)), (8, Some(theirs))] {
+            let sockets = [(Ipv4Addr::new(10, 0, 7, 9), prefix_len)];
+            assert_eq!(
+                (own.hop(ours, &sockets), own.hop(theirs, &sockets)),
+                (Some(ours), hop),
+                "/{prefix_len}"
+            );
         }
     }
 }

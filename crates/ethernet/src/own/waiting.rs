@@ -35,9 +35,9 @@ impl Waiting {
         self.push(Frame { bytes, len: header.bytes().len().max(SHORTEST) }, WAITING)
     }
 
-    /// The same of an answer to `ping`, the first `len` bytes.
+    /// The same of an answer to `ping`, the first `len` bytes; zeros are behind it.
     pub fn put_echo(&mut self, bytes: [u8; LONGEST], len: usize) -> bool {
-        self.push(Frame { bytes, len }, WAITING_ECHOES)
+        self.push(Frame { bytes, len: len.max(SHORTEST) }, WAITING_ECHOES)
     }
 
     fn push(&mut self, frame: Frame, room: usize) -> bool {

@@ -9,7 +9,7 @@ use taut_rtps::Addresses;
 
 use crate::core::Core;
 use crate::executor::Inner;
-use crate::net::frames::{Frames, ends, of_users};
+use crate::net::frames::{Frames, ends_of, of_users};
 use crate::net::network::HOSTS;
 
 impl Inner {
@@ -32,7 +32,7 @@ impl Inner {
             self.watch.forget_queues();
             self.look_at_queues(Vec::new());
         }
-        let ends = ends(&port.udp, |own| own.name == lost.interface());
+        let ends = ends_of(&port.udp, lost.interface());
         let next = lost.next_try(now, ends, &of_users(&port.udp));
         let tried = self.away_from(core, || {
             drop(left);

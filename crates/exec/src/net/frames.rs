@@ -267,7 +267,7 @@ fn conflict(dpdk: &mut DpdkPort) -> Option<String> {
 fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
     let sockets = of_users(udp);
     let reached = match choice.layer {
-        XdpLayer::Ip => Reached::Ip(ends(udp, |own| own.name == choice.port.interface)),
+        XdpLayer::Ip => Reached::Ip(ends_of(udp, &choice.port.interface)),
         XdpLayer::Bare => Reached::Bare(bare_ends(udp, config)),
     };
     let xdp = XdpPort::open(&choice.port, reached, &sockets)?;
@@ -318,9 +318,16 @@ pub(crate) fn of_users(udp: &UdpPort) -> Vec<BorrowedFd<'_>> {
 }
 
 /// Where samples are received by these interfaces.
-pub(crate) fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec<SocketAddr> {
+fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec<SocketAddr> {
     let own = udp.user_unicast().iter().filter_map(Locator::socket_addr);
     own.filter(|end| udp.interfaces().iter().any(|own| own.address == end.ip() && is_of(own))).collect()
+}
+
+/// The same by the interface that is called so. The kernel knows one by other names, too (`altname` of ip-link(8)), and lists
+/// it by the first.
+pub(crate) fn ends_of(udp: &UdpPort, name: &str) -> Vec<SocketAddr> {
+    let index = nix::net::if_::if_nametoindex(name).ok();
+    ends(udp, |own| own.name == name || Some(own.index) == index)
 }
 
 /// The ports of the sockets, on the interface's station and on those of the groups.
@@ -370,7 +377,7 @@ fn reached_at(own: OwnAddress, udp: &UdpPort, config: &UdpConfig) -> Result<Reac
 #[cfg(feature = "dpdk")]
 fn of_sockets(udp: &UdpPort) -> Vec<SocketNetwork> {
     // A host that has none has nothing else to reach.
-    let of_host = taut_port_udp::interfaces(&[], Ipv6::Off).unwrap_or_default();
+    let of_host = taut_port_udp::interfaces(&[], "", Ipv6::Off).unwrap_or_default();
     let of_host = of_host.iter().map(|own| (own.address, u32::BITS as u8));
     let used = udp.interfaces().iter().map(|own| (own.address, own.prefix_len));
     let v4 = |(ip, prefix_len)| match ip {

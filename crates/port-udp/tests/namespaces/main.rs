@@ -88,3 +88,27 @@ fn follow(port: &mut UdpPort) -> taut_base::Result<bool> {
     port.hear_changes();
     port.follow()
 }
+
+/// Whoever gives an address may choose its label (`Label=` of systemd.network(5)), which iproute2 has begin with the name of
+/// the interface.
+#[test]
+fn an_address_with_any_label() {
+    alone("an_address_with_any_label", || {
+        ip("link add near type veth peer name far");
+        ip("link set near up");
+        let index = nix::net::if_::if_nametoindex("near").unwrap();
+        let address = [10, 0, 0, 1];
+        let attributes = taut_netlink::Attributes::default()
+            .with(libc::IFA_LOCAL, &address)
+            .with(libc::IFA_ADDRESS, &address)
+            .with_text(libc::IFA_LABEL, "public");
+        let body = [&[taut_netlink::IPV4, 24, 0, 0][..], &index.to_ne_bytes(), &attributes.0].concat();
+        let mut kernel = taut_netlink::Socket::of_routes().unwrap();
+        kernel.request(libc::RTM_NEWADDR, taut_netlink::CREATE, &body).unwrap();
+        for asked in [&[][..], &["near"], &["10.0.0.1"]] {
+            let port = UdpPort::open(&domain_zero(asked)).unwrap();
+            assert_eq!(addresses(&port), ["10.0.0.1"], "{asked:?}");
+            assert_eq!(port.interfaces()[0].name, "near");
+        }
+    });
+}

@@ -163,6 +163,61 @@ fn addresses_with_labels() {
     });
 }
 
+/// The kernel lists an interface by the first of its names and takes the others, which distributions make of where a card is.
+#[test]
+fn interfaces_by_their_other_names() {
+    with_pair("interfaces_by_their_other_names", ["", ""], |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| {
+            pair.enter(end);
+            let other = format!("enp0s{}", end.ipv4()[3]);
+            ip(&format!("link property add dev {} altname {other}", end.name()));
+            let config = Config { xdp_interface: other, ..config(end, Some(XdpMode::Native)) };
+            DomainParticipant::with_config(&config).unwrap()
+        }));
+        stream.carries(&[100, 9_000]);
+        stream.is_past_kernel(1);
+    });
+}
+
+/// The kernel's routes name the first of an interface to send from.
+#[test]
+fn the_second_address_of_an_interface() {
+    with_pair("the_second_address_of_an_interface", ["", ""], |pair| {
+        let mut stream = Stream::new(End::BOTH.map(|end| {
+            pair.enter(end);
+            let second = format!("10.88.0.{}", 100 + end.ipv4()[3]);
+            ip(&format!("addr add {second}/24 dev {}", end.name()));
+            let config = Config { interfaces: vec![second], ..config(end, Some(XdpMode::Native)) };
+            DomainParticipant::with_config(&config).unwrap()
+        }));
+        stream.is_past_kernel(0);
+        stream.is_past_kernel(1);
+        stream.answers_go_past_kernel();
+    });
+}
+
+/// A participant uses sixteen: that of its frames is among them.
+#[test]
+fn more_addresses_than_can_be_used() {
+    with_pair("more_addresses_than_can_be_used", ["", ""], |pair| {
+        pair.enter(End::A);
+        (0..20).for_each(|number| ip(&format!("addr add 10.89.{number}.1/24 dev xa")));
+        ip("link add late type veth peer name other");
+        ip("addr add 10.90.0.1/24 dev late");
+        ip("link set late up");
+        ip("link set other up");
+        let xdp_interface = "late".to_owned();
+        let config =
+            Config { interfaces: Vec::new(), xdp_interface, ..config(End::A, Some(XdpMode::Native)) };
+        let participant = DomainParticipant::with_config(&config).unwrap();
+        assert!(participant.stats().xdp.is_some());
+        assert!(
+            config.network_interfaces().unwrap().iter().any(|own| own.name == "late"),
+            "doctor knows it, too"
+        );
+    });
+}
+
 /// Without an address of IP anywhere but on loopback.
 fn bare(pair: &Pair, mode: XdpMode) -> Stream {
     Stream::new(End::BOTH.map(|end| {

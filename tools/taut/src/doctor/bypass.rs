@@ -63,7 +63,11 @@ impl Asked {
 pub fn check_device(system: &System, asked: Option<&Asked>, used: &BTreeSet<&str>) -> Vec<Finding> {
     let Some(asked) = asked else { return Vec::new() };
     let device = taut_nic::Device::named(&asked.interface);
-    device::check(system, asked, &device, used.contains(asked.interface.as_str()))
+    // The kernel knows one by other names, too, and lists it by the first.
+    let index = |name: &str| nix::net::if_::if_nametoindex(name).ok();
+    let own = index(&asked.interface);
+    let is_same = |name: &&str| *name == asked.interface || own.is_some() && index(name) == own;
+    device::check(system, asked, &device, used.iter().any(is_same))
 }
 
 /// What is found of this process.
