@@ -81,6 +81,17 @@ fn each(attributes: &[Attribute], mut read: impl FnMut(&ParseNestedMeta<'_>) -> 
         .try_for_each(|attribute| attribute.parse_nested_meta(|meta| read(&meta)))
 }
 
+/// Notes a word. One that is written twice is a mistake: which of them is meant?
+fn note(words: &mut Vec<Path>, meta: &ParseNestedMeta<'_>) -> Result<String> {
+    let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+    // Labels of a variant may come one by one.
+    if word != "case" && words.iter().any(|other| other.is_ident(&word)) {
+        return Err(meta.error(format!("{word} is written twice: take one of them out")));
+    }
+    words.push(meta.path.clone());
+    Ok(word)
+}
+
 /// What is written where it says nothing is a mistake: a key that is none, a bound that nobody keeps.
 fn only(written: &[Path], words: &[&str], kind: &str) -> Result<()> {
     match written.iter().find(|path| !words.iter().any(|word| path.is_ident(word))) {
@@ -112,9 +123,7 @@ impl TypeAttributes {
     }
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
-        self.words.push(meta.path.clone());
-        let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-        match word.as_str() {
+        match note(&mut self.words, meta)?.as_str() {
             "final" => self.set_extensibility(meta, Extensibility::Final)?,
             "appendable" => self.set_extensibility(meta, Extensibility::Appendable)?,
             "mutable" => self.set_extensibility(meta, Extensibility::Mutable)?,
@@ -232,9 +241,7 @@ impl MemberAttributes {
     }
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
-        self.words.push(meta.path.clone());
-        let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-        match word.as_str() {
+        match note(&mut self.words, meta)?.as_str() {
             "key" => self.key = true,
             "id" => {
                 let id = integer(meta)?;

@@ -4,7 +4,7 @@
 //! names of that crate's items and nothing of its rules. XTypes 1.3 §7.2 names what can be said.
 //!
 //! On a type: one of `final`, `appendable`, `mutable` (must be written out for structures and unions);
-//! `name = "pkg::Type"`; `plain` for structures whose memory is their wire form; `union` with
+//! `name = "pkg::Type"`, else the name is the Rust type's, without modules and parameters; `plain` for structures whose memory is their wire form; `union` with
 //! `discriminator = T` (and `key` for a discriminator that is the key); `bitmask`, `bitset`;
 //! `bit_bound = N` for enumerations and bit masks; `crate = path` where the CDR items are not in `taut::cdr`.
 //!
@@ -15,6 +15,9 @@
 //! On a variant of a union: `case = V` (again for more labels), `default` or `default = V`, `id = N`,
 //! `bound`. A variant `Name { discriminator: T, value: U }` keeps the label it was received with. On a
 //! literal of an enumeration: `default`.
+//!
+//! A type with parameters has the same name for all of them, so that discovery takes `Stamped<A>` for `Stamped<B>`: give
+//! each a name of its own with the topic, by `DomainParticipant::topic_as`.
 #![forbid(unsafe_code)]
 
 mod attributes;
@@ -31,7 +34,8 @@ use syn::{Data, DataEnum, DeriveInput, Error, Fields, Result, parse_macro_input}
 
 use attributes::TypeAttributes;
 
-/// Derives the CDR form of a structure, union, enumeration, bit mask or bit set; see the crate's text.
+/// Derives the CDR form of a structure, union, enumeration, bit mask or bit set. What `#[dds(..)]` takes is in the text of
+/// [this crate](crate).
 #[proc_macro_derive(DdsType, attributes(dds))]
 pub fn derive_dds_type(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -140,6 +140,25 @@ fn refuses_words_where_they_say_nothing() {
 }
 
 #[test]
+fn refuses_words_that_are_written_twice() {
+    let inputs: [syn::DeriveInput; 7] = [
+        parse_quote! { #[dds(mutable)] struct A { #[dds(id = 1, id = 2)] x: u8 } },
+        parse_quote! { #[dds(mutable)] struct A { #[dds(id = 1)] #[dds(id = 1)] x: u8 } },
+        parse_quote! { #[dds(final)] struct A { #[dds(bound = 1)] #[dds(key, bound = 2)] x: String } },
+        parse_quote! { #[dds(final, name = "a", name = "b")] struct A { x: u8 } },
+        parse_quote! { #[dds(bit_bound = 8)] #[dds(bit_bound = 16)] enum A { B } },
+        parse_quote! { #[dds(bitset)] struct A { #[dds(bits = 3, skip = 2, skip = 3)] a: u8 } },
+        parse_quote! {
+            #[dds(union, final, discriminator = u8)] enum A { #[dds(default = 1, default = 2)] B }
+        },
+    ];
+    for input in inputs {
+        let text = refusal(input);
+        assert!(text.contains("is written twice"), "{text}");
+    }
+}
+
+#[test]
 fn accepts_the_rest() {
     let inputs: [syn::DeriveInput; 5] = [
         parse_quote! { #[dds(final, name = "a::B")] struct A<T> { #[dds(key)] r#type: T, b: Option<String> } },
@@ -147,7 +166,7 @@ fn accepts_the_rest() {
         parse_quote! { #[dds(bit_bound = 8)] enum A { B, #[dds(default)] C } },
         parse_quote! {
             #[dds(union, final, discriminator = u8)]
-            enum A { #[dds(case = [1, 2], default)] B(u8), #[dds(case = 3)] C, }
+            enum A { #[dds(case = [1, 2], default)] B(u8), #[dds(case = 3)] #[dds(case = 4)] C, }
         },
         parse_quote! { #[dds(bitset)] struct A { #[dds(bits = 3, skip = 2)] a: u8 } },
     ];

@@ -198,15 +198,21 @@ impl VendorId {
     /// Eclipse Cyclone DDS.
     pub const CYCLONE_DDS: VendorId = VendorId([1, 16]);
 
+    /// RTI Connext.
+    pub const CONNEXT: VendorId = VendorId([1, 1]);
+
+    /// OpenDDS.
+    pub const OPENDDS: VendorId = VendorId([1, 3]);
+
     /// eProsima Fast DDS.
     pub const FAST_DDS: VendorId = VendorId([1, 15]);
 
     /// The product behind the number, as the OMG's list has it.
     pub fn name(self) -> &'static str {
         match self {
-            VendorId([1, 1]) => "RTI Connext",
+            VendorId::CONNEXT => "RTI Connext",
             VendorId([1, 2]) => "OpenSplice",
-            VendorId([1, 3]) => "OpenDDS",
+            VendorId::OPENDDS => "OpenDDS",
             VendorId([1, 6]) => "CoreDX",
             VendorId([1, 8]) => "Vortex Lite",
             VendorId([1, 9]) => "InterCOM",

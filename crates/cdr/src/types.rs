@@ -149,7 +149,8 @@ pub trait Cdr: Sized {
 
 /// A type with a name that a topic can carry. Derive it: `#[derive(DdsType)] #[dds(final)]`.
 pub trait DdsType: Cdr {
-    /// The name that discovery compares, such as `std_msgs::msg::dds_::String_`.
+    /// The name that discovery compares, such as `std_msgs::msg::dds_::String_`. The derived one of a type with parameters
+    /// is the same for all of them: topics whose types differ in these alone need names of their own, by `topic_as`.
     const TYPE_NAME: &'static str;
     /// What was written in the derive.
     const EXTENSIBILITY: Extensibility;

@@ -109,8 +109,8 @@ fn note_call(outlet: &mut Outlet, write: &mut Write, moment: Moment) -> Result<(
 
 fn falls() -> Error {
     Error::BadParameter(
-        "with DESTINATION_ORDER BY_SOURCE_TIMESTAMP a source timestamp may not be before that of the last change: \
-         give a later one"
+        "with DESTINATION_ORDER BY_SOURCE_TIMESTAMP a source timestamp may not be INVALID or before that of the last \
+         change: give a later one"
             .into(),
     )
 }

@@ -2,7 +2,7 @@
 //! that the kernel does not have.
 //!
 //! Nothing tells that a frame has come: whoever wants to know looks, so a participant with this port never sleeps. What
-//! looks, [`Incoming`], is a value of its own: another thread may send meanwhile.
+//! looks, `Incoming`, is a value of its own: another thread may send meanwhile.
 //!
 //! Built with the feature `dpdk` only.
 #![forbid(unsafe_code)]

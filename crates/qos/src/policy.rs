@@ -41,9 +41,9 @@ kinds! {
         Volatile = 0 "VOLATILE",
         /// Late joiners get the writer's history while the writer lives.
         TransientLocal = 1 "TRANSIENT_LOCAL",
-        /// A service keeps it beyond the writer.
+        /// A service keeps it beyond the writer: another vendor's, as Taut has none; else it is as `TransientLocal`.
         Transient = 2 "TRANSIENT",
-        /// A service keeps it beyond a restart of the machine.
+        /// A service keeps it beyond a restart of the machine; as for `Transient`.
         Persistent = 3 "PERSISTENT",
     }
     /// The widest group of changes that is presented as one. *Source*: DCPS 1.4 §2.2.3.6.

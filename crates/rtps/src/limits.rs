@@ -155,6 +155,9 @@ pub const ASK_REPEAT: Duration = Duration::from_millis(50);
 /// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer: where it
 /// has endpoints, each is asked every second whether it has heard of them.
 pub const SILENT_LEASE: Duration = Duration::from_secs(100);
+/// The pause doubles up to this while a built-in writer that has been asked says nothing. Lower asks one that never will
+/// the more often for as long as it lives, higher delays one that did not listen for that long.
+pub const ASK_REPEAT_MOST: Duration = Duration::from_millis(3_000);
 /// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
 /// may still lie in a socket. Lower gives others their grace whose timers are late by as much as any step takes, higher
 /// has a process that was stopped for that little forget who said that it lives just then.

@@ -158,14 +158,11 @@ impl Participant {
             Err(reason) => return self.refuse_change(now, (writer, number, data.reader_id), reason, sink),
         };
         let (kind, payload) = match data.payload {
-            Payload::None => match ChangeKind::from_status_info(inline.status_info.0) {
-                // RTPS 2.5 §8.7.5: as one that only ends a coherent set.
-                ChangeKind::Alive => return self.pass_by(now, (writer, number, data.reader_id), 0, sink),
-                end => (end, &[][..]),
-            },
+            Payload::None => (kind_of(true, &inline), &[][..]),
             Payload::Data(bytes) => (kind_of(false, &inline), bytes),
             Payload::Key(bytes) => (kind_of(true, &inline), bytes),
         };
+        let Some(kind) = kind else { return self.pass_by(now, (writer, number, data.reader_id), 0, sink) };
         if data.writer_id == EntityId::SPDP_WRITER {
             return self.on_spdp(now, source, kind, payload, inline.key_hash);
         }
@@ -212,8 +209,7 @@ impl Participant {
         frame: &Frame,
         sink: &mut dyn Sink,
     ) {
-        let writer = Guid::new(source.prefix, frag.writer_id);
-        let number = frag.writer_sn;
+        let (writer, number) = (Guid::new(source.prefix, frag.writer_id), frag.writer_sn);
         let inline = match parse_inline(frag.inline_qos) {
             Ok(inline) => inline,
             Err(reason) => return self.refuse_change(now, (writer, number, frag.reader_id), reason, sink),
@@ -222,7 +218,10 @@ impl Participant {
             let change = (writer, number, frag.reader_id);
             return self.refuse_change(now, change, WireError::LimitExceeded, sink);
         }
-        let said = Said { kind: kind_of(frag.key, &inline), inline, source_timestamp: source.timestamp };
+        let Some(kind) = kind_of_fragment(frag, &inline) else {
+            return self.pass_by(now, (writer, number, frag.reader_id), 0, sink);
+        };
+        let said = Said { kind, inline, source_timestamp: source.timestamp };
         let info = info_of(frag);
         let mut is_followed = false;
         self.for_each_reader(writer, frag.reader_id, |rx, reader| {
@@ -640,15 +639,21 @@ fn is_for_others(inline: &InlineQos, list: Option<ParameterList<'_>>, reader: Gu
     list.is_some_and(|list| !inline.is_for(list, reader))
 }
 
-/// What a change with a payload does. A serialized key without a status says that the instance is disposed
-/// (RTPS 2.5 §8.3.8.2). Data with a status are data, and the end comes after them.
-fn kind_of(is_key: bool, inline: &InlineQos) -> ChangeKind {
+/// What a change does. Data with a status are data, and the end comes after them. `None` without data and without an end:
+/// one that only ends a coherent set (RTPS 2.5 §8.7.5), or registers an instance by its key, as OpenDDS does.
+fn kind_of(is_key: bool, inline: &InlineQos) -> Option<ChangeKind> {
     match ChangeKind::from_status_info(inline.status_info.0) {
-        ChangeKind::Alive if is_key => ChangeKind::NotAliveDisposed,
-        ChangeKind::Alive => ChangeKind::Alive,
-        end if is_key => end,
-        end => end.after_data(),
+        ChangeKind::Alive => (!is_key).then_some(ChangeKind::Alive),
+        end if is_key => Some(end),
+        end => Some(end.after_data()),
     }
+}
+
+/// The same of a fragment. Some writers, Cyclone DDS among them, say it with the first one only: of another one it stands
+/// in for what the first will say.
+fn kind_of_fragment(frag: &DataFrag<'_>, inline: &InlineQos) -> Option<ChangeKind> {
+    let later = frag.fragment_starting_num > 1;
+    kind_of(frag.key, inline).or(later.then_some(ChangeKind::NotAliveDisposed))
 }
 
 /// A part of a message with all that follows it there.

@@ -281,7 +281,7 @@ impl Config {
             port: XdpConfig {
                 interface: self.xdp_interface.clone(),
                 queues: self.xdp_queues.clone(),
-                priority: self.xdp_pcp.map(|priority| priority.min(7)),
+                priority: self.xdp_pcp,
                 attach: match self.xdp_mode {
                     XdpMode::Auto => None,
                     XdpMode::Native => Some(AttachMode::Native),
@@ -336,7 +336,7 @@ impl Config {
                 lock: self.lock_memory,
             },
             lock_process: self.lock_process,
-            anatomy: self.anatomy.min(MAX_ANATOMY),
+            anatomy: self.anatomy,
             longest_step: Some(self.flight_recorder_step).filter(|longest| *longest > Duration::ZERO),
         })
     }

@@ -34,7 +34,7 @@ pub(crate) fn representation(list: &[DataRepresentationId]) -> Result<Representa
         DataRepresentationId::XCDR1 => Ok(Representation::Xcdr1),
         DataRepresentationId::XCDR2 => Ok(Representation::Xcdr2),
         other => Err(Error::Unsupported(format!(
-            "data representation {other:?}: Taut writes XCDR1 and XCDR2; put one of them first"
+            "data representation {other}: Taut writes XCDR1 and XCDR2; put one of them first"
         ))),
     }
 }
@@ -42,4 +42,17 @@ pub(crate) fn representation(list: &[DataRepresentationId]) -> Result<Representa
 /// A value that its type forbids.
 pub(crate) fn refused<T: DdsType>(error: CdrError) -> Error {
     Error::BadParameter(format!("a {} cannot be written: {error}", T::TYPE_NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_representation_that_is_not_written_is_called_by_its_name() {
+        let text = representation(&[DataRepresentationId::XML]).unwrap_err().to_string();
+        assert!(text.contains("data representation XML"), "{text}");
+        let text = representation(&[DataRepresentationId(7)]).unwrap_err().to_string();
+        assert!(text.contains('7'), "{text}");
+    }
 }

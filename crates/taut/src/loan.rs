@@ -204,7 +204,7 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// *Errors*: [`Error::BadParameter`] if the type is not final, its last member is no such sequence, that of
     /// `head` is not empty or `count` is above its bound; [`Error::Unsupported`] where CDR does not align the elements as memory
-    /// does; [`Error::OutOfResources`] as [`DataWriter::loan_bytes`]. *Cost*: `head` is encoded, and decoded
+    /// does, and in XCDR2 for elements that are structures, whose length it has before them; [`Error::OutOfResources`] as [`DataWriter::loan_bytes`]. *Cost*: `head` is encoded, and decoded
     /// with one element.
     ///
     /// A sequence of a primitive is one of structures with a single member: both have the same form.
@@ -285,12 +285,24 @@ impl<T: DdsType> DataWriter<T> {
         let mut one = body.get(..at).unwrap_or_default().to_vec();
         one.extend_from_slice(&1_u32.to_ne_bytes());
         one.resize(one.len() + size_of::<P>(), 0);
-        let decodes = |len: usize| {
+        let decodes = |one: &[u8], len: usize| {
             let bytes = one.get(..len).unwrap_or_default();
             T::decode(&mut taut_cdr::Decoder::new(bytes, self.untyped.representation, Endian::NATIVE)).is_ok()
         };
-        if decodes(body.len() + size_of::<P>()) && !decodes(body.len() + size_of::<P>() - 1) {
+        let ends = |one: &[u8]| decodes(one, one.len()) && !decodes(one, one.len() - 1);
+        if ends(&one) {
             return Ok(());
+        }
+        // XTypes 1.3 §7.4.3.5: in XCDR2 a sequence of structures has a DHEADER, how long it is, before its count.
+        let header = at.checked_sub(4).and_then(|from| one.get_mut(from..at));
+        if let (Some(header), Ok(len)) = (header, u32::try_from(4 + size_of::<P>())) {
+            header.copy_from_slice(&len.to_ne_bytes());
+            if ends(&one) {
+                return Err(Error::Unsupported(format!(
+                    "{}: XCDR2 has the length of its last member before it; use XCDR1 or write",
+                    T::TYPE_NAME
+                )));
+            }
         }
         Err(Error::BadParameter(format!("{}: its last member is no sequence of such elements", T::TYPE_NAME)))
     }

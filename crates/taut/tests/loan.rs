@@ -1,7 +1,9 @@
 //! Samples that are written and read in place, on the paths of one machine and over UDP.
 
 use taut::cdr::bytemuck::{self, Pod, Zeroable};
-use taut::{Config, DataReader, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos};
+use taut::{
+    Config, DataReader, DataRepresentationId, DataWriter, DdsType, DomainParticipant, Duration, Error, Qos,
+};
 
 #[derive(DdsType, Clone, Copy, Pod, Zeroable)]
 #[bytemuck(crate = "taut::cdr::bytemuck")]
@@ -183,6 +185,18 @@ fn no_more_is_lent_than_the_bound_allows() {
     let (pages, _reader) = pair::<Page>(&one, &one, "Page");
     let page = Page { number: 1, sketch: empty() };
     assert!(matches!(pages.loan_sequence::<Point>(&page, 3), Err(Error::BadParameter(_))), "of a member");
+}
+
+/// In XCDR2 the length of such a sequence stands before it.
+#[test]
+fn structures_are_not_lent_where_cdr_has_their_length_twice() {
+    let one = participant(131, true);
+    let topic = one.topic::<Sketch>("Xcdr2").unwrap();
+    let writer = topic.writer(Qos::default().representation([DataRepresentationId::XCDR2])).unwrap();
+    match writer.loan_sequence::<Point>(&Sketch { points: Vec::new() }, 1).map(|_| ()) {
+        Err(Error::Unsupported(text)) => assert!(text.contains("XCDR1") && text.contains("write"), "{text}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

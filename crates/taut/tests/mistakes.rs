@@ -355,6 +355,8 @@ fn what_a_program_sets_is_refused_as_it_is_in_a_file() {
         (Config { prefault: usize::MAX, ..base() }, "prefault is 18446744073709551615: it takes"),
         (Config { max_rate: 999, ..base() }, "max_rate is 999: it takes"),
         (Config { max_burst: 0, ..base() }, "max_burst is 0: it takes"),
+        (Config { anatomy: 4_097, ..base() }, "anatomy is 4097: it takes a number up to 4096"),
+        (Config { xdp_pcp: Some(8), ..base() }, "xdp_pcp is 8: it takes a number from 0 to 7"),
     ] {
         match DomainParticipant::with_config(&config).err() {
             Some(Error::BadParameter(text)) => assert!(text.contains(says), "{text}"),

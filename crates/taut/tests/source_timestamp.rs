@@ -71,7 +71,9 @@ fn by_source_timestamp_none_may_fall() {
     loan(4, at(6)).unwrap();
     writer.write(&Reading { id: 1, value: 5 }).unwrap();
     assert!(falls(put(9, ahead(-1))), "the clock's own count, too");
-    assert!(falls(put(9, Timestamp::INVALID)));
+    let invalid = put(9, Timestamp::INVALID);
+    assert!(invalid.as_ref().is_err_and(|error| error.to_string().contains("INVALID")), "{invalid:?}");
+    assert!(falls(invalid));
     assert_eq!(taken(&reader), [1, 2, 3, 4, 5]);
 }
 

@@ -211,6 +211,8 @@ pub mod vendor {
     pub const CYCLONE_PARTICIPANT_VERSION_INFO: ParameterId = ParameterId(0x8007);
     /// Fast DDS: the sample that this one answers.
     pub const FAST_DDS_RELATED_SAMPLE_IDENTITY: ParameterId = ParameterId(0x800f);
+    /// OpenDDS: flags of a participant.
+    pub const OPENDDS_PARTICIPANT_FLAGS: ParameterId = ParameterId(0xb005);
     /// Taut: inline, when the change was written, queued and sent ([`Stamps`](crate::Stamps)). Taut has no vendor id:
     /// its participants are known by a property (`taut.anatomy`).
     pub const TAUT_ANATOMY: ParameterId = ParameterId(0xa701);

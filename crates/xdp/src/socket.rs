@@ -119,7 +119,7 @@ impl Socket {
         Ok(Socket { fill, completion, rx, tx, fd, umem, interface: interface.clone(), queue, bound })
     }
 
-    /// The socket that another process has bound with a [`Handover`] and passed, with the frames and the rings that it
+    /// The socket that another process has bound with a [`Handover`](crate::Handover) and passed, with the frames and the rings that it
     /// told. Linux 6.4: earlier ones map no rings of a socket that is bound.
     ///
     /// *Errors*: [`Error::BadParameter`] if it is no socket of AF_XDP, [`Error::NoXdp`] if the kernel maps no such rings.

@@ -1,7 +1,7 @@
 //! The types of `peers/types.idl` as structs of the adapter's own.
 //!
 //! An adapter declares them with the attributes that its middleware asks for; [`payload!`](crate::payload!)
-//! makes [`Payload`](crate::Payload)s of them, and says what answers what.
+//! makes [`Payload`]s of them, and says what answers what.
 
 use crate::Payload;
 

@@ -97,8 +97,8 @@ fn publish<T: Spoken>(
     }
     let period =
         if options.rate > 0.0 { Duration::try_from_secs_f64(1.0 / options.rate) } else { Ok(Duration::ZERO) };
-    let period = period.unwrap_or(Duration::MAX);
-    let mut due = Instant::now();
+    // A time that no clock tells does not come.
+    let mut due = Some(Instant::now());
     let mut number = 0;
     while options.count.is_none_or(|count| number < count) && !stop::requested() {
         let sample = sample(number);
@@ -112,7 +112,7 @@ fn publish<T: Spoken>(
         if options.count == Some(number) {
             break;
         }
-        due = due.checked_add(period).unwrap_or(due);
+        due = due.zip(period.as_ref().ok()).and_then(|(due, period)| due.checked_add(*period));
         stop::sleep(Until::at(due));
     }
     let samples = if number == 1 { "sample" } else { "samples" };

@@ -55,8 +55,8 @@ impl Until {
     }
 
     /// This time.
-    pub fn at(instant: std::time::Instant) -> Until {
-        Until(Some(instant))
+    pub fn at(instant: impl Into<Option<std::time::Instant>>) -> Until {
+        Until(instant.into())
     }
 
     /// Is it over?

@@ -262,7 +262,7 @@ impl Executor {
 
     /// Waits until all reliable readers have all that was written.
     ///
-    /// *Errors*: [`Error::Timeout`].
+    /// *Errors*: [`taut_base::Error::Timeout`].
     pub fn wait_for_acknowledgments(&self, outlet: &mut Outlet, wait: Duration) -> Result<()> {
         self.may_wait()?;
         let index = outlet.index;

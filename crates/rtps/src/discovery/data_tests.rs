@@ -8,6 +8,7 @@ use taut_qos::{
 };
 use taut_wire::{Endian, ParameterListWriter, WireError, pid};
 
+use super::parameters::read_list;
 use super::{EndpointData, ParticipantData};
 
 const PREFIX: GuidPrefix = GuidPrefix([3; 12]);
@@ -45,6 +46,7 @@ fn participant() -> ParticipantData {
         builtin_endpoint_qos: 1,
         lease_duration: Duration::from_millis(12_500),
         manual_liveliness_count: 7,
+        says_nanoseconds: false,
         user_data: vec![1, 2, 3],
         entity_name: "name".into(),
         properties: vec![("a".into(), "bcd".into()), ("ef".into(), String::new())],
@@ -105,6 +107,62 @@ fn big_endian_and_defaults() {
     let data = EndpointData::parse(&bytes, false, CYCLONE).unwrap();
     assert_eq!(data.qos, EndpointQos::default_reader());
     assert_eq!(data.qos.reliability.kind, ReliabilityKind::BestEffort, "a reader's default");
+}
+
+/// dust_dds takes an infinite duration on the wire for another one than its own default, and matches nothing then.
+#[test]
+fn an_infinite_deadline_and_lease_do_not_travel() {
+    let announced = |guid: Guid, qos: &EndpointQos| {
+        let mut bytes = Vec::new();
+        EndpointData::of(guid, "topic", "type", qos.clone()).write(&mut bytes);
+        let named =
+            |pid| read_list(&bytes).unwrap().into_iter().any(|parameter| parameter.unwrap().pid == pid);
+        (named(pid::DEADLINE), named(pid::LIVELINESS))
+    };
+    for (guid, default) in
+        [(writer_guid(), EndpointQos::default_writer()), (reader_guid(), EndpointQos::default_reader())]
+    {
+        assert_eq!(announced(guid, &default), (false, false));
+        let mut qos = EndpointQos { deadline: Duration::from_secs(1), ..default.clone() };
+        assert_eq!(announced(guid, &qos), (true, false));
+        qos.liveliness.lease_duration = Duration::from_secs(1);
+        assert_eq!(announced(guid, &qos), (true, true));
+        qos.liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, ..default.liveliness };
+        assert_eq!(announced(guid, &qos), (true, true));
+    }
+}
+
+/// OpenDDS says of its endpoints seconds and nanoseconds, unless its participant says that it does not.
+#[test]
+fn durations_of_opendds_are_in_nanoseconds() {
+    let bytes = writer_payload(Endian::Little, |list| {
+        let mut put = |pid, before: &[i32], seconds, rest| {
+            list.put(pid, |out| {
+                before.iter().for_each(|number| out.put_i32(*number));
+                out.put_i32(seconds);
+                out.put_u32(rest);
+            });
+        };
+        put(pid::LIFESPAN, &[], 0, 250_000_000);
+        put(pid::DEADLINE, &[], i32::MAX, i32::MAX as u32);
+        put(pid::LIVELINESS, &[0], 1, 999_999_999);
+        put(pid::LATENCY_BUDGET, &[], 2, 0);
+    });
+    let read = |vendor_id, flags: u32| {
+        let bytes_of_peer = payload(Endian::Little, |list| {
+            list.put_guid(pid::PARTICIPANT_GUID, Guid::new(PREFIX, EntityId::PARTICIPANT));
+            list.put_u32(pid::vendor::OPENDDS_PARTICIPANT_FLAGS, flags);
+        });
+        let peer = ParticipantData::parse(&bytes_of_peer, vendor_id).unwrap();
+        let qos = EndpointData::parse_of(&bytes, true, &peer).unwrap().qos;
+        assert_eq!((qos.deadline, qos.latency_budget), (Duration::INFINITE, Duration::from_secs(2)));
+        [qos.lifespan, qos.liveliness.lease_duration]
+    };
+    let in_nanoseconds = [Duration::from_millis(250), Duration(1_999_999_999)];
+    let in_fractions = [Duration(58_207_661), Duration(1_232_830_643)];
+    assert_eq!(read(VendorId::OPENDDS, 3), in_nanoseconds);
+    assert_eq!(read(VendorId::OPENDDS, 11), in_fractions);
+    assert_eq!(read(CYCLONE, 3), in_fractions, "it has no such flags");
 }
 
 fn full_qos(writer: bool) -> EndpointQos {

@@ -8,6 +8,7 @@ use taut_base::{EntityId, Guid, Locator, VendorId};
 use taut_qos::EndpointQos;
 use taut_wire::{Parameter, WireError, pid};
 
+use super::ParticipantData;
 use super::parameters::{
     check_unknown, put_locators, read_key, read_list, read_locator, read_name, write_key, write_list,
 };
@@ -45,7 +46,7 @@ pub struct EndpointData {
 }
 
 /// Who has PID_DISABLE_POSITIVE_ACKS; with others the number may mean something else.
-const DISABLE_POSITIVE_ACKS_VENDORS: [VendorId; 2] = [VendorId([1, 1]), VendorId::FAST_DDS];
+const DISABLE_POSITIVE_ACKS_VENDORS: [VendorId; 2] = [VendorId::CONNEXT, VendorId::FAST_DDS];
 
 impl EndpointData {
     /// An endpoint of which no more is said.
@@ -79,6 +80,16 @@ impl EndpointData {
     /// PID_ENDPOINT_GUID, PID_TOPIC_NAME or PID_TYPE_NAME; [`WireError::BadGuid`] if the GUID is not
     /// that of a `writer` or else of a reader. *Cost*: memory in proportion to the bytes received.
     pub fn parse(payload: &[u8], writer: bool, vendor: VendorId) -> Result<EndpointData, WireError> {
+        let peer = ParticipantData { vendor_id: vendor, ..ParticipantData::default() };
+        EndpointData::parse_of(payload, writer, &peer)
+    }
+
+    /// The same of an endpoint of `peer`.
+    pub(super) fn parse_of(
+        payload: &[u8],
+        writer: bool,
+        peer: &ParticipantData,
+    ) -> Result<EndpointData, WireError> {
         let guid = EndpointData::parse_key(payload)?;
         if guid.entity.is_writer() != writer {
             return Err(WireError::BadGuid);
@@ -87,8 +98,8 @@ impl EndpointData {
         let mut data = EndpointData::of(guid, "", "", qos);
         for parameter in read_list(payload)? {
             let parameter = parameter?;
-            if !read_policy(&mut data.qos, &parameter)? {
-                data.take(&parameter, vendor)?;
+            if !read_policy(&mut data.qos, &parameter, peer.says_nanoseconds)? {
+                data.take(&parameter, peer.vendor_id)?;
             }
         }
         if data.topic_name.is_empty() || data.type_name.is_empty() {

@@ -5,7 +5,7 @@
 //! some of its writers have said nothing. Owns how far that has come. Must never end a match. Called with what peers say
 //! of themselves, and by [`Timer::Peer`] and [`Timer::Ask`] where that was too early, and by [`Timer::Look`] until all is done.
 
-use taut_base::{EntityId, Guid, GuidPrefix, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Time};
 use taut_qos::DurabilityKind;
 
 use crate::ReaderIndex;
@@ -85,11 +85,10 @@ impl Participant {
     /// built-in ones have not, it may not know this side: the first answer came before it listened. That is done now,
     /// or later if it was done just before: the peer may announce itself to whoever announces itself to it.
     pub(crate) fn ask_again(&mut self, now: Time, prefix: GuidPrefix) {
-        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        let Some(peer) = self.database.peer(prefix) else { return };
         if now < peer.ask_at {
             return self.timers.set(peer.ask_at, Timer::Ask(prefix));
         }
-        peer.ask_at = now + limits::ASK_REPEAT;
         let mut knows_us = true;
         for pair in self.builtin.pairs() {
             knows_us &= !self.ask_one_again(pair.reader, Guid::new(prefix, pair.remote_writer));
@@ -98,8 +97,14 @@ impl Participant {
             self.spdp.tell(prefix);
             self.queue_discovery();
         }
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        let pause = if knows_us { Duration::ZERO } else { peer.ask_pause.times(2) };
+        peer.ask_pause = pause.clamp(limits::ASK_REPEAT, limits::ASK_REPEAT_MOST);
+        peer.ask_at = now + peer.ask_pause;
         // One that announces itself all the time is not begun with again.
-        let Some(peer) = self.database.peer(prefix).filter(|peer| peer.looks.asked.is_none()) else { return };
+        if peer.looks.asked.is_some() {
+            return;
+        }
         let changes = peer.looks.changes;
         let asked = self.ask_some(prefix, start(prefix));
         self.go_on_looking(now, prefix, Looks { changes, asked });

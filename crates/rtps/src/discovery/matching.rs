@@ -18,9 +18,10 @@ use crate::writer::ReaderProxy;
 use crate::{ReaderIndex, WriterIndex};
 
 /// Whose writers take an ACKNACK that begins with 0 for the question what they have, as their readers ask it. One that begins
-/// with 1 has them count anew until the next periodic heartbeat, which never comes while they are asked more often than
-/// that. For all others 0 is not valid (RTPS 2.5 §8.3.5.5).
-const ASKED_FROM_ZERO: VendorId = VendorId::FAST_DDS;
+/// with 1 has those of Fast DDS count anew until the next periodic heartbeat, which never comes while they are asked more
+/// often than that; those of Connext that keep a history and have nothing in it do not answer. For all others 0 is not
+/// valid (RTPS 2.5 §8.3.5.5).
+const ASKED_FROM_ZERO: [VendorId; 2] = [VendorId::FAST_DDS, VendorId::CONNEXT];
 
 /// Whose readers that acknowledge only what they miss take nothing from writers that do not say that they can do without,
 /// as no writer of this side does. Others may take it.
@@ -409,7 +410,7 @@ impl Participant {
 
 /// Is this a vendor whose writers are asked so for their first heartbeat?
 pub(super) fn is_asked_from_zero(vendor: VendorId) -> bool {
-    vendor == ASKED_FROM_ZERO
+    ASKED_FROM_ZERO.contains(&vendor)
 }
 
 /// What an endpoint names, or else what its participant does.

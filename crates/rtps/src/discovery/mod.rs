@@ -70,6 +70,8 @@ pub struct Peer {
     pub(crate) look_at: Time,
     /// Before this, its writers that have said nothing are not asked once more.
     pub(crate) ask_at: Time,
+    /// How long they were not, once they had been.
+    pub(crate) ask_pause: Duration,
     /// Before this, it is not believed once more that another process has taken its name.
     pub(crate) next_life_at: Time,
     /// What is under way through the matches with it.

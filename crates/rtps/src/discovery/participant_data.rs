@@ -55,6 +55,9 @@ const MAX_PROPERTIES: usize = 64;
 /// such a peer.
 const MAX_PROPERTY_VALUE: usize = 4_096;
 
+/// The flag of a participant of OpenDDS whose endpoints say durations as the standard has them.
+const OPENDDS_DURATION_FRACTION: u32 = 8;
+
 /// The properties that say which process a participant is of where it may have the name of an earlier one. Both are of Fast
 /// DDS: the first stays the same where the application has given it, the second where processes are numbered anew, as in a
 /// container.
@@ -91,6 +94,8 @@ pub struct ParticipantData {
     pub lease_duration: Duration,
     /// Grows when the application asserts its liveliness.
     pub manual_liveliness_count: i32,
+    /// Are the durations of its endpoints in nanoseconds where the standard has fractions of seconds? OpenDDS does that.
+    pub says_nanoseconds: bool,
     /// USER_DATA.
     pub user_data: Vec<u8>,
     /// ENTITY_NAME; empty if none.
@@ -117,6 +122,7 @@ impl Default for ParticipantData {
             builtin_endpoint_qos: 0,
             lease_duration: DEFAULT_LEASE_DURATION,
             manual_liveliness_count: 0,
+            says_nanoseconds: false,
             user_data: Vec::new(),
             entity_name: String::new(),
             properties: Vec::new(),
@@ -155,9 +161,16 @@ impl ParticipantData {
     /// PID_PARTICIPANT_GUID. *Cost*: memory in proportion to the bytes received.
     pub fn parse(payload: &[u8], vendor: VendorId) -> Result<ParticipantData, WireError> {
         let mut data = ParticipantData { vendor_id: vendor, ..ParticipantData::default() };
+        let mut opendds_flags = 0;
         for parameter in read_list(payload)? {
-            data.take(&parameter?)?;
+            let parameter = parameter?;
+            if parameter.pid == pid::vendor::OPENDDS_PARTICIPANT_FLAGS {
+                opendds_flags = parameter.cursor().u32().unwrap_or(0);
+            }
+            data.take(&parameter)?;
         }
+        data.says_nanoseconds =
+            data.vendor_id == VendorId::OPENDDS && opendds_flags & OPENDDS_DURATION_FRACTION == 0;
         if data.guid_prefix == GuidPrefix::UNKNOWN {
             return Err(WireError::MissingParameter);
         }

@@ -22,31 +22,39 @@ const MAX_REPRESENTATIONS: usize = 16;
 const KEEP_LAST: i32 = 0;
 const KEEP_ALL: i32 = 1;
 
-/// Takes one parameter into `qos`; `false` if it is none of the policies.
+/// Takes one parameter into `qos`; `false` if it is none of the policies. `nanoseconds`: where a duration has a fraction
+/// of a second, it has these.
 ///
 /// *Errors*: a value that no standard has, too short, or a negative duration.
-pub(super) fn read_policy(qos: &mut EndpointQos, parameter: &Parameter<'_>) -> Result<bool, WireError> {
+pub(super) fn read_policy(
+    qos: &mut EndpointQos,
+    parameter: &Parameter<'_>,
+    nanoseconds: bool,
+) -> Result<bool, WireError> {
+    let duration = |value: &mut Cursor<'_>| {
+        if nanoseconds { read_nanoseconds(value) } else { value.duration() }
+    };
     let mut value = parameter.cursor();
     let value = &mut value;
     match pid::canonical(parameter.pid) {
         pid::DURABILITY => qos.durability = kind(value, DurabilityKind::from_wire)?,
-        pid::DURABILITY_SERVICE => qos.durability_service = read_durability_service(value)?,
-        pid::DEADLINE => qos.deadline = value.duration()?,
-        pid::LATENCY_BUDGET => qos.latency_budget = value.duration()?,
+        pid::DURABILITY_SERVICE => qos.durability_service = read_durability_service(value, duration)?,
+        pid::DEADLINE => qos.deadline = duration(value)?,
+        pid::LATENCY_BUDGET => qos.latency_budget = duration(value)?,
         pid::LIVELINESS => {
             let kind = kind(value, LivelinessKind::from_wire)?;
-            qos.liveliness = Liveliness { kind, lease_duration: value.duration()? };
+            qos.liveliness = Liveliness { kind, lease_duration: duration(value)? };
         }
         pid::RELIABILITY => {
             let kind = kind(value, ReliabilityKind::from_wire)?;
-            qos.reliability = Reliability { kind, max_blocking_time: value.duration()? };
+            qos.reliability = Reliability { kind, max_blocking_time: duration(value)? };
         }
         pid::OWNERSHIP => qos.ownership = kind(value, OwnershipKind::from_wire)?,
         pid::OWNERSHIP_STRENGTH => qos.ownership_strength = value.i32()?,
         pid::DESTINATION_ORDER => qos.destination_order = kind(value, DestinationOrderKind::from_wire)?,
-        pid::TIME_BASED_FILTER => qos.time_based_filter = value.duration()?,
+        pid::TIME_BASED_FILTER => qos.time_based_filter = duration(value)?,
         pid::TRANSPORT_PRIORITY => qos.transport_priority = value.i32()?,
-        pid::LIFESPAN => qos.lifespan = value.duration()?,
+        pid::LIFESPAN => qos.lifespan = duration(value)?,
         pid::DATA_REPRESENTATION => qos.representation = read_representation(value)?,
         pid::TYPE_CONSISTENCY_ENFORCEMENT => qos.type_consistency = read_type_consistency(value)?,
         pid::USER_DATA => qos.user_data = value.octets()?.to_vec(),
@@ -65,12 +73,22 @@ pub(super) fn read_policy(qos: &mut EndpointQos, parameter: &Parameter<'_>) -> R
     Ok(true)
 }
 
+/// Seconds and nanoseconds.
+fn read_nanoseconds(value: &mut Cursor<'_>) -> Result<Duration, WireError> {
+    let (seconds, rest) = (value.i32()?, value.u32()?);
+    let whole = Duration::from_wire(seconds, 0).ok_or(WireError::BadDuration)?;
+    Ok(if whole.is_infinite() { whole } else { Duration(whole.0.saturating_add(i64::from(rest))) })
+}
+
 fn kind<T>(value: &mut Cursor<'_>, from_wire: impl Fn(i32) -> Option<T>) -> Result<T, WireError> {
     from_wire(value.i32()?).ok_or(WireError::BadParameter)
 }
 
-fn read_durability_service(value: &mut Cursor<'_>) -> Result<DurabilityService, WireError> {
-    let service_cleanup_delay = value.duration()?;
+fn read_durability_service(
+    value: &mut Cursor<'_>,
+    duration: impl Fn(&mut Cursor<'_>) -> Result<Duration, WireError>,
+) -> Result<DurabilityService, WireError> {
+    let service_cleanup_delay = duration(value)?;
     let history = match (value.i32()?, value.i32()?) {
         (KEEP_LAST, depth) => {
             History::KeepLast(u32::try_from(depth).map_err(|_| WireError::BadParameter)?.max(1))
@@ -123,12 +141,17 @@ fn read_partition(value: &mut Cursor<'_>) -> Result<Vec<String>, WireError> {
 pub(super) fn write_policies(list: &mut ParameterListWriter<'_>, qos: &EndpointQos, is_writer: bool) {
     let default = if is_writer { EndpointQos::default_writer() } else { EndpointQos::default_reader() };
     list.put_i32(pid::DURABILITY, qos.durability.to_wire());
-    list.put_duration(pid::DEADLINE, qos.deadline);
+    // dust_dds reads an infinite duration as another one than its default, and finds that incompatible.
+    if qos.deadline != default.deadline {
+        list.put_duration(pid::DEADLINE, qos.deadline);
+    }
     list.put_duration(pid::LATENCY_BUDGET, qos.latency_budget);
-    list.put(pid::LIVELINESS, |out| {
-        out.put_i32(qos.liveliness.kind.to_wire());
-        out.put_duration(qos.liveliness.lease_duration);
-    });
+    if qos.liveliness != default.liveliness {
+        list.put(pid::LIVELINESS, |out| {
+            out.put_i32(qos.liveliness.kind.to_wire());
+            out.put_duration(qos.liveliness.lease_duration);
+        });
+    }
     list.put(pid::RELIABILITY, |out| {
         out.put_i32(qos.reliability.kind.to_wire());
         out.put_duration(qos.reliability.max_blocking_time);

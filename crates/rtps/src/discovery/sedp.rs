@@ -257,9 +257,9 @@ impl Participant {
             }
             return;
         }
-        let vendor = self.database.peer(prefix).map(|peer| peer.data.vendor_id).unwrap_or_default();
+        let Some(peer) = self.database.peer(prefix) else { return };
         let writer = by == EntityId::SEDP_PUBLICATIONS_WRITER;
-        match EndpointData::parse(&change.payload, writer, vendor) {
+        match EndpointData::parse_of(&change.payload, writer, &peer.data) {
             Ok(data) if ours(data.guid) => self.note_endpoint(now, data),
             Ok(_) => bump(&mut self.counters.foreign_guid),
             Err(reason) => self.counters.malformed(reason),

@@ -314,6 +314,7 @@ impl Participant {
             greetings: BTreeSet::new(),
             look_at: Time::AT_ONCE,
             ask_at: Time::AT_ONCE,
+            ask_pause: Duration::ZERO,
             next_life_at: Time::AT_ONCE,
             looks: Default::default(),
             has_forgotten: false,

@@ -166,10 +166,15 @@ pub fn publication(number: i64, key: u32, topic: &str, change_qos: impl FnOnce(&
 
 /// The other participant says how many writers it has told of.
 pub fn heartbeat(count: i32, last: i64) -> Frame {
+    heartbeat_of(EntityId::SEDP_PUBLICATIONS_WRITER, count, last)
+}
+
+/// A writer of the other participant says what it has.
+pub fn heartbeat_of(writer_id: EntityId, count: i32, last: i64) -> Frame {
     let mut message = message();
     let heartbeat = Heartbeat {
         reader_id: EntityId::UNKNOWN,
-        writer_id: EntityId::SEDP_PUBLICATIONS_WRITER,
+        writer_id,
         first_sn: SequenceNumber(1),
         last_sn: SequenceNumber(last),
         count,

@@ -2,11 +2,11 @@
 
 use taut_base::{InstanceHandle, Time};
 use taut_qos::ReliabilityKind;
-use taut_rtps::ChangeKind;
-use taut_wire::{InlineQos, PayloadKind, StatusInfo};
+use taut_rtps::{ChangeKind, Event};
+use taut_wire::{Endian, InlineQos, ParameterListWriter, PayloadKind, StatusInfo, pid};
 
 use crate::common::{
-    Kept, announcement, data, inline, matched_reader, part, participant, publication, reader_of,
+    Kept, announcement, data, events, inline, matched_reader, part, participant, publication, reader_of,
 };
 
 #[test]
@@ -65,7 +65,7 @@ fn a_key_in_fragments_ends_its_instance() {
     for (number, key, said) in [
         (1, true, ends(StatusInfo::UNREGISTERED)),
         (2, true, ends(all)),
-        (3, true, nothing),
+        (3, true, ends(StatusInfo::DISPOSED)),
         (4, false, ends(StatusInfo::DISPOSED)),
         (5, false, nothing),
     ] {
@@ -78,12 +78,45 @@ fn a_key_in_fragments_ends_its_instance() {
     let expected = [
         (NotAliveUnregistered, hash, 10),
         (NotAliveDisposedUnregistered, hash, 10),
-        (NotAliveDisposed, None, 10),
+        (NotAliveDisposed, hash, 10),
         // The data of a sample that ends its instance are no key, in fragments as in one piece.
         (ChangeKind::AliveThenDisposed, hash, 10),
         (Alive, None, 10),
     ];
     assert_eq!(sink.kinds(), expected);
+}
+
+/// OpenDDS registers an instance before its first sample by the key with a status of 0.
+#[test]
+fn a_key_that_ends_nothing_is_passed_over() {
+    let (mut participant, mut sink) = (participant(), Kept(Vec::new()));
+    matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    let sample: Vec<u8> = (0..8).collect();
+    let mut registers = Vec::new();
+    let mut list = ParameterListWriter::new(&mut registers, Endian::Little);
+    list.put_bytes(pid::STATUS_INFO, &[0; 4]);
+    list.finish();
+    for (number, kind, said) in [
+        (1, PayloadKind::Key, &registers[..]),
+        (2, PayloadKind::Data, &[][..]),
+        (3, PayloadKind::Key, &[][..]),
+        (5, PayloadKind::Data, &[][..]),
+    ] {
+        participant.on_frame(Time(0), &data(number, said, kind, &sample), &mut sink);
+    }
+    // Nor is one in fragments waited for. What it does stands in its first one only, as with Cyclone DDS.
+    participant.on_frame(Time(0), &part(4, 2, true, &[], &sample), &mut sink);
+    participant.on_frame(Time(0), &part(4, 1, true, &registers, &sample), &mut sink);
+    let disposes = inline(&InlineQos { status_info: StatusInfo::DISPOSED, ..InlineQos::default() }, &[]);
+    for (number, fragment, said) in
+        [(6, 1, &disposes[..]), (6, 2, &[][..]), (7, 2, &[][..]), (7, 1, &disposes[..])]
+    {
+        participant.on_frame(Time(0), &part(number, fragment, true, said, &sample), &mut sink);
+    }
+    let got: Vec<_> = sink.0.iter().map(|change| (change.sequence_number.0, change.kind)).collect();
+    use ChangeKind::{Alive, NotAliveDisposed};
+    assert_eq!(got, [(2, Alive), (5, Alive), (6, NotAliveDisposed), (7, NotAliveDisposed)]);
+    assert!(!events(&mut participant).any(|event| matches!(event, Event::SampleLost { .. })));
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod ends;
 mod matching;
 mod peers;
 mod restarts;
+mod vendors;

@@ -2,14 +2,16 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use taut_base::{Duration, GuidPrefix, Locator, Time, VendorId};
+use taut_base::{Duration, EntityId, GuidPrefix, Locator, Time, VendorId};
 use taut_port::Loopback;
+use taut_qos::ReliabilityKind;
 use taut_rtps::discovery::ParticipantData;
 use taut_rtps::{Participant, TxClass, limits};
 use taut_wire::{Checksum, Endian, HEADER_LEN, HeaderExtension, SubmessageKind, WireError};
 
 use crate::common::{
-    ADDRESS, Announcement, FOREIGN, Nowhere, OTHER, OWN, announcement, frame, heartbeat, participant,
+    ADDRESS, Announcement, FOREIGN, Nowhere, OTHER, OWN, announcement, frame, heartbeat, heartbeat_of,
+    participant, publication, reader_of,
 };
 
 #[test]
@@ -82,9 +84,14 @@ fn a_message_that_is_not_the_one_that_was_sent_is_dropped_and_counted() {
 
 /// Where the sets begin by which the built-in writers of the other participant are asked what they have.
 fn asked_from(participant: &mut Participant, now: Time) -> Vec<u32> {
+    asked_by(participant, now, TxClass::Discovery)
+}
+
+/// The same of writers of a class.
+fn asked_by(participant: &mut Participant, now: Time, class: TxClass) -> Vec<u32> {
     const FINAL: u8 = 2;
     let mut port = Loopback::new();
-    participant.poll_transmit(now, &mut port, TxClass::Discovery, usize::MAX);
+    participant.poll_transmit(now, &mut port, class, usize::MAX);
     let mut asked = Vec::new();
     while let Some((_, datagram)) = port.take() {
         // As it stands there: who reads a set takes 0 for 1.
@@ -101,10 +108,11 @@ fn asked_from(participant: &mut Participant, now: Time) -> Vec<u32> {
     asked
 }
 
-/// Fast DDS that has been cut off without noticing says what it has only if it is asked as its own readers ask.
+/// Fast DDS that has been cut off without noticing says what it has only if it is asked as its own readers ask, and
+/// RTI Connext that has nothing says so only then.
 #[test]
-fn fast_dds_is_asked_for_its_first_heartbeat_from_0() {
-    for (vendor, first) in [(FOREIGN, 1), (VendorId::FAST_DDS, 0)] {
+fn fast_dds_and_connext_are_asked_for_their_first_heartbeat_from_0() {
+    for (vendor, first) in [(FOREIGN, 1), (VendorId::FAST_DDS, 0), (VendorId::CONNEXT, 0)] {
         let mut participant = participant();
         let announced = Announcement { vendor, ..Announcement::of(OTHER) }.frame();
         participant.on_frame(Time(0), &announced, &mut Nowhere);
@@ -120,19 +128,49 @@ fn fast_dds_is_asked_for_its_first_heartbeat_from_0() {
 fn who_answers_each_announcement_by_its_own_is_answered_now_and_then() {
     const MILLISECONDS: i64 = 400;
     let (mut participant, mut port) = (participant(), Loopback::new());
-    let mut sent = 0;
-    for millisecond in 0..MILLISECONDS {
+    let mut answered_until = |participant: &mut Participant, from, until| {
+        let mut sent = 0;
+        for millisecond in from..until {
+            let now = Time(0) + Duration::from_millis(millisecond);
+            participant.on_frame(now, &announcement(), &mut Nowhere);
+            participant.on_timeout(now, usize::MAX);
+            participant.poll_transmit(now, &mut port, TxClass::Discovery, usize::MAX);
+            sent += std::iter::from_fn(|| port.take()).count();
+        }
+        sent
+    };
+    let sent = answered_until(&mut participant, 0, MILLISECONDS);
+    assert!((4..=12).contains(&sent), "{sent} in {MILLISECONDS} ms");
+    // The longer it says nothing, the less it is asked.
+    let sent = answered_until(&mut participant, MILLISECONDS, 10_000);
+    assert!((4..=20).contains(&sent), "{sent} in the rest of 10 s");
+    // None is overlooked: the last one is answered when its time has come.
+    let last = Time(0) + Duration::from_millis(10_000) + limits::ASK_REPEAT_MOST;
+    participant.on_timeout(last, usize::MAX);
+    assert_eq!(asked_from(&mut participant, last), [1; 2]);
+}
+
+/// A pause that has grown ends with the silence.
+#[test]
+fn who_has_answered_is_asked_as_often_as_at_first() {
+    let mut participant = participant();
+    reader_of(&mut participant, "Topic", ReliabilityKind::Reliable);
+    let announced_at = |participant: &mut Participant, millisecond, class| {
         let now = Time(0) + Duration::from_millis(millisecond);
         participant.on_frame(now, &announcement(), &mut Nowhere);
         participant.on_timeout(now, usize::MAX);
-        participant.poll_transmit(now, &mut port, TxClass::Discovery, usize::MAX);
-        sent += std::iter::from_fn(|| port.take()).count();
-    }
-    assert!(sent <= 12, "{sent} in {MILLISECONDS} ms");
-    // None is overlooked: the last one is answered when its time has come.
-    let last = Time(0) + Duration::from_millis(MILLISECONDS) + limits::ASK_REPEAT;
-    participant.on_timeout(last, usize::MAX);
-    assert_eq!(asked_from(&mut participant, last), [1; 2]);
+        asked_by(participant, now, class).len()
+    };
+    let asked = [0, 50, 100, 150, 200].map(|at| announced_at(&mut participant, at, TxClass::Discovery));
+    assert_eq!(asked, [2, 2, 2, 0, 2]);
+    let now = Time(0) + Duration::from_millis(200);
+    participant.on_frame(now, &heartbeat_of(EntityId::SEDP_SUBSCRIPTIONS_WRITER, 1, 0), &mut Nowhere);
+    participant.on_frame(now, &publication(1, 1, "Topic", |_| {}), &mut Nowhere);
+    participant.on_frame(now, &heartbeat(1, 1), &mut Nowhere);
+    // By now it has answered, but for its new writer.
+    announced_at(&mut participant, 400, TxClass::Repair);
+    let asked = [450, 500, 550].map(|at| announced_at(&mut participant, at, TxClass::Repair));
+    assert_eq!(asked, [1; 3]);
 }
 
 #[test]

@@ -121,7 +121,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "xdp_layer",
         allowed: "`3` or `2`",
-        meaning: "What is spoken on `xdp_interface`. 3: UDP over IP, with peers that may use sockets. 2: frames of Ethernet without IP, discovery included, with peers that do the same; sockets are for peers on this host then, unless `interfaces` names others.",
+        meaning: "What is spoken on `xdp_interface`. 3: UDP over IP, with peers that may use sockets. 2: frames of Ethernet without IP, discovery included, with peers that do the same; sockets are for peers on this host then, unless `interface` names others.",
         set: Set::One(|config, text| {
             config.xdp_layer = XDP_LAYERS.iter().find(|(name, _)| *name == text)?.1;
             Some(())
@@ -180,7 +180,7 @@ pub(super) const TABLE: &[Row] = &[
         set: Set::One(|config, text| {
             config.xdp_pcp = match text {
                 "" => None,
-                number => Some(number.parse().ok().filter(|priority| *priority <= 7)?),
+                number => Some(number.parse().ok().filter(is_pcp)?),
             };
             Some(())
         }),
@@ -189,7 +189,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "dpdk_device",
         allowed: "a device and its driver's arguments, as `net_memif0,role=server`, or an address on the PCI bus; empty for none",
-        meaning: "Be reached past the kernel by frames that this device of DPDK moves: by UDP with `dpdk_address`, else without IP by peers that do the same. Sockets are for peers on this host then, unless `interfaces` names others. The program must be built with the feature `dpdk`. Such a participant never sleeps.",
+        meaning: "Be reached past the kernel by frames that this device of DPDK moves: by UDP with `dpdk_address`, else without IP by peers that do the same. Sockets are for peers on this host then, unless `interface` names others. The program must be built with the feature `dpdk`. Such a participant never sleeps.",
         set: Set::One(|config, text| {
             text.clone_into(&mut config.dpdk_device);
             Some(())
@@ -372,7 +372,7 @@ pub(super) const TABLE: &[Row] = &[
         allowed: "a number up to 4096; `0` for none",
         meaning: "Of how many samples each reader remembers where their latency went, for `reader.anatomy()` and `taut sub --anatomy`. Samples that are written carry 28 to 32 bytes more over the network.",
         set: Set::One(|config, text| {
-            config.anatomy = text.parse().ok().filter(|samples| *samples <= MAX_ANATOMY)?;
+            config.anatomy = text.parse().ok().filter(is_anatomy)?;
             Some(())
         }),
         get: |config| config.anatomy.to_string(),
@@ -513,7 +513,7 @@ fn mark(text: &str) -> Option<(i32, u8)> {
 type InRange = fn(&Config) -> bool;
 
 /// The settings that neither the core nor the kernel would refuse, and would make something else of.
-pub(super) const RANGES: [(&str, InRange); 8] = [
+pub(super) const RANGES: [(&str, InRange); 10] = [
     ("name", |config| is_name(&config.name)),
     ("user_data", |config| is_user_data(&config.user_data)),
     ("prefault", |config| is_prefault(&config.prefault)),
@@ -522,6 +522,8 @@ pub(super) const RANGES: [(&str, InRange); 8] = [
     ("receive_buffer", |config| is_receive_buffer(&config.receive_buffer)),
     ("max_rate", |config| is_rate(&config.max_rate)),
     ("max_burst", |config| is_burst(&config.max_burst)),
+    ("anatomy", |config| is_anatomy(&config.anatomy)),
+    ("xdp_pcp", |config| config.xdp_pcp.is_none_or(|priority| is_pcp(&priority))),
 ];
 
 /// Peers do not hear an announcement with a longer name, and read one up to a NUL.
@@ -548,6 +550,15 @@ fn is_rate(bytes: &u64) -> bool {
 
 fn is_burst(bytes: &u64) -> bool {
     (1..=1 << 30).contains(bytes)
+}
+
+fn is_anatomy(samples: &usize) -> bool {
+    *samples <= MAX_ANATOMY
+}
+
+/// IEEE 802.1Q has three bits for it.
+fn is_pcp(priority: &u8) -> bool {
+    *priority <= 7
 }
 
 /// The times of SCHED_DEADLINE.
@@ -686,6 +697,16 @@ mod tests {
         ] {
             set(&mut config, text).unwrap();
             assert_eq!(config.xdp_netd, netd, "{text}");
+        }
+    }
+
+    /// What is called otherwise in a program is not called so where settings are written.
+    #[test]
+    fn settings_are_called_by_their_names() {
+        for setting in TABLE {
+            for field in ["domain_id", "interfaces", "initial_peers"] {
+                assert!(!setting.meaning.contains(&format!("`{field}`")), "{}: {field}", setting.name);
+            }
         }
     }
 

@@ -121,6 +121,19 @@ fn a_reader_of_the_output_may_leave() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 }
 
+/// The period is longer than any clock tells.
+#[test]
+fn a_rate_of_next_to_nothing_is_no_flood() {
+    for rate in ["1e-20", "1e-310"] {
+        let command = format!("pub shapes --no-wait --count 2 --json --rate {rate}");
+        let mut publisher = Running::start(taut(130, &command));
+        assert!(publisher.line().contains("BLUE"));
+        publisher.signal("INT");
+        let ended = publisher.end();
+        assert!(ended.stderr.contains("published 1 sample"), "{rate}: {}", ended.stderr);
+    }
+}
+
 /// Who prints slower than another publishes always finds a sample.
 #[test]
 fn the_time_is_over_however_much_comes() {

@@ -54,7 +54,7 @@ fn interface(name: &str, asked: &Asked, device: &Device, used: bool) -> Finding 
     }
     if !used && asked.layer == XdpLayer::Ip {
         let seen = format!("{interface} has no address that the participant uses");
-        let address = format!("ip address add ADDRESS/24 dev {interface}   # or name it among `interfaces`");
+        let address = format!("ip address add ADDRESS/24 dev {interface}   # or name it in `interface`");
         let undo = format!("ip address del ADDRESS/24 dev {interface}");
         return Finding::harmful(name, seen, cost).mend(Mend::by_hand(address, Lasts::UntilReboot, undo));
     }
