@@ -300,7 +300,6 @@ impl Participant {
         self.spdp.tell(prefix);
         self.queue_discovery();
         let lease = lease(&data, true);
-        let lease_until = now + lease;
         let peer = Peer {
             kept_addresses: kept_addresses(&data, &metatraffic, &self.config.addresses),
             data,
@@ -308,7 +307,7 @@ impl Participant {
             unicast,
             source: *source,
             lease,
-            lease_until,
+            lease_until: now + lease,
             silent_since: Some(now),
             endpoints: 0,
             greetings: BTreeSet::new(),
@@ -322,7 +321,7 @@ impl Participant {
         };
         self.database.peers.insert(prefix, peer);
         self.database.silent.insert((now, prefix));
-        self.timers.set(lease_until, Timer::Lease(prefix));
+        self.timers.set(now + lease, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin_endpoints(now, prefix);
     }
