@@ -14,10 +14,10 @@ use crate::policy::{EntityFactory, History, Liveliness, ResourceLimits};
 /// datagram; 60,000 leaves room for the other parameters. Higher and an endpoint cannot be announced.
 pub const MAX_OPAQUE_DATA: usize = 60_000;
 
-/// The most that the names of a PARTITION take in discovery: a parameter's length has 16 bits and is a multiple of 4
-/// (RTPS 2.5 §9.4.2.11), and their count is before them. Higher and none of them is announced, so that the endpoint is
-/// taken for one without; lower and lists are refused that could be.
-const MAX_PARTITION: usize = 65_532 - 4;
+/// The most that the names of a PARTITION take in discovery, as long as [`MAX_OPAQUE_DATA`] for the same reason. Higher and
+/// an announcement leaves in fragments, which not every implementation takes for discovery, or (from 65,532 on, RTPS 2.5
+/// §9.4.2.11) without the names, so that the endpoint is taken for one without; lower and lists are refused that could be.
+const MAX_PARTITION: usize = MAX_OPAQUE_DATA;
 
 fn check(fits: bool, remedy: impl FnOnce() -> String) -> Result<()> {
     if fits { Ok(()) } else { Err(Error::InconsistentPolicy(remedy())) }

@@ -409,7 +409,9 @@ impl Participant {
         let acknowledged = writer.on_acknack(now, reader, reader_sn_state, *count, *final_flag);
         match acknowledged {
             Acknowledged::Nothing => {
-                self.note_reached(source.prefix, acknack);
+                if acknack.writer_id.is_builtin() {
+                    self.note_reached(source.prefix, &source.locator);
+                }
                 return bump(&mut self.counters.unmatched_reader);
             }
             Acknowledged::Beyond => {
@@ -426,15 +428,8 @@ impl Participant {
         }
         if index == self.builtin.publications_writer || index == self.builtin.subscriptions_writer {
             self.note_answer(now, source.prefix);
-            self.note_reached(source.prefix, acknack);
+            self.note_reached(source.prefix, &source.locator);
             self.greet_known(now, source.prefix, index == self.builtin.publications_writer);
-        }
-    }
-
-    /// What acknowledges discovery comes to this participant alone: where that is, is known there.
-    fn note_reached(&mut self, prefix: GuidPrefix, acknack: &AckNack) {
-        if acknack.writer_id.is_builtin() {
-            self.spdp.stranded.remove(prefix);
         }
     }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
 
-use super::locators::{groups, is_usable, likely_known, nearest};
-use super::stranded::keeps_addresses;
-use super::{LocalKind, ParticipantData};
+use super::locators::{groups, is_usable, nearest};
+use super::stranded::{is_stranded, kept_addresses};
+use super::{LocalKind, ParticipantData, Peer};
 use crate::participant::{Addresses, Participant, Sink};
 use crate::timers::Timer;
 
@@ -20,21 +20,28 @@ impl Participant {
         let moved = self.config.addresses.default_unicast != addresses.default_unicast;
         // Then the interfaces by which groups are reached may be others.
         let is_elsewhere = self.config.addresses.interfaces != addresses.interfaces;
-        let before = std::mem::replace(&mut self.config.addresses, addresses).interfaces;
+        let before = std::mem::replace(&mut self.config.addresses, addresses);
         let peers: Vec<GuidPrefix> = self.database.peers.keys().copied().collect();
         for prefix in &peers {
             if let Some(peer) = self.database.peers.get_mut(prefix) {
                 peer.has_regrouped |= is_elsewhere;
-                if keeps_addresses(peer.data.vendor_id) {
-                    self.spdp.stranded.note(*prefix, likely_known(&peer.metatraffic, &before));
-                }
             }
             self.find_peer(now, *prefix);
         }
         if !self.spdp.announce_anew(now, &self.config) {
             return;
         }
-        self.spdp.stranded.begin_anew(&self.config.addresses.interfaces);
+        let is_left = |prefix: &GuidPrefix| {
+            // One that could hear the last end, and has not answered, knows the addresses of then or those of before.
+            let is_between = |peer: &Peer| {
+                self.spdp.stranded.may_be_reached(*prefix)
+                    && !kept_addresses(&peer.data, &peer.metatraffic, &before).is_empty()
+            };
+            let peer = self.database.peer(*prefix);
+            peer.is_some_and(|peer| is_stranded(peer, &self.config.addresses) || is_between(peer))
+        };
+        let stranded = peers.iter().copied().filter(is_left).collect();
+        self.spdp.stranded.begin_anew(stranded);
         for prefix in peers {
             // Not before those have heard that this participant leaves.
             if !self.spdp.stranded.contains(prefix) {
@@ -90,6 +97,20 @@ impl Participant {
         let (metatraffic, unicast) = self.addresses_of(&peer.data, &peer.source);
         let has_moved = peer.has_regrouped || (&peer.metatraffic, &peer.unicast) != (&metatraffic, &unicast);
         (has_moved && !metatraffic.is_empty()).then_some((metatraffic, unicast))
+    }
+
+    /// A peer has acknowledged discovery, from `source`. What does so comes to this participant alone: where that is, is known
+    /// there, if it is told so and is at home at `source`.
+    pub(crate) fn note_reached(&mut self, prefix: GuidPrefix, source: &Locator) {
+        if !self.spdp.stranded.may_be_reached(prefix) {
+            return;
+        }
+        let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
+        let named = peer.data.metatraffic_unicast.iter().chain(&peer.data.default_unicast);
+        if named.chain([&peer.source]).any(|own| own.ip() == source.ip()) {
+            peer.kept_addresses = kept_addresses(&peer.data, &peer.metatraffic, &self.config.addresses);
+            self.spdp.stranded.reached(prefix);
+        }
     }
 
     /// Looks where a peer is reached now, and sends what is for it there.

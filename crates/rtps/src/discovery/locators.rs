@@ -109,14 +109,13 @@ fn only_link(member: &[Locator], interfaces: &[Interface]) -> Option<u32> {
 }
 
 /// The addresses by which a participant of another host that is reached at `peer` is likely to reach this one: those in a
-/// network of its own, or all where there is none.
+/// network of its own. Nobody knows by which one it does that is behind a router.
 pub fn likely_known(peer: &[Locator], own: &[Interface]) -> Vec<IpAddr> {
     if peer.iter().any(|locator| is_own(locator, own)) {
         return Vec::new();
     }
     let is_near = |own: &&Interface| peer.iter().filter_map(Locator::ip).any(|ip| own.is_near(ip));
-    let has_near = own.iter().any(|own| is_near(&own));
-    own.iter().filter(|own| !has_near || is_near(own)).map(|own| own.address).collect()
+    own.iter().filter(is_near).map(|own| own.address).collect()
 }
 
 fn is_own(locator: &Locator, interfaces: &[Interface]) -> bool {

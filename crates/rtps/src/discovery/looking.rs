@@ -3,7 +3,7 @@
 //!
 //! A peer gives reason for it that is reached elsewhere, that has forgotten this side, or that announces itself while
 //! some of its writers have said nothing. Owns how far that has come. Must never end a match. Called with what peers say
-//! of themselves, and by [`Timer::Look`] until all is done.
+//! of themselves, and by [`Timer::Peer`] and [`Timer::Ask`] where that was too early, and by [`Timer::Look`] until all is done.
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Time};
 use taut_qos::DurabilityKind;

@@ -24,6 +24,7 @@ mod transmit;
 mod data_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time};
@@ -53,6 +54,8 @@ pub struct Peer {
     pub unicast: Vec<Locator>,
     /// Where its last announcement came from.
     pub(crate) source: Locator,
+    /// The addresses of this participant that it has found it at, if it keeps them and as far as that can be known here.
+    pub(crate) kept_addresses: Vec<IpAddr>,
     /// How long it counts as alive after each message: its lease, or less while it has answered nothing.
     pub(crate) lease: Duration,
     /// When it is forgotten.

@@ -6,7 +6,7 @@ use taut_base::{Duration, EntityId, Guid, GuidPrefix, InstanceHandle, Locator, S
 use taut_mem::Bytes;
 use taut_wire::WireError;
 
-use super::stranded::Stranded;
+use super::stranded::{Stranded, kept_addresses};
 use super::{Database, ParticipantData, Peer, builtin_endpoint};
 use crate::counters::bump;
 use crate::event::Event;
@@ -115,9 +115,11 @@ impl Spdp {
         true
     }
 
-    /// All are to be told.
+    /// All are to be told, and directly those that were told that this participant leaves: the groups and the initial peers
+    /// need not lead to them.
     fn tell_everybody(&mut self) {
         self.untold = self.everybody.len();
+        self.stranded.take_told(self.initial_left > 0).into_iter().for_each(|prefix| self.tell(prefix));
     }
 
     /// Tells everybody, if that is due: one datagram for each destination, and no more of them than the budget. Returns
@@ -191,8 +193,8 @@ impl Participant {
         let period = if self.spdp.tell_stranded(now) {
             limits::INITIAL_ANNOUNCEMENT_PERIOD
         } else if self.spdp.initial_left > 0 {
-            self.spdp.tell_everybody();
             self.spdp.initial_left = self.spdp.initial_left.saturating_sub(1);
+            self.spdp.tell_everybody();
             limits::INITIAL_ANNOUNCEMENT_PERIOD
         } else {
             self.spdp.tell_everybody();
@@ -298,14 +300,14 @@ impl Participant {
         self.spdp.tell(prefix);
         self.queue_discovery();
         let lease = lease(&data, true);
-        let lease_until = now + lease;
         let peer = Peer {
+            kept_addresses: kept_addresses(&data, &metatraffic, &self.config.addresses),
             data,
             metatraffic,
             unicast,
             source: *source,
             lease,
-            lease_until,
+            lease_until: now + lease,
             silent_since: Some(now),
             endpoints: 0,
             greetings: BTreeSet::new(),
@@ -319,7 +321,7 @@ impl Participant {
         };
         self.database.peers.insert(prefix, peer);
         self.database.silent.insert((now, prefix));
-        self.timers.set(lease_until, Timer::Lease(prefix));
+        self.timers.set(now + lease, Timer::Lease(prefix));
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin_endpoints(now, prefix);
     }

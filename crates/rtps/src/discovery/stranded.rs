@@ -4,48 +4,59 @@
 //! more. They find anew who has left, so they are told that this participant leaves, and then that it is there. Owns who
 //! is to be told so. Called when this participant's addresses change, and for each announcement.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use taut_base::{GuidPrefix, Time, VendorId};
+use taut_base::{GuidPrefix, Locator, Time, VendorId};
 
+use super::locators::likely_known;
+use super::{ParticipantData, Peer};
 use crate::limits;
-use crate::participant::Interface;
+use crate::participant::Addresses;
 
 /// Whose participants do so.
 const KEEPS_ADDRESSES: [VendorId; 2] = [VendorId::CYCLONE_DDS, VendorId::FAST_DDS];
 
-/// Does a participant of this vendor keep addresses?
-pub(super) fn keeps_addresses(vendor: VendorId) -> bool {
-    KEEPS_ADDRESSES.contains(&vendor)
+/// The addresses that this participant, which is reached at `peer`, is likely to have found this one at, and keeps.
+pub(super) fn kept_addresses(data: &ParticipantData, peer: &[Locator], own: &Addresses) -> Vec<IpAddr> {
+    if KEEPS_ADDRESSES.contains(&data.vendor_id) { likely_known(peer, &own.interfaces) } else { Vec::new() }
+}
+
+/// Does this participant have none of the addresses any more that this one keeps?
+pub(super) fn is_stranded(peer: &Peer, own: &Addresses) -> bool {
+    let kept = &peer.kept_addresses;
+    !kept.is_empty() && !own.interfaces.iter().any(|own| kept.contains(&own.address))
 }
 
 /// Those that have acknowledged nothing of discovery since the addresses by which they reach this participant have gone.
 #[derive(Default)]
 pub(crate) struct Stranded {
-    /// The addresses, and how often each of them is told once more, at most.
-    peers: BTreeMap<GuidPrefix, (Vec<IpAddr>, u32)>,
+    peers: BTreeMap<GuidPrefix, Told>,
     /// Those that are told now.
     due: VecDeque<GuidPrefix>,
+    /// Those that have been told, and hear in turn that this participant is there.
+    told: BTreeSet<GuidPrefix>,
     /// Before this, nobody is told again: who has been told is about to find this participant.
     next_at: Time,
 }
 
-impl Stranded {
-    /// This participant has another address, and had these by which this one reaches it, if any.
-    pub fn note(&mut self, prefix: GuidPrefix, known: Vec<IpAddr>) {
-        if !known.is_empty() {
-            self.peers.entry(prefix).or_insert((known, limits::STRANDED_TOLD));
-        }
-    }
+/// How far it has come with one of them.
+struct Told {
+    /// So often it is told once more, at most.
+    left: u32,
+    /// It has been told that this participant leaves and that it is there, at the addresses of now.
+    all: bool,
+}
 
-    /// This participant has these addresses now. Who knows one of them is not stranded, and what the others were told before
-    /// may not have reached them.
-    pub fn begin_anew(&mut self, own: &[Interface]) {
-        self.peers.retain(|_, (known, left)| {
-            *left = limits::STRANDED_TOLD;
-            !own.iter().any(|own| known.contains(&own.address))
-        });
+impl Stranded {
+    /// This participant has other addresses: these are stranded now, and what they were told before may not have reached
+    /// them.
+    pub fn begin_anew(&mut self, peers: Vec<GuidPrefix>) {
+        self.peers = peers
+            .into_iter()
+            .map(|prefix| (prefix, Told { left: limits::STRANDED_TOLD, all: false }))
+            .collect();
+        self.due.clear();
         self.next_at = Time::AT_ONCE;
     }
 
@@ -53,11 +64,21 @@ impl Stranded {
         self.peers.contains_key(&prefix)
     }
 
-    /// This one reaches this participant, or is no more.
+    /// Could this one have found this participant anew?
+    pub fn may_be_reached(&self, prefix: GuidPrefix) -> bool {
+        self.peers.get(&prefix).is_some_and(|told| told.all)
+    }
+
+    /// This one has found this participant anew. It hears once more that this participant is there, if it is about to.
+    pub fn reached(&mut self, prefix: GuidPrefix) {
+        self.peers.remove(&prefix);
+        self.due.retain(|due| *due != prefix);
+    }
+
+    /// This one is no more.
     pub fn remove(&mut self, prefix: GuidPrefix) {
-        if self.peers.remove(&prefix).is_some() {
-            self.due.retain(|due| *due != prefix);
-        }
+        self.reached(prefix);
+        self.told.remove(&prefix);
     }
 
     pub fn clear(&mut self) {
@@ -66,16 +87,18 @@ impl Stranded {
 
     /// Those that are still there are told, if it is time. Returns whether there are any.
     pub fn begin(&mut self, now: Time) -> bool {
-        if now < self.next_at || self.peers.is_empty() {
+        if now < self.next_at {
             return false;
         }
+        let left = self.peers.iter_mut().filter(|(_, told)| told.left > 0);
+        self.due = left
+            .map(|(prefix, told)| {
+                told.left = told.left.saturating_sub(1);
+                *prefix
+            })
+            .collect();
         self.next_at = now + limits::STRANDED_REPEAT;
-        self.due = self.peers.keys().copied().collect();
-        self.peers.retain(|_, (_, left)| {
-            *left = left.saturating_sub(1);
-            *left > 0
-        });
-        true
+        !self.due.is_empty()
     }
 
     /// The next one that is told.
@@ -85,7 +108,17 @@ impl Stranded {
 
     /// That one is told.
     pub fn take_due(&mut self) {
-        self.due.pop_front();
+        self.told.extend(self.due.pop_front());
+    }
+
+    /// Those that have been told, all of which hear now that this participant is there, and again if it `is_repeated`.
+    pub fn take_told(&mut self, is_repeated: bool) -> BTreeSet<GuidPrefix> {
+        for prefix in &self.told {
+            if let Some(told) = self.peers.get_mut(prefix) {
+                told.all = true;
+            }
+        }
+        if is_repeated { self.told.clone() } else { std::mem::take(&mut self.told) }
     }
 }
 
@@ -156,7 +189,11 @@ mod tests {
 
     impl Mover {
         fn hear(&mut self, number: u8, bytes: Vec<u8>) {
-            let frame = Frame { source: at(number, number), traffic: Traffic::Meta, bytes: bytes.into() };
+            self.hear_from(number, number, bytes);
+        }
+
+        fn hear_from(&mut self, host: u8, number: u8, bytes: Vec<u8>) {
+            let frame = Frame { source: at(host, number), traffic: Traffic::Meta, bytes: bytes.into() };
             self.participant.on_frame(self.now, &frame, &mut Nowhere);
         }
 
@@ -174,12 +211,16 @@ mod tests {
 
         /// It acknowledges all publications.
         fn acknowledge(&mut self, number: u8, count: u8) {
+            self.acknowledge_from(number, number, count);
+        }
+
+        fn acknowledge_from(&mut self, host: u8, number: u8, count: u8) {
             let mut bytes = [&b"RTPS\x02\x05\x01\x10"[..], &[number; 12], &[6, 3, 24, 0]].concat();
             bytes.extend(
                 [EntityId::SEDP_PUBLICATIONS_READER.0, EntityId::SEDP_PUBLICATIONS_WRITER.0].concat(),
             );
             bytes.extend([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, count, 0, 0, 0]);
-            self.hear(number, bytes);
+            self.hear_from(host, number, bytes);
         }
 
         fn move_to(&mut self, host: u8) {
@@ -236,12 +277,82 @@ mod tests {
         let of = |to: Locator| -> Vec<_> {
             told.iter().filter(|of| of.0 == to).map(|of| (of.1, of.2.0)).collect()
         };
-        let [(false, end)] = of(at(2, 2))[..] else { panic!("{told:?}") };
-        assert_eq!(of(at(3, 3)), [(false, end)]);
+        let [(false, end), is_there] = of(at(2, 2))[..] else { panic!("{told:?}") };
+        assert_eq!(is_there, (true, end + 1), "also where no group and no initial peer brings it");
+        assert_eq!(of(at(3, 3)), [(false, end), is_there]);
         assert_eq!(of(at(4, 4)), [(true, end + 1)], "who follows is not left");
         assert_eq!(of(at(200, 0)), [(true, end + 1)], "behind the end, with a number above it");
         let last = told.iter().rposition(|of| !of.1).unwrap();
         assert!(told[..last].iter().all(|of| !of.1), "the end comes first: {told:?}");
+    }
+
+    /// What this one is told, in this order, without what is said again.
+    fn told_of(told: &[(Locator, bool, SequenceNumber)], number: u8) -> Vec<(bool, i64)> {
+        let mut told: Vec<_> =
+            told.iter().filter(|of| of.0 == at(number, number)).map(|of| (of.1, of.2.0)).collect();
+        told.dedup();
+        told
+    }
+
+    #[test]
+    fn each_end_is_followed_by_an_announcement_without_initial_peers() {
+        let mut mover = mover();
+        mover.participant.config.initial_peers.clear();
+        mover.move_to(9);
+        let told = mover.told_for(Duration::from_secs(60));
+        for number in [2, 3] {
+            let told = told_of(&told, number);
+            assert_eq!(told.len(), 2 * limits::STRANDED_TOLD as usize, "{told:?}");
+            for pair in told.chunks(2) {
+                let [(false, end), (true, announced)] = *pair else { panic!("{told:?}") };
+                assert_eq!(announced, end + 1);
+            }
+        }
+    }
+
+    /// Those of these hosts, of this number.
+    fn both(left: u8, right: u8) -> Addresses {
+        let [mut both, more] = [left, right].map(|host| addresses(host, 1));
+        both.interfaces.extend(more.interfaces);
+        both.metatraffic_unicast.extend(more.metatraffic_unicast);
+        both.default_unicast.extend(more.default_unicast);
+        both
+    }
+
+    #[test]
+    fn an_address_that_came_before_the_old_one_went_is_not_known() {
+        let mut mover = mover();
+        mover.participant.set_addresses(mover.now, both(1, 9), &mut Nowhere);
+        assert_eq!(mover.ends_for(Duration::from_secs(60), 2), 0);
+        mover.acknowledge(2, 2);
+        mover.move_to(9);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1);
+        mover.acknowledge(2, 3);
+        mover.participant.set_addresses(mover.now, both(9, 8), &mut Nowhere);
+        assert_eq!(mover.ends_for(Duration::from_secs(60), 2), 0, "it has found the new one");
+    }
+
+    #[test]
+    fn who_was_told_often_in_vain_is_told_again_when_the_network_returns() {
+        let mut mover = mover();
+        mover.participant.set_addresses(mover.now, without(0), &mut Nowhere);
+        assert_eq!(mover.ends_for(Duration::from_secs(60), 2), limits::STRANDED_TOLD as usize);
+        mover.move_to(9);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1);
+        mover.acknowledge(2, 2);
+        assert_eq!(mover.ends_for(Duration::from_secs(60), 2), 0);
+    }
+
+    #[test]
+    fn what_was_said_before_the_end_or_by_another_host_is_no_answer() {
+        let mut mover = mover();
+        mover.move_to(9);
+        mover.acknowledge(2, 2);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1, "before the end");
+        mover.acknowledge_from(7, 3, 2);
+        let told = mover.told_for(Duration::from_secs(60));
+        let ends = |number| told.iter().filter(|of| of.0 == at(number, number) && !of.1).count();
+        assert_eq!([2, 3].map(ends), [limits::STRANDED_TOLD as usize - 1; 2]);
     }
 
     #[test]
@@ -280,6 +391,17 @@ mod tests {
         assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1, "on a way that there may be");
         mover.move_to(1);
         assert_eq!(mover.ends_for(Duration::from_secs(60), 2), 0, "at the address that it knows");
+    }
+
+    #[test]
+    fn who_may_have_heard_the_end_is_told_again_though_the_old_address_is_back() {
+        let mut mover = mover();
+        mover.move_to(9);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1);
+        mover.move_to(1);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1, "it may have found 9");
+        mover.acknowledge(2, 2);
+        assert_eq!(mover.ends_for(Duration::from_secs(60), 2), 0);
     }
 
     #[test]
