@@ -29,7 +29,7 @@ use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
+pub(crate) fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
     let type_support =
         TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
@@ -37,7 +37,7 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
 }
 
 /// An executor that nobody drives, in a domain of its own.
-fn inline(domain_id: u32) -> Executor {
+pub(crate) fn inline(domain_id: u32) -> Executor {
     start(domain_id, false)
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn call(patience: Patience) -> Call {
     Call::new(ChangeKind::Alive, InstanceHandle::default(), Moment::now(), patience)
 }
 
-fn new_write() -> Write {
+pub(crate) fn new_write() -> Write {
     call(Patience::KeepLast).write
 }
 
