@@ -196,7 +196,15 @@ impl Inner {
         let Some(me) = self.me.upgrade().filter(|me| me.local) else { return };
         let Some(route) = self.route_of(writer) else { return };
         let lane = route.lane(self.lane_memory());
-        other.consider(reader, Offer { writer, lane, route, ringer: Ringer::of(&me) });
+        let offer = Offer { writer, lane, route: Arc::clone(&route), ringer: Ringer::of(&me) };
+        other.consider(reader, offer);
+        // With the token: who unmatches them later finds what there is.
+        self.peek(|core| {
+            if !is_matched(&core.participant, writer, reader) {
+                other.joins.offers.lock().remove(&(writer, reader));
+                route.remove(reader);
+            }
+        });
     }
 
     /// Offers what has waited for a neighbour's hello.
@@ -539,7 +547,7 @@ fn may_read_lane(core: &mut Core, writer: Guid, reader: Guid) -> bool {
     core.participant.core().may_read_lane(reader.entity, writer)
 }
 
-/// Are a local writer and a reader of another participant matched?
+/// Are a local writer and a reader matched?
 pub(crate) fn is_matched(participant: &DomainParticipant, writer: Guid, reader: Guid) -> bool {
     let core = participant.core();
     core.local_writer(writer).is_some() && core.database().matches(writer.entity).any(|known| known == reader)
@@ -553,12 +561,17 @@ fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
 
+    use taut_dcps::Endpoint;
+    use taut_qos::DataReaderQos;
     use taut_rtps::ReaderIndex;
 
     use super::*;
     use crate::Executor;
-    use crate::executor_tests::executor_with_lanes;
+    use crate::executor_tests::{endpoint, executor_with_lanes};
+
+    const LIMIT: Duration = Duration::from_secs(20);
 
     fn guids(executor: &Executor, writer: WriterIndex, reader: ReaderIndex) -> (Guid, Guid) {
         executor.inner.peek(|core| {
@@ -594,6 +607,20 @@ mod tests {
         inner.withdraw(other, reader);
         assert!(inner.joins.offers.lock().is_empty(), "there will be none");
         assert_eq!(offers(other, of_nobody(reader)), 0, "the reader has gone");
+    }
+
+    /// They match no longer by the time that the offer has come, and who withdrew it has found none.
+    #[test]
+    fn no_offer_comes_after_its_match() {
+        let (executor, writer, reader) = executor_with_lanes();
+        let inner = &executor.inner;
+        let elsewhere = Endpoint { topic_name: "Others".into(), ..endpoint(DataReaderQos::default()) };
+        let unmatched = executor.with(|participant, now| participant.create_reader(now, elsewhere));
+        let (_, unmatched) = guids(&executor, writer, unmatched);
+        let (writer, reader) = guids(&executor, writer, reader);
+        assert!(inner.route_of(writer).unwrap().is_here(reader).is_some());
+        inner.offer_here(inner, writer, unmatched);
+        assert!(inner.joins.offers.lock().is_empty(), "nobody takes it away again");
     }
 
     /// A reader may be deleted, and the next one get its place, as soon as somebody else has the token: the lane would be
