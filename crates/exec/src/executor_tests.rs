@@ -167,6 +167,20 @@ fn a_participant_does_not_leave_with_a_child_of_its_process() {
 }
 
 #[test]
+fn writers_read_the_wall_clock_for_readers_beside_them_whose_samples_expire() {
+    let lifespan = Duration::from_secs(1);
+    let (executor, writer, _) =
+        with_ends(inline(108), DataWriterQos { lifespan, ..DataWriterQos::default() });
+    let elsewhere = Endpoint {
+        topic_name: "Others".into(),
+        ..endpoint(DataWriterQos { lifespan, ..Default::default() })
+    };
+    let other = executor.with(|participant, now| participant.create_writer(now, elsewhere));
+    let wants = |index| executor.inner.peek(|core| core.participant.wants_wall_clock_of(index));
+    assert_eq!((wants(writer), wants(other)), (true, false), "it has no reader here");
+}
+
+#[test]
 fn what_a_writer_has_left_comes_before_what_it_writes_next() {
     let (executor, writer, reader) = executor();
     let mut outlet = executor.outlet(writer, &DataWriterQos::default()).unwrap();
