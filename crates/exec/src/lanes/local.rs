@@ -580,6 +580,16 @@ mod tests {
         })
     }
 
+    /// Does another thread take the token and wait for something since these were counted?
+    fn waits_in(inner: &Inner, (tokens, waits): (u64, u64)) -> bool {
+        let limit = Instant::now() + LIMIT;
+        let is_so = || inner.tokens.load(Ordering::SeqCst) != tokens && taut_lock::waits() != waits;
+        while !is_so() && Instant::now() < limit {
+            std::thread::yield_now();
+        }
+        is_so()
+    }
+
     /// One that is forked has the memory of this process, but another number.
     #[test]
     fn a_participant_is_here_in_its_own_process_only() {
@@ -631,15 +641,13 @@ mod tests {
         let inner = &executor.inner;
         let (writer, reader) = guids(&executor, writer, reader);
         let doors = inner.doors.hold();
-        let (tokens, waits) = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
+        let before = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
         std::thread::scope(|scope| {
             scope.spawn(|| inner.forget(writer, reader));
-            while inner.tokens.load(Ordering::SeqCst) == tokens || taut_lock::waits() == waits {
-                std::thread::yield_now();
-            }
+            let waits = waits_in(inner, before);
             let is_free = inner.core.try_lock().is_some();
             drop(doors);
-            assert!(!is_free, "it waits for the doors without the token");
+            assert!(waits && !is_free, "it waits for the doors without the token");
         });
     }
 
@@ -656,15 +664,13 @@ mod tests {
         ];
         for call in calls {
             let routes = inner.joins.routes.lock();
-            let (tokens, waits) = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
+            let before = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
             std::thread::scope(|scope| {
                 scope.spawn(|| call(inner, writer, reader));
-                while inner.tokens.load(Ordering::SeqCst) == tokens || taut_lock::waits() == waits {
-                    std::thread::yield_now();
-                }
+                let waits = waits_in(inner, before);
                 let is_free = inner.core.try_lock().is_some();
                 drop(routes);
-                assert!(!is_free, "it waits for the routes without the token");
+                assert!(waits && !is_free, "it waits for the routes without the token");
             });
         }
     }
