@@ -138,12 +138,13 @@ impl Structure<'_> {
     /// The bound of what the last member ends in.
     pub fn last_bound(&self) -> TokenStream {
         let krate = self.krate;
-        let Some(Field { ty, attributes, .. }) = self.fields.last().filter(|field| !field.optional) else {
-            return TokenStream::new();
-        };
-        let bound = match attributes.bounds.first() {
-            Some(bound) => quote!(#bound),
-            None => quote!(<#ty as #krate::Cdr>::last_bound()),
+        let bound = match (self.fields.last(), &self.base) {
+            (Some(Field { optional: true, .. }), _) | (None, None) => return TokenStream::new(),
+            (Some(Field { ty, attributes, .. }), _) => match attributes.bounds.first() {
+                Some(bound) => quote!(#bound),
+                None => quote!(<#ty as #krate::Cdr>::last_bound()),
+            },
+            (None, Some((_, base))) => quote!(<#base as #krate::Cdr>::last_bound()),
         };
         quote!(fn last_bound() -> usize { #bound })
     }

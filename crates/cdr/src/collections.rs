@@ -338,4 +338,7 @@ impl<T: Cdr> Cdr for Box<T> {
     fn check_bounds(&self, bounds: &[usize]) -> Result<()> {
         T::check_bounds(self, bounds)
     }
+    fn last_bound() -> usize {
+        T::last_bound()
+    }
 }

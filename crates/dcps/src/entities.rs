@@ -1,5 +1,7 @@
 //! What DCPS keeps of each reader and writer above the protocol: cache, statuses, what is news.
 
+use std::collections::BTreeSet;
+
 use taut_base::{Guid, SequenceNumber, Time};
 use taut_qos::{DataReaderQos, DataWriterQos};
 use taut_rtps::{Offer, Passage, ReaderIndex, Sink, WriterIndex};
@@ -140,7 +142,7 @@ pub(crate) struct Readers {
     /// LATENCY_BUDGET of the writers that they are matched with.
     pub lags: Lags,
     /// Which of them are matched with which writers whose samples expire.
-    pub expiring: Vec<(ReaderIndex, Guid)>,
+    pub expiring: BTreeSet<(ReaderIndex, Guid)>,
     /// The time of the step in which changes are delivered.
     pub now: Time,
 }
@@ -148,8 +150,14 @@ pub(crate) struct Readers {
 impl Readers {
     pub fn new(doors: Box<dyn Doors>) -> Readers {
         let (news, alarms, lags) = (News::default(), Due::default(), Lags::default());
-        let (slots, expiring, now) = (Vec::new(), Vec::new(), Time::default());
+        let (slots, expiring, now) = (Vec::new(), BTreeSet::new(), Time::default());
         Readers { slots, doors, news, alarms, lags, expiring, now }
+    }
+
+    /// Is one of them matched with such a writer?
+    pub fn has_expiring(&self, index: ReaderIndex) -> bool {
+        let expiring = self.expiring.range((index, Guid::UNKNOWN)..).next();
+        expiring.is_some_and(|(of, _)| *of == index)
     }
 
     pub fn get(&self, index: ReaderIndex) -> Option<&DataReader> {

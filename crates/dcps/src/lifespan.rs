@@ -117,9 +117,10 @@ impl DomainParticipant {
     pub(crate) fn watch_lifespan(&mut self, reader: ReaderIndex, writer: Guid, matched: bool) {
         let endpoint = self.core.endpoint(writer).filter(|_| matched);
         let lifespan = endpoint.map_or(Duration::INFINITE, |endpoint| endpoint.qos.lifespan);
-        self.readers.expiring.retain(|known| *known != (reader, writer));
-        if !lifespan.is_infinite() {
-            self.readers.expiring.push((reader, writer));
+        if lifespan.is_infinite() {
+            self.readers.expiring.remove(&(reader, writer));
+        } else {
+            self.readers.expiring.insert((reader, writer));
         }
         self.readers.at_side(reader, |side| side.set_lifespan(writer, lifespan));
     }

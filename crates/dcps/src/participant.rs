@@ -130,6 +130,18 @@ impl DomainParticipant {
         self.readers.lags.are_on() || !self.readers.expiring.is_empty()
     }
 
+    /// Does what a writer writes, as it is for readers of this participant whose samples expire?
+    #[inline]
+    pub fn wants_wall_clock_of(&self, writer: WriterIndex) -> bool {
+        !self.readers.expiring.is_empty() && self.is_beside_expiring(writer)
+    }
+
+    #[cold]
+    fn is_beside_expiring(&self, writer: WriterIndex) -> bool {
+        let mut local = self.core.writer(writer).into_iter().flat_map(|writer| &writer.local);
+        local.any(|local| self.readers.has_expiring(local.reader))
+    }
+
     /// What the wall clock shows now.
     pub fn set_wall_clock(&mut self, now: Time, wall: Timestamp) {
         self.readers.lags.set_wall_clock(now, wall);

@@ -53,6 +53,14 @@ pub(crate) fn tell_wall_clock_to(participant: &mut DomainParticipant) {
     }
 }
 
+/// The same before one of its writers writes.
+#[inline]
+pub(crate) fn tell_wall_clock_for(participant: &mut DomainParticipant, writer: WriterIndex) {
+    if participant.wants_wall_clock_of(writer) {
+        participant.set_wall_clock(monotonic_now(), wall_clock_now());
+    }
+}
+
 /// What a write does that finds no room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Patience {

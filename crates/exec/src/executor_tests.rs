@@ -29,7 +29,7 @@ use crate::{Call, Driver, Executor, ExecutorConfig, Outlet, Patience, Payload};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
+pub(crate) fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
     let type_support =
         TypeSupport { type_name: "Number".into(), key_hash: None, other_key_hash: None, filter: None };
     let (topic_qos, group) = (TopicQos::default(), Group::default());
@@ -37,7 +37,7 @@ fn endpoint<Qos, Group: Default>(qos: Qos) -> Endpoint<Qos, Group> {
 }
 
 /// An executor that nobody drives, in a domain of its own.
-fn inline(domain_id: u32) -> Executor {
+pub(crate) fn inline(domain_id: u32) -> Executor {
     start(domain_id, false)
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn call(patience: Patience) -> Call {
     Call::new(ChangeKind::Alive, InstanceHandle::default(), Moment::now(), patience)
 }
 
-fn new_write() -> Write {
+pub(crate) fn new_write() -> Write {
     call(Patience::KeepLast).write
 }
 
@@ -164,6 +164,20 @@ fn a_participant_does_not_leave_with_a_child_of_its_process() {
     let mut bytes = [0; 2_000];
     let heard = std::iter::from_fn(|| sockets[0].recv(&mut bytes).ok().map(|len| is_end(&bytes[..len])));
     assert_eq!(heard.collect::<Vec<_>>(), [false], "its announcement");
+}
+
+#[test]
+fn writers_read_the_wall_clock_for_readers_beside_them_whose_samples_expire() {
+    let lifespan = Duration::from_secs(1);
+    let (executor, writer, _) =
+        with_ends(inline(108), DataWriterQos { lifespan, ..DataWriterQos::default() });
+    let elsewhere = Endpoint {
+        topic_name: "Others".into(),
+        ..endpoint(DataWriterQos { lifespan, ..Default::default() })
+    };
+    let other = executor.with(|participant, now| participant.create_writer(now, elsewhere));
+    let wants = |index| executor.inner.peek(|core| core.participant.wants_wall_clock_of(index));
+    assert_eq!((wants(writer), wants(other)), (true, false), "it has no reader here");
 }
 
 #[test]

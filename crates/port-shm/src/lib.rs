@@ -65,6 +65,6 @@ pub use host::host_id;
 pub use memory::Memory;
 pub use message::{Malformed, Message};
 pub use peer::{Admitted, NotAdmitted, Peer, Policy};
-pub use process::{lock_process, prefault_code};
+pub use process::{fork_word, lock_process, prefault_code};
 pub use rendezvous::Listener;
 pub use wake::{NotAWaker, Waker};

@@ -4,9 +4,10 @@
 //! or dropped as the file has it still, a wait for the disk.
 
 use std::ffi::c_void;
+use std::sync::atomic::AtomicU32;
 
 use rustix::io::Errno;
-use rustix::mm::{Advice, MlockAllFlags, madvise, mlockall};
+use rustix::mm::{Advice, MapFlags, MlockAllFlags, ProtFlags, madvise, mlockall, mmap_anonymous};
 use taut_base::{Error, Result};
 
 use crate::kernel_file;
@@ -47,6 +48,22 @@ pub fn prefault_code() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A word that is 0, and 0 again in each child of a fork, which else has all memory of its parent: who sets it finds out
+/// without a system call whether this is still the same process.
+///
+/// *Errors*: before Linux 4.14; `OUT_OF_RESOURCES`. *Cost*: a page, for as long as the process lives.
+pub fn fork_word() -> Result<&'static AtomicU32> {
+    let (access, len) = (ProtFlags::READ | ProtFlags::WRITE, size_of::<AtomicU32>());
+    // SAFETY: the kernel chooses addresses that nothing else has.
+    let word = unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, MapFlags::PRIVATE) }
+        .map_err(|errno| refused("mmap a word", errno))?;
+    // SAFETY: of the page that was just mapped, which nobody knows of yet.
+    unsafe { madvise(word, len, Advice::LinuxWipeOnFork) }
+        .map_err(|errno| refused("MADV_WIPEONFORK", errno))?;
+    // SAFETY: a page is mapped there and never unmapped, aligned and zeroed; it is only accessed as an atomic.
+    Ok(unsafe { &*word.cast::<AtomicU32>() })
 }
 
 /// A part of the address space.

@@ -3,15 +3,18 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use common::{
     LIMIT, Role, await_accept, await_events, await_message, await_that, hear, pair, parse_prefix, role, say,
     send_welcome, unused_prefix,
 };
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
 use rustix::event::PollFlags;
 use taut_mem::Bytes;
 use taut_mem::lane::{Entry, FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Next, Peer, Slot};
-use taut_port_shm::{Connection, Listener, Memory, Message, map};
+use taut_port_shm::{Connection, Listener, Memory, Message, fork_word, map};
 
 const CELLS: usize = 64;
 /// Much, so that it is seen in what the machine says about shared memory.
@@ -106,6 +109,36 @@ fn take(reader: &mut LaneReader) -> (u64, Bytes) {
     });
     reader.publish();
     taken.unwrap()
+}
+
+/// The child has the same memory to tell the writer what it holds.
+#[test]
+fn what_the_child_of_a_fork_drops_is_held_by_its_parent() {
+    let (_memory, mut writer) = writer();
+    let memory = Memory::create("feedback", FEEDBACK_LEN).unwrap();
+    memory.commit(0, FEEDBACK_LEN).unwrap();
+    let number = fork_word().unwrap();
+    number.store(std::process::id(), Relaxed);
+    let feedback = Arc::new(Feedback::new(memory.region()).unwrap().of_process(number));
+    writer.set_peers(vec![Peer { feedback: Arc::clone(&feedback), reliable: true }]);
+    let mut reader = LaneReader::attach(Arc::clone(writer.lane()), Arc::clone(&feedback), false);
+    push_big(&mut writer, 1);
+    let held = take(&mut reader);
+    // SAFETY: the child drops what this thread has, takes no lock that another could hold, and exits.
+    match unsafe { fork() }.expect("fork") {
+        ForkResult::Child => {
+            drop(held);
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(0) }
+        }
+        ForkResult::Parent { child } => {
+            assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+        }
+    }
+    assert!(feedback.holds_any(), "its parent looks at it still");
+    assert_eq!(held.1.len(), BIG);
+    drop(held);
+    assert!(!feedback.holds_any());
 }
 
 /// What the whole machine has in shared memory. Only that it falls tells: what a test before has let go of may be freed

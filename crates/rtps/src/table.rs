@@ -49,6 +49,11 @@ impl<T> Table<T> {
         self.free.last().copied().unwrap_or(u32::try_from(self.slots.len()).unwrap_or(u32::MAX))
     }
 
+    /// All values.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten()
+    }
+
     /// All values with their indices, to change them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         (0u32..).zip(&mut self.slots).filter_map(|(index, slot)| Some((index, slot.as_mut()?)))

@@ -19,7 +19,8 @@ const MAX_NAME: usize = 255;
 ///
 /// Clones are the same participant; it leaves the domain when the last clone, writer and reader of it
 /// is dropped. A child that is forked has no thread that drives it: what it drops there goes on in the parent, and it needs a
-/// participant of its own. *Cost*: below 1 MiB, one thread, five descriptors.
+/// participant of its own. A sample that came by shared memory it may drop, but not look at once the parent may have dropped
+/// that: the writer uses the memory again. *Cost*: below 1 MiB, one thread, five descriptors.
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) executor: Arc<Executor>,
@@ -182,8 +183,8 @@ impl Publisher {
             let text = "the publisher is not suspended: call suspend_publications before";
             return Err(Error::PreconditionNotMet(text.into()));
         }
-        // Without a participant there are no writers.
-        if let Some(executor) = self.executor.upgrade() {
+        // Without a participant there are no writers, and in the child of a fork they are the parent's.
+        if let Some(executor) = self.executor.upgrade().filter(|executor| !executor.is_forked()) {
             executor.end_burst();
         }
         Ok(())

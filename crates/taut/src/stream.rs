@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use taut_cdr::DdsType;
 use taut_dcps::Entity;
-use taut_exec::Waits;
+use taut_exec::{Waits, to_log};
 
 use crate::reader::{DataReader, Sample, take_next};
 use crate::untyped_reader::UntypedReader;
@@ -47,7 +47,7 @@ impl<T: DdsType> Stream for Samples<'_, T> {
             None => match executor.may_ask_again() {
                 Ok(()) => Poll::Pending,
                 Err(error) => {
-                    log::error!("a stream of samples ends: {error}");
+                    to_log(|| log::error!("a stream of samples ends: {error}"));
                     Poll::Ready(None)
                 }
             },

@@ -7,7 +7,7 @@ use taut_cdr::SerializedPayload;
 use taut_dcps::{
     Endpoint, Entity, PayloadKind, ReaderSide, Sample, SampleInfo, Selection, StatusMask, Taken,
 };
-use taut_exec::{Door, Executor, ends};
+use taut_exec::{Door, Executor, ends, to_log};
 use taut_qos::{DataReaderQos, SubscriberQos};
 use taut_rtps::ReaderIndex;
 
@@ -59,7 +59,7 @@ pub(crate) fn take_next(
 #[cold]
 #[inline(never)]
 pub(crate) fn warn_of_other_type(type_name: &str) {
-    log::warn!("a sample is not a {type_name}: it was dropped");
+    to_log(|| log::warn!("a sample is not a {type_name}: it was dropped"));
 }
 
 impl UntypedReader {

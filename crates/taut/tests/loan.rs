@@ -171,6 +171,20 @@ struct Page {
     sketch: Sketch,
 }
 
+#[derive(DdsType)]
+#[dds(final)]
+struct Boxed {
+    sketch: Box<Sketch>,
+}
+
+/// It has no members of its own.
+#[derive(DdsType)]
+#[dds(final)]
+struct Derived {
+    #[dds(base)]
+    sketch: Sketch,
+}
+
 #[test]
 fn no_more_is_lent_than_the_bound_allows() {
     let one = participant(90, true);
@@ -185,6 +199,12 @@ fn no_more_is_lent_than_the_bound_allows() {
     let (pages, _reader) = pair::<Page>(&one, &one, "Page");
     let page = Page { number: 1, sketch: empty() };
     assert!(matches!(pages.loan_sequence::<Point>(&page, 3), Err(Error::BadParameter(_))), "of a member");
+    let (boxed, _reader) = pair::<Boxed>(&one, &one, "Boxed");
+    let lent = boxed.loan_sequence::<Point>(&Boxed { sketch: Box::new(empty()) }, 3);
+    assert!(matches!(lent, Err(Error::BadParameter(_))), "of an external member");
+    let (derived, _reader) = pair::<Derived>(&one, &one, "Derived");
+    let lent = derived.loan_sequence::<Point>(&Derived { sketch: empty() }, 3);
+    assert!(matches!(lent, Err(Error::BadParameter(_))), "of a base");
 }
 
 /// In XCDR2 the length of such a sequence stands before it.

@@ -151,6 +151,28 @@ fn a_sample_of_another_type_is_told_of_however_it_is_taken() {
     *LOGGER.0.lock().unwrap() = None;
 }
 
+#[test]
+fn a_logger_that_panics_at_a_sample_of_another_type_ends_no_listener() {
+    let _turn = begin(log::LevelFilter::Warn);
+    let config = Config { domain_id: 63, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+    let one = DomainParticipant::with_config(&config).unwrap();
+    let qos = Qos::default().reliable().keep_all();
+    let lines = one.topic::<Line>("Other").unwrap();
+    let reader = lines.reader(qos.clone()).unwrap();
+    let (send, heard) = mpsc::channel();
+    reader.on_data_available(move |line| send.send(line.data.unwrap()).unwrap());
+    let others = one.topic::<other::Line>("Other").unwrap().writer(qos.clone()).unwrap();
+    let writer = lines.writer(qos).unwrap();
+    others.wait_matched(SOON).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    PANICS.store(1, Ordering::SeqCst);
+    others.write(&other::Line { length: u64::MAX }).unwrap();
+    let line = Line { text: "heard".into() };
+    writer.write(&line).unwrap();
+    assert_eq!(heard.recv_timeout(SOON.into()), Ok(line), "it is called no more");
+    assert_eq!(PANICS.load(Ordering::SeqCst), 0, "nothing is logged");
+}
+
 fn ip(arguments: &str) {
     let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2");
     assert!(status.success(), "ip {arguments}");

@@ -82,10 +82,12 @@ impl Background {
             return;
         }
         match self.life.wait(LONGEST_LISTENER, |stage| stage.ended.then_some(())) {
-            None => log::warn!(
-                "a participant ends while a listener of it runs, for {LONGEST_LISTENER:?} by now: it is left to itself. \
-                 Does it wait for the thread that ends the participant, as for a lock or for room in a channel?"
-            ),
+            None => hooks::to_log(|| {
+                log::warn!(
+                    "a participant ends while a listener of it runs, for {LONGEST_LISTENER:?} by now: it is left to itself. \
+                     Does it wait for the thread that ends the participant, as for a lock or for room in a channel?"
+                );
+            }),
             Some(()) => drop(self.handle.join()),
         }
     }

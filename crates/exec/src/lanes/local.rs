@@ -6,7 +6,8 @@
 //! a route or a door; never two tokens.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
 
 use taut_base::{Guid, GuidPrefix, SequenceNumber};
 use taut_dcps::{DomainParticipant, Match};
@@ -14,7 +15,7 @@ use taut_lock::{Mutex, MutexGuard};
 use taut_mem::Region;
 use taut_mem::fail::{self, Point};
 use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader};
-use taut_port_shm::{Memory, Message, Refusal};
+use taut_port_shm::{Memory, Message, Refusal, fork_word};
 use taut_qos::ReliabilityKind;
 use taut_rtps::WriterIndex;
 
@@ -35,6 +36,17 @@ static PARTICIPANTS: Mutex<BTreeMap<(u32, GuidPrefix), Weak<Inner>>> = Mutex::ne
 /// A participant of this process.
 fn here(prefix: GuidPrefix) -> (u32, GuidPrefix) {
     (std::process::id(), prefix)
+}
+
+/// Where this process finds its number without a system call. `None` before Linux 4.14.
+fn process_number() -> Option<&'static AtomicU32> {
+    static NUMBER: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
+    let number = (*NUMBER.get_or_init(|| fork_word().ok()))?;
+    // In a child it is 0 again.
+    if number.load(Relaxed) == 0 {
+        number.store(std::process::id(), Relaxed);
+    }
+    Some(number)
 }
 
 pub(crate) fn register(prefix: GuidPrefix, inner: &Arc<Inner>) {
@@ -184,7 +196,15 @@ impl Inner {
         let Some(me) = self.me.upgrade().filter(|me| me.local) else { return };
         let Some(route) = self.route_of(writer) else { return };
         let lane = route.lane(self.lane_memory());
-        other.consider(reader, Offer { writer, lane, route, ringer: Ringer::of(&me) });
+        let offer = Offer { writer, lane, route: Arc::clone(&route), ringer: Ringer::of(&me) };
+        other.consider(reader, offer);
+        // With the token: who unmatches them later finds what there is.
+        self.peek(|core| {
+            if !is_matched(&core.participant, writer, reader) {
+                other.joins.offers.lock().remove(&(writer, reader));
+                route.remove(reader);
+            }
+        });
     }
 
     /// Offers what has waited for a neighbour's hello.
@@ -457,6 +477,10 @@ impl Inner {
         let memory = Memory::create("feedback", FEEDBACK_LEN)
             .and_then(|memory| memory.commit(0, FEEDBACK_LEN).map(|()| memory));
         let feedback = memory.as_ref().ok().and_then(|memory| Feedback::new(memory.region()));
+        let feedback = feedback.map(|feedback| match process_number() {
+            Some(number) => feedback.of_process(number),
+            None => feedback,
+        });
         if let Err(error) = &memory {
             self.neighbours.tell_why(Who::Pair(writer, reader), &error.to_string());
         }
@@ -523,7 +547,7 @@ fn may_read_lane(core: &mut Core, writer: Guid, reader: Guid) -> bool {
     core.participant.core().may_read_lane(reader.entity, writer)
 }
 
-/// Are a local writer and a reader of another participant matched?
+/// Are a local writer and a reader matched?
 pub(crate) fn is_matched(participant: &DomainParticipant, writer: Guid, reader: Guid) -> bool {
     let core = participant.core();
     core.local_writer(writer).is_some() && core.database().matches(writer.entity).any(|known| known == reader)
@@ -537,18 +561,33 @@ fn is_reliable(participant: &DomainParticipant, endpoint: Guid) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
 
+    use taut_dcps::Endpoint;
+    use taut_qos::DataReaderQos;
     use taut_rtps::ReaderIndex;
 
     use super::*;
     use crate::Executor;
-    use crate::executor_tests::executor_with_lanes;
+    use crate::executor_tests::{endpoint, executor_with_lanes};
+
+    const LIMIT: Duration = Duration::from_secs(20);
 
     fn guids(executor: &Executor, writer: WriterIndex, reader: ReaderIndex) -> (Guid, Guid) {
         executor.inner.peek(|core| {
             let core = core.participant.core();
             (core.writer(writer).unwrap().guid, core.reader(reader).unwrap().guid)
         })
+    }
+
+    /// Does another thread take the token and wait for something since these were counted?
+    fn waits_in(inner: &Inner, (tokens, waits): (u64, u64)) -> bool {
+        let limit = Instant::now() + LIMIT;
+        let is_so = || inner.tokens.load(Ordering::SeqCst) != tokens && taut_lock::waits() != waits;
+        while !is_so() && Instant::now() < limit {
+            std::thread::yield_now();
+        }
+        is_so()
     }
 
     /// One that is forked has the memory of this process, but another number.
@@ -580,6 +619,20 @@ mod tests {
         assert_eq!(offers(other, of_nobody(reader)), 0, "the reader has gone");
     }
 
+    /// They match no longer by the time that the offer has come, and who withdrew it has found none.
+    #[test]
+    fn no_offer_comes_after_its_match() {
+        let (executor, writer, reader) = executor_with_lanes();
+        let inner = &executor.inner;
+        let elsewhere = Endpoint { topic_name: "Others".into(), ..endpoint(DataReaderQos::default()) };
+        let unmatched = executor.with(|participant, now| participant.create_reader(now, elsewhere));
+        let (_, unmatched) = guids(&executor, writer, unmatched);
+        let (writer, reader) = guids(&executor, writer, reader);
+        assert!(inner.route_of(writer).unwrap().is_here(reader).is_some());
+        inner.offer_here(inner, writer, unmatched);
+        assert!(inner.joins.offers.lock().is_empty(), "nobody takes it away again");
+    }
+
     /// A reader may be deleted, and the next one get its place, as soon as somebody else has the token: the lane would be
     /// taken from that one's door, or counted as gone twice.
     #[test]
@@ -588,15 +641,13 @@ mod tests {
         let inner = &executor.inner;
         let (writer, reader) = guids(&executor, writer, reader);
         let doors = inner.doors.hold();
-        let (tokens, waits) = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
+        let before = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
         std::thread::scope(|scope| {
             scope.spawn(|| inner.forget(writer, reader));
-            while inner.tokens.load(Ordering::SeqCst) == tokens || taut_lock::waits() == waits {
-                std::thread::yield_now();
-            }
+            let waits = waits_in(inner, before);
             let is_free = inner.core.try_lock().is_some();
             drop(doors);
-            assert!(!is_free, "it waits for the doors without the token");
+            assert!(waits && !is_free, "it waits for the doors without the token");
         });
     }
 
@@ -613,15 +664,13 @@ mod tests {
         ];
         for call in calls {
             let routes = inner.joins.routes.lock();
-            let (tokens, waits) = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
+            let before = (inner.tokens.load(Ordering::SeqCst), taut_lock::waits());
             std::thread::scope(|scope| {
                 scope.spawn(|| call(inner, writer, reader));
-                while inner.tokens.load(Ordering::SeqCst) == tokens || taut_lock::waits() == waits {
-                    std::thread::yield_now();
-                }
+                let waits = waits_in(inner, before);
                 let is_free = inner.core.try_lock().is_some();
                 drop(routes);
-                assert!(!is_free, "it waits for the routes without the token");
+                assert!(waits && !is_free, "it waits for the routes without the token");
             });
         }
     }

@@ -23,7 +23,7 @@ const FOR: Duration = Duration::from_secs(1);
 /// and a program with many writers that block for less waits for each. DCPS 1.4 §2.2.3.14.
 const AFTER: Duration = Duration::from_millis(100);
 
-/// Who is silent, and until when that is believed. No more than a participant may know of.
+/// Who is silent, and since when that is known. No more than a participant may know of.
 #[derive(Default)]
 pub(crate) struct Silent(Mutex<BTreeMap<GuidPrefix, Time>>);
 
@@ -31,20 +31,31 @@ impl Silent {
     /// Has a writer nobody to wait for: have all who are not silent acknowledged what it has written?
     fn is_enough(&self, participant: &DomainParticipant, now: Time, index: WriterIndex) -> bool {
         let silent = self.0.lock();
-        let is_silent = |guid: Guid| silent.get(&guid.prefix).is_some_and(|until| now < *until);
+        let is_silent = |guid: Guid| {
+            let noted = silent.get(&guid.prefix).filter(|noted| now < **noted + FOR);
+            noted.is_some_and(|noted| has_not_answered(participant, guid.prefix, *noted))
+        };
         lags(participant, index).all(|lag| remote(&lag).is_some_and(is_silent))
     }
 
-    /// One has waited in vain since then: who has not answered meanwhile is silent.
+    /// One has waited in vain since then: who has not answered meanwhile, whichever writer, is silent.
     fn note(&self, participant: &DomainParticipant, now: Time, index: WriterIndex, since: Time) {
         if now < since + AFTER {
             return;
         }
         let mut silent = self.0.lock();
-        silent.retain(|_, until| now < *until);
-        let unheard = lags(participant, index).filter(|lag| lag.heard.is_none_or(|heard| heard < since));
-        silent.extend(unheard.filter_map(|lag| Some((remote(&lag)?.prefix, now + FOR))));
+        silent.retain(|_, noted| now < *noted + FOR);
+        let prefixes = lags(participant, index).filter_map(|lag| Some(remote(&lag)?.prefix));
+        silent.extend(
+            prefixes
+                .filter(|prefix| has_not_answered(participant, *prefix, since))
+                .map(|prefix| (prefix, now)),
+        );
     }
+}
+
+fn has_not_answered(participant: &DomainParticipant, prefix: GuidPrefix, since: Time) -> bool {
+    participant.core().last_answer(prefix).is_none_or(|at| at < since)
 }
 
 fn lags(participant: &DomainParticipant, index: WriterIndex) -> impl Iterator<Item = Lag> {
@@ -74,5 +85,68 @@ impl Executor {
             Some(()) => drop(self.wait_for_readers(outlet, Some(until), Outlet::is_read)),
             None => inner.look(|participant, now| inner.silent.note(participant, now, index, since)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, ReliabilityKind, SubscriberQos};
+
+    use super::*;
+    use crate::executor_tests::{endpoint, inline, new_write};
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// Drives them until it is so.
+    fn drive(executors: &[&Executor], is_so: impl Fn() -> bool) {
+        let limit = monotonic_now() + LIMIT;
+        while !is_so() {
+            for executor in executors {
+                executor.run_once_for(Duration::from_millis(1)).unwrap();
+            }
+            assert!(monotonic_now() < limit, "it does not come to that");
+        }
+    }
+
+    #[test]
+    fn who_answers_any_writer_is_not_silent() {
+        let (one, other) = (inline(107), inline(107));
+        let [first, second] = [(); 2].map(|()| {
+            let writes = endpoint::<_, PublisherQos>(DataWriterQos::default());
+            one.with(|participant, now| participant.create_writer(now, writes))
+        });
+        let mut reads = DataReaderQos::default().keep_all();
+        reads.reliability.kind = ReliabilityKind::Reliable;
+        let reader = other
+            .with(|participant, now| participant.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
+        let matched =
+            |index| one.look(|of, _| of.writer(index).map(|of| of.publication_matched.current_count));
+        drive(&[&one, &other], || {
+            let reads = other.look(|of, _| of.reader(reader).map(|of| of.subscription_matched.current_count));
+            reads == Some(2) && [first, second].map(matched) == [Some(1); 2]
+        });
+        let write = |index| one.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
+        let has_all = |index| one.look(|of, _| lags(of, index).count() == 0);
+        let note = |since| one.look(|of, now| one.inner.silent.note(of, now, first, since));
+        let is_enough = || one.look(|of, now| one.inner.silent.is_enough(of, now, second));
+        let wait = || std::thread::sleep(AFTER.into());
+
+        let since = monotonic_now();
+        write(second);
+        drive(&[&one, &other], || has_all(second));
+        wait();
+        one.run_once_for(AFTER).unwrap();
+        write(first);
+        write(second);
+        note(since);
+        assert!(!is_enough(), "it has answered the other writer");
+
+        let since = monotonic_now();
+        wait();
+        note(since);
+        assert!(is_enough(), "it has answered none since");
+        drive(&[&one, &other], || has_all(second));
+        write(second);
+        assert!(!is_enough(), "it has answered again");
     }
 }

@@ -8,7 +8,7 @@ use taut_lock::MutexGuard;
 use taut_rtps::history_cache::ChangeKind;
 use taut_rtps::{Full, TxClass, WriterIndex};
 
-use crate::access::tell_wall_clock_to;
+use crate::access::tell_wall_clock_for;
 use crate::account::jobs::JobClass;
 use crate::clock::monotonic_now;
 use crate::core::Core;
@@ -108,7 +108,7 @@ impl Inner {
         let now = core.now;
         let until = burst.begin(now);
         let may_wait = until > now && write.kind == ChangeKind::Alive;
-        tell_wall_clock_to(&mut core.participant);
+        tell_wall_clock_for(&mut core.participant, writer);
         let outcome = core.participant.write(now, writer, write);
         // What waits is what fills the window.
         if outcome.is_err() || !may_wait || !self.hold(&mut core, until, len, burst) {
@@ -203,7 +203,7 @@ impl Inner {
             } else {
                 core.held.left_until = core.held.left_until.min(until);
             }
-            tell_wall_clock_to(&mut core.participant);
+            tell_wall_clock_for(&mut core.participant, writer);
             // Only writers that always have room leave their changes.
             let _ = core.participant.write(core.now, writer, &mut write);
             count += 1;

@@ -1,7 +1,7 @@
 //! What a reader tells its writer: how far it has read and which slots it still looks at.
 
 use crate::fail::{self, Point};
-use std::sync::atomic::{AtomicBool, Ordering as StdOrdering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering as StdOrdering};
 
 use crate::region::{PAGE, Region};
 use crate::sync::{AtomicU64, Ordering, fence, store_and_fence};
@@ -28,12 +28,28 @@ pub struct Feedback {
     region: Region,
     /// Known to this process alone.
     abandoned: AtomicBool,
+    /// Where a process finds its number, and that of the reader's, if a child of a fork has this memory, too.
+    process: Option<(&'static AtomicU32, u32)>,
 }
 
 impl Feedback {
     /// Feedback in zeroed memory of at least [`FEEDBACK_LEN`]; `None` if it is shorter.
     pub fn new(region: Region) -> Option<Feedback> {
-        (region.len() >= FEEDBACK_LEN).then(|| Feedback { region, abandoned: AtomicBool::new(false) })
+        let abandoned = AtomicBool::new(false);
+        (region.len() >= FEEDBACK_LEN).then(|| Feedback { region, abandoned, process: None })
+    }
+
+    /// The same of a reader of this process in memory that children of a fork have, too: what they drop is held on.
+    /// `number` has that of the process that looks, each its own.
+    pub fn of_process(self, number: &'static AtomicU32) -> Feedback {
+        let process = Some((number, number.load(StdOrdering::Relaxed)));
+        Feedback { process, ..self }
+    }
+
+    /// Is this the reader's process? *Cost*: one load, of what nobody changes.
+    #[inline]
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.process.is_none_or(|(number, of)| number.load(StdOrdering::Relaxed) == of)
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {

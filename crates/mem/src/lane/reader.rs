@@ -330,9 +330,12 @@ impl Clone for Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // The last view's drop comes after all that was done with the others.
-        if self.shared.views[usize::from(self.place)].fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.feedback.release(usize::from(self.place));
+        // The last view's drop comes after all that was done with the others. In the child of a fork it is not the last.
+        let feedback = &self.shared.feedback;
+        if self.shared.views[usize::from(self.place)].fetch_sub(1, Ordering::AcqRel) == 1
+            && feedback.is_of_this_process()
+        {
+            feedback.release(usize::from(self.place));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Which reliable readers a writer waits for, for people who ask. No part of the path of a sample.
 
-use taut_base::{Guid, SequenceNumber, Time};
+use taut_base::{Guid, GuidPrefix, SequenceNumber, Time};
 
 use super::Writer;
-use crate::ReaderIndex;
+use crate::{Participant, ReaderIndex};
 
 /// Who it is that lags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +27,15 @@ pub struct Lag {
     pub heard: Option<Time>,
     /// Changes and fragments that were sent to it alone.
     pub sent_again: u64,
+}
+
+impl Participant {
+    /// When a reader of another participant last answered a writer of this one, of whatever topic.
+    /// *Cost*: a look at each reader of each writer.
+    pub fn last_answer(&self, from: GuidPrefix) -> Option<Time> {
+        let proxies = self.writers.values().flat_map(|writer| writer.proxies.values());
+        proxies.filter(|proxy| proxy.guid.prefix == from).filter_map(|proxy| proxy.heard).max()
+    }
 }
 
 impl Writer {
