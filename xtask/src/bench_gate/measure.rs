@@ -159,14 +159,14 @@ struct Run {
 }
 
 impl Run {
-    /// Of what each call counted, all of which do the same. Each counts as the median, so that a timer which a busy machine
-    /// lets fall into some of them does not.
+    /// Of what each call counted, all of which do the same. Each counts as the lower quartile, as the clock only adds: what a
+    /// busy machine lets fall into most of them does not count.
     fn of(calls: impl Iterator<Item = u64>, operations: u64) -> Run {
         // What follows the last call is written, too, and has counted nothing.
         let mut calls: Vec<u64> = calls.filter(|count| *count > 0).collect();
         calls.sort_unstable();
-        let median = calls.get(calls.len() / 2).copied().unwrap_or_default();
-        Run { instructions: median * calls.len() as u64, operations }
+        let quartile = calls.get(calls.len() / 4).copied().unwrap_or_default();
+        Run { instructions: quartile * calls.len() as u64, operations }
     }
 }
 
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_timer_in_some_calls_does_not_count() {
-        assert_eq!(Run::of([100, 100, 170, 100, 900, 0].into_iter(), 5).instructions, 500);
+        assert_eq!(Run::of([170, 100, 900, 100, 170, 0].into_iter(), 5).instructions, 500);
         assert_eq!(Run::of([156_018, 0].into_iter(), 1_000).instructions, 156_018);
         assert_eq!(Run::of([].into_iter(), 1).instructions, 0);
     }
