@@ -375,6 +375,7 @@ impl Drop for Executor {
 impl Inner {
     /// Takes the memory that the participant works with. What cannot be had is told, and waited for when it is used.
     fn prefault(&self) {
+        self.writes.prefault();
         self.peek(|core| {
             core.accounts.prefault();
             core.port.udp.prefault();

@@ -45,6 +45,9 @@ impl Model {
     }
 
     fn leave(&self) {
+        if self.below(50) == 0 {
+            self.left.prefault();
+        }
         let write = self.next.replace(self.next.get() + 1);
         let line = Line::of(self.below(2) as i32);
         let plain = &self.plain[line as usize];

@@ -183,8 +183,8 @@ impl Publisher {
             let text = "the publisher is not suspended: call suspend_publications before";
             return Err(Error::PreconditionNotMet(text.into()));
         }
-        // Without a participant there are no writers, and in the child of a fork they are the parent's.
-        if let Some(executor) = self.executor.upgrade().filter(|executor| !executor.is_forked()) {
+        // Without a participant there are no writers.
+        if let Some(executor) = self.executor.upgrade() {
             executor.end_burst();
         }
         Ok(())
@@ -193,8 +193,11 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        // Most are not.
-        let _ = self.resume_publications();
+        // In the child of a fork the writers are the parent's.
+        let is_forked = || self.executor.upgrade().is_some_and(|executor| executor.is_forked());
+        if self.suspension.is_set() && !is_forked() {
+            let _ = self.resume_publications();
+        }
     }
 }
 

@@ -54,6 +54,11 @@ impl Suspension {
     pub fn set(&self, suspended: bool) -> bool {
         self.0.swap(suspended, Ordering::Relaxed)
     }
+
+    /// Is it suspended?
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// The writes of one writer, in the hands of its owner.
@@ -88,7 +93,7 @@ impl Burst {
     /// Is its publisher suspended? What is written waits for the end of that, whoever drives.
     #[inline]
     pub fn is_suspended(&self) -> bool {
-        self.suspension.as_ref().is_some_and(|suspension| suspension.0.load(Ordering::Relaxed))
+        self.suspension.as_ref().is_some_and(|suspension| suspension.is_set())
     }
 
     /// The next write has begun then. What encoding it takes passes before [`Burst::begin`].

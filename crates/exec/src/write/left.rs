@@ -4,6 +4,7 @@
 //! once more when it has. crates/exec/models tries this in every order that threads and the memory model allow.
 
 use std::collections::VecDeque;
+use std::mem::{MaybeUninit, take};
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, fence};
 
@@ -40,6 +41,15 @@ impl<W> Left<W> {
     pub fn new(room: usize) -> Left<W> {
         let lines = Line::ALL.map(|_| VecDeque::with_capacity(room));
         Left { lines: Mutex::new(lines), count: AtomicUsize::new(0), room }
+    }
+
+    /// Takes the memory of the lines, rather than page by page as writes are left: who finds the token taken does not wait.
+    pub fn prefault(&self) {
+        for line in self.lines.lock().iter_mut() {
+            let mut room = Vec::from(take(line));
+            room.spare_capacity_mut().fill_with(MaybeUninit::zeroed);
+            *line = room.into();
+        }
     }
 
     /// Leaves a write. The caller then calls [`Left::help`].
