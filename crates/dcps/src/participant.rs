@@ -463,6 +463,7 @@ impl DomainParticipant {
         });
         if let Some((next, waiting)) = left.flatten() {
             self.core.end_writer_lane(reader, writer, next, waiting);
+            self.handle_events(now);
         }
     }
 

@@ -650,16 +650,18 @@ impl Participant {
     /// It reads the lane no longer; all below `next` has come, and so have these, which wait.
     pub fn end_writer_lane(
         &mut self,
-        reader: ReaderIndex,
+        index: ReaderIndex,
         writer: Guid,
         next: SequenceNumber,
         waiting: Vec<CacheChange>,
     ) {
-        let reader = self.readers.get_mut(reader.0);
-        if let Some(proxy) = reader.and_then(|reader| reader.proxies.get_mut(&writer)) {
-            proxy.lane = false;
-            proxy.pass(next);
-            proxy.put_all_back(waiting);
+        let Some(reader) = self.readers.get_mut(index.0) else { return };
+        let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
+        proxy.lane = false;
+        proxy.pass(next);
+        let lost = proxy.put_all_back(waiting);
+        if lost > 0 {
+            self.push_event(Event::SampleLost { reader: index, count: lost });
         }
     }
 
