@@ -639,32 +639,6 @@ impl Participant {
         !awaits_history && self.database.matches(reader).any(|known| known == writer)
     }
 
-    /// A local reader reads a remote writer's lane from now on. Returns which number it expects next, if the two
-    /// are matched.
-    pub fn begin_writer_lane(&mut self, reader: ReaderIndex, writer: Guid) -> Option<SequenceNumber> {
-        let proxy = self.readers.get_mut(reader.0)?.proxies.get_mut(&writer)?;
-        proxy.lane = true;
-        Some(proxy.next_expected())
-    }
-
-    /// It reads the lane no longer; all below `next` has come, and so have these, which wait.
-    pub fn end_writer_lane(
-        &mut self,
-        index: ReaderIndex,
-        writer: Guid,
-        next: SequenceNumber,
-        waiting: Vec<CacheChange>,
-    ) {
-        let Some(reader) = self.readers.get_mut(index.0) else { return };
-        let Some(proxy) = reader.proxies.get_mut(&writer) else { return };
-        proxy.lane = false;
-        proxy.pass(next);
-        let lost = proxy.put_all_back(waiting);
-        if lost > 0 {
-            self.push_event(Event::SampleLost { reader: index, count: lost });
-        }
-    }
-
     /// Have all matched reliable readers acknowledged all changes of a writer?
     pub fn is_acknowledged(&self, index: WriterIndex) -> bool {
         self.writers.get(index.0).is_none_or(Writer::is_acknowledged)

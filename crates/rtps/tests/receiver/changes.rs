@@ -75,7 +75,13 @@ fn what_is_far_ahead_gives_way_to_what_comes_next() {
 }
 
 /// A reader leaves the lane of [`WRITER`]: all below `next` has come through it, and so have these, which wait.
-fn leave_lane(participant: &mut Participant, reader: ReaderIndex, next: i64, waiting: Range<i64>) {
+fn leave_lane(
+    participant: &mut Participant,
+    reader: ReaderIndex,
+    next: i64,
+    waiting: Range<i64>,
+    sink: &mut Heard,
+) {
     let writer = Guid::new(common::OTHER, WRITER);
     participant.begin_writer_lane(reader, writer).unwrap();
     let waiting = waiting.map(|number| CacheChange {
@@ -87,7 +93,7 @@ fn leave_lane(participant: &mut Participant, reader: ReaderIndex, next: i64, wai
         time: Time(0),
         payload: [0, 1, 0, 0].to_vec().into(),
     });
-    participant.end_writer_lane(reader, writer, SequenceNumber(next), waiting.collect());
+    participant.end_writer_lane(reader, writer, SequenceNumber(next), waiting.collect(), sink);
 }
 
 #[test]
@@ -102,7 +108,7 @@ fn what_a_lane_leaves_has_a_place_before_what_is_far_ahead() {
     for number in 500..500 + most {
         hear(&mut participant, &mut sink, number);
     }
-    leave_lane(&mut participant, reader, 1, 2..100);
+    leave_lane(&mut participant, reader, 1, 2..100, &mut sink);
     hear(&mut participant, &mut sink, 1);
     assert!(sink.0.iter().map(|(_, number)| *number).eq(1..100), "{} of 99", sink.0.len());
     assert!(!events(&mut participant).any(|event| matches!(event, Event::SampleLost { .. })));
@@ -113,7 +119,7 @@ fn what_a_lane_leaves_and_has_no_place_is_lost_and_told() {
     let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
     let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
     let reader = matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
-    leave_lane(&mut participant, reader, 1, 2..most + 7);
+    leave_lane(&mut participant, reader, 1, 2..most + 7, &mut sink);
     for number in [1, most + 7] {
         participant.on_frame(Time(0), &data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
     }
@@ -123,6 +129,15 @@ fn what_a_lane_leaves_and_has_no_place_is_lost_and_told() {
         _ => None,
     });
     assert_eq!(lost.sum::<u64>(), 5);
+}
+
+#[test]
+fn what_waited_for_a_lane_is_delivered_when_the_lane_goes() {
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    let reader = matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    participant.on_frame(Time(0), &data(3, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    leave_lane(&mut participant, reader, 3, 4..6, &mut sink);
+    assert_eq!(sink.0, [3, 4, 5].map(|number| (reader, number)));
 }
 
 #[test]
