@@ -462,7 +462,8 @@ impl DomainParticipant {
             (side.leave_lane(now, writer), pulled.news)
         });
         if let Some((next, waiting)) = left.flatten() {
-            self.core.end_writer_lane(reader, writer, next, waiting);
+            self.core.end_writer_lane(reader, writer, next, waiting, &mut self.readers);
+            self.handle_events(now);
         }
     }
 

@@ -150,14 +150,14 @@ pub const LOOK_REPEAT: Duration = Duration::from_millis(1_000);
 /// ones, at most this often. Higher than the time between its first announcements delays one that has missed the first
 /// answer; lower lets one that answers each announcement by its own, and never says what it has, keep both sides busy.
 pub const ASK_REPEAT: Duration = Duration::from_millis(50);
+/// The pause doubles up to this while a built-in writer that has been asked says nothing. Lower asks one that never will
+/// the more often for as long as it lives, higher delays one that did not listen for that long.
+pub const ASK_REPEAT_MOST: Duration = Duration::from_millis(3_000);
 /// The longest lease of a participant whose built-in endpoints have answered nothing: the one of who names none (RTPS 2.5
 /// table 9.14), three times the usual period of announcements. Lower forgets one that announces itself more seldom and is
 /// slow to answer; higher has somebody who makes up participants that live for ever keep this one busy for longer: where it
 /// has endpoints, each is asked every second whether it has heard of them.
 pub const SILENT_LEASE: Duration = Duration::from_secs(100);
-/// The pause doubles up to this while a built-in writer that has been asked says nothing. Lower asks one that never will
-/// the more often for as long as it lives, higher delays one that did not listen for that long.
-pub const ASK_REPEAT_MOST: Duration = Duration::from_millis(3_000);
 /// A lease whose end is noticed so much later than it came has ended while nobody looked: what the peer has said meanwhile
 /// may still lie in a socket. Lower gives others their grace whose timers are late by as much as any step takes, higher
 /// has a process that was stopped for that little forget who said that it lives just then.

@@ -639,30 +639,6 @@ impl Participant {
         !awaits_history && self.database.matches(reader).any(|known| known == writer)
     }
 
-    /// A local reader reads a remote writer's lane from now on. Returns which number it expects next, if the two
-    /// are matched.
-    pub fn begin_writer_lane(&mut self, reader: ReaderIndex, writer: Guid) -> Option<SequenceNumber> {
-        let proxy = self.readers.get_mut(reader.0)?.proxies.get_mut(&writer)?;
-        proxy.lane = true;
-        Some(proxy.next_expected())
-    }
-
-    /// It reads the lane no longer; all below `next` has come, and so have these, which wait.
-    pub fn end_writer_lane(
-        &mut self,
-        reader: ReaderIndex,
-        writer: Guid,
-        next: SequenceNumber,
-        waiting: Vec<CacheChange>,
-    ) {
-        let reader = self.readers.get_mut(reader.0);
-        if let Some(proxy) = reader.and_then(|reader| reader.proxies.get_mut(&writer)) {
-            proxy.lane = false;
-            proxy.pass(next);
-            proxy.put_all_back(waiting);
-        }
-    }
-
     /// Have all matched reliable readers acknowledged all changes of a writer?
     pub fn is_acknowledged(&self, index: WriterIndex) -> bool {
         self.writers.get(index.0).is_none_or(Writer::is_acknowledged)

@@ -38,7 +38,8 @@ impl Silent {
         lags(participant, index).all(|lag| remote(&lag).is_some_and(is_silent))
     }
 
-    /// One has waited in vain since then: who has not answered meanwhile, whichever writer, is silent.
+    /// One has waited in vain since then: who has not answered meanwhile, whichever writer of the application, is
+    /// silent.
     fn note(&self, participant: &DomainParticipant, now: Time, index: WriterIndex, since: Time) {
         if now < since + AFTER {
             return;
@@ -108,9 +109,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn who_answers_any_writer_is_not_silent() {
-        let (one, other) = (inline(107), inline(107));
+    /// Two executors, and two writers of the first that are matched with a reader of the other.
+    fn matched(domain_id: u32) -> ([Executor; 2], [WriterIndex; 2]) {
+        let (one, other) = (inline(domain_id), inline(domain_id));
         let [first, second] = [(); 2].map(|()| {
             let writes = endpoint::<_, PublisherQos>(DataWriterQos::default());
             one.with(|participant, now| participant.create_writer(now, writes))
@@ -125,6 +126,34 @@ mod tests {
             let reads = other.look(|of, _| of.reader(reader).map(|of| of.subscription_matched.current_count));
             reads == Some(2) && [first, second].map(matched) == [Some(1); 2]
         });
+        ([one, other], [first, second])
+    }
+
+    #[test]
+    fn who_only_answers_discovery_is_silent() {
+        let ([one, other], [first, second]) = matched(109);
+        let has_all = || one.look(|of, _| [first, second].iter().all(|index| lags(of, *index).count() == 0));
+        let write = |index| one.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
+        [first, second].into_iter().for_each(write);
+        drive(&[&one, &other], has_all);
+
+        let since = monotonic_now();
+        let mut elsewhere = endpoint::<_, PublisherQos>(DataWriterQos::default());
+        elsewhere.topic_name = "Others".into();
+        let third = one.with(|of, now| of.create_writer(now, elsewhere));
+        let guid = one.look(|of, _| of.core().writer(third).unwrap().guid);
+        let until = since + AFTER;
+        drive(&[&one, &other], || {
+            monotonic_now() > until && other.look(|of, _| of.core().endpoint(guid).is_some())
+        });
+        [first, second].into_iter().for_each(write);
+        one.look(|of, now| one.inner.silent.note(of, now, first, since));
+        assert!(one.look(|of, now| one.inner.silent.is_enough(of, now, second)));
+    }
+
+    #[test]
+    fn who_answers_any_writer_is_not_silent() {
+        let ([one, other], [first, second]) = matched(107);
         let write = |index| one.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
         let has_all = |index| one.look(|of, _| lags(of, index).count() == 0);
         let note = |since| one.look(|of, now| one.inner.silent.note(of, now, first, since));

@@ -3,6 +3,7 @@
 //! A [`Reader`] owns what it knows of each matched writer. It orders, completes and acknowledges;
 //! what is ready goes to whoever delivers. It sends only when [`Reader::send_acks`] is called.
 
+mod lane;
 mod reassembly;
 mod writer_proxy;
 

@@ -214,20 +214,29 @@ impl WriterProxy {
     }
 
     /// Changes have come another way, in order, and wait for others, or for room. What the writer has no longer behind the
-    /// first of them is known.
-    pub fn put_all_back(&mut self, changes: Vec<CacheChange>) {
+    /// first of them is known. Returns how many find no place: their writer takes them for acknowledged, and they are lost.
+    pub fn put_all_back(&mut self, changes: Vec<CacheChange>) -> u64 {
         if let Some(first) =
             changes.first().map(|change| change.sequence_number).filter(|first| *first < self.next)
         {
             self.irrelevant.insert(first, self.next);
             self.next = first;
         }
+        let mut lost = 0_u64;
         for change in changes {
-            self.last_available = self.last_available.max(change.sequence_number);
-            if self.pending.len() < limits::PENDING_CHANGES {
-                self.pending.insert(change.sequence_number, change);
+            let number = change.sequence_number;
+            self.last_available = self.last_available.max(number);
+            if self.pending.contains_key(&number) {
+                continue;
+            }
+            if self.pending.len() < limits::PENDING_CHANGES || self.gives_way_to(number) {
+                self.pending.insert(number, change);
+            } else {
+                // Where that cannot be kept it is asked for, and missed as others are.
+                lost = lost.saturating_add(u64::from(self.irrelevant.insert(number, number.next())));
             }
         }
+        lost
     }
 
     /// A change has arrived of which this reader gets nothing, as of one for others (RTPS 2.5 §8.7.7): there is nothing to

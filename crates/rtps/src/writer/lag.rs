@@ -30,10 +30,12 @@ pub struct Lag {
 }
 
 impl Participant {
-    /// When a reader of another participant last answered a writer of this one, of whatever topic.
+    /// When a reader of another participant last answered a writer of this one, of whatever topic. That its discovery answers
+    /// says nothing of what its readers take.
     /// *Cost*: a look at each reader of each writer.
     pub fn last_answer(&self, from: GuidPrefix) -> Option<Time> {
-        let proxies = self.writers.values().flat_map(|writer| writer.proxies.values());
+        let writers = self.writers.values().filter(|writer| !writer.guid.entity.is_builtin());
+        let proxies = writers.flat_map(|writer| writer.proxies.values());
         proxies.filter(|proxy| proxy.guid.prefix == from).filter_map(|proxy| proxy.heard).max()
     }
 }

@@ -1,9 +1,11 @@
 //! Which changes of a matched writer reach which readers, and that none holds up the others.
 
-use taut_base::{EntityId, SequenceNumber, Time};
+use std::ops::Range;
+
+use taut_base::{EntityId, Guid, SequenceNumber, Time};
 use taut_port::Frame;
 use taut_qos::ReliabilityKind;
-use taut_rtps::{Event, limits};
+use taut_rtps::{CacheChange, ChangeKind, Event, Participant, ReaderIndex, limits};
 use taut_wire::{
     DataFragHeader, Endian, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError,
 };
@@ -70,6 +72,72 @@ fn what_is_far_ahead_gives_way_to_what_comes_next() {
         let numbers = sink.0.iter().map(|(_, number)| *number);
         assert!(numbers.eq(1..100), "{} of 99 with {far} and more before them", sink.0.len());
     }
+}
+
+/// A reader leaves the lane of [`WRITER`]: all below `next` has come through it, and so have these, which wait.
+fn leave_lane(
+    participant: &mut Participant,
+    reader: ReaderIndex,
+    next: i64,
+    waiting: Range<i64>,
+    sink: &mut Heard,
+) {
+    let writer = Guid::new(common::OTHER, WRITER);
+    participant.begin_writer_lane(reader, writer).unwrap();
+    let waiting = waiting.map(|number| CacheChange {
+        kind: ChangeKind::Alive,
+        writer_guid: writer,
+        sequence_number: SequenceNumber(number),
+        instance: None,
+        source_timestamp: None,
+        time: Time(0),
+        payload: [0, 1, 0, 0].to_vec().into(),
+    });
+    participant.end_writer_lane(reader, writer, SequenceNumber(next), waiting.collect(), sink);
+}
+
+#[test]
+fn what_a_lane_leaves_has_a_place_before_what_is_far_ahead() {
+    let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    let reader = matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    let hear = |participant: &mut Participant, sink: &mut Heard, number| {
+        let change = data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]);
+        participant.on_frame(Time(0), &change, sink);
+    };
+    for number in 500..500 + most {
+        hear(&mut participant, &mut sink, number);
+    }
+    leave_lane(&mut participant, reader, 1, 2..100, &mut sink);
+    hear(&mut participant, &mut sink, 1);
+    assert!(sink.0.iter().map(|(_, number)| *number).eq(1..100), "{} of 99", sink.0.len());
+    assert!(!events(&mut participant).any(|event| matches!(event, Event::SampleLost { .. })));
+}
+
+#[test]
+fn what_a_lane_leaves_and_has_no_place_is_lost_and_told() {
+    let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    let reader = matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    leave_lane(&mut participant, reader, 1, 2..most + 7, &mut sink);
+    for number in [1, most + 7] {
+        participant.on_frame(Time(0), &data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    }
+    assert!(sink.0.iter().map(|(_, number)| *number).eq((1..most + 2).chain([most + 7])));
+    let lost = events(&mut participant).filter_map(|event| match event {
+        Event::SampleLost { count, .. } => Some(count),
+        _ => None,
+    });
+    assert_eq!(lost.sum::<u64>(), 5);
+}
+
+#[test]
+fn what_waited_for_a_lane_is_delivered_when_the_lane_goes() {
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    let reader = matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    participant.on_frame(Time(0), &data(3, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    leave_lane(&mut participant, reader, 3, 4..6, &mut sink);
+    assert_eq!(sink.0, [3, 4, 5].map(|number| (reader, number)));
 }
 
 #[test]
