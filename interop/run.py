@@ -32,6 +32,7 @@ def parse(argv):
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--self-test", action="store_true", help="the other vendors with each other, without Taut")
+    parser.add_argument("--rust", action="store_true", help="Taut with vendors in Rust instead: RustDDS and Dust DDS")
     parser.add_argument("--ipv6", action="store_true", help="by a cable without addresses of IPv4; not with --dpdk")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
@@ -43,6 +44,8 @@ def parse(argv):
     options = parser.parse_args(argv)
     if options.dpdk and options.ipv6:
         parser.error("--dpdk and --ipv6: a device of DPDK has addresses of IPv4 only")
+    if options.rust and (options.self_test or options.ipv6 or options.xdp or options.dpdk):
+        parser.error("--rust: Taut with vendors in Rust over loopback only, without --self-test, --ipv6, --xdp and --dpdk")
     return options
 
 
@@ -167,7 +170,7 @@ def main():
     """Checks that it can run at all, then runs."""
     options = parse(sys.argv[1:])
     _, takes = place_of(options)
-    tasks, excused = cells.tasks(options.self_test, lambda task: all(take(task) for take in takes), options.only)
+    tasks, excused = cells.tasks(options.self_test, options.rust, lambda task: all(take(task) for take in takes), options.only)
     if options.list:
         print("\n".join(t.ident for t in tasks))
         return 0
@@ -179,7 +182,8 @@ def main():
     elif os.geteuid() != 0:
         problem = "network namespaces need root; run it as root"
     elif absent := missing(tasks):
-        problem = f"not there: {', '.join(absent)}; interop/build.sh builds the peers of the others, cargo Taut's"
+        build = "interop/build.sh rust" if options.rust else "interop/build.sh"
+        problem = f"not there: {', '.join(absent)}; {build} builds the peers of the others, cargo Taut's"
     if problem:
         print(f"interop: {problem}", file=sys.stderr)
         return 2

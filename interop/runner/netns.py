@@ -25,8 +25,9 @@ ANYONE = "udp and not udp[4:2]=9"
 FRAGMENTS = {"frag_high_thresh": 64 << 20, "frag_time": 1}
 
 # What none of the others sent is Taut's, whatever it looks like: RTPS magic at UDP
-# offset 8, vendor id 6 bytes later (eProsima 01.0f, Cyclone 01.10).
-TAUT_ALONE = f"{ANYONE} and not (udp[8:4]={RTPS_MAGIC} and (udp[14:2]=0x010f or udp[14:2]=0x0110))"
+# offset 8, vendor id 6 bytes later (eProsima 01.0f, Cyclone 01.10, RustDDS 01.12, Dust DDS 01.14).
+OTHERS = " or ".join(f"udp[14:2]={vendor}" for vendor in ("0x010f", "0x0110", "0x0112", "0x0114"))
+TAUT_ALONE = f"{ANYONE} and not (udp[8:4]={RTPS_MAGIC} and ({OTHERS}))"
 
 
 def run(*argv, check=True):
