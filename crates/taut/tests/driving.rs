@@ -393,7 +393,7 @@ fn samples_are_a_stream() {
                 Driver::Threaded | Driver::Polling => pair(&a, &b, "Stream", &reliable()),
             };
             let (send, done) = mpsc::channel();
-            std::thread::spawn(move || {
+            let taker = std::thread::spawn(move || {
                 let taken = match driver {
                     Driver::Inline => by_a_task_that_drives(&b, &reader, MANY as usize),
                     Driver::Threaded | Driver::Polling => by_a_task_that_sleeps(&reader, MANY as usize),
@@ -405,6 +405,8 @@ fn samples_are_a_stream() {
             }
             let taken = done.recv_timeout(SOON.into()).expect("the task is not woken");
             assert_eq!(taken, (0..MANY).collect::<Vec<_>>(), "{driver:?}, local {local}");
+            // Its reader is gone then: the next writer is to match the next reader, not this one.
+            taker.join().unwrap();
         }
     }
 }
