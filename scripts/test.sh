@@ -26,6 +26,7 @@ faults        | netns     | 400  |                    | scripts/test-faults.sh
 sim           | -         | 900  | bin:taut-sim       | cargo run --quiet --release --package taut-sim -- --seeds 1000
 release       | -         | 900  | bin:taut           | cargo build --quiet --release --package taut-cli --package taut-interop-peer --package taut-perf-peer-taut --package taut-perf-peer-floor
 bench-gate    | valgrind  | 300  | bin:taut-gate      | cargo xtask bench-gate
+layout        | netns,valgrind | 300 | layout        | cargo xtask layout --check
 demo          | net       | 60   | bin:taut           | env DEMO_SECONDS=5 "$CARGO_TARGET_DIR/release/taut" demo
 perf-smoke    | netns,pkgs | 600  | peers/build.sh     | scripts/perf-smoke.sh
 dpdk          | root,pkgs | 600  | crates/dpdk        | cargo clippy --quiet -p taut-dpdk -p taut-port-dpdk -p taut -p taut-perf-peer-taut -p taut-perf-peer-floor --features dpdk --all-targets -- -D warnings && cargo test --quiet -p taut-dpdk -p taut-port-dpdk --features dpdk && cargo test --quiet -p taut-perf-peer-floor -p taut --features dpdk --test dpdk --test in_place

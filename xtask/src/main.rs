@@ -1,17 +1,19 @@
-//! Checks of Taut's own style, run as `cargo xtask tidy`, and the gate of instruction counts.
+//! Checks of Taut's own style, run as `cargo xtask tidy`, the gate of instruction counts, and the order of functions.
 //!
 //! Owns the rules of `layers.toml` and of the style: which crate may use which, what the pure floors
 //! must not touch, how long files and functions may be, where `unsafe` may stand. Reads sources as
-//! tokens, changes nothing; only `bench-gate --write` stores something. Called by people and by
+//! tokens, changes nothing; only `bench-gate --write` and `layout` store something. Called by people and by
 //! `make test`.
 #![forbid(unsafe_code)]
 
 mod bench_gate;
 mod dependencies;
 mod layers;
+mod layout;
 mod lexer;
 mod lines;
 mod markers;
+mod programs;
 mod purity;
 mod report;
 mod sizes;
@@ -28,7 +30,10 @@ const HELP: &str = "usage: cargo xtask tidy     check floors, purity, sizes, uns
        cargo xtask lines    count the lines of every crate
        cargo xtask bench-gate [--write]
                             count the instructions of the hot paths and compare them with
-                            docs/results/instructions.json, or store them there";
+                            docs/results/instructions.json, or store them there
+       cargo xtask layout [--check]
+                            find the functions that run, for layout/functions.ld, or
+                            whether it names them";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +41,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["bench-gate"] => bench_gate::run(&root()),
         ["bench-gate", "--write"] => bench_gate::write(&root()),
+        ["layout"] => layout::write(&root()),
+        ["layout", "--check"] => layout::check(&root()),
         ["lines"] => tidy::print_lines(&root()).map(|()| true),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
 use toml::Table;
 
+use crate::programs::{build, text_of, valgrind};
 use crate::workspace::read_toml;
 
 /// Paths with their instructions per operation, in the program's order.
@@ -44,16 +44,8 @@ struct Task {
 impl Gate {
     /// Finds Valgrind and builds the program as it is shipped: profile `release`.
     pub fn build(root: &Path) -> Result<Gate, String> {
-        let valgrind = find("valgrind").ok_or(
-            "bench-gate: there is no valgrind, which counts the instructions. \
-             Install it: sudo apt-get install valgrind, or sudo scripts/setup.sh test",
-        )?;
-        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(root).args(["build", "--release", "--quiet", "--package", PACKAGE]);
-        cargo.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
-        let output = text_of(&mut cargo)?;
-        let program = output.lines().rev().find_map(executable);
-        let program = program.ok_or_else(|| format!("bench-gate: cargo built no program {PACKAGE}"))?;
+        let valgrind = valgrind().map_err(|error| format!("bench-gate: {error}"))?;
+        let program = build(root, PACKAGE).map_err(|error| format!("bench-gate: {error}"))?;
         let netns = root.join("scripts/in-netns.sh");
         let has_netns = Command::new(&netns).arg("--check").output().is_ok_and(|out| out.status.success());
         let around = if has_netns { vec![netns] } else { Vec::new() };
@@ -180,13 +172,6 @@ fn numbers_after<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = u64> +
     text.lines().filter_map(move |line| line.strip_prefix(key)?.trim().parse().ok())
 }
 
-/// The program in one of cargo's messages.
-fn executable(message: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    let is_ours = message.pointer("/target/name").and_then(Value::as_str) == Some(PACKAGE);
-    message.get("executable").and_then(Value::as_str).filter(|_| is_ours).map(PathBuf::from)
-}
-
 /// The settings of the release profile that decide what the compiler makes of the code.
 fn profile(manifest: &Table) -> String {
     let release = manifest.get("profile").and_then(|profiles| profiles.get("release"));
@@ -198,34 +183,6 @@ fn profile(manifest: &Table) -> String {
     let (level, lto, units) =
         (setting("opt-level", "3"), setting("lto", "false"), setting("codegen-units", "16"));
     format!("opt-level {level}, lto {lto}, codegen-units {units}, panic {}", setting("panic", "unwind"))
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?)
-        .map(|directory| directory.join(program))
-        .find(|path| path.is_file())
-}
-
-/// Valgrind's own lines, which bear the process id: it says much about system calls that it does not know.
-fn is_valgrinds(line: &str) -> bool {
-    ["==", "--"].iter().any(|mark| {
-        let id = line.strip_prefix(mark).and_then(|rest| rest.split_once(mark)).map(|(id, _)| id);
-        id.is_some_and(|id| id.parse::<u32>().is_ok())
-    })
-}
-
-/// What a command prints, or why it failed.
-fn text_of(command: &mut Command) -> Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let Output { status, stdout, stderr } =
-        command.stdin(Stdio::null()).output().map_err(|error| format!("{name}: {error}"))?;
-    if !status.success() {
-        let said = String::from_utf8_lossy(&stderr);
-        let mut last: Vec<&str> = said.lines().filter(|line| !is_valgrinds(line)).rev().take(20).collect();
-        last.reverse();
-        return Err(format!("{name}: {status}\n{}", last.join("\n")));
-    }
-    String::from_utf8(stdout).map_err(|error| format!("{name}: {error}"))
 }
 
 #[cfg(test)]
@@ -256,25 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_found_between_the_lines_of_valgrind() {
-        let said = ["--12-- WARNING: unhandled amd64-linux syscall: 441", "==12== I refs: 7", "==12== "];
-        assert!(said.iter().all(|line| is_valgrinds(line)));
-        assert!(!["  left: 1", "== 12", "-- note: --", ""].iter().any(|line| is_valgrinds(line)));
-    }
-
-    #[test]
     fn the_profile_is_part_of_what_is_compared() {
         let of = |text: &str| profile(&text.parse().unwrap());
         assert_eq!(of(""), "opt-level 3, lto false, codegen-units 16, panic unwind");
         let own = "[profile.release]\nlto = 'thin'\nopt-level = 2";
         assert_eq!(of(own), "opt-level 2, lto thin, codegen-units 16, panic unwind");
-    }
-
-    #[test]
-    fn the_program_is_found_in_the_messages_of_cargo() {
-        let message = r#"{"reason":"x","target":{"name":"taut-gate"},"executable":"/t/release/taut-gate"}"#;
-        assert_eq!(executable(message), Some(PathBuf::from("/t/release/taut-gate")));
-        assert_eq!(executable(&message.replace("\"taut-gate\"", "\"other\"")), None);
-        assert_eq!(executable("no json"), None);
     }
 }

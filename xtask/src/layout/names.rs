@@ -1,0 +1,56 @@
+//! Names of functions: in what callgrind writes, and as patterns that hold in each build.
+
+use std::collections::BTreeSet;
+
+/// The functions that ran, as patterns. All of the program's bear such names, and no library's do.
+pub fn patterns(callgrind: &str) -> BTreeSet<String> {
+    callgrind.lines().filter_map(|line| pattern(line.strip_prefix("fn=")?)).collect()
+}
+
+/// Of a mangled name (RFC 2603) what is the same in each build: not the hashes of crates, which depend on
+/// where they are built, nor the references to earlier places of the name, which depend on the lengths of those.
+fn pattern(name: &str) -> Option<String> {
+    // A recursion's depth.
+    let name = name.split('\'').next().filter(|name| name.starts_with("_R"))?;
+    let mut pattern = String::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let tag = if rest.starts_with("Cs") { 2 } else { usize::from(first == 'B') };
+        let number = rest.get(tag..).and_then(|after| after.split_once('_')).map(|(number, _)| number);
+        match number.filter(|number| tag > 0 && number.chars().all(|digit| digit.is_ascii_alphanumeric())) {
+            Some(number) => {
+                if !pattern.ends_with('*') {
+                    pattern.push('*');
+                }
+                rest = &rest[tag + number.len() + 1..];
+            }
+            None => {
+                pattern.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    Some(pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_and_places_are_left_out() {
+        let name = "_RNvMNtCs5oHvxF0qoHa_9taut_rtps6writerNtB2_6Writer3new";
+        assert_eq!(pattern(name).unwrap(), "_RNvMNt*9taut_rtps6writerNt*6Writer3new");
+        assert_eq!(
+            pattern("_RINvNtCsgE_4core3ptr4dropECsa_B_4taut'2").unwrap(),
+            "_RINvNt*4core3ptr4dropE*4taut"
+        );
+        assert_eq!(pattern("main"), None);
+    }
+
+    #[test]
+    fn functions_are_found_where_they_ran() {
+        let text = "ob=/p/peer\nfn=_RNvCsa_1x1f\ncob=/lib/c.so\ncfn=_RNvCsa_1x1h\nob=/lib/c.so\nfn=malloc\n";
+        assert_eq!(patterns(text).into_iter().collect::<Vec<_>>(), ["_RNv*1x1f"]);
+    }
+}
