@@ -29,7 +29,7 @@ bench-gate    | valgrind  | 300  | bin:taut-gate      | cargo xtask bench-gate
 layout        | netns,valgrind | 300 | layout        | cargo xtask layout --check
 demo          | net       | 60   | bin:taut           | env DEMO_SECONDS=5 "$CARGO_TARGET_DIR/release/taut" demo
 perf-smoke    | netns,pkgs | 600  | peers/build.sh     | scripts/perf-smoke.sh
-dpdk          | root,pkgs | 600  | crates/dpdk        | cargo clippy --quiet -p taut-dpdk -p taut-port-dpdk -p taut -p taut-perf-peer-taut -p taut-perf-peer-floor --features dpdk --all-targets -- -D warnings && cargo test --quiet -p taut-dpdk -p taut-port-dpdk --features dpdk && cargo test --quiet -p taut-perf-peer-floor -p taut --features dpdk --test dpdk --test in_place
+dpdk          | root,pkgs | 600  | crates/dpdk        | cargo clippy --quiet -p taut-dpdk -p taut-port-dpdk -p taut -p taut-cli -p taut-perf-peer-taut -p taut-perf-peer-floor --features dpdk --all-targets -- -D warnings && cargo test --quiet -p taut-dpdk -p taut-port-dpdk --features dpdk && cargo test --quiet -p taut-perf-peer-floor -p taut --features dpdk --test dpdk --test in_place
 docs          | netns     | 300  |                    | python3 scripts/test-docs.py
 interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py

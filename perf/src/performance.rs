@@ -5,6 +5,7 @@
 mod groups;
 mod picture;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -50,17 +51,21 @@ pub fn markdown(records: &[Record]) -> String {
     let mut page = format!(
         "# Performance\n\nWhere {subject} stands, from stored runs of `taut perf`. This page is generated.\n\n"
     );
-    machine(&mut page, &shown);
+    let stored = settled(records);
+    let aims = aims::table(&shown, &stored);
+    let beside = published::tables(&shown, &stored);
+    let compared = aims.iter().chain(&beside).flat_map(|table| &table.runs);
+    let runs: BTreeSet<&String> = shown.iter().map(|record| &record.run.id).chain(compared).collect();
+    machine(&mut page, stored.iter().filter(|record| runs.contains(&record.run.id)));
     if let Some(warning) = rules::mixed(&shown) {
         let _ = write!(page, "Beware: {warning}.\n\n");
     }
     for picture in pictures(records) {
         let _ = write!(page, "![{}](results/{})\n\n", picture.says, picture.name);
     }
-    let stored = settled(records);
-    page += &aims::table(&shown, &stored).map_or_else(String::new, |table| table.markdown("##"));
+    page += &aims.map_or_else(String::new, |table| table.markdown("##"));
     not_ahead(&mut page, &model);
-    page += &published::section(&shown, &stored);
+    page += &published::section(&shown, &beside);
     page += "## Every line\n\n";
     page += "Gains are how many times as good: for times theirs over its own, for rates its own over theirs; above 1 is ahead. Brackets hold the 95 % interval of the rounds. ";
     page += "The floor is the same exchange without a middleware: of times a limit, not a rival. But it sleeps at once where it blocks: who looks for a while before it sleeps, as Taut does (`spin`, 20 µs unless set otherwise), is woken less often and can be faster than it. At rates it calls the kernel for each sample and can be passed; over UDP the limit is the floor that hands the kernel many datagrams at once (floor gso). Where samples got lost, their share stands beside the gain. ";
@@ -73,9 +78,10 @@ pub fn markdown(records: &[Record]) -> String {
     page
 }
 
-fn machine(page: &mut String, records: &[Record]) {
+/// The runs of these lines, and who was measured.
+fn machine<'a>(page: &mut String, records: impl Iterator<Item = &'a Record> + Clone) {
     let mut seen: Vec<&str> = Vec::new();
-    for run in records.iter().map(|record| &record.run) {
+    for run in records.clone().map(|record| &record.run) {
         if seen.contains(&run.id.as_str()) {
             continue;
         }
@@ -87,7 +93,7 @@ fn machine(page: &mut String, records: &[Record]) {
         );
     }
     let mut versions: Vec<String> = Vec::new();
-    for record in records.iter().filter(|record| !record.version.is_empty()) {
+    for record in records.filter(|record| !record.version.is_empty()) {
         let version = format!("{} {}", peers::name(peers::adapter(&record.peer)), record.version);
         if !versions.contains(&version) {
             versions.push(version);

@@ -86,8 +86,8 @@ pub(crate) fn explained(records: &[Record]) -> String {
 }
 
 /// The section of the documentation; empty without a table.
-pub fn section(records: &[Record], stored: &[Record]) -> String {
-    let all: String = tables(records, stored).iter().map(|table| table.markdown("###")).collect();
+pub(crate) fn section(records: &[Record], tables: &[Table]) -> String {
+    let all: String = tables.iter().map(|table| table.markdown("###")).collect();
     if all.is_empty() {
         return all;
     }

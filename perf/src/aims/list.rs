@@ -35,6 +35,7 @@ fn by_udp() -> Vec<Aim> {
     let (paced, inline) = (trip(32).case("every 1 ms"), trip(32).case("every 1 ms fifo inline"));
     let base = Base { peers: CYCLONE, line: paced, figure: MAX, setting: " without SCHED_FIFO" };
     aims.push(times_of("32 B, 1,000/s by UDP", paced, MEAN, 0.6, CYCLONE));
+    aims.push(times_of("32 B, 1,000/s by UDP", paced, PROCESSOR, 0.5, CYCLONE));
     aims.push(beside("32 B, 1,000/s by UDP, SCHED_FIFO, inline", inline, MAX, 0.2, base));
     aims.push(times_of("write by UDP, 64 B", Line::of("write", "udp", 64), MEDIAN, 1.1, FLOOR));
     let stream = |size| Line::of("throughput", "udp", size);
@@ -93,28 +94,29 @@ fn bypass() -> Vec<Aim> {
     let paced = |transport| Line::of("latency", transport, 32).case("every 1 ms link");
     let asleep = |figure| Base { peers: CYCLONE, line: paced("udp"), figure, setting: " asleep, by UDP" };
     let soak = Line::of("soak", "xdp", 64).case("link").spins();
-    let isolated = |case| Line::of("interference", "xdp", 64).case(case).pin("same");
-    let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999, setting: "" };
     let mut aims = vec![
         times_of("round trip by AF_XDP, 64 B, polling", trip("xdp"), MEDIAN, 1.2, FLOOR),
+        times_of("round trip by AF_XDP's layer 2, 64 B, polling", trip("xdp-l2"), MEDIAN, 1.2, FLOOR),
         beside("round trip by AF_XDP, 64 B, polling, to UDP", trip("xdp"), MEDIAN, 1.0, kernel),
         times_of("round trip by DPDK's memif, 64 B, polling", trip("dpdk"), MEDIAN, 1.2, FLOOR),
         times_of("64 B, 1,000/s by AF_XDP, polling", soak, SPREAD, 1.0, FLOOR),
-        beside("32 B, 1,000/s by AF_XDP, polling", paced("xdp").spins(), MEAN, 0.1, asleep(MEAN)),
-        beside("32 B, 1,000/s by AF_XDP, polling", paced("xdp").spins(), MAX, 0.05, asleep(MAX)),
-        beside(
-            "64 B by AF_XDP beside a flood, isolated, to without",
-            isolated("flood all long link"),
-            P9999,
-            1.1,
-            quiet,
-        ),
     ];
-    for (bytes, figure) in [(32, RATE), (1 << 10, BANDWIDTH)] {
-        let stream = |transport| Line::of("throughput", transport, bytes).case("link");
-        let base = Base { peers: TAUT, line: stream("udp"), figure, setting: "" };
-        let what = format!("reliable by AF_XDP, {}, to UDP", size(bytes));
-        aims.push(beside(what, stream("xdp"), figure, 1.0, base));
+    for (transport, way) in [("xdp", "AF_XDP"), ("xdp-l2", "AF_XDP's layer 2"), ("dpdk", "DPDK's memif")] {
+        let what = format!("32 B, 1,000/s by {way}, polling");
+        aims.push(beside(what.clone(), paced(transport).spins(), MEAN, 0.1, asleep(MEAN)));
+        aims.push(beside(what, paced(transport).spins(), MAX, 0.05, asleep(MAX)));
+    }
+    for (transport, way) in [("xdp", "AF_XDP"), ("xdp-l2", "AF_XDP's layer 2")] {
+        let isolated = |case| Line::of("interference", transport, 64).case(case).pin("same");
+        let quiet = Base { peers: TAUT, line: isolated("quiet all long link"), figure: P9999, setting: "" };
+        let what = format!("64 B by {way} beside a flood, isolated, to without");
+        aims.push(beside(what, isolated("flood all long link"), P9999, 1.1, quiet));
+        for (bytes, figure) in [(32, RATE), (1 << 10, BANDWIDTH)] {
+            let stream = |transport| Line::of("throughput", transport, bytes).case("link");
+            let base = Base { peers: TAUT, line: stream("udp"), figure, setting: "" };
+            let what = format!("reliable by {way}, {}, to UDP", size(bytes));
+            aims.push(beside(what, stream(transport), figure, 1.0, base));
+        }
     }
     aims
 }

@@ -1,5 +1,6 @@
 //! A table beside what others have published, whoever draws it: the page of the documentation and that of a run.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::record::Record;
@@ -16,6 +17,8 @@ pub(crate) struct Table {
     pub(crate) title: String,
     /// The commands that made its lines.
     pub(crate) commands: Vec<String>,
+    /// The runs of its lines, by their ids.
+    pub(crate) runs: BTreeSet<String>,
     /// Empty if it goes without saying.
     pub(crate) says: String,
     pub(crate) heads: Vec<Head>,
@@ -28,7 +31,8 @@ impl Table {
         let mut commands: Vec<String> = used.iter().map(|record| record.run.command.clone()).collect();
         commands.sort_unstable();
         commands.dedup();
-        Table { title: title.into(), commands, says: says.into(), heads: Vec::new(), rows: Vec::new() }
+        let runs = used.iter().map(|record| record.run.id.clone()).collect();
+        Table { title: title.into(), commands, runs, says: says.into(), heads: Vec::new(), rows: Vec::new() }
     }
 
     /// With columns of words, then columns of figures.
