@@ -174,6 +174,10 @@ fn merit(record: &Record) -> f64 {
 mod tests {
     use super::figure::held_up_ns;
     use super::*;
+
+    fn page_of(records: &[Record]) -> String {
+        section(records, &tables(records, &[]))
+    }
     use crate::record::Times;
 
     fn record(fields: serde_json::Value) -> Record {
@@ -197,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_row_has_the_published_figure_and_those_of_the_run() {
-        let page = section(&[trip("taut", 10_000), trip("hdds", 300_000)], &[]);
+        let page = page_of(&[trip("taut", 10_000), trip("hdds", 300_000)]);
         let hdds = "| round trip over UDP, 64 B: p50, p99 | 246 µs, p99 450 µs; Cyclone DDS 133 µs | 10 µs, 20 µs | 300 µs, 600 µs |";
         assert!(page.contains(hdds), "{page}");
         // Half of it, least and mean; no column for who was not there.
@@ -225,8 +229,7 @@ mod tests {
             record(serde_json::json!({"workload": "throughput", "case": case, "samples_per_s": per_s,
                 "bytes_per_s": per_s * 64.0, "qos": "reliable keep-all volatile"}))
         };
-        let page =
-            section(&[burst("", 1e6), burst("best of all bursts", 2e6), burst("best of bursts", 5e5)], &[]);
+        let page = page_of(&[burst("", 1e6), burst("best of all bursts", 2e6), burst("best of bursts", 5e5)]);
         assert!(page.contains("| most of any burst, UDP, 64 B | 128 MB/s |"), "{page}");
     }
 
@@ -263,14 +266,14 @@ mod tests {
                 "lost": lost, "cpu_ns_per_sample": 2_000.0, "qos": "reliable keep-all volatile"}),
             )
         };
-        let page = section(&[line("taut", 0), line("hdds", 25)], &[]);
+        let page = page_of(&[line("taut", 0), line("hdds", 25)]);
         let row = "| processor time of both sides for a million of 32 B, reliable, as fast as it goes | 2 s | 2 s, 25.0 % lost |";
         assert!(page.contains(row), "{page}");
         // These are of before threads that have ended counted.
         assert!(page.contains(WITHOUT_ENDED), "{page}");
         let mut counted = [line("taut", 0), line("hdds", 25)];
         counted.iter_mut().for_each(|line| line.run.counts_ended_threads = true);
-        assert!(!section(&counted, &[]).contains(WITHOUT_ENDED));
+        assert!(!page_of(&counted).contains(WITHOUT_ENDED));
     }
 
     #[test]
@@ -311,10 +314,8 @@ mod tests {
             lost,
             ..trip(peer, 20_000)
         };
-        let page = section(
-            &[soak("taut", 999_990, 10, "fifo inline"), soak("floor", 999_990, 0, "fifo inline")],
-            &[],
-        );
+        let page =
+            page_of(&[soak("taut", 999_990, 10, "fifo inline"), soak("floor", 999_990, 0, "fifo inline")]);
         let row = "| mean of a million of 32 B, 1,000/s, SCHED_FIFO, inline where there is such a mode | Cyclone DDS 107 µs, XDP 87 µs, DPDK 74 µs | 20 µs |\n";
         assert!(page.contains(row), "the floor has fewer: {page}");
         assert!(!page.contains("of a million of 32 B, 1,000/s |"), "{page}");
@@ -323,19 +324,19 @@ mod tests {
     #[test]
     fn who_was_not_asked_is_told() {
         let absent = |why: String| Record { outcome: Outcome::Absent(why), ..trip("hdds", 1) };
-        let page = section(&[trip("taut", 10_000), absent(not_asked())], &[]);
+        let page = page_of(&[trip("taut", 10_000), absent(not_asked())]);
         assert!(
             page.contains(
                 "A dash: no such line. So it is, too, where `taut perf all` asks only Taut, floor, "
             ),
             "{page}"
         );
-        assert!(!section(&[trip("taut", 10_000), absent("no role cdr".into())], &[]).contains("So it is"));
+        assert!(!page_of(&[trip("taut", 10_000), absent("no role cdr".into())]).contains("So it is"));
     }
 
     #[test]
     fn a_run_without_these_lines_has_no_such_section() {
-        assert_eq!(section(&[], &[]), "");
-        assert_eq!(section(&[trip("floor", 1_000)], &[]), "", "nothing of the subject's");
+        assert_eq!(page_of(&[]), "");
+        assert_eq!(page_of(&[trip("floor", 1_000)]), "", "nothing of the subject's");
     }
 }
