@@ -5,8 +5,8 @@
 use taut_mem::Bytes;
 
 use crate::encoder::{
-    EM_MUST_UNDERSTAND, LONG_MUST_UNDERSTAND, MAX_DEPTH, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE,
-    PID_LIST_END, PID_MASK, PID_MUST_UNDERSTAND,
+    EM_MUST_UNDERSTAND, LONG_IMPLEMENTATION, LONG_MUST_UNDERSTAND, MAX_DEPTH, MEMBER_ID_MASK, PID_EXTENDED,
+    PID_IGNORE, PID_IMPLEMENTATION, PID_LIST_END, PID_MASK, PID_MUST_UNDERSTAND,
 };
 use crate::{Cdr, CdrError, Endian, Extensibility, Representation, Result};
 
@@ -45,6 +45,8 @@ struct Parameter {
     id: u32,
     length: usize,
     must_understand: bool,
+    /// Only the sender's implementation knows it: its number is no member's id.
+    implementation: bool,
 }
 
 fn size(length: u32) -> Result<usize> {
@@ -279,7 +281,8 @@ impl<'a> Decoder<'a> {
         let pid = head & PID_MASK;
         if pid != PID_EXTENDED {
             let must_understand = head & PID_MUST_UNDERSTAND != 0;
-            return Ok(Parameter { pid, id: u32::from(pid), length, must_understand });
+            let implementation = head & PID_IMPLEMENTATION != 0;
+            return Ok(Parameter { pid, id: u32::from(pid), length, must_understand, implementation });
         }
         if length != 8 {
             return Err(CdrError::Header);
@@ -287,7 +290,8 @@ impl<'a> Decoder<'a> {
         let head = self.take_u32()?;
         let length = size(self.take_u32()?)?;
         let must_understand = head & LONG_MUST_UNDERSTAND != 0;
-        Ok(Parameter { pid, id: head & MEMBER_ID_MASK, length, must_understand })
+        let implementation = head & LONG_IMPLEMENTATION != 0;
+        Ok(Parameter { pid, id: head & MEMBER_ID_MASK, length, must_understand, implementation })
     }
 
     /// A parameter's value: its alignment counts from its own start.
@@ -304,9 +308,10 @@ impl<'a> Decoder<'a> {
             if parameter.pid == PID_LIST_END {
                 return Ok(());
             }
-            let ignore = parameter.pid == PID_IGNORE;
-            let known = self.parameter_value(parameter.length, |input| {
-                if ignore { Ok(true) } else { member(parameter.id, input) }
+            let known = self.parameter_value(parameter.length, |input| match parameter.pid {
+                PID_IGNORE => Ok(true),
+                _ if parameter.implementation => Ok(false),
+                _ => member(parameter.id, input),
             })?;
             if !known && parameter.must_understand {
                 return Err(CdrError::MustUnderstand);

@@ -21,7 +21,9 @@ pub(crate) const PID_LIST_END: u16 = 0x3f02;
 pub(crate) const PID_IGNORE: u16 = 0x3f03;
 pub(crate) const PID_MASK: u16 = 0x3fff;
 pub(crate) const PID_MUST_UNDERSTAND: u16 = 0x4000;
+pub(crate) const PID_IMPLEMENTATION: u16 = 0x8000;
 pub(crate) const LONG_MUST_UNDERSTAND: u32 = 0x4000_0000;
+pub(crate) const LONG_IMPLEMENTATION: u32 = 0x8000_0000;
 pub(crate) const EM_MUST_UNDERSTAND: u32 = 0x8000_0000;
 pub(crate) const MEMBER_ID_MASK: u32 = 0x0fff_ffff;
 

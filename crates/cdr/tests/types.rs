@@ -164,6 +164,29 @@ fn a_mutable_structure_inherits() {
     }
 }
 
+/// XTypes 1.3 §7.4.1.2: what a vendor has added by its own numbers is no member of the type.
+#[test]
+fn a_parameter_of_xcdr1_that_only_its_vendor_knows_is_no_member() {
+    #[derive(DdsType, Clone, Debug, PartialEq)]
+    #[dds(mutable, crate = taut_cdr)]
+    struct Gauge {
+        #[dds(id = 1)]
+        value: u32,
+    }
+    let end = [0x7f, 0x02, 0, 0];
+    let (value, own) = ([0, 1, 0, 4, 0, 0, 0, 7], [0x80, 1, 0, 4, 0, 0, 0, 9]);
+    let own_far = [0x3f, 1, 0, 8, 0x80, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 9];
+    for added in [&own[..], &own_far[..]] {
+        let payload = [&[0, 2, 0, 0][..], &value, added, &end].concat();
+        assert_eq!(from_payload(&payload), Ok(Gauge { value: 7 }));
+        let mut needed = [&[0, 2, 0, 0][..], &value, added, &end].concat();
+        // The same, to be understood.
+        let at = if added.len() == 8 { 12 } else { 16 };
+        needed[at] |= 0x40;
+        assert_eq!(from_payload::<Gauge>(&needed), Err(CdrError::MustUnderstand));
+    }
+}
+
 #[test]
 fn large_and_far_parameters_of_xcdr1_take_the_extended_header() {
     #[derive(DdsType, Debug, PartialEq)]

@@ -41,9 +41,12 @@ fn pair_matches(a: &str, b: &str) -> bool {
     }
 }
 
-/// Has the text a character that fnmatch treats as special?
+/// Has the text something that fnmatch treats as special? A `[` that opens no bracket expression is a character like any
+/// other (POSIX.1-2008 XCU §2.13.1).
 pub fn is_pattern(text: &str) -> bool {
-    text.bytes().any(|byte| matches!(byte, b'*' | b'?' | b'['))
+    // The first `[` is closed if any is. One behind a backslash stands for itself, but in a pattern only.
+    let opens = |(_, rest): (&str, &str)| text.contains('\\') || bracket(rest, ' ').is_some();
+    text.contains(['*', '?']) || text.split_once('[').is_some_and(opens)
 }
 
 /// Does the whole name match the pattern? A slash and a leading period are characters like any other.
@@ -149,6 +152,14 @@ mod tests {
             (&["A*"], &["A*"], false),
             (&["A?"], &["A*"], false),
             (&["x", "A*"], &["B*", "Ax"], true),
+            // What opens no bracket expression is a character like any other.
+            (&["line[1"], &["line[1"], true),
+            (&["line[]"], &["line[]"], true),
+            (&["line[1"], &["line[2"], false),
+            (&["line[1"], &["line*"], true),
+            (&["line[1]"], &["line[1]"], false),
+            (&["line[]]"], &["line]"], true),
+            (&[r"line\[1"], &["line[1"], true),
         ] {
             assert_eq!(partitions_match(&list(a), &list(b)), expected, "{a:?} {b:?}");
             assert_eq!(partitions_match(&list(b), &list(a)), expected, "{b:?} {a:?}");

@@ -130,6 +130,12 @@ pub const HISTORY_PATIENCE: Duration = Duration::from_secs(1);
 /// History that is pushed to a reader when it matches, before it has to ask.
 pub const REPLAY_CHANGES: usize = 256;
 
+/// Announcements of participants in assembly. Lower and of many that announce themselves in fragments at the same time some
+/// are found later, higher has who makes them up take more memory.
+pub const ANNOUNCEMENTS: usize = 64;
+/// The largest announcement that is put together: a parameter of 64 KiB, and as much again for all others. Lower does not
+/// find who has more to say, higher has who makes them up take more memory.
+pub const ANNOUNCEMENT_SIZE: u32 = 1 << 17;
 /// Participants that one participant knows.
 pub const PEERS: usize = 4_096;
 /// Endpoints of one peer.

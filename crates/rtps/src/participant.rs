@@ -13,7 +13,7 @@ use taut_wire::Header;
 
 use crate::anatomy::{Anatomy, Passage};
 use crate::counters::{Counters, bump};
-use crate::discovery::{Database, Local, LocalKind, Outbound, Spdp, Topics};
+use crate::discovery::{Announcements, Database, Local, LocalKind, Outbound, Spdp, Topics};
 use crate::event::Event;
 use crate::flow::{Flow, MaxRate};
 use crate::history_cache::CacheChange;
@@ -165,6 +165,8 @@ pub struct Participant {
     pub(crate) topics: Topics,
     pub(crate) database: Database,
     pub(crate) spdp: Spdp,
+    /// What other participants say of themselves, and has not come as a whole.
+    pub(crate) announcements: Announcements,
     pub(crate) liveliness: Liveliness,
     pub(crate) builtin: crate::discovery::Builtin,
     /// Changes of built-in writers, for discovery.
@@ -199,6 +201,7 @@ impl Participant {
         };
         let mut participant = Participant {
             spdp: Spdp::new(&config),
+            announcements: Announcements::default(),
             config,
             writers: Table::default(),
             readers: Table::default(),

@@ -135,6 +135,9 @@ impl Participant {
             _ if source.reflected => bump(&mut self.counters.reflected),
             _ if !source.for_us => bump(&mut self.counters.not_for_us),
             Submessage::Data(data) => self.on_data(now, source, &data, frame, sink),
+            Submessage::DataFrag(frag) if frag.writer_id == EntityId::SPDP_WRITER => {
+                self.on_announcement_frag(now, source, &frag, frame);
+            }
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
             Submessage::Heartbeat(heartbeat) => self.on_heartbeat(now, source, &heartbeat, sink),
             Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(source, &heartbeat),
@@ -269,6 +272,25 @@ impl Participant {
         });
         if is_followed {
             self.ask_for_fragments(writer);
+        }
+    }
+
+    /// Some of what a participant says of itself has come.
+    #[cold]
+    fn on_announcement_frag(&mut self, now: Time, source: &Source<'_>, frag: &DataFrag<'_>, frame: &Frame) {
+        let inline = match parse_inline(frag.inline_qos) {
+            Ok(inline) if frag.sample_size <= limits::ANNOUNCEMENT_SIZE => inline,
+            Ok(_) => return self.counters.malformed(WireError::LimitExceeded),
+            Err(reason) => return self.counters.malformed(reason),
+        };
+        let Some(kind) = kind_of_fragment(frag, &inline) else { return };
+        let said = Said { kind, inline, source_timestamp: source.timestamp };
+        let Participant { announcements, samples, pool, .. } = self;
+        let keep = &mut |part: &[u8]| keep(pool, &frame.bytes, part);
+        let name = (source.prefix, frag.writer_sn);
+        let whole = announcements.add(samples, name, (info_of(frag), said), frag.payload, keep);
+        if let Some((payload, Said { kind, inline, .. })) = whole {
+            self.on_spdp(now, source, kind, &payload, inline.key_hash);
         }
     }
 

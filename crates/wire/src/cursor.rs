@@ -256,15 +256,17 @@ impl<'a> Cursor<'a> {
     /// *Errors*: [`WireError::BadString`] without the NUL, with one inside, or if it is not UTF-8.
     /// A length of 0 reads as the empty string, which some writers mean by it.
     pub fn string(&mut self) -> Result<&'a str, WireError> {
+        std::str::from_utf8(self.characters()?).map_err(|_| WireError::BadString)
+    }
+
+    /// The same without its NUL, in whatever character set its writer has.
+    pub fn characters(&mut self) -> Result<&'a [u8], WireError> {
         let length = usize::try_from(self.u32()?).map_err(|_| WireError::Truncated)?;
         if length == 0 {
-            return Ok("");
+            return Ok(&[]);
         }
         let Some((0, text)) = self.bytes(length)?.split_last() else { return Err(WireError::BadString) };
-        if text.contains(&0) {
-            return Err(WireError::BadString);
-        }
-        std::str::from_utf8(text).map_err(|_| WireError::BadString)
+        if text.contains(&0) { Err(WireError::BadString) } else { Ok(text) }
     }
 
     /// A sequence of octets: length, then the bytes. Does not align.

@@ -6,7 +6,7 @@ use taut_qos::{
     LivelinessKind, OwnershipKind, PresentationAccessScopeKind, Reliability, ReliabilityKind,
     TypeConsistencyKind,
 };
-use taut_wire::{Endian, ParameterListWriter, WireError, pid};
+use taut_wire::{Endian, Out, ParameterListWriter, WireError, pid};
 
 use super::parameters::read_list;
 use super::{EndpointData, ParticipantData};
@@ -436,4 +436,28 @@ fn damage_does_not_panic() {
         }
         read(&bytes);
     }
+}
+
+/// Other vendors announce the bytes that the application has given them, in whatever character set that writes.
+#[test]
+fn names_for_people_may_be_in_any_character_set() {
+    let latin = |out: &mut Out<'_>| out.put_octets(b"Pr\xfcfstand\0");
+    let participant = payload(Endian::Little, |list| {
+        list.put_guid(pid::PARTICIPANT_GUID, Guid::new(PREFIX, EntityId::PARTICIPANT));
+        list.put(pid::ENTITY_NAME, latin);
+        list.put(pid::PROPERTY_LIST, |out| {
+            out.put_u32(1);
+            out.put_string("place");
+            out.align(4);
+            latin(out);
+        });
+    });
+    let data = ParticipantData::parse(&participant, CYCLONE).expect("it is found");
+    assert_eq!(data.entity_name, "Pr\u{fffd}fstand");
+    assert_eq!(data.properties, [("place".to_owned(), "Pr\u{fffd}fstand".to_owned())]);
+    let writer = writer_payload(Endian::Little, |list| {
+        list.put(pid::ENTITY_NAME, latin);
+    });
+    let data = EndpointData::parse(&writer, true, CYCLONE).expect("it is found");
+    assert_eq!(data.entity_name, "Pr\u{fffd}fstand");
 }

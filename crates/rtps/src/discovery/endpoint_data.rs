@@ -5,12 +5,13 @@
 //! whether the prefix is the sender's and the kind fits the topic is for SEDP to check.
 
 use taut_base::{EntityId, Guid, Locator, VendorId};
-use taut_qos::EndpointQos;
+use taut_qos::{EndpointQos, MAX_NAME};
 use taut_wire::{Parameter, WireError, pid};
 
 use super::ParticipantData;
 use super::parameters::{
-    check_unknown, put_locators, read_key, read_list, read_locator, read_name, write_key, write_list,
+    check_unknown, put_locators, read_key, read_label, read_list, read_locator, read_name, write_key,
+    write_list,
 };
 use super::qos_parameters::{read_policy, write_policies};
 
@@ -122,7 +123,7 @@ impl EndpointData {
             pid::GROUP_GUID => self.group_entity_id = Some(value.guid()?.entity),
             pid::TYPE_MAX_SIZE_SERIALIZED => self.type_max_size_serialized = Some(value.u32()?),
             pid::TYPE_INFORMATION => self.type_information = Some(parameter.value.to_vec()),
-            pid::ENTITY_NAME => self.entity_name = read_name(&mut value)?,
+            pid::ENTITY_NAME => self.entity_name = read_label(&mut value, MAX_NAME)?,
             pid::vendor::DISABLE_POSITIVE_ACKS if DISABLE_POSITIVE_ACKS_VENDORS.contains(&vendor) => {
                 self.disable_positive_acks = value.boolean()?;
             }

@@ -1,12 +1,13 @@
 //! Who is there and what matches. RTPS 2.5 §8.5.
 //!
-//! `spdp` finds participants, `forgetting` forgets them, `sedp` exchanges endpoints, `matching` brings local and
+//! `spdp` finds participants, whole or `fragmented`, `forgetting` forgets them, `sedp` exchanges endpoints, `matching` brings local and
 //! remote ones together, `transmit` sends what comes of it. What a peer says is believed of
 //! that peer only, and every table has a cap.
 
 mod addresses;
 mod endpoint_data;
 mod forgetting;
+mod fragmented;
 mod locators;
 mod looking;
 mod matches;
@@ -38,6 +39,7 @@ use looking::Looks;
 use matches::Matches;
 
 pub use endpoint_data::EndpointData;
+pub(crate) use fragmented::Announcements;
 pub use participant_data::{ParticipantData, builtin_endpoint};
 pub(crate) use spdp::Spdp;
 pub(crate) use topics::Topics;

@@ -35,13 +35,19 @@ pub(super) fn check_unknown(parameter: &Parameter<'_>) -> Result<(), WireError> 
 
 /// A name of at most 256 bytes (DCPS 1.4 §2.3.3 bounds them so).
 pub(super) fn read_name(value: &mut Cursor<'_>) -> Result<String, WireError> {
-    read_text(value, MAX_NAME)
+    let text = value.string()?;
+    if text.len() > MAX_NAME { Err(WireError::LimitExceeded) } else { Ok(text.to_owned()) }
 }
 
-/// A string of at most `most` bytes without its NUL.
-pub(super) fn read_text(value: &mut Cursor<'_>, most: usize) -> Result<String, WireError> {
-    let text = value.string()?;
-    if text.len() > most { Err(WireError::LimitExceeded) } else { Ok(text.to_owned()) }
+/// A string of at most `most` bytes without its NUL that nothing is matched by: what is not UTF-8 in it, as an application may
+/// name itself in another character set, is replaced, and keeps nobody out.
+pub(super) fn read_label(value: &mut Cursor<'_>, most: usize) -> Result<String, WireError> {
+    let text = value.characters()?;
+    if text.len() > most {
+        Err(WireError::LimitExceeded)
+    } else {
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
 }
 
 /// Adds a locator if it is [plausible](Locator::is_plausible); more than the cap are not heard.

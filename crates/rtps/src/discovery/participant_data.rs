@@ -8,7 +8,7 @@ use taut_qos::MAX_NAME;
 use taut_wire::{Cursor, Parameter, ParameterListWriter, WireError, pid};
 
 use super::parameters::{
-    check_unknown, put_locators, read_key, read_list, read_locator, read_name, read_text, write_key,
+    check_unknown, put_locators, read_key, read_label, read_list, read_locator, read_name, write_key,
     write_list,
 };
 
@@ -201,7 +201,7 @@ impl ParticipantData {
             pid::PARTICIPANT_LEASE_DURATION => self.lease_duration = value.duration()?,
             pid::PARTICIPANT_MANUAL_LIVELINESS_COUNT => self.manual_liveliness_count = value.i32()?,
             pid::USER_DATA => self.user_data = value.octets()?.to_vec(),
-            pid::ENTITY_NAME => self.entity_name = read_name(&mut value)?,
+            pid::ENTITY_NAME => self.entity_name = read_label(&mut value, MAX_NAME)?,
             pid::PROPERTY_LIST => self.properties = read_properties(&mut value)?,
             _ => check_unknown(parameter)?,
         }
@@ -284,9 +284,9 @@ fn read_properties(value: &mut Cursor<'_>) -> Result<Vec<(String, String)>, Wire
     let mut properties = Vec::with_capacity(count);
     for _ in 0..count {
         value.align(4)?;
-        let name = read_text(value, MAX_NAME)?;
+        let name = read_label(value, MAX_NAME)?;
         value.align(4)?;
-        properties.push((name, read_text(value, MAX_PROPERTY_VALUE)?));
+        properties.push((name, read_label(value, MAX_PROPERTY_VALUE)?));
     }
     Ok(properties)
 }

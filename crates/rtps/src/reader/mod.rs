@@ -478,6 +478,23 @@ mod tests {
         assert!(!is_abreast(&mut reader, 3, 8, true), "5 waits for 4");
     }
 
+    /// Before anything has arrived, too: what the writer has dropped since it said that it had nothing is lost.
+    #[test]
+    fn what_is_gone_since_the_first_heartbeat_is_lost() {
+        for (first_last, awaits_greeting, lost) in [(0, false, 2), (2, false, 0), (0, true, 0)] {
+            let mut reader = unheard(false);
+            proxy(&mut reader).awaits_greeting = awaits_greeting;
+            let mut hear = |first: i64, last, count| {
+                let (first_sn, last_sn) = (SequenceNumber(first), SequenceNumber(last));
+                let reader_id = if count == 2 { reader.guid.entity } else { EntityId::UNKNOWN };
+                let heartbeat = Heartbeat { reader_id, first_sn, last_sn, count, ..heartbeat() };
+                proxy(&mut reader).on_heartbeat(Time(0), &heartbeat, &mut |_| {})
+            };
+            assert_eq!(hear(first_last + 1, first_last, 1), 0);
+            assert_eq!(hear(3, 5, 2), lost, "{first_last} {awaits_greeting}");
+        }
+    }
+
     #[test]
     fn a_volatile_reader_wants_no_history() {
         assert_eq!(proxy(&mut reader_of(false)).next_expected(), SequenceNumber(1));

@@ -439,8 +439,9 @@ impl WriterProxy {
         // The writer knows best what it has: an earlier message that said more was not its own.
         let held = self.pending.last_key_value().map_or(SequenceNumber::ZERO, |(number, _)| *number);
         self.last_available = heartbeat.last_sn.max(held);
-        // What the writer had dropped before this side listened is not lost.
-        let listened = self.next > SequenceNumber::FIRST && !self.held;
+        // What the writer had dropped before this side listened is not lost. One that awaits its greeting has heard of others.
+        let has_been_told = !is_first && !self.awaits_greeting;
+        let listened = (self.next > SequenceNumber::FIRST || has_been_told) && !self.held;
         // DCPS 1.4 §2.2.3.4: a volatile reader gets nothing that was written before the match.
         let history = if is_first && self.skips_history {
             heartbeat.last_sn.min(self.before_stream())

@@ -2,12 +2,15 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use taut_base::{Duration, EntityId, GuidPrefix, Locator, Time, VendorId};
-use taut_port::Loopback;
+use taut_base::{Duration, EntityId, GuidPrefix, Locator, SequenceNumber, Time, VendorId};
+use taut_port::{Frame, Loopback};
 use taut_qos::ReliabilityKind;
 use taut_rtps::discovery::ParticipantData;
 use taut_rtps::{Participant, TxClass, limits};
-use taut_wire::{Checksum, Endian, HEADER_LEN, HeaderExtension, SubmessageKind, WireError};
+use taut_wire::{
+    Checksum, DataFragHeader, Endian, HEADER_LEN, HeaderExtension, SubmessageKind, WireError,
+    write_message_header,
+};
 
 use crate::common::{
     ADDRESS, Announcement, FOREIGN, Nowhere, OTHER, OWN, announcement, frame, heartbeat, heartbeat_of,
@@ -235,4 +238,94 @@ fn no_more_timers_are_handled_than_the_budget_has() {
         assert!(handled == BUDGET || left == 0, "{left} peers are left");
         last = left;
     }
+}
+
+/// One fragment of an announcement of some participant, as Fast DDS sends it over a transport that takes no larger messages.
+fn part_of_announcement(prefix: GuidPrefix, number: i64, size: u16, part: u32, payload: &[u8]) -> Frame {
+    let header = DataFragHeader {
+        reader_id: EntityId::SPDP_READER,
+        writer_id: EntityId::SPDP_WRITER,
+        writer_sn: SequenceNumber(number),
+        fragment_starting_num: part,
+        fragments_in_submessage: 1,
+        fragment_size: size,
+        sample_size: payload.len() as u32,
+        key: false,
+    };
+    fragment_of(prefix, header, payload.chunks(size.into()).nth(part as usize - 1).unwrap())
+}
+
+fn fragment_of(prefix: GuidPrefix, header: DataFragHeader, bytes: &[u8]) -> Frame {
+    let mut message = Vec::new();
+    write_message_header(&mut message, prefix);
+    header.write(&mut message, Endian::Little, &[], bytes.len());
+    message.extend_from_slice(bytes);
+    frame(message)
+}
+
+/// What a participant says of itself, with more than one small datagram holds.
+fn long_announcement(prefix: GuidPrefix) -> Vec<u8> {
+    let mut payload = Vec::new();
+    let data = ParticipantData {
+        guid_prefix: prefix,
+        metatraffic_unicast: vec![ADDRESS],
+        default_unicast: vec![ADDRESS],
+        user_data: vec![7; 3_000],
+        ..ParticipantData::default()
+    };
+    data.write(&mut payload);
+    payload
+}
+
+/// Fast DDS announces itself so where `maxMessageSize` of its transport is less than an announcement takes.
+#[test]
+fn who_announces_itself_in_fragments_is_found() {
+    let payload = long_announcement(OTHER);
+    for order in [[1, 2, 3], [3, 1, 2], [1, 2, 2]] {
+        let mut participant = participant();
+        for part in order {
+            let part = part_of_announcement(OTHER, 1, 1_224, part, &payload);
+            participant.on_frame(Time(0), &part, &mut Nowhere);
+        }
+        let whole = order.contains(&3);
+        assert_eq!(participant.database().peers().count(), usize::from(whole), "{order:?}");
+        // What was lost comes with the next announcement, which is the same one, or another one in other fragments.
+        let (number, size) = if whole { (2, 1_164) } else { (1, 1_224) };
+        for part in 1..=3 {
+            let part = part_of_announcement(OTHER, number, size, part, &payload);
+            participant.on_frame(Time(1), &part, &mut Nowhere);
+        }
+        let peer = participant.database().peers().next().expect("found");
+        assert_eq!(peer.data.user_data.len(), 3_000);
+    }
+}
+
+/// Who begins announcements and ends none takes no more memory than for some, and keeps nobody else out for long.
+#[test]
+fn announcements_that_do_not_end_keep_nobody_out() {
+    let mut participant = participant();
+    let payload = long_announcement(OTHER);
+    for number in 0..10_000_u32 {
+        let [a, b, c, d] = number.to_be_bytes();
+        let made_up = GuidPrefix([9, 9, 9, 9, 9, 9, 9, 9, a, b, c, d]);
+        let part = part_of_announcement(made_up, 1, 1_224, 1, &payload);
+        participant.on_frame(Time(0), &part, &mut Nowhere);
+    }
+    let large = DataFragHeader {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: EntityId::SPDP_WRITER,
+        writer_sn: SequenceNumber(1),
+        fragment_starting_num: 1,
+        fragments_in_submessage: 1,
+        fragment_size: 64,
+        sample_size: limits::ANNOUNCEMENT_SIZE + 1,
+        key: false,
+    };
+    participant.on_frame(Time(0), &fragment_of(OTHER, large, &[0; 64]), &mut Nowhere);
+    assert_eq!(participant.counters().of(WireError::LimitExceeded), 1);
+    for part in 1..=3 {
+        let part = part_of_announcement(OTHER, 1, 1_224, part, &payload);
+        participant.on_frame(Time(0), &part, &mut Nowhere);
+    }
+    assert_eq!(participant.database().peers().count(), 1);
 }
