@@ -140,12 +140,12 @@ impl<T: DdsType> DataReader<T> {
         self.untyped.wait(timeout.into())
     }
 
-    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`].
+    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }
 
-    /// Waits until `count` writers are matched.
+    /// Waits until `count` writers are matched. *Errors*: as of [`DataReader::wait_matched`].
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_matched_count(count, timeout.into())
     }
