@@ -22,7 +22,8 @@ const MAX_NAME: usize = 255;
 /// Clones are the same participant; it leaves the domain when the last clone, writer and reader of it
 /// is dropped. A child that is forked has no thread that drives it: what it drops there goes on in the parent, and it needs a
 /// participant of its own. A sample that came by shared memory it may drop, but not look at once the parent may have dropped
-/// that: the writer uses the memory again. *Cost*: below 1 MiB, one thread, five descriptors.
+/// that: the writer uses the memory again. *Cost*: below 1 MiB, one thread, some 20 descriptors,
+/// and over shared memory one more for each writer and three for each other process.
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) executor: Arc<Executor>,
