@@ -177,7 +177,8 @@ impl Catalog {
     fn find(&self, name: &str, expand: bool) -> Result<Vec<Entry>, Wrong> {
         let (adapter, variant) = name.split_once(':').unwrap_or((name, ""));
         let Some(program) = self.programs.get(adapter) else {
-            if KNOWN.contains(&adapter) {
+            // Where nothing is built nobody can tell a wrong name.
+            if KNOWN.contains(&adapter) || self.programs.is_empty() {
                 let reason = format!("not built: no perf-peer-{adapter} in {}", self.places());
                 return Ok(vec![Entry::Absent(name.to_string(), reason)]);
             }
@@ -237,6 +238,21 @@ pub fn ask(program: &Path, stop: Stop) -> Result<Info, String> {
                 return Err(told(format!("info: no answer within {} s", INFO_LIMIT.as_secs())));
             }
             Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_is_built_it_says_what_builds() {
+        let stop = Stop { requested: || false, request: || () };
+        let catalog = Catalog { programs: BTreeMap::new(), directories: vec!["here".into()], stop };
+        for wanted in [vec![], vec!["all".into()], vec!["hdds".into()], vec!["nobody".into()]] {
+            let Err(Wrong(text)) = catalog.choose(&wanted) else { panic!("{wanted:?}") };
+            assert!(text.contains("make peers") && text.contains("looked in here"), "{wanted:?}: {text}");
         }
     }
 }

@@ -41,6 +41,12 @@ pub enum Extensibility {
 /// A value that has a CDR form: primitives, strings, collections and everything derived.
 ///
 /// Implemented by `derive(DdsType)`; the methods after `initial` have meaning for collections and keys only.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no CDR form, so it cannot be a member of a DDS type",
+    note = "a structure or an enumeration of yours derives it: `#[derive(DdsType)] #[dds(final)]`",
+    note = "there are `bool`, integers and floats of a fixed size, `String`, `Vec`, arrays, `BTreeMap`, `HashMap`, `Box` of \
+            these, and an `Option` of one as a member"
+)]
 pub trait Cdr: Sized {
     /// Is it a primitive type of XTypes, so that collections of it carry no delimiter?
     const PRIMITIVE: bool = false;
@@ -148,6 +154,10 @@ pub trait Cdr: Sized {
 }
 
 /// A type with a name that a topic can carry. Derive it: `#[derive(DdsType)] #[dds(final)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of a topic",
+    note = "a structure of yours derives it: `#[derive(DdsType)] #[dds(final)]`"
+)]
 pub trait DdsType: Cdr {
     /// The name that discovery compares, such as `std_msgs::msg::dds_::String_`. The derived one of a type with parameters
     /// is the same for all of them: topics whose types differ in these alone need names of their own, by `topic_as`.

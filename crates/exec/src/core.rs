@@ -38,6 +38,8 @@ pub(crate) struct Core {
     pub heard_at: Time,
     /// When to look which interfaces there are now; `NEVER` while nothing has changed.
     pub follow_at: Time,
+    /// That it cannot be looked has been said since the last change.
+    pub is_refused_said: bool,
     /// The network namespace in which the ports were opened.
     pub network: Option<u64>,
     /// The deadlines of its writers.
@@ -67,6 +69,7 @@ impl Core {
             ready,
             heard_at: now,
             follow_at,
+            is_refused_said: false,
             network: network(),
             promises,
             is_exact,

@@ -42,7 +42,7 @@ impl UdpPort {
     /// participant where; then locators and interfaces are to be asked for again, and warnings at any rate.
     ///
     /// *Errors*: `Error` or `BadParameter` if no interface can be used; the port stays as it was until the next
-    /// call, after the next change. *Cost*: tens of syscalls.
+    /// call: after the next change or, as the system may have refused for a moment, a while. *Cost*: tens of syscalls.
     pub fn follow(&mut self) -> Result<bool> {
         if self.watch.is_none() {
             return Ok(false);

@@ -1,11 +1,13 @@
 //! DomainParticipant, Publisher, Subscriber. DCPS 1.4 §2.2.2.2, §2.2.2.4.1, §2.2.2.5.2.
 
+use std::fmt::Write;
 use std::sync::{Arc, Weak};
 
-use taut_base::{Duration, Error, Result, Time};
+use taut_base::{Duration, Error, ErrorText, Guid, Result, Time};
 use taut_cdr::DdsType;
 use taut_exec::{Executor, FlightRecord, LatencyReport, Stats, Suspension, ends};
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+use taut_rtps::Participant;
 
 use crate::config::Config;
 use crate::report;
@@ -20,7 +22,8 @@ const MAX_NAME: usize = 255;
 /// Clones are the same participant; it leaves the domain when the last clone, writer and reader of it
 /// is dropped. A child that is forked has no thread that drives it: what it drops there goes on in the parent, and it needs a
 /// participant of its own. A sample that came by shared memory it may drop, but not look at once the parent may have dropped
-/// that: the writer uses the memory again. *Cost*: below 1 MiB, one thread, five descriptors.
+/// that: the writer uses the memory again. *Cost*: below 1 MiB, one thread, some 20 descriptors,
+/// and over shared memory one more for each writer and three for each other process.
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) executor: Arc<Executor>,
@@ -122,6 +125,53 @@ impl DomainParticipant {
     pub fn stats(&self) -> Stats {
         self.executor.stats()
     }
+}
+
+/// The most endpoints whose refusal the text of a wait in vain has. Lower and the one that was meant may not be among them,
+/// higher and nobody reads it.
+const SHOWN_REFUSALS: usize = 3;
+
+/// Waits until an endpoint is matched with `count` others. `matched` says with how many it is.
+///
+/// *Errors*: [`Error::Timeout`], whose text says why not.
+pub(crate) fn wait_matched(
+    executor: &Executor,
+    local: Guid,
+    (count, timeout): (usize, Duration),
+    matched: impl Fn(&taut_dcps::DomainParticipant) -> Option<u32>,
+) -> Result<()> {
+    let matched = |participant: &_| matched(participant).map_or(0, |matched| matched as usize);
+    wait_for(executor, timeout, |participant, _| matched(participant) >= count).map_err(|error| match error {
+        Error::Timeout(_) => executor.look(|participant, _| {
+            let text = unmatched(participant.core(), local, matched(participant), count);
+            Error::Timeout(ErrorText::Kept(Arc::new(text)))
+        }),
+        other => other,
+    })
+}
+
+/// Why an endpoint has not as many matches as were waited for, as far as is known.
+fn unmatched(core: &Participant, local: Guid, matched: usize, count: usize) -> String {
+    let (ours, theirs) = if local.entity.is_writer() { ("writer", "reader") } else { ("reader", "writer") };
+    let own = core.local_endpoints().find(|data| data.guid == local);
+    let topic = own.map_or("", |data| data.topic_name.as_str());
+    let mut text = format!("the {ours} of topic {topic:?} has {matched} of {count} matches");
+    let database = core.database();
+    let mut refused = database.refusals().filter(|(entity, ..)| *entity == local.entity);
+    let mut is_any = false;
+    for (_, remote, why) in refused.by_ref().take(SHOWN_REFUSALS) {
+        is_any = true;
+        let _ = write!(text, "; {theirs} {remote} does not match: {why}");
+    }
+    let more = refused.count();
+    if more > 0 {
+        let _ = write!(text, "; {more} more do not match: see DomainParticipant::matches");
+    } else if !is_any {
+        let others = database.peers().count();
+        let (more, s) = (if matched == 0 { "" } else { "other " }, if others == 1 { "" } else { "s" });
+        let _ = write!(text, "; no {more}{theirs} of it is known, and {others} other participant{s}");
+    }
+    text
 }
 
 /// Waits until `ready`, at most for `timeout`.

@@ -140,12 +140,12 @@ impl<T: DdsType> DataReader<T> {
         self.untyped.wait(timeout.into())
     }
 
-    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`].
+    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }
 
-    /// Waits until `count` writers are matched.
+    /// Waits until `count` writers are matched. *Errors*: as of [`DataReader::wait_matched`].
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_matched_count(count, timeout.into())
     }
@@ -238,6 +238,28 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// SAMPLE_REJECTED; its changes count from 0 again.
+    ///
+    /// ```
+    /// use taut::{DdsType, Duration, Qos, SampleRejectedReason, qos::ResourceLimits};
+    /// # use taut::{Config, DomainParticipant};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 82, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Rejected")?;
+    /// let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    /// let reader = topic.reader(Qos::default().best_effort().keep_all().resource_limits(limits))?;
+    /// let writer = topic.writer(Qos::default().best_effort())?;
+    /// writer.write(&Hello { text: "hello".into() })?;
+    /// writer.write(&Hello { text: "world".into() })?;
+    /// reader.wait(Duration::from_secs(1))?;
+    /// let status = reader.sample_rejected_status();
+    /// assert_eq!(status.total_count, 1);
+    /// assert_eq!(status.last_reason, SampleRejectedReason::RejectedBySamplesLimit);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
         self.untyped.side_status(|side| side.sample_rejected.take())
     }

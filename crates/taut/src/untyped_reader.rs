@@ -11,7 +11,7 @@ use taut_exec::{Door, Executor, ends, to_log};
 use taut_qos::{DataReaderQos, SubscriberQos};
 use taut_rtps::ReaderIndex;
 
-use crate::participant::{DomainParticipant, wait_for};
+use crate::participant::{DomainParticipant, wait_matched};
 
 /// Samples up to this size are decoded while the reader's lock is held: it takes no longer than to hand
 /// them out. A longer one would hold up who delivers to the reader.
@@ -97,11 +97,8 @@ impl UntypedReader {
     }
 
     pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {
-        let index = self.index;
-        wait_for(&self.executor, timeout, |participant, _| {
-            let matched =
-                participant.reader(index).map_or(0, |reader| reader.subscription_matched.current_count);
-            matched as usize >= count
+        wait_matched(&self.executor, self.guid, (count, timeout), |participant| {
+            participant.reader(self.index).map(|reader| reader.subscription_matched.current_count)
         })
     }
 

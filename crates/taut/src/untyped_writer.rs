@@ -15,7 +15,7 @@ use taut_rtps::limits::WINDOW_CHANGES;
 
 use crate::erase::representation;
 use crate::instances::Instances;
-use crate::participant::{DomainParticipant, wait_for};
+use crate::participant::{DomainParticipant, wait_matched};
 
 /// The capacity that a writer's buffers start with. Higher costs who writes little more memory, lower makes
 /// them grow.
@@ -110,11 +110,8 @@ impl UntypedWriter {
     }
 
     pub fn wait_matched_count(&self, count: usize, timeout: Duration) -> Result<()> {
-        let index = self.index;
-        wait_for(&self.executor, timeout, |participant, _| {
-            let matched =
-                participant.writer(index).map_or(0, |writer| writer.publication_matched.current_count);
-            matched as usize >= count
+        wait_matched(&self.executor, self.guid, (count, timeout), |participant| {
+            participant.writer(self.index).map(|writer| writer.publication_matched.current_count)
         })
     }
 

@@ -211,12 +211,12 @@ impl<T: DdsType> DataWriter<T> {
         self.untyped.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
     }
 
-    /// Waits until a reader has matched. *Errors*: [`Error::Timeout`].
+    /// Waits until a reader has matched. *Errors*: [`Error::Timeout`], whose text says why none has, as far as is known.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }
 
-    /// Waits until `count` readers are matched.
+    /// Waits until `count` readers are matched. *Errors*: as of [`DataWriter::wait_matched`].
     pub fn wait_matched_count(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
         self.untyped.wait_matched_count(count, timeout.into())
     }

@@ -1,5 +1,7 @@
 //! Two participants of one process over real sockets on the loopback interface.
 
+use std::time::Instant;
+
 use taut::{Config, DdsType, DomainParticipant, Duration, Error, Qos};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
@@ -68,6 +70,46 @@ fn a_sample_of_64_mib_arrives_whole() {
     writer.write(&sample).unwrap();
     reader.wait(Duration::from_secs(30)).unwrap();
     assert!(reader.take_next().unwrap().unwrap().data.unwrap() == sample);
+}
+
+#[test]
+fn a_wait_for_a_match_says_what_is_in_its_way() {
+    let (a, b) = (participant(75), participant(75));
+    let (topic, other) = (a.topic::<Keyed>("Alone").unwrap(), b.topic::<Keyed>("Alone").unwrap());
+    let writer = topic.writer(Qos::default().best_effort()).unwrap();
+    let said = |waited: taut::Result<()>| match waited {
+        Err(Error::Timeout(text)) => text.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let participants = a.builtin_participants();
+    participants.wait(SOON).unwrap();
+    let alone = said(writer.wait_matched(Duration::ZERO));
+    let expected =
+        "the writer of topic \"Alone\" has 0 of 1 matches; no reader of it is known, and 1 other participant";
+    assert_eq!(alone, expected);
+    let reader = other.reader(Qos::default().reliable()).unwrap();
+    let until = Instant::now() + SOON.into();
+    while a.matches().is_empty() || b.matches().is_empty() {
+        assert!(Instant::now() < until, "neither knows the other");
+    }
+    for (waited, ours, theirs, remote) in [
+        (writer.wait_matched(Duration::ZERO), "writer", "reader", reader.guid()),
+        (reader.wait_matched(Duration::ZERO), "reader", "writer", writer.guid()),
+    ] {
+        let why = "RELIABILITY: offered BEST_EFFORT, requested RELIABLE";
+        let refused = format!("; {theirs} {remote} does not match: {why}");
+        let text = said(waited);
+        assert_eq!(text, format!("the {ours} of topic \"Alone\" has 0 of 1 matches{refused}"));
+    }
+    let second = other.reader(Qos::default().best_effort()).unwrap();
+    second.wait_matched(SOON).unwrap();
+    writer.wait_matched(SOON).unwrap();
+    drop(reader);
+    while a.matches().len() > 1 {
+        assert!(Instant::now() < until, "the reader is gone");
+    }
+    let text = said(writer.wait_matched_count(2, Duration::ZERO));
+    assert!(text.contains("has 1 of 2 matches; no other reader of it is known"), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use log::Level;
-use taut_base::{Duration, Time};
+use taut_base::{Duration, Error, Time};
 use taut_port_udp::UdpConfig;
 
 use crate::core::Core;
@@ -26,6 +26,10 @@ const SETTLED_AFTER: Duration = Duration::from_millis(50);
 /// A thread that drives from within another network namespace cannot look: so much later it is seen whether one drives that
 /// can. Lower looks in vain more often, higher lets samples go astray for longer.
 const ELSEWHERE: Duration = Duration::from_millis(100);
+
+/// What the system refuses to tell, as there are no descriptors left for a moment, is asked for again so much later, as no
+/// change tells that there are some. Lower asks in vain more often, higher lets samples go astray for longer.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// A process says it once: its participants ask for the same.
 static IS_CAPPED_SAID: AtomicBool = AtomicBool::new(false);
@@ -59,6 +63,7 @@ impl Core {
     /// Something has changed.
     pub fn hear_network(&mut self) {
         self.port.udp.hear_changes();
+        self.is_refused_said = false;
         self.follow_at = self.follow_at.min(self.now + SETTLED_AFTER);
     }
 
@@ -100,7 +105,14 @@ impl Core {
                 self.participant.set_addresses(self.now, self.port.addresses());
             }
             Ok(false) => {}
-            Err(error) => self.log(Level::Warn, format!("the network has changed: {error}")),
+            Err(error) => {
+                if matches!(error, Error::Error(_)) {
+                    self.follow_at = self.now + AGAIN;
+                }
+                if !std::mem::replace(&mut self.is_refused_said, true) {
+                    self.log(Level::Warn, format!("the network has changed: {error}"));
+                }
+            }
         }
     }
 }
