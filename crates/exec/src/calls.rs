@@ -25,7 +25,7 @@ impl Inner {
         let result = self.call(&mut core, |core| call(&mut core.participant, core.now));
         self.give_way(&mut core);
         self.release(&mut core);
-        self.send(&mut core, TxClass::Discovery);
+        self.send_beside(&mut core);
         self.give_back(core);
         result
     }
@@ -42,7 +42,7 @@ impl Inner {
         self.run_writes(&mut core);
         let result = self.call(&mut core, |core| call(&mut core.participant, core.now));
         self.give_way(&mut core);
-        self.send(&mut core, TxClass::Discovery);
+        self.send_beside(&mut core);
         let now = core.now;
         let busy = self.give_back(core);
         (result, if busy { monotonic_now() } else { now })

@@ -89,6 +89,12 @@ impl Core {
         self.accounts.note_heard();
     }
 
+    /// Was that so long ago that samples may wait?
+    #[inline]
+    pub fn is_unheard(&self) -> bool {
+        self.now >= self.heard_at + HEARS_AFTER
+    }
+
     /// Reads the clock: what follows happens now. The last holder's may be some ns ahead of this thread's.
     pub fn read_clock(&mut self) {
         self.now = self.now.max(monotonic_now());
@@ -154,7 +160,7 @@ impl Core {
     #[inline(always)]
     pub fn run<D: Into<Done>>(&mut self, class: JobClass, step: impl FnOnce(&mut Core, usize) -> D) {
         let start = self.now;
-        if class.is_lower() && start >= self.heard_at + HEARS_AFTER {
+        if class.is_lower() && self.is_unheard() {
             self.accounts.note_unheard();
         }
         let done: Done = step(self, self.accounts.budget(class)).into();

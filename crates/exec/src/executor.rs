@@ -350,14 +350,21 @@ impl Executor {
         self.inner.reports.close();
         local::unregister(self.inner.prefix);
         self.inner.with(|participant, _| participant.leave());
-        // Each of these sends what one step may.
-        let is_told = || !self.inner.with(|participant, _| participant.has_work(TxClass::Discovery));
-        (0..LEAVE_STEPS).any(|_| is_told());
+        (0..LEAVE_STEPS).any(|_| self.tell_all());
         self.inner.closing.store(true, Ordering::SeqCst);
         self.inner.kick();
         if let Some(background) = self.background.take() {
             background.end();
         }
+    }
+
+    /// Sends what one step may. Returns whether that was all.
+    fn tell_all(&self) -> bool {
+        let mut core = self.inner.enter();
+        self.inner.send(&mut core, TxClass::Discovery);
+        let is_all = !core.participant.has_work(TxClass::Discovery);
+        self.inner.give_back(core);
+        is_all
     }
 }
 

@@ -455,6 +455,34 @@ fn calls_between_two_looks_of_a_driver_are_no_steps_ahead_of_samples() {
     assert_eq!(out.stats().steps_ahead_of_samples, ahead);
 }
 
+/// A sample that comes now would wait for the step that has run, and for the one that a thread wants beside it.
+#[test]
+fn discovery_of_a_call_in_the_midst_of_a_round_waits_for_the_next_look_for_samples() {
+    let Matched { out, inward: _inward, .. } = matched(106, History::KeepAll);
+    let inner = &out.inner;
+    let reads = || endpoint::<_, SubscriberQos>(DataReaderQos::default());
+    while out.with(|p, _| p.has_work(TxClass::Discovery)) {}
+    assert_eq!(inner.role.claim(), Claim::Taken);
+    let mut core = inner.enter();
+    core.hear();
+    spend();
+    core.read_clock();
+    inner.run(&mut core, JobClass::ReceiveMeta, |_, _| 1);
+    std::thread::scope(|scope| {
+        let calls = scope.spawn(|| out.with(|p, now| p.create_reader(now, reads())));
+        while !calls.is_finished() {
+            inner.let_others(&mut core);
+        }
+    });
+    assert_eq!(core.accounts.steps_ahead_of_samples(), 1);
+    assert!(core.participant.has_work(TxClass::Discovery), "whoever drives sends it");
+    inner.give_back(core);
+    inner.give_back(inner.step(&Readable::default(), None));
+    assert!(!inner.peek(|core| core.participant.has_work(TxClass::Discovery)));
+    assert_eq!(out.stats().steps_ahead_of_samples, 1);
+    inner.role.release(false);
+}
+
 #[test]
 fn a_first_promise_wakes_a_driver_that_would_oversleep_it() {
     let (executor, writer, _) = executor();

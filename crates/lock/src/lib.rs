@@ -20,7 +20,7 @@ mod waits;
 mod word;
 
 pub use raw::RawMutex;
-pub use thread::{id as thread_id, is_real_time};
+pub use thread::{has_fixed_priority, id as thread_id, is_real_time};
 pub use waits::waits;
 
 /// A lock with priority inheritance around a value.

@@ -44,14 +44,26 @@ extern "C" fn forget() {
 ///
 /// *Cost*: a system call.
 pub fn is_real_time() -> bool {
+    matches!(policy(), libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
+}
+
+/// Is it under SCHED_FIFO or SCHED_RR? The kernel stops such a thread if it never sleeps.
+///
+/// *Cost*: a system call.
+pub fn has_fixed_priority() -> bool {
+    matches!(policy(), libc::SCHED_FIFO | libc::SCHED_RR)
+}
+
+/// The policy of the calling thread.
+fn policy() -> libc::c_int {
     /// The thread that calls.
     const THIS_THREAD: libc::pid_t = 0;
-    // By number: musl's function of the name refuses to answer for threads.
+    // By number: musl's function of the name refuses to answer for threads, and what glibc's for threads has learnt once it
+    // believes whatever another program has changed since.
     // SAFETY: it takes a number and no memory.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, THIS_THREAD) };
     // A thread's children may be meant to have the normal policy: that is no part of its own.
-    let policy = i32::try_from(policy).unwrap_or(libc::SCHED_OTHER) & !libc::SCHED_RESET_ON_FORK;
-    matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
+    i32::try_from(policy).unwrap_or(libc::SCHED_OTHER) & !libc::SCHED_RESET_ON_FORK
 }
 
 #[cfg(test)]

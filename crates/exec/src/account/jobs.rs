@@ -518,7 +518,7 @@ impl Accounts {
         self.ahead.of_samples = Some(0);
     }
 
-    /// It looks for nothing before it has slept, or drives no more.
+    /// It looks for nothing before it has slept or is back, or drives no more.
     pub fn end_round(&mut self) {
         self.ahead.of_samples = None;
     }
@@ -530,6 +530,11 @@ impl Accounts {
             *count += 1;
             *most_of_samples = (*count).max(*most_of_samples);
         }
+    }
+
+    /// Does somebody drive who looks for samples before it sleeps, or drives no more?
+    pub fn is_in_round(&self) -> bool {
+        self.ahead.of_samples.is_some()
     }
 
     /// The most of these steps between two looks.

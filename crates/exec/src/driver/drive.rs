@@ -292,7 +292,7 @@ impl Inner {
     /// Between two steps of lower classes: what has come for the user meanwhile goes first, so that it waits for one of
     /// them and no more. *Cost*: a system call for what has taken as long as [`HEARS_AFTER`].
     fn hear_users(&self, core: &mut MutexGuard<'_, Core>) {
-        if core.now < core.heard_at + HEARS_AFTER {
+        if !core.is_unheard() {
             return;
         }
         let mut readable = self.glance(core.now);

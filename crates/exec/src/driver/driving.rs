@@ -63,6 +63,8 @@ impl Inner {
     pub fn away_from<R>(&self, core: &mut MutexGuard<'_, Core>, call: impl FnOnce() -> R) -> R {
         let _away = self.role.go_away(thread_id());
         self.send_waiting(core);
+        // What others have to send meanwhile waits for no look of this thread.
+        core.accounts.end_round();
         MutexGuard::unlocked_fair(core, || {
             self.help();
             call()

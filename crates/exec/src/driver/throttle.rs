@@ -6,8 +6,6 @@
 use std::fmt;
 use std::fs::read_to_string;
 
-use thread_priority::{RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, thread_schedule_policy};
-
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
 const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu0";
@@ -29,13 +27,7 @@ pub(crate) struct Throttle {
 impl Throttle {
     /// `None` if nothing does.
     pub fn of_this_thread() -> Option<Throttle> {
-        let is_real_time = matches!(
-            thread_schedule_policy(),
-            Ok(ThreadSchedulePolicy::Realtime(
-                RealtimeThreadSchedulePolicy::Fifo | RealtimeThreadSchedulePolicy::RoundRobin
-            ))
-        );
-        is_real_time.then(|| Throttle::of(|file| read_to_string(file).ok()))?
+        taut_lock::has_fixed_priority().then(|| Throttle::of(|file| read_to_string(file).ok()))?
     }
 
     /// By what the kernel's files say.
@@ -99,6 +91,27 @@ mod tests {
     const OLD: (&str, &str) = ("/proc/sys/kernel/osrelease", "6.8.0-45-generic");
     const NEW: (&str, &str) = ("/proc/sys/kernel/osrelease", "6.12.1");
     const SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
+
+    /// Has `chrt` change the calling thread's policy, as another program does. Returns whether it may.
+    fn change_policy(arguments: &[&str]) -> bool {
+        let thread = nix::unistd::gettid().to_string();
+        let status = std::process::Command::new("chrt").args(arguments).args(["-p", "1", &thread]).status();
+        status.expect("util-linux").success()
+    }
+
+    /// Needs root, and a kernel that stops such threads.
+    #[test]
+    fn a_thread_is_stopped_however_it_has_got_its_policy() {
+        let stops_any = Throttle::of(|file| read_to_string(file).ok()).is_some();
+        for arguments in [["--rr", "--reset-on-fork"].as_slice(), &["--fifo"]] {
+            let told = std::thread::spawn(move || {
+                let stops = || Throttle::of_this_thread().is_some();
+                (stops(), change_policy(arguments), stops())
+            });
+            let (before, may, after) = told.join().unwrap();
+            assert_eq!((before, after), (false, may && stops_any), "{arguments:?}");
+        }
+    }
 
     #[test]
     fn the_kernel_stops_whom_it_says() {

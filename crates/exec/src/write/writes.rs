@@ -250,6 +250,27 @@ impl Inner {
         }
     }
 
+    /// The same of what came of a call, which may have come in the midst of a round of whoever drives: discovery is left to
+    /// that if it is to look for samples first. They would wait for a step of this thread, too.
+    #[inline]
+    pub fn send_beside(&self, core: &mut MutexGuard<'_, Core>) {
+        if core.participant.has_work(TxClass::Discovery) {
+            self.send_all_beside(core);
+        }
+    }
+
+    fn send_all_beside(&self, core: &mut MutexGuard<'_, Core>) {
+        self.send(core, TxClass::Data);
+        if core.has_work(TxClass::Discovery) {
+            self.give_way(core);
+            if core.is_unheard() && core.accounts.is_in_round() {
+                self.send_user(core, TxClass::Data);
+            } else {
+                self.send_more(core, TxClass::Discovery);
+            }
+        }
+    }
+
     fn send_user(&self, core: &mut Core, lowest: TxClass) {
         let lowest = core.lowest_now(lowest);
         if core.participant.has_work(lowest) {

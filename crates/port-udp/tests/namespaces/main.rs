@@ -68,6 +68,20 @@ fn await_up(name: &str) {
     }
 }
 
+/// Waits until the kernel takes an address of IPv6 for its own, which it does some time after it shows it: until then what is
+/// sent there leaves by the interface.
+fn await_own(address: &str) {
+    let end = Instant::now() + Duration::from_secs(5);
+    let is_own = || {
+        let route = Command::new("ip").args(["route", "get", address]).output().expect("iproute2");
+        String::from_utf8_lossy(&route.stdout).starts_with("local ")
+    };
+    while !is_own() {
+        assert!(Instant::now() < end, "{address} is not taken");
+        thread::yield_now();
+    }
+}
+
 fn domain_zero(interfaces: &[&str]) -> UdpConfig {
     UdpConfig { interfaces: interfaces.iter().map(|s| s.to_string()).collect(), ..UdpConfig::default() }
 }

@@ -9,7 +9,7 @@ use taut_port::{Frame, Port, Traffic};
 use taut_port_udp::{Ipv6, UdpConfig, UdpPort};
 
 use crate::common::{assert_silent, await_frames, open};
-use crate::{addresses, alone, await_up, domain_zero, in_namespace, ip, ip_of, join};
+use crate::{addresses, alone, await_own, await_up, domain_zero, in_namespace, ip, ip_of, join};
 
 #[test]
 fn bare_loopback_without_any_route_is_enough() {
@@ -122,6 +122,8 @@ fn ipv6_alone_is_enough() {
             ip(&format!("addr add fd00:77:{n}::1/64 dev taut{n} nodad"));
             ip(&format!("link set taut{n} up multicast on"));
             ip(&format!("addr add fe80::{n}/64 dev taut{n} nodad"));
+            await_up(&format!("taut{n}"));
+            await_own(&format!("fd00:77:{n}::1"));
         }
         let both = UdpConfig { ipv6: Ipv6::On, ..UdpConfig::default() };
         let off = UdpConfig { ipv6: Ipv6::Off, ..UdpConfig::default() };
