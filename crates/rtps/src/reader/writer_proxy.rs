@@ -66,6 +66,8 @@ pub struct WriterProxy {
     last_available: SequenceNumber,
     /// Arrived, but an earlier one is missing or the cache is full.
     pending: BTreeMap<SequenceNumber, CacheChange>,
+    /// The last of them that has come another way than the protocol. Its writer may have it no longer.
+    last_put_back: SequenceNumber,
     irrelevant: IntervalSet,
     heartbeat_count: Option<i32>,
     heartbeat_frag_count: Option<i32>,
@@ -114,6 +116,7 @@ impl WriterProxy {
             begin: SequenceNumber::FIRST,
             last_available: SequenceNumber::ZERO,
             pending: BTreeMap::new(),
+            last_put_back: SequenceNumber::ZERO,
             irrelevant: IntervalSet::new(limits::GAP_INTERVALS),
             heartbeat_count: None,
             heartbeat_frag_count: None,
@@ -197,11 +200,12 @@ impl WriterProxy {
         0
     }
 
-    /// As many wait as may. Is there one behind this change? It can be asked for again, and goes, so that neither what runs
+    /// As many wait as may. Is there one behind this change that can be asked for again? It goes, so that neither what runs
     /// ahead nor made-up numbers keep out what is missing.
     #[cold]
     fn gives_way_to(&mut self, number: SequenceNumber) -> bool {
-        let is_behind = self.pending.last_key_value().is_some_and(|(last, _)| *last > number);
+        let stays = number.max(self.last_put_back);
+        let is_behind = self.pending.last_key_value().is_some_and(|(last, _)| *last > stays);
         is_behind && self.pending.pop_last().is_some()
     }
 
@@ -226,6 +230,7 @@ impl WriterProxy {
         for change in changes {
             let number = change.sequence_number;
             self.last_available = self.last_available.max(number);
+            self.last_put_back = self.last_put_back.max(number);
             if self.pending.contains_key(&number) {
                 continue;
             }

@@ -132,6 +132,19 @@ fn what_a_lane_leaves_and_has_no_place_is_lost_and_told() {
 }
 
 #[test]
+fn what_a_lane_leaves_gives_way_to_nothing_that_can_be_asked_for_again() {
+    let most = i64::try_from(limits::PENDING_CHANGES).unwrap();
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    let reader = matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
+    leave_lane(&mut participant, reader, 1, 3..most + 3, &mut sink);
+    for number in [2, 1, 2] {
+        participant.on_frame(Time(0), &data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]), &mut sink);
+    }
+    assert!(sink.0.iter().map(|(_, number)| *number).eq(1..most + 3), "{} of {}", sink.0.len(), most + 2);
+    assert!(!events(&mut participant).any(|event| matches!(event, Event::SampleLost { .. })));
+}
+
+#[test]
 fn what_waited_for_a_lane_is_delivered_when_the_lane_goes() {
     let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
     let reader = matched_reader(&mut participant, ReliabilityKind::Reliable, &mut sink);
