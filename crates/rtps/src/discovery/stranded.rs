@@ -57,6 +57,7 @@ impl Stranded {
             .map(|prefix| (prefix, Told { left: limits::STRANDED_TOLD, all: false }))
             .collect();
         self.due.clear();
+        self.told.retain(|prefix| !self.peers.contains_key(prefix));
         self.next_at = Time::AT_ONCE;
     }
 
@@ -411,6 +412,27 @@ mod tests {
         mover.told_for(Duration::from_secs(3));
         mover.move_to(9);
         assert_eq!(mover.ends_for(Duration::from_secs(60), 2), limits::STRANDED_TOLD as usize);
+    }
+
+    /// The time passes, and nothing can be sent.
+    fn unable_to_send(mover: &mut Mover, time: Duration) {
+        let end = mover.now + time;
+        while mover.now < end {
+            mover.participant.on_timeout(mover.now, usize::MAX);
+            mover.now = mover.participant.next_timeout().unwrap_or(Time::NEVER).clamp(mover.now, end);
+        }
+        mover.participant.on_timeout(mover.now, usize::MAX);
+    }
+
+    #[test]
+    fn what_answers_the_end_before_is_no_answer_to_one_that_waits() {
+        let mut mover = mover();
+        mover.move_to(9);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1);
+        mover.move_to(8);
+        unable_to_send(&mut mover, limits::INITIAL_ANNOUNCEMENT_PERIOD);
+        mover.acknowledge(2, 2);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1, "it has found 9");
     }
 
     #[test]
