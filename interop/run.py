@@ -20,11 +20,12 @@ from runner import cells, dissect, netns, play, report
 JSON = cells.BUILD / "matrix.json"
 # Where the peers meet, by the options that say so, and which cells make sense there.
 PLACES = {
-    (): (netns.Loopback, ()),
-    ("xdp",): (netns.PastKernel, (cells.is_past_kernel,)),
-    ("ipv6",): (netns.IPv6, (cells.is_ipv6,)),
-    ("xdp", "ipv6"): (netns.PastKernelIPv6, (cells.is_past_kernel, cells.is_ipv6)),
-    ("dpdk",): (netns.Dpdk, (cells.is_past_kernel,)),
+    (): (netns.Loopback, (cells.stays,)),
+    ("xdp",): (netns.PastKernel, (cells.stays, cells.is_past_kernel)),
+    ("ipv6",): (netns.IPv6, (cells.stays, cells.is_ipv6)),
+    ("xdp", "ipv6"): (netns.PastKernelIPv6, (cells.stays, cells.is_past_kernel, cells.is_ipv6)),
+    ("dpdk",): (netns.Dpdk, (cells.stays, cells.is_past_kernel)),
+    ("move",): (netns.Moving, (cells.moves,)),
 }
 
 
@@ -37,6 +38,7 @@ def parse(argv):
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
     where.add_argument("--dpdk", action="store_true", help="Taut by DPDK, with an address of its own, at its end of a cable")
+    where.add_argument("--move", action="store_true", help="Taut's end of a cable gets another address while samples flow")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
     parser.add_argument("--jobs", type=int, default=4, help="cells at a time (default 4)")
@@ -44,14 +46,16 @@ def parse(argv):
     options = parser.parse_args(argv)
     if options.dpdk and options.ipv6:
         parser.error("--dpdk and --ipv6: a device of DPDK has addresses of IPv4 only")
-    if options.rust and (options.self_test or options.ipv6 or options.xdp or options.dpdk):
-        parser.error("--rust: Taut with vendors in Rust over loopback only, without --self-test, --ipv6, --xdp and --dpdk")
+    if options.rust and (options.self_test or options.ipv6 or options.xdp or options.dpdk or options.move):
+        parser.error("--rust: Taut with vendors in Rust over loopback only, without --self-test, --ipv6, --xdp, --dpdk and --move")
+    if options.move and (options.self_test or options.ipv6):
+        parser.error("--move: Taut's address of IPv4 is replaced, so not with --self-test and --ipv6")
     return options
 
 
 def place_of(options):
     """Where the peers meet, and which cells that takes."""
-    return PLACES[tuple(option for option in ("xdp", "dpdk", "ipv6") if getattr(options, option))]
+    return PLACES[tuple(option for option in ("xdp", "dpdk", "move", "ipv6") if getattr(options, option))]
 
 
 def missing(tasks):

@@ -125,6 +125,8 @@ struct options options_parse(int argc, char **argv)
             o.quiet = true;
         } else if (strcmp(argv[i], "--hold") == 0) {
             o.hold = true;
+        } else if (strcmp(argv[i], "--late") == 0) {
+            o.late = true;
         } else {
             const char *name = argv[i++];
             if (i == argc)

@@ -38,6 +38,7 @@ struct options {
     uint32_t wait_matched;
     double linger_s;
     bool hold;
+    bool late;
     bool quiet;
     const char *interface;
 };
@@ -69,7 +70,7 @@ void event_acknowledged(bool all);
 /* Prints `matched` or `unmatched` if the count differs from `*last`. */
 void event_matched(uint32_t count, uint32_t *last);
 
-/* Waits for the line on stdin that `--hold` asks for. */
+/* Waits for the line on stdin that `--hold` and `--late` ask for. */
 void wait_for_stdin_line(void);
 
 struct tally;

@@ -292,6 +292,8 @@ int main(int argc, char **argv)
     dds_qos_t *qos = make_qos(&o);
     dds_entity_t participant =
         checked(dds_create_participant(o.domain, NULL, NULL), "dds_create_participant");
+    if (o.late)
+        wait_for_stdin_line();
     dds_entity_t topic =
         checked(dds_create_topic(participant, descriptor(o.type), o.topic, NULL, NULL), "dds_create_topic");
     const int code = o.publisher ? publish(&o, participant, topic, qos) : subscribe(&o, participant, topic, qos);

@@ -398,6 +398,8 @@ int main(int argc, char **argv)
 {
     const options o = options_parse(argc, argv);
     auto *participant = make_participant(o);
+    if (o.late)
+        wait_for_stdin_line();
     TypeSupport type = type_support(o.type);
     type.register_type(participant);
     auto *topic = made(participant->create_topic(o.topic, type.get_type_name(), TOPIC_QOS_DEFAULT), "create_topic");

@@ -72,6 +72,7 @@ def parse(argv, types):
     parser.add_argument("--wait-matched", type=int, default=1)
     parser.add_argument("--linger", type=float, default=0.0)
     parser.add_argument("--hold", action="store_true")
+    parser.add_argument("--late", action="store_true")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--interface", default="lo", type=interface)
     options = parser.parse_args(argv)
@@ -182,5 +183,5 @@ class Tally:
 
 
 def hold():
-    """Waits for the line on stdin that `--hold` asks for."""
+    """Waits for the line on stdin that `--hold` and `--late` ask for."""
     sys.stdin.readline()

@@ -240,6 +240,8 @@ def main():
     )
     domain = Domain(options.domain, config)
     participant = DomainParticipant(options.domain)
+    if options.late:
+        common.hold()
     topic = Topic(participant, options.topic, TYPES[options.type])
     code = (publish if options.role == "pub" else subscribe)(options, participant, topic)
     # Only a domain that is deleted announces its departure.

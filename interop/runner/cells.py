@@ -89,6 +89,8 @@ class Cell:
     share: float = 1.0
     # What the subscriber must count, 0 for as many as are written.
     expect: int = 0
+    # The address of Taut's end is replaced while samples flow, and endpoints are made after that.
+    moves: bool = False
     # The share of the machine it takes: large samples crowd out the others.
     weight: int = 1
     timeout_s: float = 8.0
@@ -172,10 +174,26 @@ def taut_cells():
     yield Cell("together", both, pub={"writers": 4})
 
 
+def moved_cells():
+    """What is written stays for who finds its writer anew."""
+    both = {**keyed(), "durability": "transient-local", "count": 300, "rate": 100}
+    yield Cell("moved", both, moves=True, timeout_s=14.0)
+
+
 def ros_cells():
     """std_msgs/String; the listener takes part of what is said, for talkers do not wait."""
     for reliability in ("reliable", "best-effort"):
         yield Cell(f"string-{reliability}", {"reliability": reliability, "count": 10, "rate": 20})
+
+
+def stays(task):
+    """Where no address can be replaced."""
+    return not task.cell.moves
+
+
+def moves(task):
+    """Where one can, nothing else is tested."""
+    return task.cell.moves
 
 
 def is_past_kernel(task):
@@ -192,7 +210,7 @@ def is_ipv6(task):
 
 def tasks(self_test, in_rust, where, only):
     """The whole matrix, or that of the vendors in Rust: what `where` takes and `only` matches, and what is excused."""
-    cells = [*product_cells(), *special_cells()]
+    cells = [*product_cells(), *special_cells(), *moved_cells()]
     others = IN_RUST if in_rust else OTHERS
     if self_test:
         pairs = [*itertools.permutations(others, 2)]

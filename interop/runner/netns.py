@@ -279,3 +279,27 @@ class PastKernelIPv6(IPv6):
     """The same, and Taut sends and receives past the kernel."""
 
     taut = PastKernel.taut
+
+
+class Moving(Cable):
+    """Taut's end gets another address of the same network, and then loses the one before."""
+
+    taut_alone = f"{ANYONE} and not src host 10.89.0.2"
+
+    def make(self, number):
+        self.host = 101
+        super().make(number)
+
+    def connect(self, end, number):
+        end.ip("address", "add", f"10.89.0.{2 if number else self.host}/24", "dev", f"mx{number}")
+        # The address that has come stays when the first one goes.
+        run(*end.enter("sysctl", "-q", "-w", f"net.ipv4.conf.mx{number}.promote_secondaries=1"))
+        end.ip("link", "set", f"mx{number}", "up")
+        end.ip("route", "add", "224.0.0.0/4", "dev", f"mx{number}")
+
+    def move(self):
+        """Replaces the address."""
+        near, before = self.namespaces[0], f"10.89.0.{self.host}/24"
+        self.host += 1
+        near.ip("address", "add", f"10.89.0.{self.host}/24", "dev", "mx0")
+        near.ip("address", "del", before, "dev", "mx0")

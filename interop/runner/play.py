@@ -19,6 +19,12 @@ PUB_LINGER_S = {"best-effort": 0.3, "reliable": 6.0}
 # hears says it ends. It asks for one 10 ms after the match, and no peer can tell when
 # it has come. Too short: samples are missing at the start under load.
 FIRST_HEARTBEAT_S = 0.15
+# What is written between participants that have known each other since before Taut's moved.
+LATE_TOPIC = "late"
+# Samples flow for so long before Taut's end moves.
+MOVED_AFTER_S = 0.5
+# How long a subscriber that has been left finds its writer again: Taut tells it more often than once.
+FOUND_AGAIN_S = 5.0
 # How long a publisher that must find no reader looks for one.
 DECOY_S = 2.0
 # A sample on its way through the loss: beyond this the runner ends the peers.
@@ -60,7 +66,7 @@ def peer_command(vendor, role, task, domain, interface):
         options.update(cell.decoy, timeout=DECOY_S)
     if role == "sub":
         options.pop("rate", None)
-        options.update({"linger": SUB_LINGER_S, "quiet": True})
+        options.update({"linger": SUB_LINGER_S, **({} if cell.moves else {"quiet": True})})
     else:
         options["linger"] = PUB_LINGER_S[cell.both["reliability"]]
         if cell.late_joiner:
@@ -89,6 +95,8 @@ def play(task, place, scratch, started, stopped):
     try:
         if cells.ROS in (task.publisher, task.subscriber):
             play_ros(task, domain, place, start, outcome)
+        elif task.cell.moves:
+            play_moved(task, domain, place, start, outcome)
         else:
             play_pair(task, domain, place, start, outcome)
     except OSError as error:
@@ -141,6 +149,47 @@ def play_pair(task, domain, place, start, outcome):
         code = decoy.wait(end)
         if code != 3 or any(e.get("event") == "matched" for e in decoy.events()):
             outcome.problems.append(f"the decoy must find no reader, but ended with code {code}")
+
+
+def play_moved(task, domain, place, start, outcome):
+    """Taut's end moves while samples flow. Then its participant makes one more endpoint, and one that it knew before as well."""
+    cell = task.cell
+    end = time.monotonic() + 2 * cell.timeout_s + GRACE_S
+    is_pub = task.publisher == cells.TAUT
+    vendor, does, of_taut = (task.subscriber, "sub", "pub") if is_pub else (task.publisher, "pub", "sub")
+
+    def begin(role, vendor, does, **options):
+        argv = peer_command(vendor, does, task, domain, place.side(vendor).interface)
+        return start(role, vendor, [*argv, *arguments(options)])
+
+    # It believes that its writer has left, and finds it again.
+    stays = {"linger": FOUND_AGAIN_S} if is_pub else {}
+    late = begin("late", vendor, does, topic=LATE_TOPIC, late=True)
+    other = begin("other", vendor, does, **stays)
+    taut = begin("taut", cells.TAUT, of_taut, then=LATE_TOPIC)
+    pub, sub = (taut, other) if is_pub else (other, taut)
+    if sub.wait_for("matched", end) and pub.wait_for("matched", end):
+        time.sleep(FIRST_HEARTBEAT_S)
+        pub.release()
+    if sub.wait_for("sample", end):
+        time.sleep(MOVED_AFTER_S)
+        place.move()
+    # Now it makes its endpoint; the publisher of those may write at once.
+    late.release()
+    (taut if is_pub else late).release()
+    codes = {"pub": 0, "sub": 0}
+    codes[does], codes[of_taut] = late.wait(end), taut.wait(end)
+    judge(cell, codes, (late if is_pub else taut).summary(), outcome)
+    if is_pub:
+        other.wait(end)
+    first = next((e for e in sub.events() if e.get("event") == "summary"), {})
+    wanted = cell.both["count"]
+    if first.get("distinct", 0) != wanted:
+        outcome.problems.append(f"{first.get('distinct', 0)} of {wanted} of those that were written while it moved")
+    # One that finds its writer again is given anew what it has had.
+    for what in ("corrupt",) if is_pub else ("corrupt", "duplicates", "out_of_order"):
+        if first.get(what, 1) != 0:
+            outcome.problems.append(f"while it moved, {what}: {first.get(what, 'no summary')}")
 
 
 def judge(cell, codes, summary, outcome):

@@ -1,4 +1,5 @@
 //! Taut's peer of the interoperability matrix: one writer, or several that share datagrams, or one reader.
+//! With `--then`, one after the other.
 //!
 //! Command line and output are those of every peer; `../README.md` is the contract, `../types.idl` the
 //! types. Uses the public API only.
@@ -60,6 +61,14 @@ fn run<T: Sample>(options: &Options) -> Result<u8> {
         ..Config::load()?
     };
     let participant = DomainParticipant::with_config(&config)?;
+    let first = play::<T>(&participant, options)?;
+    match &options.then {
+        Some(topic) => play::<T>(&participant, &Options { topic: topic.clone(), ..options.clone() }),
+        None => Ok(first),
+    }
+}
+
+fn play<T: Sample>(participant: &DomainParticipant, options: &Options) -> Result<u8> {
     let topic = participant.topic::<T>(&options.topic)?;
     match options.role {
         Role::Pub => {

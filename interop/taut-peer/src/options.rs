@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use taut::History;
 
 /// Publishes or subscribes as the interoperability matrix asks.
-#[derive(Parser, Debug)]
+#[derive(Parser, Clone, Debug)]
 #[command(name = "taut-interop-peer", args_override_self = true)]
 pub struct Options {
     /// What to be.
@@ -43,6 +43,9 @@ pub struct Options {
     /// Samples per second; 0: as fast as it can.
     #[arg(long, default_value_t = 100.0, value_parser = at_least_zero)]
     pub rate: f64,
+    /// Then the same again with this topic, of the same participant.
+    #[arg(long)]
+    pub then: Option<String>,
     /// PARTITION; none: the default one.
     #[arg(long)]
     pub partition: Option<String>,

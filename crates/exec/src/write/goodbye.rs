@@ -3,7 +3,7 @@
 //! A participant that has ended without a word is believed in until its lease is over. A program that ends meanwhile is to
 //! wait for it once, not once with each of its writers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taut_base::{Duration, Guid, GuidPrefix, Time};
 use taut_dcps::DomainParticipant;
@@ -31,11 +31,14 @@ impl Silent {
     /// Has a writer nobody to wait for: have all who are not silent acknowledged what it has written?
     fn is_enough(&self, participant: &DomainParticipant, now: Time, index: WriterIndex) -> bool {
         let silent = self.0.lock();
-        let is_silent = |guid: Guid| {
+        // Asked of each once, however many of its readers there are.
+        let mut known = BTreeMap::new();
+        let mut is_silent = |guid: Guid| {
             let noted = silent.get(&guid.prefix).filter(|noted| now < **noted + FOR);
-            noted.is_some_and(|noted| has_not_answered(participant, guid.prefix, *noted))
+            let has_not = |noted: &Time| has_not_answered(participant, guid.prefix, *noted);
+            *known.entry(guid.prefix).or_insert_with(|| noted.is_some_and(has_not))
         };
-        lags(participant, index).all(|lag| remote(&lag).is_some_and(is_silent))
+        lags(participant, index).all(|lag| remote(&lag).is_some_and(&mut is_silent))
     }
 
     /// One has waited in vain since then: who has not answered meanwhile, whichever writer of the application, is
@@ -46,12 +49,10 @@ impl Silent {
         }
         let mut silent = self.0.lock();
         silent.retain(|_, noted| now < *noted + FOR);
-        let prefixes = lags(participant, index).filter_map(|lag| Some(remote(&lag)?.prefix));
-        silent.extend(
-            prefixes
-                .filter(|prefix| has_not_answered(participant, *prefix, since))
-                .map(|prefix| (prefix, now)),
-        );
+        let prefixes: BTreeSet<GuidPrefix> =
+            lags(participant, index).filter_map(|lag| Some(remote(&lag)?.prefix)).collect();
+        let found = prefixes.into_iter().filter(|prefix| has_not_answered(participant, *prefix, since));
+        silent.extend(found.map(|prefix| (prefix, now)));
     }
 }
 
@@ -147,8 +148,10 @@ mod tests {
             monotonic_now() > until && other.look(|of, _| of.core().endpoint(guid).is_some())
         });
         [first, second].into_iter().for_each(write);
-        one.look(|of, now| one.inner.silent.note(of, now, first, since));
-        assert!(one.look(|of, now| one.inner.silent.is_enough(of, now, second)));
+        assert!(one.look(|of, now| {
+            one.inner.silent.note(of, now, first, since);
+            one.inner.silent.is_enough(of, now, second)
+        }));
     }
 
     #[test]
@@ -156,8 +159,14 @@ mod tests {
         let ([one, other], [first, second]) = matched(107);
         let write = |index| one.with(|of, now| of.write(now, index, &mut new_write()).map(drop).unwrap());
         let has_all = |index| one.look(|of, _| lags(of, index).count() == 0);
-        let note = |since| one.look(|of, now| one.inner.silent.note(of, now, first, since));
-        let is_enough = || one.look(|of, now| one.inner.silent.is_enough(of, now, second));
+        let note = |since| {
+            one.look(|of, now| {
+                one.inner.silent.note(of, now, first, since);
+                now
+            })
+        };
+        // As of when it was noted, however long the test has taken since.
+        let is_enough = |noted| one.look(|of, _| one.inner.silent.is_enough(of, noted, second));
         let wait = || std::thread::sleep(AFTER.into());
 
         let since = monotonic_now();
@@ -167,15 +176,15 @@ mod tests {
         one.run_once_for(AFTER).unwrap();
         write(first);
         write(second);
-        note(since);
-        assert!(!is_enough(), "it has answered the other writer");
+        let noted = note(since);
+        assert!(!is_enough(noted), "it has answered the other writer");
 
         let since = monotonic_now();
         wait();
-        note(since);
-        assert!(is_enough(), "it has answered none since");
+        let noted = note(since);
+        assert!(is_enough(noted), "it has answered none since");
         drive(&[&one, &other], || has_all(second));
         write(second);
-        assert!(!is_enough(), "it has answered again");
+        assert!(!is_enough(noted), "it has answered again");
     }
 }

@@ -57,6 +57,7 @@ impl Stranded {
             .map(|prefix| (prefix, Told { left: limits::STRANDED_TOLD, all: false }))
             .collect();
         self.due.clear();
+        self.told.retain(|prefix| !self.peers.contains_key(prefix));
         self.next_at = Time::AT_ONCE;
     }
 
@@ -90,13 +91,7 @@ impl Stranded {
         if now < self.next_at {
             return false;
         }
-        let left = self.peers.iter_mut().filter(|(_, told)| told.left > 0);
-        self.due = left
-            .map(|(prefix, told)| {
-                told.left = told.left.saturating_sub(1);
-                *prefix
-            })
-            .collect();
+        self.due = self.peers.iter().filter(|(_, told)| told.left > 0).map(|(prefix, _)| *prefix).collect();
         self.next_at = now + limits::STRANDED_REPEAT;
         !self.due.is_empty()
     }
@@ -108,7 +103,11 @@ impl Stranded {
 
     /// That one is told.
     pub fn take_due(&mut self) {
-        self.told.extend(self.due.pop_front());
+        let Some(prefix) = self.due.pop_front() else { return };
+        if let Some(told) = self.peers.get_mut(&prefix) {
+            told.left = told.left.saturating_sub(1);
+        }
+        self.told.insert(prefix);
     }
 
     /// Those that have been told, all of which hear now that this participant is there, and again if it `is_repeated`.
@@ -410,6 +409,35 @@ mod tests {
         mover.participant.set_addresses(mover.now, without(0), &mut Nowhere);
         mover.told_for(Duration::from_secs(3));
         mover.move_to(9);
+        assert_eq!(mover.ends_for(Duration::from_secs(60), 2), limits::STRANDED_TOLD as usize);
+    }
+
+    /// The time passes, and nothing can be sent.
+    fn unable_to_send(mover: &mut Mover, time: Duration) {
+        let end = mover.now + time;
+        while mover.now < end {
+            mover.participant.on_timeout(mover.now, usize::MAX);
+            mover.now = mover.participant.next_timeout().unwrap_or(Time::NEVER).clamp(mover.now, end);
+        }
+        mover.participant.on_timeout(mover.now, usize::MAX);
+    }
+
+    #[test]
+    fn what_answers_the_end_before_is_no_answer_to_one_that_waits() {
+        let mut mover = mover();
+        mover.move_to(9);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1);
+        mover.move_to(8);
+        unable_to_send(&mut mover, limits::INITIAL_ANNOUNCEMENT_PERIOD);
+        mover.acknowledge(2, 2);
+        assert_eq!(mover.ends_for(limits::INITIAL_ANNOUNCEMENT_PERIOD, 2), 1, "it has found 9");
+    }
+
+    #[test]
+    fn an_end_that_could_not_be_sent_does_not_count() {
+        let mut mover = mover();
+        mover.move_to(9);
+        unable_to_send(&mut mover, limits::STRANDED_REPEAT.times(i64::from(3 * limits::STRANDED_TOLD)));
         assert_eq!(mover.ends_for(Duration::from_secs(60), 2), limits::STRANDED_TOLD as usize);
     }
 
