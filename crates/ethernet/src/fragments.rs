@@ -42,7 +42,7 @@ pub(crate) struct Fragment<'a> {
 #[derive(Default)]
 struct Making {
     key: Option<Key>,
-    /// When it was begun, as a number.
+    /// When it was begun, or whole if it is remembered, as a number.
     begun: u64,
     /// Until when it may take; not known until somebody says what time it is.
     until: Option<Time>,
@@ -73,13 +73,8 @@ impl Fragments {
         if fragment.bytes.is_empty() || !is_whole || end > LONGEST {
             return Err(Refused::Malformed);
         }
-        let place = self.place(fragment.key);
+        let place = self.place(fragment, end);
         let Some(making) = self.making.get_mut(place) else { return Ok(None) };
-        if making.whole.is_some_and(|len| !making.has(fragment, end, len)) {
-            // The sender has come to the same number again.
-            self.begun += 1;
-            making.begin(fragment.key, self.begun);
-        }
         if !making.add(fragment, end) {
             making.key = None;
             self.lost += 1;
@@ -88,18 +83,40 @@ impl Fragments {
         let Some(len) = making.len.filter(|len| making.pieces == [(0, *len)]) else { return Ok(None) };
         (making.whole, making.len, making.until) = (Some(len), None, None);
         making.pieces.clear();
-        Ok(making.bytes.get(..len))
+        self.begun += 1;
+        making.begun = self.begun;
+        self.forget();
+        Ok(self.making.get(place).and_then(|making| making.bytes.get(..len)))
     }
 
-    /// Where this one is made. *Cost*: a look at all.
-    fn place(&mut self, key: Key) -> usize {
-        if let Some(place) = self.making.iter().position(|making| making.key == Some(key)) {
-            return place;
+    /// Forgets the one that was whole first, if they are too many.
+    fn forget(&mut self) {
+        let remembered = || self.making.iter().enumerate().filter(|(_, making)| making.is_remembered());
+        if remembered().count() <= MOST_REMEMBERED {
+            return;
+        }
+        let first = remembered().min_by_key(|(_, making)| making.begun).map(|(place, _)| place);
+        if let Some(making) = first.and_then(|place| self.making.get_mut(place)) {
+            making.key = None;
+        }
+    }
+
+    /// Where this one is made, which ends at the byte `end`. *Cost*: a look at all.
+    fn place(&mut self, fragment: &Fragment<'_>, end: usize) -> usize {
+        let key = fragment.key;
+        if let Some(place) = self.making.iter().position(|making| making.key == Some(key))
+            && let Some(making) = self.making.get_mut(place)
+        {
+            if making.whole.is_none_or(|len| making.has(fragment, end, len)) {
+                return place;
+            }
+            // The sender has come to the same number again.
+            making.key = None;
         }
         let of_one = |making: &&Making| making.is_open() && making.key.is_some_and(|of| of.0 == key.0);
         let is_many = self.making.iter().filter(of_one).count() >= MOST_OF_ONE;
         let is_full = self.making.len() >= MOST;
-        let remembered = self.making.iter().filter(|making| making.key.is_some() && !making.is_open());
+        let remembered = self.making.iter().filter(|making| making.is_remembered());
         let is_forgotten = is_full || remembered.count() >= MOST_REMEMBERED;
         let gives_way = |making: &&Making| match making.key {
             _ if is_many => of_one(making),
@@ -154,6 +171,10 @@ impl Making {
     /// Is it in the making, so that it would be lost?
     fn is_open(&self) -> bool {
         self.key.is_some() && self.whole.is_none()
+    }
+
+    fn is_remembered(&self) -> bool {
+        self.key.is_some() && self.whole.is_some()
     }
 
     /// Was this a fragment of it, when it was whole and had `len` bytes?
@@ -297,6 +318,34 @@ mod tests {
             assert!(fragments.add(&all[1]) == Ok(Some(&datagram[..])), "{number}");
         }
         assert_eq!((fragments.making.len(), fragments.lost()), (MOST_REMEMBERED, 0));
+    }
+
+    /// In the making of one sender, and remembered in all.
+    #[test]
+    fn what_is_remembered_takes_no_other_place() {
+        let (datagram, mut fragments) = (whole(2_000), Fragments::default());
+        let open = |fragments: &Fragments| fragments.making.iter().filter(|making| making.is_open()).count();
+        let remembered =
+            |fragments: &Fragments| fragments.making.iter().filter(|making| making.is_remembered()).count();
+        let many = MOST_OF_ONE as u16;
+        for half in 0..2 {
+            for number in 0..many {
+                let wanted = (half == 1).then_some(&datagram[..]);
+                assert!(fragments.add(&pieces(key(number), &datagram)[half]) == Ok(wanted), "{number}");
+            }
+        }
+        assert_eq!((open(&fragments), remembered(&fragments)), (0, MOST_REMEMBERED));
+        // The last that were whole are remembered, in whatever order they were begun.
+        assert_eq!(fragments.add(&pieces(key(many - 1), &datagram)[1]), Ok(None));
+        assert_eq!((open(&fragments), fragments.lost()), (0, 0), "its last fragment was doubled");
+        // The sender begins others, and then some of the same numbers again.
+        let mut other = datagram.clone();
+        other[0] ^= 1;
+        for number in (100..100 + many).chain(0..many) {
+            assert_eq!(fragments.add(&pieces(key(number), &other)[0]), Ok(None));
+            assert!(open(&fragments) <= MOST_OF_ONE, "{number}: {}", open(&fragments));
+        }
+        assert_eq!((open(&fragments), fragments.lost()), (MOST_OF_ONE, u64::from(many)));
     }
 
     #[test]

@@ -67,6 +67,8 @@ struct WrittenRule {
 pub struct Wanted<'a> {
     /// The interface.
     pub interface: &'a str,
+    /// All names of it, as far as they are known.
+    pub names: &'a [String],
     /// Its queues.
     pub queues: &'a [u32],
     /// The UDP ports that were proven.
@@ -139,7 +141,8 @@ impl Policy {
         let missing = format!(
             "no rule of {name} for {user} has interface {interface}: add an `[[allow]]` with `interface = \"{interface}\"`"
         );
-        keep(&|_, rule| rule.interface == interface, missing)?;
+        let is_named = |rule: &Rule| rule.interface == interface || wanted.names.contains(&rule.interface);
+        keep(&|_, rule| is_named(rule), missing)?;
         for queue in wanted.queues {
             let missing = format!(
                 "no rule of {name} for {user} on {interface} has queue {queue} with what else is asked for: add it to \
@@ -311,7 +314,7 @@ mod tests {
         let policy = Policy::parse(FILE, "netd.toml").unwrap();
         assert_eq!(policy.rules(), 2);
         let asks = |peer: &Peer, interface, queues: &[u32], ports: &[u16], has: u32| {
-            policy.admit(peer, &Wanted { interface, queues, ports }, |_| has)
+            policy.admit(peer, &Wanted { interface, names: &[], queues, ports }, |_| has)
         };
         let (user, member) = (peer(1_000, &[1_000]), peer(2_000, &[7, 50]));
         assert_eq!(asks(&user, "eth0", &[0, 1], &[7_411, 7_411], 1), Ok(0));
@@ -340,7 +343,7 @@ mod tests {
                     [[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [1]\ndomains = [1]\n";
         let policy = Policy::parse(file, "netd.toml").unwrap();
         let asks = |queues: &[u32], ports: &[u16]| {
-            policy.admit(&peer(1_000, &[]), &Wanted { interface: "eth0", queues, ports }, |_| 0)
+            policy.admit(&peer(1_000, &[]), &Wanted { interface: "eth0", names: &[], queues, ports }, |_| 0)
         };
         assert_eq!((asks(&[0], &[7_411]), asks(&[1], &[7_661])), (Ok(0), Ok(1)));
         for (queues, ports) in [(&[0, 1][..], &[7_411][..]), (&[0], &[7_661]), (&[1], &[7_661, 7_411])] {

@@ -13,7 +13,7 @@ use taut_port_xdp::netd::{Layout, Message, Received, namespace, peer};
 use taut_xdp::{AttachMode, BindMode, Handover, Interface, Link, Mode, Program};
 
 use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND};
-use crate::interfaces::{Addresses, Interfaces};
+use crate::interfaces::{self, Addresses, Interfaces};
 use crate::listener::Listener;
 use crate::sockets::Sockets;
 use crate::tally::{Counts, Tally};
@@ -268,7 +268,8 @@ impl Server {
     /// Is it allowed, and by which rule?
     fn admit(&self, client: &Client, take: &Take, proofs: &[Proof]) -> Result<usize, String> {
         let ports: Vec<u16> = proofs.iter().map(|proof| proof.end.address.port()).collect();
-        let wanted = Wanted { interface: &take.interface, queues: &take.queues, ports: &ports };
+        let (interface, names) = (&take.interface, interfaces::names(&take.interface));
+        let wanted = Wanted { interface, names: &names, queues: &take.queues, ports: &ports };
         let has = |rule| self.shares().filter(|share| share.rule == rule).count() as u32;
         self.policy.admit(&client.peer, &wanted, has)
     }

@@ -31,6 +31,36 @@ fn another_address_of_ethernet() {
     });
 }
 
+/// A rule and a participant may each call it by any of its names (`altname` of ip-link(8)).
+#[test]
+fn an_interface_by_another_name() {
+    with_pair("an_interface_by_another_name", ["", ""], |pair| {
+        let netd = Running::start(pair, "altname");
+        ip("link property add dev xa altname enp0s1");
+        let socket = UdpSocket::bind(("10.88.0.1", PORT)).unwrap();
+        let client = netd.connect();
+        let take = |interface: &str| {
+            let interface = interface.into();
+            let message = Message::Take { interface, queues: vec![0], attach: None, bind: None };
+            client.send(&message, &[socket.as_fd()]).unwrap();
+            next(&client).unwrap().0
+        };
+        assert!(matches!(take("enp0s1"), Message::Taken { .. }));
+        drop((client, netd));
+        ip("link property del dev xa altname enp0s1");
+        ip("link set xa down");
+        ip("link set xa name first");
+        ip("link property add dev first altname xa");
+        ip("link set first up");
+        let netd = Running::start(pair, "first");
+        let client = netd.connect();
+        let message = Message::Take { interface: "first".into(), queues: vec![0], attach: None, bind: None };
+        client.send(&message, &[socket.as_fd()]).unwrap();
+        let answer = next(&client).unwrap().0;
+        assert!(matches!(answer, Message::Taken { .. }), "the rule has the other one: {answer:?}");
+    });
+}
+
 fn set_mtu(pair: &Pair, mtu: u32) {
     for end in End::BOTH {
         pair.enter(end);
