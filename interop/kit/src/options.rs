@@ -36,6 +36,9 @@ pub struct Options {
     /// Instances, written in turn.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub instances: u32,
+    /// pub: writers, each of its instances and in a thread of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub writers: u32,
     /// Samples per second; 0: as fast as it can.
     #[arg(long, default_value_t = 100.0, value_parser = at_least_zero)]
     pub rate: f64,
@@ -180,6 +183,11 @@ impl Options {
     /// The instance of sample `seq`.
     pub fn id(&self, seq: u32) -> u32 {
         seq % self.instances
+    }
+
+    /// The writer of an instance.
+    pub(crate) fn writer_of(&self, id: u32) -> u32 {
+        id % self.writers
     }
 }
 
