@@ -1,7 +1,7 @@
 //! A listener that wakes the main thread: the peers wait for data and matches at once.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use taut::StatusMask;
 
@@ -32,11 +32,3 @@ impl Bell {
         let _ = self.rung.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
 }
-
-/// The time `seconds` from now.
-pub fn after(seconds: f64) -> Instant {
-    Instant::now() + Duration::try_from_secs_f64(seconds).unwrap_or(FAR)
-}
-
-/// As good as for ever.
-const FAR: Duration = Duration::from_secs(86_400);

@@ -6,53 +6,31 @@
 #![forbid(unsafe_code)]
 
 mod bell;
-mod options;
-mod publish;
-mod subscribe;
-mod tally;
+mod ends;
 mod types;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use taut::{Config, DomainParticipant, Duration, Qos, Result};
+use taut::{Config, DomainParticipant, Duration, History, Qos};
+use taut_interop_kit::{Kept, MAX_BLOCKING, Options, Result, Role, SampleType, publish, subscribe};
 
-use options::{Options, Role, SampleType};
-use types::{Keyed, Metric, Plain, Sample, Shape};
+use bell::Bell;
+use ends::{Reader, Writer};
+use types::{Data, Keyed, Metric, Plain, Shape};
 
-/// All went as it should.
-const COMPLETE: u8 = 0;
-/// Taut itself refused something.
-const BROKEN: u8 = 1;
-/// What was waited for did not come in time.
-const TIMED_OUT: u8 = 3;
-
-/// How long a reliable write waits for slow readers, as in the other peers.
-const MAX_BLOCKING: Duration = Duration::from_secs(10);
 /// Often enough that a lost announcement costs a second, as in the other peers.
 const ANNOUNCEMENT_PERIOD: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let options = match Options::parse().checked() {
-        Ok(options) => options,
-        Err(wrong) => wrong.exit(),
-    };
-    let outcome = match options.r#type {
-        SampleType::Plain => run::<Plain>(&options),
-        SampleType::Keyed => run::<Keyed>(&options),
-        SampleType::Shape => run::<Shape>(&options),
-        SampleType::Metric => run::<Metric>(&options),
-    };
-    outcome.map_or_else(
-        |error| {
-            eprintln!("taut-interop-peer: {error}");
-            ExitCode::from(BROKEN)
-        },
-        ExitCode::from,
-    )
+    taut_interop_kit::run("taut-interop-peer", |options| match options.r#type {
+        SampleType::Plain => run::<Plain>(options),
+        SampleType::Keyed => run::<Keyed>(options),
+        SampleType::Shape => run::<Shape>(options),
+        SampleType::Metric => run::<Metric>(options),
+    })
 }
 
-fn run<T: Sample>(options: &Options) -> Result<u8> {
+fn run<T: Data>(options: &Options) -> Result<u8> {
     let config = Config {
         domain_id: options.domain,
         interfaces: vec![options.interface.clone()],
@@ -68,19 +46,32 @@ fn run<T: Sample>(options: &Options) -> Result<u8> {
     }
 }
 
-fn play<T: Sample>(participant: &DomainParticipant, options: &Options) -> Result<u8> {
+fn play<T: Data>(participant: &DomainParticipant, options: &Options) -> Result<u8> {
     let topic = participant.topic::<T>(&options.topic)?;
+    let bell = Bell::new();
     match options.role {
         Role::Pub => {
-            let writers = (0..options.writers).map(|_| topic.writer(qos(options)));
-            publish::publish(options, &mut writers.collect::<Result<Vec<_>>>()?)
+            let mut writers = Vec::new();
+            for _ in 0..options.writers {
+                let writer = topic.writer(qos(options))?;
+                writer.set_listener(bell.listener());
+                writers.push(Writer(writer));
+            }
+            publish(options, &mut writers, &|end| bell.wait_until(end))
         }
-        Role::Sub => subscribe::subscribe(options, &topic.reader(qos(options))?),
+        Role::Sub => {
+            let reader = topic.reader(qos(options))?;
+            reader.set_listener(bell.listener());
+            subscribe(options, &mut Reader(reader), &|end| bell.wait_until(end))
+        }
     }
 }
 
 fn qos(options: &Options) -> Qos {
-    let qos = Qos::default().history(options.history.0);
+    let qos = Qos::default().history(match options.history {
+        Kept::All => History::KeepAll,
+        Kept::Last(depth) => History::KeepLast(depth),
+    });
     // Otherwise unregistering would dispose as well.
     let qos = qos.autodispose_unregistered_instances(false);
     let qos = if options.is_reliable() { qos.max_blocking_time(MAX_BLOCKING) } else { qos.best_effort() };

@@ -7,7 +7,7 @@ use dust_dds::infrastructure::instance::InstanceHandle;
 use dust_dds::infrastructure::sample_info::InstanceStateKind;
 use dust_dds::publication::data_writer::DataWriter;
 use dust_dds::subscription::data_reader::DataReader;
-use taut_interop_common::{Ended, Event, Publisher, Sample, Subscriber};
+use taut_interop_kit::{Ended, Event, Publisher, Result, Sample, Subscriber};
 
 use crate::refused;
 use crate::types::Data;
@@ -21,20 +21,20 @@ impl<T: Data> Publisher for Writer<T> {
         status.map_or(0, |status| usize::try_from(status.current_count).unwrap_or(0))
     }
 
-    fn write(&mut self, sample: Sample) -> Result<(), String> {
+    fn write(&mut self, sample: Sample) -> Result<()> {
         self.0.write(T::try_from(sample)?, None).map_err(refused("write"))
     }
 
-    fn dispose(&mut self, sample: Sample) -> Result<(), String> {
+    fn dispose(&mut self, sample: Sample) -> Result<()> {
         self.0.dispose(T::try_from(sample)?, None).map_err(refused("dispose"))
     }
 
-    fn unregister(&mut self, sample: Sample) -> Result<(), String> {
+    fn unregister(&mut self, sample: Sample) -> Result<()> {
         self.0.unregister_instance(T::try_from(sample)?, None).map_err(refused("unregister_instance"))
     }
 
-    fn wait_for_acknowledgments(&mut self, at_most: Duration) -> bool {
-        self.0.wait_for_acknowledgments(at_most.into()).is_ok()
+    fn wait_for_acknowledgments(&mut self, at_most: Duration) -> Result<bool> {
+        Ok(self.0.wait_for_acknowledgments(at_most.into()).is_ok())
     }
 }
 
@@ -58,10 +58,10 @@ impl<T: Data> Subscriber for Reader<T> {
         status.map_or(0, |status| usize::try_from(status.current_count).unwrap_or(0))
     }
 
-    fn take(&mut self) -> Result<Option<Event>, String> {
+    fn take(&mut self) -> Result<Vec<Event>> {
         let taken = match self.reader.take_next_sample() {
             Ok(taken) => taken,
-            Err(DdsError::NoData) => return Ok(None),
+            Err(DdsError::NoData) => return Ok(Vec::new()),
             Err(error) => return Err(refused("take_next_sample")(error)),
         };
         let (info, data) = (taken.sample_info, taken.data.map(Into::<Sample>::into));
@@ -71,7 +71,7 @@ impl<T: Data> Subscriber for Reader<T> {
                 if known.is_none() {
                     self.instances.push((info.instance_handle, sample.id()));
                 }
-                Ok(Some(Event::Data(sample)))
+                Ok(vec![Event::Data(sample)])
             }
             data => {
                 let id = known.map_or_else(|| data.and_then(|key| key.id()), |(_, id)| *id);
@@ -82,7 +82,7 @@ impl<T: Data> Subscriber for Reader<T> {
                         return Err("an invalid sample of an instance that lives".into());
                     }
                 };
-                Ok(Some(Event::State(id, ended)))
+                Ok(vec![Event::State(id, ended)])
             }
         }
     }

@@ -18,7 +18,9 @@ use dust_dds::infrastructure::qos_policy::{
 };
 use dust_dds::infrastructure::status::NO_STATUS;
 use dust_dds::infrastructure::time::DurationKind;
-use taut_interop_common::{Kept, MAX_BLOCKING, Options, Role, SampleType, publish, subscribe};
+use taut_interop_kit::{
+    Kept, MAX_BLOCKING, Options, Refusal, Result, Role, SampleType, look_again, publish, subscribe,
+};
 
 use ends::{Reader, Writer};
 use types::{Data, Keyed, Metric, Plain, Shape};
@@ -28,7 +30,7 @@ use types::{Data, Keyed, Metric, Plain, Shape};
 const LAST_WORD: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    taut_interop_common::run("peer-dust_dds", |options| match options.r#type {
+    taut_interop_kit::run("peer-dust_dds", |options| match options.r#type {
         SampleType::Plain => run::<Plain>(options),
         SampleType::Keyed => run::<Keyed>(options),
         SampleType::Shape => run::<Shape>(options),
@@ -37,11 +39,11 @@ fn main() -> ExitCode {
 }
 
 /// What Dust DDS refused, as a sentence.
-fn refused(what: &str) -> impl FnOnce(DdsError) -> String {
-    move |error| format!("{what}: {error:?}")
+fn refused(what: &str) -> impl FnOnce(DdsError) -> Refusal {
+    move |error| format!("{what}: {error:?}").into()
 }
 
-fn run<T: Data>(options: &Options) -> Result<u8, String> {
+fn run<T: Data>(options: &Options) -> Result<u8> {
     let factory = DomainParticipantFactory::get_instance();
     factory.get_mut_transport().set_interface_name(Some(options.interface.clone()));
     let domain = i32::try_from(options.domain).map_err(|error| format!("--domain: {error}"))?;
@@ -66,7 +68,7 @@ fn run<T: Data>(options: &Options) -> Result<u8, String> {
                     NO_STATUS,
                 )
                 .map_err(refused("create_datawriter"))?;
-            publish(options, &mut Writer(writer))
+            publish(options, &mut [Writer(writer)], &look_again)
         }
         Role::Sub => {
             let qos = SubscriberQos { partition, ..Default::default() };
@@ -81,7 +83,7 @@ fn run<T: Data>(options: &Options) -> Result<u8, String> {
                     NO_STATUS,
                 )
                 .map_err(refused("create_datareader"))?;
-            subscribe(options, &mut Reader::new(reader))
+            subscribe(options, &mut Reader::new(reader), &look_again)
         }
     };
     participant.delete_contained_entities().map_err(refused("delete_contained_entities"))?;

@@ -2,7 +2,7 @@
 
 use dust_dds::infrastructure::type_support::DdsType;
 use dust_dds::xtypes::type_support::TypeSupport;
-use taut_interop_common::{NOT_OF_THIS_TYPE, Sample};
+use taut_interop_kit::Sample;
 
 /// `interop::Plain`.
 #[derive(Clone, DdsType)]
@@ -47,70 +47,18 @@ pub struct Metric {
 
 /// A type of the matrix.
 pub trait Data:
-    TypeSupport + Clone + Send + Into<Sample> + TryFrom<Sample, Error = String> + 'static
+    TypeSupport + Clone + Send + Into<Sample> + TryFrom<Sample, Error = &'static str> + 'static
 {
 }
 
-impl<T: TypeSupport + Clone + Send + Into<Sample> + TryFrom<Sample, Error = String> + 'static> Data for T {}
-
-impl From<Plain> for Sample {
-    fn from(Plain { seq, payload }: Plain) -> Sample {
-        Sample::Plain { seq, payload }
-    }
+impl<T: TypeSupport + Clone + Send + Into<Sample> + TryFrom<Sample, Error = &'static str> + 'static> Data
+    for T
+{
 }
 
-impl TryFrom<Sample> for Plain {
-    type Error = String;
-
-    fn try_from(sample: Sample) -> Result<Plain, String> {
-        let Sample::Plain { seq, payload } = sample else { return Err(NOT_OF_THIS_TYPE.into()) };
-        Ok(Plain { seq, payload })
-    }
-}
-
-impl From<Keyed> for Sample {
-    fn from(Keyed { id, seq, payload }: Keyed) -> Sample {
-        Sample::Keyed { id, seq, payload }
-    }
-}
-
-impl TryFrom<Sample> for Keyed {
-    type Error = String;
-
-    fn try_from(sample: Sample) -> Result<Keyed, String> {
-        let Sample::Keyed { id, seq, payload } = sample else { return Err(NOT_OF_THIS_TYPE.into()) };
-        Ok(Keyed { id, seq, payload })
-    }
-}
-
-impl From<Shape> for Sample {
-    fn from(Shape { color, x, y, shapesize }: Shape) -> Sample {
-        Sample::Shape { color, x, y, shapesize }
-    }
-}
-
-impl TryFrom<Sample> for Shape {
-    type Error = String;
-
-    fn try_from(sample: Sample) -> Result<Shape, String> {
-        let Sample::Shape { color, x, y, shapesize } = sample else { return Err(NOT_OF_THIS_TYPE.into()) };
-        Ok(Shape { color, x, y, shapesize })
-    }
-}
-
-impl From<Metric> for Sample {
-    fn from(Metric { name, seq, sent_unix_ns, value, unit }: Metric) -> Sample {
-        Sample::Metric { name, seq, sent_unix_ns, value, unit }
-    }
-}
-
-impl TryFrom<Sample> for Metric {
-    type Error = String;
-
-    fn try_from(sample: Sample) -> Result<Metric, String> {
-        let Sample::Metric { name, seq, sent_unix_ns, value, unit } = sample else {
-            return Err(NOT_OF_THIS_TYPE.into());
-        };
-        Ok(Metric { name, seq, sent_unix_ns, value, unit })
-    }
+taut_interop_kit::convert_samples! {
+    Plain { seq, payload }
+    Keyed { id, seq, payload }
+    Shape { color, x, y, shapesize }
+    Metric { name, seq, sent_unix_ns, value, unit }
 }

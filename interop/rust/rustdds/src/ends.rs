@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustdds::dds::statusevents::{DataReaderStatus, DataWriterStatus};
 use rustdds::{StatusEvented, no_key, with_key};
-use taut_interop_common::{Ended, Event, Publisher, Sample, Subscriber};
+use taut_interop_kit::{Ended, Event, Publisher, Refusal, Result, Sample, Subscriber};
 
 use crate::refused;
 use crate::types::{Data, Plain};
@@ -41,8 +41,8 @@ fn writers(told: impl FnMut() -> Option<DataReaderStatus>) -> Option<usize> {
 }
 
 /// The sentence for what RustDDS has no call for.
-fn has_no(what: &str) -> String {
-    format!("RustDDS has no call to {what}")
+fn has_no(what: &str) -> Refusal {
+    format!("RustDDS has no call to {what}").into()
 }
 
 impl Publisher for End<no_key::DataWriterCdr<Plain>> {
@@ -51,20 +51,20 @@ impl Publisher for End<no_key::DataWriterCdr<Plain>> {
         self.matched
     }
 
-    fn write(&mut self, sample: Sample) -> Result<(), String> {
+    fn write(&mut self, sample: Sample) -> Result<()> {
         self.end.write(Plain::try_from(sample)?, None).map_err(refused("write"))
     }
 
-    fn dispose(&mut self, _: Sample) -> Result<(), String> {
+    fn dispose(&mut self, _: Sample) -> Result<()> {
         Err(has_no("dispose of an instance without a key"))
     }
 
-    fn unregister(&mut self, _: Sample) -> Result<(), String> {
+    fn unregister(&mut self, _: Sample) -> Result<()> {
         Err(has_no("unregister an instance"))
     }
 
-    fn wait_for_acknowledgments(&mut self, at_most: Duration) -> bool {
-        self.end.wait_for_acknowledgments(at_most).unwrap_or(false)
+    fn wait_for_acknowledgments(&mut self, at_most: Duration) -> Result<bool> {
+        Ok(self.end.wait_for_acknowledgments(at_most).unwrap_or(false))
     }
 }
 
@@ -74,20 +74,20 @@ impl<T: Data> Publisher for End<with_key::DataWriterCdr<T>> {
         self.matched
     }
 
-    fn write(&mut self, sample: Sample) -> Result<(), String> {
+    fn write(&mut self, sample: Sample) -> Result<()> {
         self.end.write(T::try_from(sample)?, None).map_err(refused("write"))
     }
 
-    fn dispose(&mut self, sample: Sample) -> Result<(), String> {
+    fn dispose(&mut self, sample: Sample) -> Result<()> {
         self.end.dispose(&T::try_from(sample)?.key(), None).map_err(refused("dispose"))
     }
 
-    fn unregister(&mut self, _: Sample) -> Result<(), String> {
+    fn unregister(&mut self, _: Sample) -> Result<()> {
         Err(has_no("unregister an instance"))
     }
 
-    fn wait_for_acknowledgments(&mut self, at_most: Duration) -> bool {
-        self.end.wait_for_acknowledgments(at_most).unwrap_or(false)
+    fn wait_for_acknowledgments(&mut self, at_most: Duration) -> Result<bool> {
+        Ok(self.end.wait_for_acknowledgments(at_most).unwrap_or(false))
     }
 }
 
@@ -97,9 +97,9 @@ impl Subscriber for End<no_key::DataReaderCdr<Plain>> {
         self.matched
     }
 
-    fn take(&mut self) -> Result<Option<Event>, String> {
+    fn take(&mut self) -> Result<Vec<Event>> {
         let taken = self.end.take_next_sample().map_err(refused("take_next_sample"))?;
-        Ok(taken.map(|taken| Event::Data(taken.into_value().into())))
+        Ok(taken.into_iter().map(|taken| Event::Data(taken.into_value().into())).collect())
     }
 }
 
@@ -109,11 +109,12 @@ impl<T: Data> Subscriber for End<with_key::DataReaderCdr<T>> {
         self.matched
     }
 
-    fn take(&mut self) -> Result<Option<Event>, String> {
+    fn take(&mut self) -> Result<Vec<Event>> {
         let taken = self.end.take_next_sample().map_err(refused("take_next_sample"))?;
-        Ok(taken.map(|taken| match taken.into_value() {
+        let events = taken.into_iter().map(|taken| match taken.into_value() {
             with_key::Sample::Value(sample) => Event::Data(sample.into()),
             with_key::Sample::Dispose(key) => Event::State(T::id(&key), Ended::Disposed),
-        }))
+        });
+        Ok(events.collect())
     }
 }

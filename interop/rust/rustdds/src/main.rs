@@ -11,7 +11,9 @@ use std::process::ExitCode;
 
 use rustdds::policy::{Durability, History, Reliability, ResourceLimits};
 use rustdds::{DomainParticipant, DomainParticipantBuilder, QosPolicies, QosPolicyBuilder, Topic, TopicKind};
-use taut_interop_common::{Kept, MAX_BLOCKING, Options, Role, SampleType, publish, subscribe};
+use taut_interop_kit::{
+    Kept, MAX_BLOCKING, Options, Refusal, Result, Role, SampleType, look_again, publish, subscribe,
+};
 
 use ends::End;
 use types::{Data, Keyed, Metric, Plain, Shape};
@@ -22,7 +24,7 @@ const KEEP_ALL_LIMITS: ResourceLimits =
     ResourceLimits { max_samples: 4_096, max_instances: 4_096, max_samples_per_instance: 4_096 };
 
 fn main() -> ExitCode {
-    taut_interop_common::run("peer-rustdds", |options| {
+    taut_interop_kit::run("peer-rustdds", |options| {
         if options.partition.is_some() {
             return Err("RustDDS has no PARTITION; run it without --partition".into());
         }
@@ -36,8 +38,8 @@ fn main() -> ExitCode {
 }
 
 /// What RustDDS refused, as a sentence.
-fn refused<E: Display>(what: &str) -> impl FnOnce(E) -> String {
-    move |error| format!("{what}: {error}")
+fn refused<E: Display>(what: &str) -> impl FnOnce(E) -> Refusal {
+    move |error| format!("{what}: {error}").into()
 }
 
 fn qos(options: &Options) -> QosPolicies {
@@ -64,7 +66,7 @@ fn join(
     options: &Options,
     type_name: &str,
     kind: TopicKind,
-) -> Result<(DomainParticipant, Topic, QosPolicies), String> {
+) -> Result<(DomainParticipant, Topic, QosPolicies)> {
     let domain = u16::try_from(options.domain).map_err(refused("--domain"))?;
     let participant = DomainParticipantBuilder::new(domain).build().map_err(refused("participant"))?;
     let qos = qos(options);
@@ -74,34 +76,34 @@ fn join(
     Ok((participant, topic, qos))
 }
 
-fn run_plain(options: &Options) -> Result<u8, String> {
+fn run_plain(options: &Options) -> Result<u8> {
     let (participant, topic, qos) = join(options, "interop::Plain", TopicKind::NoKey)?;
     match options.role {
         Role::Pub => {
             let publisher = participant.create_publisher(&qos).map_err(refused("create_publisher"))?;
             let writer = publisher.create_datawriter_no_key_cdr::<Plain>(&topic, None);
-            publish(options, &mut End::new(writer.map_err(refused("create_datawriter"))?))
+            publish(options, &mut [End::new(writer.map_err(refused("create_datawriter"))?)], &look_again)
         }
         Role::Sub => {
             let subscriber = participant.create_subscriber(&qos).map_err(refused("create_subscriber"))?;
             let reader = subscriber.create_datareader_no_key_cdr::<Plain>(&topic, None);
-            subscribe(options, &mut End::new(reader.map_err(refused("create_datareader"))?))
+            subscribe(options, &mut End::new(reader.map_err(refused("create_datareader"))?), &look_again)
         }
     }
 }
 
-fn run<T: Data>(options: &Options) -> Result<u8, String> {
+fn run<T: Data>(options: &Options) -> Result<u8> {
     let (participant, topic, qos) = join(options, T::NAME, TopicKind::WithKey)?;
     match options.role {
         Role::Pub => {
             let publisher = participant.create_publisher(&qos).map_err(refused("create_publisher"))?;
             let writer = publisher.create_datawriter_cdr::<T>(&topic, None);
-            publish(options, &mut End::new(writer.map_err(refused("create_datawriter"))?))
+            publish(options, &mut [End::new(writer.map_err(refused("create_datawriter"))?)], &look_again)
         }
         Role::Sub => {
             let subscriber = participant.create_subscriber(&qos).map_err(refused("create_subscriber"))?;
             let reader = subscriber.create_datareader_cdr::<T>(&topic, None);
-            subscribe(options, &mut End::new(reader.map_err(refused("create_datareader"))?))
+            subscribe(options, &mut End::new(reader.map_err(refused("create_datareader"))?), &look_again)
         }
     }
 }

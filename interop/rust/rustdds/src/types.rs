@@ -4,7 +4,7 @@
 use rustdds::{Key, Keyed as HasKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use taut_interop_common::{NOT_OF_THIS_TYPE, Sample, number_in};
+use taut_interop_kit::{Sample, number_in};
 
 /// `interop::Plain`.
 #[derive(Clone, Serialize, Deserialize)]
@@ -47,8 +47,9 @@ pub trait Data:
     HasKey<K: Key + Serialize + DeserializeOwned>
     + Serialize
     + DeserializeOwned
+    + Send
     + Into<Sample>
-    + TryFrom<Sample, Error = String>
+    + TryFrom<Sample, Error = &'static str>
     + 'static
 {
     /// The name of the type.
@@ -106,64 +107,9 @@ impl Data for Metric {
     }
 }
 
-impl From<Plain> for Sample {
-    fn from(Plain { seq, payload }: Plain) -> Sample {
-        Sample::Plain { seq, payload }
-    }
-}
-
-impl TryFrom<Sample> for Plain {
-    type Error = String;
-
-    fn try_from(sample: Sample) -> Result<Plain, String> {
-        let Sample::Plain { seq, payload } = sample else { return Err(NOT_OF_THIS_TYPE.into()) };
-        Ok(Plain { seq, payload })
-    }
-}
-
-impl From<Keyed> for Sample {
-    fn from(Keyed { id, seq, payload }: Keyed) -> Sample {
-        Sample::Keyed { id, seq, payload }
-    }
-}
-
-impl TryFrom<Sample> for Keyed {
-    type Error = String;
-
-    fn try_from(sample: Sample) -> Result<Keyed, String> {
-        let Sample::Keyed { id, seq, payload } = sample else { return Err(NOT_OF_THIS_TYPE.into()) };
-        Ok(Keyed { id, seq, payload })
-    }
-}
-
-impl From<Shape> for Sample {
-    fn from(Shape { color, x, y, shapesize }: Shape) -> Sample {
-        Sample::Shape { color, x, y, shapesize }
-    }
-}
-
-impl TryFrom<Sample> for Shape {
-    type Error = String;
-
-    fn try_from(sample: Sample) -> Result<Shape, String> {
-        let Sample::Shape { color, x, y, shapesize } = sample else { return Err(NOT_OF_THIS_TYPE.into()) };
-        Ok(Shape { color, x, y, shapesize })
-    }
-}
-
-impl From<Metric> for Sample {
-    fn from(Metric { name, seq, sent_unix_ns, value, unit }: Metric) -> Sample {
-        Sample::Metric { name, seq, sent_unix_ns, value, unit }
-    }
-}
-
-impl TryFrom<Sample> for Metric {
-    type Error = String;
-
-    fn try_from(sample: Sample) -> Result<Metric, String> {
-        let Sample::Metric { name, seq, sent_unix_ns, value, unit } = sample else {
-            return Err(NOT_OF_THIS_TYPE.into());
-        };
-        Ok(Metric { name, seq, sent_unix_ns, value, unit })
-    }
+taut_interop_kit::convert_samples! {
+    Plain { seq, payload }
+    Keyed { id, seq, payload }
+    Shape { color, x, y, shapesize }
+    Metric { name, seq, sent_unix_ns, value, unit }
 }

@@ -4,7 +4,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 
 /// Publishes or subscribes as the interoperability matrix asks.
-#[derive(Parser, Debug)]
+#[derive(Parser, Clone, Debug)]
 #[command(args_override_self = true)]
 pub struct Options {
     /// What to be.
@@ -36,9 +36,15 @@ pub struct Options {
     /// Instances, written in turn.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub instances: u32,
+    /// pub: writers, each of its instances and in a thread of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub writers: u32,
     /// Samples per second; 0: as fast as it can.
     #[arg(long, default_value_t = 100.0, value_parser = at_least_zero)]
     pub rate: f64,
+    /// Then the same again with this topic, of the same participant; Taut's peer alone.
+    #[arg(long)]
+    pub then: Option<String>,
     /// PARTITION; none: the default one.
     #[arg(long)]
     pub partition: Option<String>,
@@ -180,6 +186,11 @@ impl Options {
     /// The instance of sample `seq`.
     pub fn id(&self, seq: u32) -> u32 {
         seq % self.instances
+    }
+
+    /// The writer of an instance.
+    pub(crate) fn writer_of(&self, id: u32) -> u32 {
+        id % self.writers
     }
 }
 

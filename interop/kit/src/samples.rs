@@ -5,9 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::options::{Options, SampleType};
 
-/// What a vendor's type says of a [`Sample`] of another type; the loops never hand it one.
-pub const NOT_OF_THIS_TYPE: &str = "the sample is of another type than the writer";
-
 /// A sample of any type of the matrix.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sample {
@@ -51,6 +48,30 @@ pub enum Sample {
         /// Always `unit`.
         unit: String,
     },
+}
+
+/// Makes of a structure the [`Sample`] of the same name and members, and the other way around; `TryFrom` refuses a
+/// sample of another type, which the loops never hand it.
+#[macro_export]
+macro_rules! convert_samples {
+    ($($name:ident { $($member:ident),* })*) => {$(
+        impl From<$name> for $crate::Sample {
+            fn from($name { $($member),* }: $name) -> $crate::Sample {
+                $crate::Sample::$name { $($member),* }
+            }
+        }
+
+        impl TryFrom<$crate::Sample> for $name {
+            type Error = &'static str;
+
+            fn try_from(sample: $crate::Sample) -> Result<$name, &'static str> {
+                match sample {
+                    $crate::Sample::$name { $($member),* } => Ok($name { $($member),* }),
+                    _ => Err("the sample is of another type than the writer"),
+                }
+            }
+        }
+    )*};
 }
 
 /// What a sample says of itself.

@@ -2,29 +2,32 @@
 
 use std::time::{Duration, Instant};
 
-use taut::{DataWriter, Error, Result};
-
-use crate::bell::{Bell, after};
 use crate::options::{Final, Options};
+use crate::samples::Sample;
 use crate::tally::{Matched, emit_acknowledged, emit_count};
-use crate::types::Sample;
-use crate::{COMPLETE, TIMED_OUT};
+use crate::{COMPLETE, Publisher, Result, TIMED_OUT, after};
 
-pub fn publish<T: Sample>(options: &Options, writers: &mut [DataWriter<T>]) -> Result<u8> {
+/// Waits for readers, writes, waits for acknowledgments and for the readers to leave; gives the exit code.
+/// `wait` returns when another reader may be matched, or at the time that it is given.
+pub fn publish<P: Publisher + Send>(
+    options: &Options,
+    writers: &mut [P],
+    wait: &dyn Fn(Instant),
+) -> Result<u8> {
+    if writers.len() != options.writers as usize {
+        return Err("it has one writer; run it without --writers".into());
+    }
     let end = after(options.timeout);
-    let bell = Bell::new();
-    writers.iter().for_each(|writer| writer.set_listener(bell.listener()));
     let mut matched = Matched::default();
-    let mut wait_matched = |writers: &[DataWriter<T>], end: Instant, enough: &dyn Fn(usize) -> bool| loop {
-        let counts = writers.iter().map(|writer| writer.publication_matched_status().current_count);
-        matched.update(counts.min().unwrap_or_default());
+    let mut wait_matched = |writers: &mut [P], end: Instant, enough: &dyn Fn(usize) -> bool| loop {
+        matched.update(writers.iter_mut().map(P::matched).min().unwrap_or_default());
         if enough(matched.count) {
             return true;
         }
         if Instant::now() >= end {
             return false;
         }
-        bell.wait_until(end);
+        wait(end);
     };
 
     if !wait_matched(writers, end, &|count| count >= options.wait_matched) {
@@ -34,7 +37,7 @@ pub fn publish<T: Sample>(options: &Options, writers: &mut [DataWriter<T>]) -> R
         let mut line = String::new();
         std::io::stdin()
             .read_line(&mut line)
-            .map_err(|error| Error::Error(format!("stdin: {error}; --hold reads a line from it")))?;
+            .map_err(|error| format!("stdin: {error}; --hold reads a line from it"))?;
     }
     write_all(options, writers)?;
     if options.wait_matched == 0 && !wait_matched(writers, end, &|count| count >= 1) {
@@ -42,11 +45,8 @@ pub fn publish<T: Sample>(options: &Options, writers: &mut [DataWriter<T>]) -> R
     }
     let mut all = true;
     if options.is_reliable() {
-        for writer in &*writers {
-            all &= match writer.wait_for_acknowledgments(end.saturating_duration_since(Instant::now())) {
-                Err(Error::Timeout(_)) => false,
-                outcome => outcome.map(|()| true)?,
-            };
+        for writer in &mut *writers {
+            all &= writer.wait_for_acknowledgments(end.saturating_duration_since(Instant::now()))?;
         }
         emit_acknowledged(all);
     }
@@ -55,11 +55,10 @@ pub fn publish<T: Sample>(options: &Options, writers: &mut [DataWriter<T>]) -> R
 }
 
 /// Each writer writes its part, all at the same time.
-fn write_all<T: Sample>(options: &Options, writers: &mut [DataWriter<T>]) -> Result<()> {
+fn write_all<P: Publisher + Send>(options: &Options, writers: &mut [P]) -> Result<()> {
     std::thread::scope(|scope| {
         let threads = (0..).zip(writers).map(|(number, writer)| {
             // A writer is written by one thread at a time.
-            let writer: &mut DataWriter<T> = writer;
             scope.spawn(move || write_part(options, number, writer))
         });
         let threads: Vec<_> = threads.collect();
@@ -69,7 +68,7 @@ fn write_all<T: Sample>(options: &Options, writers: &mut [DataWriter<T>]) -> Res
     Ok(())
 }
 
-fn write_part<T: Sample>(options: &Options, number: u32, writer: &mut DataWriter<T>) -> Result<()> {
+fn write_part(options: &Options, number: u32, writer: &mut impl Publisher) -> Result<()> {
     let start = Instant::now();
     let is_ours = |id: u32| options.writer_of(id) == number;
     for seq in (0..options.count).filter(|seq| is_ours(options.id(*seq))) {
@@ -78,14 +77,14 @@ fn write_part<T: Sample>(options: &Options, number: u32, writer: &mut DataWriter
             let due = start + Duration::from_secs_f64(f64::from(seq) / options.rate);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
-        writer.write(&T::make(options, seq))?;
+        writer.write(Sample::make(options, seq))?;
     }
     for id in (0..options.instances).filter(|id| is_ours(*id)) {
-        let sample = T::make(options, id);
+        let sample = Sample::make(options, id);
         match options.r#final {
             Final::None => break,
-            Final::Dispose => writer.dispose(&sample)?,
-            Final::Unregister => writer.unregister_instance(&sample)?,
+            Final::Dispose => writer.dispose(sample)?,
+            Final::Unregister => writer.unregister(sample)?,
         }
     }
     Ok(())
