@@ -42,7 +42,7 @@ fn pair_matches(a: &str, b: &str) -> bool {
 }
 
 /// Has the text something that fnmatch treats as special? A `[` that opens no bracket expression is a character like any
-/// other (POSIX.1-2008 XCU §2.13.1).
+/// other (POSIX.1-2008 XCU §2.13.1), in a text that has nothing else of the kind.
 pub fn is_pattern(text: &str) -> bool {
     // The first `[` is closed if any is. One behind a backslash stands for itself, but in a pattern only.
     let opens = |(_, rest): (&str, &str)| text.contains('\\') || bracket(rest, ' ').is_some();

@@ -136,7 +136,7 @@ impl Participant {
             _ if !source.for_us => bump(&mut self.counters.not_for_us),
             Submessage::Data(data) => self.on_data(now, source, &data, frame, sink),
             Submessage::DataFrag(frag) if frag.writer_id == EntityId::SPDP_WRITER => {
-                self.on_announcement_frag(now, source, &frag, frame);
+                self.on_announcement_frag(now, source, &frag);
             }
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
             Submessage::Heartbeat(heartbeat) => self.on_heartbeat(now, source, &heartbeat, sink),
@@ -277,7 +277,7 @@ impl Participant {
 
     /// Some of what a participant says of itself has come.
     #[cold]
-    fn on_announcement_frag(&mut self, now: Time, source: &Source<'_>, frag: &DataFrag<'_>, frame: &Frame) {
+    fn on_announcement_frag(&mut self, now: Time, source: &Source<'_>, frag: &DataFrag<'_>) {
         let inline = match parse_inline(frag.inline_qos) {
             Ok(inline) if frag.sample_size <= limits::ANNOUNCEMENT_SIZE => inline,
             Ok(_) => return self.counters.malformed(WireError::LimitExceeded),
@@ -285,10 +285,8 @@ impl Participant {
         };
         let Some(kind) = kind_of_fragment(frag, &inline) else { return };
         let said = Said { kind, inline, source_timestamp: source.timestamp };
-        let Participant { announcements, samples, pool, .. } = self;
-        let keep = &mut |part: &[u8]| keep(pool, &frame.bytes, part);
         let name = (source.prefix, frag.writer_sn);
-        let whole = announcements.add(samples, name, (info_of(frag), said), frag.payload, keep);
+        let whole = self.announcements.add(name, (info_of(frag), said), frag.payload);
         if let Some((payload, Said { kind, inline, .. })) = whole {
             self.on_spdp(now, source, kind, &payload, inline.key_hash);
         }

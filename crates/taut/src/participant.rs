@@ -141,13 +141,18 @@ pub(crate) fn wait_matched(
     matched: impl Fn(&taut_dcps::DomainParticipant) -> Option<u32>,
 ) -> Result<()> {
     let matched = |participant: &_| matched(participant).map_or(0, |matched| matched as usize);
-    wait_for(executor, timeout, |participant, _| matched(participant) >= count).map_err(|error| match error {
-        Error::Timeout(_) => executor.look(|participant, _| {
-            let text = unmatched(participant.core(), local, matched(participant), count);
-            Error::Timeout(ErrorText::Kept(Arc::new(text)))
+    match wait_for(executor, timeout, |participant, _| matched(participant) >= count) {
+        // Who only asks whether it is so is not told why not.
+        Err(Error::Timeout(_)) if timeout > Duration::ZERO => executor.look(|participant, _| {
+            let matched = matched(participant);
+            if matched >= count {
+                return Ok(());
+            }
+            let text = unmatched(participant.core(), local, matched, count);
+            Err(Error::Timeout(ErrorText::Kept(Arc::new(text))))
         }),
-        other => other,
-    })
+        outcome => outcome,
+    }
 }
 
 /// Why an endpoint has not as many matches as were waited for, as far as is known.

@@ -106,10 +106,13 @@ impl Core {
             }
             Ok(false) => {}
             Err(error) => {
-                if matches!(error, Error::Error(_)) {
+                // Any other kind is one that a change ends.
+                let is_refused = matches!(error, Error::Error(_));
+                if is_refused {
                     self.follow_at = self.now + AGAIN;
                 }
-                if !std::mem::replace(&mut self.is_refused_said, true) {
+                let is_said = std::mem::replace(&mut self.is_refused_said, is_refused);
+                if !(is_refused && is_said) {
                     self.log(Level::Warn, format!("the network has changed: {error}"));
                 }
             }

@@ -19,9 +19,19 @@ struct Announcement {
     assembly: Assembly,
 }
 
-/// The announcements in assembly, at most one of each participant, those first that were begun first.
-#[derive(Default)]
-pub(crate) struct Announcements(VecDeque<Announcement>);
+/// The announcements in assembly, at most one of each participant, those first that were begun first. Their buffers are not
+/// those of samples, which may be large: anybody may have them kept.
+pub(crate) struct Announcements {
+    begun: VecDeque<Announcement>,
+    pool: Pool,
+}
+
+impl Default for Announcements {
+    fn default() -> Announcements {
+        let pool = Pool::new(0, 1).forgetting_above(limits::ANNOUNCEMENT_SIZE as usize);
+        Announcements { begun: VecDeque::new(), pool }
+    }
+}
 
 impl Announcements {
     /// Adds the fragments of one submessage. Returns what a participant says if that is all of it.
@@ -30,29 +40,33 @@ impl Announcements {
     /// was begun first.
     pub fn add(
         &mut self,
-        pool: &mut Pool,
         (prefix, number): (GuidPrefix, SequenceNumber),
         (info, said): (FragmentInfo, Said),
         payload: &[u8],
-        keep: &mut dyn FnMut(&[u8]) -> Bytes,
     ) -> Option<(Bytes, Said)> {
         let of_it = |known: &Announcement| known.number == number && known.assembly.agrees(info);
-        self.0.retain(|known| known.prefix != prefix || of_it(known));
-        let at = match self.0.iter().position(|known| known.prefix == prefix) {
+        self.begun.retain(|known| known.prefix != prefix || of_it(known));
+        let at = match self.begun.iter().position(|known| known.prefix == prefix) {
             Some(at) => at,
             None => {
-                let assembly = Assembly::new(pool, info, said)?;
-                if self.0.len() >= limits::ANNOUNCEMENTS {
-                    self.0.pop_front();
+                let assembly = Assembly::new(&mut self.pool, info, said)?;
+                if self.begun.len() >= limits::ANNOUNCEMENTS {
+                    self.begun.pop_front();
                 }
-                self.0.push_back(Announcement { prefix, number, assembly });
-                self.0.len().saturating_sub(1)
+                self.begun.push_back(Announcement { prefix, number, assembly });
+                self.begun.len().saturating_sub(1)
             }
         };
-        let assembly = &mut self.0.get_mut(at)?.assembly;
-        assembly.add(info, &said, payload, keep);
-        let whole = assembly.finish(pool)?;
-        self.0.remove(at);
+        let assembly = &mut self.begun.get_mut(at)?.assembly;
+        // Copied, as a view would keep the whole datagram.
+        assembly.add(info, &said, payload, &mut Bytes::copy_from);
+        let whole = assembly.finish(&mut self.pool)?;
+        self.begun.remove(at);
         Some(whole)
+    }
+
+    /// A participant is there no longer: what it had begun to say is nothing of its next life.
+    pub fn forget(&mut self, prefix: GuidPrefix) {
+        self.begun.retain(|known| known.prefix != prefix);
     }
 }

@@ -1,8 +1,8 @@
 //! Who is there and what matches. RTPS 2.5 §8.5.
 //!
-//! `spdp` finds participants, whole or `fragmented`, `forgetting` forgets them, `sedp` exchanges endpoints, `matching` brings local and
-//! remote ones together, `transmit` sends what comes of it. What a peer says is believed of
-//! that peer only, and every table has a cap.
+//! `spdp` finds participants, `fragmented` those whose announcements come so, `forgetting` forgets them, `sedp`
+//! exchanges endpoints, `matching` brings local and remote ones together, `transmit` sends what comes of it. What a
+//! peer says is believed of that peer only, and every table has a cap.
 
 mod addresses;
 mod endpoint_data;

@@ -300,7 +300,28 @@ fn who_announces_itself_in_fragments_is_found() {
     }
 }
 
-/// Who begins announcements and ends none takes no more memory than for some, and keeps nobody else out for long.
+/// Of those that are begun the last ones are kept, and no more.
+#[test]
+fn the_oldest_of_too_many_announcements_gives_way() {
+    for others in [limits::ANNOUNCEMENTS - 1, limits::ANNOUNCEMENTS] {
+        let mut participant = participant();
+        let payload = long_announcement(OTHER);
+        let mut hear = |prefix, part| {
+            let part = part_of_announcement(prefix, 1, 1_224, part, &payload);
+            participant.on_frame(Time(0), &part, &mut Nowhere);
+        };
+        hear(OTHER, 1);
+        hear(OTHER, 2);
+        for number in 0..others {
+            hear(GuidPrefix([9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, u8::try_from(number).unwrap()]), 1);
+        }
+        hear(OTHER, 3);
+        let is_kept = others < limits::ANNOUNCEMENTS;
+        assert_eq!(participant.database().peers().count(), usize::from(is_kept), "beside {others}");
+    }
+}
+
+/// Who begins announcements and ends none keeps nobody else out for long.
 #[test]
 fn announcements_that_do_not_end_keep_nobody_out() {
     let mut participant = participant();
