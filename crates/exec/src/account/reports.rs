@@ -172,7 +172,8 @@ impl Executor {
     }
 
     fn guest(inner: Arc<Inner>) -> Executor {
-        Executor { inner, background: None, is_guest: true, process: std::process::id() }
+        let process = inner.process;
+        Executor { inner, background: None, is_guest: true, process }
     }
 }
 
