@@ -130,3 +130,48 @@ fn a_reader_beside_has_all_once_what_follows_the_end_of_an_instance_is_too_old()
     assert_eq!((pair.take().len(), pair.take().len()), (1, 1));
     assert_eq!((pair.is_acknowledged(0), held(&pair)), (true, 0));
 }
+
+#[test]
+fn that_instances_have_ended_is_not_kept_for_longer_than_all_have_been_told_of_it() {
+    for (seed, node) in [Pair::READER, Pair::WRITER].into_iter().enumerate() {
+        let mut pair = Pair::new(seed as u64 + 10);
+        pair.writer(durable().lifespan(LIFESPAN));
+        pair.reader_on(node, durable());
+        pair.run_until_matched();
+        for key in 1..=10 {
+            pair.write(key, 40).unwrap();
+            pair.end_instance(ChangeKind::NotAliveDisposed, key).unwrap();
+            pair.run_for(TENTH);
+            assert_eq!(pair.take().len(), 2);
+        }
+        pair.run_for(LIFESPAN.times(2));
+        assert_eq!((pair.is_acknowledged(0), held(&pair)), (true, 0));
+        // Who comes now hears of none of them, and of all that follows.
+        pair.reader(durable());
+        pair.run_until_matched();
+        pair.write(11, 40).unwrap();
+        pair.run_for(TENTH);
+        assert_eq!(pair.take_from(1).len(), 1);
+    }
+}
+
+#[test]
+fn that_an_instance_has_ended_is_kept_until_all_have_been_told_of_it() {
+    let mut pair = Pair::new(12);
+    pair.writer(durable().lifespan(LIFESPAN));
+    pair.reader(durable());
+    pair.run_until_matched();
+    pair.write(1, 40).unwrap();
+    pair.run_for(TENTH);
+    assert_eq!(pair.take_numbers(), [1]);
+    pair.network.faults.loss = 1_000;
+    pair.end_instance(ChangeKind::NotAliveDisposed, 1).unwrap();
+    pair.run_for(LIFESPAN.times(2));
+    assert_eq!(held(&pair), 1);
+    pair.network.faults.loss = 0;
+    pair.run_for(LIFESPAN);
+    assert_eq!(pair.take().len(), 1);
+    pair.write(2, 40).unwrap();
+    pair.run_for(LIFESPAN.times(2));
+    assert_eq!(held(&pair), 0);
+}

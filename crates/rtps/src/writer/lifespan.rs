@@ -30,11 +30,20 @@ impl Writer {
                 any = true;
             }
         }
-        if any {
+        if any | self.forget_ends() {
             self.pass_holes();
             self.update_link();
         }
         any
+    }
+
+    /// What is too old and still held is the ends of instances of which nothing from before is held. Once all have been told
+    /// of them nobody misses them: of ever new instances there are ever more. Had any to go?
+    fn forget_ends(&mut self) -> bool {
+        let Some(first) = self.history.first().filter(|first| *first <= self.expired) else { return false };
+        let told = self.acked_by_all().min(self.sent).min(self.expired);
+        self.history.remove_through(told);
+        first <= told
     }
 
     /// The next change whose time comes, unless a part of it is out: then it goes when it is sent.
