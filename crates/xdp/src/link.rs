@@ -10,7 +10,13 @@ use rustix::io::Errno;
 
 use crate::bpf::{self, DRV_MODE, SKB_MODE};
 use crate::program::refused;
+use crate::socket::patiently;
 use crate::{Error, Interface, Program, Socket};
+
+/// How often it is tried, every 5 ms, where a program is attached: the link of one that has just ended may be open for a
+/// moment more in a process that another thread forks. Less and a restart fails now and then; more and a program that
+/// stays is told later.
+const TRIES: u32 = 40;
 
 /// Where the kernel runs the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,8 +41,9 @@ impl Link {
     /// Attaches a program as wanted; natively if possible, if nothing is wanted.
     ///
     /// *Errors*: [`Error::ProgramAttached`], [`Error::NoXdp`], [`Error::NotAllowed`]; if native is wanted,
-    /// [`Error::MtuTooLarge`] and [`Error::TooFewRxQueues`]. *Cost*: up to two system calls; a driver may set up
-    /// its queues anew, and the link of the network be down for seconds.
+    /// [`Error::MtuTooLarge`] and [`Error::TooFewRxQueues`]. *Cost*: up to two system calls, and up to 200 ms for
+    /// each where another program is attached; a driver may set up its queues anew, and the link of the network be down
+    /// for seconds.
     pub fn attach(
         program: Program,
         interface: &Interface,
@@ -120,7 +127,7 @@ fn attach(program: &Program, interface: &Interface, mode: AttachMode) -> Result<
         AttachMode::Native => DRV_MODE,
         AttachMode::Generic => SKB_MODE,
     };
-    let attached = bpf::attach(program.as_fd(), interface.index, flags);
+    let attached = patiently(TRIES, || bpf::attach(program.as_fd(), interface.index, flags));
     attached.map_err(|errno| refusal(errno, interface, mode))
 }
 

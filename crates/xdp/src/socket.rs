@@ -380,14 +380,14 @@ pub(crate) fn bind_to(
     })
 }
 
-/// Again for as long as the queue may just be on its way to be free.
-fn patiently(tries: u32, mut bind: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+/// Again for as long as what is taken may just be on its way to be free.
+pub(crate) fn patiently<T>(tries: u32, mut ask: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let pause = Timespec { tv_sec: 0, tv_nsec: QUEUE_PAUSE.subsec_nanos().into() };
     for _ in 1..tries {
-        match bind() {
-            Err(Errno::BUSY) => drop(rustix::thread::nanosleep(&pause)),
+        match ask() {
+            Err(Errno::BUSY | Errno::EXIST) => drop(rustix::thread::nanosleep(&pause)),
             other => return other,
         }
     }
-    bind()
+    ask()
 }

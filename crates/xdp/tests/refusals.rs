@@ -170,6 +170,25 @@ fn another_program_is_attached() {
     });
 }
 
+/// As long as a process that another thread forks may have it open.
+#[test]
+fn a_program_that_is_about_to_go_is_waited_for() {
+    with_pair("a_program_that_is_about_to_go_is_waited_for", ["", ""], |pair| {
+        for (first, second) in
+            [(AttachMode::Native, AttachMode::Native), (AttachMode::Generic, AttachMode::Native)]
+        {
+            let link = attach(pair, End::A, Some(first)).unwrap();
+            let goes = thread::spawn(move || {
+                thread::sleep(Duration::from_millis(20));
+                drop(link);
+            });
+            let link = attach(pair, End::A, Some(second));
+            assert!(link.is_ok(), "{first:?} {second:?}: {:?}", link.err());
+            goes.join().unwrap();
+        }
+    });
+}
+
 #[test]
 fn another_socket_has_the_queue() {
     with_pair("another_socket_has_the_queue", ["", ""], |pair| {
