@@ -1,12 +1,15 @@
 //! What may happen in a seed: writes, takes, comings and goings, cuts, attacks.
 
 use taut_base::{Duration, Time};
+use taut_dcps::{ContentFilter, InstanceStateMask, SampleStateMask, Selection, ViewStateMask};
 use taut_port::Traffic;
 use taut_rtps::ChangeKind;
 
+use crate::endpoint::SimWriter;
 use crate::hostile;
 use crate::network::user_locator;
 use crate::oracle::{ReaderRecord, WriterRecord};
+use crate::payload::Content;
 use crate::plan::{self, Class, between};
 use crate::scenario::World;
 
@@ -19,7 +22,10 @@ impl World {
         self.go_on_some();
         match self.rng.below(1_000) {
             0..=549 => self.write_some(),
-            550..=749 => self.take_some(),
+            550..=699 => self.take_some(),
+            700..=719 => self.read_some(),
+            720..=749 if self.plan.policies => self.assert_some(),
+            720..=749 => self.take_some(),
             750..=799 => self.end_some_instance(),
             800..=829 => self.network.faults = plan::faults(&mut self.rng),
             830..=999 if !wild => self.attack(),
@@ -109,6 +115,30 @@ impl World {
         self.take(at, most);
     }
 
+    fn read_some(&mut self) {
+        let Some(at) = self.some_reader() else { return };
+        let reader = self.readers[at].reader;
+        let mut mask = |top: u64| if self.rng.chance(600) { 0xffff } else { 1 + self.rng.below(top) as u32 };
+        let selection = Selection {
+            sample_states: SampleStateMask(mask(3)),
+            view_states: ViewStateMask(mask(3)),
+            instance_states: InstanceStateMask(mask(7)),
+            ..Selection::ANY
+        };
+        let read = self.network.read(&reader, &selection);
+        if let Some(damaged) =
+            read.iter().find(|sample| sample.is_damaged() && self.plan.class != Class::StolenPrefix)
+        {
+            self.fail(format!("reader {}: read {damaged:?}", reader.guid));
+        }
+    }
+
+    fn assert_some(&mut self) {
+        let Some(at) = self.some_writer() else { return };
+        let SimWriter { node, index, .. } = self.writers[at].writer;
+        self.network.on(node, |p, now| p.assert_liveliness(now, index));
+    }
+
     fn attack(&mut self) {
         let nodes = self.network.nodes.len();
         let stolen = match self.plan.class {
@@ -192,7 +222,10 @@ impl World {
         let topic = self.pick(self.plan.topics.len());
         let spec = self.plan.topics[topic].clone();
         if self.rng.chance(500) {
-            let qos = plan::writer_qos(&mut self.rng);
+            let mut qos = plan::writer_qos(&mut self.rng);
+            if self.plan.policies {
+                qos = plan::writer_policies(&mut self.rng, qos, self.plan.exclusive[topic]);
+            }
             let tag = self.writers.len() as u64 + 1;
             let writer = self.network.create_writer(node, tag, &spec, &qos);
             let incarnation = self.network.nodes[node].incarnation;
@@ -208,10 +241,20 @@ impl World {
                 first_matched_at: Default::default(),
             });
         } else {
-            let qos = plan::reader_qos(&mut self.rng);
-            let reader = self.network.create_reader(node, &spec, &qos);
+            let mut qos = plan::reader_qos(&mut self.rng);
+            let mut filter = None;
+            if self.plan.policies {
+                qos = plan::reader_policies(&mut self.rng, qos, self.plan.exclusive[topic]);
+                filter = self.rng.chance(150).then(|| between(&mut self.rng, 2, 4));
+            }
+            let passes = filter.map(|filter| {
+                ContentFilter::new(move |payload| {
+                    Content::decode(payload).is_none_or(|content| !content.number.is_multiple_of(filter))
+                })
+            });
+            let reader = self.network.create_reader_of(node, &spec, &qos, passes);
             let (seen, matched) = Default::default();
-            self.readers.push(ReaderRecord { reader, topic, qos, exists: true, seen, matched });
+            self.readers.push(ReaderRecord { reader, topic, qos, exists: true, seen, matched, filter });
         }
         self.note_news();
     }

@@ -1,7 +1,7 @@
 //! Writers and readers of simulated samples, above [`Network`].
 
 use taut_base::{Guid, SequenceNumber, Time, Timestamp};
-use taut_dcps::{Endpoint, InstanceState, Sample, SampleInfo, Selection, TypeSupport, Write};
+use taut_dcps::{ContentFilter, Endpoint, InstanceState, Sample, SampleInfo, Selection, TypeSupport, Write};
 use taut_qos::Qos;
 use taut_rtps::{ChangeKind, Full, ReaderIndex, WriterIndex};
 
@@ -25,9 +25,9 @@ impl TopicSpec {
         TopicSpec { name: name.into(), type_name: "Simulated".into(), keyed }
     }
 
-    fn type_support(&self) -> TypeSupport {
+    fn type_support(&self, filter: Option<ContentFilter>) -> TypeSupport {
         let key_hash = self.keyed.then_some(key_hash as _);
-        TypeSupport { type_name: self.type_name.clone(), key_hash, other_key_hash: None, filter: None }
+        TypeSupport { type_name: self.type_name.clone(), key_hash, other_key_hash: None, filter }
     }
 }
 
@@ -95,7 +95,7 @@ impl Network {
         let endpoint = Endpoint {
             topic_name: topic.name.clone(),
             topic_qos: qos.topic.clone(),
-            type_support: topic.type_support(),
+            type_support: topic.type_support(None),
             qos: qos.writer.clone(),
             group: qos.publisher.clone(),
         };
@@ -110,10 +110,21 @@ impl Network {
 
     /// Creates a reader on a node that is up.
     pub fn create_reader(&mut self, node: usize, topic: &TopicSpec, qos: &Qos) -> SimReader {
+        self.create_reader_of(node, topic, qos, None)
+    }
+
+    /// Creates a reader that lets in what passes a filter.
+    pub fn create_reader_of(
+        &mut self,
+        node: usize,
+        topic: &TopicSpec,
+        qos: &Qos,
+        filter: Option<ContentFilter>,
+    ) -> SimReader {
         let endpoint = Endpoint {
             topic_name: topic.name.clone(),
             topic_qos: qos.topic.clone(),
-            type_support: topic.type_support(),
+            type_support: topic.type_support(filter),
             qos: qos.reader.clone(),
             group: qos.subscriber.clone(),
         };
@@ -181,6 +192,16 @@ impl Network {
             participant.take(now, index, &selection, |sample| taken.push(Taken::new(&sample)))
         });
         taken
+    }
+
+    /// Reads, and leaves what was read.
+    pub fn read(&mut self, reader: &SimReader, selection: &Selection) -> Vec<Taken> {
+        let mut read = Vec::new();
+        let index = reader.index;
+        self.on(reader.node, |participant, now| {
+            participant.read(now, index, selection, |sample| read.push(Taken::new(&sample)))
+        });
+        read
     }
 
     /// Is a writer matched with a reader, on the writer's side and on the reader's?

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taut_base::{Duration, Guid, GuidPrefix, Time};
 use taut_dcps::InstanceState;
-use taut_qos::{DurabilityKind, History, Qos, ReliabilityKind};
+use taut_qos::{
+    DestinationOrderKind, DurabilityKind, History, OwnershipKind, Qos, ReliabilityKind, ResourceLimits,
+};
 use taut_rtps::ChangeKind;
 
 use crate::endpoint::{SimReader, SimWriter, Taken};
@@ -65,6 +67,8 @@ pub struct ReaderRecord {
     pub seen: BTreeMap<u64, Seen>,
     /// Whom it is matched with.
     pub matched: BTreeSet<Guid>,
+    /// It lets in the numbers of a writer that are no multiples of this.
+    pub filter: Option<u64>,
 }
 
 /// Must these two match? Written down apart from the code that is under test.
@@ -73,7 +77,13 @@ pub fn compatible(writer: &Qos, reader: &Qos) -> bool {
         || reader.reader.reliability.kind == ReliabilityKind::BestEffort;
     let durability = writer.writer.durability != DurabilityKind::Volatile
         || reader.reader.durability == DurabilityKind::Volatile;
-    reliability && durability && same_partition(writer, reader)
+    let (w, r) = (&writer.writer, &reader.reader);
+    let order = w.destination_order == DestinationOrderKind::BySourceTimestamp
+        || r.destination_order == DestinationOrderKind::ByReceptionTimestamp;
+    let deadline = w.deadline <= r.deadline;
+    let liveliness =
+        w.liveliness.kind >= r.liveliness.kind && w.liveliness.lease_duration <= r.liveliness.lease_duration;
+    reliability && durability && order && deadline && liveliness && same_partition(writer, reader)
 }
 
 /// Have these two a partition in common? Only the names that `plan` draws.
@@ -96,9 +106,36 @@ impl WriterRecord {
 }
 
 impl ReaderRecord {
+    /// What is too old, or does not pass its filter, is not let in.
+    fn check_let_in(&self, now: Time, number: u64, record: &WriterRecord) -> Result<(), String> {
+        let (who, of, lifespan) = (self.reader.guid, record.writer.guid, record.qos.writer.lifespan);
+        let age = now.since(record.times[number as usize - 1]);
+        if age.0.saturating_sub(1_000) > lifespan.0 {
+            return Err(format!(
+                "reader {who}: number {number} of {of} is {age:?} old, its lifespan {lifespan:?}"
+            ));
+        }
+        if !self.passes(number) {
+            return Err(format!("reader {who}: number {number} of {of} does not pass"));
+        }
+        Ok(())
+    }
+
+    fn is_alive(&self, network: &Network, key: u32) -> bool {
+        let state = network.participant(self.reader.node).and_then(|participant| {
+            participant.side(self.reader.index, |side| side.cache.instance_state(instance(key)))
+        });
+        state.flatten() == Some(InstanceState::Alive)
+    }
+
+    fn passes(&self, number: u64) -> bool {
+        self.filter.is_none_or(|filter| !number.is_multiple_of(filter))
+    }
+
     /// Takes samples into account.
     pub fn note(
         &mut self,
+        now: Time,
         taken: &[Taken],
         writers: &[WriterRecord],
         distrusted: Option<GuidPrefix>,
@@ -109,6 +146,7 @@ impl ReaderRecord {
                 && distrusted != Some(Guid::from_bytes(sample.info.publication_handle.0).prefix)
         };
         let mut per_instance: BTreeMap<[u8; 16], u32> = BTreeMap::new();
+        let mut latest = BTreeMap::new();
         for sample in taken.iter().filter(trusted) {
             let Some(content) = sample.content else { return Err(format!("reader {who}: a damaged sample")) };
             let Some(record) = writers.iter().find(|record| record.writer.tag == content.tag) else {
@@ -121,6 +159,13 @@ impl ReaderRecord {
             let written = usize::try_from(content.number - 1).ok().and_then(|at| record.changes.get(at));
             if written != Some(&(content.key, ChangeKind::Alive)) {
                 return Err(format!("reader {who}: {content:?} was not written so"));
+            }
+            self.check_let_in(now, content.number, record)?;
+            if self.qos.reader.destination_order == DestinationOrderKind::BySourceTimestamp {
+                let before = latest.insert(sample.info.instance_handle.0, sample.info.source_timestamp);
+                if before.is_some_and(|before| before > sample.info.source_timestamp) {
+                    return Err(format!("reader {who}: {content:?} is older than what came before it"));
+                }
             }
             let newer = writers.iter().any(|other| {
                 other.writer.guid.prefix == record.writer.guid.prefix
@@ -183,6 +228,47 @@ fn owed_since(writer: &WriterRecord, reader: &ReaderRecord, seen: &Seen) -> Resu
     }
 }
 
+/// Are there policies by which a reliable reader need not have what was written last?
+fn leaves_out(writer: &WriterRecord, reader: &ReaderRecord, alone: bool) -> bool {
+    let (w, r) = (&writer.qos.writer, &reader.qos.reader);
+    let purge = r.reader_data_lifecycle;
+    let is_filtered = r.time_based_filter > Duration::ZERO;
+    !w.lifespan.is_infinite()
+        || !purge.autopurge_nowriter_samples_delay.is_infinite()
+        || !purge.autopurge_disposed_samples_delay.is_infinite()
+        || r.ownership == OwnershipKind::Exclusive
+        || r.resource_limits.max_instances.is_some()
+        || (r.destination_order == DestinationOrderKind::BySourceTimestamp && !alone)
+        || (is_filtered && (!alone || r.resource_limits != ResourceLimits::default()))
+}
+
+/// Checks that a reader has had of each instance as many as HISTORY keeps.
+fn check_depth(writer: &WriterRecord, reader: &ReaderRecord, seen: &Seen, since: u64) -> Result<(), String> {
+    let (w, r) = (&writer.qos.writer, &reader.qos.reader);
+    if r.time_based_filter > Duration::ZERO || w.resource_limits != ResourceLimits::default() {
+        return Ok(());
+    }
+    let depth = |history: History| match history {
+        History::KeepLast(depth) => depth as usize,
+        History::KeepAll => usize::MAX,
+    };
+    let kept = depth(w.history).min(depth(r.history));
+    let mut all: BTreeMap<u32, Vec<(u64, ChangeKind)>> = BTreeMap::new();
+    for (number, (key, kind)) in (1..).zip(&writer.changes).filter(|(number, _)| *number > since) {
+        all.entry(*key).or_default().push((number, *kind));
+    }
+    for (key, all) in all {
+        for (number, kind) in all.into_iter().rev().take(kept) {
+            if kind == ChangeKind::Alive && reader.passes(number) && !seen.ever.contains(&number) {
+                let (writer, reader) = (writer.writer.guid, reader.reader.guid);
+                let what = format!("number {number}, of the last {kept} of instance {key}, is missing");
+                return Err(format!("writer {writer} -> reader {reader}: {what}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Checks that a reliable reader has all that a writer owes it. `alone`: no other writer has ever written
 /// the instances of this one.
 pub fn check_complete(
@@ -210,12 +296,18 @@ pub fn check_complete(
         return Ok(());
     }
     let since = owed_since(writer, reader, seen)?;
+    let is_filtered = r.time_based_filter > Duration::ZERO;
+    if leaves_out(writer, reader, alone) {
+        return Ok(());
+    }
+    let passes = |number: u64| reader.passes(number);
     let owed = (1..).zip(&writer.changes).filter(|(number, _)| *number > since);
     let fail =
         |what: String| Err(format!("writer {} -> reader {}: {what}", writer.writer.guid, reader.reader.guid));
-    if w.history == History::KeepAll && r.history == History::KeepAll {
+    if w.history == History::KeepAll && r.history == History::KeepAll && !is_filtered {
         let got = if durable { &seen.now } else { &seen.ever };
-        let mut missing = owed.filter(|(n, (_, kind))| *kind == ChangeKind::Alive && !got.contains(n));
+        let mut missing =
+            owed.filter(|(n, (_, kind))| *kind == ChangeKind::Alive && passes(*n) && !got.contains(n));
         return match missing.next() {
             Some((number, _)) => fail(format!(
                 "number {number} of {} is missing, {} more, owed from {}",
@@ -230,25 +322,16 @@ pub fn check_complete(
     if !alone && r.history != History::KeepAll {
         return Ok(());
     }
-    let mut last: BTreeMap<u32, (u64, ChangeKind)> = BTreeMap::new();
-    for (number, (key, kind)) in owed {
-        last.insert(*key, (number, *kind));
-    }
+    check_depth(writer, reader, seen, since)?;
+    let last: BTreeMap<u32, (u64, ChangeKind)> =
+        owed.map(|(number, (key, kind))| (*key, (number, *kind))).collect();
     for (key, (number, kind)) in last {
         match kind {
-            ChangeKind::Alive if !seen.ever.contains(&number) => {
+            ChangeKind::Alive if passes(number) && !seen.ever.contains(&number) => {
                 return fail(format!("number {number}, the last of instance {key}, is missing"));
             }
-            ChangeKind::NotAliveDisposed if alone => {
-                let participant = network.participant(reader.reader.node);
-                let state = participant
-                    .and_then(|p| {
-                        p.side(reader.reader.index, |side| side.cache.instance_state(instance(key)))
-                    })
-                    .flatten();
-                if state == Some(InstanceState::Alive) {
-                    return fail(format!("instance {key} is alive after its dispose, number {number}"));
-                }
+            ChangeKind::NotAliveDisposed if alone && reader.is_alive(network, key) => {
+                return fail(format!("instance {key} is alive after its dispose, number {number}"));
             }
             _ => {}
         }

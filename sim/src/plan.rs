@@ -1,8 +1,8 @@
 //! What a seed draws before it runs: who is there, with which QoS, on which network.
 
 use taut_base::{Duration, Rng};
-use taut_qos::{LivelinessKind, Qos, ResourceLimits};
-use taut_rtps::MulticastChoice;
+use taut_qos::{DestinationOrderKind, History, LivelinessKind, Qos, ReaderDataLifecycle, ResourceLimits};
+use taut_rtps::{MaxRate, MulticastChoice};
 
 use crate::endpoint::TopicSpec;
 use crate::faults::Faults;
@@ -30,6 +30,10 @@ pub struct Plan {
     pub nodes: Vec<NodeOptions>,
     /// The topics.
     pub topics: Vec<TopicSpec>,
+    /// Do endpoints have policies that leave samples out?
+    pub policies: bool,
+    /// By topic: OWNERSHIP EXCLUSIVE?
+    pub exclusive: [bool; 2],
     /// Have the writers of a topic instances in common?
     pub shared_keys: bool,
     /// How long it is wild.
@@ -78,6 +82,16 @@ impl Plan {
                     1 => between(rng, 640, 9_000) as usize,
                     _ => usize::MAX,
                 },
+                max_rate: rng.chance(150).then(|| MaxRate {
+                    bytes_per_second: between(rng, 300_000, 10_000_000),
+                    burst: between(rng, 1_000, 100_000),
+                }),
+                service: if rng.chance(100) {
+                    Duration::from_micros(between(rng, 1, 100) as i64)
+                } else {
+                    Duration::ZERO
+                },
+                receive_buffer: if rng.chance(500) { between(rng, 20, 300) as usize } else { usize::MAX },
                 ..NodeOptions::default()
             }
         });
@@ -88,6 +102,8 @@ impl Plan {
             class,
             nodes,
             topics: topics.collect(),
+            policies: rng.chance(600),
+            exclusive: [rng.chance(300), rng.chance(300)],
             shared_keys: rng.chance(300),
             wild: if rng.chance(300) { span(rng, 8_000, 20_000) } else { span(rng, 1_000, 6_000) },
             lease,
@@ -104,6 +120,89 @@ pub fn writer_qos(rng: &mut Rng) -> Qos {
 /// Draws the QoS of a reader.
 pub fn reader_qos(rng: &mut Rng) -> Qos {
     either_qos(rng)
+}
+
+/// Draws policies of a writer that leave samples out, and some that do not.
+pub fn writer_policies(rng: &mut Rng, mut qos: Qos, exclusive: bool) -> Qos {
+    if exclusive {
+        qos = qos.exclusive().ownership_strength(rng.below(4) as i32);
+    }
+    if rng.chance(150) {
+        qos = qos.lifespan(span(rng, 5, 2_000));
+    }
+    if rng.chance(500) {
+        qos = qos.destination_order(DestinationOrderKind::BySourceTimestamp);
+    }
+    if rng.chance(300) {
+        qos = qos.deadline(span(rng, 500, 2_000));
+    }
+    if rng.chance(250) {
+        let kind =
+            if rng.chance(500) { LivelinessKind::ManualByParticipant } else { LivelinessKind::ManualByTopic };
+        qos = qos.liveliness(kind, span(rng, 500, 3_000));
+    }
+    if rng.chance(200) {
+        let of_one = match qos.writer.history {
+            History::KeepAll => Some(between(rng, 1, 10) as u32),
+            History::KeepLast(depth) => Some(depth),
+        };
+        let max_samples = qos
+            .writer
+            .resource_limits
+            .max_samples
+            .or(of_one.filter(|_| rng.chance(500)).map(|most| most.max(1) * 3));
+        qos = qos.resource_limits(ResourceLimits {
+            max_samples_per_instance: of_one.map(|o| o.min(max_samples.unwrap_or(u32::MAX))),
+            max_samples,
+            max_instances: None,
+        });
+    }
+    qos
+}
+
+/// The same of a reader.
+pub fn reader_policies(rng: &mut Rng, mut qos: Qos, exclusive: bool) -> Qos {
+    if exclusive {
+        qos = qos.exclusive();
+    }
+    if rng.chance(200) {
+        qos = qos.destination_order(DestinationOrderKind::BySourceTimestamp);
+    }
+    if rng.chance(200) {
+        qos = qos.deadline(span(rng, 1_000, 3_000));
+    }
+    if rng.chance(150) {
+        qos = qos.time_based_filter(span(rng, 1, 500));
+    }
+    if rng.chance(150) {
+        let kind =
+            [LivelinessKind::Automatic, LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic];
+        qos = qos.liveliness(kind[rng.below(3) as usize], span(rng, 1_000, 4_000));
+    }
+    if rng.chance(250) {
+        let of_one = match qos.reader.history {
+            History::KeepAll => Some(between(rng, 1, 10) as u32),
+            History::KeepLast(depth) => Some(depth),
+        };
+        let max_samples = qos
+            .reader
+            .resource_limits
+            .max_samples
+            .or(of_one.filter(|_| rng.chance(500)).map(|most| most * 2));
+        let max_instances = rng.chance(400).then(|| between(rng, 1, 6) as u32);
+        qos = qos.resource_limits(ResourceLimits {
+            max_samples_per_instance: of_one.map(|o| o.min(max_samples.unwrap_or(u32::MAX))),
+            max_samples,
+            max_instances,
+        });
+    }
+    if rng.chance(150) {
+        qos = qos.reader_data_lifecycle(ReaderDataLifecycle {
+            autopurge_nowriter_samples_delay: span(rng, 1, 3_000),
+            autopurge_disposed_samples_delay: span(rng, 1, 3_000),
+        });
+    }
+    qos
 }
 
 fn either_qos(rng: &mut Rng) -> Qos {
@@ -133,13 +232,14 @@ fn either_qos(rng: &mut Rng) -> Qos {
 /// Draws the faults of the network.
 pub fn faults(rng: &mut Rng) -> Faults {
     let mut chance = |of_1000: u64, most: u64| if rng.chance(of_1000) { rng.below(most + 1) } else { 0 };
+    let far = chance(100, 700) as i64;
     let (loss, duplicate, reorder) = (chance(700, 400), chance(300, 300), chance(300, 300));
     Faults {
         loss,
         duplicate,
         reorder,
         detour: span(rng, 1, 100),
-        delay: Duration::from_micros(between(rng, 10, 3_000).cast_signed()),
+        delay: Duration::from_micros(between(rng, 10, 3_000).cast_signed() + far * 1_000),
         jitter: Duration::from_micros(rng.below(2_000).cast_signed()),
         corrupt: 0,
     }

@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub readers: Vec<ReaderRecord>,
     pub sometimes: Sometimes,
     pub taken: u64,
+    /// When every writer spoke once more.
+    pub spoke_at: Time,
     /// When a node stopped that may start again.
     pub down_since: Vec<Option<Time>>,
     /// When each node goes on that is paused.
@@ -88,6 +90,7 @@ impl World {
             readers: Vec::new(),
             sometimes: Sometimes::default(),
             taken: 0,
+            spoke_at: Time(0),
             down_since,
             paused_until,
             known,
@@ -236,12 +239,16 @@ impl World {
         }
     }
 
+    pub(crate) fn fail(&mut self, what: String) {
+        self.failure.get_or_insert(what);
+    }
+
     pub(crate) fn take(&mut self, at: usize, most: usize) {
         let record = &mut self.readers[at];
         let taken = self.network.take(&record.reader, most);
         self.taken += taken.len() as u64;
         let distrusted = (self.plan.class == Class::StolenPrefix).then(|| self.network.prefix(0));
-        if let Err(failure) = record.note(&taken, &self.writers, distrusted) {
+        if let Err(failure) = record.note(self.network.now(), &taken, &self.writers, distrusted) {
             self.failure.get_or_insert(failure);
         }
     }
@@ -254,6 +261,7 @@ impl World {
         let settle = if self.plan.class == Class::Wild { self.plan.lease } else { Duration::ZERO };
         self.run_taking(settle)?;
         self.run_taking(Duration::from_secs(10))?;
+        self.spoke_at = self.network.now();
         for at in 0..self.writers.len() {
             if self.writers[at].exists {
                 let key = self.key_for(at);
@@ -261,15 +269,20 @@ impl World {
             }
         }
         self.network.faults = Faults::default();
-        self.run_taking(Duration::from_secs(8))?;
-        // A reader with little room and a long backlog takes its time.
+        // A reader with little room and a long backlog takes its time, and so does a writer with little bandwidth.
         let patience = self.network.now() + PATIENCE;
         while self.network.now() < patience
-            && !self.writers.iter().all(|w| !w.exists || self.is_acknowledged(w))
+            && !self.writers.iter().all(|w| !w.exists || (self.is_acknowledged(w) && self.is_sent(w)))
         {
             self.run_taking(Duration::from_secs(1))?;
         }
-        Ok(())
+        self.run_taking(Duration::from_secs(8))
+    }
+
+    fn is_sent(&self, record: &WriterRecord) -> bool {
+        let writer = self.network.participant(record.writer.node);
+        let writer = writer.and_then(|participant| participant.core().writer(record.writer.index));
+        writer.is_some_and(|writer| !writer.has_fresh())
     }
 
     pub(crate) fn is_acknowledged(&self, record: &WriterRecord) -> bool {
