@@ -290,7 +290,6 @@ impl Executor {
 
     /// From now on the driver empties the reader's lanes, so that its news are told.
     pub fn watch(&self, door: &Door) {
-        self.inner.process.assert();
         self.inner.doors.watch(door);
         // Who sleeps has told no writer to wake it.
         self.inner.kick();

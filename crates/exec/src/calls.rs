@@ -14,7 +14,6 @@ use crate::executor::Inner;
 impl Inner {
     /// Runs `call`, and sends what came of it.
     pub fn with<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> R {
-        self.process.assert();
         let mut core = self.enter();
         self.run_writes(&mut core);
         if core.held.until != Time::NEVER {
@@ -39,7 +38,6 @@ impl Inner {
     /// The same. Says what time it is then, too. *Cost*: the clock is read no more than for the step, unless others were
     /// told.
     pub fn look_now<R>(&self, call: impl FnOnce(&mut DomainParticipant, Time) -> R) -> (R, Time) {
-        self.process.assert();
         let mut core = self.enter();
         self.run_writes(&mut core);
         let result = self.call(&mut core, |core| call(&mut core.participant, core.now));
@@ -52,7 +50,6 @@ impl Inner {
 
     /// Looks; what others have left for the token's holder meanwhile is run then.
     pub fn peek<R>(&self, look: impl FnOnce(&mut Core) -> R) -> R {
-        self.process.assert();
         let mut core = self.enter();
         let mut result = None;
         // What comes with news is no step that a write waits for beside the one that has brought them.

@@ -29,7 +29,6 @@ use crate::lanes::door::{Table, TableDoors};
 use crate::lanes::local::{self, Joins};
 use crate::lanes::neighbours::{FIRST_SOURCE, Neighbours, Own, PAGE};
 use crate::net::ports::Ports;
-use crate::process::Process;
 use crate::write::goodbye::Silent;
 use crate::write::left::Left;
 use crate::write::promises::Promises;
@@ -42,13 +41,11 @@ pub struct Executor {
     /// It shares the participant with the executor that started it, and does not end it.
     pub(crate) is_guest: bool,
     /// The process that has made it.
-    pub(crate) process: Process,
+    pub(crate) process: u32,
 }
 
 pub(crate) struct Inner {
     pub me: Weak<Inner>,
-    /// The one that has made it.
-    pub process: Process,
     pub core: Mutex<Core>,
     /// Threads that wait for it.
     pub asking: AtomicUsize,
@@ -168,7 +165,6 @@ impl Executor {
         let core = Core::new(participant, port, Recorder::new(config.longest_step));
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
-            process: Process::this(),
             doors,
             joins: Joins::default(),
             bell: Arc::new(bell),
@@ -269,7 +265,7 @@ impl Executor {
     /// May the calling thread wait for this participant? What it waits for could not come while it runs a listener, or a
     /// waker that runs its task there and then.
     ///
-    /// *Errors*: [`Error::PreconditionNotMet`], [`Error::IllegalOperation`] in the child of a fork.
+    /// *Errors*: [`Error::PreconditionNotMet`].
     pub fn may_wait(&self) -> Result<()> {
         self.may_ask_again()?;
         if self.inner.hooks.is_waking() {
@@ -282,9 +278,8 @@ impl Executor {
 
     /// May it be woken, and ask again then? A listener is not; a task is, wherever it runs.
     ///
-    /// *Errors*: [`Error::PreconditionNotMet`], [`Error::IllegalOperation`] in the child of a fork.
+    /// *Errors*: [`Error::PreconditionNotMet`].
     pub fn may_ask_again(&self) -> Result<()> {
-        self.check_process()?;
         if self.inner.hooks.is_telling() {
             let text = "a listener cannot wait: it runs on the thread that brings what it would wait for; \
                         do so in a thread of your own, or use a call that does not wait";
@@ -295,7 +290,6 @@ impl Executor {
 
     /// Sets or takes away the listener of an entity. Returns whether it had one.
     pub fn set_listener(&self, entity: Entity, listener: Option<Listener>) -> bool {
-        self.inner.process.assert();
         self.inner.hooks.set_listener(entity, listener)
     }
 
@@ -348,16 +342,7 @@ impl Executor {
 
     /// Is this the child of a fork, which has the memory of what its parent goes on with? What ends here does not end there.
     pub fn is_forked(&self) -> bool {
-        self.process.id != std::process::id()
-    }
-
-    /// May this process use it? Who is asked to write, to wait or to create looks here first: a child would send by the
-    /// sockets of its parent, into its lanes and by its numbers, or wait for a thread that it has not.
-    ///
-    /// *Errors*: [`Error::IllegalOperation`] in the child of a fork.
-    #[inline]
-    pub fn check_process(&self) -> Result<()> {
-        self.process.check()
+        self.process != std::process::id()
     }
 
     /// Says goodbye to the peers and ends the background thread.

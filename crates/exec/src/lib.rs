@@ -22,7 +22,6 @@ mod hooks;
 mod inheritance_tests;
 mod lanes;
 mod net;
-mod process;
 mod scheduling;
 mod sync;
 mod telling;

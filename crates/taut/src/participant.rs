@@ -21,7 +21,7 @@ const MAX_NAME: usize = 255;
 ///
 /// Clones are the same participant; it leaves the domain when the last clone, writer and reader of it
 /// is dropped. A child that is forked has no thread that drives it: what it drops there goes on in the parent, and it needs a
-/// participant of its own: with this one its calls fail with [`Error::IllegalOperation`], those that return no error panic. A sample that came by shared memory it may drop, but not look at once the parent may have dropped
+/// participant of its own. A sample that came by shared memory it may drop, but not look at once the parent may have dropped
 /// that: the writer uses the memory again. *Cost*: below 1 MiB, one thread, some 20 descriptors,
 /// and over shared memory one more for each writer and three for each other process.
 #[derive(Clone)]
@@ -232,17 +232,14 @@ impl Publisher {
 
     /// Sends what waits. *Cost*: the token; a system call for what fills a row of datagrams. DCPS 1.4 §2.2.2.4.1.9.
     ///
-    /// *Errors*: [`Error::PreconditionNotMet`] without [`Publisher::suspend_publications`]; [`Error::IllegalOperation`] in
-    /// the child of a fork.
+    /// *Errors*: [`Error::PreconditionNotMet`] without [`Publisher::suspend_publications`].
     pub fn resume_publications(&self) -> Result<()> {
-        let executor = self.executor.upgrade();
-        executor.as_ref().map_or(Ok(()), |executor| executor.check_process())?;
         if !self.suspension.set(false) {
             let text = "the publisher is not suspended: call suspend_publications before";
             return Err(Error::PreconditionNotMet(text.into()));
         }
         // Without a participant there are no writers.
-        if let Some(executor) = executor {
+        if let Some(executor) = self.executor.upgrade() {
             executor.end_burst();
         }
         Ok(())

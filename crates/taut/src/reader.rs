@@ -95,7 +95,6 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the next sample, if there is one.
     pub fn take_next(&self) -> Result<Option<Sample<T>>> {
-        self.untyped.executor.check_process()?;
         Ok(take_next(&self.untyped.executor, &self.untyped.door, 0))
     }
 
@@ -104,7 +103,6 @@ impl<T: DdsType> DataReader<T> {
     ///
     /// *Cost*: one copy; allocates for what has grown only.
     pub fn take_into(&self, into: &mut T) -> Result<Option<SampleInfo>> {
-        self.untyped.executor.check_process()?;
         let (UntypedReader { executor, door, .. }, mut taken) = (&self.untyped, None);
         untyped_reader::take_next(executor, (door, 0), T::TYPE_NAME, &mut |payload, _, info| {
             let decoded = !info.valid_data || payload.decode_into(into).is_ok();
@@ -121,7 +119,6 @@ impl<T: DdsType> DataReader<T> {
 
     /// Takes the samples of a selection.
     pub fn take_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        self.untyped.executor.check_process()?;
         Ok(self.untyped.take(selection).into_iter().filter_map(decode_sample).collect())
     }
 
@@ -132,7 +129,6 @@ impl<T: DdsType> DataReader<T> {
 
     /// Reads the samples of a selection; they stay.
     pub fn read_with(&self, selection: &Selection) -> Result<Vec<Sample<T>>> {
-        self.untyped.executor.check_process()?;
         Ok(self.untyped.read(selection).into_iter().filter_map(decode_sample).collect())
     }
 

@@ -44,10 +44,6 @@ impl<T: DdsType> Stream for Samples<'_, T> {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Sample<T>>> {
         let UntypedReader { executor, door, .. } = &self.reader.untyped;
-        if let Err(error) = executor.check_process() {
-            to_log(|| log::error!("a stream of samples ends: {error}"));
-            return Poll::Ready(None);
-        }
         // Registered before the look: a sample that comes in between wakes the task.
         executor.register_waker(&self.waits, context.waker());
         match take_next(executor, door, 1) {

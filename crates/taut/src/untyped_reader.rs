@@ -70,7 +70,6 @@ impl UntypedReader {
         endpoint.qos.check()?;
         endpoint.group.check()?;
         let executor = Arc::clone(&participant.executor);
-        executor.check_process()?;
         let qos = endpoint.qos.clone();
         let (index, guid) = executor.with(|participant, now| {
             let index = participant.create_reader(now, endpoint);

@@ -56,7 +56,6 @@ impl UntypedWriter {
         endpoint.qos.check()?;
         endpoint.group.check()?;
         let executor = Arc::clone(&participant.executor);
-        executor.check_process()?;
         let qos = endpoint.qos.clone();
         let representation = representation(&qos.representation)?;
         let (index, guid) = executor.with(|participant, now| {
@@ -91,10 +90,6 @@ impl UntypedWriter {
     }
 
     pub fn take_back(&self, memory: Memory) {
-        // In the child of a fork the lane is the parent's.
-        if self.executor.check_process().is_err() {
-            return std::mem::forget(memory);
-        }
         self.tools.borrow_mut().outlet.take_back(memory);
     }
 
@@ -105,10 +100,6 @@ impl UntypedWriter {
         len: usize,
         moment: Moment,
     ) -> Result<()> {
-        if let Err(error) = self.executor.check_process() {
-            std::mem::forget(memory);
-            return Err(error);
-        }
         let call = &mut Call::new(ChangeKind::Alive, instance, moment, self.patience(true));
         let Tools { pool, outlet, instances, .. } = &mut *self.tools.borrow_mut();
         self.executor.publish(outlet, call, &mut Payload::of(pool, memory, len))?;

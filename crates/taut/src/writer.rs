@@ -136,7 +136,6 @@ impl<T: DdsType> DataWriter<T> {
             let text = format!("{} has no key: mark one with #[dds(key)]", T::TYPE_NAME);
             return Err(Error::PreconditionNotMet(text));
         }
-        self.untyped.executor.check_process()?;
         let Tools { pool, hasher, outlet, instances } = &mut *self.untyped.tools.borrow_mut();
         let instance = match kind {
             ChangeKind::Alive | ChangeKind::NotAliveDisposed => self.register(hasher, instances, sample)?,

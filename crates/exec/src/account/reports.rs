@@ -172,8 +172,7 @@ impl Executor {
     }
 
     fn guest(inner: Arc<Inner>) -> Executor {
-        let process = inner.process;
-        Executor { inner, background: None, is_guest: true, process }
+        Executor { inner, background: None, is_guest: true, process: std::process::id() }
     }
 }
 

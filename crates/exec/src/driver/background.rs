@@ -98,8 +98,7 @@ impl Background {
 /// *Errors*: there is none to be had, or none as it is to be scheduled; the participant leaves again then, as others have
 /// heard of it.
 pub(crate) fn executor(inner: Arc<Inner>, config: &ExecutorConfig) -> Result<Executor> {
-    let process = inner.process;
-    let mut executor = Executor { inner, background: None, is_guest: false, process };
+    let mut executor = Executor { inner, background: None, is_guest: false, process: std::process::id() };
     if config.driver != Driver::Inline {
         let background = spawn(&executor.inner, config)?;
         *executor.inner.background_thread.lock() = Some(background.thread().clone());

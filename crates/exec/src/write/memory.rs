@@ -28,9 +28,8 @@ impl Executor {
     /// Memory to write a payload of `len` bytes in place: in the writer's lane, where its readers on this machine look;
     /// without one of those, in a frame, if a port sends from frames.
     ///
-    /// *Errors*: [`Error::IllegalOperation`] in the child of a fork; [`Error::OutOfResources`] when the readers hold all that there is.
+    /// *Errors*: [`Error::OutOfResources`] when the readers hold all that there is.
     pub fn lend(&self, outlet: &mut Outlet, pool: &mut Pool, len: usize) -> Result<Memory> {
-        self.check_process()?;
         outlet.refresh();
         if !outlet.has_readers
             && let Some(chunk) = pool.chunk(len)
