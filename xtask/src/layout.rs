@@ -55,7 +55,10 @@ pub fn check(root: &Path) -> Result<bool, String> {
         println!("layout: that is {percent} %, less than {COVERED_PERCENT} %: run cargo xtask layout");
     }
     if !is_heeded {
-        println!("layout: {} has no section {SECTION}: does layout/build.rs name {FILE}?", program.display());
+        println!(
+            "layout: {} has no section {SECTION}: is RUSTFLAGS set, or another linker than LLD and GNU ld in use?",
+            program.display()
+        );
     }
     Ok(percent >= COVERED_PERCENT && is_heeded)
 }

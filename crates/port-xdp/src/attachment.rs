@@ -81,7 +81,7 @@ fn opened(
     for number in numbers {
         layer.ends().iter().try_for_each(|end| program.add(*end, *number))?;
     }
-    let link = Link::attach(program, interface, config.attach)?;
+    let link = Link::attach_patiently(program, interface, config.attach)?;
     let headroom = u32::from(if mode == Mode::L2 { BARE_SHIFT } else { UDP_SHIFT });
     let queues = numbers.iter().map(|number| Queue::open(&link, *number, config.bind, headroom));
     let queues = queues.collect::<Result<_, _>>()?;

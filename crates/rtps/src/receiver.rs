@@ -277,6 +277,7 @@ impl Participant {
 
     /// Some of what a participant says of itself has come.
     #[cold]
+    #[inline(never)]
     fn on_announcement_frag(&mut self, now: Time, source: &Source<'_>, frag: &DataFrag<'_>) {
         let inline = match parse_inline(frag.inline_qos) {
             Ok(inline) if frag.sample_size <= limits::ANNOUNCEMENT_SIZE => inline,

@@ -41,15 +41,33 @@ impl Link {
     /// Attaches a program as wanted; natively if possible, if nothing is wanted.
     ///
     /// *Errors*: [`Error::ProgramAttached`], [`Error::NoXdp`], [`Error::NotAllowed`]; if native is wanted,
-    /// [`Error::MtuTooLarge`] and [`Error::TooFewRxQueues`]. *Cost*: up to two system calls, and up to 200 ms for
-    /// each where another program is attached; a driver may set up its queues anew, and the link of the network be down
-    /// for seconds.
+    /// [`Error::MtuTooLarge`] and [`Error::TooFewRxQueues`]. *Cost*: up to two system calls; a driver may set up
+    /// its queues anew, and the link of the network be down for seconds.
     pub fn attach(
         program: Program,
         interface: &Interface,
         wanted: Option<AttachMode>,
     ) -> Result<Link, Error> {
-        let attach = |mode| attach(&program, interface, mode);
+        Link::attach_within(1, program, interface, wanted)
+    }
+
+    /// The same, where a program that is attached may just be on its way to go. *Cost*: up to 200 ms more for each mode
+    /// in which another program stays attached.
+    pub fn attach_patiently(
+        program: Program,
+        interface: &Interface,
+        wanted: Option<AttachMode>,
+    ) -> Result<Link, Error> {
+        Link::attach_within(TRIES, program, interface, wanted)
+    }
+
+    fn attach_within(
+        tries: u32,
+        program: Program,
+        interface: &Interface,
+        wanted: Option<AttachMode>,
+    ) -> Result<Link, Error> {
+        let attach = |mode| attach(&program, interface, mode, tries);
         let (fd, attached, why_not_native) = match wanted {
             Some(mode) => (attach(mode)?, mode, None),
             None => match attach(AttachMode::Native) {
@@ -122,12 +140,12 @@ impl Link {
     }
 }
 
-fn attach(program: &Program, interface: &Interface, mode: AttachMode) -> Result<OwnedFd, Error> {
+fn attach(program: &Program, interface: &Interface, mode: AttachMode, tries: u32) -> Result<OwnedFd, Error> {
     let flags = match mode {
         AttachMode::Native => DRV_MODE,
         AttachMode::Generic => SKB_MODE,
     };
-    let attached = patiently(TRIES, || bpf::attach(program.as_fd(), interface.index, flags));
+    let attached = patiently(tries, || bpf::attach(program.as_fd(), interface.index, flags));
     attached.map_err(|errno| refusal(errno, interface, mode))
 }
 

@@ -182,7 +182,8 @@ fn a_program_that_is_about_to_go_is_waited_for() {
                 thread::sleep(Duration::from_millis(20));
                 drop(link);
             });
-            let link = attach(pair, End::A, Some(second));
+            let program = Program::load(Mode::L3, 1_500).unwrap();
+            let link = Link::attach_patiently(program, &interface(pair, End::A), Some(second));
             assert!(link.is_ok(), "{first:?} {second:?}: {:?}", link.err());
             goes.join().unwrap();
         }

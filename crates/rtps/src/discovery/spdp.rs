@@ -221,6 +221,8 @@ impl Participant {
     }
 
     /// A participant announces itself or leaves.
+    // Apart, what the message says would have to lie in memory for each sample that arrives.
+    #[inline(always)]
     pub(crate) fn on_spdp(
         &mut self,
         now: Time,

@@ -203,6 +203,7 @@ impl WriterProxy {
     /// As many wait as may. Is there one behind this change that can be asked for again? It goes, so that neither what runs
     /// ahead nor made-up numbers keep out what is missing.
     #[cold]
+    #[inline(never)]
     fn gives_way_to(&mut self, number: SequenceNumber) -> bool {
         let stays = number.max(self.last_put_back);
         let is_behind = self.pending.last_key_value().is_some_and(|(last, _)| *last > stays);

@@ -30,7 +30,8 @@ impl Writer {
                 any = true;
             }
         }
-        if any | self.forget_ends() {
+        any |= self.forget_ends();
+        if any {
             self.pass_holes();
             self.update_link();
         }
