@@ -2,6 +2,7 @@
 
 mod synthetic;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use taut_perf::compare::{Verdict, compare};
@@ -199,6 +200,18 @@ fn the_documentation_is_made_from_its_stored_run() {
     for picture in performance::pictures(&run) {
         assert!(picture.svg == kept(results.join(&picture.name)), "{}: {how}", picture.name);
     }
+}
+
+/// Those that only a table has lines of, too: when, on what and by which build.
+#[test]
+fn each_run_that_the_documentation_names_is_listed() {
+    let page = include_str!("../../docs/performance.md");
+    let listed: HashSet<&str> = page.lines().collect();
+    let named = page.lines().filter(|line| line.starts_with('`')).flat_map(|line| line.split('`'));
+    let named: HashSet<&str> = named.filter(|text| text.ends_with("--save run.jsonl")).collect();
+    assert!(!named.is_empty());
+    let missing: Vec<_> = named.difference(&listed).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// The synthetic run after a change of some of its lines, as the document.

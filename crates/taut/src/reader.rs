@@ -140,7 +140,8 @@ impl<T: DdsType> DataReader<T> {
         self.untyped.wait(timeout.into())
     }
 
-    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known.
+    /// Waits until a writer has matched. *Errors*: [`crate::Error::Timeout`], whose text says why none has, as far as is known;
+    /// who asks with a timeout of zero is not told.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }

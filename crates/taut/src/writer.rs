@@ -211,7 +211,8 @@ impl<T: DdsType> DataWriter<T> {
         self.untyped.executor.publish(outlet, call, &mut Payload::buffer(pool, buffer, len))
     }
 
-    /// Waits until a reader has matched. *Errors*: [`Error::Timeout`], whose text says why none has, as far as is known.
+    /// Waits until a reader has matched. *Errors*: [`Error::Timeout`], whose text says why none has, as far as is known; who
+    /// asks with a timeout of zero is not told.
     pub fn wait_matched(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.wait_matched_count(1, timeout)
     }
