@@ -62,6 +62,8 @@ pub struct XdpChoice {
     pub port: XdpConfig,
     /// What it speaks.
     pub layer: XdpLayer,
+    /// Over IP: only what is critical goes there, and all else by sockets.
+    pub only_critical: bool,
 }
 
 /// What a port past the kernel speaks.

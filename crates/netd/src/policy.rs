@@ -34,6 +34,7 @@ struct Rule {
     interface: String,
     queues: Vec<u32>,
     domains: Vec<u32>,
+    ports: Vec<u16>,
     participants: Option<u32>,
 }
 
@@ -58,7 +59,10 @@ struct WrittenRule {
     group: Option<Spanned<Value>>,
     interface: Spanned<String>,
     queues: Vec<Spanned<u32>>,
+    #[serde(default)]
     domains: Vec<Spanned<u32>>,
+    #[serde(default)]
+    ports: Vec<Spanned<u16>>,
     participants: Option<Spanned<u32>>,
 }
 
@@ -157,11 +161,12 @@ impl Policy {
                      add it to `domains`"
                 ),
                 None => format!(
-                    "port {port} is that of no participant of any domain by the rules of RTPS: take one of the first \
+                    "port {port} is that of no participant of any domain by the rules of RTPS, and no rule of {name} for \
+                     {user} on {interface} has it: add it to `ports` if it is a critical port, or take one of the first \
                      {MAX_PARTICIPANTS} participants of this host"
                 ),
             };
-            keep(&|_, rule| domain_of(*port).is_some_and(|domain| rule.domains.contains(&domain)), missing)?;
+            keep(&|_, rule| rule.has(*port), missing)?;
         }
         let missing = format!(
             "{user} has as many participants on {interface} as the rules of {name} allow: end one, or raise \
@@ -178,6 +183,10 @@ impl Rule {
             Who::User(uid) => peer.uid == uid,
             Who::Group(gid) => peer.gids.contains(&gid),
         }
+    }
+
+    fn has(&self, port: u16) -> bool {
+        self.ports.contains(&port) || domain_of(port).is_some_and(|domain| self.domains.contains(&domain))
     }
 }
 
@@ -230,11 +239,20 @@ impl Place<'_> {
             }
             list.iter().map(|number| self.number(key, number, 0, last, what)).collect::<Result<Vec<_>, _>>()
         };
+        if let Some(port) = rule.ports.iter().find(|port| *port.get_ref() == 0) {
+            return Err(self.wrong(port.span().start, "ports = 0 is no UDP port: use 1 to 65535"));
+        }
+        // One that names ports may do without domains.
+        let domains = match rule.domains.is_empty() && !rule.ports.is_empty() {
+            true => Vec::new(),
+            false => list("domains", &rule.domains, LAST_DOMAIN, "domain")?,
+        };
         Ok(Rule {
             who: self.who(at, rule)?,
             interface: name.clone(),
             queues: list("queues", &rule.queues, MAX_QUEUES - 1, "queue")?,
-            domains: list("domains", &rule.domains, LAST_DOMAIN, "domain")?,
+            domains,
+            ports: rule.ports.iter().map(|port| *port.get_ref()).collect(),
             participants,
         })
     }
@@ -334,6 +352,24 @@ mod tests {
         }
         refused(&user, "eth0", &[0], &[7_411], 2, "as many participants on eth0");
         refused(&member, "eth0", &[0], &[7_411], 0, "has interface eth0");
+    }
+
+    #[test]
+    fn a_rule_for_critical_ports_is_for_nothing_else() {
+        let text = "[[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [3]\nports = [7402, 9000]\n";
+        let policy = Policy::parse(text, "netd.toml").unwrap();
+        let asks = |ports: &[u16]| {
+            let wanted = Wanted { interface: "eth0", names: &[], queues: &[3], ports };
+            policy.admit(&peer(1_000, &[]), &wanted, |_| 0)
+        };
+        assert_eq!((asks(&[7_402]), asks(&[9_000, 7_402])), (Ok(0), Ok(0)));
+        let told = asks(&[7_402, 7_411]).unwrap_err();
+        assert!(told.contains("has domain 0, whose port 7411 is asked for"), "{told}");
+        assert!(asks(&[7_403]).unwrap_err().contains("add it to `ports` if it is a critical port"));
+        let told = Policy::parse(&text.replace("7402", "0"), "a.toml").unwrap_err();
+        assert_eq!(told, "a.toml line 5: ports = 0 is no UDP port: use 1 to 65535");
+        let told = Policy::parse(&text.replace("7402, 9000", ""), "a.toml").unwrap_err();
+        assert!(told.contains("domains is empty"), "{told}");
     }
 
     /// What one rule lacks another one does not lend it.

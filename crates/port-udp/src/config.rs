@@ -1,6 +1,7 @@
 //! What a caller may choose, and the port numbers that follow. RTPS 2.5 §9.6.1.1-§9.6.1.3.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU16;
 
 use taut_base::{Error, Result};
 
@@ -55,6 +56,9 @@ pub struct UdpConfig {
     /// The participant index that decides the unicast ports; `None` takes the first that is free,
     /// and ports of the kernel's choice once all are taken. *Range*: 0 to 119.
     pub participant_index: Option<u32>,
+    /// The port of what is critical, beside those that follow from the domain and the index; `None`: there is none. One
+    /// participant of a host can have it.
+    pub critical_port: Option<NonZeroU16>,
     /// Names or addresses of interfaces; empty for all that are usable.
     pub interfaces: Vec<String>,
     /// The name of one that is not left out where more are usable than can be used; empty: there is none.
@@ -84,6 +88,7 @@ impl Default for UdpConfig {
         UdpConfig {
             domain_id: 0,
             participant_index: None,
+            critical_port: None,
             interfaces: Vec::new(),
             preferred_interface: String::new(),
             ipv6: Ipv6::Auto,
@@ -109,6 +114,13 @@ impl UdpConfig {
                  the first that is free",
                 self.domain_id,
                 self.ports.last_index(self.domain_id),
+            )));
+        }
+        if let Some(port) = self.critical_port.filter(|port| self.ports.is_of(self.domain_id, port.get())) {
+            return Err(Error::BadParameter(format!(
+                "critical port {port} is one of those that participants of domain {} have by the standard: choose another, as {}",
+                self.domain_id,
+                self.ports.free(self.domain_id).unwrap_or(7_399),
             )));
         }
         if self.dscp > 63 {
@@ -174,6 +186,22 @@ impl PortMapping {
         Some((self.port(domain_id, self.d1, index)?, self.port(domain_id, self.d3, index)?))
     }
 
+    /// Is it one that a participant of the domain may have?
+    fn is_of(&self, domain_id: u32, port: u16) -> bool {
+        let is_unicast = |index| {
+            self.unicast(domain_id, index)
+                .is_some_and(|(metatraffic, user)| [metatraffic, user].contains(&port))
+        };
+        [self.metatraffic_multicast(domain_id), self.user_multicast(domain_id)].contains(&Some(port))
+            || (0..=LAST_PARTICIPANT_INDEX).any(is_unicast)
+    }
+
+    /// The first one behind those of the groups that none has.
+    fn free(&self, domain_id: u32) -> Option<u16> {
+        let behind = self.user_multicast(domain_id)?.checked_add(1)?;
+        (behind..=u16::MAX).find(|port| !self.is_of(domain_id, *port))
+    }
+
     fn last_index(&self, domain_id: u32) -> u32 {
         (0..=LAST_PARTICIPANT_INDEX).rev().find(|i| self.unicast(domain_id, *i).is_some()).unwrap_or(0)
     }
@@ -225,5 +253,14 @@ mod tests {
         let text = bad(UdpConfig { domain_id: 232, participant_index: Some(63), ..UdpConfig::default() });
         assert!(text.contains("0 to 62"), "{text}");
         assert!(bad(UdpConfig { dscp: 64, ..UdpConfig::default() }).contains("0 to 63"));
+        for taken in [7_900, 7_901, 7_910, 7_911 + 2 * 119] {
+            let config =
+                UdpConfig { critical_port: NonZeroU16::new(taken), domain_id: 2, ..UdpConfig::default() };
+            let text = bad(config);
+            assert!(text.contains("of domain 2 have by the standard: choose another, as 7902"), "{text}");
+        }
+        let config =
+            UdpConfig { critical_port: NonZeroU16::new(7_902), domain_id: 2, ..UdpConfig::default() };
+        assert!(config.check().is_ok());
     }
 }

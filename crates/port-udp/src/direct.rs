@@ -25,7 +25,7 @@ pub struct Direct {
 
 impl Direct {
     /// The index of its socket among [`UdpPort::fds`]: that of the samples that are sent to this participant alone, over
-    /// IPv4, which are most of what there is.
+    /// IPv4: of critical ones where they have a port, and else of all, which are most of what there is.
     pub const SOURCE: usize = 0;
 
     /// May it look? No longer when the socket has had a stream of fragments.

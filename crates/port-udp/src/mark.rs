@@ -81,6 +81,15 @@ pub(crate) fn mark_of(marks: &[(i32, u8)], first: u8, priority: i32) -> u8 {
     marks.iter().filter(below).max_by_key(|(from, _)| *from).map_or(first, |(_, mark)| *mark)
 }
 
+/// The priority that critical is from on where no mark says so: that of EF in [`MARKS`].
+const CRITICAL: i32 = 100;
+
+/// From which priority on what is sent waits behind nothing else: it is critical.
+pub(crate) fn critical_from(marks: &[(i32, u8)]) -> i32 {
+    let expedited = marks.iter().filter(|(_, mark)| *mark >= EXPEDITED);
+    expedited.map(|(from, _)| *from).min().unwrap_or(CRITICAL)
+}
+
 /// *Errors*: `BadParameter` for what is no table.
 pub(crate) fn check(marks: &[(i32, u8)]) -> Result<()> {
     match marks.iter().find(|(from, mark)| *from < 1 || *mark > LARGEST) {
@@ -102,6 +111,11 @@ mod tests {
         assert_eq!([1, 9, 10, 99, 100, i32::MAX].map(of), [18, 18, 34, 34, 46, 46]);
         assert_eq!(mark_of(&[], 7, 100), 7);
         assert_eq!(mark_of(&[(50, 1), (5, 2)], 7, 50), 1, "in any order");
+    }
+
+    #[test]
+    fn critical_is_what_is_expedited() {
+        assert_eq!([&MARKS[..], &[], &[(5, 48), (7, 46), (1, 18)]].map(critical_from), [100, 100, 5]);
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub struct UdpPort {
     participant_index: Option<u32>,
     pub(crate) metatraffic: Ends,
     pub(crate) user: Ends,
+    critical: Option<Ends>,
 }
 
 /// A descriptor to wait on: when it is readable, call [`UdpPort::receive_from`] with its index.
@@ -82,15 +83,22 @@ impl UdpPort {
         let watch = follows.then_some(watch);
         let watch = watch.and_then(|opened| opened.map_err(|errno| warnings.refused_watch(errno)).ok());
         let (v4_address, v6_address) = unicast_addresses(&interfaces, watch.is_some());
-        let unicast = socket::open_unicast(config, v4_address, v6.then_some(v6_address))?;
+        let v6_address = v6.then_some(v6_address);
+        let critical = socket::open_critical(config, v4_address, v6_address)?;
+        let unicast = socket::open_unicast(config, v4_address, v6_address)?;
         let sender = Sender::new(&unicast, config)?;
         let Unicast { index, v4, v6 } = unicast;
         let (v6_metatraffic, v6_user) = v6.map(|pair| (pair.metatraffic, pair.user)).unzip();
         let (domain_id, ports) = (config.domain_id, &config.ports);
         let mut opening = Opening { config, stays: watch.is_some(), warnings };
-        let port = ports.user_multicast(domain_id);
-        let (user, user_sockets) =
-            opening.ends(0, v4.user, v6_user, port, &[DEFAULT_GROUP_V6], &mut interfaces)?;
+        // First, as they are looked at first.
+        let critical = critical.map(|(v4, v6)| opening.ends(0, v4, v6, None, &[], &mut interfaces));
+        let (critical, mut user_sockets) = critical.transpose()?.unzip();
+        let user_sockets = user_sockets.get_or_insert_default();
+        let (first, port) = (user_sockets.len(), ports.user_multicast(domain_id));
+        let (user, sockets) =
+            opening.ends(first, v4.user, v6_user, port, &[DEFAULT_GROUP_V6], &mut interfaces)?;
+        user_sockets.extend(sockets);
         let (first, port) = (user_sockets.len(), ports.metatraffic_multicast(domain_id));
         let groups = [DEFAULT_GROUP_V6, OTHER_GROUP_V6];
         let (metatraffic, metatraffic_sockets) =
@@ -100,7 +108,8 @@ impl UdpPort {
             participant_index: index,
             metatraffic,
             user,
-            receiver: Receiver::new(user_sockets, metatraffic_sockets),
+            critical,
+            receiver: Receiver::new(std::mem::take(user_sockets), metatraffic_sockets),
             config: config.clone(),
             interfaces,
             stale: false,
@@ -118,6 +127,9 @@ impl UdpPort {
     pub(crate) fn locate(&mut self) {
         self.metatraffic.locate(&self.interfaces);
         self.user.locate(&self.interfaces);
+        if let Some(critical) = &mut self.critical {
+            critical.locate(&self.interfaces);
+        }
     }
 
     /// Which interface reaches a peer whose address of IPv6 is of the link, for who knows it from elsewhere than by
@@ -154,6 +166,25 @@ impl UdpPort {
     /// Where samples reach this participant: one for each address in use.
     pub fn user_unicast(&self) -> &[Locator] {
         self.user.unicast()
+    }
+
+    /// Where what is critical reaches this participant: one for each address in use; empty without a critical port.
+    pub fn critical_unicast(&self) -> &[Locator] {
+        self.critical.as_ref().map(Ends::unicast).unwrap_or_default()
+    }
+
+    /// How many of [`UdpPort::fds`] are of the critical port: the first ones.
+    pub fn critical_sources(&self) -> usize {
+        match &self.critical {
+            None => 0,
+            Some(_) if self.uses_ipv6() => 2,
+            Some(_) => 1,
+        }
+    }
+
+    /// From which TRANSPORT_PRIORITY on an endpoint is critical: that of the first mark of what waits behind nothing else.
+    pub fn critical_from(&self) -> i32 {
+        mark::critical_from(&self.sender.marks)
     }
 
     /// The group of samples; empty without multicast.

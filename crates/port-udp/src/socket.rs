@@ -49,21 +49,45 @@ pub(crate) fn open_unicast(config: &UdpConfig, v4: Ipv4Addr, v6: Option<Ipv6Addr
     Ok(Unicast { index: None, v4, v6 })
 }
 
-/// Both, or the address that failed and why. Never shared: a datagram has one participant.
+/// The sockets at the critical port, of IPv4 and IPv6, if there is one.
+pub(crate) fn open_critical(
+    config: &UdpConfig,
+    v4: Ipv4Addr,
+    v6: Option<Ipv6Addr>,
+) -> Result<Option<(UdpSocket, Option<UdpSocket>)>> {
+    let Some(port) = config.critical_port else { return Ok(None) };
+    let open = |address: IpAddr| {
+        bind(config, SocketAddr::new(address, port.get())).map_err(|(address, source)| {
+            let remedy = match source.kind() {
+                io::ErrorKind::AddrInUse => {
+                    "another program holds the critical port (`ss -ulpn` names it): stop it, or choose another port"
+                }
+                _ => "choose another critical port",
+            };
+            Error::Error(PortError { call: format!("bind {address}"), source, remedy }.to_string())
+        })
+    };
+    Ok(Some((open(v4.into())?, v6.map(|v6| open(v6.into())).transpose()?)))
+}
+
+/// Both, or the address that failed and why.
 fn bind_pair(
     config: &UdpConfig,
     address: IpAddr,
     (metatraffic, user): (u16, u16),
 ) -> std::result::Result<Pair, (SocketAddr, io::Error)> {
-    let bind = |port| {
-        let address = SocketAddr::new(address, port);
-        let socket = socket(address.ip()).map_err(|error| (address, error))?;
-        socket.bind(&address.into()).map_err(|error| (address, error))?;
-        set_buffers(&socket, config);
-        mark::set_first(&socket, address.ip(), config.dscp);
-        Ok(socket.into())
-    };
+    let bind = |port| bind(config, SocketAddr::new(address, port));
     Ok(Pair { metatraffic: bind(metatraffic)?, user: bind(user)? })
+}
+
+/// A socket that has this address, or the address and why not. Never shared: a datagram has one participant.
+fn bind(config: &UdpConfig, address: SocketAddr) -> std::result::Result<UdpSocket, (SocketAddr, io::Error)> {
+    let failed = |error| (address, error);
+    let socket = socket(address.ip()).map_err(failed)?;
+    socket.bind(&address.into()).map_err(failed)?;
+    set_buffers(&socket, config);
+    mark::set_first(&socket, address.ip(), config.dscp);
+    Ok(socket.into())
 }
 
 fn is_taken(error: &io::Error) -> bool {

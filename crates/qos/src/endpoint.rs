@@ -94,7 +94,7 @@ impl EndpointQos {
             ownership_strength: 0,
             destination_order: reader.destination_order,
             time_based_filter: reader.time_based_filter,
-            transport_priority: 0,
+            transport_priority: reader.transport_priority,
             lifespan: Duration::INFINITE,
             representation: reader.representation.clone(),
             type_consistency: reader.type_consistency,

@@ -133,6 +133,9 @@ pub struct DataReaderQos {
     pub history: History,
     /// How many at most.
     pub resource_limits: ResourceLimits,
+    /// A hint for the transport: from 100 on the reader is reached at the participant's critical port, if it has one. Not
+    /// announced: the standard knows it of writers only.
+    pub transport_priority: i32,
     /// Bytes of the application that discovery carries.
     pub user_data: Vec<u8>,
     /// May several writers update one instance?
@@ -202,6 +205,7 @@ impl Default for DataReaderQos {
             destination_order: DestinationOrderKind::ByReceptionTimestamp,
             history: History::default(),
             resource_limits: ResourceLimits::default(),
+            transport_priority: 0,
             user_data: Vec::new(),
             ownership: OwnershipKind::Shared,
             time_based_filter: Duration::ZERO,

@@ -150,6 +150,13 @@ macro_rules! shared_setters {
                 self
             }
 
+            /// TRANSPORT_PRIORITY: higher is more urgent.
+            #[must_use]
+            pub fn transport_priority(mut self, priority: i32) -> Self {
+                $(self$(.$part)?.transport_priority = priority;)+
+                self
+            }
+
             /// LIVELINESS: who says that a writer is alive, and how often at least.
             #[must_use]
             pub fn liveliness(mut self, kind: LivelinessKind, lease: impl Into<Duration>) -> Self {
@@ -182,13 +189,6 @@ macro_rules! writer_setters {
             pub fn lifespan(mut self, age: impl Into<Duration>) -> Self {
                 let value = age.into();
                 $(self$(.$part)?.lifespan = value;)+
-                self
-            }
-
-            /// TRANSPORT_PRIORITY: higher is more urgent.
-            #[must_use]
-            pub fn transport_priority(mut self, priority: i32) -> Self {
-                $(self$(.$part)?.transport_priority = priority;)+
                 self
             }
 

@@ -54,8 +54,20 @@ pub struct Addresses {
     pub default_unicast: Vec<Locator>,
     /// Where samples reach all.
     pub default_multicast: Vec<Locator>,
+    /// Where samples reach its critical endpoints; empty: where they reach the others.
+    pub critical_unicast: Vec<Locator>,
+    /// From which TRANSPORT_PRIORITY on an endpoint is critical.
+    pub critical_from: i32,
     /// The host's addresses.
     pub interfaces: Vec<Interface>,
+}
+
+impl Addresses {
+    /// Where an endpoint of this TRANSPORT_PRIORITY is reached.
+    pub(crate) fn unicast_of(&self, transport_priority: i32) -> &[Locator] {
+        let is_critical = transport_priority >= self.critical_from && !self.critical_unicast.is_empty();
+        if is_critical { &self.critical_unicast } else { &self.default_unicast }
+    }
 }
 
 /// What a participant is told when it is made.

@@ -4,6 +4,7 @@ mod load;
 mod own_address;
 mod settings;
 
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
 use taut_base::{Duration, Error, Result};
@@ -79,6 +80,11 @@ pub struct Config {
     /// The code points of writers with a TRANSPORT_PRIORITY above 0, instead: from which value on, and which. Empty:
     /// `dscp` for all.
     pub priority_dscp: Vec<(i32, u8)>,
+    /// A UDP port of its own for readers and writers that are critical: those with a TRANSPORT_PRIORITY of 100 and above, or
+    /// from the first one on that `priority_dscp` gives 46 or more. A network card can then steer what they receive to a
+    /// queue of its own, and `taut netd` can allow it by itself. 0: they are reached where all are. One participant of a
+    /// host can have a port.
+    pub critical_port: u16,
     /// The most that goes to one destination in a second, of what writers send it, once and again; 0: no bound. *Units*:
     /// bytes, with the headers of Ethernet, IP and UDP. *Range*: from 1,000 on.
     pub max_rate: u64,
@@ -96,6 +102,8 @@ pub struct Config {
     /// The queues of that interface to use; none named: the first. What comes by others comes by sockets. Writers send by
     /// the first one, from TRANSPORT_PRIORITY 100 on by the last, so that these wait behind nothing else's frames.
     pub xdp_queues: Vec<u32>,
+    /// Over IP: only what comes to `critical_port`, and what critical writers send, goes past the kernel; all else by sockets.
+    pub xdp_only_critical: bool,
     /// Where the kernel runs the program that tells what is Taut's.
     pub xdp_mode: XdpMode,
     /// Who opens that interface over IP: `taut netd`, where it listens, or the participant itself.
@@ -176,11 +184,13 @@ impl Default for Config {
             receive_buffer: udp.receive_buffer,
             dscp: udp.dscp,
             priority_dscp: udp.priority_marks,
+            critical_port: 0,
             max_rate: 0,
             max_burst: 131_072,
             xdp_interface: String::new(),
             xdp_layer: XdpLayer::Ip,
             xdp_queues: Vec::new(),
+            xdp_only_critical: false,
             xdp_mode: XdpMode::Auto,
             xdp_netd: Netd::Auto,
             xdp_pcp: None,
@@ -291,6 +301,7 @@ impl Config {
                 netd: self.xdp_netd.clone(),
             },
             layer: self.xdp_layer,
+            only_critical: self.xdp_only_critical,
         }
     }
 
@@ -299,6 +310,7 @@ impl Config {
         Ok(ExecutorConfig {
             udp: UdpConfig {
                 domain_id: self.domain_id,
+                critical_port: NonZeroU16::new(self.critical_port),
                 interfaces: self.socket_interfaces(),
                 preferred_interface: self.xdp_interface.clone(),
                 ipv6: self.ipv6,

@@ -18,6 +18,8 @@ use taut_testbed::{End, LIMIT, Pair, await_that, ip, with_pair};
 /// A user that nothing else belongs to.
 const USER: u32 = 47_110;
 const OTHER: u32 = 47_111;
+/// A critical port, which no participant of domain 0 has by itself.
+const CRITICAL: u16 = 7_402;
 
 /// What goes there and back; on its way back with what the participant has done past the kernel, and how often it has
 /// followed the network's changes.
@@ -81,6 +83,8 @@ fn plays() {
         xdp_mode: if how == "generic" { XdpMode::Generic } else { XdpMode::Auto },
         xdp_netd: XdpNetd::At(path.into()),
         driver: if how == "polls" { Driver::Polling } else { Driver::Threaded },
+        critical_port: if how == "critical" { CRITICAL } else { 0 },
+        xdp_only_critical: how == "critical",
         ..Config::default()
     };
     let participant = match DomainParticipant::with_config(&config) {
@@ -89,7 +93,8 @@ fn plays() {
     };
     let probed = participant.stats().xdp.expect("netd tells how it uses the interface");
     assert_eq!((probed.attached, probed.bound), (XdpAttachMode::Native, XdpBindMode::Copy), "{probed:?}");
-    let (reader, writer) = ends(&participant, &format!("There{queue}"), &format!("Back{queue}"));
+    let priority = if how == "critical" { 100 } else { 0 };
+    let (reader, writer) = ends(&participant, priority, &format!("There{queue}"), &format!("Back{queue}"));
     println!("\nready");
     loop {
         if reader.wait(LIMIT).is_err() {
@@ -111,8 +116,13 @@ fn plays() {
     }
 }
 
-fn ends(participant: &DomainParticipant, from: &str, to: &str) -> (DataReader<Ball>, DataWriter<Ball>) {
-    let qos = || Qos::default().reliable().keep_all().max_blocking_time(LIMIT);
+fn ends(
+    participant: &DomainParticipant,
+    priority: i32,
+    from: &str,
+    to: &str,
+) -> (DataReader<Ball>, DataWriter<Ball>) {
+    let qos = || Qos::default().reliable().keep_all().max_blocking_time(LIMIT).transport_priority(priority);
     let reader = participant.topic::<Ball>(from).unwrap().reader(qos()).unwrap();
     (reader, participant.topic::<Ball>(to).unwrap().writer(qos()).unwrap())
 }
@@ -180,7 +190,7 @@ impl Netd {
         self.player_that(pair, user, interface, &queue.to_string(), domain, "sleeps")
     }
 
-    /// The same with one queue or several, whose driver polls or sleeps, or that wants generic mode.
+    /// The same with one queue or several, whose driver polls or sleeps, or that wants generic mode, or only what is critical.
     fn player_that(
         &self,
         pair: &Pair,
@@ -233,7 +243,7 @@ impl Game {
             ..config
         };
         let participant = DomainParticipant::with_config(&config).unwrap();
-        let (reader, writer) = ends(&participant, &format!("Back{queue}"), &format!("There{queue}"));
+        let (reader, writer) = ends(&participant, 0, &format!("Back{queue}"), &format!("There{queue}"));
         writer.wait_matched(LIMIT).unwrap();
         reader.wait_matched(LIMIT).unwrap();
         Game { participant, reader, writer, number: 0, in_pieces: false }
@@ -292,6 +302,29 @@ fn an_ordinary_user() {
         assert!(pair.has_program(End::A));
         drop((game, player));
         pair.await_no_program(End::A);
+    });
+}
+
+/// The rule is for its port, and for nothing else of the domain.
+#[test]
+fn what_is_critical_may_be_allowed_alone() {
+    with_pair("what_is_critical", ["", ""], |pair| {
+        let rule = rule(USER, "[0]", "").replace("domains = [0]", &format!("ports = [{CRITICAL}]"));
+        let netd = Netd::start(pair, "critical", &rule);
+        let mut all = netd.player(pair, USER, "xa", 0, 0);
+        let told = all.says();
+        assert!(told.starts_with("refused ") && told.contains("has domain 0, whose port 7411"), "{told}");
+        drop(all);
+        let mut player = netd.player_that(pair, USER, "xa", "0", 0, "critical");
+        assert_eq!(player.says(), "ready");
+        let mut game = Game::new(pair, 0);
+        game.is_past_kernel();
+        let before = game.play(1);
+        [0, 1, 1_400, 70_000].into_iter().chain([64; 500]).for_each(|len| {
+            game.play(len);
+        });
+        let after = game.play(1);
+        assert!(after.0 > before.0 + 500 && after.1 > before.1 + 500, "{before:?} {after:?}");
     });
 }
 

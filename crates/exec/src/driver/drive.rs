@@ -373,16 +373,23 @@ impl Inner {
         core.ready = ready;
     }
 
-    /// Each source is a step, and others come first between two of them. Returns whether there are sources of other
-    /// traffic.
+    /// Each source is a step, and others come first between two of them; of samples critical ones do. Returns whether
+    /// there are sources of other traffic.
     #[inline]
     fn receive(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable, traffic: Traffic) -> bool {
         let mut has_others = false;
+        let has_critical = traffic == Traffic::User && core.port.has_critical();
+        if has_critical {
+            self.receive_critical(core, readable);
+        }
         for source in readable.sources() {
             let Some(index) = usize::try_from(*source).ok().filter(|_| *source < HOSTS) else { continue };
             let of = core.port.traffic(index);
             if of != Some(traffic) {
                 has_others |= of.is_some();
+                continue;
+            }
+            if has_critical && core.port.is_critical(index) {
                 continue;
             }
             match traffic {
@@ -391,6 +398,15 @@ impl Inner {
             }
         }
         has_others
+    }
+
+    #[inline(never)]
+    fn receive_critical(&self, core: &mut MutexGuard<'_, Core>, readable: &Readable) {
+        for index in readable.sources().iter().filter_map(|source| usize::try_from(*source).ok()) {
+            if core.port.is_critical(index) {
+                self.take_user_from(core, index);
+            }
+        }
     }
 
     /// Takes samples that have come at a source.

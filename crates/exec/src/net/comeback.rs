@@ -32,7 +32,7 @@ impl Inner {
             self.watch.forget_queues();
             self.look_at_queues(Vec::new());
         }
-        let ends = ends_of(&port.udp, lost.interface());
+        let ends = ends_of(&port.udp, port.only_critical, lost.interface());
         let next = lost.next_try(now, ends, &of_users(&port.udp));
         let tried = self.away_from(core, || {
             drop(left);
@@ -64,9 +64,9 @@ impl Inner {
     fn use_frames(&self, core: &mut MutexGuard<'_, Core>, before: &Addresses) {
         let now = core.now;
         let Core { port, participant, .. } = &mut **core;
-        let Some(frames) = &mut port.frames else { return };
         // Addresses may have changed meanwhile.
-        frames.follow(now, &port.udp);
+        port.follow_by_frames(now);
+        let Some(frames) = &mut port.frames else { return };
         self.look_at_queues(frames.looks());
         let watched = self.watch.watch_frames(frames);
         let described = frames.describe().unwrap_or_default();

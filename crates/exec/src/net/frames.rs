@@ -99,10 +99,10 @@ impl Frames {
     }
 
     /// Uses the addresses that the interface has now.
-    pub fn follow(&mut self, now: Time, udp: &UdpPort) {
+    pub fn follow(&mut self, now: Time, udp: &UdpPort, only_critical: bool) {
         match self {
             Frames::Xdp(xdp) => {
-                let ends = ends(udp, |own| own.index == xdp.index());
+                let ends = ends(udp, only_critical, |own| own.index == xdp.index());
                 xdp.follow(now, &ends);
             }
             #[cfg(feature = "dpdk")]
@@ -267,7 +267,7 @@ fn conflict(dpdk: &mut DpdkPort) -> Option<String> {
 fn open_xdp(choice: &XdpChoice, udp: &UdpPort, config: &UdpConfig) -> Result<Frames> {
     let sockets = of_users(udp);
     let reached = match choice.layer {
-        XdpLayer::Ip => Reached::Ip(ends_of(udp, &choice.port.interface)),
+        XdpLayer::Ip => Reached::Ip(ends_of(udp, choice.only_critical, &choice.port.interface)),
         XdpLayer::Bare => Reached::Bare(bare_ends(udp, config)),
     };
     let xdp = XdpPort::open(&choice.port, reached, &sockets)?;
@@ -317,17 +317,22 @@ pub(crate) fn of_users(udp: &UdpPort) -> Vec<BorrowedFd<'_>> {
     udp.fds().filter(|of| of.traffic == Traffic::User).map(|of| of.fd).collect()
 }
 
-/// Where samples are received by these interfaces.
-fn ends(udp: &UdpPort, is_of: impl Fn(&taut_port_udp::Interface) -> bool) -> Vec<SocketAddr> {
-    let own = udp.user_unicast().iter().filter_map(Locator::socket_addr);
+/// Where samples, or critical ones only, are received by these interfaces.
+fn ends(
+    udp: &UdpPort,
+    only_critical: bool,
+    is_of: impl Fn(&taut_port_udp::Interface) -> bool,
+) -> Vec<SocketAddr> {
+    let others = if only_critical { &[] } else { udp.user_unicast() };
+    let own = others.iter().chain(udp.critical_unicast()).filter_map(Locator::socket_addr);
     own.filter(|end| udp.interfaces().iter().any(|own| own.address == end.ip() && is_of(own))).collect()
 }
 
 /// The same by the interface that is called so. The kernel knows one by other names, too (`altname` of ip-link(8)), and lists
 /// it by the first.
-pub(crate) fn ends_of(udp: &UdpPort, name: &str) -> Vec<SocketAddr> {
+pub(crate) fn ends_of(udp: &UdpPort, only_critical: bool, name: &str) -> Vec<SocketAddr> {
     let index = nix::net::if_::if_nametoindex(name).ok();
-    ends(udp, |own| own.name == name || Some(own.index) == index)
+    ends(udp, only_critical, |own| own.name == name || Some(own.index) == index)
 }
 
 /// The ports of the sockets, on the interface's station and on those of the groups.
@@ -345,9 +350,13 @@ fn frame_ends(
 ) -> FrameEnds {
     let of_group = |port: Option<u16>| port.filter(|_| config.multicast != Multicast::Never).map(&group);
     let of_own = |ends: &[Locator]| ends.first().and_then(|end| u16::try_from(end.port).ok()).map(&own);
-    let ends = |unicast: &[Locator], port| of_own(unicast).into_iter().chain(of_group(port)).collect();
+    let ends = |unicast: &[Locator], port| -> Vec<Locator> {
+        of_own(unicast).into_iter().chain(of_group(port)).collect()
+    };
+    let mut user = ends(udp.user_unicast(), config.ports.user_multicast(config.domain_id));
+    user.extend(of_own(udp.critical_unicast()));
     FrameEnds {
-        user: ends(udp.user_unicast(), config.ports.user_multicast(config.domain_id)),
+        user,
         metatraffic: ends(udp.metatraffic_unicast(), config.ports.metatraffic_multicast(config.domain_id)),
     }
 }

@@ -11,7 +11,7 @@ use taut_port::{Frame, Port, Traffic, split};
 use taut_port_udp::{UdpPort, queue_of};
 use taut_rtps::{Addresses, Interface};
 
-use crate::config::ExecutorConfig;
+use crate::config::{ExecutorConfig, FramesChoice};
 use crate::net::frames::{Frames, Heard};
 use crate::net::network::tell_of_buffers;
 
@@ -26,6 +26,12 @@ pub(crate) const HAND: usize = QUEUES - 2;
 pub(crate) struct Ports {
     pub udp: UdpPort,
     pub frames: Option<Frames>,
+    /// Frames are for what is critical.
+    pub only_critical: bool,
+    /// What is sent now may go by frames.
+    by_frames: bool,
+    /// How many of the sources are of what is critical: the first ones.
+    critical: usize,
     /// Destinations of one call that sockets have.
     left: Vec<Locator>,
 }
@@ -37,7 +43,10 @@ impl Ports {
         udp.take_warnings().iter().for_each(|line| log::warn!("{line}"));
         tell_of_buffers(config.udp.receive_buffer, udp.receive_buffer());
         let frames = config.frames.as_ref().map(|choice| Frames::open(choice, &udp, &config.udp));
-        let mut ports = Ports { frames: frames.transpose()?, udp, left: Vec::new() };
+        let only_critical = matches!(&config.frames, Some(FramesChoice::Xdp(xdp)) if xdp.only_critical);
+        let (frames, left) = (frames.transpose()?, Vec::new());
+        let (by_frames, critical) = (frames.is_some(), udp.critical_sources());
+        let mut ports = Ports { udp, frames, only_critical, by_frames, critical, left };
         ports.set_priority(0);
         Ok(ports)
     }
@@ -50,6 +59,19 @@ impl Ports {
             HAND | QUEUES.. => Some(Traffic::User),
             _ => self.udp.traffic(source),
         }
+    }
+
+    /// Does something critical come at sources of its own?
+    #[inline]
+    pub fn has_critical(&self) -> bool {
+        self.critical > 0
+    }
+
+    /// Does what is critical come at this source, and nothing else?
+    pub fn is_critical(&self, source: usize) -> bool {
+        let is_of_hand = source == HAND && self.frames.is_none();
+        let is_queue = || self.only_critical && (QUEUES..QUEUES + QUEUES).contains(&source);
+        source < self.critical || is_of_hand || is_queue()
     }
 
     /// Takes what has arrived at a source; see [`UdpPort::receive_from`].
@@ -80,6 +102,8 @@ impl Ports {
             metatraffic_multicast: udp.metatraffic_multicast().to_vec(),
             default_unicast: udp.user_unicast().to_vec(),
             default_multicast: udp.user_multicast().to_vec(),
+            critical_unicast: udp.critical_unicast().to_vec(),
+            critical_from: udp.critical_from(),
             interfaces: udp
                 .interfaces()
                 .iter()
@@ -93,12 +117,17 @@ impl Ports {
         };
         let Some(layer) = self.carrier().map(Carrier::layer) else { return all };
         if let Some(by_frames) = layer.frame_ends() {
+            let critical_port = udp.critical_unicast().first().map(|end| end.port);
             for (ends, unicast, multicast) in [
                 (&by_frames.user, &mut all.default_unicast, &mut all.default_multicast),
                 (&by_frames.metatraffic, &mut all.metatraffic_unicast, &mut all.metatraffic_multicast),
             ] {
                 for end in ends {
-                    let list = if end.is_multicast() { &mut *multicast } else { &mut *unicast };
+                    let list = match end.is_multicast() {
+                        true => &mut *multicast,
+                        false if Some(end.port) == critical_port => &mut all.critical_unicast,
+                        false => &mut *unicast,
+                    };
                     // A group of UDP may be the sockets', too.
                     if !list.contains(end) {
                         list.push(*end);
@@ -121,10 +150,17 @@ impl Ports {
     /// Uses the interfaces that there are now; see [`UdpPort::follow`].
     pub fn follow(&mut self, now: Time) -> Result<bool> {
         let changed = self.udp.follow()?;
-        if let Some(frames) = self.frames.as_mut().filter(|_| changed) {
-            frames.follow(now, &self.udp);
+        if changed {
+            self.follow_by_frames(now);
         }
         Ok(changed)
+    }
+
+    /// Receives by frames at the addresses that there are now.
+    pub fn follow_by_frames(&mut self, now: Time) {
+        if let Some(frames) = &mut self.frames {
+            frames.follow(now, &self.udp, self.only_critical);
+        }
     }
 
     /// Takes what the kernel tells of hosts and of the interface, and what `taut netd` does. Returns what to warn of.
@@ -155,7 +191,14 @@ impl Ports {
     /// The chunks that a writer of this TRANSPORT_PRIORITY has its payloads sent from as they are.
     pub fn chunks(&self, priority: i32) -> Option<&Arc<Chunks>> {
         let mark = self.udp.mark_of(priority);
-        self.frames.as_ref().and_then(|frames| frames.chunks(queue_of(mark)))
+        self.frames
+            .as_ref()
+            .filter(|_| self.may_go_by_frames(priority))
+            .and_then(|frames| frames.chunks(queue_of(mark)))
+    }
+
+    fn may_go_by_frames(&self, priority: i32) -> bool {
+        !self.only_critical || priority >= self.udp.critical_from()
     }
 
     /// When to call [`Ports::on_timeout`].
@@ -176,7 +219,7 @@ impl Ports {
     /// Sends past the kernel what can go there, and the rest by sockets.
     #[inline(never)]
     fn send_by_frames(&mut self, to: &[Locator], parts: &[&[u8]]) {
-        let Ports { udp, frames: Some(frames), left } = self else { return };
+        let Ports { udp, frames: Some(frames), left, .. } = self else { return };
         left.clear();
         left.extend(to.iter().filter(|to| !frames.send(to, parts) || frames.is_shared(to)));
         if !left.is_empty() {
@@ -188,15 +231,17 @@ impl Ports {
 impl Port for Ports {
     #[inline]
     fn send(&mut self, to: &[Locator], parts: &[&[u8]]) {
-        match self.frames {
-            None => self.udp.send(to, parts),
-            Some(_) => self.send_by_frames(to, parts),
+        match self.by_frames {
+            false => self.udp.send(to, parts),
+            true => self.send_by_frames(to, parts),
         }
     }
 
     #[inline]
     fn send_row(&mut self, to: &[Locator], parts: &[&[u8]], each: usize) {
-        let Some(frames) = &mut self.frames else { return self.udp.send_row(to, parts, each) };
+        let Some(frames) = self.frames.as_mut().filter(|_| self.by_frames) else {
+            return self.udp.send_row(to, parts, each);
+        };
         self.left.clear();
         for to in to {
             if !frames.reaches(to) {
@@ -233,6 +278,9 @@ impl Port for Ports {
     #[inline]
     fn set_priority(&mut self, priority: i32) {
         self.udp.set_priority(priority);
+        if self.frames.is_some() {
+            self.by_frames = self.may_go_by_frames(priority);
+        }
         if let Some(frames) = &mut self.frames {
             let mark = self.udp.mark();
             frames.set_mark(mark, queue_of(mark));

@@ -22,6 +22,11 @@ impl Wanted<'_> {
             settings.push("xdp_layer = 2".to_owned());
         }
         settings.push(format!("xdp_queues = {:?}", owner.queues));
+        if let ([], [port], false) =
+            (&self.config.domains[..], &self.config.ports[..], self.config.without_ip)
+        {
+            settings.push(format!("critical_port = {port}; xdp_only_critical = true"));
+        }
         settings.extend(self.config.pcp.map(|pcp| format!("xdp_pcp = {pcp}")));
         if !self.config.cpus.is_empty() {
             settings.push(format!("driver_cpus = {:?}", self.config.cpus));

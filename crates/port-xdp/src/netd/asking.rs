@@ -178,7 +178,7 @@ impl Asking {
     }
 }
 
-/// Those sockets that are bound to a port of the ends: one of IPv4 and one of IPv6.
+/// Those sockets that are bound to a port of the ends, of IPv4 and of IPv6.
 fn proofs<'a>(ends: &[SocketAddr], sockets: &[BorrowedFd<'a>]) -> Vec<BorrowedFd<'a>> {
     let proves = |fd: &&BorrowedFd<'a>| {
         udp_address(**fd).is_some_and(|own| {

@@ -27,8 +27,8 @@ pub use message::{Granted, MAX_ENDS, MAX_QUEUES, Malformed, Message};
 
 /// Where `taut netd` listens if nobody says where.
 pub const SOCKET: &str = "/run/taut/netd.sock";
-/// How many sockets prove ports: one of IPv4 and one of IPv6.
-pub const MAX_PROOFS: usize = 2;
+/// How many sockets prove ports: of samples and of critical ones, each of IPv4 and of IPv6.
+pub const MAX_PROOFS: usize = 4;
 
 /// Who opens the interface.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

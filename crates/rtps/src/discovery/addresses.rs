@@ -17,7 +17,9 @@ impl Participant {
     /// This participant is reached elsewhere from now on: all are told at once, and peers are looked for again
     /// from where it is now. With the same addresses as before it only tells that it is there.
     pub fn set_addresses(&mut self, now: Time, addresses: Addresses, sink: &mut dyn Sink) {
-        let moved = self.config.addresses.default_unicast != addresses.default_unicast;
+        let own = &self.config.addresses;
+        let moved = (&own.default_unicast, &own.critical_unicast)
+            != (&addresses.default_unicast, &addresses.critical_unicast);
         // Then the interfaces by which groups are reached may be others.
         let is_elsewhere = self.config.addresses.interfaces != addresses.interfaces;
         let before = std::mem::replace(&mut self.config.addresses, addresses);
@@ -60,8 +62,8 @@ impl Participant {
         let locals = self.locals.iter_mut().filter(|(entity, _)| !entity.is_builtin());
         let moved: Vec<EntityId> = locals
             .map(|(entity, local)| {
-                let addresses = &self.config.addresses;
-                Arc::make_mut(&mut local.data).unicast_locators.clone_from(&addresses.default_unicast);
+                let unicast = self.config.addresses.unicast_of(local.data.qos.transport_priority);
+                Arc::make_mut(&mut local.data).unicast_locators = unicast.to_vec();
                 *entity
             })
             .collect();

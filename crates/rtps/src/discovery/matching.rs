@@ -6,7 +6,7 @@ use taut_base::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Time, Vendo
 use taut_qos::{DurabilityKind, Incompatibility, PolicyId, ReliabilityKind, incompatible, partitions_match};
 
 use super::locators::{groups_of, nearest};
-use super::{EndpointData, Greeting, LocalKind, Refusal};
+use super::{EndpointData, Greeting, LocalKind, ParticipantData, Refusal};
 use crate::counters::bump;
 use crate::event::Event;
 use crate::intervals::IntervalSet;
@@ -134,7 +134,8 @@ impl Participant {
         let own = &self.config.addresses;
         let named = nearest(&data.unicast_locators, own, &source);
         let unicast = if named.is_empty() { peer.unicast.clone() } else { named };
-        let multicast = named_or(&data.multicast_locators, &peer.data.default_multicast);
+        let of_all: &[Locator] = if is_apart(data, &peer.data) { &[] } else { &peer.data.default_multicast };
+        let multicast = named_or(&data.multicast_locators, of_all);
         let member = named_or(&data.unicast_locators, &peer.data.default_unicast);
         (unicast, groups_of(multicast, member, own))
     }
@@ -411,6 +412,13 @@ impl Participant {
 /// Is this a vendor whose writers are asked so for their first heartbeat?
 pub(super) fn is_asked_from_zero(vendor: VendorId) -> bool {
     ASKED_FROM_ZERO.contains(&vendor)
+}
+
+/// Is an endpoint reached at ports of its own? What is sent to it is to come there, and not by a group of all.
+fn is_apart(endpoint: &EndpointData, participant: &ParticipantData) -> bool {
+    let is_of_all = |port| participant.default_unicast.iter().any(|of_all| of_all.port == port);
+    let own = &endpoint.unicast_locators;
+    !own.is_empty() && !participant.default_unicast.is_empty() && !own.iter().any(|own| is_of_all(own.port))
 }
 
 /// What an endpoint names, or else what its participant does.

@@ -138,7 +138,7 @@ impl Participant {
         let mut data = EndpointData::of(guid, &topic_name, &type_name, qos);
         // Fast DDS 2.9 has an address of its own to write to only then: two readers that leave it to their
         // participants' defaults, multicast among them, end its process.
-        data.unicast_locators.clone_from(&self.config.addresses.default_unicast);
+        data.unicast_locators = self.config.addresses.unicast_of(data.qos.transport_priority).to_vec();
         self.topics.insert(&topic_name, guid.entity);
         self.locals
             .insert(guid.entity, Local { data: Arc::new(data), kind, announced: SequenceNumber::ZERO });

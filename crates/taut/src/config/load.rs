@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use taut_base::{Error, Result};
 
-use super::Config;
 use super::settings::{RANGES, Row, Set, TABLE, closest};
+use super::{Config, XdpLayer};
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "TAUT_";
@@ -59,6 +59,13 @@ pub(super) fn check(config: &Config) -> Result<()> {
             "announcement_period is {} and lease_duration {}: make the lease longer, three periods is usual",
             config.announcement_period, config.lease_duration
         )));
+    }
+    if config.xdp_only_critical && (config.critical_port == 0 || config.xdp_layer == XdpLayer::Bare) {
+        return Err(Error::BadParameter(
+            "xdp_only_critical tells by critical_port what goes past the kernel, and over IP only: set that, and \
+             xdp_layer to 3"
+                .into(),
+        ));
     }
     Ok(())
 }

@@ -142,6 +142,16 @@ pub(super) const TABLE: &[Row] = &[
         get: |config| shown(&config.xdp_queues),
     },
     Row {
+        name: "xdp_only_critical",
+        allowed: "`true` or `false`",
+        meaning: "Only what comes to `critical_port`, and what critical writers send, goes past the kernel over IP; all else goes by sockets.",
+        set: Set::One(|config, text| {
+            config.xdp_only_critical = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.xdp_only_critical.to_string(),
+    },
+    Row {
         name: "xdp_mode",
         allowed: "`auto`, `native` or `generic`",
         meaning: "Where the kernel looks what is Taut's: in the driver of `xdp_interface`, or behind it with any driver; `auto` is in the driver if that can.",
@@ -456,6 +466,16 @@ pub(super) const TABLE: &[Row] = &[
             let marks = config.priority_dscp.iter().map(|(from, mark)| format!("{from}:{mark}"));
             shown(&marks.collect::<Vec<_>>())
         },
+    },
+    Row {
+        name: "critical_port",
+        allowed: "a port number from 1 to 65535; `0` for none",
+        meaning: "A UDP port of its own for readers and writers with a TRANSPORT_PRIORITY of 100 and above (of that from which on `priority_dscp` has 46), so that a network card and `taut netd` can tell what is critical. One participant of a host can have it.",
+        set: Set::One(|config, text| {
+            config.critical_port = text.parse().ok()?;
+            Some(())
+        }),
+        get: |config| config.critical_port.to_string(),
     },
     Row {
         name: "max_rate",

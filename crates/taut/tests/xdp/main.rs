@@ -3,6 +3,7 @@
 //! Needs root. Without it the tests say that they are left out; with `CI=true` that is a failure.
 
 mod calls;
+mod critical;
 mod crowd;
 mod inline;
 mod ipv6;
