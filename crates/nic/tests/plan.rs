@@ -528,3 +528,17 @@ fn a_discipline_of_somebody_else() {
     let step = plan.steps.iter().find(|step| step.item == "qdisc").unwrap();
     assert!(matches!(&step.able, Able::Cannot(why) if why.contains("mq 1: was made by somebody else")));
 }
+
+/// A port without domains is that of a participant's critical topics, and what it has to be told.
+#[test]
+fn a_critical_port_alone() {
+    let facts = Facts { driver: "ixgbe".to_owned(), ..facts("i226.json") };
+    let steps = plan(&config(&facts, "ports = [7402]\ncritical_queues = [3]\n"), &facts).unwrap().steps;
+    let of = |item: &str| steps.iter().filter(|step| step.item.starts_with(item)).collect::<Vec<_>>();
+    let [port] = of("UDP port")[..] else { panic!("one port: {steps:?}") };
+    assert_eq!((port.item.as_str(), port.then.as_str()), ("UDP port 7402", "queue 3 by rule 64"));
+    let told: Vec<&str> = of("settings of Taut").iter().map(|step| step.then.as_str()).collect();
+    let wanted =
+        "xdp_interface = \"enp2s0\"; xdp_queues = [3]; critical_port = 7402; xdp_only_critical = true";
+    assert_eq!(told, [wanted]);
+}
