@@ -30,7 +30,7 @@ test-faults: ## Processes that share memory are killed, stopped, scrambled: hour
 interop: ## The matrix against other implementations only
 	@scripts/check-rust.sh
 	@scripts/setup.sh test
-	@scripts/test.sh release interop-build interop interop-ipv6 interop-move
+	@scripts/test.sh release interop-build interop interop-ipv6 interop-move interop-critical
 
 testbed: ## Two namespaces with a cable, for what goes past the kernel (scripts/testbed.sh down)
 	@scripts/testbed.sh up

@@ -25,6 +25,7 @@ PLACES = {
     ("ipv6",): (netns.IPv6, (cells.stays, cells.is_ipv6)),
     ("xdp", "ipv6"): (netns.PastKernelIPv6, (cells.stays, cells.is_past_kernel, cells.is_ipv6)),
     ("dpdk",): (netns.Dpdk, (cells.stays, cells.is_past_kernel)),
+    ("critical",): (netns.Critical, (cells.stays, cells.is_past_kernel, cells.is_critical)),
     ("move",): (netns.Moving, (cells.moves,)),
 }
 
@@ -38,6 +39,7 @@ def parse(argv):
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--xdp", action="store_true", help="Taut past the kernel, at its end of a cable")
     where.add_argument("--dpdk", action="store_true", help="Taut by DPDK, with an address of its own, at its end of a cable")
+    where.add_argument("--critical", action="store_true", help="Taut is reached at its critical port and at no other")
     where.add_argument("--move", action="store_true", help="Taut's end of a cable gets another address while samples flow")
     parser.add_argument("--only", metavar="PATTERN", help="cells whose PUBLISHER>SUBSCRIBER:CELL contains or matches it")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and end")
@@ -46,16 +48,17 @@ def parse(argv):
     options = parser.parse_args(argv)
     if options.dpdk and options.ipv6:
         parser.error("--dpdk and --ipv6: a device of DPDK has addresses of IPv4 only")
-    if options.rust and (options.self_test or options.ipv6 or options.xdp or options.dpdk or options.move):
-        parser.error("--rust: Taut with vendors in Rust over loopback only, without --self-test, --ipv6, --xdp, --dpdk and --move")
-    if options.move and (options.self_test or options.ipv6):
-        parser.error("--move: Taut's address of IPv4 is replaced, so not with --self-test and --ipv6")
+    if options.rust and (options.self_test or options.ipv6 or options.xdp or options.dpdk):
+        parser.error("--rust: Taut with vendors in Rust over loopback only, without --self-test, --ipv6, --xdp and --dpdk")
+    for name in ("move", "critical"):
+        if getattr(options, name) and (options.self_test or options.ipv6 or options.rust):
+            parser.error(f"--{name}: something is done to Taut's end of IPv4, so not with --self-test, --ipv6 and --rust")
     return options
 
 
 def place_of(options):
     """Where the peers meet, and which cells that takes."""
-    return PLACES[tuple(option for option in ("xdp", "dpdk", "move", "ipv6") if getattr(options, option))]
+    return PLACES[tuple(option for option in ("xdp", "dpdk", "critical", "move", "ipv6") if getattr(options, option))]
 
 
 def missing(tasks):

@@ -35,6 +35,7 @@ interop-build | pkgs      | 900  | interop/build.sh   | interop/build.sh
 interop       | root,pkgs | 1500 | interop/run.py     | python3 interop/run.py
 interop-ipv6  | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --ipv6
 interop-move  | root,pkgs | 120  | interop/run.py     | python3 interop/run.py --move
+interop-critical | root,pkgs | 300 | interop/run.py   | python3 interop/run.py --critical
 testbed       | root      | 60   | scripts/testbed.sh | scripts/testbed.sh test
 interop-xdp   | root,pkgs | 600  | interop/run.py     | python3 interop/run.py --xdp && python3 interop/run.py --xdp --ipv6
 interop-dpdk  | root,pkgs | 1500 | interop/run.py     | cargo build --quiet --release --package taut-interop-peer --features dpdk && python3 interop/run.py --dpdk --jobs 1 --only '*-keyed-volatile-*'

@@ -208,6 +208,12 @@ def is_ipv6(task):
     return any(fnmatchcase(task.cell.name, pattern) for pattern in some)
 
 
+def is_critical(task):
+    """What does not depend on ports is tested at those of all samples."""
+    some = ("*-keyed-volatile-*", "loss-64", "loss-64K")
+    return any(fnmatchcase(task.cell.name, pattern) for pattern in some)
+
+
 def tasks(self_test, in_rust, where, only):
     """The whole matrix, or that of the vendors in Rust: what `where` takes and `only` matches, and what is excused."""
     cells = [*product_cells(), *special_cells(), *moved_cells()]

@@ -246,6 +246,22 @@ class PastKernel(Cable):
         end.ip("route", "add", "224.0.0.0/4", "dev", f"mx{number}")
 
 
+class Critical(PastKernel):
+    """Taut is reached at its critical port only: what comes to the ports of all samples, which are odd, is lost."""
+
+    taut = {"TAUT_CRITICAL_PORT": "7402"}
+
+    def connect(self, end, number):
+        super().connect(end, number)
+        if end is self.namespaces[0]:
+            end.nft("add", "table", "netdev", "usual")
+            hook = f'{{ type filter hook ingress device "mx{number}" priority 0; }}'
+            end.nft("add", "chain", "netdev", "usual", "in", hook)
+            # Of what is cut the first part has the port: without it the others are lost, too.
+            first = ("ip", "frag-off", "&", "0x1fff", "==", "0")
+            end.nft("add", "rule", "netdev", "usual", "in", *first, "udp", "dport", "&", "1", "==", "1", "drop")
+
+
 class Dpdk(PastKernel):
     """The same by a driver of DPDK: Taut's end has an address that its kernel does not have."""
 

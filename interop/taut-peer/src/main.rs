@@ -39,28 +39,33 @@ fn run<T: Data>(options: &Options) -> Result<u8> {
         ..Config::load()?
     };
     let participant = DomainParticipant::with_config(&config)?;
-    let first = play::<T>(&participant, options)?;
+    // All is critical where there is a port for that.
+    let priority = if config.critical_port > 0 { 100 } else { 0 };
+    let first = play::<T>(&participant, options, priority)?;
     match &options.then {
-        Some(topic) => play::<T>(&participant, &Options { topic: topic.clone(), ..options.clone() }),
+        Some(topic) => {
+            play::<T>(&participant, &Options { topic: topic.clone(), ..options.clone() }, priority)
+        }
         None => Ok(first),
     }
 }
 
-fn play<T: Data>(participant: &DomainParticipant, options: &Options) -> Result<u8> {
+fn play<T: Data>(participant: &DomainParticipant, options: &Options, priority: i32) -> Result<u8> {
     let topic = participant.topic::<T>(&options.topic)?;
+    let qos = || qos(options).transport_priority(priority);
     let bell = Bell::new();
     match options.role {
         Role::Pub => {
             let mut writers = Vec::new();
             for _ in 0..options.writers {
-                let writer = topic.writer(qos(options))?;
+                let writer = topic.writer(qos())?;
                 writer.set_listener(bell.listener());
                 writers.push(Writer(writer));
             }
             publish(options, &mut writers, &|end| bell.wait_until(end))
         }
         Role::Sub => {
-            let reader = topic.reader(qos(options))?;
+            let reader = topic.reader(qos())?;
             reader.set_listener(bell.listener());
             subscribe(options, &mut Reader(reader), &|end| bell.wait_until(end))
         }
