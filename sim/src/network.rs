@@ -324,6 +324,7 @@ impl Network {
             default_unicast: vec![Locator::udp_v4(address, USER_PORT)],
             default_multicast: vec![USER_GROUP],
             interfaces: vec![Interface { address: address.into(), prefix_len: 8, link: 1, multicast: true }],
+            ..Addresses::default()
         }
     }
 

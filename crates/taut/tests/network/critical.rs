@@ -72,6 +72,23 @@ fn all_else_comes_by_the_usual_one() {
     is_reached_at(USUAL, CRITICAL, 99, 41);
 }
 
+/// Critical endpoints name their addresses themselves, and the others with those of the participant.
+#[test]
+fn what_is_critical_follows_the_address() {
+    let Some((near, far)) = two_hosts("critical46", 46) else { return };
+    let (own, peer) = pair(&near, &far);
+    let ways = [Way::new("In", &peer, &own, 100), Way::new("Out", &own, &peer, 100)];
+    let carries = |value| ways.iter().for_each(|way| way.carries(value));
+    carries(0);
+    // The address that has come stays when the first one goes.
+    near.on(|| std::fs::write("/proc/sys/net/ipv4/conf/critical46/promote_secondaries", "1").unwrap());
+    near.ip("addr add 10.78.46.9/24 dev critical46");
+    near.ip("addr del 10.78.46.1/24 dev critical46");
+    near.on_ingress("critical46", format!("ip daddr 10.78.46.1 udp dport {CRITICAL} drop"));
+    near.on_ingress("critical46", format!("ip protocol udp udp dport {USUAL} drop"));
+    (1..20).for_each(carries);
+}
+
 /// How many datagrams come by the group, of samples that two participants of a host read with this priority.
 fn by_group(priority: i32, network: u8) -> Option<u64> {
     let cable = format!("critical{network}");
