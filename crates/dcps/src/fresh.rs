@@ -108,8 +108,9 @@ impl ReaderCache {
         let Some(oldest) = self.fresh.pass() else { return };
         oldest.payload.release();
         let (instance, writer) = (oldest.instance.unwrap_or_default(), oldest.writer_guid);
-        if let Some(index) = self.instances.find(self.known_as(instance)) {
-            self.instances.at_mut(index).register(writer);
+        let known_as = self.known_as(instance);
+        if let Some(instance) = self.instances.look_mut(known_as) {
+            instance.register(writer);
         }
     }
 

@@ -127,8 +127,7 @@ impl Bytes {
         if !matches!(self.0, Kind::Empty) {
             self.0 = Kind::Empty;
         }
-        // In its place, as nothing there is dropped before.
-        self.0 = Kind::Short { len: len as u8, _padding: 0, bytes: Word([0; INLINE]) };
+        self.put_short(len as u8, &[0; INLINE]);
         if let Kind::Short { bytes, .. } = &mut self.0 {
             write(bytes.0.get_mut(..len).unwrap_or_default());
         }
