@@ -139,4 +139,18 @@ mod tests {
         map.for_each_in(3..6, |key, value| seen.push((*key, *value)));
         assert!(seen.iter().map(|(key, value)| (key, value)).eq(model.range(3..6)));
     }
+
+    #[test]
+    fn another_value_in_the_place_of_what_was_found_last_is_not_found_for_it() {
+        let mut map = RecentMap::default();
+        map.insert(1, 'a');
+        assert_eq!(map.get_mut(&1), Some(&mut 'a'));
+        assert_eq!(map.remove(&1), Some('a'));
+        assert_eq!(map.get_mut(&1), None);
+        map.insert(2, 'b');
+        assert_eq!(map.get_mut(&1), None);
+        assert_eq!(map.get(&2), Some(&'b'));
+        map.insert(1, 'c');
+        assert_eq!(map.get_mut(&1), Some(&mut 'c'));
+    }
 }
