@@ -30,7 +30,10 @@ impl Time {
 
     /// The span since `earlier`, 0 if it is later.
     pub fn since(self, earlier: Time) -> Duration {
-        Duration(self.0.saturating_sub(earlier.0).max(0))
+        if self <= earlier {
+            return Duration::ZERO;
+        }
+        Duration(i64::try_from(self.0.abs_diff(earlier.0)).unwrap_or(i64::MAX))
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct News {
 }
 
 impl News {
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, entity: Entity, kinds: StatusMask) {
         match self.queue.back_mut() {
             Some((last, known)) if *last == entity => *known = *known | kinds,
@@ -44,6 +44,7 @@ impl News {
         }
     }
 
+    #[inline(never)]
     fn add_to_others(&mut self, entity: Entity, kinds: StatusMask) {
         // Few entities have news at a time: a step handles a bounded number of frames.
         match self.queue.iter_mut().find(|(known, _)| *known == entity) {

@@ -7,78 +7,37 @@
 
 use taut_base::Time;
 use taut_mem::Bytes;
-use taut_rtps::history_cache::{CacheChange, ChangeKind};
+use taut_rtps::history_cache::{CacheChange, ChangeKind, Ring};
 
 use crate::cell::Head;
 use crate::reader_cache::{Insert, MAX_PAYLOAD_BYTES, ReaderCache};
 use crate::sample_info::SampleInfo;
 use crate::states::InstanceState;
 
-/// The samples, oldest first, in a ring of places. A place is as large as a sample is, which goes into it once and is
-/// looked at there: what is in a place that no sample is in is no matter.
+/// The samples, oldest first, and the bytes of them all.
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
-    places: Vec<CacheChange>,
-    /// The place of the oldest.
-    first: usize,
-    len: usize,
+    changes: Ring,
     bytes: usize,
 }
 
 impl Fresh {
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
-    fn front(&self) -> Option<&CacheChange> {
-        if self.len == 0 { None } else { self.places.get(self.first) }
+        self.changes.len()
     }
 
     /// Puts a change behind the others; what is left of it is to be dropped.
     #[inline(always)]
     fn push(&mut self, change: &mut CacheChange) {
         self.bytes = self.bytes.saturating_add(change.payload.len());
-        if self.len == self.places.len() {
-            return self.grow(change);
-        }
-        let behind = self.first + self.len;
-        let at = if behind < self.places.len() { behind } else { behind - self.places.len() };
-        self.len += 1;
-        let place = &mut self.places[at];
-        // All that there is of a change: what is left out here would be that of another sample.
-        let CacheChange { kind, writer_guid, sequence_number, instance, source_timestamp, time, payload } =
-            change;
-        place.payload.take_over(payload);
-        place.kind = *kind;
-        place.writer_guid = *writer_guid;
-        place.sequence_number = *sequence_number;
-        place.instance = *instance;
-        place.source_timestamp = *source_timestamp;
-        place.time = *time;
-    }
-
-    /// There is no place left: the newest gets a new one, and the ring is straightened for it.
-    #[cold]
-    fn grow(&mut self, change: &mut CacheChange) {
-        self.places.rotate_left(self.first);
-        self.first = 0;
-        let payload = std::mem::take(&mut change.payload);
-        self.places.push(CacheChange { payload, ..change.clone() });
-        self.len += 1;
+        self.changes.push(|place| place.take_over(change));
     }
 
     /// Takes the oldest out of the row. It stays in its place until another one comes there.
     #[inline]
     fn pass(&mut self) -> Option<&mut CacheChange> {
-        if self.len == 0 {
-            return None;
-        }
-        let at = self.first;
-        self.first = if at + 1 < self.places.len() { at + 1 } else { 0 };
-        self.len -= 1;
-        let change = self.places.get_mut(at)?;
+        let change = self.changes.pop()?;
         self.bytes = self.bytes.saturating_sub(change.payload.len());
         Some(change)
     }
@@ -99,7 +58,7 @@ impl ReaderCache {
     /// its instance holds. Else it stays in the offer, for [`ReaderCache::insert`], and there is no answer.
     ///
     /// *Cost*: O(1) for the instance of the last sample; allocates nothing once there have been as many.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn insert_fresh(&mut self, offer: &mut Option<CacheChange>) -> Option<Insert> {
         let is_full = self.fresh.len() >= self.most_fresh;
         let may = |change: &CacheChange| {
@@ -149,8 +108,9 @@ impl ReaderCache {
         let Some(oldest) = self.fresh.pass() else { return };
         oldest.payload.release();
         let (instance, writer) = (oldest.instance.unwrap_or_default(), oldest.writer_guid);
-        if let Some(index) = self.instances.find(self.known_as(instance)) {
-            self.instances.at_mut(index).register(writer);
+        let known_as = self.known_as(instance);
+        if let Some(instance) = self.instances.look_mut(known_as) {
+            instance.register(writer);
         }
     }
 
@@ -162,7 +122,7 @@ impl ReaderCache {
     /// The payload of the first of them, the sample that [`ReaderCache::take_next`] gives; `info` is set.
     #[inline]
     pub(crate) fn take_fresh(&mut self, info: &mut SampleInfo) -> Option<FreshPayload<'_>> {
-        let change = self.fresh.front()?;
+        let change = self.fresh.changes.front()?;
         let CacheChange { writer_guid, sequence_number: number, source_timestamp, kind, .. } = *change;
         let head = Head { number, source_timestamp, kind };
         let passed = self.pass(self.handle(change), (writer_guid, writer_guid.into()), &head, info);
@@ -209,7 +169,7 @@ mod tests {
                 let most = if number % 13 == 12 { 0 } else { ahead + usize::try_from(number).unwrap() / 8 };
                 while fresh.len() > most {
                     assert_eq!(
-                        fresh.front().map(|change| change.sequence_number),
+                        fresh.changes.front().map(|change| change.sequence_number),
                         model.front().map(|m| m.0)
                     );
                     let passed = fresh.pass().map(|change| (change.sequence_number, change.payload.clone()));

@@ -261,7 +261,7 @@ impl InstanceTable {
         if self.slab.get(self.recent).is_some_and(|recent| recent.handle == handle) {
             return Some(self.recent);
         }
-        self.by_handle.get(&handle).copied()
+        self.search(handle)
     }
 
     /// The same instance itself.
@@ -271,6 +271,20 @@ impl InstanceTable {
             Some(recent) if recent.handle == handle => Some(recent),
             _ => self.slab.get(self.find(handle)?),
         }
+    }
+
+    /// The same, to change it. It is likely to be looked for again.
+    #[inline]
+    pub(crate) fn look_mut(&mut self, handle: InstanceHandle) -> Option<&mut Instance> {
+        if self.slab.get(self.recent).is_none_or(|recent| recent.handle != handle) {
+            self.recent = self.search(handle)?;
+        }
+        self.slab.get_mut(self.recent)
+    }
+
+    #[inline(never)]
+    fn search(&self, handle: InstanceHandle) -> Option<u32> {
+        self.by_handle.get(&handle).copied()
     }
 
     /// The handle of the instance that a key hash names; the hash itself if it names none.

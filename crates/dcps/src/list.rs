@@ -43,6 +43,10 @@ impl<T> Slab<T> {
         self.slots.get(id as usize)?.as_ref()
     }
 
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut T> {
+        self.slots.get_mut(id as usize)?.as_mut()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

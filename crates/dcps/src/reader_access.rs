@@ -97,8 +97,7 @@ impl ReaderCache {
         into: &mut SampleInfo,
     ) -> bool {
         let handle = self.known_as(instance);
-        let Some(index) = self.instances.find(handle) else { return false };
-        let instance = self.instances.at_mut(index);
+        let Some(instance) = self.instances.look_mut(handle) else { return false };
         if instance.state != InstanceState::Alive {
             return false;
         }
@@ -119,7 +118,6 @@ impl ReaderCache {
             sequence_number: head.number,
         };
         instance.view = ViewState::NotNew;
-        self.instances.set_recent(index);
         true
     }
 

@@ -3,6 +3,8 @@
 //! Everything else of a participant needs the participant; this needs only whoever guards it. The protocol
 //! delivers into it, lanes are emptied into it, the application takes from it. Must never wait.
 
+mod insert;
+
 use std::ops::Deref;
 
 use taut_base::{Guid, InstanceHandle, SequenceNumber, Time};
@@ -18,7 +20,7 @@ use crate::cell::{self, Head};
 use crate::deadline::Missed;
 use crate::lifespan::Lifespans;
 use crate::names::Names;
-use crate::reader_cache::{Insert, ReaderCache};
+use crate::reader_cache::ReaderCache;
 use crate::sample_info::{PayloadKind, Sample, SampleInfo, Selection};
 use crate::status::{SampleLostStatus, SampleRejectedStatus, StatusMask};
 use crate::type_support::{ContentFilter, KeyHash, TypeSupport};
@@ -606,59 +608,6 @@ impl ReaderSide {
         let pulled = self.pull_for(now, at, expected);
         self.note_awaited(pulled);
         (self.sources[at].next, pulled.news)
-    }
-
-    /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.
-    #[inline(never)]
-    pub(crate) fn insert(&mut self, now: Time, strength: i32, offered: &mut Offer) -> StatusMask {
-        let Some(change) = offered else { return StatusMask::NONE };
-        let filter = self.filter.as_ref().filter(|_| change.kind == ChangeKind::Alive);
-        if filter.is_some_and(|filter| !filter.passes(&change.payload)) {
-            if let Some(change) = offered.take().filter(|_| self.cache.exclusive) {
-                self.hear(now, strength, change);
-            }
-            return StatusMask::NONE;
-        }
-        let Some(instance) = self.instance_of(change) else {
-            self.undecodable = self.undecodable.saturating_add(1);
-            *offered = None;
-            return StatusMask::NONE;
-        };
-        let is_end = change.kind != ChangeKind::Alive;
-        if self.filter.is_some() && !change.kind.has_data() && self.cache.lookup_instance(instance).is_none()
-        {
-            // Nothing of it has passed.
-            if let Some(change) = offered.take() {
-                self.end_unheard(instance, &change);
-            }
-            return StatusMask::NONE;
-        }
-        change.instance = Some(instance);
-        let expires = self.lifespans.end_of(now, change);
-        if expires.is_some_and(|at| at <= now) {
-            self.cache.pass_over_expired(change);
-            *offered = None;
-            return StatusMask::NONE;
-        }
-        self.expire(|| now);
-        if expires.is_none() && self.cache.insert_fresh(offered).is_some() {
-            return StatusMask::DATA_AVAILABLE;
-        }
-        if self.reliable && self.cache.has_to_wait(instance) {
-            return StatusMask::NONE;
-        }
-        let Some(change) = offered.take() else { return StatusMask::NONE };
-        if is_end && change.kind.has_data() {
-            return self.insert_last(now, strength, change);
-        }
-        match self.cache.insert(now, change, strength, expires) {
-            Insert::Stored | Insert::Replaced => StatusMask::DATA_AVAILABLE,
-            Insert::Rejected(reason) => {
-                self.sample_rejected.count(reason, instance);
-                StatusMask::SAMPLE_REJECTED
-            }
-            Insert::Ignored(_) => StatusMask::NONE,
-        }
     }
 
     /// Takes selected samples. Returns how many.

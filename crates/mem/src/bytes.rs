@@ -19,6 +19,8 @@ enum Kind {
     Empty,
     Short {
         len: u8,
+        /// What lies before a word. Where it has no name, the compiler copies the bytes twice to move it along.
+        _padding: u16,
         bytes: Word,
     },
     Heap {
@@ -110,7 +112,7 @@ impl Bytes {
     pub fn short(from: &[u8]) -> Option<Bytes> {
         let mut bytes = [0; INLINE];
         bytes.get_mut(..from.len())?.copy_from_slice(from);
-        Some(Bytes(Kind::Short { len: from.len() as u8, bytes: Word(bytes) }))
+        Some(Bytes(Kind::Short { len: from.len() as u8, _padding: 0, bytes: Word(bytes) }))
     }
 
     /// Becomes a view of `len` bytes, if that is short enough to lie in the view: `write` gets them, all zeros. `false` if it
@@ -125,8 +127,7 @@ impl Bytes {
         if !matches!(self.0, Kind::Empty) {
             self.0 = Kind::Empty;
         }
-        // In its place, as nothing there is dropped before.
-        self.0 = Kind::Short { len: len as u8, bytes: Word([0; INLINE]) };
+        self.put_short(len as u8, &[0; INLINE]);
         if let Kind::Short { bytes, .. } = &mut self.0 {
             write(bytes.0.get_mut(..len).unwrap_or_default());
         }
@@ -157,7 +158,10 @@ impl Bytes {
     /// In the place of what [is alone](Bytes::is_alone): so nothing is lost that nobody drops.
     #[inline]
     fn put_short(&mut self, len: u8, bytes: &[u8; INLINE]) {
-        std::mem::forget(std::mem::replace(&mut self.0, Kind::Short { len, bytes: Word(*bytes) }));
+        std::mem::forget(std::mem::replace(
+            &mut self.0,
+            Kind::Short { len, _padding: 0, bytes: Word(*bytes) },
+        ));
     }
 
     #[inline(never)]
@@ -207,7 +211,7 @@ impl Bytes {
     #[inline]
     pub fn take_over(&mut self, from: &mut Bytes) {
         match &from.0 {
-            Kind::Short { len, bytes } if self.is_alone() => self.put_short(*len, &bytes.0),
+            Kind::Short { len, bytes, .. } if self.is_alone() => self.put_short(*len, &bytes.0),
             _ => std::mem::swap(self, from),
         }
     }
@@ -239,7 +243,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Kind::Empty => &[],
-            Kind::Short { len, bytes } => bytes.0.get(..usize::from(*len)).unwrap_or(&[]),
+            Kind::Short { len, bytes, .. } => bytes.0.get(..usize::from(*len)).unwrap_or(&[]),
             Kind::Heap { buffer, start, end } => buffer.get(*start..*end).unwrap_or(&[]),
             #[cfg(not(loom))]
             Kind::Held(slot) => slot.bytes(),

@@ -150,15 +150,25 @@ impl Pool {
     /// What [`Slot::lend`] has lent comes back. If others keep views of it, it is used again when they have gone.
     #[inline]
     pub fn take_back(&mut self, lent: Bytes) {
-        let Some(buffer) = lent.into_shared() else { return };
+        if let Some(slot) = self.reclaim(lent) {
+            self.give_back(slot);
+        }
+    }
+
+    /// The same for who is to write there again: the buffer, if nobody keeps a view of it.
+    #[inline]
+    pub fn reclaim(&mut self, lent: Bytes) -> Option<Slot> {
+        let buffer = lent.into_shared()?;
         if Arc::strong_count(&buffer) == 1 {
             // After what the last of the others did, who let go by a Release: nobody is left who could make another. To ask
             // by `Arc::get_mut` takes a locked instruction.
             fence(Ordering::Acquire);
-            self.give_back(Slot(buffer));
-        } else if self.shared.len() < self.keep && buffer.capacity() <= self.largest {
+            return Some(Slot(buffer));
+        }
+        if self.shared.len() < self.keep && buffer.capacity() <= self.largest {
             self.shared.push_back(buffer);
         }
+        None
     }
 
     /// Buffers allocated since the pool was made; constant once it is warm.

@@ -186,15 +186,23 @@ impl Receiver {
         let mut left = left;
         for head in burst.heads() {
             left = left.saturating_sub(weight(head.len));
-            self.deliver(traffic, head, stats, sink);
+            if let Some(slot) = self.deliver(traffic, head, stats, sink) {
+                self.pool.give_back(slot);
+            }
         }
         (taken, left, full)
     }
 
-    /// The datagrams in the last buffer of those ready.
+    /// The datagrams in the last buffer of those ready. Returns it, if nobody keeps some of it.
     #[inline]
-    fn deliver(&mut self, traffic: Traffic, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(&Frame)) {
-        let Some(slot) = self.ready.pop() else { return };
+    fn deliver(
+        &mut self,
+        traffic: Traffic,
+        head: Head,
+        stats: &mut Stats,
+        sink: &mut dyn FnMut(&Frame),
+    ) -> Option<Slot> {
+        let slot = self.ready.pop()?;
         let Head { source, len, each } = head;
         if let SocketAddr::V6(v6) = &source {
             self.note_link(v6);
@@ -207,7 +215,14 @@ impl Receiver {
         } else {
             deliver_each(&frame, each, stats, sink);
         }
-        self.pool.take_back(frame.bytes);
+        self.pool.reclaim(frame.bytes)
+    }
+
+    /// The only datagram, whose buffer is the next one's, too.
+    fn deliver_one(&mut self, traffic: Traffic, head: Head, stats: &mut Stats, sink: &mut dyn FnMut(&Frame)) {
+        if let Some(slot) = self.deliver(traffic, head, stats, sink) {
+            self.ready.push(slot);
+        }
     }
 
     /// The datagram in a buffer, which another one takes the place of.
@@ -222,7 +237,7 @@ impl Receiver {
         self.make_ready(1);
         let (Some(of), Some(ready)) = (self.sockets.get(index), self.ready.last_mut()) else { return };
         std::mem::swap(slot, ready);
-        self.deliver(of.traffic, head, stats, sink);
+        self.deliver_one(of.traffic, head, stats, sink);
     }
 
     /// One datagram of a quiet socket, or `None` if the socket is not quiet.
@@ -242,7 +257,7 @@ impl Receiver {
         let traffic = from.traffic;
         match counted(from.socket.recv_from(slot), stats) {
             Some((len, source)) => {
-                self.deliver(traffic, Head::one(source, len), stats, sink);
+                self.deliver_one(traffic, Head::one(source, len), stats, sink);
                 Some(1)
             }
             None => Some(0),

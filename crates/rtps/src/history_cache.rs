@@ -2,6 +2,7 @@
 //!
 //! Owns the changes of one writer, in the order of their numbers. Never sends, never waits.
 
+mod ring;
 mod spare;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,6 +14,8 @@ use taut_qos::History;
 use crate::limits;
 
 use spare::Spare;
+
+pub use ring::Ring;
 
 /// What a change does to its instance. *Source*: RTPS 2.5 §8.2.3 ChangeKind_t, §9.6.4.9 StatusInfo_t.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,9 +74,13 @@ impl ChangeKind {
     }
 
     /// From the StatusInfo_t bits.
+    #[inline]
     pub fn from_status_info(bits: u32) -> ChangeKind {
+        // Most often, and known without a jump through a table.
+        if bits & 3 == 0 {
+            return ChangeKind::Alive;
+        }
         match bits & 3 {
-            0 => ChangeKind::Alive,
             1 => ChangeKind::NotAliveDisposed,
             2 => ChangeKind::NotAliveUnregistered,
             _ => ChangeKind::NotAliveDisposedUnregistered,
@@ -100,30 +107,33 @@ pub struct CacheChange {
     pub payload: Bytes,
 }
 
-/// A change that is held. One that was removed from the middle leaves its number, without its payload and a time, until
-/// it reaches the front, or until such entries outnumber the others.
-struct Entry(CacheChange);
-
-impl Entry {
-    #[inline]
-    fn number(&self) -> SequenceNumber {
-        self.0.sequence_number
+impl CacheChange {
+    /// Becomes another change, of whose payload what is left is to be dropped.
+    #[inline(always)]
+    pub fn take_over(&mut self, from: &mut CacheChange) {
+        // All that there is of a change: what is left out here would be that of another one.
+        let CacheChange { kind, writer_guid, sequence_number, instance, source_timestamp, time, payload } =
+            from;
+        self.payload.take_over(payload);
+        self.kind = *kind;
+        self.writer_guid = *writer_guid;
+        self.sequence_number = *sequence_number;
+        self.instance = *instance;
+        self.source_timestamp = *source_timestamp;
+        self.time = *time;
     }
 
+    /// Is it held? One that was removed from the middle leaves its number, without its payload and a time, until it reaches
+    /// the front, or until such entries outnumber the others.
     #[inline]
     fn is_held(&self) -> bool {
-        self.0.time != Time::NEVER
-    }
-
-    #[inline]
-    fn held(&self) -> Option<&CacheChange> {
-        if self.is_held() { Some(&self.0) } else { None }
+        self.time != Time::NEVER
     }
 
     /// Returns the payload.
     fn leave(&mut self) -> Bytes {
-        self.0.time = Time::NEVER;
-        std::mem::take(&mut self.0.payload)
+        self.time = Time::NEVER;
+        std::mem::take(&mut self.payload)
     }
 }
 
@@ -133,7 +143,7 @@ const NONE: SequenceNumber = SequenceNumber(i64::MAX);
 /// A writer's changes, by number. *Cost*: insert O(1), or O(log n) with KEEP_LAST on a keyed topic;
 /// get O(log n); no allocation once warm, but per new instance.
 pub struct HistoryCache {
-    entries: VecDeque<Entry>,
+    entries: Ring,
     /// The lowest number held; above all others if none is.
     first: SequenceNumber,
     live: usize,
@@ -159,7 +169,7 @@ impl HistoryCache {
             History::KeepAll => None,
         };
         HistoryCache {
-            entries: VecDeque::new(),
+            entries: Ring::default(),
             first: NONE,
             live: 0,
             live_bytes: 0,
@@ -203,17 +213,19 @@ impl HistoryCache {
         if self.first == NONE { None } else { Some(self.first) }
     }
 
-    /// Adds the newest change. What KEEP_LAST then no longer keeps goes with [`HistoryCache::evict`].
-    #[inline]
-    pub fn insert(&mut self, change: CacheChange) {
+    /// Adds the newest change: `fill` sets all of it. What KEEP_LAST then no longer keeps goes with [`HistoryCache::evict`].
+    #[inline(always)]
+    pub fn insert(&mut self, fill: impl FnOnce(&mut CacheChange)) {
+        let Some(change) = self.entries.push(fill) else { return };
+        let number = change.sequence_number;
         self.live = self.live.saturating_add(1);
         self.live_bytes = self.live_bytes.saturating_add(change.payload.len());
-        if self.counted {
-            self.count(change.sequence_number, change.kind, change.instance.unwrap_or_default());
-        }
         // Numbers rise.
-        self.first = self.first.min(change.sequence_number);
-        self.entries.push_back(Entry(change));
+        self.first = self.first.min(number);
+        if self.counted {
+            let (kind, instance) = (change.kind, change.instance.unwrap_or_default());
+            self.count(number, kind, instance);
+        }
     }
 
     /// An instance has this newest change.
@@ -276,7 +288,7 @@ impl HistoryCache {
         }
         let is_held = self.get(but).is_some();
         while self.live > depth.saturating_add(usize::from(is_held)) {
-            let numbers = self.entries.iter().filter(|entry| entry.is_held()).map(Entry::number);
+            let numbers = self.held().map(|change| change.sequence_number);
             let Some(oldest) = numbers.take(2).find(|number| *number != but) else { return };
             self.remove_entry(oldest);
         }
@@ -284,32 +296,36 @@ impl HistoryCache {
 
     /// The change of that number, if it is still held.
     pub fn get(&self, number: SequenceNumber) -> Option<&CacheChange> {
-        self.entries.get(self.position(number)?)?.held()
+        self.entries.get(self.position(number)?).filter(|change| change.is_held())
     }
 
     /// How many changes below `number` are held, at most, and exactly that where KEEP_ALL leaves no holes.
     /// *Cost*: O(log n).
     pub fn count_before(&self, number: SequenceNumber) -> usize {
-        self.entries.partition_point(|entry| entry.number() < number).min(self.live)
+        self.entries.partition_point(|change| change.sequence_number < number).min(self.live)
     }
 
     /// Held changes with numbers from `from` on, rising.
     pub fn from(&self, from: SequenceNumber) -> impl Iterator<Item = &CacheChange> {
-        self.entries.range(self.place(from)..).filter_map(Entry::held)
+        self.entries.from(self.place(from)).filter(|change| change.is_held())
+    }
+
+    fn held(&self) -> impl DoubleEndedIterator<Item = &CacheChange> {
+        self.entries.from(0).filter(|change| change.is_held())
     }
 
     /// The first of them. *Cost*: O(1) where no numbers are left out.
     #[inline]
     pub fn first_from(&self, from: SequenceNumber) -> Option<&CacheChange> {
         match self.entries.get(self.likely_place(from)) {
-            Some(entry) if entry.is_held() && entry.number() == from => Some(&entry.0),
+            Some(change) if change.is_held() && change.sequence_number == from => Some(change),
             _ => self.search_from(from),
         }
     }
 
     #[inline(never)]
     fn search_from(&self, from: SequenceNumber) -> Option<&CacheChange> {
-        if self.entries.back()?.number() < from { None } else { self.from(from).next() }
+        if self.entries.back()?.sequence_number < from { None } else { self.from(from).next() }
     }
 
     /// Where a number stands if none is left out.
@@ -322,19 +338,19 @@ impl HistoryCache {
     fn place(&self, number: SequenceNumber) -> usize {
         let likely = self.likely_place(number);
         match self.entries.get(likely) {
-            Some(entry) if entry.number() == number => likely,
-            _ => self.entries.partition_point(|entry| entry.number() < number),
+            Some(change) if change.sequence_number == number => likely,
+            _ => self.entries.partition_point(|change| change.sequence_number < number),
         }
     }
 
     /// The number of the last of the `count` oldest changes held, of fewer if there are no more.
     pub fn last_of_oldest(&self, count: usize) -> Option<SequenceNumber> {
-        self.entries.iter().filter(|entry| entry.is_held()).take(count).last().map(Entry::number)
+        self.held().take(count).last().map(|change| change.sequence_number)
     }
 
     /// The number of the first of the `count` newest changes held, of fewer if there are no more.
     pub fn first_of_newest(&self, count: usize) -> Option<SequenceNumber> {
-        self.entries.iter().rev().filter(|entry| entry.is_held()).take(count).last().map(Entry::number)
+        self.held().rev().take(count).last().map(|change| change.sequence_number)
     }
 
     /// Drops all changes up to and including `number`. *Cost*: per change O(1), O(log n) where the changes of each
@@ -358,22 +374,22 @@ impl HistoryCache {
     }
 
     /// Drops the first change, where no instance counts its changes.
+    #[inline]
     fn remove_first(&mut self) {
-        if let Some(change) = self.entries.front().and_then(Entry::held) {
-            self.live = self.live.saturating_sub(1);
-            self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
-            self.entries.pop_front();
-        }
+        let Some(change) = self.entries.pop() else { return };
+        self.live = self.live.saturating_sub(1);
+        self.live_bytes = self.live_bytes.saturating_sub(change.payload.len());
+        change.payload.release();
         self.skip_holes();
     }
 
     /// What is in front is held.
     #[inline]
     fn skip_holes(&mut self) {
-        while self.entries.front().is_some_and(|entry| !entry.is_held()) {
-            self.entries.pop_front();
+        while self.entries.front().is_some_and(|change| !change.is_held()) {
+            self.entries.pop();
         }
-        self.first = self.entries.front().map_or(NONE, Entry::number);
+        self.first = self.entries.front().map_or(NONE, |change| change.sequence_number);
     }
 
     /// Drops one change.
@@ -400,20 +416,20 @@ impl HistoryCache {
 
     fn position(&self, number: SequenceNumber) -> Option<usize> {
         let place = self.place(number);
-        self.entries.get(place).filter(|entry| entry.number() == number).map(|_| place)
+        self.entries.get(place).filter(|change| change.sequence_number == number).map(|_| place)
     }
 
     /// Returns the instance of what was held.
     fn remove_entry(&mut self, number: SequenceNumber) -> Option<Option<InstanceHandle>> {
         let position = self.position(number)?;
-        let entry = self.entries.get_mut(position).filter(|entry| entry.is_held())?;
-        let (instance, payload) = (entry.0.instance, entry.leave());
+        let change = self.entries.get_mut(position).filter(|change| change.is_held())?;
+        let (instance, payload) = (change.instance, change.leave());
         self.live = self.live.saturating_sub(1);
         self.live_bytes = self.live_bytes.saturating_sub(payload.len());
         self.skip_holes();
         // Amortized: each compaction removes more entries than it keeps.
         if self.entries.len() > self.live.saturating_mul(2).saturating_add(64) {
-            self.entries.retain(Entry::is_held);
+            self.entries.retain(CacheChange::is_held);
         }
         Some(instance)
     }
@@ -435,9 +451,13 @@ pub(crate) mod tests {
         }
     }
 
+    pub(crate) fn put(cache: &mut HistoryCache, mut change: CacheChange) {
+        cache.insert(|place| place.take_over(&mut change));
+    }
+
     fn inserted(mut cache: HistoryCache, changes: impl Iterator<Item = (i64, u8)>) -> HistoryCache {
         for (number, instance) in changes {
-            cache.insert(change(number, instance));
+            put(&mut cache, change(number, instance));
             cache.evict(SequenceNumber(number));
         }
         cache
@@ -469,14 +489,14 @@ pub(crate) mod tests {
             let mut cache = HistoryCache::new(History::KeepLast(1), keyed);
             let kept = limits::UNSENT_CHANGES as i64 + 1;
             for number in 1..=kept {
-                cache.insert(change(number, 1));
+                put(&mut cache, change(number, 1));
                 cache.evict(SequenceNumber(0));
             }
             assert_eq!(cache.len() as i64, kept);
             cache.evict(SequenceNumber(3));
             assert_eq!((cache.first(), cache.len() as i64), (Some(SequenceNumber(4)), kept - 3));
             for number in kept + 1..=kept + 4 {
-                cache.insert(change(number, 1));
+                put(&mut cache, change(number, 1));
                 cache.evict(SequenceNumber(0));
             }
             assert_eq!((cache.first(), cache.len() as i64), (Some(SequenceNumber(5)), kept));
@@ -489,7 +509,7 @@ pub(crate) mod tests {
     fn changes_of_an_instance_are_counted_whichever_goes_first() {
         let mut cache = HistoryCache::new(History::KeepAll, true);
         cache.count_instances();
-        (1..=6).for_each(|n| cache.insert(change(n, 1 + (n % 2) as u8)));
+        (1..=6).for_each(|n| put(&mut cache, change(n, 1 + (n % 2) as u8)));
         let counts = |cache: &HistoryCache| [1, 2].map(|of| cache.len_of(InstanceHandle([of; 16])));
         cache.remove(SequenceNumber(6));
         assert_eq!(counts(&cache), [2, 3]);
@@ -502,11 +522,11 @@ pub(crate) mod tests {
     #[test]
     fn removal() {
         let mut cache = HistoryCache::new(History::KeepAll, true);
-        (1..=5).for_each(|n| cache.insert(change(n, 1)));
+        (1..=5).for_each(|n| put(&mut cache, change(n, 1)));
         cache.remove_through(SequenceNumber(2));
         cache.remove(SequenceNumber(4));
         assert_eq!((numbers(&cache), cache.len()), (vec![3, 5], 2));
-        (6..=8).for_each(|n| cache.insert(change(n, 1)));
+        (6..=8).for_each(|n| put(&mut cache, change(n, 1)));
         cache.remove(SequenceNumber(6));
         cache.remove_through(SequenceNumber(5));
         assert_eq!(

@@ -102,14 +102,21 @@ impl Participant {
         match framed.kind() {
             SubmessageKind::DATA if is_heard => self.on_data(now, source, &framed.data()?, frame, sink),
             SubmessageKind::INFO_TS => source.timestamp = framed.info_timestamp()?,
+            SubmessageKind::INFO_DST => {
+                let prefix = framed.info_destination()?;
+                source.for_us = prefix == GuidPrefix::UNKNOWN || prefix == self.config.guid_prefix;
+            }
             SubmessageKind::HEARTBEAT if is_heard => {
                 self.on_heartbeat(now, source, &framed.heartbeat()?, sink);
             }
+            SubmessageKind::ACKNACK if is_heard => self.on_acknack(now, source, &framed.acknack()?),
             _ => self.on_submessage(now, source, framed.read()?, frame, sink),
         }
         Ok(())
     }
 
+    /// All others, and what is not for this participant.
+    #[inline(never)]
     fn on_submessage(
         &mut self,
         now: Time,
@@ -119,10 +126,6 @@ impl Participant {
         sink: &mut dyn Sink,
     ) {
         match submessage {
-            Submessage::InfoTimestamp(timestamp) => source.timestamp = timestamp,
-            Submessage::InfoDestination(prefix) => {
-                source.for_us = prefix == GuidPrefix::UNKNOWN || prefix == self.config.guid_prefix;
-            }
             Submessage::InfoSource(info) => {
                 // RTPS 2.5 §8.3.8.9.4: all that was said about the source no longer holds.
                 (source.prefix, source.vendor, source.timestamp) = (info.prefix, info.vendor, None);
@@ -134,19 +137,23 @@ impl Participant {
             Submessage::Pad | Submessage::HeaderExtension(_) => {}
             _ if source.reflected => bump(&mut self.counters.reflected),
             _ if !source.for_us => bump(&mut self.counters.not_for_us),
-            Submessage::Data(data) => self.on_data(now, source, &data, frame, sink),
             Submessage::DataFrag(frag) if frag.writer_id == EntityId::SPDP_WRITER => {
                 self.on_announcement_frag(now, source, &frag);
             }
             Submessage::DataFrag(frag) => self.on_data_frag(now, source, &frag, frame, sink),
-            Submessage::Heartbeat(heartbeat) => self.on_heartbeat(now, source, &heartbeat, sink),
             Submessage::HeartbeatFrag(heartbeat) => self.on_heartbeat_frag(source, &heartbeat),
             Submessage::Gap(gap) => self.on_gap(now, source, &gap, sink),
-            Submessage::AckNack(acknack) => self.on_acknack(now, source, &acknack),
             Submessage::NackFrag(nack_frag) => self.on_nack_frag(now, source, &nack_frag),
+            // They went straight.
+            Submessage::Data(_)
+            | Submessage::Heartbeat(_)
+            | Submessage::AckNack(_)
+            | Submessage::InfoTimestamp(_)
+            | Submessage::InfoDestination(_) => {}
         }
     }
 
+    #[inline(never)]
     fn on_data(
         &mut self,
         now: Time,
@@ -200,7 +207,7 @@ impl Participant {
             {
                 change.payload = keep_once(&mut kept, rx.pool, &frame.bytes, payload);
             }
-            rx.take_change(reader.index, proxy, &mut offer, sink);
+            rx.take_change(reader.index, (writer, proxy), &mut offer, sink);
         });
     }
 
@@ -268,7 +275,7 @@ impl Participant {
                 time: now,
                 payload,
             });
-            rx.take_change(reader.index, proxy, &mut offer, sink);
+            rx.take_change(reader.index, (writer, proxy), &mut offer, sink);
         });
         if is_followed {
             self.ask_for_fragments(writer);
@@ -341,7 +348,7 @@ impl Participant {
 
     fn on_heartbeat(&mut self, now: Time, source: &Source<'_>, heartbeat: &Heartbeat, sink: &mut dyn Sink) {
         let writer = Guid::new(source.prefix, heartbeat.writer_id);
-        if !self.is_abreast(now, writer, heartbeat) {
+        if !heartbeat.final_flag || !self.is_abreast(now, writer, heartbeat) {
             self.on_news_of_writer(now, writer, heartbeat, sink);
         }
     }
@@ -422,6 +429,7 @@ impl Participant {
         });
     }
 
+    #[inline(never)]
     fn on_acknack(&mut self, now: Time, source: &Source<'_>, acknack: &AckNack) {
         let reader = Guid::new(source.prefix, acknack.reader_id);
         let Some(index) = self.writer_of(acknack.writer_id) else { return };
@@ -548,11 +556,11 @@ impl Rx<'_> {
     fn take_change(
         &mut self,
         reader: ReaderIndex,
-        proxy: &mut WriterProxy,
+        (writer, proxy): (Guid, &mut WriterProxy),
         offer: &mut Offer,
         sink: &mut dyn Sink,
     ) {
-        let (writer, strength) = (proxy.guid, proxy.strength);
+        let strength = proxy.strength;
         let (mut to, again) = (self.again(), &mut *sink);
         let lost = proxy.on_change(offer, move |offer| to.offer(reader, writer, strength, again, offer));
         pass_lane(reader, proxy, sink);

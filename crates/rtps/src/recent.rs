@@ -13,35 +13,38 @@ use crate::table::Table;
 pub struct RecentMap<K, V> {
     index: BTreeMap<K, u32>,
     /// In boxes: when there is no place left all places move, and values may be large.
-    slots: Table<(K, Box<V>)>,
-    /// The place of what was found last.
-    recent: u32,
+    slots: Table<Box<V>>,
+    /// What was found last, and its place.
+    recent: Option<(K, u32)>,
 }
 
 impl<K, V> Default for RecentMap<K, V> {
     fn default() -> Self {
-        RecentMap { index: BTreeMap::new(), slots: Table::default(), recent: 0 }
+        RecentMap { index: BTreeMap::new(), slots: Table::default(), recent: None }
     }
 }
 
 impl<K: Ord + Copy, V> RecentMap<K, V> {
     /// The value of a key. Remembers nothing.
     pub fn get(&self, key: &K) -> Option<&V> {
-        self.slots.get(*self.index.get(key)?).map(|(_, value)| &**value)
+        self.slots.get(*self.index.get(key)?).map(|value| &**value)
     }
 
     /// The value of a key, to change it. The next look for the same key is short.
     #[inline]
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        if self.slots.get(self.recent).is_none_or(|(recent, _)| recent != key) {
-            self.recent = self.search(key)?;
-        }
-        self.slots.get_mut(self.recent).map(|(_, value)| &mut **value)
+        let at = match self.recent {
+            Some((recent, at)) if recent == *key => at,
+            _ => self.search(key)?,
+        };
+        self.slots.get_mut(at).map(|value| &mut **value)
     }
 
     #[inline(never)]
-    fn search(&self, key: &K) -> Option<u32> {
-        self.index.get(key).copied()
+    fn search(&mut self, key: &K) -> Option<u32> {
+        let at = *self.index.get(key)?;
+        self.recent = Some((*key, at));
+        Some(at)
     }
 
     /// The value of a key, a new one if there is none.
@@ -50,19 +53,19 @@ impl<K: Ord + Copy, V> RecentMap<K, V> {
         V: Default,
     {
         let RecentMap { index, slots, .. } = self;
-        let at = *index.entry(key).or_insert_with(|| slots.insert_with(|_| (key, Box::default())));
-        slots.get_mut(at).map(|(_, value)| &mut **value)
+        let at = *index.entry(key).or_insert_with(|| slots.insert_with(|_| Box::default()));
+        slots.get_mut(at).map(|value| &mut **value)
     }
 
     /// Puts a value in the place of the one that the key had.
     pub fn insert(&mut self, key: K, value: V) {
         match self.index.entry(key) {
             Entry::Vacant(entry) => {
-                entry.insert(self.slots.insert_with(|_| (key, Box::new(value))));
+                entry.insert(self.slots.insert_with(|_| Box::new(value)));
             }
             Entry::Occupied(entry) => {
                 if let Some(slot) = self.slots.get_mut(*entry.get()) {
-                    *slot.1 = value;
+                    **slot = value;
                 }
             }
         }
@@ -71,7 +74,8 @@ impl<K: Ord + Copy, V> RecentMap<K, V> {
     /// Takes the value out.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let at = self.index.remove(key)?;
-        self.slots.remove(at).map(|(_, value)| *value)
+        self.recent = self.recent.filter(|(recent, _)| recent != key);
+        self.slots.remove(at).map(|value| *value)
     }
 
     /// How many there are.
@@ -86,14 +90,14 @@ impl<K: Ord + Copy, V> RecentMap<K, V> {
 
     /// The values in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &V> {
-        self.index.values().filter_map(|at| self.slots.get(*at)).map(|(_, value)| &**value)
+        self.index.values().filter_map(|at| self.slots.get(*at)).map(|value| &**value)
     }
 
     /// Calls with each key of a range and its value, rising.
     pub fn for_each_in(&mut self, range: impl RangeBounds<K>, mut call: impl FnMut(&K, &mut V)) {
         let RecentMap { index, slots, .. } = self;
         for (key, at) in index.range(range) {
-            if let Some((_, value)) = slots.get_mut(*at) {
+            if let Some(value) = slots.get_mut(*at) {
                 call(key, value);
             }
         }
@@ -134,5 +138,19 @@ mod tests {
         let mut seen = Vec::new();
         map.for_each_in(3..6, |key, value| seen.push((*key, *value)));
         assert!(seen.iter().map(|(key, value)| (key, value)).eq(model.range(3..6)));
+    }
+
+    #[test]
+    fn another_value_in_the_place_of_what_was_found_last_is_not_found_for_it() {
+        let mut map = RecentMap::default();
+        map.insert(1, 'a');
+        assert_eq!(map.get_mut(&1), Some(&mut 'a'));
+        assert_eq!(map.remove(&1), Some('a'));
+        assert_eq!(map.get_mut(&1), None);
+        map.insert(2, 'b');
+        assert_eq!(map.get_mut(&1), None);
+        assert_eq!(map.get(&2), Some(&'b'));
+        map.insert(1, 'c');
+        assert_eq!(map.get_mut(&1), Some(&mut 'c'));
     }
 }

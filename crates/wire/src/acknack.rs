@@ -2,10 +2,14 @@
 
 use taut_base::{EntityId, FragmentNumberSet, SequenceNumber, SequenceNumberSet};
 
+use crate::short::Short;
 use crate::submessage::write_submessage;
-use crate::{Cursor, Endian, SubmessageKind, WireError};
+use crate::{Cursor, Endian, Out, SUBMESSAGE_HEADER_LEN, SubmessageKind, WireError};
 
 const FLAG_FINAL: u8 = 0x02;
+
+/// The bytes from readerId to the number of bits of the set.
+const ACKNACK_FIXED: usize = 20;
 
 /// Acknowledges everything below the base of the set, asks for its members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,12 +40,18 @@ impl AckNack {
     /// Appends the whole submessage.
     pub fn write(&self, out: &mut Vec<u8>, endian: Endian) {
         let flags = if self.final_flag { FLAG_FINAL } else { 0 };
-        write_submessage(out, endian, SubmessageKind::ACKNACK, flags, |body| {
-            body.put_entity_id(self.reader_id);
-            body.put_entity_id(self.writer_id);
-            body.put_sequence_number_set(&self.reader_sn_state);
-            body.put_i32(self.count);
-        });
+        let (set, words) = (&self.reader_sn_state, self.reader_sn_state.words());
+        let mut short = Short::<{ SUBMESSAGE_HEADER_LEN + ACKNACK_FIXED }>::new(endian);
+        let behind = size_of_val(words).saturating_add(size_of_val(&self.count));
+        short.put_header(SubmessageKind::ACKNACK, flags, ACKNACK_FIXED.saturating_add(behind));
+        short.put(self.reader_id.0);
+        short.put(self.writer_id.0);
+        short.put_sequence_number(set.base());
+        short.put_u32(set.num_bits());
+        short.append_to(out);
+        let mut rest = Out::new(out, endian);
+        words.iter().for_each(|word| rest.put_u32(*word));
+        rest.put_i32(self.count);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A piece of a message whose length the code knows.
 //!
 //! Must never allocate or be filled beyond its length, which a debug build asserts. Called for what every sample
-//! brings: headers, INFO_DST, INFO_TS, DATA up to its payload, HEARTBEAT.
+//! brings: headers, INFO_DST, INFO_TS, DATA up to its payload, HEARTBEAT, ACKNACK up to what is missing.
 
 use taut_base::SequenceNumber;
 

@@ -195,6 +195,19 @@ impl<'a> Framed<'a> {
         crate::interpreter::read_info_ts(self.flags, self.body)
     }
 
+    /// Its body as INFO_DST.
+    #[inline]
+    pub fn info_destination(&self) -> Result<GuidPrefix, WireError> {
+        let mut body = self.body;
+        body.guid_prefix()
+    }
+
+    /// Its body as ACKNACK.
+    #[inline]
+    pub fn acknack(&self) -> Result<AckNack, WireError> {
+        AckNack::read(self.flags, self.body)
+    }
+
     /// Its body as what its kind says.
     #[inline]
     pub fn read(self) -> Result<Submessage<'a>, WireError> {

@@ -52,7 +52,8 @@ impl Inner {
                 return self.stop_driving(core, found);
             }
             role.inspect(|role| role.note_driven());
-            let (readable, mut just_now) = self.sleep(core, until);
+            let mut readable = Readable::default();
+            let mut just_now = self.sleep(core, until, &mut readable);
             if !readable.is_any() {
                 just_now = None;
                 // Rung, most likely by the writer whose sample is waited for: that comes before all else.
@@ -92,23 +93,26 @@ impl Inner {
             return self.look_once(monotonic_now());
         }
         let now = just_now.unwrap_or_else(monotonic_now);
-        let (readable, just_now) = self.doze(now, until).unwrap_or_else(|| {
-            let mut core = self.enter_at(now);
-            self.give_way(&mut core);
-            self.sleep(core, until)
-        });
+        let mut readable = Readable::default();
+        let just_now = match self.doze(now, until) {
+            Some((wake_at, busy)) => self.wait_at_port(now, wake_at, busy, &mut readable),
+            None => {
+                let mut core = self.enter_at(now);
+                self.give_way(&mut core);
+                self.sleep(core, until, &mut readable)
+            }
+        };
         self.step_alone(&readable, just_now);
     }
 
-    /// Sleeps without a look at what there is to do, as the token's last holder has left nothing, and has said when
-    /// something is due. `None` if there may be something.
-    fn doze(&self, now: Time, until: Option<Time>) -> Option<(Readable, Option<Time>)> {
+    /// Says that it sleeps without a look at what there is to do, as the token's last holder has left nothing, and has said
+    /// when something is due. Returns until when, and whether it only looks; `None` if there may be something.
+    fn doze(&self, now: Time, until: Option<Time>) -> Option<(Time, bool)> {
         if self.writes.is_any() {
             return None;
         }
         let until = until.unwrap_or(Time::NEVER).min(self.neighbours.next_look());
-        let (wake_at, busy) = self.holding.doze(now, until)?;
-        Some(self.wait_at_port(now, wake_at, busy))
+        self.holding.doze(now, until)
     }
 
     /// The same without a wait. Most looks find nothing: those do without the token.
@@ -121,9 +125,13 @@ impl Inner {
         }
     }
 
-    /// Gives the token back and waits for the port, a timer or a kick. Returns what it was, and what time it is then if
-    /// that is known.
-    fn sleep(&self, mut core: MutexGuard<'_, Core>, until: Option<Time>) -> (Readable, Option<Time>) {
+    /// Gives the token back and waits for the port, a timer or a kick. Returns what time it is then, if that is known.
+    fn sleep(
+        &self,
+        mut core: MutexGuard<'_, Core>,
+        until: Option<Time>,
+        ready: &mut Readable,
+    ) -> Option<Time> {
         let wake_at = core.next_timeout().min(until.unwrap_or(Time::NEVER)).min(self.neighbours.next_look());
         // What discovery has to send waits for a look for samples: a step of it may have been the last that ran.
         self.send(&mut core, TxClass::Data);
@@ -136,11 +144,11 @@ impl Inner {
         let now = core.now;
         // What was told may have taken its time.
         let now = if self.give_back(core) { monotonic_now() } else { now };
-        self.wait_at_port(now, wake_at, busy)
+        self.wait_at_port(now, wake_at, busy, ready)
     }
 
     /// The wait of who has said that it sleeps, unless it is `busy`: there is something to do, and it only looks.
-    fn wait_at_port(&self, now: Time, wake_at: Time, mut busy: bool) -> (Readable, Option<Time>) {
+    fn wait_at_port(&self, now: Time, wake_at: Time, mut busy: bool, ready: &mut Readable) -> Option<Time> {
         let polls = self.polling.is_on();
         // Who polls looks at lanes itself.
         let watched = !polls && self.doors.is_watched();
@@ -155,17 +163,18 @@ impl Inner {
         // Neither has who promised to write again, or is to connect again, before it was said until when the driver sleeps.
         busy |= self.promises.next().min(self.neighbours.next_look()) < wake_at;
         // A kick between the store and here has set it to AWAKE and made the eventfd readable.
-        let (mut ready, just_now) = match busy {
-            true => (self.glance(now), None),
-            false if polls => self.poll(now, wake_at),
-            false => (self.look_and_wait(now, wake_at), None),
-        };
+        let mut just_now = None;
+        match busy {
+            true => *ready = self.glance(now),
+            false if polls => (*ready, just_now) = self.poll(now, wake_at),
+            false => self.look_and_wait(now, wake_at, ready),
+        }
         self.holding.wake();
         if watched {
             self.bell.disarm();
         }
-        self.sort(&mut ready);
-        (ready, just_now)
+        self.sort(ready);
+        just_now
     }
 
     /// Leaves of what a wait has found what was not meant for the driver itself.
@@ -179,29 +188,26 @@ impl Inner {
 
     /// Looks for a while, if that has helped of late: who is not asleep need not be woken, which takes the
     /// machine longer than a datagram takes to come. Then sleeps.
-    fn look_and_wait(&self, now: Time, wake_at: Time) -> Readable {
-        let mut ready = Readable::default();
-        self.watch.attend(&mut ready);
+    fn look_and_wait(&self, now: Time, wake_at: Time, ready: &mut Readable) {
+        self.watch.attend(ready);
+        if ready.is_any() {
+            // One that the kernel does not watch: what else there is it is asked at once.
+            return self.watch.find(ready);
+        }
+        let looks = wake_at > now && !self.port_spin.does_without();
         let look = || {
-            self.watch.find(&mut ready);
+            self.watch.find(ready);
             ready.is_any()
         };
-        let looks = wake_at > now && !self.port_spin.does_without();
         if looks && self.port_spin.look_now(self.spin, Some(wake_at), &AT_PORT, look) {
-            return ready;
+            return;
         }
         let mut just_now = (!looks).then_some(now);
-        loop {
+        while !ready.is_any() {
             // A look in vain has taken some of the time, and so has a sleep that ends without a reason.
             let now = just_now.take().unwrap_or_else(monotonic_now);
-            let Some(next) = self.holding.next_look(now, wake_at) else {
-                self.watch.find(&mut ready);
-                return ready;
-            };
-            ready = self.watch.sleep_until(now, next);
-            if ready.is_any() {
-                return ready;
-            }
+            let Some(next) = self.holding.next_look(now, wake_at) else { return self.watch.find(ready) };
+            self.watch.sleep_until(now, next, ready);
         }
     }
 

@@ -231,9 +231,9 @@ impl Watch {
         }
     }
 
-    /// Waits at most until then.
-    pub fn sleep_until(&self, now: Time, until: Time) -> Readable {
-        self.sleep(self.alarm.limit(now, until))
+    /// Waits at most until then, after [`Watch::attend`], which has found nothing.
+    pub fn sleep_until(&self, now: Time, until: Time, ready: &mut Readable) {
+        self.wait(self.alarm.limit(now, until), ready);
     }
 
     /// Waits at most so long, for ever without a limit. Nothing is ready after a signal.

@@ -60,8 +60,8 @@ pub struct Peer {
     pub(crate) kept_addresses: Vec<IpAddr>,
     /// How long it counts as alive after each message: its lease, or less while it has answered nothing.
     pub(crate) lease: Duration,
-    /// When it is forgotten.
-    pub(crate) lease_until: Time,
+    /// When it last said something. It is forgotten so long after that.
+    pub(crate) heard_at: Time,
     /// Since when it is known, if it has answered nothing since.
     pub(crate) silent_since: Option<Time>,
     /// How many endpoints it has.

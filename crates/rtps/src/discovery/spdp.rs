@@ -271,9 +271,9 @@ impl Participant {
         }
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
             let lease = lease(&data, peer.silent_since.is_some());
-            peer.lease_until = now + lease;
+            peer.heard_at = now;
             if peer.lease > lease {
-                self.timers.set(peer.lease_until, Timer::Lease(prefix));
+                self.timers.set(now + lease, Timer::Lease(prefix));
             }
             peer.lease = lease;
             peer.has_regrouped |= peer.data.metatraffic_multicast != data.metatraffic_multicast
@@ -309,7 +309,7 @@ impl Participant {
             unicast,
             source: *source,
             lease,
-            lease_until: now + lease,
+            heard_at: now,
             silent_since: Some(now),
             endpoints: 0,
             greetings: BTreeSet::new(),
@@ -331,7 +331,7 @@ impl Participant {
     /// Anything that a known participant says shows that it lives.
     pub(crate) fn renew_lease(&mut self, now: Time, prefix: GuidPrefix) {
         if let Some(peer) = self.database.peers.get_mut(&prefix) {
-            peer.lease_until = peer.lease_until.max(now + peer.lease);
+            peer.heard_at = peer.heard_at.max(now);
         }
     }
 
@@ -340,14 +340,14 @@ impl Participant {
         let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
         if let Some(since) = peer.silent_since.take() {
             peer.lease = lease(&peer.data, false);
-            peer.lease_until = now + peer.lease;
+            peer.heard_at = now;
             self.database.silent.remove(&(since, prefix));
         }
     }
 
     pub(crate) fn on_lease_timer(&mut self, now: Time, at: Time, prefix: GuidPrefix) {
         let Some(peer) = self.database.peers.get(&prefix) else { return };
-        let until = peer.lease_until;
+        let until = peer.heard_at + peer.lease;
         // Timers come before discovery, so a process that was stopped, or a machine that slept, gets here before it has
         // received what the peer has said meanwhile. A second look is given to each end of a lease, whatever else comes.
         let is_first_look = at <= until;

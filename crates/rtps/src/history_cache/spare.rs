@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::history_cache::CacheChange;
-    use crate::history_cache::tests::change;
+    use crate::history_cache::tests::{change, put};
 
     const ALL: SequenceNumber = SequenceNumber(i64::MAX);
 
@@ -141,7 +141,7 @@ mod tests {
             let has_room = self.cache.make_room(handle(instance), self.acked);
             if has_room || kind.unregisters() {
                 self.last += 1;
-                self.cache.insert(CacheChange { kind, ..change(self.last, instance) });
+                put(&mut self.cache, CacheChange { kind, ..change(self.last, instance) });
             }
             self.cache.evict(ALL);
             has_room

@@ -327,14 +327,24 @@ impl Writer {
         if let Some(calls) = &mut self.calls {
             calls.note(self.last, new.called);
         }
-        self.history.insert(CacheChange {
-            kind: new.kind,
-            writer_guid: self.guid,
-            sequence_number: self.last,
-            instance: Some(new.instance),
-            source_timestamp: new.source_timestamp,
-            time: now,
-            payload: std::mem::take(&mut new.payload),
+        let (guid, last) = (self.guid, self.last);
+        self.history.insert(|change| {
+            let CacheChange {
+                kind,
+                writer_guid,
+                sequence_number,
+                instance,
+                source_timestamp,
+                time,
+                payload,
+            } = change;
+            payload.take_over(&mut new.payload);
+            *kind = new.kind;
+            *writer_guid = guid;
+            *sequence_number = last;
+            *instance = Some(new.instance);
+            *source_timestamp = new.source_timestamp;
+            *time = now;
         });
         if self.route.is_empty() {
             self.sent = self.last;

@@ -1,0 +1,91 @@
+//! Where a change goes that has come to its reader: into the cache, or nowhere. DCPS 1.4 §2.2.2.3.5 (content filters),
+//! §2.2.3.16 (LIFESPAN).
+//!
+//! What is usual, a sample that only waits to be taken, meets each question once; what has to be done where the answer is
+//! another one is apart. The protocol's delivery and the lanes call it.
+
+use taut_base::Time;
+use taut_rtps::Offer;
+use taut_rtps::history_cache::ChangeKind;
+
+use super::ReaderSide;
+use crate::reader_cache::Insert;
+use crate::status::StatusMask;
+
+impl ReaderSide {
+    /// Puts a change into the cache. What has no room there stays where it is, if its reader is reliable.
+    #[inline(never)]
+    pub(crate) fn insert(&mut self, now: Time, strength: i32, offered: &mut Offer) -> StatusMask {
+        if self.filter.is_some() && self.filters_out(now, strength, offered) {
+            return StatusMask::NONE;
+        }
+        let Some(change) = offered else { return StatusMask::NONE };
+        let Some(instance) = self.instance_of(change) else {
+            self.undecodable = self.undecodable.saturating_add(1);
+            *offered = None;
+            return StatusMask::NONE;
+        };
+        change.instance = Some(instance);
+        let expires = self.lifespans.end_of(now, change);
+        if expires.is_some_and(|at| at <= now) {
+            self.cache.pass_over_expired(change);
+            *offered = None;
+            return StatusMask::NONE;
+        }
+        self.expire(|| now);
+        if expires.is_none() && self.cache.insert_fresh(offered).is_some() {
+            return StatusMask::DATA_AVAILABLE;
+        }
+        self.insert_settled(now, strength, offered, expires)
+    }
+
+    /// Does the filter let nothing come of a change? It is gone then.
+    #[inline(never)]
+    fn filters_out(&mut self, now: Time, strength: i32, offered: &mut Offer) -> bool {
+        let (Some(filter), Some(change)) = (&self.filter, &*offered) else { return false };
+        if change.kind == ChangeKind::Alive {
+            let leaves_out = !filter.passes(&change.payload);
+            if leaves_out && let Some(change) = offered.take().filter(|_| self.cache.exclusive) {
+                self.hear(now, strength, change);
+            }
+            return leaves_out;
+        }
+        if change.kind.has_data() {
+            return false;
+        }
+        // Of an instance of which nothing has passed nobody hears that it has ended.
+        let Some(instance) = self.instance_of(change) else { return false };
+        let is_unheard = self.cache.lookup_instance(instance).is_none();
+        if is_unheard && let Some(change) = offered.take() {
+            self.end_unheard(instance, &change);
+        }
+        is_unheard
+    }
+
+    /// Puts a change into the cache that does not only wait to be taken.
+    #[inline(never)]
+    fn insert_settled(
+        &mut self,
+        now: Time,
+        strength: i32,
+        offered: &mut Offer,
+        expires: Option<Time>,
+    ) -> StatusMask {
+        let instance = offered.as_ref().and_then(|change| change.instance).unwrap_or_default();
+        if self.reliable && self.cache.has_to_wait(instance) {
+            return StatusMask::NONE;
+        }
+        let Some(change) = offered.take() else { return StatusMask::NONE };
+        if change.kind != ChangeKind::Alive && change.kind.has_data() {
+            return self.insert_last(now, strength, change);
+        }
+        match self.cache.insert(now, change, strength, expires) {
+            Insert::Stored | Insert::Replaced => StatusMask::DATA_AVAILABLE,
+            Insert::Rejected(reason) => {
+                self.sample_rejected.count(reason, instance);
+                StatusMask::SAMPLE_REJECTED
+            }
+            Insert::Ignored(_) => StatusMask::NONE,
+        }
+    }
+}
