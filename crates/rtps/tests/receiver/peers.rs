@@ -57,6 +57,17 @@ fn an_address_of_a_kind_that_is_not_used_is_skipped_and_counted() {
 }
 
 #[test]
+fn a_property_that_is_too_long_is_left_out_and_counted() {
+    let mut participant = participant();
+    let properties = [("long", "x".repeat(5_000)), ("short", "x".into())];
+    let announced = Announcement { properties: &properties, ..Announcement::of(OTHER) }.frame();
+    participant.on_frame(Time(0), &announced, &mut Nowhere);
+    let peer = participant.database().peers().next().expect("it is found");
+    assert_eq!(peer.data.properties, [("short".to_owned(), "x".to_owned())]);
+    assert_eq!(participant.counters().refused(), [("too_long", 1)]);
+}
+
+#[test]
 fn a_message_that_is_not_the_one_that_was_sent_is_dropped_and_counted() {
     let announcement = announcement().bytes;
     for checksum in [None, Some(Checksum::Crc32c(0)), Some(Checksum::Crc64(0)), Some(Checksum::Md5([0; 16]))]
