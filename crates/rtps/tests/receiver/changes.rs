@@ -7,7 +7,7 @@ use taut_port::Frame;
 use taut_qos::ReliabilityKind;
 use taut_rtps::{CacheChange, ChangeKind, Event, Participant, ReaderIndex, limits};
 use taut_wire::{
-    DataFragHeader, Endian, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError,
+    DataFragHeader, Endian, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError, pid,
 };
 
 use crate::common::{
@@ -177,6 +177,50 @@ fn a_change_that_is_not_understood_holds_up_no_others() {
             _ => None,
         });
         assert_eq!(lost.sum::<u64>(), 2, "{kind:?}");
+    }
+}
+
+/// What is wrong with each of them is so however often it is sent.
+#[test]
+fn a_change_that_is_not_valid_holds_up_no_others() {
+    let inline_of = |pid, len: usize| {
+        let mut bytes = Vec::new();
+        let mut list = ParameterListWriter::new(&mut bytes, Endian::Little);
+        list.put_bytes(pid, &[0; 16][..len]);
+        list.finish();
+        bytes
+    };
+    let (hash, status) = (inline_of(pid::KEY_HASH, 8), inline_of(pid::STATUS_INFO, 0));
+    let mut odd = inline_of(pid::KEY_HASH, 16);
+    odd[2] = 15;
+    let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let reader = matched_reader(&mut participant, kind, &mut sink);
+        let mut hear = |number, inline: &[u8], sample: &[u8]| {
+            let change = data(number, inline, PayloadKind::Data, sample);
+            participant.on_frame(Time(0), &change, &mut sink);
+        };
+        hear(1, &[], &sample);
+        hear(2, &hash, &sample);
+        hear(3, &status, &sample);
+        hear(4, &odd, &sample);
+        // No room for the header of its encapsulation.
+        hear(5, &[], &[0; 3]);
+        hear(6, &[], &sample);
+        for fragment in [1, 2] {
+            participant.on_frame(Time(0), &part(7, fragment, false, &hash, &sample), &mut sink);
+            participant.on_frame(Time(0), &part(8, fragment, false, &odd, &sample), &mut sink);
+        }
+        participant.on_frame(Time(0), &data(9, &[], PayloadKind::Data, &sample), &mut sink);
+        assert_eq!(sink.0, [1, 6, 9].map(|number| (reader, number)), "{kind:?}");
+        let reasons = [WireError::BadParameter, WireError::BadParameterList, WireError::BadPayload];
+        assert_eq!(reasons.map(|reason| participant.counters().of(reason)), [4, 3, 1], "{kind:?}");
+        let lost = events(&mut participant).filter_map(|event| match event {
+            Event::SampleLost { count, .. } => Some(count),
+            _ => None,
+        });
+        assert_eq!(lost.sum::<u64>(), 6, "{kind:?}");
     }
 }
 
