@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use taut_base::{EntityId, Guid, SequenceNumber, Time};
+use taut_base::{EntityId, Guid, SequenceNumber, SequenceNumberSet, Time};
 use taut_port::Frame;
 use taut_qos::ReliabilityKind;
 use taut_rtps::{CacheChange, ChangeKind, Event, Participant, ReaderIndex, limits};
 use taut_wire::{
-    DataFragHeader, Endian, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError, pid,
+    DataFragHeader, Endian, Gap, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError, pid,
 };
 
 use crate::common::{
@@ -222,6 +222,44 @@ fn a_change_that_is_not_valid_holds_up_no_others() {
         });
         assert_eq!(lost.sum::<u64>(), 6, "{kind:?}");
     }
+}
+
+/// [`WRITER`] has nothing for its readers from `start` up to `base`, and under the numbers in `list`.
+fn gap(start: i64, base: i64, list: &[i64]) -> Frame {
+    let mut gap_list = SequenceNumberSet::new(SequenceNumber(base));
+    list.iter().for_each(|number| assert!(gap_list.insert(SequenceNumber(*number))));
+    let gap = Gap {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: WRITER,
+        gap_start: SequenceNumber(start),
+        gap_list,
+        group_info: None,
+        filtered_count: None,
+    };
+    let mut message = message();
+    gap.write(&mut message, Endian::Little);
+    frame(message)
+}
+
+#[test]
+fn what_a_gap_names_is_not_lost() {
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    let reader = matched_reader(&mut participant, ReliabilityKind::BestEffort, &mut sink);
+    let of = |number| data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]);
+    let mut lost_with = |frame: Frame| {
+        participant.on_frame(Time(0), &frame, &mut sink);
+        let lost = events(&mut participant).filter_map(|event| match event {
+            Event::SampleLost { count, .. } => Some(count),
+            _ => None,
+        });
+        lost.sum::<u64>()
+    };
+    // Before the first sample a gap says nothing of what this reader misses.
+    assert_eq!([lost_with(gap(1, 3, &[])), lost_with(of(10))], [0, 0]);
+    assert_eq!([lost_with(gap(11, 13, &[15])), lost_with(of(14))], [0, 1], "13");
+    assert_eq!([lost_with(of(16)), lost_with(of(18))], [0, 1], "17");
+    assert_eq!([lost_with(gap(21, 30, &[])), lost_with(of(30)), lost_with(of(31))], [0, 2, 0], "19 and 20");
+    assert_eq!(sink.0, [10, 14, 16, 18, 30, 31].map(|number| (reader, number)));
 }
 
 #[test]
