@@ -187,6 +187,25 @@ fn who_has_answered_is_asked_as_often_as_at_first() {
     assert_eq!(asked, [1; 3]);
 }
 
+/// Where it was nobody may have heard the questions.
+#[test]
+fn who_is_reached_elsewhere_is_asked_as_often_as_at_first() {
+    let mut participant = participant();
+    let mut asked_at = |millisecond, port| {
+        let now = Time(0) + Duration::from_millis(millisecond);
+        let addresses = [Locator { port, ..ADDRESS }];
+        let announced = Announcement { addresses: &addresses, ..Announcement::of(OTHER) }.frame();
+        participant.on_frame(now, &announced, &mut Nowhere);
+        participant.on_timeout(now, usize::MAX);
+        asked_from(&mut participant, now).len()
+    };
+    // Each pause is twice the one before.
+    let grows = [0, 50, 150, 350, 750, 1_550, 3_150, 6_150].map(|at| asked_at(at, 7410));
+    assert_eq!(grows, [2; 8]);
+    assert_eq!([6_200, 6_300].map(|at| asked_at(at, 7410)), [0; 2]);
+    assert_eq!([6_400, 6_450, 6_500, 6_550].map(|at| asked_at(at, 7420)), [2, 2, 2, 0]);
+}
+
 #[test]
 fn participants_that_answer_nothing_give_way_to_newcomers() {
     let mut participant = participant();
