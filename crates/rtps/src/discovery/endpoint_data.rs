@@ -32,7 +32,7 @@ pub struct EndpointData {
     pub unicast_locators: Vec<Locator>,
     /// The groups where it listens.
     pub multicast_locators: Vec<Locator>,
-    /// Does this reader want inline QoS with every change?
+    /// Does this reader want the topic's name and the writer's policies with every change? Taut's writers do not send them.
     pub expects_inline_qos: bool,
     /// Its publisher or subscriber.
     pub group_entity_id: Option<EntityId>,
