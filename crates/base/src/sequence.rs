@@ -1,6 +1,12 @@
 //! Sequence and fragment numbers and the 256-bit sets of them that travel. RTPS 2.5 §8.3.5.4-7.
 
+use std::fmt;
+
 /// The number of a change of one writer. *Range*: 1..=2^63-1 for changes; 0 and below mean none.
+///
+/// ```
+/// assert_eq!(format!("{:>3}", taut_base::SequenceNumber(7)), "  7");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SequenceNumber(pub i64);
 
@@ -22,6 +28,12 @@ impl SequenceNumber {
     #[must_use]
     pub fn prev(self) -> SequenceNumber {
         SequenceNumber(self.0.saturating_sub(1))
+    }
+}
+
+impl fmt::Display for SequenceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

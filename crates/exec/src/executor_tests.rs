@@ -1,6 +1,7 @@
 //! What the executor does for several threads at once.
 
 use std::net::UdpSocket;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -453,6 +454,21 @@ fn calls_between_two_looks_of_a_driver_are_no_steps_ahead_of_samples() {
         out.with(|p, now| p.create_reader(now, endpoint::<_, SubscriberQos>(reads)));
     }
     assert_eq!(out.stats().steps_ahead_of_samples, ahead);
+}
+
+/// What it waits for may be decoded by code of the user's.
+#[test]
+fn a_wait_that_panics_in_the_midst_of_a_round_ends_it() {
+    let executor = inline(183);
+    let mut looks = 0;
+    let wait = || {
+        executor.wait(None, |_, _| {
+            looks += 1;
+            (looks > 1).then(|| panic!("on purpose"))
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(wait)).is_err());
+    assert!(!executor.inner.peek(|core| core.accounts.is_in_round()), "nobody drives any more");
 }
 
 /// A sample that comes now would wait for the step that has run, and for the one that a thread wants beside it.

@@ -1,9 +1,14 @@
 //! An allocator that counts, for tests that hold the data path to no allocation. Feature `counting`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static OF_PROCESS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static OF_THREAD: Cell<u64> = const { Cell::new(0) };
+}
 
 /// The system's allocator with a count. Install it with `#[global_allocator]` in a test.
 ///
@@ -17,7 +22,13 @@ impl CountingAllocator {
         OF_PROCESS.load(Ordering::SeqCst)
     }
 
+    /// Allocations of the calling thread so far.
+    pub fn of_thread() -> u64 {
+        OF_THREAD.get()
+    }
+
     fn count() {
+        OF_THREAD.set(OF_THREAD.get() + 1);
         OF_PROCESS.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -55,6 +55,8 @@ fn fnmatch(pattern: &str, name: &str) -> bool {
         return false;
     }
     let (mut pattern, mut name) = (pattern, name);
+    // A `[` with no more than this behind it is never closed: if one is not, none behind it is.
+    let mut unclosed = None;
     // Where to go on when the text after the last `*` does not fit: one character of the name further.
     let mut retry: Option<(&str, &str)> = None;
     loop {
@@ -66,7 +68,7 @@ fn fnmatch(pattern: &str, name: &str) -> bool {
         if pattern.is_empty() && name.is_empty() {
             return true;
         }
-        if let Some((rest_of_pattern, rest_of_name)) = match_one(pattern, name) {
+        if let Some((rest_of_pattern, rest_of_name)) = match_one(pattern, name, &mut unclosed) {
             (pattern, name) = (rest_of_pattern, rest_of_name);
             continue;
         }
@@ -81,19 +83,32 @@ fn fnmatch(pattern: &str, name: &str) -> bool {
 }
 
 /// Matches the first element of the pattern against the first character of the name; gives what is left
-/// of both.
-fn match_one<'p, 'n>(pattern: &'p str, name: &'n str) -> Option<(&'p str, &'n str)> {
+/// of both. `unclosed`: how much of the pattern is behind the first `[` that is known to be never closed.
+fn match_one<'p, 'n>(
+    pattern: &'p str,
+    name: &'n str,
+    unclosed: &mut Option<usize>,
+) -> Option<(&'p str, &'n str)> {
     let mut names = name.chars();
     let found = names.next()?;
     let mut patterns = pattern.chars();
     let fits = match patterns.next()? {
         '?' => true,
-        // A bracket that is never closed fits nothing. (POSIX lets it stand for itself; to look for the end
-        // again at each of them would cost the cube of the length.)
+        // POSIX.1-2008 XCU §2.13.1: one that opens no bracket expression stands for itself. To look for the end again at
+        // each of them would cost the cube of the length.
         '[' => {
-            let (fits, rest) = bracket(patterns.as_str(), found)?;
-            patterns = rest.chars();
-            fits
+            let behind = patterns.as_str();
+            let is_open = unclosed.is_some_and(|most| behind.len() <= most);
+            match (!is_open).then(|| bracket(behind, found)).flatten() {
+                Some((fits, rest)) => {
+                    patterns = rest.chars();
+                    fits
+                }
+                None => {
+                    *unclosed = (*unclosed).max(Some(behind.len()));
+                    found == '['
+                }
+            }
         }
         '\\' => match patterns.next() {
             Some(escaped) => escaped == found,
@@ -184,7 +199,14 @@ mod tests {
             ("[]a]", "]", true),
             ("[a-]", "-", true),
             ("[a-]", "b", false),
-            ("[abc", "[abc", false),
+            ("[abc", "[abc", true),
+            ("[abc", "a", false),
+            ("line[*", "line[1", true),
+            ("line[*", "line1", false),
+            ("*[x", "a[[x", true),
+            ("[a]*[[", "a b[[", true),
+            ("[]*", "[]a", true),
+            (r"[\]*", r"[]a", true),
             ("*[0-9]", "run7", true),
             ("*[0-9]", "run", false),
             (r"a\*?", "a*b", true),

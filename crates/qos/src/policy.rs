@@ -41,7 +41,8 @@ kinds! {
         Volatile = 0 "VOLATILE",
         /// Late joiners get the writer's history while the writer lives.
         TransientLocal = 1 "TRANSIENT_LOCAL",
-        /// A service keeps it beyond the writer: another vendor's, as Taut has none; else it is as `TransientLocal`.
+        /// A service keeps it beyond the writer: another vendor's, as Taut has none; else it is as `TransientLocal`, which the
+        /// log tells who makes such a writer.
         Transient = 2 "TRANSIENT",
         /// A service keeps it beyond a restart of the machine; as for `Transient`.
         Persistent = 3 "PERSISTENT",

@@ -55,6 +55,8 @@ counters! {
     foreign_domain,
     /// Addresses in announcements of participants, of a kind that this one has no address of.
     unusable_locators,
+    /// Names and properties in announcements that are longer than is kept: they are cut or left out.
+    too_long,
     /// Participants beyond the cap.
     too_many_participants,
     /// Endpoints beyond the cap.
@@ -79,6 +81,11 @@ impl Counters {
         if let Some(count) = self.malformed.get_mut(reason.index()) {
             *count = count.saturating_add(1);
         }
+    }
+
+    /// Counts what an announcement had that was too long.
+    pub(crate) fn note_too_long(&mut self, count: u64) {
+        self.too_long = self.too_long.saturating_add(count);
     }
 
     /// How often bytes were refused for this reason.

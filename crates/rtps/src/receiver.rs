@@ -73,8 +73,11 @@ impl Participant {
         while let Some(framed) = submessages.next_framed() {
             let handled = framed.and_then(|framed| self.on_framed(now, &mut source, framed, frame, sink));
             if let Err(reason) = handled {
-                self.counters.malformed(reason);
                 // RTPS 2.5 §8.3.4.1: what comes before stands, what comes after is not valid.
+                self.counters.malformed(reason);
+                if source.for_us && !source.reflected {
+                    self.refuse_last(now, source.prefix, (rest, submessages.remaining()), reason, sink);
+                }
                 break;
             }
         }
@@ -300,8 +303,39 @@ impl Participant {
         }
     }
 
+    /// A submessage is not valid behind which so many bytes of the message are. If it brings a change nobody waits for that,
+    /// as in [`Participant::refuse_change`]: what of it is not valid is the same each time that it is sent. Another fragment may
+    /// be.
+    // What else the message says would have to lie in memory for each sample that arrives, if it were given here.
+    #[cold]
+    #[inline(never)]
+    fn refuse_last(
+        &mut self,
+        now: Time,
+        prefix: GuidPrefix,
+        (message, behind): (&[u8], usize),
+        reason: WireError,
+        sink: &mut dyn Sink,
+    ) {
+        let is_change = |framed: &Framed<'_>| match framed.kind() {
+            SubmessageKind::DATA => true,
+            SubmessageKind::DATA_FRAG => reason == WireError::BadParameterList,
+            _ => false,
+        };
+        let mut submessages = Submessages::new(message);
+        while let Some(Ok(framed)) = submessages.next_framed() {
+            if submessages.remaining() == behind
+                && let Some((reader_id, writer_id, number)) =
+                    framed.named_change().filter(|_| is_change(&framed))
+            {
+                self.pass_by(now, (Guid::new(prefix, writer_id), number, reader_id), 1, sink);
+            }
+        }
+    }
+
     /// A change cannot be taken. One with a parameter that has to be understood, and is not, is to be ignored (RTPS 2.5
-    /// §9.6.2.2.1), and one that is too large always will be: each time it is sent it is the same, so nobody waits for it.
+    /// §9.6.2.2.1), one with a parameter that is too short is not valid (§8.3.8.2.3), and one that is too large always will
+    /// be: each time it is sent it is the same, so nobody waits for it.
     #[cold]
     fn refuse_change(
         &mut self,
@@ -311,9 +345,7 @@ impl Participant {
         sink: &mut dyn Sink,
     ) {
         self.counters.malformed(reason);
-        if matches!(reason, WireError::NotUnderstood | WireError::LimitExceeded) {
-            self.pass_by(now, change, 1, sink);
-        }
+        self.pass_by(now, change, 1, sink);
     }
 
     /// A change has arrived of which no reader gets anything. `lost`: so many samples they miss with it.

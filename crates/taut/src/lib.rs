@@ -65,11 +65,12 @@ pub use taut_base::{
 pub use taut_cdr as cdr;
 pub use taut_cdr::{DdsType, Octets, Plain, Representation};
 pub use taut_dcps::{
-    IncompatibleQosStatus, InstanceState, InstanceStateMask, LivelinessChangedStatus, LivelinessLostStatus,
-    OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus, QosPolicyCount,
-    RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleAnatomy, SampleInfo,
-    SampleLostStatus, SampleRejectedReason, SampleRejectedStatus, SampleState, SampleStateMask, Selection,
-    SlowReaderStatus, Stage, StatusMask, SubscriptionMatchedStatus, ViewState, ViewStateMask,
+    IncompatibleQosStatus, InconsistentTopicStatus, InstanceState, InstanceStateMask,
+    LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    PublicationMatchedStatus, QosPolicyCount, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
+    SampleAnatomy, SampleInfo, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus, SampleState,
+    SampleStateMask, Selection, SlowReaderStatus, Stage, StatusMask, SubscriptionMatchedStatus, ViewState,
+    ViewStateMask,
 };
 pub use taut_derive::DdsType;
 pub use taut_ethernet::Stats as FrameStats;

@@ -234,6 +234,27 @@ impl<T: DdsType> DataReader<T> {
     }
 
     /// SAMPLE_LOST; its changes count from 0 again.
+    ///
+    /// ```
+    /// # use taut::{Config, DdsType, DomainParticipant, Duration, Qos};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 191, interfaces: vec!["lo".into()], ..Config::default() };
+    /// # let topic = DomainParticipant::with_config(&config)?.topic::<Hello>("Lost")?;
+    /// let reader = topic.reader(Qos::default().best_effort().keep_all())?;
+    /// let writer = topic.writer(Qos::default().best_effort())?;
+    /// for _ in 0..2_000 {
+    ///     writer.write(&Hello { text: "hello".into() })?;
+    /// }
+    /// // Nobody takes them, and a best-effort reader holds up no writer.
+    /// let lost = reader.sample_lost_status().total_count as usize;
+    /// assert!(lost > 0);
+    /// assert_eq!(reader.take()?.len(), 2_000 - lost);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn sample_lost_status(&self) -> SampleLostStatus {
         self.untyped.side_status(|side| side.sample_lost.take())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taut_base::Result;
 use taut_cdr::DdsType;
-use taut_dcps::{ContentFilter, Endpoint, TypeSupport};
+use taut_dcps::{ContentFilter, Endpoint, InconsistentTopicStatus, TypeSupport};
 use taut_exec::Suspension;
 use taut_qos::{DataReaderQos, DataWriterQos, PublisherQos, Qos, SubscriberQos, TopicQos};
 
@@ -126,6 +126,31 @@ impl<T: DdsType> Topic<T> {
         parameters: &[&str],
     ) -> Result<ContentFilteredTopic<'_, T>> {
         ContentFilteredTopic::new(self, name, expression, parameters)
+    }
+
+    /// INCONSISTENT_TOPIC: how often a reader or writer of this participant has met one of the same topic name and another type;
+    /// its changes count from 0 again. All topics of that name share it. The log and [`DomainParticipant::matches`] name the
+    /// types.
+    ///
+    /// ```
+    /// # use taut::{DdsType, Qos};
+    /// use taut::{Config, DomainParticipant, qos::TopicQos};
+    /// # #[derive(DdsType)]
+    /// # #[dds(final)]
+    /// # struct Hello { text: String }
+    /// # fn main() -> taut::Result<()> {
+    /// # let config = Config { domain_id: 181, interfaces: vec!["lo".into()], ..Config::default() };
+    /// let participant = DomainParticipant::with_config(&config)?;
+    /// let topic = participant.topic::<Hello>("Greeting")?;
+    /// let reader = topic.reader(Qos::default())?;
+    /// let other = participant.topic_as::<Hello>("Greeting", "Goodbye", TopicQos::default())?;
+    /// let writer = other.writer(Qos::default())?;
+    /// assert!(topic.inconsistent_topic_status().total_count > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn inconsistent_topic_status(&self) -> InconsistentTopicStatus {
+        self.participant.executor.look(|participant, _| participant.inconsistent_topic(&self.name))
     }
 
     fn endpoint<Qos, Group>(&self, qos: Qos, group: Group) -> Endpoint<Qos, Group> {

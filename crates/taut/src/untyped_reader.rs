@@ -113,7 +113,9 @@ impl UntypedReader {
         self.executor.look(|participant, _| participant.reader_mut(self.index).map(take).unwrap_or_default())
     }
 
+    /// What has become of samples in lanes is known when these are emptied, which nobody may have done.
     pub fn side_status<S: Default>(&self, take: impl FnOnce(&mut ReaderSide) -> S) -> S {
+        self.executor.empty_lanes(&self.door);
         self.executor.look(|participant, _| participant.at_side(self.index, take).unwrap_or_default())
     }
 }

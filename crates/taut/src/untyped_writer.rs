@@ -6,7 +6,9 @@ use std::sync::Arc;
 use taut_base::{Duration, Guid, InstanceHandle, Result, Time};
 use taut_cdr::{KeyHasher, Representation};
 use taut_dcps::{Endpoint, Entity};
-use taut_exec::{Call, Executor, Memory, Moment, Outlet, Patience, Payload, Suspension, monotonic_now};
+use taut_exec::{
+    Call, Executor, Memory, Moment, Outlet, Patience, Payload, Suspension, monotonic_now, to_log,
+};
 use taut_mem::Pool;
 use taut_qos::{DataWriterQos, DurabilityKind, History, PublisherQos, ReliabilityKind};
 use taut_rtps::WriterIndex;
@@ -47,6 +49,19 @@ pub(crate) struct Tools {
     pub instances: Instances,
 }
 
+/// Who asks for it is to know that nothing outlives the writer.
+#[cold]
+fn warn_of_durability(endpoint: &Endpoint<DataWriterQos, PublisherQos>) {
+    let Endpoint { topic_name, qos, .. } = endpoint;
+    to_log(|| {
+        log::warn!(
+            "topic {topic_name}: DURABILITY of a writer is {}, but Taut has no service that keeps samples beyond their \
+             writer: late readers get what it holds while it lives, as with TRANSIENT_LOCAL",
+            qos.durability
+        );
+    });
+}
+
 impl UntypedWriter {
     pub fn new(
         participant: &DomainParticipant,
@@ -55,6 +70,9 @@ impl UntypedWriter {
     ) -> Result<UntypedWriter> {
         endpoint.qos.check()?;
         endpoint.group.check()?;
+        if endpoint.qos.durability > DurabilityKind::TransientLocal {
+            warn_of_durability(&endpoint);
+        }
         let executor = Arc::clone(&participant.executor);
         let qos = endpoint.qos.clone();
         let representation = representation(&qos.representation)?;

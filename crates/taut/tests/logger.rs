@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use nix::sched::{CloneFlags, unshare};
 
-use taut::{Config, DataWriter, DdsType, DomainParticipant, Duration, Qos};
+use taut::{Config, DataWriter, DdsType, DomainParticipant, DurabilityKind, Duration, Qos};
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(final)]
@@ -85,6 +85,28 @@ fn what_is_logged_may_be_published() {
     let line = reader.take_next().unwrap().unwrap().data.unwrap();
     assert!(line.text.contains("does not match"), "{}", line.text);
     *LOGGER.0.lock().unwrap() = None;
+}
+
+#[test]
+fn a_writer_whose_samples_nobody_stores_is_warned_of() {
+    let _turn = begin(log::LevelFilter::Warn);
+    let config = Config { domain_id: 182, interfaces: vec!["lo".into()], local: false, ..Config::default() };
+    let one = DomainParticipant::with_config(&config).unwrap();
+    let topic = one.topic::<Line>("Log").unwrap();
+    let qos = Qos::default().reliable().keep_all();
+    let (send, sent) = mpsc::channel();
+    let reader = topic.reader(qos.clone()).unwrap();
+    *LOGGER.0.lock().unwrap() = Some((topic.writer(qos).unwrap(), send));
+    let kept = one.topic::<Line>("Kept").unwrap();
+    let kinds = [DurabilityKind::TransientLocal, DurabilityKind::Transient, DurabilityKind::Persistent];
+    let _writers = kinds.map(|kind| kept.writer(Qos::default().durability(kind)).unwrap());
+    let lines: Vec<_> = reader.take().unwrap().into_iter().map(|line| line.data.unwrap().text).collect();
+    *LOGGER.0.lock().unwrap() = None;
+    assert_eq!(sent.try_iter().count(), 2, "{lines:?}");
+    for (line, kind) in lines.iter().zip(["TRANSIENT", "PERSISTENT"]) {
+        assert!(line.starts_with(&format!("topic Kept: DURABILITY of a writer is {kind}, but")), "{line}");
+    }
+    assert_eq!(lines.len(), 2);
 }
 
 /// The driver finds that they do not match, and says so.

@@ -3,7 +3,7 @@
 //! Owns framing: where a submessage starts and ends, and which kind it is. The bodies are in the
 //! files named after them. The receiver of `rtps` calls it once for each datagram.
 
-use taut_base::{GuidPrefix, Timestamp};
+use taut_base::{EntityId, GuidPrefix, SequenceNumber, Timestamp};
 
 use crate::{
     AckNack, Cursor, Data, DataFrag, Endian, Gap, HeaderExtension, Heartbeat, HeartbeatFrag, InfoReply,
@@ -134,6 +134,11 @@ impl<'a> Submessages<'a> {
         Some(result)
     }
 
+    /// How much is behind the last submessage. *Units*: bytes.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     #[inline]
     fn step(&mut self) -> Result<Framed<'a>, WireError> {
         let mut cursor = Cursor::new(self.rest, Endian::Big);
@@ -181,6 +186,17 @@ impl<'a> Framed<'a> {
     #[inline]
     pub fn data(&self) -> Result<Data<'a>, WireError> {
         Data::read(self.flags, self.body)
+    }
+
+    /// Of a DATA or DATA_FRAG whose body is not valid: which reader it is for, which writer's change it is of, and the number
+    /// of that, if they can be read. Both have them in the same place.
+    #[cold]
+    pub fn named_change(&self) -> Option<(EntityId, EntityId, SequenceNumber)> {
+        let mut cursor = self.body;
+        // extraFlags and octetsToInlineQos.
+        cursor.u32().ok()?;
+        let (reader_id, writer_id) = (cursor.entity_id().ok()?, cursor.entity_id().ok()?);
+        Some((reader_id, writer_id, cursor.valid_sequence_number().ok()?))
     }
 
     /// Its body as HEARTBEAT.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use taut::{DomainParticipant, Error, InstanceState, Sample, SampleAnatomy, TopicQos};
+use taut::{DataReader, DomainParticipant, Duration, Error, InstanceState, Sample, SampleAnatomy, TopicQos};
 
 use crate::args::{Network, SubscribeArguments, SubscribeKind, SubscribeOptions};
 use crate::failure::{End, Failure};
@@ -47,6 +47,10 @@ struct Line<'a, T> {
 /// Samples remembered with `--anatomy`, unless the settings say how many: each is looked up when it is taken.
 const REMEMBERED: usize = 256;
 
+/// Who has heard nothing for so long is told why. Lower talks of writers that are about to be found, higher leaves the user
+/// wondering.
+const TELL_AFTER_S: f64 = 5.0;
+
 /// The standard's name of a state.
 fn state_name(state: InstanceState) -> &'static str {
     match state {
@@ -71,6 +75,7 @@ fn subscribe<T: Spoken>(
     let reader = topic.reader(options.qos.reader())?;
     let until = Until::after(options.timeout);
     let mut received: u64 = 0;
+    let mut patience = Some(Until::after(Some(TELL_AFTER_S)));
     let complete = |received| options.count.is_some_and(|count| received >= count);
     let ends = |received| complete(received) || stop::requested() || until.over();
     while !complete(received) {
@@ -85,16 +90,37 @@ fn subscribe<T: Spoken>(
         if ends(received) {
             break;
         }
-        match stop::wait(until, |slice| reader.wait(slice)) {
+        let wait = |slice| {
+            if received == 0 && patience.is_some_and(Until::over) {
+                patience = None;
+                tell_why(&reader, topic_name);
+            }
+            reader.wait(slice)
+        };
+        match stop::wait(until, wait) {
             Ok(()) => {}
             Err(Error::Timeout(_)) => break,
             Err(error) => return Err(error.into()),
         }
     }
+    if received == 0 && patience.is_some() && !stop::requested() {
+        tell_why(&reader, topic_name);
+    }
     let samples = if received == 1 { "sample" } else { "samples" };
     output::note(&format!("received {received} {samples} of {topic_name}"));
     let in_time = complete(received) || options.count.is_none() || stop::requested();
     Ok(if in_time { End::Done } else { End::TimedOut })
+}
+
+/// Nothing has come so far: tells whether there is a writer, and if not, what is known of why.
+fn tell_why<T: Spoken>(reader: &DataReader<T>, topic: &str) {
+    match reader.wait_matched(Duration(1)) {
+        Ok(()) => output::note(&format!("no sample of {topic} so far, though there is a writer of it")),
+        Err(Error::Timeout(why)) => {
+            output::note(&format!("no sample of {topic} so far: {why}; `taut ls` lists what there is"));
+        }
+        Err(error) => output::note(&error.to_string()),
+    }
 }
 
 fn print<T: Spoken>(

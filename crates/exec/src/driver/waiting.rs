@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use taut_base::{Duration, Result, Time};
+use taut_dcps::ReaderSide;
+use taut_lock::MutexGuard;
 
 use crate::access::{tell_wall_clock, tell_wall_clock_to, would_wait};
 use crate::clock::monotonic_now;
@@ -207,15 +209,26 @@ impl Executor {
         if side.shows_unread(monotonic_now) {
             return true;
         }
-        if !side.is_ready() {
-            return false;
-        }
+        side.is_ready() && self.empty_ready(door, side)
+    }
+
+    /// Is there a sample to take once what is in the lanes has been taken from there?
+    #[inline(always)]
+    fn empty_ready(&self, door: &Door, mut side: MutexGuard<'_, ReaderSide>) -> bool {
         tell_wall_clock(&mut side);
         let pulled = side.pull(monotonic_now());
         side.end_delivery(monotonic_now);
         let unread = side.cache.unread_count() > 0;
         self.leave(door, side, pulled, (false, 0));
         unread
+    }
+
+    /// Takes from a reader's lanes what there is room for, so that what has become of the rest is known.
+    pub fn empty_lanes(&self, door: &Door) {
+        let side = door.side();
+        if side.is_ready() {
+            self.empty_ready(door, side);
+        }
     }
 
     /// Waits at the door while all samples come from writers of this process, who wake this thread and no

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use taut_base::{EntityId, Guid, GuidPrefix, Locator, Time};
+use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, Time};
 
 use super::locators::{groups, is_usable, nearest};
 use super::stranded::{is_stranded, kept_addresses};
 use super::{LocalKind, ParticipantData, Peer};
+use crate::limits;
 use crate::participant::{Addresses, Participant, Sink};
 use crate::timers::Timer;
 
@@ -120,6 +121,9 @@ impl Participant {
         let Some((metatraffic, unicast)) = self.moved_to(prefix) else { return };
         let Some(peer) = self.database.peers.get_mut(&prefix) else { return };
         (peer.metatraffic, peer.unicast, peer.has_regrouped) = (metatraffic, unicast, false);
+        // That it has said nothing was perhaps for where it was asked.
+        peer.ask_pause = Duration::ZERO;
+        peer.ask_at = peer.ask_at.min(now + limits::ASK_REPEAT);
         self.find_builtin_endpoints(now, prefix);
         self.change_matches(now, prefix, (false, true));
     }

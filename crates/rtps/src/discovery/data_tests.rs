@@ -4,7 +4,7 @@ use taut_base::{Duration, EntityId, Guid, GuidPrefix, Locator, LocatorKind, Prot
 use taut_qos::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, EndpointQos, History, Liveliness,
     LivelinessKind, OwnershipKind, PresentationAccessScopeKind, Reliability, ReliabilityKind,
-    TypeConsistencyKind,
+    TypeConsistencyKind, partitions_match,
 };
 use taut_wire::{Endian, Out, ParameterListWriter, WireError, pid};
 
@@ -50,6 +50,7 @@ fn participant() -> ParticipantData {
         user_data: vec![1, 2, 3],
         entity_name: "name".into(),
         properties: vec![("a".into(), "bcd".into()), ("ef".into(), String::new())],
+        too_long: 0,
     }
 }
 
@@ -273,7 +274,7 @@ fn implausible_or_too_many_locators() {
 #[test]
 fn values_that_cannot_be() {
     let long = "x".repeat(257);
-    let refused: [(WireError, Fill<'_>); 14] = [
+    let refused: [(WireError, Fill<'_>); 13] = [
         (WireError::BadDuration, &|l| {
             l.put(pid::DEADLINE, |o| o.put_u64(u64::MAX));
         }),
@@ -291,9 +292,6 @@ fn values_that_cannot_be() {
         }),
         (WireError::LimitExceeded, &|l| {
             l.put_string(pid::TOPIC_NAME, &long);
-        }),
-        (WireError::LimitExceeded, &|l| {
-            l.put_string(pid::ENTITY_NAME, &long);
         }),
         (WireError::BadString, &|l| {
             l.put(pid::TYPE_NAME, |o| o.put_octets(&[b'a', 0, b'b', 0]));
@@ -460,4 +458,34 @@ fn names_for_people_may_be_in_any_character_set() {
     });
     let data = EndpointData::parse(&writer, true, CYCLONE).expect("it is found");
     assert_eq!(data.entity_name, "Pr\u{fffd}fstand");
+}
+
+/// What nothing is matched by may be as long as a peer likes.
+#[test]
+fn what_is_too_long_keeps_nobody_out() {
+    let (name, value) = ("x".repeat(257), "y".repeat(4_097));
+    let participant = payload(Endian::Little, |list| {
+        list.put_guid(pid::PARTICIPANT_GUID, Guid::new(PREFIX, EntityId::PARTICIPANT));
+        list.put_string(pid::ENTITY_NAME, &name);
+        list.put(pid::PROPERTY_LIST, |out| {
+            out.put_count(3);
+            for text in [&name, "b", "c", &value, "e", "f"] {
+                out.align(4);
+                out.put_string(text);
+            }
+        });
+    });
+    let data = ParticipantData::parse(&participant, CYCLONE).expect("it is found");
+    assert_eq!((&data.entity_name[..], data.too_long), (&name[..256], 3));
+    assert_eq!(data.properties, [("e".to_owned(), "f".to_owned())]);
+    let writer = writer_payload(Endian::Little, |list| {
+        list.put_string(pid::ENTITY_NAME, &name);
+        list.put(pid::PARTITION, |out| {
+            out.put_count(1);
+            out.put_string(&name);
+        });
+    });
+    let data = EndpointData::parse(&writer, true, CYCLONE).expect("it is found");
+    assert_eq!((&data.entity_name[..], data.too_long), (&name[..256], 1));
+    assert!(!partitions_match(&data.qos.partition, &[]), "it is in a partition");
 }

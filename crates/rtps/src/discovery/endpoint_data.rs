@@ -5,12 +5,12 @@
 //! whether the prefix is the sender's and the kind fits the topic is for SEDP to check.
 
 use taut_base::{EntityId, Guid, Locator, VendorId};
-use taut_qos::{EndpointQos, MAX_NAME};
+use taut_qos::EndpointQos;
 use taut_wire::{Parameter, WireError, pid};
 
 use super::ParticipantData;
 use super::parameters::{
-    check_unknown, put_locators, read_key, read_label, read_list, read_locator, read_name, write_key,
+    check_unknown, put_locators, read_entity_name, read_key, read_list, read_locator, read_name, write_key,
     write_list,
 };
 use super::qos_parameters::{read_policy, write_policies};
@@ -32,7 +32,7 @@ pub struct EndpointData {
     pub unicast_locators: Vec<Locator>,
     /// The groups where it listens.
     pub multicast_locators: Vec<Locator>,
-    /// Does this reader want inline QoS with every change?
+    /// Does this reader want the topic's name and the writer's policies with every change? Taut's writers do not send them.
     pub expects_inline_qos: bool,
     /// Its publisher or subscriber.
     pub group_entity_id: Option<EntityId>,
@@ -44,6 +44,8 @@ pub struct EndpointData {
     pub entity_name: String,
     /// Does this reader acknowledge only what it misses? An extension of RTI Connext and Fast DDS.
     pub disable_positive_acks: bool,
+    /// How often what it said was longer than is kept: an `entity_name`, which is cut.
+    pub too_long: u64,
 }
 
 /// Who has PID_DISABLE_POSITIVE_ACKS; with others the number may mean something else.
@@ -66,6 +68,7 @@ impl EndpointData {
             type_information: None,
             entity_name: String::new(),
             disable_positive_acks: false,
+            too_long: 0,
         }
     }
 
@@ -123,7 +126,7 @@ impl EndpointData {
             pid::GROUP_GUID => self.group_entity_id = Some(value.guid()?.entity),
             pid::TYPE_MAX_SIZE_SERIALIZED => self.type_max_size_serialized = Some(value.u32()?),
             pid::TYPE_INFORMATION => self.type_information = Some(parameter.value.to_vec()),
-            pid::ENTITY_NAME => self.entity_name = read_label(&mut value, MAX_NAME)?,
+            pid::ENTITY_NAME => self.entity_name = read_entity_name(&mut value, &mut self.too_long)?,
             pid::vendor::DISABLE_POSITIVE_ACKS if DISABLE_POSITIVE_ACKS_VENDORS.contains(&vendor) => {
                 self.disable_positive_acks = value.boolean()?;
             }

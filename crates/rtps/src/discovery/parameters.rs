@@ -39,15 +39,19 @@ pub(super) fn read_name(value: &mut Cursor<'_>) -> Result<String, WireError> {
     if text.len() > MAX_NAME { Err(WireError::LimitExceeded) } else { Ok(text.to_owned()) }
 }
 
-/// A string of at most `most` bytes without its NUL that nothing is matched by: what is not UTF-8 in it, as an application may
-/// name itself in another character set, is replaced, and keeps nobody out.
-pub(super) fn read_label(value: &mut Cursor<'_>, most: usize) -> Result<String, WireError> {
+/// The first `most` bytes, without its NUL, of a string that nothing is matched by, and whether that is all of it. What is not
+/// UTF-8 in it, as an application may name itself in another character set, is replaced. Neither keeps anybody out.
+pub(super) fn read_label(value: &mut Cursor<'_>, most: usize) -> Result<(String, bool), WireError> {
     let text = value.characters()?;
-    if text.len() > most {
-        Err(WireError::LimitExceeded)
-    } else {
-        Ok(String::from_utf8_lossy(text).into_owned())
-    }
+    let kept = text.get(..most).unwrap_or(text);
+    Ok((String::from_utf8_lossy(kept).into_owned(), kept.len() == text.len()))
+}
+
+/// ENTITY_NAME: what is too long of it is cut off, which counts.
+pub(super) fn read_entity_name(value: &mut Cursor<'_>, too_long: &mut u64) -> Result<String, WireError> {
+    let (name, is_whole) = read_label(value, MAX_NAME)?;
+    *too_long = too_long.saturating_add(u64::from(!is_whole));
+    Ok(name)
 }
 
 /// Adds a locator if it is [plausible](Locator::is_plausible); more than the cap are not heard.

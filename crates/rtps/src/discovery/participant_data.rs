@@ -8,8 +8,8 @@ use taut_qos::MAX_NAME;
 use taut_wire::{Cursor, Parameter, ParameterListWriter, WireError, pid};
 
 use super::parameters::{
-    check_unknown, put_locators, read_key, read_label, read_list, read_locator, read_name, write_key,
-    write_list,
+    check_unknown, put_locators, read_entity_name, read_key, read_label, read_list, read_locator, read_name,
+    write_key, write_list,
 };
 
 /// The bits of [`ParticipantData::builtin_endpoints`]. RTPS 2.5 §9.3.2.12, XTypes 1.3 §7.6.3.3.4.
@@ -51,8 +51,8 @@ pub const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(100);
 /// peer's, higher only costs memory, which the bytes received bound anyway.
 const MAX_PROPERTIES: usize = 64;
 
-/// The longest value of a property. *Units*: bytes. Peers put paths of processes there; lower refuses
-/// such a peer.
+/// The longest value of a property that is kept. *Units*: bytes. Peers put paths of processes there; lower loses some of
+/// these, higher only costs memory, which the bytes received bound anyway.
 const MAX_PROPERTY_VALUE: usize = 4_096;
 
 /// The flag of a participant of OpenDDS whose endpoints say durations as the standard has them.
@@ -102,6 +102,8 @@ pub struct ParticipantData {
     pub entity_name: String,
     /// Names and values.
     pub properties: Vec<(String, String)>,
+    /// So much of what it said was longer than is kept: an `entity_name`, which is cut, or `properties`, which are left out.
+    pub too_long: u64,
 }
 
 /// What a participant of Taut would announce if it had nothing to say.
@@ -126,6 +128,7 @@ impl Default for ParticipantData {
             user_data: Vec::new(),
             entity_name: String::new(),
             properties: Vec::new(),
+            too_long: 0,
         }
     }
 }
@@ -201,8 +204,8 @@ impl ParticipantData {
             pid::PARTICIPANT_LEASE_DURATION => self.lease_duration = value.duration()?,
             pid::PARTICIPANT_MANUAL_LIVELINESS_COUNT => self.manual_liveliness_count = value.i32()?,
             pid::USER_DATA => self.user_data = value.octets()?.to_vec(),
-            pid::ENTITY_NAME => self.entity_name = read_label(&mut value, MAX_NAME)?,
-            pid::PROPERTY_LIST => self.properties = read_properties(&mut value)?,
+            pid::ENTITY_NAME => self.entity_name = read_entity_name(&mut value, &mut self.too_long)?,
+            pid::PROPERTY_LIST => self.properties = read_properties(&mut value, &mut self.too_long)?,
             _ => check_unknown(parameter)?,
         }
         Ok(())
@@ -278,15 +281,21 @@ fn participant_guid(guid: Guid) -> Result<Guid, WireError> {
     Ok(guid)
 }
 
-fn read_properties(value: &mut Cursor<'_>) -> Result<Vec<(String, String)>, WireError> {
+/// One that is too long is left out: cut it would say something else.
+fn read_properties(value: &mut Cursor<'_>, too_long: &mut u64) -> Result<Vec<(String, String)>, WireError> {
     // Two strings take at least 8 bytes: no memory for more than can be there.
     let count = value.count(8)?.min(MAX_PROPERTIES);
     let mut properties = Vec::with_capacity(count);
     for _ in 0..count {
         value.align(4)?;
-        let name = read_label(value, MAX_NAME)?;
+        let (name, is_name) = read_label(value, MAX_NAME)?;
         value.align(4)?;
-        properties.push((name, read_label(value, MAX_PROPERTY_VALUE)?));
+        let (text, is_text) = read_label(value, MAX_PROPERTY_VALUE)?;
+        if is_name && is_text {
+            properties.push((name, text));
+        } else {
+            *too_long = too_long.saturating_add(1);
+        }
     }
     Ok(properties)
 }

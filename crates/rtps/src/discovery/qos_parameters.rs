@@ -12,8 +12,6 @@ use taut_qos::{
 };
 use taut_wire::{Cursor, Out, Parameter, ParameterListWriter, WireError, pid};
 
-use super::parameters::read_name;
-
 /// The most representations of one list that count; the standard has three. Lower and a future one may
 /// be missed, higher gives a peer room to make comparisons slow.
 const MAX_REPRESENTATIONS: usize = 16;
@@ -132,7 +130,8 @@ fn read_partition(value: &mut Cursor<'_>) -> Result<Vec<String>, WireError> {
     let mut names = Vec::with_capacity(count);
     for _ in 0..count {
         value.align(4)?;
-        names.push(read_name(value)?);
+        // One that is longer than [`MAX_NAME`] is nobody's, and without it the list might be the empty one.
+        names.push(value.string()?.to_owned());
     }
     Ok(names)
 }

@@ -260,7 +260,10 @@ impl Participant {
         let Some(peer) = self.database.peer(prefix) else { return };
         let writer = by == EntityId::SEDP_PUBLICATIONS_WRITER;
         match EndpointData::parse_of(&change.payload, writer, &peer.data) {
-            Ok(data) if ours(data.guid) => self.note_endpoint(now, data),
+            Ok(data) if ours(data.guid) => {
+                self.counters.note_too_long(data.too_long);
+                self.note_endpoint(now, data);
+            }
             Ok(_) => bump(&mut self.counters.foreign_guid),
             Err(reason) => self.counters.malformed(reason),
         }

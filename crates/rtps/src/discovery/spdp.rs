@@ -245,6 +245,7 @@ impl Participant {
             Ok(data) => data,
             Err(reason) => return self.counters.malformed(reason),
         };
+        self.counters.note_too_long(data.too_long);
         if data.guid_prefix != source.prefix {
             return bump(&mut self.counters.foreign_guid);
         }

@@ -265,10 +265,21 @@ impl WriterProxy {
     fn skip_to(&mut self, number: SequenceNumber) -> u64 {
         // What was written before this side listened is not lost, nor what history no longer has.
         let listened = self.next > SequenceNumber::FIRST && self.history_until.is_none();
-        let lost = if listened { number.0.saturating_sub(self.next.0) } else { 0 };
+        let missed = if listened { number.0.saturating_sub(self.next.0) } else { 0 };
+        let lost = if missed > 0 { self.lost_before(number) } else { 0 };
         self.next = number.next();
         self.assemblies.retain(|assembled, _| *assembled > number);
-        u64::try_from(lost).unwrap_or(0)
+        lost
+    }
+
+    /// How many changes before this one have not come, and are not irrelevant. What is known of those is forgotten.
+    #[cold]
+    fn lost_before(&mut self, number: SequenceNumber) -> u64 {
+        let mut missed = IntervalSet::new(usize::MAX);
+        missed.insert(self.next, number);
+        self.irrelevant.iter().for_each(|(start, end)| missed.remove(start, end));
+        self.irrelevant.remove(SequenceNumber::ZERO, number.next());
+        missed.count()
     }
 
     /// It sends history before all else. Meanwhile all changes count as known, so that nobody asks this of each.
@@ -520,7 +531,8 @@ impl WriterProxy {
 
     /// A GAP has arrived: its numbers will not come.
     pub fn on_gap(&mut self, now: Time, gap: &Gap, deliver: Deliver<'_>) {
-        if !self.reliable {
+        // One that waits for nothing only learns what it has not lost, of the stream that it hears.
+        if !self.reliable && (self.next == SequenceNumber::FIRST || self.history_until.is_some()) {
             return;
         }
         let base = gap.gap_list.base();

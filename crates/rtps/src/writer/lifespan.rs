@@ -17,7 +17,7 @@ impl Writer {
 
     #[inline(never)]
     fn expire_until(&mut self, now: Time) -> bool {
-        let mut any = false;
+        let (mut any, before) = (false, self.expired);
         if !self.kept.is_empty() {
             self.expire_kept(now);
         }
@@ -30,7 +30,10 @@ impl Writer {
                 any = true;
             }
         }
-        any |= self.forget_ends();
+        // Those that all are told of later go then.
+        if self.expired > before {
+            any |= self.forget_ends(self.acked_by_all().min(self.sent));
+        }
         if any {
             self.pass_holes();
             self.update_link();
@@ -39,10 +42,11 @@ impl Writer {
     }
 
     /// What is too old and still held is the ends of instances of which nothing from before is held. Once all have been told
-    /// of them nobody misses them: of ever new instances there are ever more. Had any to go?
-    fn forget_ends(&mut self) -> bool {
+    /// of them, as they are up to `told`, nobody misses them: of ever new instances there are ever more. Had any to go?
+    #[cold]
+    pub(super) fn forget_ends(&mut self, told: SequenceNumber) -> bool {
         let Some(first) = self.history.first().filter(|first| *first <= self.expired) else { return false };
-        let told = self.acked_by_all().min(self.sent).min(self.expired);
+        let told = told.min(self.expired);
         self.history.remove_through(told);
         first <= told
     }

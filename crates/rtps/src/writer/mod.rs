@@ -627,6 +627,8 @@ impl Writer {
     fn forget_through(&mut self, acked: SequenceNumber) {
         if !self.durable {
             self.history.remove_through(acked);
+        } else if self.expired > SequenceNumber::ZERO {
+            self.forget_ends(acked);
         }
         self.window.note_arrived((acked, 0));
     }

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use taut_base::{EntityId, Guid, SequenceNumber, Time};
+use taut_base::{EntityId, Guid, SequenceNumber, SequenceNumberSet, Time};
 use taut_port::Frame;
 use taut_qos::ReliabilityKind;
 use taut_rtps::{CacheChange, ChangeKind, Event, Participant, ReaderIndex, limits};
 use taut_wire::{
-    DataFragHeader, Endian, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError,
+    DataFragHeader, Endian, Gap, InlineQos, ParameterId, ParameterListWriter, PayloadKind, WireError, pid,
 };
 
 use crate::common::{
@@ -178,6 +178,88 @@ fn a_change_that_is_not_understood_holds_up_no_others() {
         });
         assert_eq!(lost.sum::<u64>(), 2, "{kind:?}");
     }
+}
+
+/// What is wrong with each of them is so however often it is sent.
+#[test]
+fn a_change_that_is_not_valid_holds_up_no_others() {
+    let inline_of = |pid, len: usize| {
+        let mut bytes = Vec::new();
+        let mut list = ParameterListWriter::new(&mut bytes, Endian::Little);
+        list.put_bytes(pid, &[0; 16][..len]);
+        list.finish();
+        bytes
+    };
+    let (hash, status) = (inline_of(pid::KEY_HASH, 8), inline_of(pid::STATUS_INFO, 0));
+    let mut odd = inline_of(pid::KEY_HASH, 16);
+    odd[2] = 15;
+    let sample = [0, 1, 0, 0, 1, 2, 3, 4];
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+        let reader = matched_reader(&mut participant, kind, &mut sink);
+        let mut hear = |number, inline: &[u8], sample: &[u8]| {
+            let change = data(number, inline, PayloadKind::Data, sample);
+            participant.on_frame(Time(0), &change, &mut sink);
+        };
+        hear(1, &[], &sample);
+        hear(2, &hash, &sample);
+        hear(3, &status, &sample);
+        hear(4, &odd, &sample);
+        // No room for the header of its encapsulation.
+        hear(5, &[], &[0; 3]);
+        hear(6, &[], &sample);
+        for fragment in [1, 2] {
+            participant.on_frame(Time(0), &part(7, fragment, false, &hash, &sample), &mut sink);
+            participant.on_frame(Time(0), &part(8, fragment, false, &odd, &sample), &mut sink);
+        }
+        participant.on_frame(Time(0), &data(9, &[], PayloadKind::Data, &sample), &mut sink);
+        assert_eq!(sink.0, [1, 6, 9].map(|number| (reader, number)), "{kind:?}");
+        let reasons = [WireError::BadParameter, WireError::BadParameterList, WireError::BadPayload];
+        assert_eq!(reasons.map(|reason| participant.counters().of(reason)), [4, 3, 1], "{kind:?}");
+        let lost = events(&mut participant).filter_map(|event| match event {
+            Event::SampleLost { count, .. } => Some(count),
+            _ => None,
+        });
+        assert_eq!(lost.sum::<u64>(), 6, "{kind:?}");
+    }
+}
+
+/// [`WRITER`] has nothing for its readers from `start` up to `base`, and under the numbers in `list`.
+fn gap(start: i64, base: i64, list: &[i64]) -> Frame {
+    let mut gap_list = SequenceNumberSet::new(SequenceNumber(base));
+    list.iter().for_each(|number| assert!(gap_list.insert(SequenceNumber(*number))));
+    let gap = Gap {
+        reader_id: EntityId::UNKNOWN,
+        writer_id: WRITER,
+        gap_start: SequenceNumber(start),
+        gap_list,
+        group_info: None,
+        filtered_count: None,
+    };
+    let mut message = message();
+    gap.write(&mut message, Endian::Little);
+    frame(message)
+}
+
+#[test]
+fn what_a_gap_names_is_not_lost() {
+    let (mut participant, mut sink) = (participant(), Heard(Vec::new()));
+    let reader = matched_reader(&mut participant, ReliabilityKind::BestEffort, &mut sink);
+    let of = |number| data(number, &[], PayloadKind::Data, &[0, 1, 0, 0]);
+    let mut lost_with = |frame: Frame| {
+        participant.on_frame(Time(0), &frame, &mut sink);
+        let lost = events(&mut participant).filter_map(|event| match event {
+            Event::SampleLost { count, .. } => Some(count),
+            _ => None,
+        });
+        lost.sum::<u64>()
+    };
+    // Before the first sample a gap says nothing of what this reader misses.
+    assert_eq!([lost_with(gap(1, 3, &[])), lost_with(of(10))], [0, 0]);
+    assert_eq!([lost_with(gap(11, 13, &[15])), lost_with(of(14))], [0, 1], "13");
+    assert_eq!([lost_with(of(16)), lost_with(of(18))], [0, 1], "17");
+    assert_eq!([lost_with(gap(21, 30, &[])), lost_with(of(30)), lost_with(of(31))], [0, 2, 0], "19 and 20");
+    assert_eq!(sink.0, [10, 14, 16, 18, 30, 31].map(|number| (reader, number)));
 }
 
 #[test]

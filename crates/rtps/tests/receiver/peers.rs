@@ -57,6 +57,17 @@ fn an_address_of_a_kind_that_is_not_used_is_skipped_and_counted() {
 }
 
 #[test]
+fn a_property_that_is_too_long_is_left_out_and_counted() {
+    let mut participant = participant();
+    let properties = [("long", "x".repeat(5_000)), ("short", "x".into())];
+    let announced = Announcement { properties: &properties, ..Announcement::of(OTHER) }.frame();
+    participant.on_frame(Time(0), &announced, &mut Nowhere);
+    let peer = participant.database().peers().next().expect("it is found");
+    assert_eq!(peer.data.properties, [("short".to_owned(), "x".to_owned())]);
+    assert_eq!(participant.counters().refused(), [("too_long", 1)]);
+}
+
+#[test]
 fn a_message_that_is_not_the_one_that_was_sent_is_dropped_and_counted() {
     let announcement = announcement().bytes;
     for checksum in [None, Some(Checksum::Crc32c(0)), Some(Checksum::Crc64(0)), Some(Checksum::Md5([0; 16]))]
@@ -174,6 +185,25 @@ fn who_has_answered_is_asked_as_often_as_at_first() {
     announced_at(&mut participant, 400, TxClass::Repair);
     let asked = [450, 500, 550].map(|at| announced_at(&mut participant, at, TxClass::Repair));
     assert_eq!(asked, [1; 3]);
+}
+
+/// Where it was nobody may have heard the questions.
+#[test]
+fn who_is_reached_elsewhere_is_asked_as_often_as_at_first() {
+    let mut participant = participant();
+    let mut asked_at = |millisecond, port| {
+        let now = Time(0) + Duration::from_millis(millisecond);
+        let addresses = [Locator { port, ..ADDRESS }];
+        let announced = Announcement { addresses: &addresses, ..Announcement::of(OTHER) }.frame();
+        participant.on_frame(now, &announced, &mut Nowhere);
+        participant.on_timeout(now, usize::MAX);
+        asked_from(&mut participant, now).len()
+    };
+    // Each pause is twice the one before.
+    let grows = [0, 50, 150, 350, 750, 1_550, 3_150, 6_150].map(|at| asked_at(at, 7410));
+    assert_eq!(grows, [2; 8]);
+    assert_eq!([6_200, 6_300].map(|at| asked_at(at, 7410)), [0; 2]);
+    assert_eq!([6_400, 6_450, 6_500, 6_550].map(|at| asked_at(at, 7420)), [2, 2, 2, 0]);
 }
 
 #[test]

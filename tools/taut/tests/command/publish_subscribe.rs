@@ -81,6 +81,19 @@ fn qos_that_does_not_match_is_told_and_times_out() {
 }
 
 #[test]
+fn who_hears_nothing_is_told_why() {
+    let ended = run(taut(192, "sub shapes --topic Nowhere --count 1 --timeout 0.5"));
+    assert_eq!(ended.code, Some(3));
+    let says = "taut: no sample of Nowhere so far: the reader of topic \"Nowhere\" has 0 of 1 matches; no writer of it is known";
+    assert!(ended.stderr.starts_with(says), "{}", ended.stderr);
+    // Once it has written what is gone by then, it writes nothing for long.
+    let mut publisher = Running::start(taut(192, "pub shapes --topic Silent --no-wait --rate 0.001 --json"));
+    assert!(publisher.line().contains("Silent"));
+    let ended = run(taut(192, "sub shapes --topic Silent --count 1 --timeout 3"));
+    assert!(ended.stderr.starts_with("taut: no sample of Silent so far, though"), "{}", ended.stderr);
+}
+
+#[test]
 fn partitions_keep_apart() {
     let sub =
         |partition: &str| taut(177, &format!("sub shapes --count 1 --timeout 60 --partition {partition}"));
