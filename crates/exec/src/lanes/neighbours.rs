@@ -25,6 +25,7 @@ use crate::clock::monotonic_now;
 use crate::config::ExecutorConfig;
 use crate::executor::Inner;
 use crate::lanes::greeting::{Complaints, Due, Returns};
+use crate::lanes::leaving::Leaving;
 use crate::lanes::local::{is_matched, why_refused};
 use crate::lanes::pairs::{PAIRS, Pair, Pairs, Stage};
 use crate::lanes::path::{Reasons, Who};
@@ -101,8 +102,9 @@ pub(crate) struct Neighbours {
     pub known: Mutex<BTreeMap<u64, Arc<Neighbour>>>,
     /// When the first of them that have not greeted is to have done so.
     pub greet_by: Due,
-    /// When what waits for the clock is said to them.
-    pub say_at: Due,
+    /// When what waits for the clock is said to them, and lanes are looked at that their readers leave.
+    pub look_again_at: Due,
+    pub leaving: Leaving,
     /// Pairs of a local writer and a neighbour's reader that wait for its hello.
     wanted: Mutex<BTreeMap<GuidPrefix, BTreeSet<Pair>>>,
     last_id: AtomicU64,

@@ -275,6 +275,32 @@ fn who_has_parted_is_met_again() {
     assert_eq!(taken, Vec::from_iter(taken[0]..taken[0] + taken.len() as u32));
 }
 
+/// The writer's owner hears last that the connection has ended, and the reader reads its lane no longer.
+#[test]
+fn what_is_written_while_one_side_hears_that_the_other_has_parted_is_not_lost() {
+    const SAMPLES: u32 = 3;
+    let mut pair = Pair::new(160);
+    let mut written = 0;
+    let mut taken = pair.drive_into_lane(&mut written);
+    for near in [true, false] {
+        let (one, other) = if near { (&pair.near, &pair.far) } else { (&pair.far, &pair.near) };
+        let neighbour = one.inner.neighbours.find(other.inner.prefix).unwrap();
+        one.inner.part(&neighbour);
+        assert_ne!(pair.outlet.is_direct(), near, "the writer's side has heard of it");
+        for _ in 0..SAMPLES {
+            pair.write(written).unwrap();
+            written += 1;
+        }
+        pair.drive("all has come", |pair| {
+            taken.extend(take(&pair.far, pair.reader));
+            taken.last() == Some(&(written - 1)) && pair.near.is_acknowledged(&mut pair.outlet)
+        });
+        taken.extend(pair.drive_into_lane(&mut written));
+    }
+    assert_eq!(taken, Vec::from_iter(taken[0]..taken[0] + taken.len() as u32));
+    assert_eq!(pair.near.inner.neighbours.leaving.count(), 0, "the writer's owner has looked");
+}
+
 #[test]
 fn who_has_gone_is_not_met_again_and_begins_anew() {
     let mut pair = Pair::new(58);
