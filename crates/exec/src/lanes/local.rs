@@ -395,8 +395,8 @@ impl Inner {
         }
     }
 
-    /// A writer and a local reader no longer match.
-    fn forget(&self, writer: Guid, reader: Guid) {
+    /// A writer and a local reader no longer match, or their connection has ended.
+    pub fn forget(&self, writer: Guid, reader: Guid) {
         self.joins.offers.lock().remove(&(writer, reader));
         // With the token, as a reader's place in the table is the next one's once somebody else has had that.
         self.peek(|core| {
