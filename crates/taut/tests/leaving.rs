@@ -88,7 +88,12 @@ fn reads_in_another_process() {
 }
 
 /// Writes on until the first pair goes that way.
-fn write_until(writer: &DataWriter<Number>, next: &mut u32, participant: &DomainParticipant, path: SamplePath) {
+fn write_until(
+    writer: &DataWriter<Number>,
+    next: &mut u32,
+    participant: &DomainParticipant,
+    path: SamplePath,
+) {
     let start = Instant::now();
     let goes_so = || {
         let matches = participant.matches();
