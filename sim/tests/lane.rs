@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use taut_base::{Duration, SequenceNumber, Time};
-use taut_dcps::InstanceState;
+use taut_dcps::{InstanceState, Leaver, Unread};
 use taut_mem::Region;
-use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter};
+use taut_mem::lane::{FEEDBACK_LEN, Feedback, Lane, LaneReader, LaneWriter, Peer};
 use taut_qos::{LivelinessKind, Qos, ResourceLimits};
 use taut_rtps::NewChange;
 use taut_rtps::history_cache::ChangeKind;
@@ -244,4 +244,182 @@ fn what_had_no_room_as_a_lane_was_left_is_not_lost() {
     }
     assert_eq!(taken, [1, 2, 3, 4]);
     assert!(pair.is_acknowledged(0));
+}
+
+/// A pair that is joined by a lane, as a process with a writer and one with a reader are.
+struct Joined {
+    pair: Pair,
+    there: LaneWriter,
+    lane: Arc<Lane>,
+    feedback: Arc<Feedback>,
+    /// Since the writer's side knows that the reader has left.
+    leaver: Option<Leaver>,
+}
+
+impl Joined {
+    fn new(seed: u64, qos: &Qos) -> Joined {
+        let mut pair = Pair::new(seed).without_key();
+        pair.writer(qos.clone());
+        pair.reader(qos.clone());
+        pair.run_until_matched();
+        let lane = Arc::new(Lane::create(Region::heap(Lane::size(CELLS, 0)), CELLS));
+        let mut there = LaneWriter::new(Arc::clone(&lane), Box::new(|_, _| true));
+        let feedback = Arc::new(Feedback::new(Region::heap(FEEDBACK_LEN)).unwrap());
+        there.set_peers(vec![Peer { feedback: Arc::clone(&feedback), reliable: true }]);
+        let here = LaneReader::attach(Arc::clone(&lane), Arc::clone(&feedback), false);
+        let (writer, index, reader) = (pair.writers[0].guid, pair.writers[0].index, pair.readers[0]);
+        let from =
+            pair.network.on(1, |participant, now| participant.add_lane(now, reader.index, writer, here));
+        pair.network.on(0, |participant, now| {
+            participant.set_reader_lane(now, index, reader.guid, from.flatten());
+        });
+        Joined { pair, there, lane, feedback, leaver: None }
+    }
+
+    /// Writes as the writer's owner does that knows of no end of the lane.
+    fn write(&mut self) {
+        let write = self.begin_write();
+        self.end_write(write);
+    }
+
+    /// The same up to where the change goes into the lane.
+    fn begin_write(&mut self) -> (u64, bool) {
+        let writer = &mut self.pair.writers[0];
+        writer.written += 1;
+        let (index, number) = (writer.index, writer.written);
+        let payload = Content { key: 1, tag: writer.tag, number, filler: 8 }.encode();
+        let link = &self.pair.network.participant(0).unwrap().core().writer(index).unwrap().link;
+        let is_direct = link.is_direct();
+        if !is_direct {
+            let mut change = NewChange {
+                kind: ChangeKind::Alive,
+                instance: Default::default(),
+                source_timestamp: None,
+                payload,
+                number: Some(SequenceNumber(number.cast_signed())),
+                in_lane: true,
+                called: Time::default(),
+            };
+            self.pair.network.on(0, |participant, now| participant.write(now, index, &mut change).unwrap());
+        }
+        (number, is_direct)
+    }
+
+    fn end_write(&mut self, (number, is_direct): (u64, bool)) {
+        let (index, tag) = (self.pair.writers[0].index, self.pair.writers[0].tag);
+        let payload = Content { key: 1, tag, number, filler: 8 }.encode();
+        self.there.push(&[number, u64::MAX, 0, 0, 0], &payload).unwrap();
+        if is_direct {
+            let link = &self.pair.network.participant(0).unwrap().core().writer(index).unwrap().link;
+            link.set_last(SequenceNumber(number.cast_signed()));
+        }
+    }
+
+    fn reader_leaves(&mut self) {
+        let (writer, reader) = (self.pair.writers[0].guid, self.pair.readers[0]);
+        self.pair.network.on(1, |participant, now| participant.remove_lane(now, reader.index, writer));
+    }
+
+    /// The writer's side hears of it. Its owner writes no more into the lane, or has not heard of it.
+    fn writer_leaves(&mut self, is_all: bool) {
+        let (writer, reader) = (self.pair.writers[0].guid, self.pair.readers[0].guid);
+        let index = self.pair.writers[0].index;
+        let is_first = self.leaver.is_none();
+        let (lane, feedback) = (&self.lane, &self.feedback);
+        let leaver = self.leaver.get_or_insert_with(|| Leaver::new(writer, Arc::clone(lane), feedback));
+        self.pair.network.on(0, |participant, now| {
+            let unread = Unread { is_all, ..leaver.find(now) };
+            match is_first {
+                true => participant.leave_reader_lane(now, index, reader, unread),
+                false => participant.keep_unread(now, index, reader, unread),
+            }
+        });
+    }
+
+    fn take(&mut self) -> Vec<u64> {
+        let mut taken = Vec::new();
+        for _ in 0..5 {
+            self.pair.run_for(Duration::from_millis(200));
+            taken.extend(self.pair.take_numbers());
+        }
+        taken
+    }
+}
+
+/// What a reliable reader and its writer may be.
+fn each_qos() -> [Qos; 4] {
+    let qos = Qos::default().reliable();
+    let last = qos.clone().keep_last(8);
+    let all = qos.keep_all();
+    [all.clone(), last.clone(), all.transient_local(), last.transient_local()]
+}
+
+#[test]
+fn what_is_written_between_two_sides_that_leave_a_lane_is_not_lost() {
+    for (qos, seed) in each_qos().iter().zip(10..) {
+        for behind in [0, 1] {
+            let mut joined = Joined::new(seed, qos);
+            joined.write();
+            joined.reader_leaves();
+            joined.write();
+            joined.write();
+            joined.writer_leaves(true);
+            (0..behind).for_each(|_| _ = joined.pair.write(1, 8).unwrap());
+            assert_eq!(joined.take(), (1..=3 + behind).collect::<Vec<_>>(), "{qos:?}");
+            assert!(joined.pair.is_acknowledged(0));
+        }
+    }
+}
+
+/// It was about to write when its participant heard that the reader has left, and writes on before that looks again.
+#[test]
+fn what_the_owner_was_about_to_write_is_not_lost() {
+    for (qos, seed) in each_qos().iter().zip(20..) {
+        for (before, behind) in [(0, 0), (0, 2), (2, 0), (2, 2)] {
+            let mut joined = Joined::new(seed, qos);
+            joined.write();
+            joined.reader_leaves();
+            (0..before).for_each(|_| joined.write());
+            let write = joined.begin_write();
+            joined.writer_leaves(false);
+            joined.end_write(write);
+            let count = 1 + before + 1 + behind;
+            (0..behind).for_each(|_| _ = joined.pair.write(1, 8).unwrap());
+            let mut taken = joined.take();
+            joined.writer_leaves(true);
+            taken.extend(joined.take());
+            assert_eq!(taken, (1..=count).collect::<Vec<_>>(), "{before} {behind} {qos:?}");
+            assert!(joined.pair.is_acknowledged(0));
+        }
+    }
+}
+
+/// The writer's side hears of the end first: the reader finds in the lane what it is sent, too.
+#[test]
+fn what_a_reader_still_finds_in_a_lane_it_takes_once() {
+    for (qos, seed) in each_qos().iter().zip(30..) {
+        let mut joined = Joined::new(seed, qos);
+        (0..3).for_each(|_| joined.write());
+        joined.writer_leaves(true);
+        joined.reader_leaves();
+        joined.pair.write(1, 8).unwrap();
+        assert_eq!(joined.take(), [1, 2, 3, 4], "{qos:?}");
+        assert!(joined.pair.is_acknowledged(0));
+    }
+}
+
+/// The reader's process cannot say what it has not read, and asks by the network alone.
+#[test]
+fn what_a_reader_cannot_read_any_more_it_is_sent() {
+    for (qos, seed) in each_qos().iter().zip(40..) {
+        let mut joined = Joined::new(seed, qos);
+        (0..2).for_each(|_| joined.write());
+        joined.writer_leaves(true);
+        assert!(!joined.pair.is_acknowledged(0), "nobody has said so");
+        joined.pair.write(1, 8).unwrap();
+        assert_eq!(joined.take(), [1, 2, 3], "{qos:?}");
+        joined.reader_leaves();
+        assert_eq!(joined.take(), [0_u64; 0], "{qos:?}");
+        assert!(joined.pair.is_acknowledged(0));
+    }
 }

@@ -63,6 +63,8 @@ impl ReaderSide {
                 waiting.push(change);
             }
         }
+        // Its writer need not send it again.
+        source.lane.publish();
         self.blocked |= !waiting.is_empty();
         Some((source.next, waiting))
     }

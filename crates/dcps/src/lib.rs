@@ -46,6 +46,7 @@ mod states;
 mod status;
 mod type_support;
 mod unheard;
+mod unread;
 
 pub use anatomy::{SampleAnatomy, Stage};
 pub use deadline::{DEADLINES_PER_STEP, Missed, OfferedDeadlines};
@@ -67,5 +68,6 @@ pub use status::{
     RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedReason,
     SampleRejectedStatus, SlowReaderStatus, StatusKind, StatusMask, SubscriptionMatchedStatus,
 };
-pub use taut_rtps::NewChange as Write;
+pub use taut_rtps::{NewChange as Write, Unread};
 pub use type_support::{ContentFilter, KeyHash, TypeSupport, instance_handle};
+pub use unread::Leaver;

@@ -2,6 +2,7 @@
 
 pub(crate) mod door;
 pub(crate) mod greeting;
+pub(crate) mod leaving;
 pub(crate) mod local;
 pub(crate) mod neighbours;
 #[cfg(test)]

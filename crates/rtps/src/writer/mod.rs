@@ -22,6 +22,7 @@ mod repair;
 mod route;
 mod shared;
 mod transmit;
+mod unread;
 mod window;
 
 use std::collections::VecDeque;
@@ -54,6 +55,7 @@ pub use lane::LocalReader;
 pub use link::Link;
 pub use reader_proxy::{Owed, ReaderProxy};
 pub use route::MulticastChoice;
+pub use unread::Unread;
 
 /// What the caller of a write gives.
 #[derive(Clone, Debug)]
@@ -434,6 +436,7 @@ impl Writer {
     /// A matched reader has gone.
     pub fn unmatch_reader(&mut self, guid: Guid) {
         if self.proxies.remove(&guid) {
+            self.note_doubt();
             self.release();
             self.update_route();
             self.forget_acknowledged();
@@ -531,7 +534,8 @@ impl Writer {
             proxy.missing = self.window.lost(set, |number| self.history.get(number).map(|c| c.payload.len()));
         }
         let is_paced = asks || proxy.pace.is_limited();
-        let is_apart = proxy.taking.is_some() || proxy.apart.is_some();
+        let is_apart =
+            proxy.taking.is_some() || proxy.apart.is_some() || proxy.left_to > SequenceNumber::ZERO;
         if proxy.is_owed() {
             self.owe(reader);
         }
