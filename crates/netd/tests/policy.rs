@@ -78,13 +78,13 @@ fn who_is_not_allowed_any_more_loses_its_queue() {
 /// Who came first keeps its place, whatever has become of the order of the others.
 #[test]
 fn of_fewer_the_oldest_stay() {
-    with_pair("the_oldest_stay", TWO_QUEUES, |pair| {
+    with_pair("the_oldest_stay", ["numrxqueues 3 numtxqueues 3"; 2], |pair| {
         let netd = Running::start(pair, "oldest");
-        let gone = Served::by(&netd, 0, 0);
-        let second = Served::by(&netd, 1, 1);
-        drop(gone);
-        let third = Served::by(&netd, 2, 0);
-        netd.set_policy(&rule("[0, 1]", "participants = 1"));
+        netd.set_policy(&rule("[0, 1, 2]", ""));
+        let [first, second, third] = [0, 1, 2].map(|at| Served::by(&netd, at, at.into()));
+        drop(first);
+        netd.serves(0);
+        netd.set_policy(&rule("[1, 2]", "participants = 1"));
         let told = third.has_lost();
         assert!(
             told.contains("user 0 has as many participants on xa as the rules of netd.toml allow"),
