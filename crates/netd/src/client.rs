@@ -29,7 +29,7 @@ pub(crate) enum State {
     /// It has not said what it wants.
     New(Instant),
     /// Its queues are on their way to be free; those before this one are bound.
-    Waits { since: Instant, share: Share, layout: Layout, handovers: Vec<Handover>, bound: usize },
+    Waits { share: Share, layout: Layout, handovers: Vec<Handover>, bound: usize },
     /// It has its queues.
     Has(Share),
 }
@@ -38,6 +38,8 @@ pub(crate) enum State {
 pub(crate) struct Share {
     /// By which rule.
     pub rule: usize,
+    /// When it asked for it.
+    pub since: Instant,
     /// What the interface is known by.
     pub interface: u64,
     pub queues: Vec<u32>,
@@ -51,6 +53,11 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// The ports that it has shown to be its own.
+    pub fn ports(&self) -> Vec<u16> {
+        ports(&self.proofs)
+    }
+
     /// Do all its sockets still show what they did?
     ///
     /// *Errors*: one sentence: one does not.
@@ -79,6 +86,11 @@ pub(crate) struct Proof {
     _socket: OwnedFd,
 }
 
+/// The ports of these.
+pub(crate) fn ports(proofs: &[Proof]) -> Vec<u16> {
+    proofs.iter().map(|proof| proof.end.address.port()).collect()
+}
+
 /// A socket of UDP that was passed.
 pub(crate) struct Passed {
     pub socket: OwnedFd,
@@ -95,6 +107,8 @@ pub(crate) enum End {
     Hostile(String),
     /// It is late, or does not read.
     Stalled(&'static str),
+    /// What it had other rules do not allow; it was told why.
+    Revoked(String),
     /// What it had of the interface is no more: it may ask for it again.
     Lost,
 }
@@ -103,6 +117,14 @@ impl Client {
     /// What it has or is about to have.
     pub fn share(&self) -> Option<&Share> {
         match &self.state {
+            State::New(_) => None,
+            State::Waits { share, .. } | State::Has(share) => Some(share),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn share_mut(&mut self) -> Option<&mut Share> {
+        match &mut self.state {
             State::New(_) => None,
             State::Waits { share, .. } | State::Has(share) => Some(share),
         }
@@ -127,14 +149,22 @@ impl Client {
         End::Refused(why)
     }
 
+    /// Takes back what it has, which other rules do not allow.
+    pub fn revoke(&self, why: String) -> End {
+        match self.refuse(why) {
+            End::Refused(why) if matches!(self.state, State::Has(_)) => End::Revoked(why),
+            end => end,
+        }
+    }
+
     /// Binds what is not bound yet, and passes it on once all is. Returns whether that was now.
     pub fn advance(&mut self, link: Option<&Link>, now: Instant) -> Result<bool, End> {
-        let State::Waits { since, handovers, bound, .. } = &mut self.state else { return Ok(false) };
+        let State::Waits { share, handovers, bound, .. } = &mut self.state else { return Ok(false) };
         let Some(link) = link else { return Err(End::Gone) };
         while let Some(next) = handovers.get(*bound) {
             match next.bind(link) {
                 Ok(()) => *bound += 1,
-                Err(Error::QueueTaken { .. }) if now < *since + TO_BIND => return Ok(false),
+                Err(Error::QueueTaken { .. }) if now < share.since + TO_BIND => return Ok(false),
                 Err(error) => return Err(self.refuse(error.to_string())),
             }
         }

@@ -15,8 +15,9 @@ const IFLA_PROP_LIST: u16 = 52;
 const IFLA_ALT_IFNAME: u16 = 53;
 /// Bytes of ifinfomsg, which is before the attributes.
 const LINK: usize = 16;
-/// Bytes of ifaddrmsg, which is before the attributes, and where the number of the interface is.
+/// Bytes of ifaddrmsg, which is before the attributes.
 const FIXED: usize = 8;
+/// Where the number of the interface is in each of the two.
 const INDEX_AT: usize = 4;
 
 /// The interfaces with our program.
@@ -86,8 +87,18 @@ impl Addresses {
 /// All names of the interface that is called so; none where the kernel does not tell. ip-link(8) calls those beside the
 /// first `altname`.
 pub(crate) fn names(interface: &str) -> Vec<String> {
-    let request = [vec![0; LINK], Attributes::default().with_text(IFLA_ALT_IFNAME, interface).0].concat();
-    let found = Socket::of_routes().and_then(|mut kernel| kernel.request(GET_LINK, 0, &request));
+    told_names(&[vec![0; LINK], Attributes::default().with_text(IFLA_ALT_IFNAME, interface).0].concat())
+}
+
+/// The same of the interface of this index, its first name first.
+pub(crate) fn names_of(index: u32) -> Vec<String> {
+    let mut request = vec![0; LINK];
+    request[INDEX_AT..][..4].copy_from_slice(&index.to_ne_bytes());
+    told_names(&request)
+}
+
+fn told_names(request: &[u8]) -> Vec<String> {
+    let found = Socket::of_routes().and_then(|mut kernel| kernel.request(GET_LINK, 0, request));
     let found = found.unwrap_or_default();
     let Some(told) = found.first().and_then(|message| message.get(LINK..)) else { return Vec::new() };
     let others = attributes(attribute(told, IFLA_PROP_LIST).unwrap_or_default());

@@ -14,6 +14,8 @@
 //! * **What is received** is decided by the maps of the program, which netd alone changes: an address that the interface
 //!   has, a port that was shown, a queue that is the participant's. All else stays with the kernel. Ports and addresses are
 //!   looked at each second: what has gone is taken back.
+//! * **Other rules** hold at once ([`Server::set_policy`]): whom they do not allow any more loses its queues, and who keeps
+//!   them notices nothing.
 //! * **The end of a participant**, however it comes, is the end of its connection. Its destinations leave the map then;
 //!   its queue is free once the kernel has closed its socket. The end of netd ends the programs, as they are attached
 //!   by descriptors; participants go on by their sockets.
@@ -33,6 +35,7 @@ mod client;
 mod ends;
 mod interfaces;
 mod listener;
+mod places;
 mod policy;
 mod privileges;
 mod server;

@@ -134,6 +134,29 @@ impl Policy {
         wanted: &Wanted<'_>,
         has: impl Fn(usize) -> u32,
     ) -> Result<usize, String> {
+        let fitting = self.fitting(peer, wanted)?;
+        let has_room = |at: &&usize| self.most(**at).is_none_or(|most| has(**at) < most);
+        fitting.iter().find(has_room).copied().ok_or_else(|| self.full(peer, wanted))
+    }
+
+    /// How many participants there may be by the rule at this place; `None`: as many as there are.
+    pub(crate) fn most(&self, at: usize) -> Option<u32> {
+        self.rules.get(at).and_then(|rule| rule.participants)
+    }
+
+    /// Why a request is refused that only other participants are in the way of.
+    pub(crate) fn full(&self, peer: &Peer, wanted: &Wanted<'_>) -> String {
+        let (user, interface, name) = (user(peer.uid), wanted.interface, &self.name);
+        format!(
+            "{user} has as many participants on {interface} as the rules of {name} allow: end one, or raise \
+             `participants`"
+        )
+    }
+
+    /// The places of the rules that allow a request, whoever else has come by them: one at least.
+    ///
+    /// *Errors*: as [`Policy::admit`].
+    pub(crate) fn fitting(&self, peer: &Peer, wanted: &Wanted<'_>) -> Result<Vec<usize>, String> {
         self.knows(peer)?;
         let (user, interface, name) = (user(peer.uid), wanted.interface, &self.name);
         let mut left: Vec<(usize, &Rule)> =
@@ -168,12 +191,7 @@ impl Policy {
             };
             keep(&|_, rule| rule.has(*port), missing)?;
         }
-        let missing = format!(
-            "{user} has as many participants on {interface} as the rules of {name} allow: end one, or raise \
-             `participants`"
-        );
-        keep(&|at, rule| rule.participants.is_none_or(|most| has(at) < most), missing)?;
-        Ok(left.first().map_or(0, |(at, _)| *at))
+        Ok(left.into_iter().map(|(at, _)| at).collect())
     }
 }
 

@@ -9,12 +9,13 @@ use log::Level;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use taut_port_xdp::netd::{Layout, Message, Received, namespace, peer};
+use taut_port_xdp::netd::{Layout, Message, Peer, Received, namespace, peer};
 use taut_xdp::{AttachMode, BindMode, Handover, Interface, Link, Mode, Program};
 
-use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND};
+use crate::client::{Client, End, Passed, Proof, Share, State, TO_ASK, TO_BIND, ports};
 use crate::interfaces::{self, Addresses, Interfaces};
 use crate::listener::Listener;
+use crate::places::places;
 use crate::sockets::Sockets;
 use crate::tally::{Counts, Tally};
 use crate::undertaker::Undertaker;
@@ -101,6 +102,43 @@ impl Server {
         self.tally.counts
     }
 
+    /// Goes by another policy from now on. Participants that it allows keep what they have, the longest first where it
+    /// allows fewer; all others lose it and are told why.
+    ///
+    /// *Cost*: some system calls for each participant.
+    ///
+    /// ```no_run
+    /// let policy = |text| taut_netd::Policy::parse(text, "netd.toml");
+    /// let mut server = taut_netd::Server::open(policy("")?, taut_netd::SOCKET.as_ref())?;
+    /// server.set_policy(policy("[[allow]]\nuser = 1000\ninterface = \"eth0\"\nqueues = [0]\ndomains = [0]")?);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+        let mut eldest: Vec<usize> = (0..self.clients.len()).collect();
+        let since = |at: &usize| self.clients[*at].share().map(|share| share.since);
+        eldest.retain(|at| since(at).is_some());
+        eldest.sort_by_key(since);
+        let fitting: Vec<Result<Vec<usize>, String>> = eldest.iter().map(|at| self.fitting(*at)).collect();
+        let rules: Vec<Vec<usize>> = fitting.iter().map(|of| of.clone().unwrap_or_default()).collect();
+        let places = places(&rules, |rule| self.policy.most(rule));
+        let mut lost = Vec::new();
+        for ((at, fitting), place) in eldest.into_iter().zip(fitting).zip(places) {
+            match (self.clients[at].share_mut(), place) {
+                (Some(share), Some(rule)) => share.rule = rule,
+                _ => lost.push((at, fitting.err().unwrap_or_else(|| self.full(at)))),
+            }
+        }
+        // From the last, so that those before keep their places when one goes.
+        lost.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        let now = Instant::now();
+        for (at, why) in lost {
+            let end = self.clients[at].revoke(why);
+            self.drop_client(at, end, now);
+        }
+        self.keep_used();
+    }
+
     /// Waits until there is something to do, at most for so long, and does it: a message of each client at most.
     ///
     /// *Errors*: the system does not let it wait.
@@ -125,9 +163,14 @@ impl Server {
         if somebody {
             (0..ACCEPTED).take_while(|_| self.accept(now)).count();
         }
+        self.keep_used();
+        Ok(())
+    }
+
+    /// Detaches the program of interfaces that nobody has a queue of.
+    fn keep_used(&mut self) {
         let used: Vec<u64> = self.shares().map(|share| share.interface).collect();
         self.interfaces.keep(|id| used.contains(&id));
-        Ok(())
     }
 
     /// Looks around, if it is time to and somebody has a queue.
@@ -245,11 +288,11 @@ impl Server {
             return Err(End::Hostile("a descriptor that is no socket of UDP".into()));
         }
         let admitted = self.shown(passed).and_then(|proofs| Ok((self.admit(client, take, &proofs)?, proofs)));
-        let prepared = admitted.and_then(|(rule, proofs)| self.set_up(take, rule, proofs));
+        let prepared = admitted.and_then(|(rule, proofs)| self.set_up(take, (rule, now), proofs));
         let Some(client) = self.clients.get_mut(at) else { return Ok(()) };
         match prepared {
             Ok((share, layout, handovers)) => {
-                client.state = State::Waits { since: now, share, layout, handovers, bound: 0 };
+                client.state = State::Waits { share, layout, handovers, bound: 0 };
                 Ok(())
             }
             Err(why) => Err(client.refuse(why)),
@@ -267,18 +310,41 @@ impl Server {
 
     /// Is it allowed, and by which rule?
     fn admit(&self, client: &Client, take: &Take, proofs: &[Proof]) -> Result<usize, String> {
-        let ports: Vec<u16> = proofs.iter().map(|proof| proof.end.address.port()).collect();
+        let ports = ports(proofs);
         let (interface, names) = (&take.interface, interfaces::names(&take.interface));
         let wanted = Wanted { interface, names: &names, queues: &take.queues, ports: &ports };
         let has = |rule| self.shares().filter(|share| share.rule == rule).count() as u32;
         self.policy.admit(&client.peer, &wanted, has)
     }
 
+    /// By which rules is a client allowed what it has?
+    fn fitting(&self, at: usize) -> Result<Vec<usize>, String> {
+        self.held_against(at, |policy, peer, wanted| policy.fitting(peer, wanted))
+    }
+
+    /// Why a client is not allowed what it has, where others are by all of its rules.
+    fn full(&self, at: usize) -> String {
+        self.held_against(at, |policy, peer, wanted| policy.full(peer, wanted))
+    }
+
+    /// Holds what a client has against the rules, of an interface by the names that it has now.
+    fn held_against<T>(&self, at: usize, hold: impl FnOnce(&Policy, &Peer, &Wanted<'_>) -> T) -> T {
+        let client = &self.clients[at];
+        let share = client.share();
+        let link = share.and_then(|share| self.interfaces.link(share.interface));
+        let of = link.map(Link::interface);
+        let names = of.map(|of| interfaces::names_of(of.index)).unwrap_or_default();
+        let interface = names.first().or(of.map(|of| &of.name)).map_or("", String::as_str);
+        let ports: Vec<u16> = share.map(Share::ports).unwrap_or_default();
+        let queues = share.map(|share| share.queues.as_slice()).unwrap_or_default();
+        hold(&self.policy, &client.peer, &Wanted { interface, names: &names, queues, ports: &ports })
+    }
+
     /// Sets the sockets up.
     fn set_up(
         &mut self,
         take: &Take,
-        rule: usize,
+        (rule, since): (usize, Instant),
         proofs: Vec<Proof>,
     ) -> Result<(Share, Layout, Vec<Handover>), String> {
         let interface = Interface::named(&take.interface).map_err(|error| error.to_string())?;
@@ -301,6 +367,7 @@ impl Server {
         let handovers: Result<Vec<Handover>, _> = take.queues.iter().map(open).collect();
         let share = Share {
             rule,
+            since,
             interface: id,
             queues: take.queues.clone(),
             mtu: interface.mtu,
@@ -422,6 +489,10 @@ impl Server {
             }
             End::Hostile(what) => {
                 (Some(&mut self.tally.counts.hostile), Level::Warn, format!("is dropped: {what}"))
+            }
+            End::Revoked(why) => {
+                let what = format!("loses what it has, as the rules are others now: {why}");
+                (Some(&mut self.tally.counts.revoked), Level::Warn, what)
             }
             End::Lost => {
                 let what = "is told to ask again: its interface was removed, or our program detached from it";

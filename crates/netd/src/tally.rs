@@ -17,6 +17,8 @@ pub struct Counts {
     pub granted: u64,
     /// Requests that were refused, for want of a rule or by the system.
     pub refused: u64,
+    /// Participants that have lost their queues, as other rules do not allow them.
+    pub revoked: u64,
     /// Clients that were dropped because they broke the rules.
     pub hostile: u64,
     /// Clients that were dropped because they were late or did not read.

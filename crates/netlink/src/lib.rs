@@ -10,7 +10,7 @@ mod request;
 mod watch;
 
 pub use attributes::{Attributes, attribute, attributes, half, text, word};
-pub use request::{CREATE, DUMP, REPLACE, Socket};
+pub use request::{CREATE, DUMP, EXCLUSIVE, REPLACE, Socket};
 pub use watch::{Heard, LINKS, NEIGHBOURS, ROUTES, Watch};
 
 pub use nix::Result;

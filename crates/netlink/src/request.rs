@@ -20,6 +20,8 @@ pub const DUMP: u16 = 0x300;
 pub const REPLACE: u16 = 0x100;
 /// If there is none.
 pub const CREATE: u16 = 0x400;
+/// With [`CREATE`]: what there is already is an error.
+pub const EXCLUSIVE: u16 = 0x200;
 
 const ERROR: u16 = 0x2;
 const DONE: u16 = 0x3;

@@ -245,19 +245,19 @@ impl XdpPort {
         };
         let heard = attachment.hear();
         let lost = if heard.is_gone {
-            Some("netd has ended")
+            Some(heard.why_gone())
         } else if told.is_removed {
-            Some("the interface was removed")
+            Some("the interface was removed".into())
         } else if told.mac.is_some_and(|mac| mac != self.interface.mac) {
-            Some("its address of Ethernet has changed")
+            Some("its address of Ethernet has changed".into())
         } else if told.is_any && !attachment.is_attached() {
-            Some("the program was detached")
+            Some("the program was detached".into())
         } else {
             None
         };
         self.carrier.stats.errors += heard.refused;
         let refused = heard.answer.and_then(|answer| self.note(answer));
-        (is_other_length, lost.and_then(|why| self.lose(now, why)).or(refused))
+        (is_other_length, lost.and_then(|why| self.lose(now, &why)).or(refused))
     }
 
     /// What netd has answered to where this is to receive. Returns what to warn of: each reason once, until it is allowed.
@@ -363,17 +363,22 @@ mod tests {
     use super::*;
     use crate::netd::{Client, Connection, Message};
 
-    /// After a comeback nobody waits for the first answer.
-    #[test]
-    fn what_netd_refuses_is_told_once() {
+    /// A port without queues, and the netd that it has them by.
+    fn by_netd() -> (XdpPort, Connection) {
         let (own, other) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        let (client, netd) =
-            (Client::new(Connection::of(own), AttachMode::Native, String::new()), Connection::of(other));
+        let client = Client::new(Connection::of(own), AttachMode::Native, String::new());
         let config = XdpConfig { interface: "lo".into(), ..XdpConfig::default() };
         let reached = Reached::Ip(vec![([127, 0, 0, 1], 7_411).into()]);
         let ground = Ground::lay(&config, reached.clone()).unwrap();
-        let mut port = XdpPort::with(&config, &reached, ground, Attachment::Netd(client), Vec::new());
+        let port = XdpPort::with(&config, &reached, ground, Attachment::Netd(client), Vec::new());
+        (port, Connection::of(other))
+    }
+
+    /// After a comeback nobody waits for the first answer.
+    #[test]
+    fn what_netd_refuses_is_told_once() {
+        let (mut port, netd) = by_netd();
         let mut hears = |message: Message| {
             netd.send(&message, &[]).unwrap();
             let (_, warning) = port.hear(Time(0));
@@ -387,6 +392,21 @@ mod tests {
         assert!(other.unwrap().ends_with("it has no address"));
         assert_eq!(hears(Message::Receiving), (None, 3));
         assert_eq!(hears(refused()), (Some(line.into()), 4), "anew");
+    }
+
+    /// As netd does when its rules have changed.
+    #[test]
+    fn what_netd_takes_back_is_lost_with_its_reason() {
+        let (mut port, netd) = by_netd();
+        netd.send(&Message::Refused { why: "no rule is for it".into() }, &[]).unwrap();
+        drop(netd);
+        let line =
+            "XDP on lo: netd has hung up: no rule is for it: samples go by sockets until it can be had again";
+        assert_eq!(port.hear(Time(0)).1.as_deref(), Some(line));
+        assert!(port.is_to_try(Time(0)));
+        let (mut port, netd) = by_netd();
+        drop(netd);
+        assert!(port.hear(Time(0)).1.is_some_and(|line| line.starts_with("XDP on lo: netd has ended: ")));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader, Lines};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use taut::{
@@ -42,17 +43,25 @@ struct Ball {
 const SERVES: &str = "TAUT_NETD_SERVES";
 const PLAYS: &str = "TAUT_NETD_PLAYS";
 
-/// A child of the tests below: a netd with the privileges of `taut netd`, until it is killed.
+/// A child of the tests below: a netd with the privileges of `taut netd`, until it is killed. It goes by its rules as they
+/// are from time to time.
 #[test]
 fn serves() {
     let Ok(path) = std::env::var(SERVES) else { return println!("LEFT OUT: it is a child of other tests") };
     let path = PathBuf::from(path);
-    let rules = std::fs::read_to_string(path.with_extension("toml")).unwrap();
-    let mut server = Server::open(Policy::parse(&rules, "netd.toml").unwrap(), &path).unwrap();
+    let read = || std::fs::read_to_string(path.with_extension("toml")).unwrap();
+    let mut rules = read();
+    let policy = |rules: &str| Policy::parse(rules, "netd.toml").unwrap();
+    let mut server = Server::open(policy(&rules), &path).unwrap();
     keep_least_privileges().unwrap();
     println!("\nready");
     loop {
-        server.turn(LIMIT).unwrap();
+        server.turn(Duration::from_millis(10)).unwrap();
+        let now = read();
+        if now != rules {
+            rules = now;
+            server.set_policy(policy(&rules));
+        }
     }
 }
 
@@ -183,6 +192,13 @@ impl Netd {
         let mut held = Held::start("serves", SERVES, self.path.to_str().unwrap());
         assert_eq!(held.says(), "ready");
         self.held = Some(held);
+    }
+
+    /// Other rules from now on, all of them at once.
+    fn set_rules(&self, rules: &str) {
+        let young = self.path.with_extension("new");
+        std::fs::write(&young, rules).unwrap();
+        std::fs::rename(young, self.path.with_extension("toml")).unwrap();
     }
 
     /// A participant of a user, there.
@@ -447,11 +463,51 @@ fn the_next_netd_has_other_rules() {
                 game.is_past_kernel();
                 continue;
             }
-            let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
-            while std::time::Instant::now() < end {
+            let end = Instant::now() + Duration::from_secs(1);
+            while Instant::now() < end {
                 assert_eq!(game.ball(100).frames, 0);
             }
             assert!(!pair.has_program(End::A));
+        }
+    });
+}
+
+/// One loses its queue and goes on by sockets; the other one notices nothing.
+#[test]
+fn the_rules_change_meanwhile() {
+    let words = ["numrxqueues 2 numtxqueues 2"; 2];
+    with_pair("the_rules_change_meanwhile", words, |pair| {
+        let [first, second] = [rule(USER, "[0]", ""), rule(OTHER, "[1]", "")];
+        let netd = Netd::start(pair, "meanwhile", &(first.clone() + &second));
+        let mut players =
+            [(USER, 0), (OTHER, 1)].map(|(user, queue)| netd.player(pair, user, "xa", queue, 0));
+        players.iter_mut().for_each(|player| assert_eq!(player.says(), "ready"));
+        let [mut loses, mut keeps] = [0, 1].map(|queue| Game::new(pair, queue));
+        let has = |game: &mut Game| await_that("it has a queue", || game.ball(100).frames > 0);
+        has(&mut loses);
+        has(&mut keeps);
+        let mut before = keeps.ball(100);
+        let mut keeps_it = || {
+            let after = keeps.ball(100);
+            assert!(after.datagrams_out > before.datagrams_out, "{before:?} {after:?}");
+            before = after;
+        };
+        for round in 0..3 {
+            netd.set_rules(&second);
+            await_that("it has lost its queue", || {
+                keeps_it();
+                loses.ball(100).frames == 0
+            });
+            for len in [0, 1_400, 70_000].into_iter().chain([64; 100]) {
+                loses.play(len);
+                keeps_it();
+            }
+            assert_eq!(loses.ball(100).frames, 0, "{round}");
+            netd.set_rules(&(second.clone() + &first));
+            await_that("it has one again", || {
+                keeps_it();
+                loses.ball(100).frames > 0
+            });
         }
     });
 }

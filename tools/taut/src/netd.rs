@@ -1,9 +1,11 @@
 //! `taut netd`: the process with the privileges of AF_XDP, for participants without any.
 //!
-//! What is allowed and done is `taut-netd`'s; here are the file, the words and the end, and that privileges are given up
-//! before there is a second thread.
+//! What is allowed and done is `taut-netd`'s; here are the file, which SIGHUP has it read again, the words and the end, and
+//! that privileges are given up before there is a second thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +14,7 @@ use taut_netd::{Policy, Server};
 use crate::failure::{End, Failure};
 use crate::{output, stop};
 
-/// How long the loop waits before it looks whether it is to end: what nobody notices after Ctrl-C.
+/// How long the loop waits before it looks whether it is to end or to read the file again: what nobody notices after Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What it goes by.
@@ -28,18 +30,19 @@ pub struct NetdArguments {
 
 /// Runs the command.
 pub fn run(options: &NetdArguments) -> Result<End, Failure> {
-    let name = options.policy.display().to_string();
-    let text = std::fs::read_to_string(&options.policy).map_err(|error| {
-        Failure::Wrong(format!("{name} cannot be read: {error}; correct its name or its rights"))
-    })?;
-    let policy = Policy::parse(&text, &name).map_err(Failure::Wrong)?;
+    let policy = read(&options.policy).map_err(Failure::Wrong)?;
     let rules = policy.rules();
     let mut server = Server::open(policy, &options.socket).map_err(Failure::Wrong)?;
     taut_netd::keep_least_privileges().map_err(Failure::System)?;
-    stop::install()?;
+    let hangup = stop::install_but_hangup()?;
     output::line(&format!("netd listens at {}; rules: {rules}", options.socket.display()))?;
+    let mut again = Again::default();
     while !stop::requested() {
         server.turn(LOOK).map_err(Failure::System)?;
+        again.go_on(&mut server);
+        if !again.is_on() && hangup.swap(false, Ordering::SeqCst) {
+            again.begin(&options.policy);
+        }
     }
     let counts = server.counts();
     output::line(&format!(
@@ -50,4 +53,52 @@ pub fn run(options: &NetdArguments) -> Result<End, Failure> {
         counts.hostile + counts.stalled
     ))?;
     Ok(End::Done)
+}
+
+/// Reads the file.
+///
+/// *Errors*: one sentence with the remedy.
+fn read(path: &Path) -> Result<Policy, String> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{name} cannot be read: {error}; correct its name or its rights"))?;
+    Policy::parse(&text, &name)
+}
+
+/// The file, as it is read again: in a thread of its own, as a file system takes its time, and so does who knows the users
+/// by their names.
+#[derive(Default)]
+struct Again(Option<JoinHandle<Result<Policy, String>>>);
+
+impl Again {
+    fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn begin(&mut self, path: &Path) {
+        let path = path.to_owned();
+        match Builder::new().name("netd-read".into()).spawn(move || read(&path)) {
+            Ok(thread) => self.0 = Some(thread),
+            Err(error) => refuse(&format!("no thread to read the rules in: {error}; send SIGHUP again")),
+        }
+    }
+
+    /// Has the server go by what was read, once it was.
+    fn go_on(&mut self, server: &mut Server) {
+        let Some(thread) = self.0.take_if(|thread| thread.is_finished()) else { return };
+        match thread.join().unwrap_or_else(|_| Err("the thread that reads the rules has ended".into())) {
+            Ok(policy) => {
+                let line = format!("netd has read its rules again; rules: {}", policy.rules());
+                server.set_policy(policy);
+                // That nobody reads it is no reason to end what others use.
+                let _ = output::line(&line);
+            }
+            Err(why) => refuse(&why),
+        }
+    }
+}
+
+/// The rules stay as they are.
+fn refuse(why: &str) {
+    log::warn!("netd: the rules stay as they are: {why}");
 }

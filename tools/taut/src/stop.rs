@@ -19,12 +19,23 @@ static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// command that is to outlive its terminal, and for the processes that it starts. These have handlers of their own, where
 /// signals that were blocked here would be blocked there, too.
 pub fn install() -> std::result::Result<(), Failure> {
-    let hangup = (!ignores_hangup()).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        flag::register(signal, Arc::clone(&STOP))
-            .map_err(|error| Failure::System(format!("no handler for signal {signal}: {error}")))?;
+    if !ignores_hangup() {
+        register(SIGHUP, &STOP)?;
     }
-    Ok(())
+    [SIGINT, SIGTERM].into_iter().try_for_each(|signal| register(signal, &STOP))
+}
+
+/// The same for what has no use for a terminal: SIGHUP sets the flag that is returned.
+pub fn install_but_hangup() -> std::result::Result<Arc<AtomicBool>, Failure> {
+    let hangup = Arc::default();
+    register(SIGHUP, &hangup)?;
+    [SIGINT, SIGTERM].into_iter().try_for_each(|signal| register(signal, &STOP))?;
+    Ok(hangup)
+}
+
+fn register(signal: i32, flag: &Arc<AtomicBool>) -> std::result::Result<(), Failure> {
+    let failed = |error| Failure::System(format!("no handler for signal {signal}: {error}"));
+    flag::register(signal, Arc::clone(flag)).map(drop).map_err(failed)
 }
 
 /// Was SIGHUP ignored from the start?

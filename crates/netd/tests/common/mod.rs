@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,7 @@ pub struct Running {
     /// It is to do nothing, and does nothing.
     held: Arc<[AtomicBool; 2]>,
     pub turns: Arc<AtomicU64>,
+    policies: Sender<(Policy, Sender<()>)>,
     thread: Option<JoinHandle<Counts>>,
 }
 
@@ -33,6 +35,7 @@ impl Running {
         let (stop, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let held = Arc::new([const { AtomicBool::new(false) }; 2]);
         let mut server = Server::open(Policy::parse(RULES, "netd.toml").unwrap(), &path).unwrap();
+        let (policies, next_policy) = channel::<(Policy, Sender<()>)>();
         let thread = std::thread::spawn({
             let (stop, turns, held) = (Arc::clone(&stop), Arc::clone(&turns), Arc::clone(&held));
             move || {
@@ -42,19 +45,30 @@ impl Running {
                         std::thread::yield_now();
                         continue;
                     }
+                    if let Ok((policy, done)) = next_policy.try_recv() {
+                        server.set_policy(policy);
+                        done.send(()).unwrap();
+                    }
                     server.turn(Duration::from_millis(10)).unwrap();
                     turns.fetch_add(1, Ordering::Relaxed);
                 }
                 server.counts()
             }
         });
-        Running { path, stop, held, turns, thread: Some(thread) }
+        Running { path, stop, held, turns, policies, thread: Some(thread) }
     }
 
     pub fn connect(&self) -> Connection {
         let client = Connection::connect(&self.path).unwrap();
         assert_eq!(next(&client).map(|(message, _)| message), Some(Message::Welcome));
         client
+    }
+
+    /// Has it go by other rules, and returns when it does.
+    pub fn set_policy(&self, rules: &str) {
+        let (done, is_done) = channel();
+        self.policies.send((Policy::parse(rules, "netd.toml").unwrap(), done)).unwrap();
+        is_done.recv_timeout(LIMIT).unwrap();
     }
 
     /// Does something while netd does nothing.

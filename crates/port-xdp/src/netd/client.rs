@@ -1,5 +1,6 @@
 //! The participant's side: has netd open an interface, and tells it where it receives.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -32,6 +33,16 @@ pub(crate) struct Heard {
     pub answer: Option<Result<(), String>>,
     /// It has ended, and its program with it.
     pub is_gone: bool,
+}
+
+impl Heard {
+    /// Why it has gone: the last that it refused, if that was it.
+    pub(crate) fn why_gone(&self) -> Cow<'static, str> {
+        match &self.answer {
+            Some(Err(why)) => format!("netd has hung up: {why}").into(),
+            _ => "netd has ended".into(),
+        }
+    }
 }
 
 impl Client {

@@ -1,5 +1,7 @@
 //! What a check has to say: one finding for each thing that it looked at.
 
+use super::addition::Addition;
+
 /// How a thing is, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum State {
@@ -53,8 +55,9 @@ pub struct Finding {
 pub struct Mend {
     /// What a person types, as root unless it says otherwise; a line for each command.
     pub command: String,
-    /// What `--fix` does; nothing if it cannot or should not.
+    /// What `--fix` writes and adds; nothing if it cannot or should not.
     pub writes: Vec<Write>,
+    pub adds: Option<Addition>,
     pub lasts: Lasts,
     /// How it is taken back by hand, in as many lines; empty where it cannot.
     pub undo: String,
@@ -115,6 +118,7 @@ impl Mend {
         Mend {
             command: format!("sysctl -w {key}={value}"),
             writes: vec![Write { path, value, of_namespace }],
+            adds: None,
             lasts: Lasts::UntilReboot,
             undo: String::new(),
         }
@@ -122,17 +126,32 @@ impl Mend {
 
     /// Files that `--fix` writes as well.
     pub fn writes(command: impl Into<String>, writes: Vec<Write>) -> Mend {
-        Mend { command: command.into(), writes, lasts: Lasts::UntilReboot, undo: String::new() }
+        Mend { writes, ..Mend::by_hand(command, Lasts::UntilReboot, "") }
+    }
+
+    /// What `--fix` adds as well.
+    pub fn adds(command: impl Into<String>, addition: Addition) -> Mend {
+        Mend { adds: Some(addition), ..Mend::by_hand(command, Lasts::UntilReboot, "") }
     }
 
     /// What a person does; `undo` takes it back.
     pub fn by_hand(command: impl Into<String>, lasts: Lasts, undo: impl Into<String>) -> Mend {
-        Mend { command: command.into(), writes: Vec::new(), lasts, undo: undo.into() }
+        Mend { command: command.into(), writes: Vec::new(), adds: None, lasts, undo: undo.into() }
+    }
+
+    /// Does `--fix` do it?
+    pub fn is_by_fix(&self) -> bool {
+        !self.writes.is_empty() || self.adds.is_some()
+    }
+
+    /// How it is taken back.
+    pub fn undo(&self) -> &str {
+        if self.is_by_fix() { "taut doctor --undo" } else { &self.undo }
     }
 
     /// Can `--undo` take back what `--fix` did, or a person what he did?
     pub fn can_be_undone(&self) -> bool {
-        !self.writes.is_empty() || !self.undo.is_empty()
+        !self.undo().is_empty()
     }
 }
 

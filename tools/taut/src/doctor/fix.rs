@@ -1,23 +1,26 @@
-//! `--fix` and `--undo`: values that are written, and what they were before.
+//! `--fix` and `--undo`: values that are written, and what they were before; what is added.
 //!
-//! Before a value is written it is recorded in a file that a reboot takes away, as it does the value. Writes below
-//! [`PLACES`] only; whatever the file says, nothing else is touched. One process at a time holds the file.
+//! Before a value is written or something added it is recorded in a file that a reboot takes away, as it does both. Writes
+//! below [`PLACES`] only, and takes away what bears the sign of `taut doctor`; whatever the file says, nothing else is
+//! touched. One process at a time holds the file.
 
 use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::addition::Addition;
 use super::finding::Write;
 use super::system::System;
 use crate::failure::Failure;
 use crate::store::{Store, is_root};
 
-/// What was done to a file of the kernel, or why nothing was.
+/// What was done to a file of the kernel or to its routes and rules, or why nothing was.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Change {
+    /// The file, or where what was added belongs.
     pub path: String,
-    /// The value before.
+    /// The value before; [`NOTHING`] where something was added.
     pub from: String,
     pub to: String,
     /// Why it was left as it is; `None` if it was changed.
@@ -26,9 +29,27 @@ pub struct Change {
     pub refused: bool,
 }
 
+/// What there was before something was added, and what there is once it was taken away.
+const NOTHING: &str = "none";
+
+/// What was done.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Record {
+    Written(Written),
+    Added(Added),
+}
+
+/// What was added, and the network namespace that it is in.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Added {
+    added: Addition,
+    namespace: String,
+}
+
 /// A value that was written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Record {
+struct Written {
     path: String,
     before: String,
     written: String,
@@ -51,9 +72,18 @@ impl Ledger {
         Ok(Ledger { store, records, namespace })
     }
 
+    /// The network namespace that a record is of, if it is another one.
+    fn elsewhere<'a>(&self, record: &'a Record) -> Option<&'a str> {
+        let namespace = match record {
+            Record::Written(written) => written.namespace.as_deref(),
+            Record::Added(added) => Some(added.namespace.as_str()),
+        };
+        namespace.filter(|namespace| *namespace != self.namespace)
+    }
+
     /// Does a record belong to this value, as this process sees it?
     fn is_of(&self, record: &Record, path: &str) -> bool {
-        record.path == path && record.namespace.as_ref().is_none_or(|namespace| *namespace == self.namespace)
+        matches!(record, Record::Written(written) if written.path == path) && self.elsewhere(record).is_none()
     }
 
     /// Gives a file its value and records what it was.
@@ -66,14 +96,19 @@ impl Ledger {
             return Change::refused(&write.path, &from, &write.value, not_allowed());
         }
         let old = self.records.clone();
-        let earlier = old.iter().find(|record| self.is_of(record, &write.path) && record.written == from);
-        let record = Record {
+        let before = old.iter().find_map(|record| match record {
+            Record::Written(earlier) if self.is_of(record, &write.path) && earlier.written == from => {
+                Some(earlier.before.clone())
+            }
+            _ => None,
+        });
+        let record = Record::Written(Written {
             path: write.path.clone(),
             // What we wrote ourselves is not what was before.
-            before: earlier.map_or_else(|| from.clone(), |earlier| earlier.before.clone()),
+            before: before.unwrap_or_else(|| from.clone()),
             written: write.value.clone(),
             namespace: write.of_namespace.then(|| self.namespace.clone()),
-        };
+        });
         let kept = old.iter().filter(|record| !self.is_of(record, &write.path)).cloned();
         self.records = kept.chain([record]).collect();
         let written = self.store.save(&self.records).and_then(|()| {
@@ -88,17 +123,38 @@ impl Ledger {
         Change::done(&write.path, &from, &write.value)
     }
 
-    /// Puts back what was before where it is still what was written, and forgets it. Values of other network
-    /// namespaces stay, and their records.
+    /// Records something and adds it.
+    pub fn add(&mut self, addition: &Addition) -> Change {
+        let old = self.records.clone();
+        let record = Record::Added(Added { added: addition.clone(), namespace: self.namespace.clone() });
+        self.records.retain(|other| *other != record);
+        self.records.push(record);
+        let (place, says) = (addition.place(), addition.says());
+        match self.store.save(&self.records).and_then(|()| addition.add()) {
+            Ok(()) => Change::done(&place, NOTHING, &says),
+            Err(why) => {
+                self.records = old;
+                // The record of what was not added does no harm: --undo does not find it.
+                let _ = self.store.save(&self.records);
+                Change::refused(&place, NOTHING, &says, why)
+            }
+        }
+    }
+
+    /// Puts back what was before where it is still what was written, takes away what was added, and forgets both. What is
+    /// of other network namespaces stays, and its records.
     ///
     /// *Errors*: [`Failure::System`] if the records cannot be written.
     pub fn undo(&mut self, system: &System) -> Result<Vec<Change>, Failure> {
         let mut changes = Vec::new();
         // What was written last is taken back first.
         for record in self.records.clone().into_iter().rev() {
-            let change = self.take_back(system, &record);
-            let elsewhere = !self.is_of(&record, &record.path);
-            if !change.refused && !elsewhere {
+            let elsewhere = self.elsewhere(&record);
+            let change = match &record {
+                Record::Written(written) => take_back(system, written, elsewhere),
+                Record::Added(Added { added, .. }) => take_away(added, elsewhere),
+            };
+            if !change.refused && elsewhere.is_none() {
                 self.records.retain(|other| *other != record);
             }
             changes.push(change);
@@ -106,35 +162,46 @@ impl Ledger {
         self.store.save(&self.records).map_err(Failure::System)?;
         Ok(changes)
     }
+}
 
-    fn take_back(&self, system: &System, record: &Record) -> Change {
-        let left = |why: String| Change {
-            left: Some(why),
-            ..Change::done(&record.path, &record.written, &record.before)
-        };
-        if !self.is_of(record, &record.path) {
-            let namespace = record.namespace.as_deref().unwrap_or_default();
-            return left(format!("it belongs to the network namespace {namespace}: undo it there"));
-        }
-        if !is_allowed(&record.path) {
-            return left(not_allowed());
-        }
-        match system.value(&record.path) {
-            Ok(value) if value == record.written => {}
-            Ok(value) => return left(format!("somebody has set it to {value} since")),
-            Err(unseen) if unseen.is_absent() => return left("it is gone".to_owned()),
-            Err(unseen) => {
-                return Change::refused(&record.path, &record.written, &record.before, unseen.to_string());
-            }
-        }
-        match system.write(&record.path, &record.before) {
-            Ok(()) => Change::done(&record.path, &record.written, &record.before),
-            Err(error) => {
-                let why = refusal(&record.path, &error);
-                Change::refused(&record.path, &record.written, &record.before, why)
-            }
-        }
+/// Puts back what a value was before.
+fn take_back(system: &System, written: &Written, elsewhere: Option<&str>) -> Change {
+    let Written { path, before, written, .. } = written;
+    let left = |why: String| Change { left: Some(why), ..Change::done(path, written, before) };
+    if let Some(namespace) = elsewhere {
+        return left(of_another(namespace));
     }
+    if !is_allowed(path) {
+        return left(not_allowed());
+    }
+    match system.value(path) {
+        Ok(value) if value == *written => {}
+        Ok(value) => return left(format!("somebody has set it to {value} since")),
+        Err(unseen) if unseen.is_absent() => return left("it is gone".to_owned()),
+        Err(unseen) => return Change::refused(path, written, before, unseen.to_string()),
+    }
+    match system.write(path, before) {
+        Ok(()) => Change::done(path, written, before),
+        Err(error) => Change::refused(path, written, before, refusal(path, &error)),
+    }
+}
+
+/// Takes away what was added.
+fn take_away(added: &Addition, elsewhere: Option<&str>) -> Change {
+    let (place, says) = (added.place(), added.says());
+    let done = Change::done(&place, &says, NOTHING);
+    if let Some(namespace) = elsewhere {
+        return Change { left: Some(of_another(namespace)), ..done };
+    }
+    match added.remove() {
+        Ok(true) => done,
+        Ok(false) => Change { left: Some("it is gone".to_owned()), ..done },
+        Err(why) => Change::refused(&place, &says, NOTHING, why),
+    }
+}
+
+fn of_another(namespace: &str) -> String {
+    format!("it belongs to the network namespace {namespace}: undo it there")
 }
 
 impl Change {
@@ -299,6 +366,19 @@ mod tests {
         drop(ledger);
         machine.ledger("net:[1]").undo(&machine.system).unwrap();
         assert_eq!(std::fs::read_to_string(place.join("passwd")).unwrap(), "ours");
+    }
+
+    #[test]
+    fn what_was_added_in_another_network_stays_there() {
+        let machine = Machine::new();
+        let ledger = machine.ledger("net:[1]");
+        let record = r#"[{"added":{"route":{"interface":"eth0","index":7}},"namespace":"net:[2]"}]"#;
+        std::fs::write(machine.tree.path().join("run/taut/doctor.json"), record).unwrap();
+        drop(ledger);
+        let changes = machine.ledger("net:[1]").undo(&machine.system).unwrap();
+        let change = &changes[0];
+        assert_eq!((change.path.as_str(), change.from.as_str()), ("routes by eth0", "239.255.0.0/16"));
+        assert!(change.left.as_ref().unwrap().contains("network namespace net:[2]") && machine.records());
     }
 
     #[test]

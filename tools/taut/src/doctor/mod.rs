@@ -2,8 +2,10 @@
 //! that.
 //!
 //! Looks at files of the kernel, at the rules of the firewall, and tries what can be tried. Each check is a function
-//! of what was read. Changes nothing unless asked to; then values in /proc/sys, /proc/irq and /sys only.
+//! of what was read. Changes nothing unless asked to; then values in /proc/sys, /proc/irq and /sys, a route to the groups
+//! of discovery and rules of nftables that accept the ports of a domain. It runs `nft` for those, and no other program.
 
+mod addition;
 mod bypass;
 mod finding;
 mod firewall;
@@ -15,6 +17,7 @@ mod memory;
 mod multicast;
 mod power;
 mod probe;
+mod route;
 mod scheduling;
 mod sockets;
 mod system;
@@ -29,7 +32,7 @@ use crate::args::{DoctorArguments, Network};
 use crate::failure::{End, Failure};
 use crate::output;
 use crate::store;
-use finding::{Finding, Lasts, State};
+use finding::{Finding, Lasts, Mend, State};
 use fix::{Change, Ledger};
 use multicast::Link;
 use system::System;
@@ -151,15 +154,20 @@ fn ledger(command: &str) -> Result<Ledger, Failure> {
     Ledger::open(store::directory(command)?, store::namespace()?)
 }
 
-/// Writes what the findings ask for.
+/// Writes and adds what the findings ask for.
 fn apply(system: &System, findings: &Findings) -> Result<Vec<Change>, Failure> {
     let mends = findings.iter().filter_map(|(_, finding)| finding.mend.as_ref());
-    let writes: Vec<_> = mends.flat_map(|mend| &mend.writes).collect();
-    if writes.is_empty() {
+    let mends: Vec<&Mend> = mends.filter(|mend| mend.is_by_fix()).collect();
+    if mends.is_empty() {
         return Ok(Vec::new());
     }
     let mut ledger = ledger("taut doctor --fix")?;
-    Ok(writes.into_iter().map(|write| ledger.apply(system, write)).collect())
+    let mut changes = Vec::new();
+    for mend in mends {
+        changes.extend(mend.writes.iter().map(|write| ledger.apply(system, write)));
+        changes.extend(mend.adds.iter().map(|addition| ledger.add(addition)));
+    }
+    Ok(changes)
 }
 
 fn print_changes(changes: &[Change], json: bool) -> Result<(), Failure> {
@@ -185,10 +193,10 @@ fn object(family: &str, finding: &Finding) -> Value {
     let mend = finding.mend.as_ref().map(|mend| {
         json!({
             "command": mend.command,
-            "fix": !mend.writes.is_empty(),
+            "fix": mend.is_by_fix(),
             "survives_reboot": mend.lasts != Lasts::UntilReboot,
             "can_be_undone": mend.can_be_undone(),
-            "undo": if mend.writes.is_empty() { mend.undo.as_str() } else { "taut doctor --undo" },
+            "undo": mend.undo(),
         })
     });
     json!({

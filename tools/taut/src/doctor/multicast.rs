@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::addition::Addition;
 use super::finding::{Finding, Lasts, Mend, Write, sysctl_path};
+use super::route::Route;
 use super::system::System;
 
 /// The group of discovery (RTPS 2.5 §9.6.1.4.1).
@@ -149,28 +151,30 @@ fn route(system: &System, links: &[&Link]) -> Finding {
         let how = if length == 0 { ", the default route" } else { "" };
         return Finding::good(name, format!("{GROUP} goes by {interface}{how}"));
     }
-    let Some(link) = links.iter().find(|link| link.carries_multicast()) else {
+    let on_loopback = |link: &&&Link| link.loopback;
+    let carrying = links.iter().filter(|link| link.carries_multicast());
+    let Some(link) = carrying.min_by_key(on_loopback) else {
         return Finding::not_looked(name, "no interface in use carries multicast");
     };
     let cost = "Taut names the interface and needs none; a program that does not cannot send to the group";
-    Finding::worth_changing(name, format!("none to {GROUP}"), cost).mend(Mend::by_hand(
-        format!("ip route add 224.0.0.0/4 dev {}", link.name),
-        Lasts::UntilReboot,
-        format!("ip route del 224.0.0.0/4 dev {}", link.name),
+    Finding::worth_changing(name, format!("none to {GROUP}"), cost).mend(Mend::adds(
+        format!("ip route add {} dev {}", Route::destination(), link.name),
+        Addition::Route(Route { interface: link.name.clone(), index: link.index }),
     ))
 }
 
 /// The interface and the length of the prefix of the narrowest route, in the form of /proc/net/route: numbers in
 /// hexadecimal, addresses in the order of this machine's bytes.
 fn route_to(table: &str, to: Ipv4Addr) -> Option<(String, u32)> {
-    /// RTF_UP (linux/route.h).
-    const UP: u32 = 1;
+    /// RTF_UP and RTF_REJECT (linux/route.h): what is refused goes nowhere.
+    const UP: u32 = 0x1;
+    const REJECT: u32 = 0x200;
     let to = u32::from_ne_bytes(to.octets());
     let of_line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |at: usize| u32::from_str_radix(words.get(at).copied()?, 16).ok();
         let (destination, flags, mask) = (number(1)?, number(3)?, number(7)?);
-        let fits = flags & UP != 0 && to & mask == destination;
+        let fits = flags & (UP | REJECT) == UP && to & mask == destination;
         fits.then(|| (words[0].to_owned(), mask.count_ones()))
     };
     table.lines().skip(1).filter_map(of_line).max_by_key(|(_, length)| *length)
@@ -323,7 +327,7 @@ pub mod tests {
         assert_eq!(of(&format!("{HEAD}{group}{default}")), Some(("eth1".to_owned(), 4)));
         let (_directory, system) = tree(&[("/proc/net/route", &format!("{HEAD}{network}"))]);
         let found = route(&system, &[&link("eth0")]);
-        assert_eq!(found.mend.unwrap().command, "ip route add 224.0.0.0/4 dev eth0");
+        assert_eq!(found.mend.unwrap().command, "ip route add 239.255.0.0/16 dev eth0");
     }
 
     #[test]

@@ -89,8 +89,7 @@ fn write_finding(page: &mut String, finding: &Finding, width: usize) {
         labelled("costs", &finding.cost);
     }
     if let Some(mend) = &finding.mend {
-        let undo = if mend.writes.is_empty() { mend.undo.as_str() } else { "taut doctor --undo" };
-        for (label, commands) in [("mend", mend.command.as_str()), ("undo", undo)] {
+        for (label, commands) in [("mend", mend.command.as_str()), ("undo", mend.undo())] {
             // Not wrapped: they are to be copied.
             for (n, command) in commands.lines().enumerate() {
                 let label = if n == 0 { label } else { "" };
@@ -105,7 +104,7 @@ fn write_finding(page: &mut String, finding: &Finding, width: usize) {
 
 /// Who does it, and how long it lasts.
 fn how(mend: &Mend) -> String {
-    let who = if mend.writes.is_empty() { "by hand" } else { "`taut doctor --fix` does it" };
+    let who = if mend.is_by_fix() { "`taut doctor --fix` does it" } else { "by hand" };
     let lasts = match mend.lasts {
         Lasts::UntilReboot => "until a reboot",
         Lasts::ForGood => "for good",
@@ -115,11 +114,14 @@ fn how(mend: &Mend) -> String {
     if mend.can_be_undone() { format!("{who}, {lasts}") } else { who.to_owned() }
 }
 
-/// A line for each value that was written or put back.
+/// A line for each value that was written or put back, and for what was added or taken away.
 pub fn changes(changes: &[Change]) -> Vec<String> {
-    let line = |change: &Change| match &change.left {
-        None => format!("{}: {} -> {}", change.path, escaped(&change.from), escaped(&change.to)),
-        Some(why) => format!("{}: left as it is: {}", change.path, escaped(why)),
+    let line = |change: &Change| {
+        let path = escaped(&change.path);
+        match &change.left {
+            None => format!("{path}: {} -> {}", escaped(&change.from), escaped(&change.to)),
+            Some(why) => format!("{path}: left as it is: {}", escaped(why)),
+        }
     };
     changes.iter().map(line).collect()
 }

@@ -1,7 +1,7 @@
 //! Runs the `taut` command for the tests, on the loopback interface, without the user's settings.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 /// The command, on loopback and in a domain; `arguments` as a user writes them.
 pub fn taut(domain: u32, arguments: &str) -> Command {
@@ -45,13 +45,15 @@ pub fn run(mut command: Command) -> Ended {
 pub struct Running {
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
+    stderr: BufReader<ChildStderr>,
 }
 
 impl Running {
     pub fn start(mut command: Command) -> Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().map(BufReader::new);
-        Running { child, stdout }
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Running { child, stdout, stderr }
     }
 
     pub fn pid(&self) -> u32 {
@@ -62,6 +64,13 @@ impl Running {
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// The next line of stderr; empty at its end.
+    pub fn error_line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
@@ -87,7 +96,7 @@ impl Running {
         if let Some(mut rest) = self.stdout.take() {
             rest.read_to_string(&mut stdout).unwrap();
         }
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        self.stderr.read_to_string(&mut stderr).unwrap();
         Ended { code: self.child.wait().unwrap().code(), stdout, stderr }
     }
 }

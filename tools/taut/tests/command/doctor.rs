@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{Ended, bare, objects, run, taut};
 
-/// Two interfaces and nothing else; `$taut` is the command. Ends with the first line that fails.
+/// Two interfaces with a route to the groups of discovery, and nothing else; `$taut` is the command. Ends with the first line that fails.
 const NETWORK: &str = "set -eu
 mount -t tmpfs tmpfs /run
 mount -o bind,ro /sys /sys
@@ -18,6 +18,7 @@ ip link add dds0 type veth peer name dds1
 ip address add 198.18.0.1/24 dev dds0
 ip link set dds0 up
 ip link set dds1 up
+ip route add 239.255.0.0/16 dev dds0
 ";
 
 /// Runs lines of a shell in namespaces of their own; `None` where they cannot be made, as for a user who is not root.
@@ -133,7 +134,10 @@ $taut --interface dds0 --domain 1 doctor --json >&2",
     assert_eq!(firewall["state"], "harmful");
     assert_eq!(firewall["seen"], "rule 1 of inet t in drops UDP 7400 on dds0");
     assert_eq!(firewall["mend"]["command"], "nft insert rule inet t in udp dport 7400-7649 accept");
-    assert_eq!(firewall["mend"]["fix"], false);
+    assert_eq!(
+        (&firewall["mend"]["fix"], &firewall["mend"]["undo"]),
+        (&true.into(), &"taut doctor --undo".into())
+    );
     let lost = finding(&ended.stdout, "multicast test on dds0");
     assert_eq!(
         (&lost["state"], &lost["seen"]),
@@ -142,6 +146,190 @@ $taut --interface dds0 --domain 1 doctor --json >&2",
     assert_eq!(finding(&ended.stdout, "unicast test on dds0")["state"], "good");
     let other_domain = ended.stderr.split_once('\n').unwrap().1;
     assert_eq!(finding(other_domain, "firewall")["state"], "good", "{other_domain}");
+}
+
+/// `meets SECONDS` is whether a participant gets what another one sends within so long; `fix` and `undo` are the doctor's,
+/// with the changes that they say.
+const MEETING: &str = "export TAUT_DOMAIN=121 TAUT_INTERFACE=dds0
+meets() {
+  $taut sub string --topic t --count 1 --timeout $1 > /dev/null 2>&1 & sub=$!
+  $taut pub string --topic t --count 1 --wait $1 > /dev/null 2>&1 || true
+  if wait $sub; then echo met; else echo missed; fi
+}
+fix() { $taut doctor --fix --json > /run/fix || true; changes /run/fix; }
+undo() { $taut doctor --undo --json > /run/undo || true; changes /run/undo; }
+changes() { grep '\"kind\":\"change\"' $1 | grep -E '\"(rules of|routes by) ' || echo none; }
+";
+
+/// Of each change that is told among the lines: where it belongs, what was and what is there, and why it was left.
+fn told(text: &str) -> Vec<String> {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let line = |line: &str| match serde_json::from_str::<Value>(line) {
+        Ok(change) if change["kind"] == "change" && change["left"].is_null() => {
+            format!("{}: {} -> {}", word(&change["path"]), word(&change["from"]), word(&change["to"]))
+        }
+        Ok(change) if change["kind"] == "change" => {
+            format!("{}: left: {}", word(&change["path"]), word(&change["left"]))
+        }
+        _ => line.to_owned(),
+    };
+    text.lines().map(line).collect()
+}
+
+/// Two participants meet with it, and not before nor after. Domain 121 has the ports from 37650 on.
+#[test]
+fn a_firewall_that_drops_is_mended_and_taken_back() {
+    let added = "rules of inet t in: none -> udp dport 37650-37899 accept";
+    let taken = "rules of inet t in: udp dport 37650-37899 accept -> none";
+    for (policy, rule) in [("drop", "tcp dport 22 accept"), ("accept", "udp dport 1024-65535 drop")] {
+        let Some(ended) = in_namespace(&format!(
+            "{MEETING}
+nft add table inet t
+nft add chain inet t in '{{ type filter hook input priority 0; policy {policy}; }}'
+nft add rule inet t in {rule}
+nft list ruleset > /run/before
+meets 1
+fix
+meets 10
+fix
+undo
+nft list ruleset | diff /run/before -
+meets 1
+undo"
+        )) else {
+            return;
+        };
+        let wanted = ["missed", added, "met", "none", taken, "missed", "none"];
+        assert_eq!(told(&ended.stdout), wanted, "{policy}: {}{}", ended.stdout, ended.stderr);
+    }
+}
+
+/// What was in front of the rule that drops stays there: a sender that is shut out is shut out still. What somebody has
+/// removed is not missed, and what is not the doctor's stays.
+#[test]
+fn the_rules_of_others_hold_as_they_did() {
+    let Some(ended) = in_namespace(&format!(
+        "{MEETING}
+nft add table ip t
+nft add chain ip t in '{{ type filter hook input priority 0; policy accept; }}'
+nft add chain ip t more
+nft add rule ip t in ip saddr 192.0.2.1 drop
+nft add rule ip t in jump more
+nft add rule ip t more ip saddr 192.0.2.2 drop
+nft add rule ip t more udp dport 37650-37899 drop
+fix
+nft list chain ip t in | grep -c comment || true
+nft list chain ip t more | sed -n 's/^\t\t//p'
+nft add rule ip t more udp dport 37650-37899 accept
+nft flush chain ip t more
+nft add rule ip t more udp dport 37650-37899 accept
+undo
+nft list chain ip t more | sed -n 's/^\t\t//p'"
+    )) else {
+        return;
+    };
+    let said = told(&ended.stdout);
+    let comment = said[3].split_once(" accept comment ").expect("it has one").1;
+    assert!(comment.starts_with("\"taut doctor --fix: 37650-37899 before "), "{comment}");
+    let wanted = [
+        "rules of ip t more: none -> udp dport 37650-37899 accept",
+        "0",
+        "ip saddr 192.0.2.2 drop",
+        &format!("udp dport 37650-37899 accept comment {comment}"),
+        "udp dport 37650-37899 drop",
+        "rules of ip t more: left: it is gone",
+        "udp dport 37650-37899 accept",
+    ];
+    assert_eq!(said, wanted, "{}", ended.stderr);
+}
+
+/// Of its owner's rules none is touched: what its owner is told is shown.
+#[test]
+fn a_firewall_that_is_somebodys() {
+    let Some(ended) = in_namespace(&format!(
+        "{MEETING}
+nft add table inet firewalld
+nft add chain inet firewalld filter_INPUT '{{ type filter hook input priority 10; policy drop; }}'
+nft list ruleset > /run/before
+fix
+nft list ruleset | diff /run/before -
+grep '\"name\":\"firewall\"' /run/fix >&2"
+    )) else {
+        return;
+    };
+    assert_eq!(ended.stdout, "none\n", "{}", ended.stderr);
+    let found = finding(&ended.stderr, "firewall");
+    assert_eq!((&found["state"], &found["mend"]["fix"]), (&"harmful".into(), &false.into()), "{found}");
+    assert!(
+        found["mend"]["command"].as_str().unwrap().starts_with("firewall-cmd --add-port=37650-37899/udp")
+    );
+}
+
+/// A program that does not name the interface reaches the group by it, as long as it is there.
+#[test]
+fn a_missing_route_is_added_and_taken_back() {
+    let Some(ended) = in_namespace(&format!(
+        "{MEETING}
+reaches() {{ if ip route get 239.255.0.1 > /dev/null 2>&1; then echo reached; else echo unreachable; fi; }}
+shown() {{ ip route show table all 239.255.0.0/16 | sed 's/ *$//'; }}
+ip route del 239.255.0.0/16
+reaches
+fix
+shown
+reaches
+fix
+undo
+reaches
+fix > /dev/null
+ip route del 239.255.0.0/16
+ip route add 239.255.0.0/16 dev dds0
+undo
+shown
+ip route del 239.255.0.0/16
+ip route add unreachable 224.0.0.0/4
+fix
+reaches
+ip link del dds0
+undo"
+    )) else {
+        return;
+    };
+    let (added, taken) = ("routes by dds0: none -> 239.255.0.0/16", "routes by dds0: 239.255.0.0/16 -> none");
+    let gone = "routes by dds0: left: it is gone";
+    let wanted = [
+        "unreachable",
+        added,
+        "239.255.0.0/16 dev dds0 proto 74 scope link",
+        "reached",
+        "none",
+        taken,
+        "unreachable",
+        gone,
+        "239.255.0.0/16 dev dds0 scope link",
+        added,
+        "reached",
+        gone,
+    ];
+    assert_eq!(told(&ended.stdout), wanted, "{}", ended.stderr);
+}
+
+#[test]
+fn a_user_may_add_nothing() {
+    let Some(ended) = in_namespace(&format!(
+        "{MEETING}
+ip route del 239.255.0.0/16
+cp $taut /run/command
+mkdir -m 777 /run/user
+taut=\"setpriv --reuid 65534 --regid 65534 --clear-groups env XDG_RUNTIME_DIR=/run/user /run/command\"
+fix
+ls /run/user/taut
+ip route show 239.255.0.0/16"
+    )) else {
+        return;
+    };
+    let why = "RTM_NEWROUTE 239.255.0.0/16 by dds0: EPERM: Operation not permitted; root may: use sudo";
+    let wanted = [&format!("routes by dds0: left: {why}"), "doctor.lock"];
+    assert_eq!(told(&ended.stdout), wanted, "{}", ended.stderr);
 }
 
 /// The command that is shown mends it.

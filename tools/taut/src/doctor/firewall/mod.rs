@@ -1,8 +1,12 @@
 //! Rules that drop what participants send each other: each chain of nftables is walked as a packet would.
 //!
-//! Changes nothing, not even with `--fix`: a firewall is somebody's decision, and the rule that helps is shown.
+//! What helps is a rule in front of what drops. `--fix` adds it where that is certain and the rules are nobody's else:
+//! a program that keeps rules of its own is told by its own command, and what only may be dropped, as by who sends it, is
+//! somebody's decision.
 
+mod owner;
 mod packet;
+mod rule;
 mod ruleset;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,11 +15,14 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::finding::{Finding, Lasts, Mend};
+use super::addition::Addition;
+use super::finding::{Finding, Mend};
 use super::multicast::Link;
 use super::system::System;
 use packet::{Direction, Packet};
-use ruleset::{Fate, Ruleset};
+use ruleset::{Fate, Place, Ruleset};
+
+pub use rule::Rule;
 
 /// Participants of one host whose unicast ports are looked at: more than most machines have. Each costs two walks
 /// through the rules for each interface and direction.
@@ -94,10 +101,10 @@ fn nftables(ruleset: &Ruleset, links: &[Link], first_port: u16) -> Vec<Finding> 
     if fates.is_empty() {
         return vec![Finding::good(NAME, format!("no rule of nftables drops UDP {}", range(first_port)))];
     }
-    fates.into_iter().map(|((fate, chain), same)| found(&fate, &chain, &same, first_port)).collect()
+    fates.into_iter().map(|((fate, chain), same)| found(ruleset, &fate, &chain, &same, first_port)).collect()
 }
 
-fn found(fate: &Fate, chain: &str, same: &Same, first_port: u16) -> Finding {
+fn found(ruleset: &Ruleset, fate: &Fate, chain: &str, same: &Same, first_port: u16) -> Finding {
     let interfaces = same.interfaces.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let what = format!("UDP {} on {interfaces}", spans(&same.ports));
     let discovery = same.ports.contains(&first_port);
@@ -106,18 +113,33 @@ fn found(fate: &Fate, chain: &str, same: &Same, first_port: u16) -> Finding {
     } else {
         "participants that were found hear no samples or no acknowledgements"
     };
-    let mend = Mend::by_hand(
-        format!("nft insert rule {chain} udp dport {} accept", range(first_port)),
-        Lasts::UntilReboot,
-        format!("nft -a list chain {chain}, then nft delete rule {chain} handle N"),
-    );
+    let ports = (first_port, first_port.saturating_add(LAST_PORT));
+    let by_owner = owner::mend(ruleset, chain, ports);
     match fate {
-        Fate::Dropped(place) => Finding::harmful(NAME, format!("{place} drops {what}"), cost).mend(mend),
+        Fate::Dropped(place) => {
+            let mend = by_owner.or_else(|| by_fix(ruleset, place, ports));
+            let mend = mend.unwrap_or_else(|| owner::by_hand(chain, ports));
+            Finding::harmful(NAME, format!("{place} drops {what}"), cost).mend(mend)
+        }
         Fate::PerhapsDropped(place) => {
             let cost = format!("where its other conditions hold, {cost}");
+            let mend = by_owner.unwrap_or_else(|| owner::by_hand(chain, ports));
             Finding::worth_changing(NAME, format!("{place} may drop {what}"), cost).mend(mend)
         }
     }
+}
+
+/// A rule in front of the one that drops, so that those before it hold as they did; behind all where the policy does.
+fn by_fix(ruleset: &Ruleset, place: &Place, ports: (u16, u16)) -> Option<Mend> {
+    let (parts, _) = ruleset.parts(&place.chain)?;
+    let [family, table, chain] = parts.map(str::to_owned);
+    let before = match &place.rule {
+        Some(at) => Some(at.handle?),
+        None => None,
+    };
+    let rule = Rule { family, table, chain, ports, before };
+    let is_first = place.rule.as_ref().is_some_and(|at| at.number == 1);
+    Some(Mend::adds(rule.command(is_first), Addition::Rule(rule)))
 }
 
 fn range(first_port: u16) -> String {

@@ -1,6 +1,7 @@
 //! The rules of nftables, walked as the kernel walks them (nft(8), libnftables-json(5)).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -15,9 +16,32 @@ const RULES: usize = 20_000;
 /// What becomes of a packet that does not simply pass, with the place.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fate {
-    Dropped(String),
+    Dropped(Place),
     /// That hangs on what is not known: who sends it, how often.
-    PerhapsDropped(String),
+    PerhapsDropped(Place),
+}
+
+/// Where a packet is dropped: a chain, and the rule in it; without one it is the policy of the chain.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Place {
+    pub chain: String,
+    pub rule: Option<At>,
+}
+
+/// A rule of a chain: the first is 1. The kernel knows it by its handle.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct At {
+    pub number: usize,
+    pub handle: Option<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.rule {
+            Some(at) => write!(f, "rule {} of {}", at.number, self.chain),
+            None => write!(f, "the policy of {}", self.chain),
+        }
+    }
 }
 
 /// All chains, by family, table and name in one text, as a person writes them.
@@ -32,16 +56,23 @@ pub struct Ruleset {
 struct Chain {
     table: String,
     family: String,
+    name: String,
     /// Where packets enter it; `None`: by jumps only.
     hook: Option<Direction>,
     drops: bool,
-    rules: Vec<Vec<Value>>,
+    rules: Vec<Rule>,
+}
+
+/// A rule as it is in force.
+struct Rule {
+    handle: Option<u64>,
+    expressions: Vec<Value>,
 }
 
 /// How a chain was left.
 enum Way {
     Accepted,
-    Dropped(String),
+    Dropped(Place),
     /// It had nothing to say.
     Through,
 }
@@ -50,7 +81,7 @@ enum Way {
 #[derive(Default)]
 struct Doubt {
     accepted: bool,
-    dropped: Option<String>,
+    dropped: Option<Place>,
     rules: usize,
 }
 
@@ -67,8 +98,9 @@ impl Ruleset {
                 ruleset.add_chain(chain);
             } else if let Some(rule) = object.get("rule") {
                 let expressions = rule.get("expr").and_then(Value::as_array).cloned().unwrap_or_default();
+                let handle = rule.get("handle").and_then(Value::as_u64);
                 let chain = format!("{} {}", table(rule), word(rule, "chain"));
-                ruleset.chains.entry(chain).or_default().rules.push(expressions);
+                ruleset.chains.entry(chain).or_default().rules.push(Rule { handle, expressions });
             } else if let Some(set) = object.get("set").or_else(|| object.get("map")) {
                 let elements = set.get("elem").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
                 ruleset.sets.entry(table(set)).or_default().insert(word(set, "name").to_owned(), elements);
@@ -93,10 +125,24 @@ impl Ruleset {
         *entry = Chain {
             table,
             family: family.to_owned(),
+            name: word(chain, "name").to_owned(),
             hook,
             drops: word(chain, "policy") == "drop",
             rules: std::mem::take(&mut entry.rules),
         };
+    }
+
+    /// The parts of a chain's name: family, table and its own; and where packets enter it.
+    pub fn parts(&self, chain: &str) -> Option<([&str; 3], Option<Direction>)> {
+        let Chain { table, family, name, hook, .. } = self.chains.get(chain)?;
+        let table = table.strip_prefix(family.as_str())?.trim_start();
+        Some(([family, table, name], *hook))
+    }
+
+    /// Has its table a chain whose name begins so?
+    pub fn has_beside(&self, chain: &str, beginning: &str) -> bool {
+        let of = self.chains.get(chain).map(|chain| &chain.table);
+        self.chains.values().any(|other| Some(&other.table) == of && other.name.starts_with(beginning))
     }
 
     /// The chains in which a packet is lost, or may be.
@@ -111,7 +157,7 @@ impl Ruleset {
         let lost = match self.walk(name, packet, true, 0, &mut doubt) {
             Way::Accepted => None,
             Way::Dropped(place) => Some(place),
-            Way::Through => chain.drops.then(|| format!("the policy of {name}")),
+            Way::Through => chain.drops.then(|| Place { chain: name.to_owned(), rule: None }),
         };
         match lost {
             Some(place) if doubt.accepted => Some(Fate::PerhapsDropped(place)),
@@ -127,8 +173,9 @@ impl Ruleset {
         let sets = self.sets.get(&chain.table).unwrap_or(&none);
         for (at, rule) in chain.rules.iter().enumerate() {
             doubt.rules += 1;
-            let place = format!("rule {} of {name}", at + 1);
-            let verdicts = verdicts(rule, packet, sets);
+            let here = At { number: at + 1, handle: rule.handle };
+            let place = Place { chain: name.to_owned(), rule: Some(here) };
+            let verdicts = verdicts(&rule.expressions, packet, sets);
             for (verdict, certain) in verdicts {
                 let sure = sure && certain && doubt.rules < RULES;
                 let target = |value: &Value| format!("{} {}", chain.table, word(value, "target"));
@@ -224,7 +271,7 @@ mod tests {
     }
 
     /// What becomes of a datagram to port 7400 in a chain with these rules, and in another one that it may lead to.
-    fn fate(policy: &str, rules: &[Value], other: &[Value]) -> Option<Fate> {
+    fn fate(policy: &str, rules: &[Value], other: &[Value]) -> Option<(Certainty, String)> {
         let chain = |name: &str| json!({"family": "ip", "table": "t", "name": name});
         let mut base = chain("in");
         base["hook"] = "input".into();
@@ -240,15 +287,26 @@ mod tests {
         let packet = Packet { direction: Direction::In, interface: "eth0", to, port: 7_400 };
         let mut fates = ruleset.fates(&packet);
         assert!(fates.len() <= 1);
-        fates.pop().map(|(_, fate)| fate)
+        fates.pop().map(|(_, fate)| match fate {
+            Fate::Dropped(place) => (Dropped, place.to_string()),
+            Fate::PerhapsDropped(place) => (PerhapsDropped, place.to_string()),
+        })
     }
 
-    fn dropped(place: &str) -> Option<Fate> {
-        Some(Fate::Dropped(format!("{place} of ip t in")))
+    /// What is known of a fate.
+    #[derive(PartialEq, Debug)]
+    enum Certainty {
+        Dropped,
+        PerhapsDropped,
+    }
+    use Certainty::{Dropped, PerhapsDropped};
+
+    fn dropped(place: &str) -> Option<(Certainty, String)> {
+        Some((Dropped, format!("{place} of ip t in")))
     }
 
-    fn perhaps(place: &str) -> Option<Fate> {
-        Some(Fate::PerhapsDropped(format!("{place} of ip t in")))
+    fn perhaps(place: &str) -> Option<(Certainty, String)> {
+        Some((PerhapsDropped, format!("{place} of ip t in")))
     }
 
     #[test]
@@ -280,12 +338,12 @@ mod tests {
         let (jump, go) = (json!([{"jump": {"target": "other"}}]), json!([{"goto": {"target": "other"}}]));
         let (drop, accept, back) =
             (json!([{"drop": null}]), json!([{"accept": null}]), json!([{"return": null}]));
-        let lost = Some(Fate::Dropped("rule 1 of ip t other".to_owned()));
+        let lost = Some((Dropped, "rule 1 of ip t other".to_owned()));
         assert_eq!(fate("accept", std::slice::from_ref(&jump), std::slice::from_ref(&drop)), lost);
         assert_eq!(fate("drop", std::slice::from_ref(&jump), std::slice::from_ref(&accept)), None);
         assert_eq!(fate("accept", &[jump.clone(), drop.clone()], &[back.clone(), accept]), dropped("rule 2"));
         assert_eq!(fate("accept", &[go, drop.clone()], &[back]), None, "goto does not come back");
-        let perhaps = Some(Fate::PerhapsDropped("rule 1 of ip t other".to_owned()));
+        let perhaps = Some((PerhapsDropped, "rule 1 of ip t other".to_owned()));
         assert_eq!(fate("accept", &[json!([source(), {"jump": {"target": "other"}}])], &[drop]), perhaps);
         let circle = vec![jump.clone(); 3];
         assert_eq!(fate("accept", &circle, &circle), None, "it ends");
